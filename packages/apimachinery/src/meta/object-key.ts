@@ -1,0 +1,18 @@
+import type { KubeObject } from "./types.ts";
+
+/** `namespace/name`, or `name` alone for a cluster-scoped object. */
+export type ObjectKey = string;
+
+export function keyOf(object: Pick<KubeObject, "metadata">): ObjectKey {
+  return toKey(object.metadata.namespace, object.metadata.name ?? "");
+}
+
+export function toKey(namespace: string | undefined, name: string): ObjectKey {
+  return namespace ? `${namespace}/${name}` : name;
+}
+
+/** @returns `namespace` is `""` for a cluster-scoped key. */
+export function splitKey(key: ObjectKey): { namespace: string; name: string } {
+  const slash = key.indexOf("/");
+  return slash < 0 ? { namespace: "", name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+}

@@ -1,0 +1,16 @@
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import type { UserInfo } from "../request/context.ts";
+
+export interface AuthenticationResult {
+  readonly user: UserInfo;
+  /** Audiences that the credential is good for; undefined when it has none. */
+  readonly audiences?: readonly string[];
+}
+
+/** @returns undefined when the request carries nothing of this kind. @throws Error when it does and it is wrong. */
+export type Authenticator = (exchange: Exchange) => Promise<AuthenticationResult | undefined>;
+
+export type TokenAuthenticator = (
+  token: string,
+  audiences: readonly string[] | undefined,
+) => Promise<AuthenticationResult | undefined>;

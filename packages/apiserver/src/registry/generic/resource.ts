@@ -1,0 +1,69 @@
+import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Strategy, TableColumns } from "./strategy.ts";
+
+/**
+ * One served resource as data; `catalogue.ts` is the list of them. Everything a handler does follows from this and the
+ * stores made from it.
+ */
+export interface ResourceDefinition extends GroupResource {
+  readonly kind: string;
+  readonly listKind: string;
+  readonly singular: string;
+  readonly namespaced: boolean;
+  readonly shortNames?: readonly string[];
+  readonly categories?: readonly string[];
+  readonly verbs: readonly string[];
+  /** Served versions, preferred first, each with its defaults and conversion. */
+  readonly versions: readonly ResourceVersionDefinition[];
+  /** The version that strategies, stores and caches see. */
+  readonly hub: string;
+  /** What etcd holds; `hub` unless given. A stored version need not be served. */
+  readonly storage?: { readonly group: string; readonly version: string };
+  /** Folder below the etcd prefix; `resource` unless given (`services/specs`, `minions`, `leases`). */
+  readonly storageFolder?: string;
+  /** undefined for virtual resources (reviews), which have `virtual`. */
+  readonly strategy?: Strategy;
+  /** Strategy of `/status`; undefined when there is no such subresource. */
+  readonly statusStrategy?: Strategy;
+  /** Where `/scale` finds its numbers. */
+  readonly scale?: ScalePaths;
+  readonly table: TableColumns;
+  /** Fields for field selectors besides metadata.name and metadata.namespace. */
+  readonly selectableFields?: (object: KubeObject) => Record<string, string>;
+  /** Seconds; events. */
+  readonly ttlSeconds?: (flags: { eventTtlSeconds: number }) => number;
+  /** POST that stores nothing (reviews) or subresources with their own logic (binding, eviction, log, exec), by name; `""` is the resource itself. */
+  readonly subresources?: Readonly<Record<string, SubresourceDefinition>>;
+  /** Extra indexes the watch cache keeps, by selectable field: `spec.nodeName`. */
+  readonly cacheIndexes?: readonly string[];
+}
+
+export interface ResourceVersionDefinition {
+  readonly version: string;
+  /** Off unless --runtime-config turns it on. Default true. */
+  readonly servedByDefault?: boolean;
+  /** Fills the defaults of 1.23 in place. Source: pkg/apis/<group>/<version>/defaults.go */
+  readonly defaults?: (object: KubeObject) => void;
+  /** Default: only apiVersion changes. May change its argument. */
+  readonly toHub?: (object: KubeObject) => KubeObject;
+  readonly fromHub?: (object: KubeObject) => KubeObject;
+  /** Text for the Warning header of a deprecated version. */
+  readonly deprecation?: string;
+}
+
+export interface ScalePaths {
+  readonly version: "autoscaling/v1" | "extensions/v1beta1";
+  readonly specReplicas: string;
+  readonly statusReplicas: string;
+  readonly selector: (object: KubeObject) => string;
+}
+
+/** What a subresource (or a virtual resource) does. `create`, `get`, … are in `subresource.ts`; `connect` says where to. */
+export interface SubresourceDefinition {
+  readonly kind: string;
+  /** Group and version of its kind, when they differ from the parent's. */
+  readonly kindGroupVersion?: { readonly group: string; readonly version: string };
+  readonly verbs: readonly string[];
+  readonly handler: import("./subresource.ts").SubresourceHandler;
+}

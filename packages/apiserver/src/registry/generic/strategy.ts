@@ -1,0 +1,75 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { UserInfo } from "../../request/context.ts";
+
+/**
+ * What is particular to one resource. The generic store calls the hooks in this order:
+ * create: (decode, `defaults` of the request's version) → prepareForCreate → object-meta checks → validate → canonicalize.
+ * update: prepareForUpdate → object-meta checks → validateUpdate → canonicalize.
+ * Hooks may change `next`, which the caller owns, and never `current`, which is shared.
+ * Source: k8s.io/apiserver pkg/registry/rest/create.go, update.go, delete.go
+ */
+// biome-ignore lint/suspicious/noExplicitAny: a strategy is written for one kind and stored in a table of all kinds.
+export interface Strategy<T extends KubeObject = any> {
+  namespaceScoped: boolean;
+  /** PUT on a name that is not there creates it. */
+  allowCreateOnUpdate?: boolean;
+  /** An update without resourceVersion overwrites. Default true. */
+  allowUnconditionalUpdate?: boolean;
+  /** Top-level fields that this endpoint never takes from users (server-side apply does not track them). */
+  resetFields?: readonly string[];
+  prepareForCreate?(next: T, ctx: StrategyContext): void;
+  prepareForUpdate?(next: T, current: T, ctx: StrategyContext): void;
+  validate?(next: T, ctx: StrategyContext): FieldError[];
+  validateUpdate?(next: T, current: T, ctx: StrategyContext): FieldError[];
+  /** Brings equal objects to one form after validation. */
+  canonicalize?(next: T): void;
+  /** Texts for `Warning` headers. */
+  warningsOnCreate?(next: T, ctx: StrategyContext): string[];
+  warningsOnUpdate?(next: T, current: T, ctx: StrategyContext): string[];
+  /** How names are checked; default DNS-1123 subdomain. */
+  validateName?(name: string): string[];
+  /** Graceful deletion: the grace period in seconds, undefined for immediate. Source: rest.RESTGracefulDeleteStrategy */
+  gracePeriod?(current: T, requested: number | undefined): number | undefined;
+  /** What happens to dependents when the client asks for nothing; default Background. */
+  defaultGarbageCollection?: "Orphan" | "Background" | "Unsupported";
+  /** Runs inside the write after validation, undone when the write fails (cluster IPs, node ports). */
+  beginCreate?(next: T, ctx: StrategyContext): Promise<Transaction | undefined>;
+  beginUpdate?(next: T, current: T, ctx: StrategyContext): Promise<Transaction | undefined>;
+  afterDelete?(last: T, ctx: StrategyContext): Promise<void> | void;
+  /** Refuses a deletion by throwing a StatusError (namespaces that are not empty, protected priority classes). */
+  beforeDelete?(current: T, ctx: StrategyContext): Promise<void> | void;
+  /** Fills what is computed for readers and not stored. Rare. */
+  decorate?(object: T): void;
+}
+
+export interface Transaction {
+  commit(): void | Promise<void>;
+  revert(): void | Promise<void>;
+}
+
+export interface StrategyContext {
+  readonly user: UserInfo | undefined;
+  readonly namespace: string;
+  readonly dryRun: boolean;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  readonly featureEnabled: (gate: string) => boolean;
+  readonly warn: (text: string) => void;
+}
+
+/** kubectl's columns for one resource. Source: pkg/printers/internalversion/printers.go */
+export interface TableColumns<T extends KubeObject = Unstructured> {
+  readonly columns: readonly TableColumn[];
+  /** One cell a column. `now` in ms since the epoch, for ages. */
+  cells(object: T, now: number): readonly unknown[];
+}
+
+export interface TableColumn {
+  readonly name: string;
+  readonly type: "string" | "integer" | "number" | "boolean" | "date";
+  readonly format?: "name" | "";
+  /** 0 always, 1 with `-o wide`. */
+  readonly priority?: number;
+  readonly description?: string;
+}

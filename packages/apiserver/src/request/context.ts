@@ -1,0 +1,26 @@
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import type { RequestInfo } from "./request-info.ts";
+
+/** Who asks. `extra` values are lists, as in authentication.k8s.io/v1 UserInfo. */
+export interface UserInfo {
+  readonly name: string;
+  readonly uid?: string;
+  readonly groups: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** What the rooms after the filters need of a request; made once per request by the filter chain. */
+export interface RequestContext {
+  readonly exchange: Exchange;
+  readonly info: RequestInfo;
+  readonly query: URLSearchParams;
+  /** Set by the authentication filter, replaced by impersonation. */
+  user: UserInfo;
+  readonly auditId: string;
+  /** Milliseconds since the epoch; undefined for long-running requests. */
+  deadlineMs: number | undefined;
+  /** Aborted at the deadline, when the client goes away, or when the server stops. */
+  readonly signal: AbortSignal;
+  /** Adds a `Warning: 299 - "text"` header to the answer. */
+  warn(text: string): void;
+}
