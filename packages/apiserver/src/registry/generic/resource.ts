@@ -18,7 +18,9 @@ export interface ResourceDefinition extends GroupResource {
   readonly versions: readonly ResourceVersionDefinition[];
   /** The version that strategies, stores and caches see. */
   readonly hub: string;
-  /** What etcd holds; `hub` unless given. A stored version need not be served. */
+  /** Group of the hub when it is not this resource's own: events.k8s.io events are core v1 Events in memory and in etcd. */
+  readonly hubGroup?: string;
+  /** What etcd holds; the hub unless given. A stored version need not be served. */
   readonly storage?: { readonly group: string; readonly version: string };
   /** Folder below the etcd prefix; `resource` unless given (`services/specs`, `minions`, `leases`). */
   readonly storageFolder?: string;
