@@ -1,0 +1,259 @@
+import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
+import protobuf from "protobufjs";
+import { type Cri, type CriInput, type CriMessageName, criEnums, criMessages, criServices } from "./cri-schema.ts";
+import { type ContainerRuntime, codeNames, isRuntimeNotFound, RuntimeError } from "./runtime.ts";
+
+export interface CriClientOptions {
+  /** `unix:///run/containerd/containerd.sock`, or a path. */
+  endpoint: string;
+  /** Where images are, when that is another socket. */
+  imageEndpoint?: string | undefined;
+  /** Deadline of a call that is not known to take longer. */
+  requestTimeoutMs: number;
+  /** Told of every finished call, for metrics. */
+  onCall?: ((method: string, durationMs: number, err: unknown) => void) | undefined;
+}
+
+const maxMessageBytes = 16 * 1024 * 1024;
+/** Pulls and commands without a limit of their own still end some time. */
+const longestCallMs = 6 * 60 * 60 * 1000;
+type ApiVersion = "v1" | "v1alpha2";
+
+/**
+ * The runtime behind a unix socket. Speaks `runtime.v1`, and `runtime.v1alpha2` when the runtime does not know v1; the
+ * version is found out at the first call that reaches the runtime and kept until the runtime answers Unimplemented.
+ * Source: pkg/kubelet/cri/remote
+ */
+export function newCriClient(options: CriClientOptions): ContainerRuntime {
+  const runtimeChannel = openChannel(options.endpoint);
+  const imageEndpoint = options.imageEndpoint || options.endpoint;
+  const imageChannel = imageEndpoint === options.endpoint ? runtimeChannel : openChannel(imageEndpoint);
+  const services = [
+    { channel: runtimeChannel, name: "RuntimeService", version: undefined as ApiVersion | undefined },
+    { channel: imageChannel, name: "ImageService", version: undefined as ApiVersion | undefined },
+  ] as const;
+
+  async function call<Q extends CriMessageName, A extends CriMessageName>(
+    method: string,
+    requestType: Q,
+    responseType: A,
+    request: CriInput<Q>,
+    timeoutMs = options.requestTimeoutMs,
+  ): Promise<Cri<A>> {
+    const service = (criServices.ImageService as readonly string[]).includes(method) ? services[1] : services[0];
+    const started = performance.now();
+    const once = (version: ApiVersion): Promise<Cri<A>> =>
+      unary(service.channel, `/runtime.${version}.${service.name}/${method}`, requestType, responseType, request, timeoutMs);
+    try {
+      let answer: Cri<A>;
+      if (service.version !== undefined) {
+        answer = await once(service.version);
+      } else {
+        try {
+          answer = await once("v1");
+          service.version = "v1";
+        } catch (err) {
+          if (!(err instanceof RuntimeError) || err.code !== "Unimplemented") throw err;
+          answer = await once("v1alpha2");
+          service.version = "v1alpha2";
+        }
+      }
+      options.onCall?.(method, performance.now() - started, undefined);
+      return answer;
+    } catch (err) {
+      // Another runtime may have taken the socket over; ask again which version it speaks.
+      if (err instanceof RuntimeError && err.code === "Unimplemented") service.version = undefined;
+      options.onCall?.(method, performance.now() - started, err);
+      throw err;
+    }
+  }
+
+  return {
+    version: () => call("Version", "VersionRequest", "VersionResponse", { version: "0.1.0" }),
+    async status() {
+      const { status } = await call("Status", "StatusRequest", "StatusResponse", {});
+      return status ?? { conditions: [] };
+    },
+    async updatePodCidr(podCidr) {
+      await call("UpdateRuntimeConfig", "UpdateRuntimeConfigRequest", "UpdateRuntimeConfigResponse", {
+        runtimeConfig: { networkConfig: { podCidr } },
+      });
+    },
+
+    async runPodSandbox(config, runtimeHandler) {
+      const timeoutMs = options.requestTimeoutMs * 2; // may have to pull the sandbox's image first
+      const request = { config, runtimeHandler };
+      const answer = await call("RunPodSandbox", "RunPodSandboxRequest", "RunPodSandboxResponse", request, timeoutMs);
+      if (answer.podSandboxId === "") {
+        throw new RuntimeError("Unknown", `PodSandboxId is not set for sandbox "${config.metadata?.name ?? ""}"`);
+      }
+      return answer.podSandboxId;
+    },
+    async stopPodSandbox(podSandboxId) {
+      await call("StopPodSandbox", "StopPodSandboxRequest", "StopPodSandboxResponse", { podSandboxId });
+    },
+    async removePodSandbox(podSandboxId) {
+      await call("RemovePodSandbox", "RemovePodSandboxRequest", "RemovePodSandboxResponse", { podSandboxId });
+    },
+    async podSandboxStatus(podSandboxId) {
+      const answer = await call("PodSandboxStatus", "PodSandboxStatusRequest", "PodSandboxStatusResponse", { podSandboxId });
+      return present(answer.status, `sandbox ${podSandboxId}`);
+    },
+    async listPodSandboxes(filter) {
+      const request = { filter: { id: filter?.id, labelSelector: filter?.labels } };
+      return (await call("ListPodSandbox", "ListPodSandboxRequest", "ListPodSandboxResponse", request)).items;
+    },
+
+    async createContainer(podSandboxId, config, sandboxConfig) {
+      const request = { podSandboxId, config, sandboxConfig };
+      const answer = await call("CreateContainer", "CreateContainerRequest", "CreateContainerResponse", request);
+      if (answer.containerId === "") {
+        throw new RuntimeError("Unknown", `ContainerId is not set for container "${config.metadata?.name ?? ""}"`);
+      }
+      return answer.containerId;
+    },
+    async startContainer(containerId) {
+      await call("StartContainer", "StartContainerRequest", "StartContainerResponse", { containerId });
+    },
+    async stopContainer(containerId, timeoutSeconds) {
+      const timeoutMs = options.requestTimeoutMs + timeoutSeconds * 1000;
+      const request = { containerId, timeout: timeoutSeconds };
+      await call("StopContainer", "StopContainerRequest", "StopContainerResponse", request, timeoutMs);
+    },
+    async removeContainer(containerId) {
+      await call("RemoveContainer", "RemoveContainerRequest", "RemoveContainerResponse", { containerId });
+    },
+    async containerStatus(containerId) {
+      const answer = await call("ContainerStatus", "ContainerStatusRequest", "ContainerStatusResponse", { containerId });
+      return present(answer.status, `container ${containerId}`);
+    },
+    async listContainers(filter) {
+      const request = { filter: { podSandboxId: filter?.sandboxId, labelSelector: filter?.labels } };
+      return (await call("ListContainers", "ListContainersRequest", "ListContainersResponse", request)).containers;
+    },
+    async updateContainerResources(containerId, linux) {
+      await call("UpdateContainerResources", "UpdateContainerResourcesRequest", "UpdateContainerResourcesResponse", {
+        containerId,
+        linux,
+      });
+    },
+    async reopenContainerLog(containerId) {
+      await call("ReopenContainerLog", "ReopenContainerLogRequest", "ReopenContainerLogResponse", { containerId });
+    },
+
+    async execSync(containerId, cmd, timeoutSeconds) {
+      const timeoutMs = timeoutSeconds === 0 ? longestCallMs : options.requestTimeoutMs + timeoutSeconds * 1000;
+      const request = { containerId, cmd, timeout: timeoutSeconds };
+      return call("ExecSync", "ExecSyncRequest", "ExecSyncResponse", request, timeoutMs);
+    },
+    exec: async (request) => (await call("Exec", "ExecRequest", "ExecResponse", request)).url,
+    attach: async (request) => (await call("Attach", "AttachRequest", "AttachResponse", request)).url,
+    portForward: async (request) => (await call("PortForward", "PortForwardRequest", "PortForwardResponse", request)).url,
+
+    async listContainerStats() {
+      return (await call("ListContainerStats", "ListContainerStatsRequest", "ListContainerStatsResponse", {})).stats;
+    },
+
+    async listImages() {
+      return (await call("ListImages", "ListImagesRequest", "ListImagesResponse", {})).images;
+    },
+    async imageStatus(image) {
+      try {
+        const answer = await call("ImageStatus", "ImageStatusRequest", "ImageStatusResponse", { image: { image } });
+        return answer.image ?? undefined;
+      } catch (err) {
+        if (isRuntimeNotFound(err)) return undefined;
+        throw err;
+      }
+    },
+    async pullImage(image, auth, sandboxConfig) {
+      const request = { image: { image }, auth, sandboxConfig };
+      const answer = await call("PullImage", "PullImageRequest", "PullImageResponse", request, longestCallMs);
+      if (answer.imageRef === "") throw new RuntimeError("Unknown", `imageRef of image "${image}" is not set`);
+      return answer.imageRef;
+    },
+    async removeImage(image) {
+      await call("RemoveImage", "RemoveImageRequest", "RemoveImageResponse", { image: { image } });
+    },
+    async imageFilesystems() {
+      return (await call("ImageFsInfo", "ImageFsInfoRequest", "ImageFsInfoResponse", {})).imageFilesystems;
+    },
+
+    close() {
+      runtimeChannel.close();
+      if (imageChannel !== runtimeChannel) imageChannel.close();
+    },
+  };
+}
+
+/** @throws Error for an endpoint that is not a unix socket. */
+export function socketPath(endpoint: string): string {
+  const path = endpoint.startsWith("unix://") ? endpoint.slice("unix://".length) : endpoint;
+  if (!path.startsWith("/")) throw new Error(`protocol of endpoint "${endpoint}" is not supported: only unix sockets are`);
+  return path;
+}
+
+function openChannel(endpoint: string): Client {
+  return new Client(`unix://${socketPath(endpoint)}`, credentials.createInsecure(), {
+    "grpc.max_receive_message_length": maxMessageBytes,
+    "grpc.max_send_message_length": maxMessageBytes,
+    "grpc.initial_reconnect_backoff_ms": 100,
+    "grpc.max_reconnect_backoff_ms": 3_000,
+  });
+}
+
+const root = protobuf.Root.fromJSON({ nested: describe() } as protobuf.INamespace);
+
+function describe(): Record<string, unknown> {
+  const nested: Record<string, unknown> = {};
+  for (const [name, values] of Object.entries(criEnums)) nested[name] = { values };
+  for (const [name, fields] of Object.entries(criMessages)) {
+    const described: Record<string, unknown> = {};
+    for (const [field, [id, type]] of Object.entries(fields as Record<string, readonly [number, string]>)) {
+      if (type === "map") described[field] = { keyType: "string", type: "string", id };
+      else if (type.endsWith("[]")) described[field] = { rule: "repeated", type: type.slice(0, -2), id };
+      else described[field] = { type, id };
+    }
+    nested[name] = { fields: described };
+  }
+  return nested;
+}
+
+/** Exported for the tests of the wire form. */
+export function encodeCri<N extends CriMessageName>(name: N, message: CriInput<N>): Buffer {
+  const type = root.lookupType(name);
+  return type.encode(type.fromObject(message as Record<string, unknown>)).finish() as Buffer;
+}
+
+export function decodeCri<N extends CriMessageName>(name: N, bytes: Buffer): Cri<N> {
+  const type = root.lookupType(name);
+  return type.toObject(type.decode(bytes), { defaults: true, arrays: true, objects: true, longs: Number }) as Cri<N>;
+}
+
+function unary<Q extends CriMessageName, A extends CriMessageName>(
+  channel: Client,
+  path: string,
+  requestType: Q,
+  responseType: A,
+  request: CriInput<Q>,
+  timeoutMs: number,
+): Promise<Cri<A>> {
+  return new Promise((resolve, reject) => {
+    channel.makeUnaryRequest(
+      path,
+      (message: CriInput<Q>) => encodeCri(requestType, message),
+      (bytes: Buffer) => decodeCri(responseType, bytes),
+      request,
+      { deadline: Date.now() + timeoutMs },
+      (err: ServiceError | null, answer: Cri<A> | undefined) => {
+        if (err !== null) reject(new RuntimeError(codeNames[err.code] ?? "Unknown", err.details || err.message));
+        else resolve(answer as Cri<A>);
+      },
+    );
+  });
+}
+
+function present<T>(value: T | null, what: string): T {
+  if (value === null) throw new RuntimeError("Unknown", `status of ${what} is not set`);
+  return value;
+}

@@ -1,0 +1,103 @@
+import type { Cri, CriInput } from "./cri-schema.ts";
+
+/** Container states as the interface numbers them. */
+export const containerState = { created: 0, running: 1, exited: 2, unknown: 3 } as const;
+export const sandboxState = { ready: 0, notReady: 1 } as const;
+
+export type LabelFilter = Readonly<Record<string, string>>;
+
+export interface ExecSyncResult {
+  stdout: Buffer;
+  stderr: Buffer;
+  exitCode: number;
+}
+
+/**
+ * What runs containers and keeps images: the container runtime interface as promises. `cri-client.ts` speaks to a real
+ * runtime, `fake-runtime.ts` keeps everything in memory; both pass `suite.ts`.
+ * Every method throws RuntimeError; those that stop or remove are idempotent.
+ */
+export interface ContainerRuntime {
+  version(): Promise<Cri<"VersionResponse">>;
+  status(): Promise<Cri<"RuntimeStatus">>;
+  updatePodCidr(podCidr: string): Promise<void>;
+
+  runPodSandbox(config: CriInput<"PodSandboxConfig">, runtimeHandler: string): Promise<string>;
+  /** Kills every process of the sandbox and takes its network down; the sandbox stays, not ready. */
+  stopPodSandbox(id: string): Promise<void>;
+  removePodSandbox(id: string): Promise<void>;
+  podSandboxStatus(id: string): Promise<Cri<"PodSandboxStatus">>;
+  listPodSandboxes(filter?: { labels?: LabelFilter; id?: string }): Promise<Cri<"PodSandbox">[]>;
+
+  createContainer(
+    sandboxId: string,
+    config: CriInput<"ContainerConfig">,
+    sandboxConfig: CriInput<"PodSandboxConfig">,
+  ): Promise<string>;
+  startContainer(id: string): Promise<void>;
+  /** Asks with the image's stop signal, kills after `timeoutSeconds`; returns when the container has stopped. */
+  stopContainer(id: string, timeoutSeconds: number): Promise<void>;
+  removeContainer(id: string): Promise<void>;
+  containerStatus(id: string): Promise<Cri<"ContainerStatus">>;
+  listContainers(filter?: { labels?: LabelFilter; sandboxId?: string }): Promise<Cri<"Container">[]>;
+  updateContainerResources(id: string, resources: CriInput<"LinuxContainerResources">): Promise<void>;
+  reopenContainerLog(id: string): Promise<void>;
+
+  /** @param timeoutSeconds 0 waits as long as the command runs. @throws RuntimeError `DeadlineExceeded` when it ran out. */
+  execSync(id: string, command: readonly string[], timeoutSeconds: number): Promise<ExecSyncResult>;
+  /** These three return the URL of the runtime's streaming server, to be dialled with the client's own upgrade. */
+  exec(request: CriInput<"ExecRequest">): Promise<string>;
+  attach(request: CriInput<"AttachRequest">): Promise<string>;
+  portForward(request: CriInput<"PortForwardRequest">): Promise<string>;
+
+  listContainerStats(): Promise<Cri<"ContainerStats">[]>;
+
+  listImages(): Promise<Cri<"Image">[]>;
+  /** @returns undefined when the runtime does not have the image. */
+  imageStatus(image: string): Promise<Cri<"Image"> | undefined>;
+  /** @returns the reference of what was pulled, to create containers from. */
+  pullImage(image: string, auth: CriInput<"AuthConfig"> | undefined, sandbox: CriInput<"PodSandboxConfig">): Promise<string>;
+  removeImage(image: string): Promise<void>;
+  imageFilesystems(): Promise<Cri<"FilesystemUsage">[]>;
+
+  close(): void;
+}
+
+/** gRPC's names of its codes, as they stand in messages. */
+export const codeNames = [
+  "OK",
+  "Canceled",
+  "Unknown",
+  "InvalidArgument",
+  "DeadlineExceeded",
+  "NotFound",
+  "AlreadyExists",
+  "PermissionDenied",
+  "ResourceExhausted",
+  "FailedPrecondition",
+  "Aborted",
+  "OutOfRange",
+  "Unimplemented",
+  "Internal",
+  "Unavailable",
+  "DataLoss",
+  "Unauthenticated",
+] as const;
+export type CodeName = (typeof codeNames)[number];
+
+/** A failed call; `message` is what clients of gRPC see: `rpc error: code = NotFound desc = …`. */
+export class RuntimeError extends Error {
+  readonly code: CodeName;
+  readonly details: string;
+
+  constructor(code: CodeName, details: string) {
+    super(`rpc error: code = ${code} desc = ${details}`);
+    this.name = "RuntimeError";
+    this.code = code;
+    this.details = details;
+  }
+}
+
+export function isRuntimeNotFound(err: unknown): boolean {
+  return err instanceof RuntimeError && err.code === "NotFound";
+}

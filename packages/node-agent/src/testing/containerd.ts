@@ -1,0 +1,167 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { createWriteStream } from "node:fs";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { busyboxFiles, type ImageSpec, writeImageArchive } from "./image-archive.ts";
+
+const run = promisify(execFile);
+
+export interface RunningContainerd {
+  socket: string;
+  dir: string;
+  pid: number;
+  log(): Promise<string>;
+  /** Ends every container, then containerd and its shims, takes mounts away and removes the directory. */
+  stop(): Promise<void>;
+}
+
+export const pauseImage = "registry.test/pause:1";
+export const busyboxImage = "registry.test/busybox:1";
+
+/**
+ * A containerd of one's own with two images (pause, busybox), a bridge network and nothing shared with the machine's.
+ * Needs root, containerd, runc and the CNI plugins of /usr/lib/cni or /opt/cni/bin.
+ */
+export async function startContainerd(options: { subnet?: string; images?: readonly ImageSpec[] } = {}): Promise<RunningContainerd> {
+  const dir = await mkdtemp(join(tmpdir(), "cox-containerd-"));
+  const runDir = await mkdtemp("/run/cox-");
+  const socket = join(runDir, "containerd.sock");
+  const id = runDir.slice("/run/cox-".length).toLowerCase();
+  const octet = 1 + (process.pid % 250);
+  const subnet = options.subnet ?? `10.233.${octet}.0/24`;
+  const bridge = `cox${id}`.slice(0, 15);
+  await mkdir(join(dir, "net.d"));
+  await writeFile(
+    join(dir, "net.d", "10-test.conflist"),
+    JSON.stringify({
+      cniVersion: "0.3.1",
+      name: `test-${id}`,
+      plugins: [
+        {
+          type: "bridge",
+          bridge,
+          isGateway: true,
+          ipMasq: false,
+          ipam: { type: "host-local", dataDir: join(dir, "ipam"), ranges: [[{ subnet }]], routes: [{ dst: "0.0.0.0/0" }] },
+        },
+        { type: "portmap", capabilities: { portMappings: true }, snat: false },
+      ],
+    }),
+  );
+  await writeFile(
+    join(dir, "config.toml"),
+    `version = 2
+root = "${dir}/root"
+state = "${runDir}/state"
+disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.aufs"]
+[grpc]
+  address = "${socket}"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "${dir}/opt"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "${pauseImage}"
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = "${dir}/net.d"
+`,
+  );
+  const logFile = join(dir, "containerd.log");
+  const child = spawn("containerd", ["--config", join(dir, "config.toml")], { stdio: ["ignore", "pipe", "pipe"] });
+  const log = createWriteStream(logFile);
+  child.stdout.pipe(log, { end: false });
+  child.stderr.pipe(log, { end: false });
+  const running: RunningContainerd = {
+    socket,
+    dir,
+    pid: child.pid ?? 0,
+    log: () => readFile(logFile, "utf8"),
+    stop: () => stop(child, socket, dir, runDir, bridge),
+  };
+  try {
+    await untilServing(socket, child);
+    const archive = join(dir, "images.tar");
+    const files = await busyboxFiles();
+    await writeImageArchive(archive, [
+      { name: pauseImage, entrypoint: ["/bin/sh", "-c", "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait; done"], files },
+      { name: busyboxImage, cmd: ["sh"], files },
+      ...(options.images ?? []),
+    ]);
+    await ctr(socket, "images", "import", archive);
+    await rm(archive);
+  } catch (err) {
+    const text = await running.log();
+    await running.stop();
+    throw new Error(`containerd did not start:\n${text.slice(-3000)}`, { cause: err });
+  }
+  return running;
+}
+
+export function ctr(socket: string, ...args: string[]): Promise<{ stdout: string; stderr: string }> {
+  return run("ctr", ["-a", socket, "-n", "k8s.io", ...args], { maxBuffer: 16 * 1024 * 1024 });
+}
+
+async function untilServing(socket: string, child: ChildProcess): Promise<void> {
+  const deadline = Date.now() + 30_000;
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(`containerd exited with ${child.exitCode}`);
+    try {
+      await ctr(socket, "images", "ls", "-q");
+      return;
+    } catch (err) {
+      if (Date.now() > deadline) throw err;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+}
+
+async function stop(child: ChildProcess, socket: string, dir: string, runDir: string, bridge: string): Promise<void> {
+  const quietly = async (work: Promise<unknown>): Promise<void> => {
+    try {
+      await work;
+    } catch {
+      // what is gone already needs no taking away
+    }
+  };
+  // Shims outlive containerd: end the tasks through it while it still answers.
+  try {
+    const { stdout } = await ctr(socket, "tasks", "ls", "-q");
+    for (const id of stdout.split("\n").filter((line) => line !== "")) {
+      await quietly(ctr(socket, "tasks", "kill", "-s", "SIGKILL", id));
+      await quietly(ctr(socket, "tasks", "rm", "-f", id));
+    }
+  } catch {
+    // containerd is gone: its shims are ended below
+  }
+  if (child.exitCode === null && child.pid !== undefined) {
+    const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+    child.kill("SIGTERM");
+    const timer = setTimeout(() => child.kill("SIGKILL"), 5_000);
+    await exited;
+    clearTimeout(timer);
+  }
+  for (const pid of await shimsOf(socket)) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // ended by itself
+    }
+  }
+  const mounts = (await readFile("/proc/self/mountinfo", "utf8")).split("\n").map((line) => line.split(" ")[4] ?? "");
+  const ours = mounts.filter((path) => path.startsWith(dir) || path.startsWith(runDir));
+  for (const path of ours.reverse()) await quietly(run("umount", ["-l", path]));
+  await quietly(run("ip", ["link", "del", bridge]));
+  await rm(dir, { recursive: true, force: true });
+  await rm(runDir, { recursive: true, force: true });
+}
+
+/** Processes whose command line names our socket: the shims of this containerd and no other. */
+async function shimsOf(socket: string): Promise<number[]> {
+  const { stdout } = await run("ps", ["-eo", "pid=,args="], { maxBuffer: 16 * 1024 * 1024 });
+  return stdout
+    .split("\n")
+    .filter((line) => line.includes("containerd-shim") && line.includes(socket))
+    .map((line) => Number(line.trim().split(" ")[0]));
+}
