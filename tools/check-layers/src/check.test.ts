@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { check, importsOf } from "./check.ts";
+
+for (const { name, path, target, want } of [
+  {
+    name: "a daemon may import apimachinery",
+    path: "packages/scheduler/src/main.ts",
+    target: "@coxswain/apimachinery/meta/types",
+    want: 0,
+  },
+  {
+    name: "a daemon may not import another",
+    path: "packages/scheduler/src/main.ts",
+    target: "@coxswain/apiserver/server",
+    want: 1,
+  },
+  {
+    name: "apimachinery imports no daemon",
+    path: "packages/apimachinery/src/client/client.ts",
+    target: "@coxswain/apiserver/server",
+    want: 1,
+  },
+  {
+    name: "a room may import one before it",
+    path: "packages/apimachinery/src/client/client.ts",
+    target: "../meta/types.ts",
+    want: 0,
+  },
+  {
+    name: "a room may not import one after it",
+    path: "packages/apimachinery/src/meta/types.ts",
+    target: "../client/client.ts",
+    want: 1,
+  },
+  {
+    name: "handlers know no storage",
+    path: "packages/apiserver/src/handlers/get.ts",
+    target: "../storage/etcd/store.ts",
+    want: 1,
+  },
+  {
+    name: "handlers know the generic registry",
+    path: "packages/apiserver/src/handlers/get.ts",
+    target: "../registry/generic/store.ts",
+    want: 0,
+  },
+  {
+    name: "handlers know no resource",
+    path: "packages/apiserver/src/handlers/get.ts",
+    target: "../registry/core/pods/strategy.ts",
+    want: 1,
+  },
+  {
+    name: "no path leaves a package",
+    path: "packages/apiserver/src/server.ts",
+    target: "../../apimachinery/src/meta/types.ts",
+    want: 1,
+  },
+  { name: "no program imports a test", path: "packages/apiserver/src/server.ts", target: "./server.test.ts", want: 1 },
+]) {
+  test(name, () => assert.equal(check([{ path, imports: [target] }]).length, want));
+}
+
+test("finds static, type-only, re-exported, side-effect and dynamic imports", () => {
+  const text = `import a from "a";\nimport type { B } from "./b.ts";\nimport {\n  c,\n} from "c";\nexport { d } from "d";\nimport "e";\nconst f = await import("f");\n`;
+  assert.deepEqual(importsOf(text), ["a", "./b.ts", "c", "d", "e", "f"]);
+});

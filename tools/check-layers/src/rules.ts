@@ -1,0 +1,59 @@
+/** Which room may import which; ARCHITECTURE.md shows the same as a picture. */
+
+/** Rooms of apimachinery in order: each may import only those before it, and itself. */
+export const apimachineryRooms: readonly string[] = [
+  "clock",
+  "logging",
+  "metrics",
+  "meta",
+  "errors",
+  "selectors",
+  "validation",
+  "schema",
+  "watch-stream",
+  "codec",
+  "patch",
+  "client",
+  "informers",
+  "workqueue",
+  "controller",
+  "flags",
+  "serving",
+  "testing",
+];
+
+export interface Room {
+  /** A file or folder below the package's `src`. The longest match decides. */
+  readonly path: string;
+  /** Files or folders of the same package it may import, besides itself; `*`: everything. */
+  readonly imports: readonly string[];
+}
+
+/** What every later room may know of a request, a decision and a stored object: interfaces without code. */
+const contracts = ["request", "authentication/authenticator.ts", "authorization/authorizer.ts", "storage/storage.ts"];
+const filters = ["filters", "authentication", "authorization", "audit", "flow-control"];
+
+export const apiserverRooms: readonly Room[] = [
+  { path: "request", imports: [] },
+  ...filters.map((path) => ({ path, imports: ["request", ...filters] })),
+  { path: "handlers", imports: ["request", "admission", "registry/generic", "node-proxy", "storage/storage.ts"] },
+  { path: "node-proxy", imports: ["request", "registry/generic"] },
+  { path: "admission", imports: ["request", "authorization/authorizer.ts"] },
+  { path: "registry", imports: contracts },
+  { path: "watch", imports: ["storage/storage.ts", "storage/continue-token.ts", "storage/key-layout.ts"] },
+  { path: "storage", imports: ["registry/generic/resource.ts"] },
+  { path: "storage/storage.ts", imports: [] },
+  // Where the store and the watch cache around it are put together.
+  { path: "storage/open.ts", imports: ["storage", "watch", "registry/generic/resource.ts"] },
+  { path: "custom-resources", imports: ["registry/generic", "request"] },
+  { path: "aggregation", imports: ["registry/generic", "request"] },
+  { path: "bootstrap", imports: ["registry/generic", "request"] },
+  { path: "testing", imports: ["*"] },
+  { path: "server.ts", imports: ["*"] },
+  { path: "config.ts", imports: ["*"] },
+  { path: "main.ts", imports: ["*"] },
+  { path: "flags.ts", imports: [] },
+];
+
+/** Packages that may import only apimachinery. Tools and e2e may import any. */
+export const daemons: readonly string[] = ["apiserver", "controller-manager", "scheduler", "node-agent"];

