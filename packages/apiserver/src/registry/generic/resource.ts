@@ -37,6 +37,10 @@ export interface ResourceDefinition extends GroupResource {
   readonly ttlSeconds?: (flags: { eventTtlSeconds: number }) => number;
   /** POST that stores nothing (reviews) or subresources with their own logic (binding, eviction, log, exec), by name; `""` is the resource itself. */
   readonly subresources?: Readonly<Record<string, SubresourceDefinition>>;
+  /** A DELETE that removed the object answers with its last state instead of a Status (pods, services, claims). */
+  readonly returnDeletedObject?: boolean;
+  /** Items of a list name their own kind and apiVersion: custom resources. */
+  readonly itemsKeepKind?: boolean;
   /** Extra indexes the watch cache keeps, by selectable field: `spec.nodeName`. */
   readonly cacheIndexes?: readonly string[];
 }

@@ -56,6 +56,8 @@ export type SubresourceHandler =
   | {
       readonly type: "object";
       get?(call: SubresourceCall): Promise<KubeObject>;
+      /** For a virtual resource that can be listed (componentstatuses). */
+      list?(call: SubresourceCall): Promise<KubeObject[]>;
       create?(call: SubresourceCall): Promise<KubeObject>;
       update?(call: SubresourceCall): Promise<KubeObject> /** HTTP status of a create; default 201. */;
       readonly createStatus?: number;
