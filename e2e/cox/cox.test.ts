@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { settings } from "../framework/kubectl.ts";
+
+const exec = promisify(execFile);
+
+/** Runs `./cox` and never throws. */
+async function cox(args: string[], env: Record<string, string> = {}): Promise<{ code: number; output: string }> {
+  try {
+    const { stdout, stderr } = await exec(join(settings.root, "cox"), args, {
+      env: { ...process.env, ...env },
+      maxBuffer: 64 << 20,
+    });
+    return { code: 0, output: stdout + stderr };
+  } catch (err) {
+    const failure = err as { code?: number; stdout?: string; stderr?: string };
+    return { code: typeof failure.code === "number" ? failure.code : -1, output: `${failure.stdout}${failure.stderr}` };
+  }
+}
+
+test("a second up finds everything running and says so", async () => {
+  const { code, output } = await cox(["up"]);
+  assert.equal(code, 0, output);
+  assert.match(output, /everything is running already/);
+});
+
+test("status names every process and the API's state", async () => {
+  const { code, output } = await cox(["status"]);
+  assert.equal(code, 0, output);
+  for (const name of ["etcd", "containerd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"])
+    assert.match(output, new RegExp(`^${name} +running, pid \\d+$`, "m"));
+  assert.match(output, /the API server is ready/);
+});
+
+test("a taken port ends up with a line that names it and leaves nothing running", async (t) => {
+  const server = createServer().listen(0, "127.0.0.1");
+  t.after(() => server.close());
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as { port: number };
+  const elsewhere = { COX_STATE: ".cox/taken", COX_PORT_APISERVER: String(port), COX_PORT_ETCD: "22379" };
+  const { code, output } = await cox(["up"], elsewhere);
+  assert.equal(code, 1, output);
+  assert.match(output, new RegExp(`port ${port} is taken by another program; end it, or set COX_PORT_APISERVER`));
+  assert.match((await cox(["status"], elsewhere)).output, /^etcd +not running$/m);
+});
+
+test("logs prints a daemon's log and names the choices when it is asked for another", async () => {
+  assert.match((await cox(["logs", "kube-apiserver"])).output, /[IWE]\d{4} \d\d:\d\d:\d\d\.\d{6} /);
+  const wrong = await cox(["logs", "nothing"]);
+  assert.equal(wrong.code, 1);
+  assert.match(wrong.output, /one of etcd, containerd, kube-apiserver/);
+});
+
+const flags = readFileSync(join(settings.root, "e2e/golden/flags.tsv"), "utf8")
+  .trim()
+  .split("\n")
+  .map((line) => line.split("\t") as [string, string, string]);
+
+for (const daemon of ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"]) {
+  test(`${daemon} --help shows every documented flag with its default`, async () => {
+    const { code, output } = await cox(["run", daemon, "--help"]);
+    assert.equal(code, 0, output);
+    // One paragraph for each flag: from its line to that of the next.
+    const paragraphs = output.split(/\n(?=\s+(?:-\w, )?--[a-z])/);
+    const missing = flags
+      .filter(([program]) => program === daemon)
+      .filter(([, flag, shown]) => {
+        const paragraph = paragraphs.find((text) => new RegExp(`^\\s*(?:-\\w, )?${flag}(?=[ \\n\\[=]|$)`).test(text.trimStart()));
+        return paragraph === undefined || (shown !== "-" && !paragraph.replaceAll(/\s+/g, " ").includes(shown));
+      })
+      .map(([, flag, shown]) => `${flag} ${shown}`);
+    assert.deepEqual(missing, []);
+  });
+
+  test(`${daemon} refuses a flag it does not know`, async () => {
+    const { code, output } = await cox(["run", daemon, "--no-such-flag"]);
+    assert.equal(code, 1);
+    assert.match(output, /unknown flag: --no-such-flag/);
+  });
+
+  test(`${daemon} --version names the release`, async () =>
+    assert.equal((await cox(["run", daemon, "--version"])).output.trim(), "Kubernetes v1.23.0"));
+}
