@@ -1,0 +1,145 @@
+import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { promisify } from "node:util";
+import type { Clock } from "../clock/clock.ts";
+import { parseTime } from "../meta/time.ts";
+import type { ClientConfig, ExecConfig } from "./config.ts";
+import { parseWire, stringifyWire } from "./wire-json.ts";
+
+/** Who the client says it is: headers for each request, and the certificate of a plugin that gives one. */
+export interface Credentials {
+  /** @throws Error when a credential plugin fails. */
+  headers(): Promise<Record<string, string | string[]>>;
+  certificate(): { cert: string; key: string } | undefined;
+  /** The server answered 401. @returns true when asking again may give other credentials. */
+  rejected(): boolean;
+}
+
+export function newCredentials(config: ClientConfig, clock: Clock, onNewCertificate: () => void): Credentials {
+  const fixed = impersonationHeaders(config);
+  if (config.username !== undefined && config.username !== "") {
+    fixed["authorization"] = `Basic ${Buffer.from(`${config.username}:${config.password ?? ""}`).toString("base64")}`;
+  }
+  const tokenFile = config.tokenFile ? newTokenFile(config.tokenFile, config.token, clock) : undefined;
+  const plugin = config.exec === undefined ? undefined : newExecPlugin(config.exec, config, clock, onNewCertificate);
+
+  return {
+    async headers() {
+      const token = plugin !== undefined ? await plugin.token() : tokenFile !== undefined ? await tokenFile.read() : config.token;
+      return token === undefined || token === "" ? fixed : { ...fixed, authorization: `Bearer ${token}` };
+    },
+    certificate: () => plugin?.certificate(),
+    rejected() {
+      plugin?.forget();
+      tokenFile?.forget();
+      return plugin !== undefined || tokenFile !== undefined;
+    },
+  };
+}
+
+/** Source: client-go transport/round_trippers.go, impersonatingRoundTripper */
+function impersonationHeaders(config: ClientConfig): Record<string, string | string[]> {
+  const headers: Record<string, string | string[]> = {};
+  const { impersonate } = config;
+  if (impersonate === undefined) return headers;
+  headers["impersonate-user"] = impersonate.user;
+  if (impersonate.uid !== undefined) headers["impersonate-uid"] = impersonate.uid;
+  if (impersonate.groups !== undefined && impersonate.groups.length > 0) headers["impersonate-group"] = [...impersonate.groups];
+  for (const [key, values] of Object.entries(impersonate.extra ?? {})) {
+    headers[`impersonate-extra-${encodeURIComponent(key).toLowerCase()}`] = [...values];
+  }
+  return headers;
+}
+
+/** Read again after a minute; when it cannot be read, the last token is used on. Source: client-go transport/token_source.go */
+function newTokenFile(path: string, fallback: string | undefined, clock: Clock) {
+  let token = fallback;
+  let readAt = Number.NEGATIVE_INFINITY;
+  return {
+    async read(): Promise<string | undefined> {
+      if (clock.monotonic() - readAt < 60_000) return token;
+      try {
+        const text = (await readFile(path, "utf8")).trim();
+        if (text === "") throw new Error(`read empty token from file ${JSON.stringify(path)}`);
+        token = text;
+        readAt = clock.monotonic();
+      } catch (err) {
+        if (token === undefined) throw new Error(`cannot read the token file`, { cause: err });
+      }
+      return token;
+    },
+    forget() {
+      readAt = Number.NEGATIVE_INFINITY;
+    },
+  };
+}
+
+const run = promisify(execFile);
+
+/** Source: client-go plugin/pkg/client/auth/exec/exec.go */
+function newExecPlugin(exec: ExecConfig, config: ClientConfig, clock: Clock, onNewCertificate: () => void) {
+  let current: { token?: string; cert?: string; key?: string; expiresAt?: number } | undefined;
+  let running: Promise<void> | undefined;
+
+  const refresh = async (): Promise<void> => {
+    const env: NodeJS.ProcessEnv = { ...process.env };
+    for (const { name, value } of exec.env ?? []) env[name] = value;
+    env["KUBERNETES_EXEC_INFO"] = stringifyWire(execInfo(exec, config));
+    let stdout: string;
+    try {
+      ({ stdout } = await run(exec.command, [...(exec.args ?? [])], { env, encoding: "utf8", timeout: 60_000 }));
+    } catch (err) {
+      const hint = exec.installHint ? `\n\n${exec.installHint}` : "";
+      throw new Error(`getting credentials: exec: executable ${exec.command} failed${hint}`, { cause: err });
+    }
+    const { apiVersion, status } = parseWire(stdout) as {
+      apiVersion?: string;
+      status?: { token?: string; clientCertificateData?: string; clientKeyData?: string; expirationTimestamp?: string };
+    };
+    if (apiVersion !== exec.apiVersion) {
+      throw new Error(`getting credentials: exec plugin is configured to use API version ${exec.apiVersion}, plugin returned version ${apiVersion}`);
+    }
+    if (status === undefined) throw new Error("getting credentials: exec plugin didn't return a status field");
+    if (!status.token && !status.clientCertificateData) {
+      throw new Error("getting credentials: exec plugin didn't return a token or cert/key pair");
+    }
+    if (Boolean(status.clientCertificateData) !== Boolean(status.clientKeyData)) {
+      throw new Error("getting credentials: exec plugin returned only certificate or key, not both");
+    }
+    const expiresAt = status.expirationTimestamp === undefined ? undefined : parseTime(status.expirationTimestamp);
+    const changed = current !== undefined && current.cert !== status.clientCertificateData;
+    current = {
+      ...(status.token ? { token: status.token } : {}),
+      ...(status.clientCertificateData ? { cert: status.clientCertificateData, key: status.clientKeyData as string } : {}),
+      ...(expiresAt === undefined ? {} : { expiresAt }),
+    };
+    if (changed) onNewCertificate();
+  };
+
+  return {
+    async token(): Promise<string | undefined> {
+      if (current === undefined || (current.expiresAt !== undefined && clock.now() >= current.expiresAt)) {
+        running ??= refresh().finally(() => {
+          running = undefined;
+        });
+        await running;
+      }
+      return current?.token;
+    },
+    certificate: () => (current?.cert === undefined ? undefined : { cert: current.cert, key: current.key as string }),
+    forget() {
+      current = undefined;
+    },
+  };
+}
+
+function execInfo(exec: ExecConfig, config: ClientConfig): unknown {
+  const cluster = {
+    server: config.host,
+    ...(config.serverName === undefined ? {} : { "tls-server-name": config.serverName }),
+    ...(config.insecure === true ? { "insecure-skip-tls-verify": true } : {}),
+    ...(config.ca === undefined ? {} : { "certificate-authority-data": Buffer.from(config.ca).toString("base64") }),
+  };
+  const spec = { ...(exec.provideClusterInfo === true ? { cluster } : {}), interactive: false };
+  return { apiVersion: exec.apiVersion, kind: "ExecCredential", spec };
+}

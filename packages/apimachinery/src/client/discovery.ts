@@ -1,0 +1,98 @@
+import { StatusError } from "../errors/status-error.ts";
+import { parseGroupVersion, type ResourceRef } from "../meta/group-version.ts";
+import type { Status } from "../meta/types.ts";
+import type { CallOptions, Client } from "./client.ts";
+import { parseWire } from "./wire-json.ts";
+
+/** A resource as the server describes it. */
+export interface DiscoveredResource extends ResourceRef {
+  readonly verbs: readonly string[];
+  readonly shortNames: readonly string[];
+}
+
+export interface Discovered {
+  readonly resources: readonly DiscoveredResource[];
+  /** Group versions that did not answer (an aggregated server that is down, say): what they hold is unknown. */
+  readonly failed: readonly { readonly groupVersion: string; readonly error: unknown }[];
+}
+
+/**
+ * Every resource that the server has, once each, at the version that the server prefers; a resource that the preferred
+ * version lacks comes at the next version that has it. Subresources are left out.
+ * @throws when the list of groups itself cannot be read
+ * Source: client-go discovery.ServerPreferredResources
+ */
+export async function discoverPreferredResources(client: Client, options: CallOptions = {}): Promise<Discovered> {
+  const groups = await discoverGroups(client, options);
+  const wanted = groups.flatMap((group) => group.versions.map((version) => ({ group: group.name, version })));
+  const failed: { groupVersion: string; error: unknown }[] = [];
+  const lists = await Promise.all(
+    wanted.map(async ({ group, version }) => {
+      const groupVersion = group === "" ? version : `${group}/${version}`;
+      try {
+        return await discoverVersion(client, groupVersion, options);
+      } catch (err) {
+        if (!(err instanceof StatusError && err.code === 404)) failed.push({ groupVersion, error: err });
+        return [];
+      }
+    }),
+  );
+  const seen = new Set<string>();
+  const resources = lists.flat().filter((resource) => {
+    const id = `${resource.group}/${resource.resource}`;
+    return !seen.has(id) && seen.add(id) !== undefined;
+  });
+  return { resources, failed };
+}
+
+/** Groups with their versions, the preferred one first. */
+export async function discoverGroups(client: Client, options: CallOptions = {}): Promise<{ name: string; versions: string[] }[]> {
+  const [core, named] = await Promise.all([getJson<{ versions: string[] }>(client, "/api", options), getJson<GroupList>(client, "/apis", options)]);
+  const groups = named.groups.map((group) => {
+    const preferred = group.preferredVersion?.version;
+    const versions = group.versions.map(({ version }) => version);
+    return { name: group.name, versions: [...versions.filter((v) => v === preferred), ...versions.filter((v) => v !== preferred)] };
+  });
+  return [{ name: "", versions: core.versions }, ...groups];
+}
+
+/** The resources of one group version, in the server's order. @param groupVersion `v1` or `apps/v1` */
+export async function discoverVersion(client: Client, groupVersion: string, options: CallOptions = {}): Promise<DiscoveredResource[]> {
+  const served = parseGroupVersion(groupVersion);
+  if (served === undefined) throw new Error(`not a group version: ${groupVersion}`);
+  const path = served.group === "" ? `/api/${served.version}` : `/apis/${groupVersion}`;
+  const list = await getJson<ResourceList>(client, path, options);
+  return list.resources
+    .filter(({ name }) => !name.includes("/"))
+    .map((resource) => ({
+      group: served.group,
+      version: served.version,
+      resource: resource.name,
+      kind: resource.kind,
+      namespaced: resource.namespaced,
+      verbs: resource.verbs,
+      shortNames: resource.shortNames ?? [],
+    }));
+}
+
+interface GroupList {
+  groups: { name: string; versions: { version: string }[]; preferredVersion?: { version: string } }[];
+}
+
+interface ResourceList {
+  resources: { name: string; kind: string; namespaced: boolean; verbs: string[]; shortNames?: string[] }[];
+}
+
+async function getJson<T>(client: Client, path: string, options: CallOptions): Promise<T> {
+  const { status, body } = await client.raw("GET", path, options);
+  const text = body.toString("utf8");
+  if (status === 200) return parseWire(text) as T;
+  let parsed: Partial<Status> = {};
+  try {
+    parsed = parseWire(text) as Status;
+  } catch {
+    // not a Status: the code alone has to say it
+  }
+  const message = parsed.message ?? `GET ${path}: unexpected status ${status}`;
+  throw new StatusError({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", ...parsed, message, code: status });
+}

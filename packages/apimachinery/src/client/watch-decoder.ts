@@ -1,0 +1,48 @@
+import type { Readable } from "node:stream";
+import { StatusError } from "../errors/status-error.ts";
+import type { Status } from "../meta/types.ts";
+import type { ObjectEvent } from "../watch-stream/event.ts";
+import { parseWire } from "./wire-json.ts";
+
+/**
+ * Events out of a watch's body, one JSON document on each line. Reads on only when the events so far are taken.
+ * @throws StatusError for an ERROR event; Error when the stream ends in the middle of an event
+ */
+export async function* decodeWatchStream<T>(body: Readable, signal: AbortSignal): AsyncGenerator<ObjectEvent<T>> {
+  let rest: Buffer[] = [];
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      let start = 0;
+      for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, start)) {
+        const line = rest.length === 0 ? chunk.toString("utf8", start, end) : Buffer.concat([...rest, chunk.subarray(start, end)]).toString("utf8");
+        rest = [];
+        start = end + 1;
+        if (line !== "") yield parseEvent<T>(line);
+      }
+      if (start < chunk.length) rest.push(chunk.subarray(start));
+    }
+  } catch (err) {
+    throw signal.aborted ? signal.reason : err;
+  } finally {
+    body.destroy();
+  }
+  signal.throwIfAborted();
+  const left = Buffer.concat(rest).toString("utf8").trim();
+  if (left === "") return;
+  let last: ObjectEvent<T>;
+  try {
+    last = parseEvent<T>(left); // a server that leaves out the last line's end
+  } catch (err) {
+    if (err instanceof StatusError) throw err;
+    throw new Error("the watch ended in the middle of an event");
+  }
+  yield last;
+}
+
+const newline = 0x0a;
+
+function parseEvent<T>(line: string): ObjectEvent<T> {
+  const event = parseWire(line) as { type: string; object: unknown };
+  if (event.type === "ERROR") throw new StatusError(event.object as Status);
+  return event as ObjectEvent<T>;
+}

@@ -1,0 +1,176 @@
+import { newTokenBucket, type TokenBucket } from "../client/rate-limit.ts";
+import type { Clock } from "../clock/clock.ts";
+import { formatTime } from "../meta/time.ts";
+import type { ObjectMeta, TypeMeta } from "../meta/types.ts";
+
+/** core/v1 Event, as far as a recorder fills it. */
+export interface EventObject extends TypeMeta {
+  metadata: ObjectMeta;
+  involvedObject: ObjectReference;
+  reason: string;
+  message: string;
+  source: { component: string; host?: string };
+  firstTimestamp: string;
+  lastTimestamp: string;
+  count: number;
+  type: string;
+  action?: string;
+  related?: ObjectReference;
+  eventTime: null;
+  reportingComponent: string;
+  reportingInstance: string;
+}
+
+export interface ObjectReference {
+  kind?: string;
+  namespace?: string;
+  name?: string;
+  uid?: string;
+  apiVersion?: string;
+  resourceVersion?: string;
+  fieldPath?: string;
+}
+
+/** What to do with an event: nothing, write it new, or count one more on one written before. */
+export type Correlated = { readonly drop: true } | { readonly drop: false; readonly event: EventObject; readonly patch: boolean };
+
+export interface EventCorrelator {
+  correlate(event: EventObject): Correlated;
+  /** The server's answer: later events of this kind are counted on it. */
+  written(event: EventObject, stored: EventObject): void;
+}
+
+/**
+ * Keeps a component that repeats itself from flooding the cluster: the same event again counts up one object; more than
+ * ten events in ten minutes that differ only in their message become one; and after a burst of 25 about one object, one
+ * every five minutes is let through.
+ * Source: k8s.io/client-go tools/record/events_cache.go
+ */
+export function newEventCorrelator(clock: Clock): EventCorrelator {
+  const similar = newRecent<{ messages: Set<string>; lastAt: number }>();
+  const written = newRecent<{ name: string; resourceVersion: string; count: number; firstTimestamp: string }>();
+  const buckets = newRecent<TokenBucket>();
+
+  /** More than `maxSimilar` different messages: one event for all of them. */
+  const aggregate = (event: EventObject): { event: EventObject; key: string } => {
+    const group = groupKey(event);
+    const now = clock.now();
+    let record = similar.get(group);
+    if (record === undefined || now - record.lastAt > similarIntervalMs) record = { messages: new Set(), lastAt: now };
+    record.messages.add(event.message);
+    record.lastAt = now;
+    similar.set(group, record);
+    if (record.messages.size < maxSimilar) return { event, key: eventKey(event) };
+    record.messages.delete(record.messages.values().next().value as string); // room for the next different one
+    const message = `(combined from similar events): ${event.message}`;
+    return { event: { ...event, metadata: { ...event.metadata }, message }, key: group };
+  };
+
+  return {
+    correlate(received) {
+      const { event, key } = aggregate(received);
+      const before = written.get(key);
+      let counted = event;
+      if (before !== undefined) {
+        const { name, resourceVersion, count, firstTimestamp } = before;
+        counted = { ...event, metadata: { ...event.metadata, name, resourceVersion }, firstTimestamp, count: count + 1 };
+      }
+      written.set(key, {
+        name: counted.metadata.name ?? "",
+        resourceVersion: counted.metadata.resourceVersion ?? "",
+        count: counted.count,
+        firstTimestamp: counted.firstTimestamp,
+      });
+      const about = spamKey(event);
+      let bucket = buckets.get(about);
+      if (bucket === undefined) bucket = newTokenBucket({ qps: 1 / 300, burst: 25, clock });
+      buckets.set(about, bucket);
+      if (!bucket.tryAccept()) return { drop: true };
+      return { drop: false, event: counted, patch: counted.count > 1 };
+    },
+    written(event, stored) {
+      const key = event.message.startsWith("(combined from similar events): ") ? groupKey(event) : eventKey(event);
+      written.set(key, {
+        name: stored.metadata.name ?? "",
+        resourceVersion: stored.metadata.resourceVersion ?? "",
+        count: stored.count,
+        firstTimestamp: stored.firstTimestamp,
+      });
+    },
+  };
+}
+
+/** The event written before, one more; as a strategic merge patch. */
+export function eventPatch(event: EventObject): unknown {
+  const { count, lastTimestamp, message } = event;
+  return { count, lastTimestamp, message };
+}
+
+/** @param host of the component; only node agents and those like them have one. */
+export function makeEvent(options: {
+  ref: ObjectReference;
+  type: string;
+  reason: string;
+  message: string;
+  component: string;
+  host?: string | undefined;
+  now: number;
+  uniqueSuffix: string;
+  action?: string | undefined;
+  related?: ObjectReference | undefined;
+}): EventObject {
+  const { ref, type, reason, message, component, host, now, uniqueSuffix, action, related } = options;
+  const timestamp = formatTime(now);
+  return {
+    kind: "Event",
+    apiVersion: "v1",
+    metadata: { name: `${ref.name}.${uniqueSuffix}`, namespace: ref.namespace || "default" },
+    involvedObject: ref,
+    reason,
+    message,
+    source: { component, ...(host ? { host } : {}) },
+    firstTimestamp: timestamp,
+    lastTimestamp: timestamp,
+    count: 1,
+    type,
+    ...(action === undefined ? {} : { action }),
+    ...(related === undefined ? {} : { related }),
+    eventTime: null,
+    reportingComponent: "",
+    reportingInstance: "",
+  };
+}
+
+const maxSimilar = 10;
+const similarIntervalMs = 600_000;
+/** Source: events_cache.go maxLruCacheEntries */
+const mostEntries = 4096;
+
+function aboutOf({ source, involvedObject: o }: EventObject): (string | undefined)[] {
+  return [source.component, source.host, o.kind, o.namespace, o.name, o.uid, o.apiVersion];
+}
+
+function spamKey(event: EventObject): string {
+  return aboutOf(event).join("\0");
+}
+
+function groupKey(event: EventObject): string {
+  return [...aboutOf(event), event.type, event.reason, event.reportingComponent, event.reportingInstance].join("\0");
+}
+
+function eventKey(event: EventObject): string {
+  return [...aboutOf(event), event.involvedObject.fieldPath, event.type, event.reason, event.message].join("\0");
+}
+
+/** A map that forgets what was not used for longest. */
+function newRecent<V>() {
+  const entries = new Map<string, V>();
+  return {
+    get: (key: string): V | undefined => entries.get(key),
+    set(key: string, value: V): void {
+      entries.delete(key);
+      entries.set(key, value);
+      if (entries.size > mostEntries) entries.delete(entries.keys().next().value as string);
+    },
+  };
+}

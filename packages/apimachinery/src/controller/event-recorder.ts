@@ -1,0 +1,145 @@
+import type { Client } from "../client/client.ts";
+import type { Clock } from "../clock/clock.ts";
+import { isNotFound } from "../errors/predicates.ts";
+import { StatusError } from "../errors/status-error.ts";
+import type { Logger } from "../logging/logger.ts";
+import type { ResourceRef } from "../meta/group-version.ts";
+import type { KubeObject } from "../meta/types.ts";
+import { newBoundedQueue } from "../watch-stream/bounded-queue.ts";
+import { type EventObject, eventPatch, makeEvent, newEventCorrelator, type ObjectReference } from "./event-correlator.ts";
+
+/** Tells users what happened to an object. Never waits, never fails: an event that cannot be written is logged and lost. */
+export interface EventRecorder {
+  /** @param object with its apiVersion and kind; or a reference, where only that is known or a `fieldPath` matters. */
+  event(object: KubeObject | ObjectReference, type: "Normal" | "Warning", reason: string, message: string, options?: EventOptions): void;
+  /** Resolves when everything recorded so far is written or given up. */
+  flush(): Promise<void>;
+}
+
+export interface EventOptions {
+  readonly action?: string;
+  readonly related?: KubeObject | ObjectReference;
+}
+
+export interface EventRecorderOptions {
+  readonly client: Client;
+  /** `source.component`, e.g. `deployment-controller`. */
+  readonly component: string;
+  readonly host?: string;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly random?: () => number;
+}
+
+/** Source: k8s.io/client-go tools/record/event.go */
+export function newEventRecorder(options: EventRecorderOptions): EventRecorder {
+  const { client, component, host, log, clock, random = Math.random } = options;
+  const correlator = newEventCorrelator(clock);
+  const queue = newBoundedQueue<EventObject>(queueLength);
+  let pending = 0;
+  let writing = false;
+  let idle: (() => void)[] = [];
+  let lastSuffix = 0n;
+
+  /** Nanoseconds, in hex; a counter where the clock does not tell two events apart. */
+  const uniqueSuffix = (): string => {
+    const now = BigInt(Math.floor(clock.now())) * 1_000_000n;
+    lastSuffix = now > lastSuffix ? now : lastSuffix + 1n;
+    return lastSuffix.toString(16);
+  };
+  const write = async (): Promise<void> => {
+    if (writing) return;
+    writing = true;
+    for (let events = queue.drain(); events.length > 0; events = queue.drain()) {
+      for (const event of events) {
+        await record(event).catch((err) => log.error("Unable to write event", err, { reason: event.reason }));
+        pending--;
+      }
+    }
+    writing = false;
+    for (const resolve of idle.splice(0)) resolve();
+  };
+  const record = async (received: EventObject): Promise<void> => {
+    const correlated = correlator.correlate(received);
+    if (correlated.drop) return;
+    for (let tries = 1; ; tries++) {
+      try {
+        correlator.written(correlated.event, await store(client, correlated.event, correlated.patch));
+        return;
+      } catch (err) {
+        // The server's no is final; a server that is away may come back.
+        if (err instanceof StatusError) {
+          if (!hasReason(err, "NamespaceTerminating")) throw err;
+          return;
+        }
+        if (tries >= maxTries) throw err;
+      }
+      await clock.sleep(retryMs * (tries === 1 ? random() : 1));
+    }
+  };
+
+  return {
+    event(object, type, reason, message, extra = {}) {
+      const related = extra.related === undefined ? undefined : referenceTo(extra.related);
+      const ref = referenceTo(object);
+      const event = makeEvent({
+        ref,
+        type,
+        reason,
+        message: message.length > maxMessageLength ? message.slice(0, maxMessageLength) : message,
+        component,
+        host,
+        now: clock.now(),
+        uniqueSuffix: uniqueSuffix(),
+        action: extra.action,
+        related,
+      });
+      log.v(2)?.info("Event occurred", { object: `${ref.namespace ?? ""}/${ref.name}`, kind: ref.kind, type, reason, message });
+      if (!queue.push(event)) {
+        log.warn("too many events are waiting; one is dropped", { reason });
+        return;
+      }
+      pending++;
+      void write();
+    },
+    flush() {
+      return pending === 0 ? Promise.resolve() : new Promise((resolve) => idle.push(resolve));
+    },
+  };
+}
+
+/** A recorder that does nothing, for tests that are about something else. */
+export const silentRecorder: EventRecorder = { event() {}, flush: () => Promise.resolve() };
+
+/** Source: record/event.go maxTriesPerEvent, defaultSleepDuration; watch/mux.go's queue */
+const maxTries = 12;
+const retryMs = 10_000;
+const queueLength = 1000;
+const maxMessageLength = 1024;
+
+const eventsRef: ResourceRef = { group: "", version: "v1", resource: "events", kind: "Event", namespaced: true };
+
+async function store(client: Client, event: EventObject, patch: boolean): Promise<EventObject> {
+  const { namespace, name = "" } = event.metadata;
+  if (patch) {
+    try {
+      return await client.patch<EventObject>(eventsRef, { namespace, name }, { type: "strategic", body: eventPatch(event) });
+    } catch (err) {
+      if (!isNotFound(err)) throw err; // it lived its hour; write it again
+    }
+  }
+  const { resourceVersion: _, ...metadata } = event.metadata;
+  return client.create<EventObject>(eventsRef, { ...event, metadata });
+}
+
+function hasReason(err: StatusError, reason: string): boolean {
+  return (err.status.details?.causes ?? []).some((cause) => cause.reason === reason);
+}
+
+/** Source: client-go tools/reference/ref.go */
+export function referenceTo(object: KubeObject | ObjectReference): ObjectReference {
+  if (!("metadata" in object)) return object;
+  const { apiVersion, kind, metadata } = object;
+  const { namespace, name, uid, resourceVersion } = metadata;
+  return JSON.parse(JSON.stringify({ kind, namespace, name, uid, apiVersion, resourceVersion })) as ObjectReference;
+}

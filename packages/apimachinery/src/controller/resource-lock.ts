@@ -1,0 +1,153 @@
+import type { Client } from "../client/client.ts";
+import { isNotFound } from "../errors/predicates.ts";
+import type { ResourceRef } from "../meta/group-version.ts";
+import type { KubeObject, ObjectMeta } from "../meta/types.ts";
+
+/** Who leads, and since when. Times are MicroTime texts. */
+export interface LeaderRecord {
+  /** `""`: nobody, given back. */
+  holderIdentity: string;
+  leaseDurationSeconds: number;
+  acquireTime: string;
+  renewTime: string;
+  leaderTransitions: number;
+}
+
+/** Where the record is kept; one object that candidates overwrite with optimistic concurrency. */
+export interface ResourceLock {
+  /** @throws NotFound when nobody ever led */
+  get(client: Client, signal: AbortSignal): Promise<LeaderRecord>;
+  create(client: Client, record: LeaderRecord, signal: AbortSignal): Promise<void>;
+  /** Writes over what the last `get` saw. @throws Conflict when someone else wrote since */
+  update(client: Client, record: LeaderRecord, signal: AbortSignal): Promise<void>;
+  /** `kube-system/kube-scheduler` */
+  describe(): string;
+}
+
+/** The kinds of `--leader-elect-resource-lock`. */
+export const resourceLockKinds = ["leases", "endpointsleases", "configmapsleases", "endpoints", "configmaps"] as const;
+export type ResourceLockKind = (typeof resourceLockKinds)[number];
+
+/**
+ * @throws Error for an unknown kind
+ * Source: k8s.io/client-go tools/leaderelection/resourcelock
+ */
+export function newResourceLock(kind: string, namespace: string, name: string): ResourceLock {
+  const lease = (): ResourceLock => newLeaseLock(namespace, name);
+  switch (kind) {
+    case "leases":
+      return lease();
+    case "endpoints":
+      return newAnnotationLock(endpoints, namespace, name);
+    case "configmaps":
+      return newAnnotationLock(configMaps, namespace, name);
+    case "endpointsleases":
+      return newMultiLock(newAnnotationLock(endpoints, namespace, name), lease());
+    case "configmapsleases":
+      return newMultiLock(newAnnotationLock(configMaps, namespace, name), lease());
+    default:
+      throw new Error(`Invalid lock-type ${kind}`);
+  }
+}
+
+const leases: ResourceRef = { group: "coordination.k8s.io", version: "v1", resource: "leases", kind: "Lease", namespaced: true };
+const endpoints: ResourceRef = { group: "", version: "v1", resource: "endpoints", kind: "Endpoints", namespaced: true };
+const configMaps: ResourceRef = { group: "", version: "v1", resource: "configmaps", kind: "ConfigMap", namespaced: true };
+
+interface LeaseObject extends KubeObject {
+  spec?: Partial<LeaderRecord> & { leaseTransitions?: number };
+}
+
+function newLeaseLock(namespace: string, name: string): ResourceLock {
+  let last: LeaseObject | undefined;
+  return {
+    async get(client, signal) {
+      last = await client.get<LeaseObject>(leases, { namespace, name }, { signal });
+      const { spec = {} } = last;
+      return {
+        holderIdentity: spec.holderIdentity ?? "",
+        leaseDurationSeconds: spec.leaseDurationSeconds ?? 0,
+        acquireTime: spec.acquireTime ?? "",
+        renewTime: spec.renewTime ?? "",
+        leaderTransitions: spec.leaseTransitions ?? 0,
+      };
+    },
+    async create(client, record, signal) {
+      last = await client.create<LeaseObject>(leases, { metadata: { namespace, name }, spec: leaseSpec(record) }, { signal });
+    },
+    async update(client, record, signal) {
+      if (last === undefined) throw new Error("lease not initialized, call get or create first");
+      last = await client.update<LeaseObject>(leases, { ...last, spec: { ...last.spec, ...leaseSpec(record) } }, { signal });
+    },
+    describe: () => `${namespace}/${name}`,
+  };
+}
+
+function leaseSpec({ leaderTransitions, ...record }: LeaderRecord): NonNullable<LeaseObject["spec"]> {
+  return { ...record, leaseTransitions: leaderTransitions };
+}
+
+const recordAnnotation = "control-plane.alpha.kubernetes.io/leader";
+
+function newAnnotationLock(ref: ResourceRef, namespace: string, name: string): ResourceLock {
+  let last: KubeObject | undefined;
+  const annotated = (metadata: ObjectMeta, record: LeaderRecord): ObjectMeta => ({
+    ...metadata,
+    annotations: { ...metadata.annotations, [recordAnnotation]: JSON.stringify(record) },
+  });
+  return {
+    async get(client, signal) {
+      last = await client.get<KubeObject & object>(ref, { namespace, name }, { signal });
+      const text = last.metadata.annotations?.[recordAnnotation];
+      return text === undefined ? { ...nobody } : { ...nobody, ...(JSON.parse(text) as LeaderRecord) };
+    },
+    async create(client, record, signal) {
+      last = await client.create<KubeObject>(ref, { metadata: annotated({ namespace, name }, record) }, { signal });
+    },
+    async update(client, record, signal) {
+      if (last === undefined) throw new Error(`${ref.kind.toLowerCase()} not initialized, call get or create first`);
+      last = await client.update<KubeObject>(ref, { ...last, metadata: annotated(last.metadata, record) }, { signal });
+    },
+    describe: () => `${namespace}/${name}`,
+  };
+}
+
+const nobody: LeaderRecord = { holderIdentity: "", leaseDurationSeconds: 0, acquireTime: "", renewTime: "", leaderTransitions: 0 };
+
+/** Both at once, to move from one kind to the other. Source: resourcelock/multilock.go */
+function newMultiLock(primary: ResourceLock, secondary: ResourceLock): ResourceLock {
+  return {
+    async get(client, signal) {
+      const first = await primary.get(client, signal);
+      try {
+        const second = await secondary.get(client, signal);
+        return second.holderIdentity === first.holderIdentity ? second : { ...first, holderIdentity: unknownLeader };
+      } catch (err) {
+        if (isNotFound(err)) return first; // the primary is held by a version that knows no other
+        throw err;
+      }
+    },
+    async create(client, record, signal) {
+      try {
+        await primary.create(client, record, signal);
+      } catch (err) {
+        if ((err as { reason?: string }).reason !== "AlreadyExists") throw err;
+      }
+      await secondary.create(client, record, signal);
+    },
+    async update(client, record, signal) {
+      await primary.update(client, record, signal);
+      try {
+        await secondary.get(client, signal);
+      } catch (err) {
+        if (!isNotFound(err)) throw err;
+        return secondary.create(client, record, signal);
+      }
+      await secondary.update(client, record, signal);
+    },
+    describe: () => primary.describe(),
+  };
+}
+
+/** Two holders: nobody may take it before it ran out. */
+const unknownLeader = "leaderelection.k8s.io/unknown";

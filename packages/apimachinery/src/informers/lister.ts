@@ -1,0 +1,47 @@
+import type { ObjectKey } from "../meta/object-key.ts";
+import { controllerOf } from "../meta/owner-references.ts";
+import type { KubeObject } from "../meta/types.ts";
+import type { LabelSelector } from "../selectors/label-selector.ts";
+import type { IndexFunction, ObjectStore } from "./store.ts";
+
+/** Read-only views of what an informer knows. Objects from a lister belong to everybody: copy before changing one. */
+export interface Lister<T> {
+  get(key: ObjectKey): T | undefined;
+  list(): T[];
+  inNamespace(namespace: string): T[];
+  /** @param namespace all of them when absent or `""`. */
+  select(selector: LabelSelector, namespace?: string): T[];
+  byIndex(name: string, value: string): T[];
+  /** Those whose controlling owner reference has the owner's uid. */
+  controlledBy(owner: KubeObject): T[];
+}
+
+export function newLister<T extends KubeObject>(store: ObjectStore<T>): Lister<T> {
+  const inNamespace = (namespace: string): T[] => {
+    store.addIndex(namespaceIndex, byNamespace);
+    return store.byIndex(namespaceIndex, namespace);
+  };
+  return {
+    get: (key) => store.get(key),
+    list: () => store.list(),
+    inNamespace,
+    select(selector, namespace) {
+      const candidates = namespace ? inNamespace(namespace) : store.list();
+      return selector.empty ? candidates : candidates.filter(({ metadata }) => selector.matches(metadata.labels));
+    },
+    byIndex: (name, value) => store.byIndex(name, value),
+    controlledBy({ metadata }) {
+      store.addIndex(controllerIndex, byController);
+      return metadata.uid === undefined ? [] : store.byIndex(controllerIndex, metadata.uid);
+    },
+  };
+}
+
+const namespaceIndex = "namespace";
+const byNamespace: IndexFunction<KubeObject> = ({ metadata }) => [metadata.namespace ?? ""];
+
+const controllerIndex = "controllerUID";
+const byController: IndexFunction<KubeObject> = (object) => {
+  const owner = controllerOf(object);
+  return owner === undefined ? [] : [owner.uid];
+};

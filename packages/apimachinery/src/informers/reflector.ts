@@ -1,0 +1,178 @@
+import type { Client } from "../client/client.ts";
+import { isConnectionRefused } from "../client/transport.ts";
+import type { Clock } from "../clock/clock.ts";
+import { isGone, isResourceExpired, isTooManyRequests } from "../errors/predicates.ts";
+import { StatusError } from "../errors/status-error.ts";
+import type { Logger } from "../logging/logger.ts";
+import { formatGroupResource, formatGroupVersion, type ResourceRef } from "../meta/group-version.ts";
+import type { KubeObject } from "../meta/types.ts";
+import { newBackoff, reflectorBackoff } from "./backoff.ts";
+
+/** Which objects a reflector follows. */
+export interface ReflectorTarget {
+  readonly ref: ResourceRef;
+  readonly namespace?: string | undefined;
+  readonly labelSelector?: string | undefined;
+  readonly fieldSelector?: string | undefined;
+  /** Only metadata is asked for and stored. */
+  readonly metadataOnly?: boolean | undefined;
+}
+
+/** What a reflector fills. Called in order, never at the same time. */
+export interface ReflectorSink<T> {
+  /** All that exists: what is not in `objects` is gone. */
+  replace(objects: T[]): void;
+  set(object: T): void;
+  delete(object: T): void;
+}
+
+/**
+ * Lists, then watches from there, for as long as `signal` lets it. A watch that ends is continued from its last event or
+ * bookmark; when the server no longer has that version everything is listed again. Failures are logged and tried again,
+ * 0.8 s to 30 s later, each wait with jitter.
+ *
+ * The first list may come from the server's cache (resourceVersion "0"); later ones are never older than what was seen.
+ * Source: k8s.io/client-go tools/cache/reflector.go
+ */
+export async function runReflector<T extends KubeObject>(options: {
+  client: Client;
+  target: ReflectorTarget;
+  sink: ReflectorSink<T>;
+  clock: Clock;
+  log: Logger;
+  signal: AbortSignal;
+  random?: (() => number) | undefined;
+}): Promise<void> {
+  const { client, target, sink, clock, log, signal, random = Math.random } = options;
+  const resource = formatGroupResource(target.ref);
+  const lists = newBackoff({ ...reflectorBackoff, clock, random });
+  const watches = newBackoff({ ...reflectorBackoff, clock, random });
+  /** `undefined` before the first list, `""` when the server said that our version is too old (or too new) for it. */
+  let resourceVersion: string | undefined;
+
+  const list = async (): Promise<void> => {
+    const { objects, version } = await listAll<T>(client, target, resourceVersion ?? "0", signal);
+    sink.replace(objects);
+    resourceVersion = version;
+  };
+
+  /** @returns true when the watch may go on from where it ended, false when a new list is needed. */
+  const watch = async (): Promise<boolean> => {
+    const startedAt = clock.monotonic();
+    let events = 0;
+    const timeoutSeconds = Math.floor(minWatchSeconds * (1 + random()));
+    const { ref, namespace, labelSelector, fieldSelector, metadataOnly } = target;
+    const watched = client.watch<T>(
+      ref,
+      { namespace },
+      { resourceVersion, labelSelector, fieldSelector, metadataOnly, allowWatchBookmarks: true, timeoutSeconds, signal },
+    );
+    for await (const { type, object } of watched) {
+      events++;
+      if (type === "DELETED") sink.delete(object);
+      else if (type !== "BOOKMARK") sink.set(object);
+      resourceVersion = object.metadata.resourceVersion ?? resourceVersion;
+    }
+    if (events > 0 || clock.monotonic() - startedAt >= 1000) return true;
+    log.v(4)?.info("watch ended at once", { resource });
+    return false;
+  };
+
+  const watchUntilListIsNeeded = async (): Promise<void> => {
+    for (;;) {
+      try {
+        if (!(await watch())) return;
+      } catch (err) {
+        if (signal.aborted) return;
+        if (isResourceExpired(err) || isGone(err)) {
+          log.v(4)?.info("watch is too old to continue; listing again", { resource, resourceVersion });
+          resourceVersion = "";
+          return;
+        }
+        if (isConnectionRefused(err) || isTooManyRequests(err)) {
+          await clock.sleep(watches.next(), signal);
+          continue;
+        }
+        if (!(err instanceof StatusError)) {
+          // The connection broke: what was seen still holds, only the watch is gone.
+          log.v(1)?.info("watch was cut off", { resource, err: String(err) });
+          await clock.sleep(watches.next(), signal);
+          continue;
+        }
+        log.error("Failed to watch", err, { resource });
+        return;
+      }
+    }
+  };
+
+  while (!signal.aborted) {
+    try {
+      await list();
+      await watchUntilListIsNeeded();
+    } catch (err) {
+      if (signal.aborted) return;
+      log.error("Failed to list", err, { resource });
+    }
+    await clock.sleep(lists.next(), signal).catch(() => {});
+  }
+}
+
+/** Source: reflector.go minWatchTimeout: 5 to 10 minutes, so that watches do not all end at once. */
+const minWatchSeconds = 300;
+const pageSize = 500;
+
+async function listAll<T extends KubeObject>(
+  client: Client,
+  target: ReflectorTarget,
+  atLeast: string,
+  signal: AbortSignal,
+): Promise<{ objects: T[]; version: string }> {
+  try {
+    return await listPages<T>(client, target, atLeast, signal);
+  } catch (err) {
+    // Too old to continue or not yet reached by the server that answers: whatever is most recent then.
+    if (atLeast !== "" && (isResourceExpired(err) || isGone(err) || isTooLarge(err))) return listPages<T>(client, target, "", signal);
+    throw err;
+  }
+}
+
+async function listPages<T extends KubeObject>(
+  client: Client,
+  target: ReflectorTarget,
+  atLeast: string,
+  signal: AbortSignal,
+): Promise<{ objects: T[]; version: string }> {
+  const { ref, namespace, labelSelector, fieldSelector, metadataOnly } = target;
+  const selectors = { labelSelector, fieldSelector, metadataOnly, signal };
+  // Pages of an old version would bypass the server's cache. Source: reflector.go, pager.PageSize = 0
+  const limit = atLeast === "" || atLeast === "0" ? pageSize : undefined;
+  let page = await client.list<T>(ref, { namespace }, { ...selectors, resourceVersion: atLeast, limit });
+  const version = page.metadata.resourceVersion ?? "";
+  let objects = page.items;
+  while (page.metadata.continue) {
+    try {
+      page = await client.list<T>(ref, { namespace }, { ...selectors, limit, continue: page.metadata.continue });
+    } catch (err) {
+      if (!isResourceExpired(err) && !isGone(err)) throw err;
+      const whole = await client.list<T>(ref, { namespace }, selectors);
+      return { objects: typed(ref, whole.items, metadataOnly), version: whole.metadata.resourceVersion ?? "" };
+    }
+    objects = objects.concat(page.items);
+  }
+  return { objects: typed(ref, objects, metadataOnly), version };
+}
+
+/** Items of a list come without apiVersion and kind; those of a watch with them. */
+function typed<T extends KubeObject>(ref: ResourceRef, objects: T[], metadataOnly: boolean | undefined): T[] {
+  if (metadataOnly === true) return objects;
+  const apiVersion = formatGroupVersion(ref);
+  for (const object of objects) {
+    object.apiVersion ??= apiVersion;
+    object.kind ??= ref.kind;
+  }
+  return objects;
+}
+
+function isTooLarge(err: unknown): boolean {
+  return err instanceof StatusError && (err.status.details?.causes ?? []).some(({ reason }) => reason === "ResourceVersionTooLarge");
+}

@@ -1,0 +1,145 @@
+import type { Client } from "../client/client.ts";
+import type { Clock, Timer } from "../clock/clock.ts";
+import type { Logger } from "../logging/logger.ts";
+import { formatGroupResource, type ResourceRef } from "../meta/group-version.ts";
+import { keyOf } from "../meta/object-key.ts";
+import type { KubeObject } from "../meta/types.ts";
+import { type Lister, newLister } from "./lister.ts";
+import { type ReflectorTarget, runReflector } from "./reflector.ts";
+import { type IndexFunction, newObjectStore } from "./store.ts";
+
+/** Told of changes, after the lister shows them. Objects are read-only. A throw is logged and changes nothing else. */
+export interface InformerHandler<T> {
+  added?(object: T): void;
+  /** Also called, with the same object twice, at each resync. */
+  updated?(old: T, now: T): void;
+  /** @param last the last state known; when the deletion itself was missed, not the very last one. */
+  deleted?(last: T): void;
+}
+
+/**
+ * One list and watch of a resource, many readers. For each object every handler hears in the server's order: first
+ * `added`, then `updated`, at last `deleted`; versions between may be skipped. An object that was replaced under its
+ * name (another uid) is heard of as deleted, then added. Handlers are called one after the other, in the order they were
+ * added; a handler that comes late hears of everything known as `added` before it hears of changes.
+ * Source: k8s.io/client-go tools/cache/shared_informer.go
+ */
+export interface SharedInformer<T> {
+  readonly ref: ResourceRef;
+  readonly lister: Lister<T>;
+  /** True once the first list is in the lister and every handler heard of it. */
+  readonly synced: boolean;
+  /** @returns removes the handler. */
+  addHandler(handler: InformerHandler<T>): () => void;
+  addIndex(name: string, index: IndexFunction<T>): void;
+  /** Resolves when `synced`; rejects with the signal's reason. */
+  waitForSync(signal: AbortSignal): Promise<void>;
+  /** Lists and watches until `signal` is aborted. Once in an informer's life. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+export interface SharedInformerOptions<T> extends ReflectorTarget {
+  readonly client: Client;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** 0 or absent: no resync. */
+  readonly resyncMs?: number | undefined;
+  /** Makes an object smaller before it is stored; may change its argument. */
+  readonly transform?: ((object: T) => T) | undefined;
+  readonly random?: (() => number) | undefined;
+}
+
+export function newSharedInformer<T extends KubeObject>(options: SharedInformerOptions<T>): SharedInformer<T> {
+  const { client, clock, log, ref, resyncMs = 0, transform = (object: T) => object } = options;
+  const store = newObjectStore<T>();
+  const handlers = new Set<InformerHandler<T>>();
+  let synced = false;
+  let waiting: (() => void)[] = [];
+
+  const tell = (call: (handler: InformerHandler<T>) => void): void => {
+    for (const handler of handlers) callSafely(log, ref, () => call(handler));
+  };
+  const set = (received: T): void => {
+    const object = transform(received);
+    const before = store.get(keyOf(object));
+    if (before === undefined) {
+      store.set(object);
+      tell((handler) => handler.added?.(object));
+    } else if (before.metadata.uid !== object.metadata.uid) {
+      remove(before);
+      store.set(object);
+      tell((handler) => handler.added?.(object));
+    } else {
+      store.set(object);
+      tell((handler) => handler.updated?.(before, object));
+    }
+  };
+  const remove = (last: T): void => {
+    if (store.delete(keyOf(last)) === undefined) return;
+    tell((handler) => handler.deleted?.(last));
+  };
+  const sink = {
+    replace(objects: T[]) {
+      const present = new Set(objects.map(keyOf));
+      for (const key of [...store.keys()]) {
+        if (!present.has(key)) remove(store.get(key) as T);
+      }
+      for (const object of objects) {
+        const before = store.get(keyOf(object));
+        const same = before !== undefined && before.metadata.resourceVersion === object.metadata.resourceVersion;
+        if (!same || before.metadata.uid !== object.metadata.uid) set(object);
+      }
+      if (synced) return;
+      synced = true;
+      for (const resolve of waiting) resolve();
+      waiting = [];
+    },
+    set,
+    delete: (last: T) => remove(transform(last)),
+  };
+  const resync = (): void => {
+    for (const object of store.list()) tell((handler) => handler.updated?.(object, object));
+  };
+
+  return {
+    ref,
+    lister: newLister(store),
+    get synced() {
+      return synced;
+    },
+    addHandler(handler) {
+      for (const object of store.list()) callSafely(log, ref, () => handler.added?.(object));
+      handlers.add(handler);
+      return () => void handlers.delete(handler);
+    },
+    addIndex: (name, index) => store.addIndex(name, index),
+    waitForSync(signal) {
+      if (synced) return Promise.resolve();
+      return new Promise((resolve, reject) => {
+        if (signal.aborted) return reject(signal.reason);
+        const onAbort = (): void => reject(signal.reason);
+        signal.addEventListener("abort", onAbort, { once: true });
+        waiting.push(() => {
+          signal.removeEventListener("abort", onAbort);
+          resolve();
+        });
+      });
+    },
+    async run(signal) {
+      const resyncing: Timer | undefined = resyncMs > 0 ? clock.every(resyncMs, resync) : undefined;
+      try {
+        await runReflector<T>({ client, target: options, sink, clock, log, signal, random: options.random });
+      } finally {
+        resyncing?.cancel();
+      }
+    },
+  };
+}
+
+function callSafely(log: Logger, ref: ResourceRef, call: () => void): void {
+  try {
+    call();
+  } catch (err) {
+    log.error("informer handler failed", err, { resource: formatGroupResource(ref) });
+  }
+}

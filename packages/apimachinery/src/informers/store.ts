@@ -1,0 +1,89 @@
+import { keyOf, type ObjectKey } from "../meta/object-key.ts";
+import type { KubeObject } from "../meta/types.ts";
+
+/** The values under which an object is found in an index; none leaves it out. */
+export type IndexFunction<T> = (object: T) => readonly string[];
+
+/**
+ * Objects by key, with indexes that follow every change. Objects in it are read-only.
+ * Source: k8s.io/client-go tools/cache/thread_safe_store.go
+ */
+export interface ObjectStore<T> {
+  get(key: ObjectKey): T | undefined;
+  list(): T[];
+  readonly size: number;
+  /** @returns what was stored under the object's key before. */
+  set(object: T): T | undefined;
+  delete(key: ObjectKey): T | undefined;
+  keys(): Iterable<ObjectKey>;
+  /** Indexes what is there and what comes; the same name again changes nothing. */
+  addIndex(name: string, index: IndexFunction<T>): void;
+  /** @throws Error when no such index was added. */
+  byIndex(name: string, value: string): T[];
+  indexValues(name: string): string[];
+}
+
+export function newObjectStore<T extends KubeObject>(): ObjectStore<T> {
+  const objects = new Map<ObjectKey, T>();
+  const indexes = new Map<string, Index<T>>();
+  return {
+    get: (key) => objects.get(key),
+    list: () => [...objects.values()],
+    get size() {
+      return objects.size;
+    },
+    set(object) {
+      const key = keyOf(object);
+      const before = objects.get(key);
+      objects.set(key, object);
+      for (const index of indexes.values()) {
+        if (before !== undefined) removeFrom(index, key, before);
+        insertInto(index, key, object);
+      }
+      return before;
+    },
+    delete(key) {
+      const before = objects.get(key);
+      if (before === undefined) return undefined;
+      objects.delete(key);
+      for (const index of indexes.values()) removeFrom(index, key, before);
+      return before;
+    },
+    keys: () => objects.keys(),
+    addIndex(name, valuesOf) {
+      if (indexes.has(name)) return;
+      const index: Index<T> = { valuesOf, buckets: new Map() };
+      for (const [key, object] of objects) insertInto(index, key, object);
+      indexes.set(name, index);
+    },
+    byIndex: (name, value) => [...(bucketsOf(indexes, name).get(value)?.values() ?? [])],
+    indexValues: (name) => [...bucketsOf(indexes, name).keys()],
+  };
+}
+
+interface Index<T> {
+  readonly valuesOf: IndexFunction<T>;
+  readonly buckets: Map<string, Map<ObjectKey, T>>;
+}
+
+function bucketsOf<T>(indexes: ReadonlyMap<string, Index<T>>, name: string): Index<T>["buckets"] {
+  const index = indexes.get(name);
+  if (index === undefined) throw new Error(`no index named ${name}`);
+  return index.buckets;
+}
+
+function insertInto<T>(index: Index<T>, key: ObjectKey, object: T): void {
+  for (const value of index.valuesOf(object)) {
+    const bucket = index.buckets.get(value);
+    if (bucket === undefined) index.buckets.set(value, new Map([[key, object]]));
+    else bucket.set(key, object);
+  }
+}
+
+function removeFrom<T>(index: Index<T>, key: ObjectKey, object: T): void {
+  for (const value of index.valuesOf(object)) {
+    const bucket = index.buckets.get(value);
+    bucket?.delete(key);
+    if (bucket?.size === 0) index.buckets.delete(value);
+  }
+}

@@ -1,0 +1,16 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startEtcd, startOwnEtcd } from "./etcd.ts";
+
+test("starts one etcd for all who share it", async () => {
+  const [first, second] = await Promise.all([startEtcd(), startEtcd()]);
+  assert.equal(first.endpoint, second.endpoint);
+  const answer = (await (await fetch(`${first.endpoint}/version`)).json()) as { etcdserver?: string };
+  assert.match(answer.etcdserver ?? "", /^3\./);
+});
+
+test("stops an own etcd with its test", async (t) => {
+  const own = await startOwnEtcd(t);
+  await own.stop();
+  await assert.rejects(fetch(`${own.endpoint}/health`));
+});

@@ -1,0 +1,120 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { waitFor } from "./wait-for.ts";
+
+export interface TestEtcd {
+  /** `http://127.0.0.1:<port>` */
+  readonly endpoint: string;
+  readonly pid: number;
+  /** Idempotent; the shared one stops with the process and needs no call. */
+  stop(): Promise<void>;
+}
+
+interface TestContext {
+  after(fn: () => void | Promise<void>): void;
+}
+
+let shared: Promise<TestEtcd> | undefined;
+
+/**
+ * A real etcd that all tests of this process share, on free ports, in its own directory; it ends with the process.
+ * Tests keep apart by key prefix.
+ */
+export function startEtcd(_t?: TestContext): Promise<TestEtcd> {
+  shared ??= startOwnEtcd();
+  return shared;
+}
+
+/** An etcd for one test, which may stop, pause or compact it. */
+export async function startOwnEtcd(t?: TestContext, extraFlags: readonly string[] = []): Promise<TestEtcd> {
+  const directory = mkdtempSync(join(tmpdir(), "cox-etcd-"));
+  let lastOutput = "";
+  for (let attempt = 1; ; attempt++) {
+    const [clientPort, peerPort] = await Promise.all([freePort(), freePort()]);
+    const endpoint = `http://127.0.0.1:${clientPort}`;
+    const child = spawn("etcd", etcdFlags(directory, endpoint, `http://127.0.0.1:${peerPort}`, extraFlags), {
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    let exited = false;
+    child.once("exit", () => {
+      exited = true;
+    });
+    child.once("error", (err) => {
+      exited = true;
+      lastOutput = String(err);
+    });
+    child.stderr?.on("data", (chunk: Buffer) => {
+      lastOutput = (lastOutput + chunk.toString()).slice(-4000);
+    });
+    try {
+      await waitFor(async () => exited || (await isHealthy(endpoint)), { timeoutMs: 30_000, what: "etcd to answer" });
+    } catch (err) {
+      child.kill("SIGKILL");
+      throw err;
+    }
+    if (exited) {
+      if (attempt < 3) continue; // the port was taken between being found and being used
+      throw new Error(`etcd did not start: ${lastOutput}`);
+    }
+    return owned(child, endpoint, directory, t);
+  }
+}
+
+function owned(child: ChildProcess, endpoint: string, directory: string, t: TestContext | undefined): TestEtcd {
+  const kill = (): void => {
+    child.kill("SIGKILL");
+    rmSync(directory, { recursive: true, force: true });
+  };
+  process.once("exit", kill);
+  child.unref();
+  (child.stderr as unknown as { unref(): void }).unref();
+  const stop = async (): Promise<void> => {
+    process.off("exit", kill);
+    if (child.exitCode === null && child.signalCode === null) {
+      const gone = new Promise((resolve) => child.once("exit", resolve));
+      child.ref();
+      child.kill("SIGKILL");
+      await gone;
+    }
+    rmSync(directory, { recursive: true, force: true });
+  };
+  t?.after(stop);
+  return { endpoint, pid: child.pid as number, stop };
+}
+
+function etcdFlags(directory: string, client: string, peer: string, extra: readonly string[]): string[] {
+  const flags = {
+    "--data-dir": directory,
+    "--listen-client-urls": client,
+    "--advertise-client-urls": client,
+    "--listen-peer-urls": peer,
+    "--initial-advertise-peer-urls": peer,
+    "--initial-cluster": `default=${peer}`,
+    "--log-level": "error",
+    "--logger": "zap",
+  };
+  return [...Object.entries(flags).flat(), "--unsafe-no-fsync", ...extra];
+}
+
+async function isHealthy(endpoint: string): Promise<boolean> {
+  try {
+    return (await fetch(`${endpoint}/health`, { signal: AbortSignal.timeout(1000) })).ok;
+  } catch {
+    return false;
+  }
+}
+
+/** A TCP port of 127.0.0.1 that nothing listens on right now. */
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}

@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newBoundedQueue } from "./bounded-queue.ts";
+
+test("gives values in order, then the end", async () => {
+  const queue = newBoundedQueue<number>(3);
+  assert.equal(queue.push(1), true);
+  assert.equal(queue.push(2), true);
+  queue.close();
+  assert.deepEqual(await Array.fromAsync(queue), [1, 2]);
+});
+
+test("says no when the reader is too slow, and keeps what it has", async () => {
+  const queue = newBoundedQueue<number>(2);
+  queue.push(1);
+  queue.push(2);
+  assert.equal(queue.full, true);
+  assert.equal(queue.push(3), false);
+  assert.deepEqual(queue.drain(), [1, 2]);
+  assert.equal(queue.push(4), true);
+});
+
+test("wakes a waiting reader", async () => {
+  const queue = newBoundedQueue<string>(1);
+  const reader = queue[Symbol.asyncIterator]();
+  const next = reader.next();
+  queue.push("a");
+  assert.deepEqual(await next, { value: "a", done: false });
+});
+
+test("hands out what is left before the error", async () => {
+  const queue = newBoundedQueue<number>(2);
+  queue.push(1);
+  queue.close(new Error("cut off"));
+  const seen: number[] = [];
+  await assert.rejects(async () => {
+    for await (const value of queue) seen.push(value);
+  }, /cut off/);
+  assert.deepEqual(seen, [1]);
+});
+
+test("is closed for the writer once the reader left its loop", async () => {
+  const queue = newBoundedQueue<number>(2);
+  queue.push(1);
+  for await (const _ of queue) break;
+  assert.equal(queue.push(2), false);
+});
+
+test("keeps order over thousands of values", async () => {
+  const queue = newBoundedQueue<number>(10_000);
+  for (let i = 0; i < 5000; i++) queue.push(i);
+  const seen: number[] = [];
+  for await (const value of queue) {
+    seen.push(value);
+    if (seen.length < 3000) queue.push(5000 + seen.length);
+    if (queue.size === 0) break;
+  }
+  assert.deepEqual(seen.slice(0, 5000), Array.from({ length: 5000 }, (_, i) => i));
+  assert.equal(seen.length, 5000 + 2999);
+});

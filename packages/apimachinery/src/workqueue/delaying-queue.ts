@@ -1,0 +1,53 @@
+import type { Clock, Timer } from "../clock/clock.ts";
+import { newWorkQueue, type QueueObserver, type WorkQueue } from "./queue.ts";
+
+/**
+ * A work queue whose keys may come later. A key that waits for two times comes at the earlier one only.
+ * Source: k8s.io/client-go util/workqueue/delaying_queue.go
+ */
+export interface DelayingQueue<K> extends WorkQueue<K> {
+  addAfter(key: K, delayMs: number): void;
+}
+
+export function newDelayingQueue<K>(options: { clock: Clock; observer?: QueueObserver<K> | undefined }): DelayingQueue<K> {
+  const { clock } = options;
+  const queue = newWorkQueue<K>(options.observer);
+  const waiting = new Map<K, { dueAt: number; timer: Timer }>();
+
+  const addAfter = (key: K, delayMs: number): void => {
+    if (queue.shuttingDown) return;
+    if (delayMs <= 0) return queue.add(key);
+    const dueAt = clock.monotonic() + delayMs;
+    const known = waiting.get(key);
+    if (known !== undefined) {
+      if (known.dueAt <= dueAt) return;
+      known.timer.cancel();
+    }
+    const timer = clock.after(delayMs, () => {
+      waiting.delete(key);
+      // A timer has a longest delay; what is due much later than it fired waits on.
+      const leftMs = dueAt - clock.monotonic();
+      if (leftMs > 1000) addAfter(key, leftMs);
+      else queue.add(key);
+    });
+    waiting.set(key, { dueAt, timer });
+  };
+
+  return {
+    add: queue.add,
+    get: queue.get,
+    done: queue.done,
+    get length() {
+      return queue.length;
+    },
+    shutDown() {
+      for (const { timer } of waiting.values()) timer.cancel();
+      waiting.clear();
+      queue.shutDown();
+    },
+    get shuttingDown() {
+      return queue.shuttingDown;
+    },
+    addAfter,
+  };
+}

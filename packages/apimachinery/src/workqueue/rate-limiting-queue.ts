@@ -1,0 +1,40 @@
+import type { Clock } from "../clock/clock.ts";
+import { type DelayingQueue, newDelayingQueue } from "./delaying-queue.ts";
+import type { QueueObserver } from "./queue.ts";
+import { defaultControllerRateLimiter, type RateLimiter } from "./rate-limiters.ts";
+
+/**
+ * A delaying queue for keys whose work failed. `forget` when the work succeeded, or the next failure waits as long as
+ * if the last one had only just happened; `done` has to be called all the same.
+ * Source: k8s.io/client-go util/workqueue/rate_limiting_queue.go
+ */
+export interface RateLimitingQueue<K> extends DelayingQueue<K> {
+  addRateLimited(key: K): void;
+  forget(key: K): void;
+  numRequeues(key: K): number;
+}
+
+export function newRateLimitingQueue<K>(options: {
+  clock: Clock;
+  limiter?: RateLimiter<K> | undefined;
+  observer?: QueueObserver<K> | undefined;
+}): RateLimitingQueue<K> {
+  const limiter = options.limiter ?? defaultControllerRateLimiter<K>(options.clock);
+  const queue = newDelayingQueue<K>(options);
+  return {
+    add: queue.add,
+    get: queue.get,
+    done: queue.done,
+    addAfter: queue.addAfter,
+    shutDown: queue.shutDown,
+    get length() {
+      return queue.length;
+    },
+    get shuttingDown() {
+      return queue.shuttingDown;
+    },
+    addRateLimited: (key) => queue.addAfter(key, limiter.when(key)),
+    forget: limiter.forget,
+    numRequeues: limiter.numRequeues,
+  };
+}
