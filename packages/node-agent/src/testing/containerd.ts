@@ -24,7 +24,9 @@ export const busyboxImage = "registry.test/busybox:1";
  * A containerd of one's own with two images (pause, busybox), a bridge network and nothing shared with the machine's.
  * Needs root, containerd, runc and the CNI plugins of /usr/lib/cni or /opt/cni/bin.
  */
-export async function startContainerd(options: { subnet?: string; images?: readonly ImageSpec[] } = {}): Promise<RunningContainerd> {
+export async function startContainerd(
+  options: { subnet?: string; images?: readonly ImageSpec[] } = {},
+): Promise<RunningContainerd> {
   const dir = await mkdtemp(join(tmpdir(), "cox-containerd-"));
   const runDir = await mkdtemp("/run/cox-");
   const socket = join(runDir, "containerd.sock");

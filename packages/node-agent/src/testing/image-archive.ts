@@ -52,7 +52,23 @@ export async function writeImageArchive(file: string, images: readonly ImageSpec
 /** A static busybox with its applets as links, and /etc/passwd; from the machine's own binary. */
 export async function busyboxFiles(): Promise<ArchiveEntry[]> {
   const applets = ["sh", "sleep", "cat", "echo", "ls", "id", "env", "true", "false", "touch", "mkdir", "rm", "hostname", "wget"];
-  const more = ["httpd", "nc", "ps", "kill", "seq", "head", "tail", "stat", "df", "mount", "date", "readlink", "dd", "grep", "test"];
+  const more = [
+    "httpd",
+    "nc",
+    "ps",
+    "kill",
+    "seq",
+    "head",
+    "tail",
+    "stat",
+    "df",
+    "mount",
+    "date",
+    "readlink",
+    "dd",
+    "grep",
+    "test",
+  ];
   return [
     { path: "bin/", mode: 0o755 },
     { path: "bin/busybox", mode: 0o755, content: await readFile("/bin/busybox") },

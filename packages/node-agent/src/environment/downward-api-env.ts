@@ -1,0 +1,99 @@
+import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import type { NodePod } from "../pods/pod.ts";
+import { quantityOf, type ResourceList } from "../resources/pod-resources.ts";
+
+export interface DownwardContext {
+  nodeName: string;
+  hostIps: readonly string[];
+  podIps: readonly string[];
+  /** What a container without a limit may use at most. */
+  allocatable: ResourceList;
+}
+
+/** Pure: the value of a `fieldRef`. @throws Error for a path that is not offered. Source: pkg/fieldpath, kubelet_pods.go */
+export function fieldValue(pod: NodePod, path: string, context: DownwardContext): string {
+  const keyed = /^(metadata\.(?:labels|annotations))\['(.+)'\]$/.exec(path);
+  if (keyed !== null) {
+    const map = keyed[1] === "metadata.labels" ? pod.metadata.labels : pod.metadata.annotations;
+    const key = keyed[2] as string;
+    return map !== undefined && Object.hasOwn(map, key) ? (map[key] as string) : "";
+  }
+  switch (path) {
+    case "metadata.name":
+      return pod.metadata.name;
+    case "metadata.namespace":
+      return pod.metadata.namespace;
+    case "metadata.uid":
+      return pod.metadata.uid;
+    case "metadata.labels":
+      return formatMap(pod.metadata.labels);
+    case "metadata.annotations":
+      return formatMap(pod.metadata.annotations);
+    case "spec.nodeName":
+      return pod.spec.nodeName ?? context.nodeName;
+    case "spec.serviceAccountName":
+      return pod.spec.serviceAccountName ?? "";
+    case "status.hostIP":
+      return context.hostIps[0] ?? "";
+    case "status.podIP":
+      return context.podIps[0] ?? "";
+    case "status.podIPs":
+      return context.podIps.join(",");
+    default:
+      throw new Error(`unsupported fieldPath: ${path}`);
+  }
+}
+
+/** `key="value"` lines, sorted, with Go's quoting. */
+export function formatMap(map: Readonly<Record<string, string>> | undefined): string {
+  return Object.keys(map ?? {})
+    .sort()
+    .map((key) => `${key}=${goQuote((map as Record<string, string>)[key] as string)}`)
+    .join("\n");
+}
+
+/** Go's %q for text that is UTF-8. */
+export function goQuote(text: string): string {
+  let out = '"';
+  for (const char of text) {
+    const code = char.codePointAt(0) as number;
+    if (char === '"' || char === "\\") out += `\\${char}`;
+    else if (char === "\n") out += "\\n";
+    else if (char === "\t") out += "\\t";
+    else if (char === "\r") out += "\\r";
+    else if (code === 7) out += "\\a";
+    else if (code === 8) out += "\\b";
+    else if (code === 12) out += "\\f";
+    else if (code === 11) out += "\\v";
+    else if (code < 0x20 || code === 0x7f) out += `\\x${code.toString(16).padStart(2, "0")}`;
+    else out += char;
+  }
+  return `${out}"`;
+}
+
+export interface ResourceFieldRef {
+  containerName?: string;
+  resource: string;
+  divisor?: string;
+}
+
+/** Pure: the value of a `resourceFieldRef`, in units of its divisor, rounded up. @throws Error for an unknown resource. */
+export function resourceValue(pod: NodePod, ref: ResourceFieldRef, containerName: string, context: DownwardContext): string {
+  const name = ref.containerName || containerName;
+  const all = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
+  const container = all.find((candidate) => candidate.name === name);
+  if (container === undefined) throw new Error(`container ${name} not found`);
+  const dot = ref.resource.indexOf(".");
+  const kind = ref.resource.slice(0, dot);
+  const resource = ref.resource.slice(dot + 1);
+  const known =
+    resource === "cpu" || resource === "memory" || resource === "ephemeral-storage" || resource.startsWith("hugepages-");
+  if ((kind !== "limits" && kind !== "requests") || !known) throw new Error(`unsupported container resource : ${ref.resource}`);
+  const own = kind === "limits" ? container.resources?.limits : container.resources?.requests;
+  let amount = quantityOf(own, resource);
+  if (kind === "limits" && amount.isZero) amount = quantityOf(context.allocatable, resource);
+  const text = ref.divisor === undefined || ref.divisor === "" || ref.divisor === "0" ? "1" : ref.divisor;
+  const divisor = Quantity.parse(text);
+  if (resource === "cpu") return String(Math.ceil(Number(amount.milliValue()) / Number(divisor.milliValue())));
+  return String(Math.ceil(Number(amount.value()) / Number(divisor.value())));
+}

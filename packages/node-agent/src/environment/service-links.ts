@@ -1,0 +1,55 @@
+import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/**
+ * Pure: variables that tell where services are: those of the Pod's namespace when it wants them, and always
+ * `kubernetes` of `default`. Source: pkg/kubelet/envvars/envvars.go, kubelet_pods.go getServiceEnvVarMap
+ */
+export function serviceEnvironment(
+  services: readonly Service[],
+  namespace: string,
+  enableServiceLinks: boolean,
+  masterNamespace = "default",
+): Map<string, string> {
+  const wanted = new Map<string, Service>();
+  for (const service of services) {
+    const { name = "", namespace: own = "" } = service.metadata;
+    const clusterIp = service.spec?.clusterIP ?? "";
+    if (clusterIp === "" || clusterIp === "None") continue;
+    if (own === masterNamespace && name === "kubernetes") {
+      if (!wanted.has(name)) wanted.set(name, service);
+    } else if (own === namespace && enableServiceLinks) {
+      wanted.set(name, service);
+    }
+  }
+  const variables = new Map<string, string>();
+  for (const [name, service] of [...wanted].sort(([a], [b]) => (a < b ? -1 : 1))) addService(variables, name, service);
+  return variables;
+}
+
+function addService(variables: Map<string, string>, serviceName: string, service: Service): void {
+  const name = variableName(serviceName);
+  const ip = service.spec?.clusterIP ?? "";
+  const ports = service.spec?.ports ?? [];
+  const first = ports[0];
+  if (first === undefined) return;
+  variables.set(`${name}_SERVICE_HOST`, ip);
+  variables.set(`${name}_SERVICE_PORT`, String(first.port));
+  for (const port of ports) {
+    if (port.name) variables.set(`${name}_SERVICE_PORT_${variableName(port.name)}`, String(port.port));
+  }
+  const host = ip.includes(":") ? `[${ip}]` : ip;
+  ports.forEach((port, i) => {
+    const protocol = port.protocol || "TCP";
+    const url = `${protocol.toLowerCase()}://${host}:${port.port}`;
+    const prefix = `${name}_PORT_${port.port}_${protocol.toUpperCase()}`;
+    if (i === 0) variables.set(`${name}_PORT`, url);
+    variables.set(prefix, url);
+    variables.set(`${prefix}_PROTO`, protocol.toLowerCase());
+    variables.set(`${prefix}_PORT`, String(port.port));
+    variables.set(`${prefix}_ADDR`, ip);
+  });
+}
+
+function variableName(name: string): string {
+  return name.replaceAll("-", "_").toUpperCase();
+}

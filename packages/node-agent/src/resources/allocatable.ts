@@ -1,0 +1,42 @@
+import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+
+export type Reserved = Readonly<Record<string, string>>;
+
+/** `memory.available` → `100Mi` or `10%`. */
+export type EvictionThresholds = Readonly<Record<string, string>>;
+
+/**
+ * Pure: what is left of the node for Pods: its capacity without what is reserved for the system and the agent, and
+ * without what hard eviction keeps free. Source: pkg/kubelet/cm/node_container_manager_linux.go
+ */
+export function allocatable(
+  capacity: Readonly<Record<string, string>>,
+  reserved: { kube: Reserved; system: Reserved; evictionHard: EvictionThresholds },
+): Record<string, string> {
+  const left: Record<string, string> = {};
+  for (const [name, text] of Object.entries(capacity)) {
+    const total = Quantity.parse(text);
+    let amount = total;
+    for (const list of [reserved.kube, reserved.system]) {
+      const taken = list[name];
+      if (taken !== undefined) amount = amount.sub(Quantity.parse(taken));
+    }
+    const signal = evictionSignals[name];
+    const threshold = signal === undefined ? undefined : reserved.evictionHard[signal];
+    if (threshold !== undefined) amount = amount.sub(thresholdAmount(threshold, total));
+    left[name] = (amount.sign < 0 ? Quantity.parse("0") : amount).toString();
+  }
+  return left;
+}
+
+const evictionSignals: Readonly<Record<string, string>> = {
+  memory: "memory.available",
+  "ephemeral-storage": "nodefs.available",
+};
+
+/** `10%` is a share of the whole. */
+export function thresholdAmount(threshold: string, total: Quantity): Quantity {
+  if (!threshold.endsWith("%")) return Quantity.parse(threshold);
+  const share = Number(threshold.slice(0, -1)) / 100;
+  return Quantity.fromValue(Math.trunc(Number(total.value()) * share), "BinarySI");
+}

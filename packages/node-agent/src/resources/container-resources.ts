@@ -1,0 +1,51 @@
+import type { AnyContainer, NodePod } from "../pods/pod.ts";
+import type { CriInput } from "../runtime/cri-schema.ts";
+import { quantityOf } from "./pod-resources.ts";
+import { oomScoreAdj } from "./qos.ts";
+
+const minShares = 2;
+const maxShares = 262_144;
+const sharesPerCpu = 1024;
+const minQuotaUs = 1000;
+
+/** Kernel's CPU weight for thousandths of a CPU. */
+export function cpuShares(milliCpu: number): number {
+  if (milliCpu === 0) return minShares;
+  return Math.min(maxShares, Math.max(minShares, Math.trunc((milliCpu * sharesPerCpu) / 1000)));
+}
+
+/** @returns 0, no quota, for no limit. */
+export function cpuQuotaUs(milliCpu: number, periodUs: number): number {
+  if (milliCpu === 0) return 0;
+  return Math.max(minQuotaUs, Math.trunc((milliCpu * periodUs) / 1000));
+}
+
+/** Pure. Source: pkg/kubelet/kuberuntime/kuberuntime_container_linux.go */
+export function containerResources(
+  pod: NodePod,
+  container: AnyContainer,
+  options: { memoryCapacityBytes: number; cfsQuota: boolean; cfsPeriodUs: number; pageSizes: readonly string[] },
+): CriInput<"LinuxContainerResources"> {
+  const { requests, limits } = ("resources" in container ? container.resources : undefined) ?? {};
+  const cpuRequest = Number(quantityOf(requests, "cpu").milliValue());
+  const cpuLimit = Number(quantityOf(limits, "cpu").milliValue());
+  const memoryLimit = Number(quantityOf(limits, "memory").value());
+  // A limit without a request is a request too, for static Pods that nobody has defaulted.
+  const shares = cpuShares(cpuRequest === 0 && cpuLimit !== 0 ? cpuLimit : cpuRequest);
+  return {
+    cpuShares: shares,
+    cpuPeriod: options.cfsQuota ? options.cfsPeriodUs : 0,
+    cpuQuota: options.cfsQuota ? cpuQuotaUs(cpuLimit, options.cfsPeriodUs) : 0,
+    memoryLimitInBytes: memoryLimit,
+    oomScoreAdj: oomScoreAdj(pod, container, options.memoryCapacityBytes),
+    hugepageLimits: options.pageSizes.map((pageSize) => ({
+      pageSize,
+      limit: Number(quantityOf(limits, `hugepages-${kubernetesPageSize(pageSize)}`).value()),
+    })),
+  };
+}
+
+/** `2MB` of the kernel's folder names is `2Mi` in resource names. */
+function kubernetesPageSize(pageSize: string): string {
+  return pageSize.replace(/B$/, "i");
+}

@@ -1,0 +1,80 @@
+import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { CriInput } from "./cri-schema.ts";
+import { parseImageReference } from "./image-reference.ts";
+
+interface Login {
+  /** Host, with a port and a path where the entry had them; `*` may stand for a part between dots. */
+  pattern: string;
+  auth: CriInput<"AuthConfig">;
+}
+
+/** Reads the logins of pull secrets; what is not readable is left out, as upstream leaves it out. */
+export function loginsOf(secrets: readonly Secret[]): Login[] {
+  const logins: Login[] = [];
+  for (const secret of secrets) {
+    const json = secret.data?.[".dockerconfigjson"];
+    const old = secret.data?.[".dockercfg"];
+    if (secret.type === "kubernetes.io/dockerconfigjson" && json !== undefined) logins.push(...parseDockerConfig(decode(json)));
+    else if (secret.type === "kubernetes.io/dockercfg" && old !== undefined) logins.push(...parseDockerConfig(decode(old)));
+  }
+  return logins;
+}
+
+function decode(base64: string): string {
+  return Buffer.from(base64, "base64").toString("utf8");
+}
+
+/** Either form of docker's file: with the entries below `auths`, or at the top. */
+export function parseDockerConfig(text: string): Login[] {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    return [];
+  }
+  if (typeof parsed !== "object" || parsed === null) return [];
+  const auths = (Object.hasOwn(parsed, "auths") ? (parsed as { auths: unknown }).auths : parsed) as Record<
+    string,
+    unknown
+  > | null;
+  if (typeof auths !== "object" || auths === null) return [];
+  const logins: Login[] = [];
+  for (const [server, entry] of Object.entries(auths)) {
+    if (typeof entry !== "object" || entry === null) continue;
+    const { username, password, auth, identitytoken } = entry as Record<string, string>;
+    const [user, ...rest] = typeof auth === "string" ? decode(auth).split(":") : [];
+    logins.push({
+      pattern: server
+        .replace(/^https?:\/\//, "")
+        .replace(/\/(v1|v2)\/?$/, "")
+        .replace(/\/$/, ""),
+      auth: {
+        username: username ?? user ?? "",
+        password: password ?? rest.join(":"),
+        identityToken: identitytoken ?? "",
+      },
+    });
+  }
+  return logins;
+}
+
+/** The logins that fit an image, the most particular first. */
+export function loginsFor(image: string, logins: readonly Login[]): CriInput<"AuthConfig">[] {
+  const reference = parseImageReference(image);
+  if (reference === undefined) return [];
+  return logins
+    .filter((login) => matches(login.pattern, reference.domain, reference.path))
+    .sort((a, b) => b.pattern.length - a.pattern.length)
+    .map((login) => login.auth);
+}
+
+function matches(pattern: string, domain: string, path: string): boolean {
+  const slash = pattern.indexOf("/");
+  const host = slash < 0 ? pattern : pattern.slice(0, slash);
+  const prefix = slash < 0 ? "" : pattern.slice(slash + 1);
+  const wanted = host === "index.docker.io" ? "docker.io" : host;
+  const parts = wanted.split(".");
+  const actual = domain.split(".");
+  if (parts.length !== actual.length || !parts.every((part, i) => part === "*" || part === actual[i])) return false;
+  return prefix === "" || path === prefix || path.startsWith(`${prefix}/`);
+}

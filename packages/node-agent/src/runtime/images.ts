@@ -1,0 +1,140 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { formatDuration } from "@coxswain/apimachinery/meta/time";
+import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { type Backoff, newBackoff } from "../pods/backoff.ts";
+import type { AnyContainer, NodePod } from "../pods/pod.ts";
+import { ContainerError } from "./container-error.ts";
+import type { Cri, CriInput } from "./cri-schema.ts";
+import { loginsFor, loginsOf } from "./image-credentials.ts";
+import { withDefaultTag } from "./image-reference.ts";
+import { type ContainerRuntime, RuntimeError } from "./runtime.ts";
+
+export interface ImagePullerOptions {
+  runtime: ContainerRuntime;
+  clock: Clock;
+  /** One pull at a time. */
+  serialize: boolean;
+  /** Pulls per second and at once; 0 per second is without limit. */
+  qps: number;
+  burst: number;
+}
+
+export type RecordEvent = (type: "Normal" | "Warning", reason: string, message: string) => void;
+
+export interface ImagePuller {
+  /**
+   * Sees to it that the image of a container is there, as its pull policy wants.
+   * @throws ContainerError InvalidImageName, ErrImageNeverPull, ErrImagePull, ImagePullBackOff, ImageInspectError
+   */
+  ensure(
+    pod: NodePod,
+    container: AnyContainer,
+    pullSecrets: readonly Secret[],
+    sandbox: CriInput<"PodSandboxConfig">,
+    event: RecordEvent,
+  ): Promise<{ imageRef: string; image: Cri<"Image"> | undefined }>;
+  collect(): void;
+}
+
+const initialBackoffMs = 10_000;
+const maxBackoffMs = 300_000;
+
+/** Source: pkg/kubelet/images/image_manager.go */
+export function newImagePuller(options: ImagePullerOptions): ImagePuller {
+  const backoff: Backoff = newBackoff({ initialMs: initialBackoffMs, maxMs: maxBackoffMs, clock: options.clock });
+  const take = tokenBucket(options.qps, options.burst, options.clock);
+  let lastPull: Promise<unknown> = Promise.resolve();
+
+  /** In turn, when pulls are serialised. */
+  function inTurn<T>(pull: () => Promise<T>): Promise<T> {
+    if (!options.serialize) return pull();
+    const turn = lastPull.then(pull, pull);
+    lastPull = turn.catch(() => undefined);
+    return turn;
+  }
+
+  async function pullWithLogins(
+    image: string,
+    secrets: readonly Secret[],
+    sandbox: CriInput<"PodSandboxConfig">,
+  ): Promise<string> {
+    const logins = loginsFor(image, loginsOf(secrets));
+    if (logins.length === 0) return options.runtime.pullImage(image, undefined, sandbox);
+    const failures: unknown[] = [];
+    for (const login of logins) {
+      try {
+        return await options.runtime.pullImage(image, login, sandbox);
+      } catch (err) {
+        failures.push(err);
+      }
+    }
+    if (failures.length === 1) throw failures[0];
+    throw new RuntimeError("Unknown", `[${failures.map((err) => (err as Error).message).join(", ")}]`);
+  }
+
+  return {
+    async ensure(pod, container, pullSecrets, sandbox, event) {
+      const image = withDefaultTag(container.image ?? "");
+      if (image === undefined) {
+        const message = `Failed to apply default image tag ${JSON.stringify(container.image ?? "")}: couldn't parse image reference ${JSON.stringify(container.image ?? "")}: invalid reference format`;
+        event("Warning", "InspectFailed", message);
+        throw new ContainerError("InvalidImageName", message);
+      }
+      const policy = container.imagePullPolicy ?? "IfNotPresent";
+      let present: Cri<"Image"> | undefined;
+      try {
+        present = await options.runtime.imageStatus(image);
+      } catch (err) {
+        const message = `Failed to inspect image ${JSON.stringify(image)}: ${(err as Error).message}`;
+        event("Warning", "InspectFailed", message);
+        throw new ContainerError("ImageInspectError", message);
+      }
+      if (policy === "Never" || (policy === "IfNotPresent" && present !== undefined)) {
+        if (present !== undefined) {
+          event("Normal", "Pulled", `Container image ${JSON.stringify(container.image)} already present on machine`);
+          return { imageRef: present.id, image: present };
+        }
+        const message = `Container image ${JSON.stringify(container.image)} is not present with pull policy of Never`;
+        event("Warning", "ErrImageNeverPull", message);
+        throw new ContainerError("ErrImageNeverPull", message);
+      }
+
+      const key = `${pod.metadata.uid}_${container.image}`;
+      if (backoff.isWaitingSinceLastTry(key)) {
+        const message = `Back-off pulling image ${JSON.stringify(container.image)}`;
+        event("Normal", "BackOff", message);
+        throw new ContainerError("ImagePullBackOff", message);
+      }
+      event("Normal", "Pulling", `Pulling image ${JSON.stringify(container.image)}`);
+      const started = options.clock.monotonic();
+      try {
+        if (!take()) throw new Error("pull QPS exceeded");
+        const imageRef = await inTurn(() => pullWithLogins(image, pullSecrets, sandbox));
+        const tookMs = options.clock.monotonic() - started;
+        event("Normal", "Pulled", `Successfully pulled image ${JSON.stringify(container.image)} in ${formatDuration(tookMs)}`);
+        backoff.collect();
+        return { imageRef, image: await options.runtime.imageStatus(image) };
+      } catch (err) {
+        const reason = (err as Error).message;
+        event("Warning", "Failed", `Failed to pull image ${JSON.stringify(container.image)}: ${reason}`);
+        backoff.next(key, options.clock.now());
+        throw new ContainerError("ErrImagePull", reason);
+      }
+    },
+    collect: () => backoff.collect(),
+  };
+}
+
+function tokenBucket(perSecond: number, burst: number, clock: Clock): () => boolean {
+  if (perSecond <= 0) return () => true;
+  let tokens = burst;
+  let last = clock.monotonic();
+  return () => {
+    const now = clock.monotonic();
+    tokens = Math.min(burst, tokens + ((now - last) / 1000) * perSecond);
+    last = now;
+    if (tokens < 1) return false;
+    tokens--;
+    return true;
+  };
+}

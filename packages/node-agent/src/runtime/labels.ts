@@ -1,0 +1,90 @@
+import { encodeJson } from "@coxswain/apimachinery/codec/json";
+import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import type { AnyContainer, NodePod } from "../pods/pod.ts";
+
+/**
+ * What the agent writes on sandboxes and containers, so that one that starts anew (or another implementation) knows
+ * whose they are. Names and forms are those of upstream's agent. Source: pkg/kubelet/kuberuntime/labels.go, types/labels.go
+ */
+export const labelNames = {
+  podName: "io.kubernetes.pod.name",
+  podNamespace: "io.kubernetes.pod.namespace",
+  podUid: "io.kubernetes.pod.uid",
+  containerName: "io.kubernetes.container.name",
+} as const;
+
+export const annotationNames = {
+  hash: "io.kubernetes.container.hash",
+  restartCount: "io.kubernetes.container.restartCount",
+  terminationMessagePath: "io.kubernetes.container.terminationMessagePath",
+  terminationMessagePolicy: "io.kubernetes.container.terminationMessagePolicy",
+  preStop: "io.kubernetes.container.preStopHandler",
+  ports: "io.kubernetes.container.ports",
+  podDeletionGracePeriod: "io.kubernetes.pod.deletionGracePeriod",
+  podTerminationGracePeriod: "io.kubernetes.pod.terminationGracePeriod",
+} as const;
+
+export function podIdentityLabels(pod: NodePod): Record<string, string> {
+  return {
+    [labelNames.podName]: pod.metadata.name,
+    [labelNames.podNamespace]: pod.metadata.namespace,
+    [labelNames.podUid]: pod.metadata.uid,
+  };
+}
+
+/** The Pod's own labels too: network plugins and log collectors read them. */
+export function sandboxLabels(pod: NodePod): Record<string, string> {
+  return { ...pod.metadata.labels, ...podIdentityLabels(pod) };
+}
+
+export function sandboxAnnotations(pod: NodePod): Record<string, string> {
+  return { ...pod.metadata.annotations };
+}
+
+export function containerLabels(pod: NodePod, container: AnyContainer): Record<string, string> {
+  return { ...podIdentityLabels(pod), [labelNames.containerName]: container.name };
+}
+
+export function containerAnnotations(pod: NodePod, container: AnyContainer, restartCount: number): Record<string, string> {
+  const annotations: Record<string, string> = {
+    [annotationNames.hash]: containerHash(container),
+    [annotationNames.restartCount]: String(restartCount),
+    [annotationNames.terminationMessagePath]: container.terminationMessagePath ?? "",
+    [annotationNames.terminationMessagePolicy]: container.terminationMessagePolicy ?? "",
+  };
+  const { deletionGracePeriodSeconds } = pod.metadata;
+  if (deletionGracePeriodSeconds !== undefined)
+    annotations[annotationNames.podDeletionGracePeriod] = String(deletionGracePeriodSeconds);
+  const { terminationGracePeriodSeconds } = pod.spec;
+  if (terminationGracePeriodSeconds !== undefined) {
+    annotations[annotationNames.podTerminationGracePeriod] = String(terminationGracePeriodSeconds);
+  }
+  // Kept for a container whose Pod is no longer known when it has to be stopped.
+  if (container.lifecycle?.preStop !== undefined)
+    annotations[annotationNames.preStop] = JSON.stringify(container.lifecycle.preStop);
+  if ((container.ports ?? []).length > 0) annotations[annotationNames.ports] = JSON.stringify(container.ports);
+  return annotations;
+}
+
+const containerType = "io.k8s.api.core.v1.Container";
+
+/**
+ * Tells whether a running container was made from this specification: 32-bit FNV-1a, in hexadecimal, over the printed
+ * form of the specification's JSON bytes, as upstream computes it, so that either agent keeps the other's containers.
+ * Source: pkg/kubelet/container/helpers.go HashContainer, pkg/util/hash/hash.go
+ */
+export function containerHash(container: AnyContainer): string {
+  const descriptor = scheme.type(containerType);
+  if (descriptor === undefined) throw new Error(`type ${containerType} is not in the scheme`);
+  const json = encodeJson(container as never, descriptor).toString("utf8");
+  // Go writes these five as escapes; the numbers of its bytes are what is hashed.
+  const escaped = json.replace(/[<>&\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  const bytes = Buffer.from(escaped, "utf8");
+  return fnv32a(Buffer.from(`([]uint8)[${bytes.join(" ")}]`, "latin1")).toString(16);
+}
+
+export function fnv32a(bytes: Uint8Array): number {
+  let hash = 0x811c9dc5;
+  for (const byte of bytes) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+  return hash;
+}

@@ -1,0 +1,89 @@
+import { createReadStream, createWriteStream } from "node:fs";
+import { lstat, readdir, rename, rm } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { createGzip } from "node:zlib";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { type ContainerRuntime, containerState } from "./runtime.ts";
+
+export interface LogRotationOptions {
+  runtime: ContainerRuntime;
+  clock: Clock;
+  log: Logger;
+  maxSizeBytes: number;
+  /** With the current file: 5 keeps four that are closed. */
+  maxFiles: number;
+}
+
+const periodMs = 10_000;
+
+/** Keeps the logs of running containers within their size. Source: pkg/kubelet/logs/container_log_manager.go */
+export async function runLogRotation(options: LogRotationOptions, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      await rotateLogs(options);
+    } catch (err) {
+      options.log.error("cannot rotate container logs", err);
+    }
+    try {
+      await options.clock.sleep(periodMs, signal);
+    } catch {
+      return;
+    }
+  }
+}
+
+export async function rotateLogs(options: LogRotationOptions): Promise<void> {
+  for (const container of await options.runtime.listContainers()) {
+    if (container.state !== containerState.running) continue;
+    try {
+      const { logPath } = await options.runtime.containerStatus(container.id);
+      if (logPath !== "") await rotateLog(options, container.id, logPath);
+    } catch (err) {
+      options.log.error("cannot rotate a container's log", err, { container: container.id });
+    }
+  }
+}
+
+async function rotateLog(options: LogRotationOptions, containerId: string, path: string): Promise<void> {
+  let size: number;
+  try {
+    const info = await lstat(path);
+    if (!info.isFile()) return;
+    size = info.size;
+  } catch (err) {
+    if ((err as NodeJS.ErrnoException).code !== "ENOENT") throw err;
+    // Renamed in a rotation that did not get to its end: the runtime still writes to the old file.
+    await options.runtime.reopenContainerLog(containerId);
+    return;
+  }
+  if (size < options.maxSizeBytes) return;
+  const folder = dirname(path);
+  const closed = (await readdir(folder)).filter((name) => name.startsWith(`${basename(path)}.`)).sort();
+  for (const name of closed.filter((candidate) => candidate.endsWith(".tmp"))) await rm(join(folder, name), { force: true });
+  const kept = closed.filter((name) => !name.endsWith(".tmp"));
+  // Room for the file that is closed now, beside the one that is opened.
+  const surplus = kept.splice(0, Math.max(0, kept.length - (options.maxFiles - 2)));
+  for (const name of surplus) await rm(join(folder, name), { force: true });
+  for (const name of kept.filter((candidate) => !candidate.endsWith(".gz"))) await compress(join(folder, name));
+  const rotated = `${path}.${timestamp(options.clock.now())}`;
+  await rename(path, rotated);
+  try {
+    await options.runtime.reopenContainerLog(containerId);
+  } catch (err) {
+    await rename(rotated, path); // the runtime still writes there
+    throw err;
+  }
+}
+
+async function compress(path: string): Promise<void> {
+  const temporary = `${path}.tmp`;
+  await pipeline(createReadStream(path), createGzip(), createWriteStream(temporary));
+  await rename(temporary, `${path}.gz`);
+  await rm(path, { force: true });
+}
+
+function timestamp(now: number): string {
+  return new Date(now).toISOString().replace(/^(\d+)-(\d+)-(\d+)T(\d+):(\d+):(\d+).*$/, "$1$2$3-$4$5$6");
+}

@@ -1,0 +1,202 @@
+import { constants, watch } from "node:fs";
+import { type FileHandle, open, realpath, stat } from "node:fs/promises";
+import { basename, dirname, join, sep } from "node:path";
+
+/** The options of `GET …/pods/<name>/log` that concern the reader. */
+export interface LogOptions {
+  tailLines?: number | undefined;
+  /** Milliseconds since the epoch; lines that are older are left out. */
+  since?: number | undefined;
+  timestamps?: boolean | undefined;
+  limitBytes?: number | undefined;
+  follow?: boolean | undefined;
+}
+
+export interface LogSource {
+  path: string;
+  /** The file's real folder must be below this one: a folder replaced by a link never shows files of the host. */
+  root?: string | undefined;
+  /** Asked while following, when there is nothing to read: a log that is complete ends the answer. */
+  isRunning?: (() => Promise<boolean>) | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+const chunkBytes = 64 * 1024;
+/** A line of a runtime has at most 16 kB of text; what is longer was not written by one. */
+const maxLineBytes = 1024 * 1024;
+const pollMs = 500;
+
+/**
+ * The text of one container's log, as `kubectl logs` prints it. The file has one line for each piece that was written:
+ * `<RFC 3339 time with nanoseconds> <stdout|stderr> <F|P> <text>`; P is a piece whose line goes on.
+ * @throws Error with `code` ENOENT when there is no log, ELOOP when the file is a link.
+ * Source: pkg/kubelet/kuberuntime/logs/logs.go
+ */
+export async function* readLog(source: LogSource, options: LogOptions): AsyncGenerator<Buffer> {
+  let file = await openLog(source);
+  let left = options.limitBytes ?? Number.POSITIVE_INFINITY;
+  try {
+    let position = options.tailLines === undefined ? 0 : await tailStart(file, options.tailLines);
+    let pending: Buffer = Buffer.alloc(0);
+    for (;;) {
+      const chunk = await readAt(file, position);
+      if (chunk.length === 0) {
+        if (!options.follow || source.signal?.aborted) return;
+        const next = await whatIsNext(file, position, source);
+        if (next === "ended") return;
+        if (next !== "grown") {
+          await file.close();
+          file = next;
+          position = 0;
+          pending = Buffer.alloc(0);
+        }
+        continue;
+      }
+      position += chunk.length;
+      const { lines, rest } = splitLines(pending.length === 0 ? chunk : Buffer.concat([pending, chunk]));
+      pending = rest.length > maxLineBytes ? Buffer.alloc(0) : rest;
+      const out: Buffer[] = [];
+      for (const line of lines) {
+        const text = formatLine(line, options);
+        if (text === undefined) continue;
+        const cut = text.length > left ? text.subarray(0, left) : text;
+        out.push(cut);
+        left -= cut.length;
+        if (left <= 0) break;
+      }
+      if (out.length > 0) yield Buffer.concat(out);
+      if (left <= 0) return;
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+/** The end of a log for a termination message: at most so many lines and bytes; `""` when there is no log. */
+export async function readLogTail(path: string, lines: number, limitBytes: number): Promise<string> {
+  const pieces: Buffer[] = [];
+  try {
+    for await (const piece of readLog({ path }, { tailLines: lines })) pieces.push(piece);
+  } catch {
+    return "";
+  }
+  const text = Buffer.concat(pieces);
+  return text.subarray(Math.max(0, text.length - limitBytes)).toString("utf8");
+}
+
+/** Pure: one line of the file without its newline; undefined when it is left out (too old, or no line of a runtime). */
+export function formatLine(line: Buffer, options: Pick<LogOptions, "since" | "timestamps">): Buffer | undefined {
+  const afterTime = line.indexOf(0x20);
+  const afterStream = afterTime < 0 ? -1 : line.indexOf(0x20, afterTime + 1);
+  if (afterStream < 0) return undefined;
+  const stream = line.toString("latin1", afterTime + 1, afterStream);
+  if (stream !== "stdout" && stream !== "stderr") return undefined;
+  const afterTags = line.indexOf(0x20, afterStream + 1);
+  const tags = line.toString("latin1", afterStream + 1, afterTags < 0 ? line.length : afterTags).split(":");
+  const time = line.toString("latin1", 0, afterTime);
+  if (options.since !== undefined && Date.parse(time) < options.since) return undefined;
+  const text = afterTags < 0 ? Buffer.alloc(0) : line.subarray(afterTags + 1);
+  const ending = tags[0] === "P" ? Buffer.alloc(0) : newline;
+  return options.timestamps ? Buffer.concat([Buffer.from(`${time} `), text, ending]) : Buffer.concat([text, ending]);
+}
+
+const newline = Buffer.from("\n");
+
+function splitLines(bytes: Buffer): { lines: Buffer[]; rest: Buffer } {
+  const lines: Buffer[] = [];
+  let start = 0;
+  for (;;) {
+    const end = bytes.indexOf(0x0a, start);
+    if (end < 0) return { lines, rest: bytes.subarray(start) };
+    lines.push(bytes.subarray(start, end));
+    start = end + 1;
+  }
+}
+
+async function openLog(source: LogSource): Promise<FileHandle> {
+  let path = source.path;
+  if (source.root !== undefined) {
+    const [root, folder] = await Promise.all([realpath(source.root), realpath(dirname(source.path))]);
+    if (folder !== root && !folder.startsWith(root + sep))
+      throw withCode("EACCES", `log ${source.path} is outside of ${source.root}`);
+    path = join(folder, basename(source.path));
+  }
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  if (!(await file.stat()).isFile()) {
+    await file.close();
+    throw withCode("EACCES", `log ${source.path} is not a regular file`);
+  }
+  return file;
+}
+
+function withCode(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
+}
+
+async function readAt(file: FileHandle, position: number): Promise<Buffer> {
+  const buffer = Buffer.allocUnsafe(chunkBytes);
+  const { bytesRead } = await file.read(buffer, 0, chunkBytes, position);
+  return buffer.subarray(0, bytesRead);
+}
+
+/** Where the last `lines` lines begin; a piece counts as a line, as upstream counts. */
+async function tailStart(file: FileHandle, lines: number): Promise<number> {
+  const { size } = await file.stat();
+  if (lines <= 0) return size;
+  let end = size;
+  let found = 0;
+  while (end > 0) {
+    const start = Math.max(0, end - chunkBytes);
+    const buffer = Buffer.allocUnsafe(end - start);
+    const { bytesRead } = await file.read(buffer, 0, buffer.length, start);
+    for (let i = bytesRead - 1; i >= 0; i--) {
+      // The newline that ends the file ends the last line and begins none.
+      if (buffer[i] !== 0x0a || start + i === size - 1) continue;
+      found++;
+      if (found === lines) return start + i + 1;
+    }
+    end = start;
+  }
+  return 0;
+}
+
+/** Waits until the file has more, was replaced by the next one (rotation), or will not grow again. */
+async function whatIsNext(file: FileHandle, position: number, source: LogSource): Promise<"grown" | "ended" | FileHandle> {
+  for (;;) {
+    if (source.signal?.aborted) return "ended";
+    const running = (await source.isRunning?.()) ?? false;
+    const now = await file.stat();
+    if (now.size > position) return "grown";
+    try {
+      const current = await stat(source.path);
+      if (current.ino !== now.ino) return await openLog(source);
+    } catch (err) {
+      // Between the renaming of the old file and the making of the next there is none.
+      if ((err as NodeJS.ErrnoException).code !== "ENOENT") throw err;
+      if (!running) return "ended";
+    }
+    if (!running) return "ended";
+    await changed(source.path, source.signal);
+  }
+}
+
+/** Resolves when something happens in the log's folder, or after a while. */
+function changed(path: string, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      watcher?.close();
+      signal?.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, pollMs);
+    signal?.addEventListener("abort", done, { once: true });
+    let watcher: ReturnType<typeof watch> | undefined;
+    try {
+      watcher = watch(path, done);
+      watcher.on("error", done);
+    } catch {
+      // no more watches to be had: the timer is enough
+    }
+  });
+}

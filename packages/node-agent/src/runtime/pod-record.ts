@@ -1,0 +1,174 @@
+import { open } from "node:fs/promises";
+import type { Cri } from "./cri-schema.ts";
+import { annotationNames, labelNames } from "./labels.ts";
+import { readLogTail } from "./logs.ts";
+import { type ContainerRuntime, containerState, isRuntimeNotFound, sandboxState } from "./runtime.ts";
+
+export type ContainerStateName = "created" | "running" | "exited" | "unknown";
+
+export interface SandboxRecord {
+  id: string;
+  attempt: number;
+  ready: boolean;
+  /** Milliseconds since the epoch. */
+  createdAt: number;
+  /** Empty for a Pod in the host's network. */
+  ips: readonly string[];
+  hostNetwork: boolean;
+}
+
+export interface ContainerRecord {
+  id: string;
+  sandboxId: string;
+  name: string;
+  state: ContainerStateName;
+  image: string;
+  imageRef: string;
+  /** Of the specification it was made from; `""` when it was not made by an agent. */
+  hash: string;
+  restartCount: number;
+  createdAt: number;
+  startedAt: number;
+  finishedAt: number;
+  exitCode: number;
+  reason: string;
+  message: string;
+  logPath: string;
+  annotations: Readonly<Record<string, string>>;
+}
+
+/** What the runtime has of one Pod. Both lists are newest first. */
+export interface PodRecord {
+  uid: string;
+  name: string;
+  namespace: string;
+  sandboxes: readonly SandboxRecord[];
+  containers: readonly ContainerRecord[];
+}
+
+/** Asks the runtime for everything that carries this Pod's uid. */
+export async function readPodRecord(
+  runtime: ContainerRuntime,
+  pod: { uid: string; name: string; namespace: string },
+): Promise<PodRecord> {
+  const labels = { [labelNames.podUid]: pod.uid };
+  const [sandboxes, containers] = await Promise.all([runtime.listPodSandboxes({ labels }), runtime.listContainers({ labels })]);
+  const [sandboxRecords, containerRecords] = await Promise.all([
+    Promise.all(sandboxes.map((sandbox) => present(readSandbox(runtime, sandbox.id)))),
+    Promise.all(containers.map((container) => present(readContainer(runtime, container)))),
+  ]);
+  return {
+    ...pod,
+    sandboxes: sandboxRecords.filter(isPresent).sort((a, b) => b.createdAt - a.createdAt || b.attempt - a.attempt),
+    containers: containerRecords.filter(isPresent).sort((a, b) => b.createdAt - a.createdAt || b.restartCount - a.restartCount),
+  };
+}
+
+/** The newest container with that name. */
+export function newestContainer(record: PodRecord, name: string): ContainerRecord | undefined {
+  return record.containers.find((container) => container.name === name);
+}
+
+export function podIps(record: PodRecord): readonly string[] {
+  const sandbox = record.sandboxes[0];
+  return sandbox?.ready ? sandbox.ips : [];
+}
+
+async function present<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (err) {
+    if (isRuntimeNotFound(err)) return undefined; // removed between the list and this call
+    throw err;
+  }
+}
+
+function isPresent<T>(value: T | undefined): value is T {
+  return value !== undefined;
+}
+
+const nanosecondsPerMs = 1e6;
+
+async function readSandbox(runtime: ContainerRuntime, id: string): Promise<SandboxRecord> {
+  const status = await runtime.podSandboxStatus(id);
+  const network = status.network;
+  const ips = [network?.ip ?? "", ...(network?.additionalIps ?? []).map((entry) => entry.ip)].filter((ip) => ip !== "");
+  return {
+    id: status.id,
+    attempt: status.metadata?.attempt ?? 0,
+    ready: status.state === sandboxState.ready,
+    createdAt: status.createdAt / nanosecondsPerMs,
+    ips,
+    hostNetwork: status.linux?.namespaces?.options?.network === 2,
+  };
+}
+
+const stateNames: readonly ContainerStateName[] = ["created", "running", "exited", "unknown"];
+
+async function readContainer(runtime: ContainerRuntime, listed: Cri<"Container">): Promise<ContainerRecord> {
+  const status = await runtime.containerStatus(listed.id);
+  const exited = status.state === containerState.exited;
+  return {
+    id: status.id,
+    sandboxId: listed.podSandboxId,
+    name: status.labels[labelNames.containerName] ?? status.metadata?.name ?? "",
+    state: stateNames[status.state] ?? "unknown",
+    image: status.image?.image ?? "",
+    imageRef: status.imageRef,
+    hash: status.annotations[annotationNames.hash] ?? "",
+    restartCount: Number(status.annotations[annotationNames.restartCount] ?? status.metadata?.attempt ?? 0),
+    createdAt: status.createdAt / nanosecondsPerMs,
+    startedAt: status.startedAt / nanosecondsPerMs,
+    finishedAt: status.finishedAt / nanosecondsPerMs,
+    exitCode: status.exitCode,
+    reason: status.reason,
+    message: exited ? await terminationMessage(status) : status.message,
+    logPath: status.logPath,
+    annotations: status.annotations,
+  };
+}
+
+const maxTerminationMessageBytes = 4096;
+const maxFallbackLines = 80;
+const maxFallbackBytes = 2048;
+
+/**
+ * What a container wrote to its termination message path; with the policy FallbackToLogsOnError the end of its log when
+ * it failed and wrote nothing. Source: pkg/kubelet/kuberuntime/kuberuntime_container.go getTerminationMessage
+ */
+async function terminationMessage(status: Cri<"ContainerStatus">): Promise<string> {
+  const path = status.annotations[annotationNames.terminationMessagePath] ?? "";
+  const fallback =
+    status.annotations[annotationNames.terminationMessagePolicy] === "FallbackToLogsOnError" && status.exitCode !== 0;
+  let message = status.message;
+  if (path !== "") {
+    const mount = status.mounts.find((candidate) => candidate.containerPath === path);
+    if (mount !== undefined) {
+      try {
+        const text = await readEnd(mount.hostPath, maxTerminationMessageBytes);
+        if (text !== "") return message === "" ? text : `${message}: ${text}`;
+      } catch (err) {
+        message = `Error on reading termination message from ${mount.hostPath}: ${(err as Error).message}`;
+      }
+    }
+  }
+  if (fallback && status.logPath !== "") {
+    const text = await readLogTail(status.logPath, maxFallbackLines, maxFallbackBytes);
+    if (text !== "") return message === "" ? text : `${message}: ${text}`;
+  }
+  return message;
+}
+
+/** The file is the container's: it may be huge, but not a link (it is ours, mounted by inode). */
+async function readEnd(path: string, limitBytes: number): Promise<string> {
+  const file = await open(path, "r");
+  try {
+    const { size } = await file.stat();
+    const length = Math.min(size, limitBytes);
+    const buffer = Buffer.alloc(length);
+    const { bytesRead } = await file.read(buffer, 0, length, Math.max(0, size - limitBytes));
+    return buffer.subarray(0, bytesRead).toString("utf8");
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,133 @@
+import {
+  chmod,
+  chown,
+  lstat,
+  mkdir,
+  readdir,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  symlink,
+  unlink,
+  writeFile,
+} from "node:fs/promises";
+import { dirname, join, normalize } from "node:path";
+
+export interface PayloadFile {
+  data: Buffer;
+  /** Permission bits. */
+  mode: number;
+  /** Owner of this file alone. */
+  uid?: number | undefined;
+}
+
+/** Relative path → file; a path may have folders: `etc/app/config`. */
+export type Payload = ReadonlyMap<string, PayloadFile>;
+
+const dataLink = "..data";
+const newDataLink = "..data_tmp";
+const maxFileNameLength = 255;
+const maxPathLength = 4096;
+
+/**
+ * Makes the files of `dir` be the payload, all at once: readers see the old set or the new, never a mixture. Files stand
+ * in a folder `..<time>`, `..data` links to it, and what the user sees links to `..data/<name>`.
+ * @returns whether anything changed
+ * @throws Error for a path that is absolute, leaves the folder, or begins with `..`
+ * Source: pkg/volume/util/atomic_writer.go
+ */
+export async function writeAtomically(dir: string, payload: Payload, now: number): Promise<boolean> {
+  for (const path of payload.keys()) checkPath(path);
+  await mkdir(dir, { recursive: true });
+  const previous = await linkTarget(join(dir, dataLink));
+  const visible = topLevelNames(payload);
+  const stale = (await readdir(dir)).filter((name) => !name.startsWith("..") && !visible.has(name));
+  const complete = previous !== undefined && (await hasExactly(join(dir, previous), payload));
+  if (complete && stale.length === 0 && (await linksPresent(dir, visible))) return false;
+
+  if (!complete) {
+    const stamp = new Date(now).toISOString().replace(/[-:T]/g, "_").replace("Z", "");
+    const folder = `..${stamp}${Math.trunc(Math.random() * 1e9)}`;
+    await mkdir(join(dir, folder), { mode: 0o755 });
+    await chmod(join(dir, folder), 0o755);
+    for (const [path, file] of payload) await writeOne(join(dir, folder, path), file);
+    await rm(join(dir, newDataLink), { force: true });
+    await symlink(folder, join(dir, newDataLink));
+    // The one step that readers see.
+    await rename(join(dir, newDataLink), join(dir, dataLink));
+  }
+  for (const name of visible) {
+    if ((await linkTarget(join(dir, name))) === join(dataLink, name)) continue;
+    await rm(join(dir, name), { force: true, recursive: true });
+    await symlink(join(dataLink, name), join(dir, name));
+  }
+  for (const name of stale) await unlink(join(dir, name)).catch(() => undefined);
+  const current = await linkTarget(join(dir, dataLink));
+  for (const name of await readdir(dir)) {
+    if (/^\.\.\d/.test(name) && name !== current) await rm(join(dir, name), { recursive: true, force: true });
+  }
+  return true;
+}
+
+function checkPath(path: string): void {
+  if (path === "" || path.startsWith("/")) throw new Error(`invalid path: must be relative path: ${path}`);
+  if (path.length > maxPathLength) throw new Error(`invalid path: must be less than or equal to ${maxPathLength} characters`);
+  for (const part of path.split("/")) {
+    if (part === "..") throw new Error(`invalid path: must not contain '..': ${path}`);
+    if (part.length > maxFileNameLength)
+      throw new Error(`invalid path: filenames must be less than or equal to ${maxFileNameLength} characters`);
+  }
+  if (normalize(path).startsWith("..")) throw new Error(`invalid path: must not start with '..': ${path}`);
+}
+
+async function writeOne(path: string, file: PayloadFile): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o755 });
+  await writeFile(path, file.data, { mode: file.mode });
+  await chmod(path, file.mode); // the umask does not apply
+  if (file.uid !== undefined) await chown(path, file.uid, -1);
+}
+
+function topLevelNames(payload: Payload): Set<string> {
+  return new Set([...payload.keys()].map((path) => normalize(path).split("/")[0] as string));
+}
+
+async function linkTarget(path: string): Promise<string | undefined> {
+  try {
+    return await readlink(path);
+  } catch {
+    return undefined;
+  }
+}
+
+async function linksPresent(dir: string, names: ReadonlySet<string>): Promise<boolean> {
+  for (const name of names) if ((await linkTarget(join(dir, name))) !== join(dataLink, name)) return false;
+  return true;
+}
+
+/** Same files, same bytes. Modes are set when a file is written and may have been widened for a group since. */
+async function hasExactly(folder: string, payload: Payload): Promise<boolean> {
+  const present = await filesBelow(folder, "");
+  if (present === undefined || present.length !== payload.size) return false;
+  const wanted = new Map([...payload].map(([path, file]) => [normalize(path), file]));
+  for (const path of present) {
+    const file = wanted.get(path);
+    if (file === undefined || !(await readFile(join(folder, path))).equals(file.data)) return false;
+  }
+  return true;
+}
+
+async function filesBelow(folder: string, prefix: string): Promise<string[] | undefined> {
+  try {
+    const files: string[] = [];
+    for (const name of await readdir(join(folder, prefix))) {
+      const path = prefix === "" ? name : `${prefix}/${name}`;
+      const info = await lstat(join(folder, path));
+      if (info.isDirectory()) files.push(...((await filesBelow(folder, path)) ?? []));
+      else files.push(path);
+    }
+    return files;
+  } catch {
+    return undefined;
+  }
+}

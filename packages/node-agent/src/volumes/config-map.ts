@@ -1,0 +1,24 @@
+import { writeAtomically } from "./atomic-writer.ts";
+import { openDir } from "./empty-dir.ts";
+import { setVolumeOwnership } from "./ownership.ts";
+import { configMapFiles } from "./payload.ts";
+import type { VolumePlugin } from "./volume.ts";
+
+/** Source: pkg/volume/configmap */
+export const configMap: VolumePlugin = {
+  name: "kubernetes.io~configmap",
+  refreshed: true,
+  supports: (volume) => volume.configMap !== undefined,
+  async setUp({ pod, volume, dir, objects, now }) {
+    const source = volume.configMap ?? {};
+    const files = await configMapFiles(
+      objects,
+      pod.metadata.namespace,
+      { ...source, name: source.name ?? "" },
+      source.defaultMode ?? 0o644,
+    );
+    await openDir(dir);
+    if (await writeAtomically(dir, files, now)) await setVolumeOwnership(dir, pod, { readOnly: true, policy: false });
+    return { path: dir, readOnly: true };
+  },
+};

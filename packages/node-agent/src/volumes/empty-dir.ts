@@ -1,0 +1,42 @@
+import { chmod, mkdir, stat } from "node:fs/promises";
+import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import type { Mounter } from "./mount.ts";
+import { setVolumeOwnership } from "./ownership.ts";
+import type { VolumePlugin } from "./volume.ts";
+
+/** Scratch space that lives as long as its Pod. Source: pkg/volume/emptydir */
+export const emptyDir: VolumePlugin = {
+  name: "kubernetes.io~empty-dir",
+  supports: (volume) => volume.emptyDir !== undefined,
+  async setUp({ pod, volume, dir, mounter }) {
+    const { medium, sizeLimit } = volume.emptyDir ?? {};
+    if (medium?.startsWith("HugePages")) {
+      await mkdir(dir, { recursive: true });
+      const pageSize = medium === "HugePages" ? undefined : medium.slice("HugePages-".length).replace(/i$/, "");
+      if ((await mounter.mountsBelow(dir)).length === 0) {
+        await mounter.mount("nodev", dir, { type: "hugetlbfs", options: pageSize === undefined ? [] : [`pagesize=${pageSize}`] });
+      }
+    } else if (medium === "Memory") {
+      await memoryDir(dir, mounter, sizeLimit === undefined ? undefined : String(sizeLimit));
+    } else {
+      await openDir(dir);
+    }
+    await setVolumeOwnership(dir, pod, { readOnly: false, policy: false });
+    return { path: dir, readOnly: false };
+  },
+};
+
+/** A folder that everybody may write to, whatever our umask is. */
+export async function openDir(dir: string): Promise<void> {
+  await mkdir(dir, { recursive: true, mode: 0o777 });
+  if (((await stat(dir)).mode & 0o777) !== 0o777) await chmod(dir, 0o777);
+}
+
+/** A folder in memory: what secrets and tokens are written to never reaches a disk. */
+export async function memoryDir(dir: string, mounter: Mounter, sizeLimit?: string): Promise<void> {
+  await openDir(dir);
+  if ((await mounter.mountsBelow(dir)).includes(dir)) return;
+  const limit = sizeLimit === undefined ? 0n : BigInt(Quantity.parse(sizeLimit).value());
+  await mounter.mount("tmpfs", dir, { type: "tmpfs", options: limit > 0n ? [`size=${limit}`] : [] });
+  await chmod(dir, 0o777);
+}

@@ -1,0 +1,49 @@
+import { mkdir, open, stat } from "node:fs/promises";
+import type { VolumePlugin } from "./volume.ts";
+
+/** A file or folder of the node. Source: pkg/volume/hostpath */
+export const hostPath: VolumePlugin = {
+  name: "kubernetes.io~host-path",
+  supports: (volume) => volume.hostPath !== undefined,
+  async setUp({ volume }) {
+    const { path = "", type = "" } = volume.hostPath ?? {};
+    await checkHostPath(path, type);
+    return { path, readOnly: false };
+  },
+};
+
+/** @throws Error when the path is not what `type` says; makes it for the types that end in OrCreate. */
+export async function checkHostPath(path: string, type: string): Promise<void> {
+  if (type === "") return;
+  const info = await stat(path).catch(() => undefined);
+  const fail = (what: string): never => {
+    throw new Error(`hostPath type check failed: ${path} is not ${what}`);
+  };
+  switch (type) {
+    case "DirectoryOrCreate":
+      if (info === undefined) await mkdir(path, { recursive: true, mode: 0o755 });
+      else if (!info.isDirectory()) fail("a directory");
+      return;
+    case "Directory":
+      if (!info?.isDirectory()) fail("a directory");
+      return;
+    case "FileOrCreate":
+      if (info === undefined) await (await open(path, "a", 0o644)).close();
+      else if (!info.isFile()) fail("a file");
+      return;
+    case "File":
+      if (!info?.isFile()) fail("a file");
+      return;
+    case "Socket":
+      if (!info?.isSocket()) fail("a socket file");
+      return;
+    case "CharDevice":
+      if (!info?.isCharacterDevice()) fail("a character device");
+      return;
+    case "BlockDevice":
+      if (!info?.isBlockDevice()) fail("a block device");
+      return;
+    default:
+      throw new Error(`${type} is an invalid volume type`);
+  }
+}

@@ -1,0 +1,92 @@
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { KeyToPath } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { type DownwardContext, fieldValue, type ResourceFieldRef, resourceValue } from "../environment/downward-api-env.ts";
+import type { NodePod } from "../pods/pod.ts";
+import type { PodObjects } from "../sources/pod-objects.ts";
+import type { PayloadFile } from "./atomic-writer.ts";
+
+/** What configMap, secret, projected and downwardAPI volumes have in common: keys become files. */
+export interface KeyedSource {
+  name: string;
+  items?: readonly KeyToPath[] | undefined;
+  optional?: boolean | undefined;
+}
+
+export async function configMapFiles(
+  objects: PodObjects,
+  namespace: string,
+  source: KeyedSource,
+  defaultMode: number,
+): Promise<Map<string, PayloadFile>> {
+  const object = await orEmpty(source.optional === true, () => objects.configMap(namespace, source.name));
+  const data = new Map<string, Buffer>();
+  for (const [key, text] of Object.entries(object?.data ?? {})) data.set(key, Buffer.from(text, "utf8"));
+  for (const [key, base64] of Object.entries(object?.binaryData ?? {})) data.set(key, Buffer.from(base64, "base64"));
+  return project(data, source, defaultMode, "config");
+}
+
+export async function secretFiles(
+  objects: PodObjects,
+  namespace: string,
+  source: KeyedSource,
+  defaultMode: number,
+): Promise<Map<string, PayloadFile>> {
+  const object = await orEmpty(source.optional === true, () => objects.secret(namespace, source.name));
+  const data = new Map(Object.entries(object?.data ?? {}).map(([key, base64]) => [key, Buffer.from(base64, "base64")]));
+  return project(data, source, defaultMode, "secret");
+}
+
+async function orEmpty<T>(optional: boolean, read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (err) {
+    if (optional && isNotFound(err)) return undefined;
+    throw err;
+  }
+}
+
+function project(
+  data: ReadonlyMap<string, Buffer>,
+  source: KeyedSource,
+  defaultMode: number,
+  what: string,
+): Map<string, PayloadFile> {
+  const files = new Map<string, PayloadFile>();
+  if (source.items === undefined || source.items.length === 0) {
+    for (const [key, bytes] of data) files.set(key, { data: bytes, mode: defaultMode });
+    return files;
+  }
+  for (const item of source.items) {
+    const bytes = data.get(item.key);
+    if (bytes === undefined) {
+      if (source.optional === true) continue;
+      throw new Error(`references non-existent ${what} key: ${item.key}`);
+    }
+    files.set(item.path, { data: bytes, mode: item.mode ?? defaultMode });
+  }
+  return files;
+}
+
+export interface DownwardItem {
+  path: string;
+  fieldRef?: { fieldPath: string };
+  resourceFieldRef?: ResourceFieldRef;
+  mode?: number;
+}
+
+export function downwardFiles(
+  pod: NodePod,
+  items: readonly DownwardItem[],
+  defaultMode: number,
+  context: DownwardContext,
+): Map<string, PayloadFile> {
+  const files = new Map<string, PayloadFile>();
+  for (const item of items) {
+    const text =
+      item.fieldRef !== undefined
+        ? fieldValue(pod, item.fieldRef.fieldPath, context)
+        : resourceValue(pod, item.resourceFieldRef ?? { resource: "" }, "", context);
+    files.set(item.path.replace(/^\/+/, ""), { data: Buffer.from(text, "utf8"), mode: item.mode ?? defaultMode });
+  }
+  return files;
+}

@@ -1,0 +1,59 @@
+import { type PayloadFile, writeAtomically } from "./atomic-writer.ts";
+import { memoryDir } from "./empty-dir.ts";
+import { commonUser, setVolumeOwnership } from "./ownership.ts";
+import { configMapFiles, downwardFiles, secretFiles } from "./payload.ts";
+import type { VolumeContext, VolumePlugin } from "./volume.ts";
+
+const tokenMode = 0o600;
+const defaultTokenLifeSeconds = 3600;
+
+/** Several sources in one folder; the home of service account tokens. Source: pkg/volume/projected */
+export const projected: VolumePlugin = {
+  name: "kubernetes.io~projected",
+  refreshed: true,
+  supports: (volume) => volume.projected !== undefined,
+  async setUp(context) {
+    const { pod, dir, mounter, now } = context;
+    const files = await collect(context);
+    await memoryDir(dir, mounter);
+    if (await writeAtomically(dir, files, now)) await setVolumeOwnership(dir, pod, { readOnly: true, policy: false });
+    return { path: dir, readOnly: true };
+  },
+};
+
+async function collect({ pod, volume, objects, downward }: VolumeContext): Promise<Map<string, PayloadFile>> {
+  const { sources = [], defaultMode = 0o644 } = volume.projected ?? {};
+  const files = new Map<string, PayloadFile>();
+  const errors: string[] = [];
+  const namespace = pod.metadata.namespace;
+  for (const source of sources) {
+    try {
+      let found = new Map<string, PayloadFile>();
+      if (source.secret !== undefined) {
+        found = await secretFiles(objects, namespace, { ...source.secret, name: source.secret.name ?? "" }, defaultMode);
+      } else if (source.configMap !== undefined) {
+        found = await configMapFiles(objects, namespace, { ...source.configMap, name: source.configMap.name ?? "" }, defaultMode);
+      } else if (source.downwardAPI !== undefined) {
+        found = downwardFiles(pod, source.downwardAPI.items ?? [], defaultMode, downward);
+      } else if (source.serviceAccountToken !== undefined) {
+        const { audience, expirationSeconds, path } = source.serviceAccountToken;
+        const token = await objects.serviceAccountToken({
+          namespace,
+          serviceAccount: pod.spec.serviceAccountName || "default",
+          audience,
+          expirationSeconds: expirationSeconds ?? defaultTokenLifeSeconds,
+          pod: { name: pod.metadata.name, uid: pod.metadata.uid },
+        });
+        const uid = commonUser(pod);
+        const narrow = uid !== undefined || pod.spec.securityContext?.fsGroup !== undefined;
+        found.set(path, { data: Buffer.from(token, "utf8"), mode: narrow ? tokenMode : defaultMode, uid });
+      }
+      for (const [path, file] of found) files.set(path, file);
+    } catch (err) {
+      errors.push((err as Error).message);
+    }
+  }
+  if (errors.length === 1) throw new Error(errors[0]);
+  if (errors.length > 1) throw new Error(`[${errors.join(", ")}]`);
+  return files;
+}

@@ -1,0 +1,95 @@
+import { constants } from "node:fs";
+import { type FileHandle, mkdir, open, realpath, stat, writeFile } from "node:fs/promises";
+import { dirname, join, relative, sep } from "node:path";
+import type { Mounter } from "./mount.ts";
+
+const openOnly = 0o10000000; // O_PATH: a handle on the name, without reading what it names
+
+/** @returns what is wrong with a subPath, as upstream words it. */
+export function checkSubPath(subPath: string): string | undefined {
+  if (subPath.startsWith("/")) return `error SubPath \`${subPath}\` must not be an absolute path`;
+  if (subPath.split("/").includes("..")) return `unable to provision SubPath \`${subPath}\`: must not contain '..'`;
+  return undefined;
+}
+
+/**
+ * Binds one file or folder inside of a volume to a path of ours, which can then be mounted into a container. Each part of
+ * the way is opened from the one before it and no link is followed, so that a container that changes its volume at the
+ * same moment cannot lead us out of it.
+ * @param target below the Pod's folder: `volume-subpaths/<volume>/<container>/<index>`
+ * Source: k8s.io/mount-utils subpath_linux.go
+ */
+export async function bindSubPath(volumeDir: string, subPath: string, target: string, mounter: Mounter): Promise<string> {
+  const root = await realpath(volumeDir);
+  await makeFolders(root, subPath);
+  const real = await realpath(join(root, subPath));
+  if (real !== root && !real.startsWith(root + sep))
+    throw new Error(`subpath ${JSON.stringify(subPath)} is not within the volume path`);
+  const handle = await openWithin(root, relative(root, real));
+  try {
+    if ((await mounter.mountsBelow(target)).includes(target)) {
+      // The same object is bound already, unless the volume's contents were swapped since.
+      const [bound, wanted] = await Promise.all([stat(target).catch(() => undefined), handle.stat()]);
+      if (bound?.ino === wanted.ino && bound?.dev === wanted.dev) return target;
+      await mounter.unmount(target);
+    }
+    const info = await handle.stat();
+    if (info.isDirectory()) await mkdir(target, { recursive: true, mode: 0o750 });
+    else {
+      await mkdir(dirname(target), { recursive: true, mode: 0o750 });
+      await writeFile(target, "", { mode: 0o640, flag: "a" });
+    }
+    await mounter.mount(`/proc/${process.pid}/fd/${handle.fd}`, target, { options: ["bind"] });
+    return target;
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Makes the folders of a subPath that are not there, never through a link that leaves the volume. */
+async function makeFolders(root: string, subPath: string): Promise<void> {
+  const parts = subPath.split("/").filter((part) => part !== "" && part !== ".");
+  let at = root;
+  for (let i = 0; i < parts.length; i++) {
+    const next = join(at, parts[i] as string);
+    const real = await realpath(next).catch((err: NodeJS.ErrnoException) => {
+      if (err.code === "ENOENT") return undefined;
+      throw err;
+    });
+    if (real !== undefined) {
+      if (real !== root && !real.startsWith(root + sep))
+        throw new Error(`subpath ${JSON.stringify(subPath)} is not within the volume path`);
+      at = real;
+      continue;
+    }
+    const mode = (await stat(root)).mode & 0o777;
+    for (const part of parts.slice(i)) {
+      const parent = await openWithin(root, relative(root, at));
+      try {
+        await mkdir(`/proc/self/fd/${parent.fd}/${part}`, { mode: 0o750 | mode });
+      } finally {
+        await parent.close();
+      }
+      at = join(at, part);
+    }
+    return;
+  }
+}
+
+/** A handle on `path` below `root`, one part after the other. @throws Error when a part is a link. */
+async function openWithin(root: string, path: string): Promise<FileHandle> {
+  let handle = await open(root, openOnly | constants.O_NOFOLLOW);
+  for (const part of path.split("/").filter((name) => name !== "")) {
+    const parent = handle;
+    try {
+      handle = await open(`/proc/self/fd/${parent.fd}/${part}`, openOnly | constants.O_NOFOLLOW);
+    } finally {
+      await parent.close();
+    }
+    if ((await handle.stat()).isSymbolicLink()) {
+      await handle.close();
+      throw new Error(`${join(root, path)}: a part of the path is a link`);
+    }
+  }
+  return handle;
+}

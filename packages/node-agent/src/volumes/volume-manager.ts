@@ -1,0 +1,110 @@
+import { readdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { DownwardContext } from "../environment/downward-api-env.ts";
+import type { NodePod } from "../pods/pod.ts";
+import type { PodObjects } from "../sources/pod-objects.ts";
+import { configMap } from "./config-map.ts";
+import { downwardApi } from "./downward-api.ts";
+import { emptyDir } from "./empty-dir.ts";
+import { hostPath } from "./host-path.ts";
+import type { Mounter } from "./mount.ts";
+import { persistentClaim } from "./persistent-claim.ts";
+import { projected } from "./projected.ts";
+import { secret } from "./secret.ts";
+import type { SetUpVolume, VolumePlugin } from "./volume.ts";
+
+export interface VolumeManagerOptions {
+  /** `/var/lib/kubelet/pods`. */
+  podsDir: string;
+  objects: PodObjects;
+  mounter: Mounter;
+  clock: Clock;
+  log: Logger;
+}
+
+export interface VolumeFailure {
+  volume: string;
+  message: string;
+}
+
+export interface VolumeManager {
+  /** Brings every volume of the Pod up, or up to date. Failures are returned, one for each volume that is not there. */
+  setUp(
+    pod: NodePod,
+    downward: DownwardContext,
+  ): Promise<{ volumes: ReadonlyMap<string, SetUpVolume>; failures: readonly VolumeFailure[] }>;
+  /** Takes mounts away, then the Pod's folder. @throws Error when something is still mounted. */
+  tearDown(uid: string): Promise<void>;
+  /** Pods that have a folder here. */
+  list(): Promise<string[]>;
+  exists(uid: string): Promise<boolean>;
+  podDir(uid: string): string;
+  /** Whether contents follow objects that may change. */
+  isRefreshed(pod: NodePod): boolean;
+}
+
+/** Kinds that need no driver. */
+const plugins: readonly VolumePlugin[] = [emptyDir, hostPath, configMap, secret, projected, downwardApi, persistentClaim];
+
+export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
+  const podDir = (uid: string): string => join(options.podsDir, safeName(uid));
+  return {
+    podDir,
+    isRefreshed: (pod) =>
+      (pod.spec.volumes ?? []).some((volume) => plugins.some((plugin) => plugin.refreshed === true && plugin.supports(volume))),
+    async setUp(pod, downward) {
+      const volumes = new Map<string, SetUpVolume>();
+      const failures: VolumeFailure[] = [];
+      await Promise.all(
+        (pod.spec.volumes ?? []).map(async (volume) => {
+          const plugin = plugins.find((candidate) => candidate.supports(volume));
+          try {
+            // Without any source a volume is an emptyDir, as the API's defaults say.
+            const chosen = plugin ?? (Object.keys(volume).length === 1 ? emptyDir : undefined);
+            if (chosen === undefined) throw new Error("no volume plugin matched");
+            const dir = join(podDir(pod.metadata.uid), "volumes", chosen.name, safeName(volume.name));
+            const { objects, mounter, clock } = options;
+            volumes.set(volume.name, await chosen.setUp({ pod, volume, dir, objects, mounter, downward, now: clock.now() }));
+          } catch (err) {
+            failures.push({ volume: volume.name, message: (err as Error).message });
+          }
+        }),
+      );
+      return { volumes, failures };
+    },
+    async tearDown(uid) {
+      const dir = podDir(uid);
+      for (const mountPoint of await options.mounter.mountsBelow(dir)) {
+        try {
+          await options.mounter.unmount(mountPoint);
+        } catch (err) {
+          options.log.error("cannot unmount", err, { path: mountPoint });
+        }
+      }
+      const left = await options.mounter.mountsBelow(dir);
+      // Removing below a mount would remove what is mounted.
+      if (left.length > 0) throw new Error(`${left.length} mounts are left below ${dir}`);
+      await rm(dir, { recursive: true, force: true });
+    },
+    async list() {
+      try {
+        return await readdir(options.podsDir);
+      } catch {
+        return [];
+      }
+    },
+    async exists(uid) {
+      return (await stat(podDir(uid)).catch(() => undefined)) !== undefined;
+    },
+  };
+}
+
+/** Uids and names of volumes become parts of paths; validation allows no slash, but files and URLs are not validated by the API server. */
+function safeName(name: string): string {
+  if (name === "" || name === "." || name === ".." || name.includes("/") || name.includes("\0")) {
+    throw new Error(`${JSON.stringify(name)} cannot be the name of a folder`);
+  }
+  return name;
+}
