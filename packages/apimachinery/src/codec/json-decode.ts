@@ -1,0 +1,450 @@
+import { Quantity } from "../meta/quantity.ts";
+import type { FieldDescriptor, FieldType, ScalarKind, TypeDescriptor } from "../schema/descriptor.ts";
+import { scheme } from "../schema/scheme.ts";
+import { canonicalMicroTime, canonicalTime } from "./go-time.ts";
+import { setOwn } from "./json-parse.ts";
+
+/**
+ * Parsed JSON to the canonical form of a type, by its descriptor:
+ * - fields that Go's encoder would leave out are absent (zero values with omitempty, null, empty lists and maps, empty
+ *   structs), fields that it always writes are there (`required` in the descriptor), so that an object decodes to the same
+ *   shape from JSON and from protobuf;
+ * - quantities, times and base64 are in canonical form; unknown fields are gone.
+ * The value is changed in place where that is possible: it belongs to the caller, who made it by parsing.
+ * @throws DecodeFailure
+ */
+export function decodeValue(value: unknown, type: TypeDescriptor): Record<string, unknown> {
+  return structDecoder(type)(value) as Record<string, unknown>;
+}
+
+/** In Go's words: `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`. */
+export class DecodeFailure extends Error {
+  readonly #word: string | undefined;
+  readonly #goType: string;
+  readonly #text: string;
+  #struct: string | undefined;
+  readonly #path: string[] = [];
+
+  /** @param word what the JSON holds, `string`, `number 1.5`; undefined when `text` is the whole message. */
+  constructor(word: string | undefined, goType: string, text = "") {
+    super();
+    this.#word = word;
+    this.#goType = goType;
+    this.#text = text;
+  }
+
+  /** Called by each struct on the way out. */
+  within(goStruct: string, field: string): void {
+    this.#struct ??= goStruct;
+    this.#path.unshift(field);
+  }
+
+  override get message(): string {
+    if (this.#word === undefined) return this.#text;
+    const where = this.#struct === undefined ? "Go value" : `Go struct field ${this.#struct}.${this.#path.join(".")}`;
+    return `json: cannot unmarshal ${this.#word} into ${where} of type ${this.#goType}`;
+  }
+}
+
+/** Names of unknown fields, with their paths: `spec.containers[0].foo`. Takes the value as it was parsed. */
+export function unknownFields(value: unknown, type: TypeDescriptor): string[] {
+  const found: string[] = [];
+  collectUnknown(value, { kind: "struct", struct: type, goType: type.goName }, "", found);
+  return found;
+}
+
+function collectUnknown(value: unknown, type: FieldType, path: string, found: string[]): void {
+  if (typeof value !== "object" || value === null) return;
+  if (type.kind === "list" && Array.isArray(value)) {
+    for (const [i, element] of value.entries()) collectUnknown(element, type.element, `${path}[${i}]`, found);
+  } else if (type.kind === "map" && !Array.isArray(value)) {
+    for (const [key, element] of Object.entries(value))
+      collectUnknown(element, type.value, path === "" ? key : `${path}.${key}`, found);
+  } else if (type.kind === "struct" && !Array.isArray(value)) {
+    for (const [key, element] of Object.entries(value)) {
+      const field = type.struct.field(key);
+      const inner = path === "" ? key : `${path}.${key}`;
+      if (field === undefined) found.push(inner);
+      else collectUnknown(element, field.type, inner, found);
+    }
+  }
+}
+
+/** Gives the canonical value; undefined for "nothing" (null into a type that has no zero text). */
+type Decode = (value: unknown) => unknown;
+
+interface FieldCodec {
+  readonly name: string;
+  readonly decode: Decode;
+  /** Fresh zero value of a required field. */
+  readonly zero: () => unknown;
+}
+
+const structDecoders = new Map<TypeDescriptor, Decode>();
+
+function structDecoder(type: TypeDescriptor): Decode {
+  let decode = structDecoders.get(type);
+  if (decode === undefined) {
+    decode = makeStructDecoder(type);
+    structDecoders.set(type, decode);
+  }
+  return decode;
+}
+
+function makeStructDecoder(type: TypeDescriptor): Decode {
+  const goType = `${type.goPackage}.${type.goName}`;
+  let fields: Map<string, FieldCodec> | undefined;
+  let required: FieldCodec[] = [];
+  // Made on first use: types refer to themselves.
+  const prepare = (): Map<string, FieldCodec> => {
+    const codecs = type.fields.map((f) => ({
+      name: f.name,
+      decode: fieldDecoder(f),
+      zero: zeroOf(f.type),
+      required: f.required,
+    }));
+    required = codecs.filter((c) => c.required);
+    return new Map(codecs.map((c) => [c.name, c]));
+  };
+  return (value) => {
+    fields ??= prepare();
+    if (value === null || value === undefined) return withRequired({}, required);
+    if (typeof value !== "object" || Array.isArray(value)) throw new DecodeFailure(wordOf(value), goType);
+    const object = value as Record<string, unknown>;
+    let dropped = false;
+    let current = "";
+    try {
+      for (const key in object) {
+        const field = fields.get(key);
+        if (field === undefined) {
+          object[key] = undefined;
+          dropped = true;
+          continue;
+        }
+        current = key;
+        const raw = object[key];
+        const decoded = field.decode(raw);
+        if (decoded !== raw) object[key] = decoded;
+        if (decoded === undefined) dropped = true;
+      }
+    } catch (err) {
+      if (err instanceof DecodeFailure) err.within(type.goName, current);
+      throw err;
+    }
+    return withRequired(dropped ? withoutUndefined(object) : object, required);
+  };
+}
+
+function withRequired(object: Record<string, unknown>, required: readonly FieldCodec[]): Record<string, unknown> {
+  for (const field of required) {
+    if (object[field.name] === undefined) object[field.name] = field.zero();
+  }
+  return object;
+}
+
+function withoutUndefined(object: Record<string, unknown>): Record<string, unknown> {
+  const kept: Record<string, unknown> = {};
+  for (const key in object) {
+    if (object[key] !== undefined) kept[key] = object[key];
+  }
+  return kept;
+}
+
+/** Decodes a field's value and says undefined when Go's encoder would leave the field out. */
+function fieldDecoder(field: FieldDescriptor): Decode {
+  const decode = typeDecoder(field.type);
+  if (field.pointer) return (value) => (value === null || value === undefined ? undefined : decode(value));
+  switch (field.type.kind) {
+    case "string":
+      if (field.omitEmpty) return (value) => (value === "" || value === null ? undefined : decode(value));
+      return decode;
+    case "struct": {
+      if (field.required) return decode;
+      const type = field.type;
+      return (value) => {
+        const decoded = decode(value);
+        return isZero(decoded, type) ? undefined : decoded;
+      };
+    }
+    case "list":
+    case "map":
+    case "bytes": {
+      if (!field.omitEmpty) return decode;
+      return (value) => {
+        const decoded = decode(value);
+        return decoded === undefined || isEmpty(decoded) ? undefined : decoded;
+      };
+    }
+    case "bool":
+    case "int32":
+    case "int64":
+    case "float64": {
+      if (!field.omitEmpty) return decode;
+      return (value) => {
+        const decoded = decode(value);
+        return decoded === 0 || decoded === false ? undefined : decoded;
+      };
+    }
+    default:
+      return decode;
+  }
+}
+
+function isEmpty(value: unknown): boolean {
+  if (typeof value === "string") return value === "";
+  if (Array.isArray(value)) return value.length === 0;
+  for (const key in value as object) return key === undefined;
+  return true;
+}
+
+/** Whether a decoded value is the zero value of its Go type. Exported for the other codecs. */
+export function isZero(value: unknown, type: FieldType): boolean {
+  switch (type.kind) {
+    case "struct":
+      for (const key in value as object) {
+        const field = type.struct.field(key);
+        if (field === undefined) continue;
+        if (field.pointer || !isZero((value as Record<string, unknown>)[key], field.type)) return false;
+      }
+      return true;
+    case "list":
+    case "map":
+      return value === undefined || isEmpty(value);
+    case "quantity":
+      return value === undefined || value === "0";
+    case "raw":
+    case "json":
+    case "any":
+      return value === undefined || value === null;
+    default:
+      return value === undefined || value === "" || value === 0 || value === false || value === null;
+  }
+}
+
+/** Makes zero values of a type; undefined for times and raw values, which have none in JSON. */
+export function zeroOf(type: FieldType): () => unknown {
+  switch (type.kind) {
+    case "struct":
+      return () => structDecoder(type.struct)(null);
+    case "list":
+      return () => [];
+    case "map":
+      return () => ({});
+    case "string":
+    case "bytes":
+      return () => "";
+    case "bool":
+      return () => false;
+    case "int32":
+    case "int64":
+    case "float64":
+    case "intOrString":
+      return () => 0;
+    case "quantity":
+      return () => "0";
+    case "fieldsV1":
+      return () => ({});
+    default:
+      return () => undefined;
+  }
+}
+
+function typeDecoder(type: FieldType): Decode {
+  switch (type.kind) {
+    case "struct":
+      return structDecoder(type.struct);
+    case "list":
+      return listDecoder(type.element, type.goType);
+    case "map":
+      return mapDecoder(type.value, type.goType);
+    default:
+      return scalarDecoder(type.kind, type.goType);
+  }
+}
+
+function listDecoder(elementType: FieldType, goType: string): Decode {
+  const decode = typeDecoder(elementType);
+  const zero = zeroOf(elementType);
+  return (value) => {
+    if (value === null || value === undefined) return [];
+    if (!Array.isArray(value)) throw new DecodeFailure(wordOf(value), goType);
+    for (let i = 0; i < value.length; i++) {
+      const raw = value[i];
+      const decoded = raw === null ? zero() : decode(raw);
+      if (decoded !== raw) value[i] = decoded === undefined ? null : decoded;
+    }
+    return value;
+  };
+}
+
+function mapDecoder(valueType: FieldType, goType: string): Decode {
+  const decode = typeDecoder(valueType);
+  const zero = zeroOf(valueType);
+  return (value) => {
+    if (value === null || value === undefined) return {};
+    if (typeof value !== "object" || Array.isArray(value)) throw new DecodeFailure(wordOf(value), goType);
+    const map = value as Record<string, unknown>;
+    for (const key in map) {
+      const raw = map[key];
+      const decoded = raw === null ? zero() : decode(raw);
+      if (decoded !== raw) setOwn(map, key, decoded === undefined ? null : decoded);
+    }
+    return map;
+  };
+}
+
+function scalarDecoder(kind: ScalarKind, goType: string): Decode {
+  switch (kind) {
+    case "string":
+      return (value) => {
+        if (typeof value === "string") return value;
+        if (value === null || value === undefined) return "";
+        throw new DecodeFailure(wordOf(value), goType);
+      };
+    case "bool":
+      return (value) => {
+        if (typeof value === "boolean") return value;
+        if (value === null || value === undefined) return false;
+        throw new DecodeFailure(wordOf(value), goType);
+      };
+    case "int32":
+      return (value) => {
+        if (typeof value === "number" && (value | 0) === value) return value;
+        if (value === null || value === undefined) return 0;
+        throw new DecodeFailure(numberWordOf(value), goType);
+      };
+    case "int64":
+      return (value) => {
+        if (typeof value === "bigint" || (typeof value === "number" && Number.isSafeInteger(value))) return value;
+        if (value === null || value === undefined) return 0;
+        throw new DecodeFailure(numberWordOf(value), goType);
+      };
+    case "float64":
+      return (value) => {
+        if (typeof value === "number") return value;
+        if (typeof value === "bigint") return Number(value);
+        if (value === null || value === undefined) return 0;
+        throw new DecodeFailure(wordOf(value), goType);
+      };
+    case "bytes":
+      return (value) => decodeBase64(value, goType);
+    case "time":
+      return (value) => decodeTime(value, canonicalTime);
+    case "microTime":
+      return (value) => decodeTime(value, canonicalMicroTime);
+    case "quantity":
+      return decodeQuantity;
+    case "intOrString":
+      return (value) => {
+        if (typeof value === "string" || (typeof value === "number" && (value | 0) === value)) return value;
+        if (value === null || value === undefined) return 0;
+        throw new DecodeFailure(numberWordOf(value), "int32");
+      };
+    case "raw":
+    case "json":
+    case "any":
+      return (value) => (value === null ? undefined : value);
+    case "fieldsV1":
+      return (value) => (value === null ? undefined : value);
+    case "schemaOrArray":
+      return (value) => {
+        if (Array.isArray(value))
+          return listDecoder({ kind: "struct", struct: schemaProps(), goType: "v1.JSONSchemaProps" }, goType)(value);
+        return typeof value === "object" && value !== null ? structDecoder(schemaProps())(value) : undefined;
+      };
+    case "schemaOrBool":
+      return (value) => {
+        if (typeof value === "boolean") return value;
+        if (typeof value === "object" && value !== null && !Array.isArray(value)) return structDecoder(schemaProps())(value);
+        if (value === null || value === undefined) return undefined;
+        throw new DecodeFailure(undefined, "", "boolean or JSON schema expected");
+      };
+    case "schemaOrStrings":
+      return (value) => {
+        if (Array.isArray(value)) return listDecoder({ kind: "string", goType: "string" }, "[]string")(value);
+        return typeof value === "object" && value !== null ? structDecoder(schemaProps())(value) : undefined;
+      };
+  }
+}
+
+function schemaProps(): TypeDescriptor {
+  return scheme.type("apiextensions/v1.JSONSchemaProps") as TypeDescriptor;
+}
+
+function decodeTime(value: unknown, canonical: (text: string) => string | undefined): string | undefined {
+  if (value === null || value === undefined) return undefined;
+  if (typeof value !== "string") throw new DecodeFailure(wordOf(value), "string");
+  try {
+    return canonical(value);
+  } catch (err) {
+    throw new DecodeFailure(undefined, "", (err as Error).message);
+  }
+}
+
+/** The same few texts come again and again; parsing them is the slow part of decoding a Pod. */
+const canonicalQuantities = new Map<string, string>();
+
+export function decodeQuantity(value: unknown): string {
+  if (value === null || value === undefined) return "0";
+  const text = typeof value === "string" ? value : typeof value === "object" || typeof value === "boolean" ? "{}" : String(value);
+  const known = canonicalQuantities.get(text);
+  if (known !== undefined) return known;
+  let canonical: string;
+  try {
+    canonical = Quantity.parse(text.trim()).toString();
+  } catch (err) {
+    throw new DecodeFailure(undefined, "", (err as Error).message);
+  }
+  if (canonicalQuantities.size >= 4096) canonicalQuantities.clear();
+  if (text.length <= 32) canonicalQuantities.set(text, canonical);
+  return canonical;
+}
+
+function decodeBase64(value: unknown, goType: string): string {
+  if (value === null || value === undefined) return "";
+  if (typeof value !== "string") throw new DecodeFailure(wordOf(value), goType);
+  const canonical = Buffer.from(value, "base64").toString("base64");
+  if (canonical === value) return value;
+  const corruptAt = corruptBase64(value);
+  if (corruptAt >= 0) throw new DecodeFailure(undefined, "", `illegal base64 data at input byte ${corruptAt}`);
+  return canonical;
+}
+
+/** Position of the first byte that Go's decoder refuses, -1 when there is none. Line breaks are ignored, padding is not. */
+function corruptBase64(text: string): number {
+  let digits = 0;
+  for (let i = 0; i < text.length; i++) {
+    const char = text[i] as string;
+    if (char === "\n" || char === "\r") continue;
+    if (char === "=") {
+      if (digits % 4 < 2) return i;
+      const rest = text.slice(i).replaceAll(/[\r\n]/g, "");
+      const wanted = 4 - (digits % 4);
+      if (rest.length < wanted) return text.length;
+      if (rest[1] !== "=" && wanted === 2) return i + 1;
+      return rest.length === wanted ? -1 : i + wanted;
+    }
+    if (!/[A-Za-z0-9+/]/.test(char)) return i;
+    digits++;
+  }
+  return digits % 4 === 0 ? -1 : text.length - (digits % 4);
+}
+
+/** What Go calls a JSON value in its errors. */
+function wordOf(value: unknown): string {
+  if (Array.isArray(value)) return "array";
+  switch (typeof value) {
+    case "object":
+      return "object";
+    case "boolean":
+      return "bool";
+    case "bigint":
+      return "number";
+    default:
+      return typeof value;
+  }
+}
+
+function numberWordOf(value: unknown): string {
+  return typeof value === "number" || typeof value === "bigint" ? `number ${value}` : wordOf(value);
+}

@@ -1,0 +1,238 @@
+import type { FieldDescriptor, FieldType, TypeDescriptor } from "../schema/descriptor.ts";
+import { scheme } from "../schema/scheme.ts";
+
+/**
+ * A value of a described type as JSON text, to the byte what Go's encoding/json writes of the same struct: its field
+ * order, its omitempty (structs, times and quantities are always written), sorted map keys, `<`, `>` and `&` escaped.
+ */
+export function encodeValue(value: unknown, type: TypeDescriptor): string {
+  return structEncoder(type).encode(value as Record<string, unknown>);
+}
+
+/** Any JSON value with sorted keys, as Go writes `map[string]interface{}`. */
+export function encodeAny(value: unknown): string {
+  switch (typeof value) {
+    case "string":
+      return quote(value);
+    case "number":
+      return Number.isFinite(value) ? String(value) : "null";
+    case "bigint":
+      return value.toString();
+    case "boolean":
+      return value ? "true" : "false";
+    case "object": {
+      if (value === null) return "null";
+      if (Array.isArray(value)) {
+        if (value.length === 0) return "[]";
+        let text = "[" + encodeAny(value[0]);
+        for (let i = 1; i < value.length; i++) text += "," + encodeAny(value[i]);
+        return text + "]";
+      }
+      return encodeMap(value as Record<string, unknown>, encodeAny);
+    }
+    default:
+      return "null";
+  }
+}
+
+/** Raw JSON keeps its own key order; only the escapes are Go's. */
+export function encodeRaw(value: unknown): string {
+  if (value === undefined || value === null) return "null";
+  try {
+    return escapeHtml(JSON.stringify(value));
+  } catch {
+    return encodeAny(value); // an integer beyond 2^53
+  }
+}
+
+const needsEscape = /["\\<>&\u0000-\u001f\u2028\u2029\ud800-\udfff]/;
+
+/** A string literal as Go writes it. */
+export function quote(value: unknown): string {
+  const text = typeof value === "string" ? value : String(value);
+  if (!needsEscape.test(text)) return `"${text}"`;
+  return escapeHtml(JSON.stringify(text.toWellFormed())).replaceAll(/\\[bf]|\\\\/g, (sequence) =>
+    sequence === "\\b" ? "\\u0008" : sequence === "\\f" ? "\\u000c" : sequence,
+  );
+}
+
+function escapeHtml(json: string): string {
+  return json.replaceAll(/[<>&\u2028\u2029]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+function encodeMap(map: Record<string, unknown>, encode: (value: unknown) => string): string {
+  const keys = sortedKeys(map);
+  let text = "";
+  for (const key of keys) {
+    const value = map[key];
+    if (value === undefined) continue;
+    text += (text === "" ? "{" : ",") + quote(key) + ":" + encode(value);
+  }
+  return text === "" ? "{}" : text + "}";
+}
+
+/** Keys by their UTF-8 bytes, as Go sorts them. JavaScript's order differs only where surrogates are compared. */
+export function sortedKeys(map: object): string[] {
+  const keys = Object.keys(map);
+  if (keys.length < 2) return keys;
+  let sorted = true;
+  let surrogates = false;
+  for (let i = 0; i < keys.length; i++) {
+    const key = keys[i] as string;
+    if (i > 0 && (keys[i - 1] as string) > key) sorted = false;
+    if (!surrogates && /[\ud800-\udfff]/.test(key)) surrogates = true;
+  }
+  if (surrogates) return keys.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  return sorted ? keys : keys.sort();
+}
+
+type Encode = (value: unknown) => string;
+type Fields = Record<string, unknown>;
+
+class StructEncoder {
+  readonly #type: TypeDescriptor;
+  #compiled: ((object: Fields) => string) | undefined;
+
+  constructor(type: TypeDescriptor) {
+    this.#type = type;
+  }
+
+  encode(object: Fields | undefined | null): string {
+    this.#compiled ??= compile(this.#type);
+    return this.#compiled(object ?? nothing);
+  }
+}
+
+const nothing: Fields = Object.freeze({});
+const encoders = new Map<TypeDescriptor, StructEncoder>();
+
+function structEncoder(type: TypeDescriptor): StructEncoder {
+  let encoder = encoders.get(type);
+  if (encoder === undefined) {
+    encoder = new StructEncoder(type);
+    encoders.set(type, encoder);
+  }
+  return encoder;
+}
+
+/**
+ * One function for each struct, generated from the tables (never from input): property names are literals there, which
+ * is several times faster than looking them up.
+ */
+function compile(type: TypeDescriptor): (object: Fields) => string {
+  const parts: Encode[] = [];
+  const lines: string[] = ['let s = "{", v;'];
+  let certain = false; // a field was written for sure: a comma comes next
+  for (const field of type.fields) {
+    const { condition, encoder } = fieldEncoder(field, type);
+    const part = parts.push(encoder) - 1;
+    const name = JSON.stringify(`${JSON.stringify(field.name)}:`);
+    lines.push(`v = o[${JSON.stringify(field.name)}];`);
+    const separator = certain ? '","' : 's.length > 1 ? "," : ""';
+    const write = `s += (${separator}) + ${name} + p[${part}](v);`;
+    lines.push(condition === undefined ? write : `if (${condition}) { ${write} }`);
+    if (condition === undefined) certain = true;
+  }
+  lines.push('return s + "}";');
+  const made = new Function("p", "isEmptyMap", `return function encode_${type.goName}(o) { ${lines.join("\n")} };`);
+  return made(parts, isEmptyMap) as (object: Fields) => string;
+}
+
+/** `condition` on `v` says when the field is written; undefined = always. */
+function fieldEncoder(field: FieldDescriptor, owner: TypeDescriptor): { condition: string | undefined; encoder: Encode } {
+  const encode = typeEncoder(field.type, owner);
+  const set = "v !== undefined && v !== null";
+  if (field.pointer) {
+    if (field.omitEmpty) return { condition: set, encoder: encode };
+    return { condition: undefined, encoder: (v) => (v === undefined || v === null ? "null" : encode(v)) };
+  }
+  switch (field.type.kind) {
+    case "string":
+    case "bytes":
+      return { condition: field.omitEmpty ? `${set} && v !== ""` : undefined, encoder: encode };
+    case "bool":
+      return { condition: field.omitEmpty ? "v === true" : undefined, encoder: encode };
+    case "int32":
+    case "int64":
+    case "float64":
+      return { condition: field.omitEmpty ? `${set} && v !== 0` : undefined, encoder: encode };
+    case "list": {
+      if (field.omitEmpty) return { condition: `${set} && v.length !== 0`, encoder: encode };
+      const empty = owner.writesEmptyLists ? "[]" : "null";
+      return { condition: undefined, encoder: (v) => (isEmptyList(v) ? empty : encode(v)) };
+    }
+    case "map": {
+      const empty = owner.writesEmptyLists ? "{}" : "null";
+      if (field.omitEmpty) return { condition: `${set} && !isEmptyMap(v)`, encoder: encode };
+      return { condition: undefined, encoder: (v) => (isEmptyMap(v) ? empty : encode(v)) };
+    }
+    default:
+      return { condition: undefined, encoder: encode };
+  }
+}
+
+function isEmptyList(value: unknown): boolean {
+  return !Array.isArray(value) || value.length === 0;
+}
+
+function isEmptyMap(value: unknown): boolean {
+  for (const key in value as object) return key === undefined;
+  return true;
+}
+
+function typeEncoder(type: FieldType, owner: TypeDescriptor): Encode {
+  switch (type.kind) {
+    case "struct": {
+      const encoder = structEncoder(type.struct);
+      return (value) => encoder.encode(value as Fields);
+    }
+    case "list": {
+      const element = typeEncoder(type.element, owner);
+      return (value) => {
+        const list = value as unknown[];
+        if (list.length === 0) return "[]";
+        let text = "[" + element(list[0]);
+        for (let i = 1; i < list.length; i++) text += "," + element(list[i]);
+        return text + "]";
+      };
+    }
+    case "map": {
+      const element = typeEncoder(type.value, owner);
+      return (value) => encodeMap(value as Fields, element);
+    }
+    case "string":
+    case "bytes":
+      return (value) => (value === undefined || value === null ? '""' : quote(value));
+    case "time":
+    case "microTime":
+      return (value) => (value === undefined || value === null ? "null" : quote(value));
+    case "quantity":
+      return (value) => (value === undefined || value === null ? '"0"' : quote(value));
+    case "bool":
+      return (value) => (value === true ? "true" : "false");
+    case "int32":
+    case "int64":
+    case "float64":
+      return (value) => (value === undefined || value === null ? "0" : `${value}`);
+    case "intOrString":
+      return (value) => (value === undefined || value === null ? "0" : typeof value === "string" ? quote(value) : `${value}`);
+    case "raw":
+    case "json":
+    case "fieldsV1":
+      return encodeRaw;
+    case "any":
+      return encodeAny;
+    case "schemaOrArray":
+    case "schemaOrBool":
+    case "schemaOrStrings":
+      return encodeSchemaChoice;
+  }
+}
+
+function encodeSchemaChoice(value: unknown): string {
+  if (typeof value === "boolean") return value ? "true" : "false";
+  if (typeof value !== "object" || value === null) return "null";
+  const props = structEncoder(scheme.type("apiextensions/v1.JSONSchemaProps") as TypeDescriptor);
+  if (!Array.isArray(value)) return props.encode(value as Fields);
+  return `[${value.map((v) => (typeof v === "string" ? quote(v) : props.encode(v as Fields))).join(",")}]`;
+}

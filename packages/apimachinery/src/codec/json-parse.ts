@@ -1,0 +1,265 @@
+/** Deepest nesting that is accepted, as in Go's encoding/json. */
+export const maxDepth = 10_000;
+
+/** What is wrong with a text that is no JSON, in Go's words: `invalid character 'x' looking for beginning of value`. */
+export class JsonSyntaxError extends Error {}
+
+/**
+ * JSON text to values. Integers beyond 2^53 that fit 64 bits become bigint, everything else is what `JSON.parse` gives.
+ * @param onDuplicate called with the path (`spec.containers[0].name`) of each key that an object has twice; the last one wins
+ * @throws JsonSyntaxError
+ */
+export function parseJsonText(text: string, onDuplicate?: (path: string) => void): unknown {
+  if (text.length > maxDepth && nestsTooDeep(text)) throw new JsonSyntaxError("exceeded max depth");
+  if (onDuplicate === undefined && !/\d{16}/.test(text)) {
+    try {
+      return JSON.parse(text);
+    } catch {
+      // Read again below, for Go's error text.
+    }
+  }
+  return new Parser(text, onDuplicate).parse();
+}
+
+function nestsTooDeep(text: string): boolean {
+  let depth = 0;
+  for (let i = 0; i < text.length; i++) {
+    switch (text.charCodeAt(i)) {
+      case 0x22: // a string: skip to its end
+        do {
+          i = text.indexOf('"', i + 1);
+          if (i < 0) return false;
+        } while (isEscaped(text, i));
+        break;
+      case 0x5b:
+      case 0x7b:
+        if (++depth > maxDepth) return true;
+        break;
+      case 0x5d:
+      case 0x7d:
+        depth--;
+        break;
+    }
+  }
+  return false;
+}
+
+function isEscaped(text: string, quote: number): boolean {
+  let backslashes = 0;
+  while (text.charCodeAt(quote - 1 - backslashes) === 0x5c) backslashes++;
+  return backslashes % 2 === 1;
+}
+
+interface Open {
+  readonly container: unknown[] | Record<string, unknown>;
+  /** Key that waits for its value; unused in lists. */
+  key: string;
+}
+
+/** Iterative, so that no input can exhaust the stack. */
+class Parser {
+  readonly #text: string;
+  readonly #onDuplicate: ((path: string) => void) | undefined;
+  #at = 0;
+  readonly #open: Open[] = [];
+
+  constructor(text: string, onDuplicate?: (path: string) => void) {
+    this.#text = text;
+    this.#onDuplicate = onDuplicate;
+  }
+
+  parse(): unknown {
+    for (;;) {
+      let value = this.#valueOrOpen();
+      if (value === opened) continue;
+      // A value is complete: put it where it belongs, and close what ends after it.
+      for (;;) {
+        const top = this.#open.at(-1);
+        if (top === undefined) {
+          this.#space();
+          if (this.#at < this.#text.length) throw this.#unexpected("after top-level value");
+          return value;
+        }
+        this.#put(top, value);
+        this.#space();
+        const char = this.#text[this.#at];
+        const isList = Array.isArray(top.container);
+        if (char === ",") {
+          this.#at++;
+          if (!isList) this.#key(top);
+          break;
+        }
+        if (char !== (isList ? "]" : "}")) throw this.#unexpected(isList ? "after array element" : "after object key:value pair");
+        this.#at++;
+        value = top.container;
+        this.#open.pop();
+      }
+    }
+  }
+
+  #valueOrOpen(): unknown {
+    this.#space();
+    const char = this.#text[this.#at];
+    switch (char) {
+      case "{":
+      case "[": {
+        this.#at++;
+        if (this.#open.length >= maxDepth) throw new JsonSyntaxError("exceeded max depth");
+        const top: Open = { container: char === "[" ? [] : {}, key: "" };
+        this.#space();
+        if (this.#text[this.#at] === (char === "[" ? "]" : "}")) {
+          this.#at++;
+          return top.container;
+        }
+        this.#open.push(top);
+        if (char === "{") this.#key(top);
+        return opened;
+      }
+      case '"':
+        return this.#string();
+      case "t":
+        return this.#literal("true", true);
+      case "f":
+        return this.#literal("false", false);
+      case "n":
+        return this.#literal("null", null);
+      default:
+        if (char === "-" || (char !== undefined && char >= "0" && char <= "9")) return this.#number();
+        throw this.#unexpected("looking for beginning of value");
+    }
+  }
+
+  #put(top: Open, value: unknown): void {
+    if (Array.isArray(top.container)) {
+      top.container.push(value);
+      return;
+    }
+    if (this.#onDuplicate !== undefined && Object.hasOwn(top.container, top.key)) this.#onDuplicate(this.#path());
+    setOwn(top.container, top.key, value);
+  }
+
+  #path(): string {
+    let path = "";
+    for (const { container, key } of this.#open) {
+      if (Array.isArray(container)) path += `[${container.length}]`;
+      else path += path === "" ? key : `.${key}`;
+    }
+    return path;
+  }
+
+  #key(top: Open): void {
+    this.#space();
+    if (this.#text[this.#at] !== '"') throw this.#unexpected("looking for beginning of object key string");
+    top.key = this.#string();
+    this.#space();
+    if (this.#text[this.#at] !== ":") throw this.#unexpected("after object key");
+    this.#at++;
+  }
+
+  #string(): string {
+    const start = this.#at;
+    let at = start + 1;
+    for (;;) {
+      const code = this.#text.charCodeAt(at);
+      if (Number.isNaN(code)) throw new JsonSyntaxError("unexpected end of JSON input");
+      if (code === 0x22) break;
+      if (code < 0x20) {
+        this.#at = at;
+        throw this.#unexpected("in string literal");
+      }
+      if (code === 0x5c) at = this.#escape(at);
+      else at++;
+    }
+    this.#at = at + 1;
+    return JSON.parse(this.#text.slice(start, at + 1)) as string;
+  }
+
+  /** @returns the position after the escape that begins at `at`. */
+  #escape(at: number): number {
+    const char = this.#text[at + 1];
+    if (char === undefined) throw new JsonSyntaxError("unexpected end of JSON input");
+    if ('"\\/bfnrt'.includes(char)) return at + 2;
+    if (char !== "u") {
+      this.#at = at + 1;
+      throw this.#unexpected("in string escape code");
+    }
+    for (let i = at + 2; i < at + 6; i++) {
+      if (!/[0-9a-fA-F]/.test(this.#text[i] ?? "")) {
+        this.#at = i;
+        throw this.#unexpected("in \\u hexadecimal character escape");
+      }
+    }
+    return at + 6;
+  }
+
+  #literal<T>(word: string, value: T): T {
+    for (let i = 1; i < word.length; i++) {
+      if (this.#text[this.#at + i] !== word[i]) {
+        this.#at += i;
+        throw this.#unexpected(`in literal ${word} (expecting '${word[i]}')`);
+      }
+    }
+    this.#at += word.length;
+    return value;
+  }
+
+  #number(): number | bigint {
+    const start = this.#at;
+    const isDigit = (): boolean => {
+      const char = this.#text[this.#at];
+      return char !== undefined && char >= "0" && char <= "9";
+    };
+    const digits = (context: string): void => {
+      if (!isDigit()) throw this.#unexpected(context);
+      while (isDigit()) this.#at++;
+    };
+    if (this.#text[this.#at] === "-") this.#at++;
+    if (this.#text[this.#at] === "0") this.#at++;
+    else digits("in numeric literal");
+    let integer = true;
+    if (this.#text[this.#at] === ".") {
+      integer = false;
+      this.#at++;
+      digits("after decimal point in numeric literal");
+    }
+    if (this.#text[this.#at] === "e" || this.#text[this.#at] === "E") {
+      integer = false;
+      this.#at++;
+      if (this.#text[this.#at] === "+" || this.#text[this.#at] === "-") this.#at++;
+      digits("in exponent of numeric literal");
+    }
+    const literal = this.#text.slice(start, this.#at);
+    const value = Number(literal);
+    if (!integer || Number.isSafeInteger(value)) return value;
+    const exact = literal.length <= 20 ? BigInt(literal) : 1n << 64n;
+    return exact === BigInt.asIntN(64, exact) ? exact : value;
+  }
+
+  #space(): void {
+    for (;;) {
+      const code = this.#text.charCodeAt(this.#at);
+      if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return;
+      this.#at++;
+    }
+  }
+
+  #unexpected(context: string): JsonSyntaxError {
+    const char = this.#text[this.#at];
+    if (char === undefined) return new JsonSyntaxError("unexpected end of JSON input");
+    return new JsonSyntaxError(`invalid character ${quoteChar(char)} ${context}`);
+  }
+}
+
+const opened = Symbol("opened");
+
+function quoteChar(char: string): string {
+  if (char === "'") return "'\\''";
+  if (char === '"') return "'\"'";
+  return `'${JSON.stringify(char).slice(1, -1)}'`;
+}
+
+/** Sets a property that is the object's own, whatever its name: `__proto__` is a legal key of a map. */
+export function setOwn(target: object, key: string, value: unknown): void {
+  if (key === "__proto__") Object.defineProperty(target, key, { value, writable: true, enumerable: true, configurable: true });
+  else (target as Record<string, unknown>)[key] = value;
+}

@@ -1,0 +1,244 @@
+import { badRequest, type StatusError } from "../errors/status-error.ts";
+import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
+import type { KubeObject } from "../meta/types.ts";
+import type { TypeDescriptor } from "../schema/descriptor.ts";
+import { scheme } from "../schema/scheme.ts";
+import { decodeValue, unknownFields } from "./json-decode.ts";
+import { encodeAny, encodeValue } from "./json-encode.ts";
+import { parseJsonText } from "./json-parse.ts";
+
+export type Strictness = "ignore" | "warn" | "strict";
+
+export interface Decoded {
+  readonly object: KubeObject;
+  /** `unknown field "spec.foo"`, `duplicate field "spec.foo"`; empty unless asked for with `warn`. */
+  readonly warnings: string[];
+  /** What the body said it is, with what it left out taken from what was expected. */
+  readonly gvk: GroupVersionKind;
+}
+
+/**
+ * Decodes a request body or a stored object of a built-in kind to its canonical form (`json-decode.ts`). `apiVersion` and
+ * `kind` may be missing in the input and are set in the result.
+ *
+ * The body may be of another version of the kind than expected; then it is decoded as what it says it is, and the caller
+ * decides by `gvk`.
+ * @param expected kind that the caller wants, or its descriptor
+ * @throws StatusError 400 with upstream's text for JSON that is none, unknown and other kinds, wrong types
+ * Source: apimachinery pkg/runtime/serializer/json/json.go; apiserver pkg/endpoints/handlers/rest.go (transformDecodeError)
+ */
+export function decodeJson(
+  bytes: Buffer | string,
+  expected: GroupVersionKind | TypeDescriptor,
+  opts: { strict?: Strictness } = {},
+): Decoded {
+  const wanted = gvkOf(expected);
+  const text = typeof bytes === "string" ? bytes : bytes.toString("utf8");
+  const strict = opts.strict ?? "ignore";
+  const complaints: string[] = [];
+  let value: unknown;
+  try {
+    value = parseJsonText(
+      text,
+      strict === "ignore" ? undefined : (path) => complaints.push(`duplicate field ${JSON.stringify(path)}`),
+    );
+  } catch (err) {
+    throw unrecognized(wanted.kind, `couldn't get version/kind; json parse error: ${(err as Error).message}`, bytes);
+  }
+  return decodeParsed(value, expected, strict, complaints, bytes);
+}
+
+/**
+ * The same for a value that was parsed already (YAML, a patched object). Takes the value over and may change it.
+ * @param source the body, for error texts
+ */
+export function decodeParsed(
+  value: unknown,
+  expected: GroupVersionKind | TypeDescriptor,
+  strict: Strictness = "ignore",
+  complaints: string[] = [],
+  source: Buffer | string = "",
+): Decoded {
+  const wanted = gvkOf(expected);
+  const gvk = kindOf(value, wanted, source);
+  const type = "fields" in expected && gvk.kind === wanted.kind && gvk.version === wanted.version ? expected : scheme.kind(gvk);
+  if (type === undefined) {
+    const where = `in scheme "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"`;
+    throw cannotHandle(
+      gvk,
+      wanted.kind,
+      `no kind ${JSON.stringify(gvk.kind)} is registered for version ${JSON.stringify(formatGroupVersion(gvk))} ${where}`,
+    );
+  }
+  if (gvk.kind !== wanted.kind) {
+    const from = `(${type.goPackage}.${type.goName})`;
+    const to = `(${wanted.group === "" ? "core" : wanted.group.split(".")[0]}.${wanted.kind})`;
+    throw cannotHandle(gvk, wanted.kind, `converting ${from} to ${to}: unknown conversion`);
+  }
+  if (strict !== "ignore") {
+    for (const path of unknownFields(value, type)) complaints.push(`unknown field ${JSON.stringify(path)}`);
+    if (strict === "strict" && complaints.length > 0) {
+      throw cannotHandle(gvk, wanted.kind, `strict decoding error: ${complaints.join(", ")}`);
+    }
+  }
+  let object: KubeObject;
+  try {
+    object = decodeValue(value, type) as unknown as KubeObject;
+  } catch (err) {
+    throw cannotHandle(gvk, wanted.kind, (err as Error).message);
+  }
+  object.apiVersion = formatGroupVersion(gvk);
+  object.kind = gvk.kind;
+  return { object, warnings: complaints, gvk };
+}
+
+/**
+ * JSON of any shape: safe in depth, `__proto__` a key like others, integers beyond 2^53 as bigint.
+ * @throws StatusError 400
+ */
+export function parseJson(bytes: Buffer | string): unknown {
+  const text = typeof bytes === "string" ? bytes : bytes.toString("utf8");
+  try {
+    return parseJsonText(text);
+  } catch (err) {
+    throw badRequest((err as Error).message);
+  }
+}
+
+/**
+ * An object as upstream writes it, without a line end. Kinds that are not built in are written with sorted keys.
+ * @param type descriptor or kind; without it the object's own apiVersion and kind decide
+ */
+export function encodeJson(object: object, type?: TypeDescriptor | GroupVersionKind): Buffer {
+  return Buffer.from(encodeJsonText(object, type));
+}
+
+export function encodeJsonText(object: object, type?: TypeDescriptor | GroupVersionKind): string {
+  const descriptor = type === undefined ? descriptorOf(object) : "fields" in type ? type : scheme.kind(type);
+  return descriptor === undefined ? encodeAny(object) : encodeValue(object, descriptor);
+}
+
+/** Any JSON value, keys sorted. */
+export function encodeUntyped(value: unknown): Buffer {
+  return Buffer.from(encodeAny(value));
+}
+
+/**
+ * The schema walk alone: brings a parsed value into the canonical form of a type. Takes the value over and may change it.
+ * @throws StatusError 400
+ */
+export function coerce(value: unknown, type: TypeDescriptor): KubeObject {
+  try {
+    return decodeValue(value, type) as unknown as KubeObject;
+  } catch (err) {
+    throw badRequest((err as Error).message);
+  }
+}
+
+/** The built-in kind that an object says it is. */
+export function descriptorOf(object: object): TypeDescriptor | undefined {
+  const { apiVersion, kind } = object as { apiVersion?: unknown; kind?: unknown };
+  if (typeof apiVersion !== "string" || typeof kind !== "string") return undefined;
+  const gv = parseGroupVersion(apiVersion);
+  return gv === undefined ? undefined : scheme.kind({ ...gv, kind });
+}
+
+/** Spreads a compact JSON text over lines, two spaces deep, as Go's MarshalIndent does. */
+export function indentJson(compact: string): string {
+  let out = "";
+  let indent = "\n";
+  for (let i = 0; i < compact.length; i++) {
+    const char = compact[i] as string;
+    switch (char) {
+      case '"': {
+        let end = compact.indexOf('"', i + 1);
+        while (isEscaped(compact, end)) end = compact.indexOf('"', end + 1);
+        out += compact.slice(i, end + 1);
+        i = end;
+        break;
+      }
+      case "{":
+      case "[":
+        if (compact[i + 1] === "}" || compact[i + 1] === "]") {
+          out += char + compact[++i];
+        } else {
+          indent += "  ";
+          out += char + indent;
+        }
+        break;
+      case "}":
+      case "]":
+        indent = indent.slice(0, -2);
+        out += indent + char;
+        break;
+      case ",":
+        out += char + indent;
+        break;
+      case ":":
+        out += ": ";
+        break;
+      default:
+        out += char;
+    }
+  }
+  return out;
+}
+
+function isEscaped(text: string, quote: number): boolean {
+  let backslashes = 0;
+  while (text[quote - 1 - backslashes] === "\\") backslashes++;
+  return backslashes % 2 === 1;
+}
+
+function gvkOf(expected: GroupVersionKind | TypeDescriptor): GroupVersionKind {
+  return "fields" in expected ? { group: expected.group, version: expected.version, kind: expected.goName } : expected;
+}
+
+/** What the value says it is; gaps are filled from what is wanted. */
+function kindOf(value: unknown, wanted: GroupVersionKind, source: Buffer | string): GroupVersionKind {
+  const failed = (what: string): StatusError =>
+    unrecognized(wanted.kind, `couldn't get version/kind; json parse error: ${what}`, source);
+  if (value === null || value === undefined) return wanted;
+  if (typeof value !== "object" || Array.isArray(value)) {
+    const word = Array.isArray(value) ? "array" : typeof value === "boolean" ? "bool" : typeof value;
+    throw failed(
+      `json: cannot unmarshal ${word} into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }`,
+    );
+  }
+  const said = value as { apiVersion?: unknown; kind?: unknown };
+  for (const field of ["apiVersion", "kind"] as const) {
+    const text = said[field];
+    if (text === undefined || text === null || typeof text === "string") continue;
+    const word = Array.isArray(text)
+      ? "array"
+      : typeof text === "boolean"
+        ? "bool"
+        : typeof text === "bigint"
+          ? "number"
+          : typeof text;
+    throw failed(`json: cannot unmarshal ${word} into Go struct field .${field} of type string`);
+  }
+  const apiVersion = (said.apiVersion as string | undefined | null) || "";
+  const kind = (said.kind as string | undefined | null) || wanted.kind;
+  if (apiVersion === "") return { group: wanted.group, version: wanted.version, kind };
+  const gv = parseGroupVersion(apiVersion);
+  if (gv === undefined) throw unrecognized(wanted.kind, `unexpected GroupVersion string: ${apiVersion}`, source);
+  if (gv.version === "" && gv.group === wanted.group) return { ...wanted, kind };
+  return { ...gv, kind };
+}
+
+function cannotHandle(gvk: GroupVersionKind, wantedKind: string, why: string): StatusError {
+  return badRequest(`${gvk.kind} in version ${JSON.stringify(gvk.version)} cannot be handled as a ${wantedKind}: ${why}`);
+}
+
+function unrecognized(wantedKind: string, why: string, source: Buffer | string): StatusError {
+  return badRequest(`the object provided is unrecognized (must be of type ${wantedKind}): ${why} (${summarize(source)})`);
+}
+
+/** The first bytes of a body: as they are when it looks like JSON, in hex otherwise. */
+function summarize(source: Buffer | string): string {
+  const bytes = typeof source === "string" ? Buffer.from(source) : source;
+  if (bytes.length === 0) return "<empty>";
+  const head = bytes.subarray(0, 30).toString(bytes[0] === 0x7b ? "utf8" : "hex");
+  return bytes.length > 30 ? `${head} ...` : head;
+}
