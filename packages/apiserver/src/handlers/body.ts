@@ -1,0 +1,101 @@
+/**
+ * A request's body as an object of the expected version, with upstream's texts for everything that can be wrong with it.
+ * Source: k8s.io/apiserver pkg/endpoints/handlers/create.go, update.go, rest.go
+ */
+import { decodeObject } from "@coxswain/apimachinery/codec/codec";
+import { negotiateInput } from "@coxswain/apimachinery/codec/negotiate";
+import { badRequest } from "@coxswain/apimachinery/errors/status-error";
+import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/types";
+import { type Call, defaultMaxBodyBytes } from "./env.ts";
+import type { FieldValidation } from "./options.ts";
+
+/** @throws RequestEntityTooLarge. */
+export function readBody(call: Call): Promise<Buffer> {
+  return call.ctx.exchange.body(call.env.maxBodyBytes ?? defaultMaxBodyBytes);
+}
+
+/** @throws UnsupportedMediaType. */
+export function inputMediaType(call: Call): string {
+  return negotiateInput(call.ctx.exchange.headers["content-type"]);
+}
+
+/**
+ * @param expected what the body is when it does not say.
+ * @throws BadRequest: malformed, of another kind or version, or (strict) with unknown or duplicate fields.
+ */
+export function decodeBody(
+  call: Call,
+  bytes: Buffer,
+  mediaType: string,
+  expected: GroupVersionKind,
+  fieldValidation: FieldValidation = "Ignore",
+): KubeObject {
+  const mode = call.env.services.featureEnabled("ServerSideFieldValidation") ? fieldValidation : "Ignore";
+  const strict = mode === "Strict" ? "strict" : mode === "Warn" ? "warn" : "ignore";
+  const { object, warnings } = decodeObject(bytes, mediaType, expected, { strict });
+  for (const warning of warnings) call.ctx.warn(warning);
+  const found = { ...(parseGroupVersion(object.apiVersion ?? "") ?? { group: "", version: "" }), kind: object.kind ?? "" };
+  if (found.kind !== expected.kind) {
+    throw badRequest(
+      `${found.kind} in version ${JSON.stringify(found.version)} cannot be handled as a ${expected.kind}: ` +
+        `converting (${found.version}.${found.kind}) to (${expected.version}.${expected.kind}): unknown conversion`,
+    );
+  }
+  if (found.group !== expected.group || found.version !== expected.version) {
+    throw badRequest(
+      `the API version in the data (${formatGroupVersion(found)}) does not match the expected API version (${formatGroupVersion(expected)})`,
+    );
+  }
+  object.metadata ??= {};
+  return object;
+}
+
+/** The object of a PUT is the one that the URL names. @throws BadRequest. */
+export function checkName(object: KubeObject, name: string, namespace: string): void {
+  const found = object.metadata.name ?? "";
+  if (found === "") {
+    throw badRequest(`the name of the object (${name} based on URL) was undeterminable: name must be provided`);
+  }
+  if (found !== name) throw badRequest(`the name of the object (${found}) does not match the name on the URL (${name})`);
+  const foundNamespace = object.metadata.namespace ?? "";
+  if (namespace !== "" && foundNamespace !== "" && foundNamespace !== namespace) {
+    throw badRequest(`the namespace of the object (${foundNamespace}) does not match the namespace on the request (${namespace})`);
+  }
+}
+
+/** An object without namespace takes that of the request; a cluster-scoped one has none. @throws BadRequest. */
+export function matchNamespace(object: KubeObject, namespace: string): void {
+  const found = object.metadata.namespace ?? "";
+  if (found === namespace) return;
+  if (namespace === "") delete object.metadata.namespace;
+  else if (found === "") object.metadata.namespace = namespace;
+  else throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
+}
+
+/** Drops repeated owner references and tells the client. Source: handlers/rest.go, dedupOwnerReferences */
+export function dedupOwnerReferences(call: Call, object: KubeObject, afterAdmission: boolean): void {
+  const references = object.metadata.ownerReferences;
+  if (!Array.isArray(references) || references.length < 2) return;
+  const seen = new Map<string, OwnerReference>();
+  const repeated = new Set<string>();
+  for (const reference of references) {
+    const id = JSON.stringify([
+      reference.apiVersion,
+      reference.kind,
+      reference.name,
+      reference.uid,
+      reference.controller ?? null,
+      reference.blockOwnerDeletion ?? null,
+    ]);
+    if (seen.has(id)) repeated.add(reference.uid);
+    else seen.set(id, reference);
+  }
+  if (repeated.size === 0) return;
+  object.metadata.ownerReferences = [...seen.values()];
+  call.ctx.warn(
+    `.metadata.ownerReferences contains duplicate entries${afterAdmission ? " after mutating admission happens" : ""}; ` +
+      "API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; " +
+      `please fix your requests; duplicate UID(s) observed: ${[...repeated].join(", ")}`,
+  );
+}

@@ -1,0 +1,44 @@
+import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
+import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { SubresourceHandler } from "../registry/generic/subresource.ts";
+import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { admissionAttributes } from "./admission.ts";
+import type { Call } from "./env.ts";
+import { subresourceCall } from "./subresource.ts";
+
+/**
+ * log, exec, attach, portforward, proxy: the resource says where to, `node-proxy/` carries the bytes.
+ * Admission sees CONNECT with the options object made from the query.
+ * Source: k8s.io/apiserver pkg/endpoints/handlers/rest.go, ConnectResource
+ */
+export async function connect(
+  call: Call,
+  handler: Extract<SubresourceHandler, { type: "connect" }>,
+  kind: GroupVersionKind,
+  rest: string,
+): Promise<void> {
+  const { ctx, served, env } = call;
+  if (call.subresource !== "log") {
+    const attributes = admissionAttributes(call, "CONNECT", connectOptions(ctx.query, kind, rest), undefined, { dryRun: false, kind });
+    await env.admission.mutate(attributes);
+    await env.admission.validate(attributes);
+  }
+  const options = { dryRun: false, fieldManager: "", fieldValidation: "Ignore", force: undefined } as const;
+  const target = await handler.connect(subresourceCall(call, undefined, options), rest);
+  await env.nodeProxy.forward(ctx, target, { group: served.definition.group, resource: served.definition.resource, name: call.name });
+}
+
+/** `PodExecOptions` and its like, as webhooks are shown them. */
+function connectOptions(query: URLSearchParams, kind: GroupVersionKind, path: string): Unstructured {
+  const options: Unstructured = { kind: kind.kind, apiVersion: formatGroupVersion(kind), metadata: {} };
+  for (const flag of ["stdin", "stdout", "stderr", "tty"]) {
+    const value = query.get(flag);
+    if (value !== null) options[flag] = value !== "false" && value !== "0";
+  }
+  const container = query.get("container");
+  if (container !== null) options["container"] = container;
+  if (query.has("command")) options["command"] = query.getAll("command");
+  if (query.has("ports")) options["ports"] = query.getAll("ports").map(Number);
+  if (kind.kind.endsWith("ProxyOptions")) options["path"] = path;
+  return options;
+}

@@ -1,0 +1,77 @@
+/**
+ * Between the version a client speaks and the hub version that stores and entries hold. What is derived from an entry
+ * is kept with it, so that a hundred readers of one version share one conversion and one buffer.
+ */
+import { encodeJson } from "@coxswain/apimachinery/codec/json";
+import { decodeUnknown, encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Entry } from "../storage/storage.ts";
+import type { ServedResource } from "./served-resources.ts";
+
+/** Fills the version's defaults, then brings the object to the hub version. Takes over its argument. */
+export function toHub(served: ServedResource, object: KubeObject): KubeObject {
+  served.version.defaults?.(object);
+  const hub = served.version.toHub?.(object) ?? object;
+  return withKind(hub, served.hubKind);
+}
+
+/** @returns a fresh object in the request's version, which the caller owns. */
+export function fromHub(served: ServedResource, hub: KubeObject): KubeObject {
+  const copy = deepClone(hub);
+  return withKind(served.version.fromHub?.(copy) ?? copy, served.kind);
+}
+
+/** The entry in the request's version. Shared: read only. */
+export function objectOf(entry: Entry, served: ServedResource): KubeObject {
+  if (served.isHub) return entry.object();
+  return entry.memo(`object:${slotOf(served)}`, () => fromHub(served, entry.object()));
+}
+
+/** The entry as JSON in the request's version, without a newline. Shared. */
+export function jsonOf(entry: Entry, served: ServedResource): Buffer {
+  if (served.isHub) return entry.json();
+  return entry.memo(`json:${slotOf(served)}`, () => encodeJson(fromHub(served, entry.object()), served.kind));
+}
+
+/** The entry as protobuf with its envelope. Shared. */
+export function protobufOf(entry: Entry, served: ServedResource): Buffer {
+  return entry.memo(`protobuf:${slotOf(served)}`, () => encodeProtobuf(objectOf(entry, served), served.kind));
+}
+
+/** The entry's own message, as lists hold it. Shared. */
+export function protobufMessageOf(entry: Entry, served: ServedResource): Buffer {
+  return entry.memo(`message:${slotOf(served)}`, () => Buffer.from(decodeUnknown(protobufOf(entry, served)).raw));
+}
+
+/**
+ * An item of a list: built-in items carry neither kind nor apiVersion, the list says it for them; custom resources keep
+ * both. @returns views of shared memory.
+ */
+export function jsonItemOf(entry: Entry, served: ServedResource, prefix: Buffer): readonly Buffer[] {
+  const json = jsonOf(entry, served);
+  if (prefix.length === 0 || json.length <= prefix.length || json.compare(prefix, 0, prefix.length, 0, prefix.length) !== 0) {
+    return [json];
+  }
+  return [openBrace, json.subarray(prefix.length)];
+}
+
+const openBrace = Buffer.from("{");
+
+/** The bytes that begin every encoded object of this version and that its list leaves out; empty when it keeps them. */
+export function itemPrefix(served: ServedResource): Buffer {
+  if (served.definition.itemsKeepKind === true) return Buffer.alloc(0);
+  return Buffer.from(`{"kind":${JSON.stringify(served.kind.kind)},"apiVersion":${JSON.stringify(formatGroupVersion(served.kind))},`);
+}
+
+/** Names the version in memo slots: two versions of one resource may be asked for at the same time. */
+export function slotOf(served: ServedResource): string {
+  return formatGroupVersion(served.kind);
+}
+
+function withKind(object: KubeObject, kind: GroupVersionKind): KubeObject {
+  object.kind = kind.kind;
+  object.apiVersion = formatGroupVersion(kind);
+  return object;
+}

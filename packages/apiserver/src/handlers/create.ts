@@ -1,0 +1,36 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { admissionAttributes } from "./admission.ts";
+import { decodeBody, dedupOwnerReferences, inputMediaType, matchNamespace, readBody } from "./body.ts";
+import { toHub } from "./convert.ts";
+import { type Call, strategyContext } from "./env.ts";
+import { writeOptions } from "./options.ts";
+import { negotiateFor, writeEntry } from "./response.ts";
+
+/**
+ * POST on a collection: decode, defaults, hub version → mutating admission → store (strategy, validation, validating
+ * admission, write) → 201 with the stored object.
+ * Source: k8s.io/apiserver pkg/endpoints/handlers/create.go
+ */
+export async function create(call: Call): Promise<void> {
+  const { ctx, served, env } = call;
+  const output = negotiateFor(call);
+  const mediaType = inputMediaType(call);
+  const body = await readBody(call);
+  const options = writeOptions(ctx.query, "CreateOptions");
+  const object = toHub(served, decodeBody(call, body, mediaType, served.kind, options.fieldValidation));
+  matchNamespace(object, call.namespace);
+  dedupOwnerReferences(call, object, false);
+
+  const attributes = (subject: KubeObject) => admissionAttributes(call, "CREATE", subject, undefined, { dryRun: options.dryRun, options });
+  const mutation = attributes(object);
+  await env.admission.mutate(mutation);
+  const admitted = mutation.object ?? object;
+  dedupOwnerReferences(call, admitted, true);
+
+  const store = served.store as NonNullable<typeof served.store>;
+  const entry = await store.create(strategyContext(call, options.dryRun), admitted, {
+    validateAdmission: (subject) => env.admission.validate(attributes(subject)),
+    signal: ctx.signal,
+  });
+  await writeEntry(call, 201, entry, output);
+}

@@ -1,0 +1,24 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { admissionAttributes } from "./admission.ts";
+import { readDeleteOptions } from "./delete-body.ts";
+import { type Call, strategyContext } from "./env.ts";
+import { checkFieldSelector, listOptions, listRequest } from "./options.ts";
+import { negotiateFor, writeList } from "./response.ts";
+
+/** DELETE on a collection: deletes what the selectors match and answers with the list of it. */
+export async function deleteCollection(call: Call): Promise<void> {
+  const { ctx, served, env } = call;
+  const output = negotiateFor(call);
+  const selection = listOptions(ctx.query);
+  checkFieldSelector(served.definition, selection.fields);
+  const options = await readDeleteOptions(call);
+  const dryRun = (options.dryRun ?? []).length > 0;
+  const attributes = (old: KubeObject | undefined) => admissionAttributes(call, "DELETE", undefined, old, { dryRun, options });
+  await env.admission.mutate(attributes(undefined));
+  const store = served.store as NonNullable<typeof served.store>;
+  const request = listRequest(selection, ctx.signal, env.services.featureEnabled("APIListChunking"));
+  const result = await store.deleteCollection(strategyContext(call, dryRun), options, request, (old) =>
+    env.admission.validate(attributes(old)),
+  );
+  await writeList(call, result, output);
+}

@@ -1,0 +1,34 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { admissionAttributes } from "./admission.ts";
+import { readDeleteOptions } from "./delete-body.ts";
+import { type Call, strategyContext } from "./env.ts";
+import { negotiateFor, writeEntry, writeSuccess } from "./response.ts";
+
+/**
+ * DELETE of one object. It answers with a Status when the object is gone, and with the object when it stays for now
+ * (finalizers, grace period) or when its resource always shows the last state.
+ * Source: k8s.io/apiserver pkg/endpoints/handlers/delete.go
+ */
+export async function remove(call: Call): Promise<void> {
+  const { ctx, served, env } = call;
+  const { definition } = served;
+  const output = negotiateFor(call);
+  const options = await readDeleteOptions(call);
+  const dryRun = (options.dryRun ?? []).length > 0;
+  const attributes = (old: KubeObject | undefined) => admissionAttributes(call, "DELETE", undefined, old, { dryRun, options });
+  await env.admission.mutate(attributes(undefined));
+  const store = served.store as NonNullable<typeof served.store>;
+  const { entry, deleted } = await store.delete(strategyContext(call, dryRun), call.name, options, (old) =>
+    env.admission.validate(attributes(old)),
+  );
+  // 202 only for the old way to ask for foreground deletion; upstream keeps 200 elsewhere for old clients.
+  const status = !deleted && options.orphanDependents === false ? 202 : 200;
+  if (!deleted || definition.returnDeletedObject === true) return writeEntry(call, status, entry, output);
+  const details = {
+    name: call.name,
+    ...(definition.group === "" ? {} : { group: definition.group }),
+    kind: definition.resource, // upstream names the resource here, not the kind
+    uid: entry.object().metadata.uid ?? "",
+  };
+  return writeSuccess(ctx, status, details, output);
+}

@@ -1,0 +1,183 @@
+/**
+ * `/api`, `/apis` and below: which groups, versions and resources are served. Made from the served resources when they
+ * change, kept as bytes.
+ * Source: k8s.io/apiserver pkg/endpoints/discovery, pkg/endpoints/installer.go
+ */
+import { createHash } from "node:crypto";
+import { compareKubeVersions, formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { genericServerResponse } from "@coxswain/apimachinery/errors/status-error";
+import type { RequestContext } from "../request/context.ts";
+import { jsonType, negotiate, send, writeObject } from "./response.ts";
+import type { ServedResource, ServedResources } from "./served-resources.ts";
+import { findSubresource, subresourceNames } from "./subresource.ts";
+
+export interface DiscoveryOptions {
+  readonly rootPaths: () => readonly string[];
+  readonly advertiseAddress: () => string;
+}
+
+/** @returns false when the path is none of discovery's. */
+export type Discovery = (ctx: RequestContext, parts: readonly string[]) => Promise<boolean>;
+
+export function newDiscovery(resources: ServedResources, options: DiscoveryOptions): Discovery {
+  return async (ctx, rawParts) => {
+    const parts = rawParts.at(-1) === "" ? rawParts.slice(0, -1) : rawParts;
+    if (parts.length === 0) {
+      onlyGet(ctx);
+      await writePaths(ctx, resources, options.rootPaths());
+      return true;
+    }
+    const document = documentFor(resources, options, parts);
+    if (document === undefined) return false;
+    onlyGet(ctx);
+    await writeObject(ctx, 200, document, negotiate(ctx, { transforms: false }));
+    return true;
+  };
+}
+
+function onlyGet(ctx: RequestContext): void {
+  if (ctx.exchange.method !== "GET") throw genericServerResponse(405, "", { group: "", resource: "" }, "", "", 0, false);
+}
+
+function documentFor(resources: ServedResources, options: DiscoveryOptions, parts: readonly string[]): KubeObject | undefined {
+  const [prefix, second, third, ...more] = parts;
+  if (more.length > 0) return undefined;
+  if (prefix === "api") {
+    if (second === undefined) return apiVersions(resources, options.advertiseAddress());
+    return third === undefined && resources.hasGroupVersion("", second) ? resourceList(resources, "", second) : undefined;
+  }
+  if (second === undefined) return groupList(resources);
+  if (second === "" || resources.versions(second).length === 0) return undefined;
+  if (third === undefined) return group(resources, second, true);
+  return resources.hasGroupVersion(second, third) ? resourceList(resources, second, third) : undefined;
+}
+
+function apiVersions(resources: ServedResources, serverAddress: string): KubeObject {
+  return document({
+    kind: "APIVersions",
+    versions: resources.versions(""),
+    serverAddressByClientCIDRs: [{ clientCIDR: "0.0.0.0/0", serverAddress }],
+  });
+}
+
+function groupList(resources: ServedResources): KubeObject {
+  const groups = resources
+    .groups()
+    .sort(compareGroups)
+    .map((name) => group(resources, name, false));
+  return document({ kind: "APIGroupList", apiVersion: "v1", groups });
+}
+
+function group(resources: ServedResources, name: string, alone: boolean): KubeObject {
+  const versions = resources.versions(name).map((version) => ({ groupVersion: `${name}/${version}`, version }));
+  return document({
+    ...(alone ? { kind: "APIGroup", apiVersion: "v1" } : {}),
+    name,
+    versions,
+    preferredVersion: versions[0],
+  });
+}
+
+/** The core group's lists carry no apiVersion, for the sake of clients older than groups. */
+function resourceList(resources: ServedResources, groupName: string, version: string): KubeObject {
+  const rows = resources.resources(groupName, version).flatMap((served) => [
+    resourceRow(served),
+    ...subresourceNames(served.definition).map((name) => subresourceRow(served, name)),
+  ]);
+  return document({
+    kind: "APIResourceList",
+    ...(groupName === "" ? {} : { apiVersion: "v1" }),
+    groupVersion: formatGroupVersion({ group: groupName, version }),
+    resources: rows.filter((row) => row !== undefined),
+  });
+}
+
+function resourceRow(served: ServedResource): Record<string, unknown> | undefined {
+  const { definition } = served;
+  const virtual = definition.subresources?.[""];
+  const verbs = virtual?.verbs ?? definition.verbs;
+  const { shortNames, categories } = definition;
+  return {
+    name: definition.resource,
+    singularName: definition.itemsKeepKind === true ? definition.singular : "",
+    namespaced: definition.namespaced,
+    kind: definition.kind,
+    verbs: [...verbs].sort(),
+    ...(shortNames === undefined || shortNames.length === 0 ? {} : { shortNames }),
+    ...(categories === undefined || categories.length === 0 ? {} : { categories }),
+    ...(served.store === undefined ? {} : { storageVersionHash: storageVersionHash(served) }),
+  };
+}
+
+function subresourceRow(served: ServedResource, name: string): Record<string, unknown> | undefined {
+  const subresource = findSubresource(served, name);
+  if (subresource === undefined) return undefined;
+  const { kind, verbs } = subresource;
+  const own = kind.group === served.kind.group && kind.version === served.kind.version;
+  return {
+    name: `${served.definition.resource}/${name}`,
+    singularName: "",
+    namespaced: served.definition.namespaced,
+    ...(own ? {} : { group: kind.group, version: kind.version }),
+    kind: kind.kind,
+    verbs: [...verbs].sort(),
+  };
+}
+
+/** Tells clients when the stored version of a resource changes. Source: pkg/endpoints/discovery/storageversionhash.go */
+export function storageVersionHash(served: ServedResource): string {
+  const { definition } = served;
+  const stored = definition.storage ?? { group: definition.hubGroup ?? definition.group, version: definition.hub };
+  const digest = createHash("sha256").update(`${stored.group}/${stored.version}/${definition.kind}`).digest();
+  return digest.subarray(0, 8).toString("base64");
+}
+
+/** The encoder wants an object; discovery documents have no metadata. */
+function document(fields: Record<string, unknown>): KubeObject {
+  return fields as unknown as KubeObject;
+}
+
+/** Groups in the order that the aggregator announces them; unknown ones (custom resources) follow by name. */
+const groupOrder = [
+  "apiregistration.k8s.io",
+  "apps",
+  "events.k8s.io",
+  "authentication.k8s.io",
+  "authorization.k8s.io",
+  "autoscaling",
+  "batch",
+  "certificates.k8s.io",
+  "networking.k8s.io",
+  "policy",
+  "rbac.authorization.k8s.io",
+  "storage.k8s.io",
+  "admissionregistration.k8s.io",
+  "apiextensions.k8s.io",
+  "scheduling.k8s.io",
+  "coordination.k8s.io",
+  "node.k8s.io",
+  "discovery.k8s.io",
+  "flowcontrol.apiserver.k8s.io",
+  "internal.apiserver.k8s.io",
+];
+
+function compareGroups(a: string, b: string): number {
+  const left = groupOrder.indexOf(a);
+  const right = groupOrder.indexOf(b);
+  if (left >= 0 && right >= 0) return left - right;
+  if (left >= 0) return -1;
+  if (right >= 0) return 1;
+  return a < b ? -1 : 1;
+}
+
+/** `/`: every path there is. */
+async function writePaths(ctx: RequestContext, resources: ServedResources, extra: readonly string[]): Promise<void> {
+  const paths = new Set<string>(["/.well-known/openid-configuration", "/api", "/apis", "/apis/", "/openapi/v2", "/openid/v1/jwks", "/version", ...extra]);
+  for (const version of resources.versions("")) paths.add(`/api/${version}`);
+  for (const name of resources.groups()) {
+    paths.add(`/apis/${name}`);
+    for (const version of resources.versions(name).sort(compareKubeVersions)) paths.add(`/apis/${name}/${version}`);
+  }
+  await send(ctx, 200, jsonType, JSON.stringify({ paths: [...paths].sort() }, null, 2));
+}

@@ -1,0 +1,18 @@
+import type { Call } from "./env.ts";
+import { checkFieldSelector, listOptions, listRequest } from "./options.ts";
+import { negotiateFor, writeList } from "./response.ts";
+import { watch } from "./watch.ts";
+
+/** GET on a collection: a list, or a watch when the query says so. */
+export async function list(call: Call): Promise<void> {
+  const { ctx, served, env } = call;
+  const options = listOptions(ctx.query);
+  checkFieldSelector(served.definition, options.fields);
+  if (options.watch) return watch(call, options);
+  const output = negotiateFor(call);
+  const chunking = env.services.featureEnabled("APIListChunking");
+  const store = served.store as NonNullable<typeof served.store>;
+  const result = await store.list(call.namespace, listRequest(options, ctx.signal, chunking));
+  if (!env.services.featureEnabled("RemainingItemCount")) delete result.remainingItemCount;
+  await writeList(call, result, output);
+}

@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { boolParam, deleteOptions, intParam, listOptions, listRequest, writeOptions } from "./options.ts";
+
+const never = new AbortController().signal;
+
+for (const { query, code, text } of [
+  { query: "resourceVersionMatch=Exact", code: 422, text: "resourceVersionMatch is forbidden unless resourceVersion is provided" },
+  { query: "resourceVersionMatch=Exact&resourceVersion=0", code: 422, text: 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"' },
+  { query: "resourceVersionMatch=Some&resourceVersion=5", code: 422, text: 'supported values: "Exact", "NotOlderThan", ""' },
+  { query: "resourceVersionMatch=Exact&resourceVersion=5&watch=1", code: 422, text: "resourceVersionMatch is forbidden for watch" },
+  { query: "resourceVersionMatch=Exact&resourceVersion=5&continue=x", code: 422, text: "forbidden when continue is provided" },
+  { query: "limit=ten", code: 400, text: 'strconv.ParseInt: parsing "ten": invalid syntax' },
+  { query: "limit=99999999999999999999", code: 400, text: "value out of range" },
+  { query: "labelSelector=a%20b%20c", code: 400, text: "" },
+  { query: "fieldSelector=nothing", code: 400, text: "" },
+  { query: "continue=x&resourceVersion=5", code: 400, text: "specifying resource version is not allowed when using continue" },
+  { query: "resourceVersion=five", code: 400, text: "invalid resource version" },
+]) {
+  test(`refuses a list with ${query}`, () => {
+    assert.throws(
+      () => listRequest(listOptions(new URLSearchParams(query)), never, true),
+      (err: unknown) => err instanceof StatusError && err.code === code && (err.status.message ?? "").includes(text),
+    );
+  });
+}
+
+test("a continue token with resourceVersion 0 is taken as the token alone", () => {
+  const request = listRequest(listOptions(new URLSearchParams("continue=abc&limit=5&resourceVersion=0")), never, true);
+  assert.equal(request.continueToken, "abc");
+  assert.equal(request.limit, 5);
+  assert.equal(request.revision, undefined);
+});
+
+test("names the kind of options that it refuses", () => {
+  assert.throws(() => listOptions(new URLSearchParams("resourceVersionMatch=Exact")), /^StatusError: ListOptions\.meta\.k8s\.io "" is invalid: |ListOptions\.meta\.k8s\.io "" is invalid/);
+});
+
+for (const { query, allowed } of [
+  { query: "", allowed: true },
+  { query: "dryRun=All", allowed: true },
+  { query: "dryRun", allowed: false },
+  { query: "dryRun=all", allowed: false },
+  { query: "dryRun=All&dryRun=None", allowed: false },
+  { query: "fieldValidation=Loose", allowed: false },
+  { query: "fieldManager=%07", allowed: false },
+  { query: `fieldManager=${"m".repeat(129)}`, allowed: false },
+  { query: "fieldManager=kubectl-client-side-apply", allowed: true },
+]) {
+  test(`${allowed ? "takes" : "refuses"} a create with ?${query.slice(0, 40)}`, () => {
+    const read = (): unknown => writeOptions(new URLSearchParams(query), "CreateOptions");
+    if (allowed) assert.doesNotThrow(read);
+    else assert.throws(read, (err: unknown) => err instanceof StatusError && err.code === 422);
+  });
+}
+
+test("force belongs to apply alone, and apply needs a manager", () => {
+  assert.throws(() => writeOptions(new URLSearchParams("force=true"), "PatchOptions"), /may not be specified for non-apply patch/);
+  assert.throws(() => writeOptions(new URLSearchParams(""), "PatchOptions", true), /is required for apply patch/);
+});
+
+test("the body of a delete replaces its query", () => {
+  const query = new URLSearchParams("gracePeriodSeconds=7");
+  assert.deepEqual(deleteOptions(query, undefined), { gracePeriodSeconds: 7 });
+  assert.deepEqual(deleteOptions(query, { propagationPolicy: "Orphan" }), { propagationPolicy: "Orphan" });
+});
+
+test("propagationPolicy and orphanDependents exclude each other", () => {
+  const query = new URLSearchParams("propagationPolicy=Orphan&orphanDependents=true");
+  assert.throws(() => deleteOptions(query, undefined), /cannot be both set/);
+});
+
+test("a bare parameter is true, false and 0 are not", () => {
+  const query = new URLSearchParams("a&b=&c=0&d=False&e=1");
+  assert.deepEqual(
+    ["a", "b", "c", "d", "e", "f"].map((name) => boolParam(query, name)),
+    [true, true, false, false, true, undefined],
+  );
+  assert.throws(() => intParam(new URLSearchParams("a="), "a"), /invalid syntax/);
+});

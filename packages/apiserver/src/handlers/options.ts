@@ -1,0 +1,255 @@
+/**
+ * Query parameters (and the body of a DELETE) as checked options, with upstream's texts for wrong ones:
+ * a value that cannot be read is 400, one that is not allowed is 422 of kind `ListOptions.meta.k8s.io` and its like.
+ * Unknown parameters are ignored.
+ * Source: k8s.io/apimachinery pkg/apis/meta/v1/validation, pkg/apis/meta/internalversion/validation, pkg/conversion/queryparams
+ */
+import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
+import {
+  type FieldError,
+  forbiddenField,
+  invalidValue,
+  notSupported,
+  required,
+  tooLong,
+} from "@coxswain/apimachinery/errors/field-error";
+import { parseResourceVersion } from "@coxswain/apimachinery/meta/resource-version";
+import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
+import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { ResourceDefinition } from "../registry/generic/resource.ts";
+import type { ListRequest } from "../storage/storage.ts";
+
+const metaGroup = "meta.k8s.io";
+export type FieldValidation = "Ignore" | "Warn" | "Strict";
+
+export interface WriteRequestOptions {
+  readonly dryRun: boolean;
+  /** `""` when the client named none: the first part of its User-Agent stands in. */
+  readonly fieldManager: string;
+  readonly fieldValidation: FieldValidation;
+  readonly force: boolean | undefined;
+}
+
+export type WriteOptionsKind = "CreateOptions" | "UpdateOptions" | "PatchOptions";
+
+/** @throws BadRequest, Invalid. */
+export function writeOptions(query: URLSearchParams, kind: WriteOptionsKind, isApply = false): WriteRequestOptions {
+  const dryRun = query.getAll("dryRun");
+  const fieldManager = query.get("fieldManager") ?? "";
+  const fieldValidation = query.get("fieldValidation") ?? "";
+  const force = boolParam(query, "force");
+  const errors: FieldError[] = [];
+  if (kind === "PatchOptions") {
+    if (isApply && fieldManager === "") errors.push(required("fieldManager", "is required for apply patch"));
+    if (!isApply && force !== undefined) errors.push(forbiddenField("force", "may not be specified for non-apply patch"));
+  }
+  errors.push(...checkFieldManager(fieldManager), ...checkDryRun(dryRun));
+  if (!fieldValidations.has(fieldValidation)) {
+    errors.push(notSupported("fieldValidation", fieldValidation, [...fieldValidations]));
+  }
+  if (errors.length > 0) throw invalid({ group: metaGroup, kind }, "", errors);
+  return {
+    dryRun: dryRun.length > 0,
+    fieldManager,
+    fieldValidation: fieldValidation === "" ? "Ignore" : (fieldValidation as FieldValidation),
+    force,
+  };
+}
+
+const fieldValidations: ReadonlySet<string> = new Set(["", "Ignore", "Strict", "Warn"]);
+
+function checkFieldManager(fieldManager: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if (Buffer.byteLength(fieldManager) > 128) errors.push(tooLong("fieldManager", fieldManager, 128));
+  if (/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.test(fieldManager)) {
+    errors.push(invalidValue("fieldManager", fieldManager, "should only contain printable characters"));
+  }
+  return errors;
+}
+
+/** `?dryRun` and `?dryRun=` are one empty value, which is not allowed either. */
+function checkDryRun(values: readonly string[]): FieldError[] {
+  return values.every((value) => value === "All") ? [] : [notSupported("dryRun", [...values], ["All"])];
+}
+
+/** @param body the decoded DeleteOptions; when given, the query counts for nothing. @throws BadRequest, Invalid. */
+export function deleteOptions(query: URLSearchParams, body: DeleteOptions | undefined): DeleteOptions {
+  const options = body === undefined ? deleteOptionsOfQuery(query) : knownDeleteOptions(body);
+  const errors: FieldError[] = [];
+  const policy = options.propagationPolicy;
+  if (policy !== undefined && options.orphanDependents !== undefined) {
+    errors.push(invalidValue("propagationPolicy", policy, "orphanDependents and deletionPropagation cannot be both set"));
+  }
+  if (policy !== undefined && !["Foreground", "Background", "Orphan"].includes(policy)) {
+    errors.push(notSupported("propagationPolicy", policy, ["Foreground", "Background", "Orphan", "nil"]));
+  }
+  errors.push(...checkDryRun(options.dryRun ?? []));
+  if (errors.length > 0) throw invalid({ group: metaGroup, kind: "DeleteOptions" }, "", errors);
+  return options;
+}
+
+function deleteOptionsOfQuery(query: URLSearchParams): DeleteOptions {
+  const options: DeleteOptions = {};
+  const gracePeriodSeconds = intParam(query, "gracePeriodSeconds");
+  if (gracePeriodSeconds !== undefined) options.gracePeriodSeconds = gracePeriodSeconds;
+  const orphanDependents = boolParam(query, "orphanDependents");
+  if (orphanDependents !== undefined) options.orphanDependents = orphanDependents;
+  const policy = query.get("propagationPolicy");
+  if (policy !== null) options.propagationPolicy = policy as NonNullable<DeleteOptions["propagationPolicy"]>;
+  const dryRun = query.getAll("dryRun");
+  if (dryRun.length > 0) options.dryRun = dryRun;
+  return options;
+}
+
+function knownDeleteOptions(body: DeleteOptions): DeleteOptions {
+  const { gracePeriodSeconds, preconditions, orphanDependents, propagationPolicy, dryRun } = body;
+  return {
+    ...(gracePeriodSeconds == null ? {} : { gracePeriodSeconds }),
+    ...(preconditions == null ? {} : { preconditions }),
+    ...(orphanDependents == null ? {} : { orphanDependents }),
+    ...(propagationPolicy == null ? {} : { propagationPolicy }),
+    ...(dryRun == null || dryRun.length === 0 ? {} : { dryRun }),
+  };
+}
+
+export interface ListOptions {
+  readonly labels: LabelSelector;
+  readonly fields: FieldSelector;
+  readonly watch: boolean;
+  readonly allowWatchBookmarks: boolean;
+  readonly resourceVersion: string;
+  readonly resourceVersionMatch: "" | "Exact" | "NotOlderThan";
+  readonly timeoutSeconds: number | undefined;
+  readonly limit: number;
+  readonly continueToken: string;
+}
+
+/** @throws BadRequest, Invalid. */
+export function listOptions(query: URLSearchParams, forceWatch = false): ListOptions {
+  const resourceVersion = query.get("resourceVersion") ?? "";
+  const match = query.get("resourceVersionMatch") ?? "";
+  const continueToken = query.get("continue") ?? "";
+  const watch = boolParam(query, "watch") === true || forceWatch;
+  const limit = intParam(query, "limit") ?? 0;
+  const timeoutSeconds = intParam(query, "timeoutSeconds");
+  const labels = parseSelector(() => LabelSelector.parse(query.get("labelSelector") ?? ""));
+  const fields = parseSelector(() => FieldSelector.parse(query.get("fieldSelector") ?? ""));
+  const errors = checkMatch(match, { watch, resourceVersion, continueToken });
+  if (errors.length > 0) throw invalid({ group: metaGroup, kind: "ListOptions" }, "", errors);
+  return {
+    labels,
+    fields,
+    watch,
+    allowWatchBookmarks: boolParam(query, "allowWatchBookmarks") === true,
+    resourceVersion,
+    resourceVersionMatch: match as ListOptions["resourceVersionMatch"],
+    timeoutSeconds,
+    limit: Math.max(0, limit),
+    continueToken,
+  };
+}
+
+/** A selector that cannot be parsed is the client's mistake, whatever the parser throws. */
+function parseSelector<T>(parse: () => T): T {
+  try {
+    return parse();
+  } catch (err) {
+    throw badRequest((err as Error).message);
+  }
+}
+
+function checkMatch(match: string, given: { watch: boolean; resourceVersion: string; continueToken: string }): FieldError[] {
+  if (match === "") return [];
+  const field = "resourceVersionMatch";
+  const errors: FieldError[] = [];
+  if (given.watch) errors.push(forbiddenField(field, "resourceVersionMatch is forbidden for watch"));
+  if (given.resourceVersion === "") {
+    errors.push(forbiddenField(field, "resourceVersionMatch is forbidden unless resourceVersion is provided"));
+  }
+  if (given.continueToken !== "") errors.push(forbiddenField(field, "resourceVersionMatch is forbidden when continue is provided"));
+  if (match !== "Exact" && match !== "NotOlderThan") errors.push(notSupported(field, match, ["Exact", "NotOlderThan", ""]));
+  if (match === "Exact" && given.resourceVersion === "0") {
+    errors.push(forbiddenField(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'));
+  }
+  return errors;
+}
+
+/**
+ * What the store is asked for; the cells of the resourceVersion table are the store's, except that a continue token
+ * excludes a resourceVersion other than "0".
+ * @throws BadRequest.
+ */
+export function listRequest(options: ListOptions, signal: AbortSignal, chunking: boolean): Omit<ListRequest, "prefix"> {
+  const revision = revisionParam(options.resourceVersion);
+  if (options.continueToken !== "" && revision !== undefined && revision !== 0) {
+    throw badRequest("specifying resource version is not allowed when using continue");
+  }
+  return {
+    labels: options.labels,
+    fields: options.fields,
+    signal,
+    ...(chunking && options.limit > 0 ? { limit: options.limit } : {}),
+    ...(options.continueToken !== "" ? { continueToken: options.continueToken } : { revision }),
+    ...(options.resourceVersionMatch === "" ? {} : { match: options.resourceVersionMatch }),
+  };
+}
+
+/** @returns undefined for `""`. @throws BadRequest for anything but a number. */
+export function revisionParam(resourceVersion: string): number | undefined {
+  if (resourceVersion === "") return undefined;
+  try {
+    return parseResourceVersion(resourceVersion);
+  } catch (err) {
+    throw badRequest(`invalid resource version: ${(err as Error).message}`);
+  }
+}
+
+/**
+ * @throws BadRequest for a field that this resource cannot be selected by.
+ * Source: pkg/apis/<group>/<version>/conversion.go, AddFieldLabelConversionFunc
+ */
+export function checkFieldSelector(definition: ResourceDefinition, fields: FieldSelector): void {
+  if (fields.empty) return;
+  const known = selectableFieldsOf(definition);
+  for (const { field } of fields.terms) {
+    if (field === "metadata.name" || field === "metadata.namespace" || known.has(field)) continue;
+    throw badRequest(
+      known.size === 0
+        ? `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`
+        : `field label not supported: ${field}`,
+    );
+  }
+}
+
+const knownFields = new WeakMap<ResourceDefinition, ReadonlySet<string>>();
+
+/** A definition tells its fields by example: those it gives for an object that has nothing. */
+function selectableFieldsOf(definition: ResourceDefinition): ReadonlySet<string> {
+  let fields = knownFields.get(definition);
+  if (fields === undefined) {
+    const empty = { metadata: {}, spec: {}, status: {}, involvedObject: {}, source: {} } as KubeObject;
+    fields = new Set(Object.keys(definition.selectableFields?.(empty) ?? {}));
+    knownFields.set(definition, fields);
+  }
+  return fields;
+}
+
+/** `?x`, `?x=`, `?x=1`, `?x=yes` are true; `false` and `0` are not. */
+export function boolParam(query: URLSearchParams, name: string): boolean | undefined {
+  const value = query.get(name);
+  if (value === null) return undefined;
+  return !(value.toLowerCase() === "false" || value === "0");
+}
+
+/** @throws BadRequest. */
+export function intParam(query: URLSearchParams, name: string): number | undefined {
+  const value = query.get(name);
+  if (value === null) return undefined;
+  if (!/^[+-]?\d+$/.test(value)) throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(value)}: invalid syntax`);
+  const number = Number(value);
+  if (Math.abs(number) > Number.MAX_SAFE_INTEGER && (number >= 2 ** 63 || number < -(2 ** 63))) {
+    throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(value)}: value out of range`);
+  }
+  return number;
+}

@@ -1,0 +1,127 @@
+/**
+ * PATCH on a named object: JSON patch, merge patch or strategic merge patch, applied to the object as the request's
+ * version shows it; a write that lost a race applies the patch to the fresh object again.
+ * Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go
+ */
+import { coerce, parseJson } from "@coxswain/apimachinery/codec/json";
+import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { badRequest, invalid, notFound, StatusError, unsupportedMediaType } from "@coxswain/apimachinery/errors/status-error";
+import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+import { applyJsonPatch } from "@coxswain/apimachinery/patch/json-patch";
+import { applyMergePatch } from "@coxswain/apimachinery/patch/merge-patch";
+import { applyStrategicMerge } from "@coxswain/apimachinery/patch/strategic-merge";
+import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
+import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import type { RegistryStore } from "../registry/generic/store.ts";
+import { readBody } from "./body.ts";
+import { fromHub, toHub } from "./convert.ts";
+import { type Call, strategyContext } from "./env.ts";
+import { writeOptions } from "./options.ts";
+import { negotiateFor, writeEntry } from "./response.ts";
+import { writeAdmission } from "./update.ts";
+
+type PatchType = "json" | "merge" | "strategic";
+
+const patchTypes: Readonly<Record<string, PatchType | "apply">> = {
+  "application/json-patch+json": "json",
+  "application/merge-patch+json": "merge",
+  "application/strategic-merge-patch+json": "strategic",
+  "application/apply-patch+yaml": "apply",
+};
+
+export async function patch(call: Call, store = call.served.store as RegistryStore): Promise<void> {
+  const { ctx, served } = call;
+  const type = patchTypeOf(call, served.kind);
+  const output = negotiateFor(call);
+  const apply = await readPatch(call, type, served.kind);
+  const options = writeOptions(ctx.query, "PatchOptions");
+  const { entry, created } = await store.update(
+    strategyContext(call, options.dryRun),
+    call.name,
+    (current) => {
+      if (current === undefined) throw notFound(served.definition, call.name);
+      return toHub(served, apply(fromHub(served, current)));
+    },
+    { ...writeAdmission(call, options), signal: ctx.signal },
+  );
+  await writeEntry(call, created ? 201 : 200, entry, output);
+}
+
+/** @throws UnsupportedMediaType, also for a strategic patch of a kind without schema (custom resources). */
+export function patchTypeOf(call: Call, kind: GroupVersionKind): PatchType {
+  const contentType = (call.ctx.exchange.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
+  const type = Object.hasOwn(patchTypes, contentType) ? patchTypes[contentType] : undefined;
+  const hasSchema = scheme.kind(kind) !== undefined;
+  if (type === "apply") {
+    throw unsupportedMediaType("server-side apply (application/apply-patch+yaml) is not supported by this server yet");
+  }
+  if (type === undefined || (type === "strategic" && !hasSchema)) {
+    const accepted = Object.keys(patchTypes).filter((name) => hasSchema || patchTypes[name] !== "strategic");
+    throw unsupportedMediaType(
+      `the body of the request was in an unknown format - accepted media types include: ${accepted.join(", ")}`,
+    );
+  }
+  return type;
+}
+
+/**
+ * Reads the patch once; the function that comes back may be applied to any number of objects.
+ * @returns from an object of `kind` that it may take over, to the patched one, checked against the schema.
+ */
+export async function readPatch(call: Call, type: PatchType, kind: GroupVersionKind): Promise<(object: KubeObject) => KubeObject> {
+  const bytes = await readBody(call);
+  const descriptor = scheme.kind(kind);
+  const patched = patchFunction(type, bytes, descriptor);
+  return (object) => checked(patched(object), kind, descriptor);
+}
+
+function patchFunction(type: PatchType, bytes: Buffer, descriptor: TypeDescriptor | undefined): (object: KubeObject) => unknown {
+  if (type === "json") return (object) => applyJsonPatch(object, bytes);
+  const document = parsePatch(bytes);
+  if (type === "merge") return (object) => applyMergePatch(object, document);
+  return (object) => applyStrategicMerge(object, document, descriptor as TypeDescriptor);
+}
+
+/** kubectl sends JSON; YAML is taken too, as upstream's decoder does. */
+function parsePatch(bytes: Buffer): unknown {
+  let document: unknown;
+  try {
+    document = bytes.length > 0 && !/^\s*[[{]/.test(bytes.subarray(0, 64).toString()) ? parseYaml(bytes.toString()) : parseJson(bytes);
+  } catch (err) {
+    if (err instanceof StatusError) throw err;
+    throw badRequest(`error decoding patch: ${(err as Error).message}`);
+  }
+  if (document === null || typeof document !== "object" || Array.isArray(document)) {
+    throw badRequest("error decoding patch: json: cannot unmarshal the body into Go value of type map[string]interface {}");
+  }
+  return document;
+}
+
+/** What a patch made must still be an object of its kind. @throws Invalid on `patch`. */
+function checked(value: unknown, kind: GroupVersionKind, descriptor: TypeDescriptor | undefined): KubeObject {
+  const refuse = (why: string): Error =>
+    invalid({ group: "", kind: "" }, "", [invalidValue("patch", truncated(value), why)]);
+  if (value === null || typeof value !== "object" || Array.isArray(value)) throw refuse("the patched document is not an object");
+  const object = value as Unstructured;
+  if (object.kind !== kind.kind || object.apiVersion !== formatGroupVersion(kind)) {
+    throw refuse(`no kind ${JSON.stringify(object.kind)} is registered for version ${JSON.stringify(object.apiVersion)}`);
+  }
+  if (descriptor === undefined) {
+    if (object.metadata === null || typeof object.metadata !== "object") throw refuse("metadata is not an object");
+    return object;
+  }
+  try {
+    const coerced = coerce(object, descriptor);
+    coerced.metadata ??= {};
+    return coerced;
+  } catch (err) {
+    throw refuse((err as Error).message);
+  }
+}
+
+function truncated(value: unknown): string {
+  const text = JSON.stringify(value, (_key, member) => (typeof member === "bigint" ? Number(member) : member)) ?? "";
+  return text.length > 1024 ? `${text.slice(0, 1024)} ...` : text;
+}

@@ -1,0 +1,395 @@
+/**
+ * Answers: one object, a list, an error; in JSON, YAML or protobuf, as itself, as Table or as metadata alone.
+ * Stored objects go out as the bytes that the cache holds; lists are joined from them and written with back-pressure.
+ */
+import { createGzip, gzip } from "node:zlib";
+import { promisify } from "node:util";
+import { encodeJson, encodeUntyped } from "@coxswain/apimachinery/codec/json";
+import { type NegotiatedOutput, negotiateOutput } from "@coxswain/apimachinery/codec/negotiate";
+import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
+import { toYaml } from "@coxswain/apimachinery/codec/yaml";
+import { StatusError, statusOf } from "@coxswain/apimachinery/errors/status-error";
+import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject, ListMeta, Status, StatusDetails, Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
+import type { RequestContext } from "../request/context.ts";
+import type { Entry, ListResult } from "../storage/storage.ts";
+import { itemPrefix, jsonItemOf, jsonOf, objectOf, protobufMessageOf, protobufOf } from "./convert.ts";
+import type { Call } from "./env.ts";
+import { indentJson, wantsIndent } from "./indent-json.ts";
+import type { ServedResource } from "./served-resources.ts";
+import {
+  columnDefinitions,
+  includeObjectParam,
+  listWantedAsObject,
+  objectWantedAsList,
+  partialMetadata,
+  table,
+  type TableRow,
+  tableRow,
+} from "./transform.ts";
+
+export const jsonType = "application/json";
+export const yamlType = "application/yaml";
+export const protobufType = "application/vnd.kubernetes.protobuf";
+const statusKind: GroupVersionKind = { group: "", version: "v1", kind: "Status" };
+
+/** Bodies below this size are not worth compressing. Source: handlers/responsewriters/writers.go, defaultGzipThresholdBytes */
+const compressFromBytes = 128 * 1024;
+const gzipLevel = 4;
+/** How much of a list is joined to one write, and after how much other requests get their turn. */
+const writeBatchBytes = 128 * 1024;
+const turnBytes = 2 * 1024 * 1024;
+
+export interface Output extends NegotiatedOutput {
+  readonly indent: boolean;
+}
+
+/** @throws NotAcceptable. */
+export function negotiate(ctx: RequestContext, options: { transforms?: boolean; protobuf?: boolean; stream?: boolean } = {}): Output {
+  const negotiated = negotiateOutput(ctx.exchange.headers.accept, options);
+  return { ...negotiated, indent: negotiated.pretty || wantsIndent(ctx.query, ctx.exchange.headers["user-agent"]) };
+}
+
+/** Custom resources have no protobuf form. */
+export function negotiateFor(call: Call, stream = false): Output {
+  return negotiate(call.ctx, { transforms: true, protobuf: call.served.definition.itemsKeepKind !== true, stream });
+}
+
+/** Answers with a stored object in the request's version. */
+export function writeEntry(call: Call, status: number, entry: Entry, output: Output): Promise<void> {
+  const { served, ctx } = call;
+  const metaVersion = output.version ?? "v1";
+  switch (output.as) {
+    case "Table": {
+      const rows = [rowOf(call, entry, metaVersion)];
+      const metadata = { resourceVersion: String(entry.revision) };
+      return writeUntyped(ctx, status, table(metadata, columnDefinitions(served.definition.table), rows, metaVersion), output);
+    }
+    case "PartialObjectMetadata":
+      return writeMeta(ctx, status, partialMetadata(entry.object(), metaVersion), output);
+    case "PartialObjectMetadataList":
+      throw objectWantedAsList();
+    default:
+      if (output.mediaType === jsonType) return sendJson(ctx, status, jsonOf(entry, served), output.indent);
+      if (output.mediaType === protobufType) return send(ctx, status, protobufType, protobufOf(entry, served));
+      return send(ctx, status, yamlType, toYaml(objectOf(entry, served)));
+  }
+}
+
+/** Answers with an object that is not stored: reviews, scales, Status. Its own apiVersion and kind count. */
+export function writeObject(ctx: RequestContext, status: number, object: KubeObject, output: Output): Promise<void> {
+  const kind = { ...(parseGroupVersion(object.apiVersion ?? "v1") ?? { group: "", version: "v1" }), kind: object.kind ?? "" };
+  if (output.mediaType === protobufType) return send(ctx, status, protobufType, encodeProtobuf(object, kind));
+  if (output.mediaType === yamlType) return send(ctx, status, yamlType, toYaml(object));
+  return sendJson(ctx, status, encodeJson(object, kind), output.indent);
+}
+
+/** Answers `Success`; `code` is in the body only where upstream's is. */
+export function writeSuccess(
+  ctx: RequestContext,
+  httpStatus: number,
+  details: StatusDetails | undefined,
+  output: Output,
+  code?: number,
+): Promise<void> {
+  const status: Status = {
+    kind: "Status",
+    apiVersion: "v1",
+    metadata: {},
+    status: "Success",
+    ...(details === undefined ? {} : { details }),
+    ...(code === undefined ? {} : { code }),
+  };
+  return writeObject(ctx, httpStatus, status as KubeObject, output);
+}
+
+/** Answers with what a list found, in the request's version. */
+export function writeList(call: Call, result: ListResult, output: Output): Promise<void> {
+  const { served, ctx } = call;
+  const metadata = listMeta(result);
+  const metaVersion = output.version ?? "v1";
+  switch (output.as) {
+    case "Table": {
+      const rows = result.entries.map((entry) => rowOf(call, entry, metaVersion));
+      return writeUntyped(ctx, 200, table(metadata, columnDefinitions(served.definition.table), rows, metaVersion), output);
+    }
+    case "PartialObjectMetadataList": {
+      const items = result.entries.map((entry) => ({ metadata: entry.object().metadata }));
+      const list = { kind: "PartialObjectMetadataList", apiVersion: `meta.k8s.io/${metaVersion}`, metadata, items };
+      return writeMeta(ctx, 200, list as unknown as KubeObject, output);
+    }
+    case "PartialObjectMetadata":
+      throw listWantedAsObject();
+    default:
+      if (output.mediaType === protobufType) return writeChunks(ctx, protobufType, protobufList(served, result));
+      if (output.mediaType === jsonType && !output.indent) return writeChunks(ctx, jsonType, jsonList(served, result));
+      return writeWholeList(ctx, served, result, output);
+  }
+}
+
+export function listMeta(result: ListResult): ListMeta {
+  const metadata: ListMeta = { resourceVersion: String(result.revision) };
+  if (result.continueToken !== undefined && result.continueToken !== "") metadata.continue = result.continueToken;
+  if (result.remainingItemCount !== undefined) metadata.remainingItemCount = result.remainingItemCount;
+  return metadata;
+}
+
+/** Chunks of a body whose length is known before the first is written. */
+interface Chunks {
+  readonly sizeBytes: number;
+  readonly parts: Iterable<Buffer>;
+}
+
+function jsonList(served: ServedResource, result: ListResult): Chunks {
+  const { kind, definition } = served;
+  const head = Buffer.from(
+    `{"kind":${JSON.stringify(definition.listKind)},"apiVersion":${JSON.stringify(formatGroupVersion(kind))},` +
+      `"metadata":${JSON.stringify(listMeta(result))},"items":[`,
+  );
+  const tail = Buffer.from("]}\n");
+  const prefix = itemPrefix(served);
+  const parts: Buffer[] = [head];
+  for (const entry of result.entries) {
+    if (parts.length > 1) parts.push(commaBytes);
+    for (const part of jsonItemOf(entry, served, prefix)) parts.push(part);
+  }
+  parts.push(tail);
+  return { sizeBytes: sizeOf(parts), parts };
+}
+
+const commaBytes = Buffer.from(",");
+
+/** `XList { ListMeta metadata = 1; repeated X items = 2; }` in the envelope, the items as their entries keep them. */
+function protobufList(served: ServedResource, result: ListResult): Chunks {
+  const { kind, definition } = served;
+  const metadata = protobufListMeta(listMeta(result));
+  const message: Buffer[] = [fieldHead(1, metadata.length), metadata];
+  for (const entry of result.entries) {
+    const item = protobufMessageOf(entry, served);
+    message.push(fieldHead(2, item.length), item);
+  }
+  // The envelope with an empty body, then the body's own head: `raw` is field 2 and comes between type and encodings.
+  const messageBytes = sizeOf(message);
+  const typeMeta = protobufTypeMeta(formatGroupVersion(kind), definition.listKind);
+  const head = Buffer.concat([magic, fieldHead(1, typeMeta.length), typeMeta, fieldHead(2, messageBytes)]);
+  const tail = Buffer.concat([fieldHead(3, 0), fieldHead(4, 0)]);
+  const parts = [head, ...message, tail];
+  return { sizeBytes: sizeOf(parts), parts };
+}
+
+const magic = Buffer.from("k8s\0", "latin1");
+
+function protobufTypeMeta(apiVersion: string, kind: string): Buffer {
+  return Buffer.concat([stringField(1, apiVersion), stringField(2, kind)]);
+}
+
+function protobufListMeta(metadata: ListMeta): Buffer {
+  const parts = [stringField(1, ""), stringField(2, metadata.resourceVersion ?? ""), stringField(3, metadata.continue ?? "")];
+  if (metadata.remainingItemCount !== undefined) parts.push(Buffer.from([4 << 3]), varint(metadata.remainingItemCount));
+  return Buffer.concat(parts);
+}
+
+function stringField(field: number, value: string): Buffer {
+  const bytes = Buffer.from(value);
+  return Buffer.concat([fieldHead(field, bytes.length), bytes]);
+}
+
+/** Tag and length of a length-delimited field. */
+function fieldHead(field: number, length: number): Buffer {
+  return Buffer.concat([Buffer.from([(field << 3) | 2]), varint(length)]);
+}
+
+function varint(value: number): Buffer {
+  const bytes: number[] = [];
+  let rest = value;
+  while (rest >= 128) {
+    bytes.push((rest % 128) | 128);
+    rest = Math.floor(rest / 128);
+  }
+  bytes.push(rest);
+  return Buffer.from(bytes);
+}
+
+/** YAML and indented JSON are for people: built whole. */
+function writeWholeList(ctx: RequestContext, served: ServedResource, result: ListResult, output: Output): Promise<void> {
+  if (output.mediaType === jsonType) {
+    const { parts } = jsonList(served, result);
+    return sendJson(ctx, 200, Buffer.concat([...parts].slice(0)), true);
+  }
+  const list = {
+    kind: served.definition.listKind,
+    apiVersion: formatGroupVersion(served.kind),
+    metadata: listMeta(result),
+    items: result.entries.map((entry) => objectOf(entry, served)),
+  };
+  return send(ctx, 200, yamlType, toYaml(list));
+}
+
+/** Writes a long body piece by piece: never more than a batch ahead of the client, never long without giving way. */
+async function writeChunks(ctx: RequestContext, mediaType: string, chunks: Chunks): Promise<void> {
+  const { exchange } = ctx;
+  if (chunks.sizeBytes <= writeBatchBytes) return send(ctx, 200, mediaType, Buffer.concat([...chunks.parts], chunks.sizeBytes));
+  const compressed = wantsGzip(ctx, chunks.sizeBytes);
+  const response = exchange.stream(200, {
+    "content-type": mediaType,
+    ...(compressed ? { "content-encoding": "gzip", vary: "Accept-Encoding" } : { "content-length": chunks.sizeBytes }),
+  });
+  const sink = compressed ? gzipInto(response, ctx.signal) : plainInto(response);
+  let sinceTurn = 0;
+  for (const batch of batches(chunks.parts)) {
+    if (ctx.signal.aborted) return exchange.destroy();
+    await sink.write(batch);
+    sinceTurn += batch.length;
+    if (sinceTurn >= turnBytes) {
+      sinceTurn = 0;
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+  }
+  await sink.end();
+}
+
+function* batches(parts: Iterable<Buffer>): Generator<Buffer> {
+  let batch: Buffer[] = [];
+  let size = 0;
+  for (const part of parts) {
+    batch.push(part);
+    size += part.length;
+    if (size < writeBatchBytes) continue;
+    yield Buffer.concat(batch, size);
+    batch = [];
+    size = 0;
+  }
+  if (size > 0) yield Buffer.concat(batch, size);
+}
+
+interface Sink {
+  write(chunk: Buffer): Promise<void> | void;
+  end(): Promise<void> | void;
+}
+
+function plainInto(response: ResponseStream): Sink {
+  return {
+    write: (chunk) => (response.write(chunk) ? undefined : response.drained()),
+    end: () => response.end(),
+  };
+}
+
+function gzipInto(response: ResponseStream, signal: AbortSignal): Sink {
+  const compressor = createGzip({ level: gzipLevel });
+  const done = (async () => {
+    for await (const chunk of compressor) {
+      if (!response.write(chunk as Buffer)) await response.drained();
+    }
+    response.end();
+  })();
+  done.catch(() => compressor.destroy());
+  signal.addEventListener("abort", () => compressor.destroy(), { once: true });
+  return {
+    write: (chunk) =>
+      compressor.write(chunk)
+        ? undefined
+        : new Promise<void>((resolve, reject) => {
+            compressor.once("drain", resolve);
+            compressor.once("close", () => reject(new Error("the client went away in the middle of a list")));
+          }),
+    async end() {
+      compressor.end();
+      await done;
+    },
+  };
+}
+
+/** Table and metadata forms in protobuf exist for metadata alone; a Table is JSON or YAML. */
+function writeUntyped(ctx: RequestContext, status: number, object: Unstructured, output: Output): Promise<void> {
+  if (output.mediaType === yamlType) return send(ctx, status, yamlType, toYaml(object));
+  if (output.mediaType === protobufType) {
+    return send(ctx, status, protobufType, encodeProtobuf(object, { ...metaGroupVersion(object), kind: "Table" }));
+  }
+  return sendJson(ctx, status, encodeUntyped(object), output.indent);
+}
+
+function writeMeta(ctx: RequestContext, status: number, object: KubeObject, output: Output): Promise<void> {
+  const kind = { ...metaGroupVersion(object), kind: object.kind ?? "" };
+  if (output.mediaType === yamlType) return send(ctx, status, yamlType, toYaml(object));
+  if (output.mediaType === protobufType) return send(ctx, status, protobufType, encodeProtobuf(object, kind));
+  return sendJson(ctx, status, encodeJson(object, kind), output.indent);
+}
+
+function metaGroupVersion(object: KubeObject): { group: string; version: string } {
+  return parseGroupVersion(object.apiVersion ?? "") ?? { group: "meta.k8s.io", version: "v1" };
+}
+
+export function rowOf(call: Call, entry: Entry, metaVersion: string): TableRow {
+  return tableRow(call.served.definition.table, entry.object(), () => objectOf(entry, call.served), {
+    includeObject: includeObjectParam(call.ctx.query),
+    metaVersion,
+    now: call.env.services.now(),
+  });
+}
+
+function sendJson(ctx: RequestContext, status: number, json: Buffer, indent: boolean): Promise<void> {
+  // Indented JSON ends without a newline, plain JSON with one; so do upstream's two encoders.
+  const body = indent ? Buffer.from(indentJson(json.toString().trimEnd())) : Buffer.concat([json, newline]);
+  return send(ctx, status, jsonType, body);
+}
+
+const newline = Buffer.from("\n");
+
+/** One whole body, compressed when the client takes that and it is long enough. */
+export async function send(ctx: RequestContext, status: number, mediaType: string, body: Buffer | string): Promise<void> {
+  const bytes = typeof body === "string" ? Buffer.from(body) : body;
+  if (!wantsGzip(ctx, bytes.length)) return ctx.exchange.respond(status, { "content-type": mediaType }, bytes);
+  const packed = await promisify(gzip)(bytes, { level: gzipLevel });
+  const headers = { "content-type": mediaType, "content-encoding": "gzip", vary: "Accept-Encoding" };
+  ctx.exchange.respond(status, headers, packed);
+}
+
+function wantsGzip(ctx: RequestContext, sizeBytes: number): boolean {
+  return sizeBytes > compressFromBytes && acceptsGzip(ctx.exchange.headers["accept-encoding"]);
+}
+
+export function acceptsGzip(header: string | string[] | undefined): boolean {
+  const text = Array.isArray(header) ? header.join(",") : (header ?? "");
+  return text.split(",").some((encoding) => encoding.trim().split(";")[0] === "gzip");
+}
+
+/**
+ * Answers with the Status of an error, in the encoding the client asked for (JSON when that cannot be told), with
+ * Retry-After where the error has one. After headers were sent it can only break the connection.
+ */
+export function writeError(exchange: Exchange, err: unknown, ctx?: RequestContext): void {
+  if (exchange.headersSent) return exchange.destroy();
+  const status = statusOf(err);
+  const code = status.code ?? 500;
+  const headers: Record<string, string> = { ...(err instanceof StatusError ? err.headers : undefined) };
+  const retryAfter = status.details?.retryAfterSeconds;
+  if (retryAfter !== undefined && retryAfter > 0 && headers["retry-after"] === undefined) headers["retry-after"] = String(retryAfter);
+  const { mediaType, indent } = errorOutput(exchange, ctx);
+  exchange.respond(code, { ...headers, "content-type": mediaType }, encodeStatus(status, mediaType, indent));
+}
+
+export function encodeStatus(status: Status, mediaType: string, indent: boolean): Buffer {
+  const object = { ...status, kind: "Status", apiVersion: "v1" } as KubeObject;
+  if (mediaType === protobufType) return encodeProtobuf(object, statusKind);
+  if (mediaType === yamlType) return Buffer.from(toYaml(object));
+  const json = encodeJson(object, statusKind);
+  return indent ? Buffer.from(indentJson(json.toString().trimEnd())) : Buffer.concat([json, newline]);
+}
+
+function errorOutput(exchange: Exchange, ctx: RequestContext | undefined): { mediaType: string; indent: boolean } {
+  const query = ctx?.query ?? new URLSearchParams(exchange.url.split("?")[1] ?? "");
+  const indent = wantsIndent(query, exchange.headers["user-agent"]);
+  try {
+    const { mediaType } = negotiateOutput(exchange.headers.accept, { transforms: true });
+    return { mediaType, indent };
+  } catch {
+    return { mediaType: jsonType, indent };
+  }
+}
+
+function sizeOf(parts: readonly Buffer[]): number {
+  let size = 0;
+  for (const part of parts) size += part.length;
+  return size;
+}

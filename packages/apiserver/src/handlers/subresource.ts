@@ -1,0 +1,244 @@
+/**
+ * What lies below a named object: status and scale, which are other views of the same stored object, and operations
+ * with an answer of their own (binding, eviction, token). Connections are in `connect.ts`.
+ */
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+import { methodNotSupported } from "@coxswain/apimachinery/errors/status-error";
+import type { ResourceDefinition, ScalePaths, SubresourceDefinition } from "../registry/generic/resource.ts";
+import { applyScale, scaleOf } from "../registry/generic/scale.ts";
+import type { RegistryStore } from "../registry/generic/store.ts";
+import type { Strategy } from "../registry/generic/strategy.ts";
+import type { SubresourceCall } from "../registry/generic/subresource.ts";
+import { admissionAttributes } from "./admission.ts";
+import { checkName, decodeBody, inputMediaType, matchNamespace, readBody } from "./body.ts";
+import { connect } from "./connect.ts";
+import { type Call, strategyContext } from "./env.ts";
+import { get } from "./get.ts";
+import { listOptions, revisionParam, type WriteRequestOptions, writeOptions } from "./options.ts";
+import { patch, patchTypeOf, readPatch } from "./patch.ts";
+import { negotiate, writeObject } from "./response.ts";
+import type { ServedResource } from "./served-resources.ts";
+import { update } from "./update.ts";
+
+/** A subresource as it is served, whether the definition lists it or it follows from a status strategy or scale paths. */
+export interface ServedSubresource {
+  readonly kind: GroupVersionKind;
+  readonly verbs: readonly string[];
+  run(call: Call, verb: string, rest: string): Promise<void>;
+}
+
+export function subresourceNames(definition: ResourceDefinition): string[] {
+  const names = new Set(Object.keys(definition.subresources ?? {}).filter((name) => name !== ""));
+  if (definition.statusStrategy !== undefined) names.add("status");
+  if (definition.scale !== undefined) names.add("scale");
+  return [...names].sort();
+}
+
+/** @returns undefined when the resource has none of this name. */
+export function findSubresource(served: ServedResource, name: string): ServedSubresource | undefined {
+  const { definition } = served;
+  if (definition.subresources !== undefined && Object.hasOwn(definition.subresources, name)) {
+    return listed(served, name, definition.subresources[name] as SubresourceDefinition);
+  }
+  if (name === "status" && definition.statusStrategy !== undefined) {
+    return viewOf(served, served.kind, partVerbs, name, definition.statusStrategy);
+  }
+  if (name === "scale" && definition.scale !== undefined) return scaleView(served, definition.scale, partVerbs);
+  return undefined;
+}
+
+const partVerbs = ["get", "patch", "update"] as const;
+
+function listed(served: ServedResource, name: string, subresource: SubresourceDefinition): ServedSubresource | undefined {
+  const { handler, verbs } = subresource;
+  const kind = { ...(subresource.kindGroupVersion ?? groupVersionOf(served)), kind: subresource.kind };
+  switch (handler.type) {
+    case "strategy":
+      return viewOf(served, kind, verbs, name, handler.strategy);
+    case "scale":
+      return served.definition.scale === undefined ? undefined : scaleView(served, served.definition.scale, verbs);
+    case "connect":
+      return { kind, verbs, run: (call, _verb, rest) => connect(call, handler, kind, rest) };
+    case "object":
+      return { kind, verbs, run: (call, verb) => runObject(call, verb, subresource, kind) };
+  }
+}
+
+function groupVersionOf(served: ServedResource): { group: string; version: string } {
+  return { group: served.kind.group, version: served.kind.version };
+}
+
+/** Status and its like: the parent's object, written through a strategy that takes only a part of it. */
+function viewOf(
+  served: ServedResource,
+  kind: GroupVersionKind,
+  verbs: readonly string[],
+  name: string,
+  strategy: Strategy,
+): ServedSubresource {
+  return {
+    kind,
+    verbs,
+    run(call, verb) {
+      if (verb === "get") return get(call);
+      const store = storeWith(served.store as RegistryStore, name, strategy);
+      return verb === "update" ? update(call, store) : patch(call, store);
+    },
+  };
+}
+
+const narrowed = new WeakMap<RegistryStore, Map<string, RegistryStore>>();
+
+function storeWith(store: RegistryStore, name: string, strategy: Strategy): RegistryStore {
+  let stores = narrowed.get(store);
+  if (stores === undefined) narrowed.set(store, (stores = new Map()));
+  let view = stores.get(name);
+  if (view === undefined) stores.set(name, (view = store.withStrategy(strategy)));
+  return view;
+}
+
+function scaleView(served: ServedResource, paths: ScalePaths, verbs: readonly string[]): ServedSubresource {
+  const [group, version] = paths.version.split("/") as [string, string];
+  const kind = { group, version, kind: "Scale" };
+  return { kind, verbs, run: (call, verb) => runScale(call, verb, served, paths, kind) };
+}
+
+/** `/scale`: the number of replicas of an object, in a kind that is the same for all resources that have one. */
+async function runScale(call: Call, verb: string, served: ServedResource, paths: ScalePaths, kind: GroupVersionKind): Promise<void> {
+  const { ctx } = call;
+  const store = served.store as RegistryStore;
+  const output = negotiate(ctx, { transforms: false });
+  if (verb === "get") {
+    const minimumRevision = revisionParam(ctx.query.get("resourceVersion") ?? "");
+    const entry = await store.get(call.namespace, call.name, { minimumRevision, signal: ctx.signal });
+    return writeObject(ctx, 200, scaleOf(entry.object(), paths), output);
+  }
+  const { options, wanted } = verb === "update" ? await readScale(call, kind) : await readScalePatch(call, kind);
+  const { entry } = await store.update(
+    strategyContext(call, options.dryRun),
+    call.name,
+    async (current) => {
+      const parent = current as KubeObject; // absent objects are refused by the store: a scale never creates
+      const scale = await wanted(scaleOf(parent, paths));
+      await admitScale(call, scale, scaleOf(parent, paths), kind, options);
+      return applyScale(deepClone(parent), scale, paths);
+    },
+    { signal: ctx.signal },
+  );
+  return writeObject(ctx, 200, scaleOf(entry.object(), paths), output);
+}
+
+interface WantedScale {
+  readonly options: WriteRequestOptions;
+  wanted(current: KubeObject): KubeObject;
+}
+
+async function readScale(call: Call, kind: GroupVersionKind): Promise<WantedScale> {
+  const mediaType = inputMediaType(call);
+  const body = await readBody(call);
+  const options = writeOptions(call.ctx.query, "UpdateOptions");
+  const scale = decodeBody(call, body, mediaType, kind, options.fieldValidation);
+  checkName(scale, call.name, call.namespace);
+  return { options, wanted: () => deepClone(scale) };
+}
+
+async function readScalePatch(call: Call, kind: GroupVersionKind): Promise<WantedScale> {
+  const apply = await readPatch(call, patchTypeOf(call, kind), kind);
+  return { options: writeOptions(call.ctx.query, "PatchOptions"), wanted: (current) => apply(current) };
+}
+
+async function admitScale(
+  call: Call,
+  scale: KubeObject,
+  old: KubeObject,
+  kind: GroupVersionKind,
+  options: WriteRequestOptions,
+): Promise<void> {
+  const attributes = admissionAttributes(call, "UPDATE", scale, old, { dryRun: options.dryRun, options, kind });
+  await call.env.admission.mutate(attributes);
+  await call.env.admission.validate(attributes);
+}
+
+/** Operations and reviews: the handler gives the answer, nothing generic is stored. */
+export async function runObject(call: Call, verb: string, subresource: SubresourceDefinition, kind: GroupVersionKind): Promise<void> {
+  const { ctx } = call;
+  const { handler } = subresource;
+  if (handler.type !== "object") throw methodNotSupported(call.served.definition, verb);
+  const output = negotiate(ctx, { transforms: false });
+  switch (verb) {
+    case "get": {
+      if (handler.get === undefined) break;
+      return writeObject(ctx, 200, await handler.get(subresourceCall(call, undefined, emptyOptions)), output);
+    }
+    case "list": {
+      if (handler.list === undefined) break;
+      listOptions(ctx.query);
+      const items = await handler.list(subresourceCall(call, undefined, emptyOptions));
+      const list = { kind: call.served.definition.listKind, apiVersion: formatGroupVersion(kind), metadata: {}, items };
+      return writeObject(ctx, 200, list as unknown as KubeObject, output);
+    }
+    case "create": {
+      if (handler.create === undefined) break;
+      const { options, object } = await readObject(call, kind, "CreateOptions");
+      const answer = await handler.create(subresourceCall(call, object as Unstructured, options));
+      return writeObject(ctx, handler.createStatus ?? 201, withCode(answer, handler.createStatus ?? 201), output);
+    }
+    case "update": {
+      if (handler.update === undefined) break;
+      const { options, object } = await readObject(call, kind, "UpdateOptions");
+      checkName(object, call.name, call.namespace);
+      return writeObject(ctx, 200, await handler.update(subresourceCall(call, object as Unstructured, options)), output);
+    }
+    case "patch": {
+      if (handler.get === undefined || handler.update === undefined) break;
+      const apply = await readPatch(call, patchTypeOf(call, kind), kind);
+      const options = writeOptions(ctx.query, "PatchOptions");
+      const current = await handler.get(subresourceCall(call, undefined, options));
+      const wanted = apply(deepClone(current));
+      return writeObject(ctx, 200, await handler.update(subresourceCall(call, wanted as Unstructured, options)), output);
+    }
+  }
+  throw methodNotSupported(call.served.definition, verb);
+}
+
+const emptyOptions: WriteRequestOptions = { dryRun: false, fieldManager: "", fieldValidation: "Ignore", force: undefined };
+
+async function readObject(
+  call: Call,
+  kind: GroupVersionKind,
+  optionsKind: "CreateOptions" | "UpdateOptions",
+): Promise<{ options: WriteRequestOptions; object: KubeObject }> {
+  const mediaType = inputMediaType(call);
+  const body = await readBody(call);
+  const options = writeOptions(call.ctx.query, optionsKind);
+  const object = decodeBody(call, body, mediaType, kind, options.fieldValidation);
+  matchNamespace(object, call.namespace);
+  return { options, object };
+}
+
+/** A bare Status gets the code it is sent with. */
+function withCode(answer: KubeObject, code: number): KubeObject {
+  if (answer.kind !== "Status" || (answer as Unstructured)["code"] !== undefined) return answer;
+  return { ...answer, code } as KubeObject;
+}
+
+export function subresourceCall(call: Call, body: Unstructured | undefined, options: WriteRequestOptions): SubresourceCall {
+  const { env } = call;
+  return {
+    ctx: call.ctx,
+    services: env.services,
+    namespace: call.namespace,
+    name: call.name,
+    body,
+    dryRun: options.dryRun,
+    fieldManager: options.fieldManager,
+    async admit(object, old, validateOnly = false) {
+      const operation = old === undefined ? "CREATE" : "UPDATE";
+      const attributes = admissionAttributes(call, operation, object, old, { dryRun: options.dryRun, options });
+      if (!validateOnly) await env.admission.mutate(attributes);
+      await env.admission.validate(attributes);
+    },
+  };
+}

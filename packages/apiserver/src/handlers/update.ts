@@ -1,0 +1,50 @@
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { RegistryStore } from "../registry/generic/store.ts";
+import { admissionAttributes, authorizeCreate } from "./admission.ts";
+import { checkName, decodeBody, dedupOwnerReferences, inputMediaType, matchNamespace, readBody } from "./body.ts";
+import { toHub } from "./convert.ts";
+import { type Call, strategyContext } from "./env.ts";
+import { writeOptions, type WriteRequestOptions } from "./options.ts";
+import { negotiateFor, writeEntry } from "./response.ts";
+
+/**
+ * PUT on a named object: replaces it, or creates it where the resource allows that (201).
+ * Source: k8s.io/apiserver pkg/endpoints/handlers/update.go
+ */
+export async function update(call: Call, store = call.served.store as RegistryStore): Promise<void> {
+  const { ctx, served } = call;
+  const output = negotiateFor(call);
+  const mediaType = inputMediaType(call);
+  const body = await readBody(call);
+  const options = writeOptions(ctx.query, "UpdateOptions");
+  const object = toHub(served, decodeBody(call, body, mediaType, served.kind, options.fieldValidation));
+  checkName(object, call.name, call.namespace);
+  matchNamespace(object, call.namespace);
+  dedupOwnerReferences(call, object, false);
+  const uid = object.metadata.uid;
+  const { entry, created } = await store.update(
+    strategyContext(call, options.dryRun),
+    call.name,
+    () => deepClone(object), // may be asked for again after a lost race, and admission and strategy change what they get
+    { ...writeAdmission(call, options), ...(uid ? { preconditions: { uid } } : {}), signal: ctx.signal },
+  );
+  await writeEntry(call, created ? 201 : 200, entry, output);
+}
+
+/** The admission hooks of every write that ends in `store.update`: CREATE when there is nothing yet, else UPDATE. */
+export function writeAdmission(call: Call, options: WriteRequestOptions) {
+  const { env } = call;
+  const attributes = (next: KubeObject, current: KubeObject | undefined) =>
+    admissionAttributes(call, current === undefined ? "CREATE" : "UPDATE", next, current, { dryRun: options.dryRun, options });
+  return {
+    async mutateAdmission(next: KubeObject, current: KubeObject | undefined): Promise<void> {
+      await env.admission.mutate(attributes(next, current));
+      dedupOwnerReferences(call, next, true);
+    },
+    async validateAdmission(next: KubeObject, current: KubeObject | undefined): Promise<void> {
+      if (current === undefined) await authorizeCreate(call);
+      await env.admission.validate(attributes(next, current));
+    },
+  };
+}

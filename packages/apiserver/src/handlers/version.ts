@@ -1,0 +1,20 @@
+import type { RequestContext } from "../request/context.ts";
+import { indentJson } from "./indent-json.ts";
+
+/** What `kubectl version` shows of the server. */
+export const serverVersion = {
+  major: "1",
+  minor: "23",
+  gitVersion: "v1.23.0",
+  gitCommit: "ab69524f795c42094a6630298ff53f3c3ebab7f4",
+  gitTreeState: "clean",
+  buildDate: "2021-12-07T18:09:57Z",
+  goVersion: "go1.17.3",
+  compiler: "gc",
+  platform: `linux/${process.arch === "x64" ? "amd64" : process.arch}`,
+} as const;
+
+/** Always indented and always JSON, as upstream writes it. */
+export function writeVersion(ctx: RequestContext): void {
+  ctx.exchange.respond(200, { "content-type": "application/json" }, indentJson(JSON.stringify(serverVersion)));
+}

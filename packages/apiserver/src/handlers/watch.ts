@@ -1,0 +1,180 @@
+/**
+ * A watch: one answer that goes on until its time is up, the client leaves, or it reads too slowly. Every event is
+ * framed once per entry and version and the same buffer goes to every watcher; what has come in during one turn of the
+ * event loop is written at once.
+ * Source: k8s.io/apiserver pkg/endpoints/handlers/watch.go. Watches over WebSocket are not served yet.
+ */
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { encodeJson, encodeUntyped } from "@coxswain/apimachinery/codec/json";
+import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
+import { frameWatchEvent } from "@coxswain/apimachinery/codec/stream";
+import { statusOf } from "@coxswain/apimachinery/errors/status-error";
+import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { ResponseStream } from "@coxswain/apimachinery/serving/exchange";
+import type { Entry, WatchEvent, WatchStream } from "../storage/storage.ts";
+import { jsonOf, protobufOf, slotOf } from "./convert.ts";
+import type { Call } from "./env.ts";
+import { type ListOptions, revisionParam } from "./options.ts";
+import { encodeStatus, jsonType, negotiateFor, type Output, protobufType, rowOf } from "./response.ts";
+import { columnDefinitions, includeObjectParam, partialMetadata, table } from "./transform.ts";
+
+/** A client whose buffers stay full for so long is given up. */
+const stalledAfterMs = 60_000;
+
+export async function watch(call: Call, options: ListOptions): Promise<void> {
+  const { ctx, served, env } = call;
+  const output = negotiateFor(call, true);
+  if (output.as === "Table") includeObjectParam(ctx.query); // refuse a wrong value before the answer begins
+  const clock = env.clock ?? realClock;
+  const timeoutMs = watchTimeoutMs(options.timeoutSeconds, env.minRequestTimeoutMs);
+  const end = new AbortController();
+  const stop = (): void => end.abort();
+  const timer = clock.after(timeoutMs, stop);
+  ctx.signal.addEventListener("abort", stop, { once: true });
+  try {
+    const store = served.store as NonNullable<typeof served.store>;
+    const stream = await store.watch(call.namespace, {
+      labels: options.labels,
+      fields: options.fields,
+      revision: revisionParam(options.resourceVersion),
+      bookmarks: options.allowWatchBookmarks,
+      deadlineMs: env.services.now() + timeoutMs,
+      signal: end.signal,
+    });
+    const headers = { "content-type": output.mediaType === jsonType ? jsonType : `${output.mediaType};stream=watch` };
+    const response = ctx.exchange.stream(200, headers);
+    const complete = await pump(stream, response, newFramer(call, output), (fire) => clock.after(stalledAfterMs, fire));
+    if (complete) response.end();
+    else ctx.exchange.destroy();
+  } finally {
+    timer.cancel();
+    ctx.signal.removeEventListener("abort", stop);
+    end.abort();
+  }
+}
+
+/** `timeoutSeconds`, or a random time between the least one and its double, so that watches do not all end together. */
+export function watchTimeoutMs(timeoutSeconds: number | undefined, minRequestTimeoutMs: number, random = Math.random): number {
+  if (timeoutSeconds !== undefined && timeoutSeconds > 0) return timeoutSeconds * 1000;
+  return Math.floor(minRequestTimeoutMs * (1 + random()));
+}
+
+type Framer = (event: WatchEvent) => Buffer | undefined;
+
+/** @returns false when the client stopped reading: its connection has to be broken, not ended. */
+async function pump(
+  stream: WatchStream,
+  response: ResponseStream,
+  frame: Framer,
+  after: (fire: () => void) => { cancel(): void },
+): Promise<boolean> {
+  try {
+    while (await stream.ready()) {
+      const frames: Buffer[] = [];
+      for (const event of stream.take()) {
+        const bytes = frame(event);
+        if (bytes !== undefined) frames.push(bytes);
+      }
+      if (frames.length === 0) continue;
+      const chunk = frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames);
+      if (!response.write(chunk) && !(await drainedInTime(response, after))) return false;
+    }
+    return true;
+  } finally {
+    stream.stop();
+  }
+}
+
+function drainedInTime(response: ResponseStream, after: (fire: () => void) => { cancel(): void }): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = after(() => resolve(false));
+    response.drained().then(
+      () => {
+        timer.cancel();
+        resolve(true);
+      },
+      () => {
+        timer.cancel();
+        resolve(false);
+      },
+    );
+  });
+}
+
+/** Events in the form this client asked for; undefined for what it does not get. */
+function newFramer(call: Call, output: Output): Framer {
+  const object = objectFramer(call, output);
+  return (event) => {
+    switch (event.type) {
+      case "BOOKMARK":
+        return object.bookmark(event.revision);
+      case "ERROR": {
+        const status = encodeStatus(statusOf(event.error), output.mediaType, false);
+        return frameWatchEvent("ERROR", withoutNewline(status), output.mediaType);
+      }
+      default:
+        return object.event(event.type, event.entry);
+    }
+  };
+}
+
+interface ObjectFramer {
+  event(type: "ADDED" | "MODIFIED" | "DELETED", entry: Entry): Buffer;
+  bookmark(revision: number): Buffer;
+}
+
+function objectFramer(call: Call, output: Output): ObjectFramer {
+  const metaVersion = output.version ?? "v1";
+  if (output.as === "Table") return tableFramer(call, output, metaVersion);
+  if (output.as !== undefined) return metadataFramer(output, metaVersion);
+  const { served } = call;
+  const { mediaType } = output;
+  const slot = `${mediaType}:${slotOf(served)}`;
+  const bytesOf = mediaType === protobufType ? protobufOf : jsonOf;
+  return {
+    event: (type, entry) => entry.memo(`frame:${type}:${slot}`, () => frameWatchEvent(type, bytesOf(entry, served), mediaType)),
+    bookmark(revision) {
+      const object = bare(served.kind.kind, formatGroupVersion(served.kind), revision);
+      const bytes = mediaType === protobufType ? encodeProtobuf(object, served.kind) : encodeJson(object, served.kind);
+      return frameWatchEvent("BOOKMARK", bytes, mediaType);
+    },
+  };
+}
+
+/** Rows depend on the time of day, so they are made for each watcher; only the first event brings the columns. */
+function tableFramer(call: Call, output: Output, metaVersion: string): ObjectFramer {
+  let definitions: unknown[] | null = columnDefinitions(call.served.definition.table);
+  const frame = (type: string, revision: number, rows: ReturnType<typeof rowOf>[]): Buffer => {
+    const object = table({ resourceVersion: String(revision) }, definitions, rows, metaVersion);
+    definitions = null;
+    return frameWatchEvent(type, encodeUntyped(object), output.mediaType);
+  };
+  return {
+    event: (type, entry) => frame(type, entry.revision, [rowOf(call, entry, metaVersion)]),
+    bookmark: (revision) => frame("BOOKMARK", revision, []),
+  };
+}
+
+function metadataFramer(output: Output, metaVersion: string): ObjectFramer {
+  const { mediaType } = output;
+  const kind = { group: "meta.k8s.io", version: metaVersion, kind: "PartialObjectMetadata" };
+  const encode = (object: KubeObject): Buffer => (mediaType === protobufType ? encodeProtobuf(object, kind) : encodeJson(object, kind));
+  return {
+    event: (type, entry) =>
+      entry.memo(`frame:${type}:${mediaType}:${kind.kind}/${metaVersion}`, () =>
+        frameWatchEvent(type, encode(partialMetadata(entry.object(), metaVersion)), mediaType),
+      ),
+    bookmark: (revision) =>
+      frameWatchEvent("BOOKMARK", encode(bare(kind.kind, formatGroupVersion(kind), revision)), mediaType),
+  };
+}
+
+/** What a bookmark carries: an object of the kind with nothing but a resourceVersion. */
+function bare(kind: string, apiVersion: string, revision: number): KubeObject {
+  return { kind, apiVersion, metadata: { resourceVersion: String(revision), creationTimestamp: null } };
+}
+
+function withoutNewline(bytes: Buffer): Buffer {
+  return bytes.length > 0 && bytes[bytes.length - 1] === 0x0a ? bytes.subarray(0, -1) : bytes;
+}
