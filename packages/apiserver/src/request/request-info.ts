@@ -19,3 +19,123 @@ export interface RequestInfo {
   /** Everything after the version, split at slashes. */
   readonly parts: readonly string[];
 }
+
+/** Subresources of a namespace itself: `/namespaces/web/finalize` is not a resource `finalize` in `web`. */
+const namespaceSubresources = new Set(["status", "finalize"]);
+
+const verbOfMethod: Readonly<Record<string, string>> = {
+  POST: "create",
+  GET: "get",
+  HEAD: "get",
+  PUT: "update",
+  PATCH: "patch",
+  DELETE: "delete",
+};
+
+/**
+ * @param url path and query as sent: `/apis/apps/v1/namespaces/web/deployments?watch=true`
+ * @throws Error when the path has a broken percent escape or asks for a legacy verb (`/api/v1/watch`) without a resource.
+ */
+export function parseRequestInfo(method: string, url: string): RequestInfo {
+  const queryAt = url.indexOf("?");
+  const rawPath = queryAt < 0 ? url : url.slice(0, queryAt);
+  const path = rawPath.includes("%") ? decodeURIComponent(rawPath) : rawPath;
+  const parts = splitPath(path);
+  const prefix = parts[0];
+  if (parts.length < 3 || (prefix !== "api" && prefix !== "apis") || (prefix === "apis" && parts.length < 4)) {
+    return nonResource(method, path);
+  }
+
+  const group = prefix === "apis" ? (parts[1] as string) : "";
+  const versionAt = prefix === "apis" ? 2 : 1;
+  let current = parts.slice(versionAt + 1);
+  let verb = verbOfMethod[method] ?? "";
+  const legacyVerb = current[0];
+  if (legacyVerb === "watch" || legacyVerb === "proxy") {
+    if (current.length < 2) throw new Error(`unable to determine kind and namespace from url, ${path}`);
+    verb = legacyVerb;
+    current = current.slice(1);
+  }
+
+  let namespace = "";
+  if (current[0] === "namespaces" && current.length > 1) {
+    namespace = current[1] as string;
+    if (current.length > 2 && !namespaceSubresources.has(current[2] as string)) current = current.slice(2);
+  }
+
+  const resource = current[0] ?? "";
+  let name = current[1] ?? "";
+  const subresource = legacyVerb === "proxy" ? "" : (current[2] ?? "");
+  if (name === "" && verb === "get") {
+    verb = "list";
+    if (queryAt >= 0) {
+      const query = new URLSearchParams(url.slice(queryAt + 1));
+      if (isTrue(query.get("watch"))) verb = "watch";
+      name = nameInFieldSelector(query.get("fieldSelector"));
+    }
+  } else if (name === "" && verb === "delete") {
+    verb = "deletecollection";
+  }
+  return {
+    isResourceRequest: true,
+    path,
+    verb,
+    apiPrefix: prefix,
+    group,
+    version: parts[versionAt] as string,
+    namespace,
+    resource,
+    subresource,
+    name,
+    parts: current,
+  };
+}
+
+function nonResource(method: string, path: string): RequestInfo {
+  return {
+    isResourceRequest: false,
+    path,
+    verb: method.toLowerCase(),
+    apiPrefix: "",
+    group: "",
+    version: "",
+    namespace: "",
+    resource: "",
+    subresource: "",
+    name: "",
+    parts: [],
+  };
+}
+
+function splitPath(path: string): string[] {
+  let start = 0;
+  let end = path.length;
+  while (start < end && path[start] === "/") start++;
+  while (end > start && path[end - 1] === "/") end--;
+  return start === end ? [] : path.slice(start, end).split("/");
+}
+
+/** A boolean query parameter as upstream reads it: present and neither `false` nor `0`. */
+export function isTrue(value: string | null): boolean {
+  if (value === null) return false;
+  const lower = value.toLowerCase();
+  return lower !== "false" && lower !== "0";
+}
+
+/** A list or watch of one object is authorized by its name, so that a rule with resourceNames can allow it. */
+function nameInFieldSelector(selector: string | null): string {
+  if (selector === null || selector === "") return "";
+  for (const term of selector.split(",")) {
+    const match = /^metadata\.name==?(?!=)(.*)$/.exec(term.trim());
+    if (match !== null) return match[1] as string;
+  }
+  return "";
+}
+
+/** Watches, proxies and streams: no deadline of --request-timeout, not counted as in flight. */
+export function isLongRunning(info: RequestInfo): boolean {
+  if (!info.isResourceRequest) return info.path.startsWith("/debug/pprof/");
+  return info.verb === "watch" || info.verb === "proxy" || longRunningSubresources.has(info.subresource);
+}
+
+const longRunningSubresources = new Set(["attach", "exec", "proxy", "log", "portforward"]);

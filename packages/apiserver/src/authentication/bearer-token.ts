@@ -1,0 +1,45 @@
+/**
+ * `Authorization: Bearer <token>`, and for browsers, which cannot set headers on WebSockets, the subprotocol
+ * `base64url.bearer.authorization.k8s.io.<token>`.
+ * Source: k8s.io/apiserver pkg/authentication/request/bearertoken, request/websocket/protocol.go
+ */
+import type { Authenticator, TokenAuthenticator } from "./authenticator.ts";
+
+/** @throws Error when there is a token that nobody knows. */
+export function bearerToken(authenticate: TokenAuthenticator, apiAudiences: readonly string[]): Authenticator {
+  const audiences = apiAudiences.length > 0 ? apiAudiences : undefined;
+  return async (exchange) => {
+    const header = exchange.headers.authorization;
+    if (header === undefined) return undefined;
+    const parts = header.trim().split(" ");
+    if (parts.length < 2 || parts[0]?.toLowerCase() !== "bearer") return undefined;
+    const token = parts[1] as string;
+    if (token === "") return undefined;
+    const result = await authenticate(token, audiences);
+    if (result === undefined) throw new Error("invalid bearer token");
+    return result;
+  };
+}
+
+const protocolPrefix = "base64url.bearer.authorization.k8s.io.";
+
+export function webSocketToken(authenticate: TokenAuthenticator, apiAudiences: readonly string[]): Authenticator {
+  const audiences = apiAudiences.length > 0 ? apiAudiences : undefined;
+  return async (exchange) => {
+    if (exchange.upgrade === undefined || exchange.headers.upgrade?.toLowerCase() !== "websocket") return undefined;
+    const protocols = (exchange.headers["sec-websocket-protocol"] ?? "").split(",").map((protocol) => protocol.trim());
+    const carriers = protocols.filter((protocol) => protocol.startsWith(protocolPrefix));
+    if (carriers.length === 0) return undefined;
+    if (carriers.length > 1) throw new Error("multiple base64.bearer.authorization tokens specified");
+    // A client must offer a protocol that the server can agree to; the token is none.
+    if (protocols.length === 1) throw new Error("missing additional subprotocol");
+    const encoded = (carriers[0] as string).slice(protocolPrefix.length);
+    if (!/^[A-Za-z0-9_-]+$/.test(encoded)) throw new Error("invalid base64.bearer.authorization token encoding");
+    const token = Buffer.from(encoded, "base64url").toString("utf8");
+    const result = await authenticate(token, audiences);
+    if (result === undefined) throw new Error("invalid bearer token");
+    // Not passed on to whom the request is proxied.
+    exchange.headers["sec-websocket-protocol"] = protocols.filter((protocol) => !protocol.startsWith(protocolPrefix)).join(",");
+    return result;
+  };
+}

@@ -1,0 +1,35 @@
+/** Names of users and groups with a meaning. Source: k8s.io/apiserver pkg/authentication/user/user.go, serviceaccount/util.go */
+export const anonymousName = "system:anonymous";
+export const allAuthenticated = "system:authenticated";
+export const allUnauthenticated = "system:unauthenticated";
+export const privilegedGroup = "system:masters";
+export const nodesGroup = "system:nodes";
+export const nodeUserPrefix = "system:node:";
+export const allServiceAccounts = "system:serviceaccounts";
+export const apiserverUser = "system:apiserver";
+
+const serviceAccountPrefix = "system:serviceaccount:";
+
+export function serviceAccountUsername(namespace: string, name: string): string {
+  return `${serviceAccountPrefix}${namespace}:${name}`;
+}
+
+export function serviceAccountGroups(namespace: string): string[] {
+  return [allServiceAccounts, `${allServiceAccounts}:${namespace}`];
+}
+
+/** @returns undefined when the name is not that of a service account. */
+export function splitServiceAccountUsername(username: string): { namespace: string; name: string } | undefined {
+  if (!username.startsWith(serviceAccountPrefix)) return undefined;
+  const parts = username.slice(serviceAccountPrefix.length).split(":");
+  const [namespace, name] = parts;
+  if (parts.length !== 2 || !namespace || !name || !/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(namespace)) return undefined;
+  return /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name) ? { namespace, name } : undefined;
+}
+
+/** @returns the node's name when the user is a kubelet: the right name and the right group. */
+export function nodeNameOf(user: { readonly name: string; readonly groups: readonly string[] }): string | undefined {
+  if (!user.name.startsWith(nodeUserPrefix) || !user.groups.includes(nodesGroup)) return undefined;
+  const name = user.name.slice(nodeUserPrefix.length);
+  return name === "" ? undefined : name;
+}

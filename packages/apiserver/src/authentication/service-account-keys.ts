@@ -1,0 +1,78 @@
+/**
+ * Keys that sign and verify service-account tokens, and the names they have in a key set.
+ * Source: pkg/serviceaccount/jwt.go, openidmetadata.go; k8s.io/client-go util/keyutil
+ */
+import { createHash, createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
+import { readFileSync } from "node:fs";
+
+export interface VerificationKey {
+  readonly key: KeyObject;
+  readonly id: string;
+  readonly algorithm: string;
+}
+
+/** Public or private keys, several to a file. @throws Error when a file holds none. */
+export function readVerificationKeys(paths: readonly string[]): VerificationKey[] {
+  return paths.flatMap((path) => {
+    const keys = parseKeys(readFileSync(path, "utf8"));
+    if (keys.length === 0) throw new Error(`failed to parse service account issuer key file ${path}: data does not contain any valid RSA or ECDSA public keys`);
+    return keys;
+  });
+}
+
+export function parseKeys(pem: string): VerificationKey[] {
+  const blocks = pem.match(/-----BEGIN ([A-Z0-9 ]+)-----[\s\S]+?-----END \1-----/g) ?? [];
+  const keys: VerificationKey[] = [];
+  for (const block of blocks) {
+    try {
+      const key = createPublicKey(block);
+      keys.push({ key, id: keyId(key), algorithm: algorithmOf(key) });
+    } catch {
+      // Other things may stand in the file (EC PARAMETERS); a file without any key is refused by the caller.
+    }
+  }
+  return keys;
+}
+
+export function readSigningKey(path: string): VerificationKey {
+  const key = createPrivateKey(readFileSync(path));
+  const publicKey = createPublicKey(key);
+  return { key, id: keyId(publicKey), algorithm: algorithmOf(publicKey) };
+}
+
+/** base64url of SHA-256 over the public key in PKIX DER. */
+function keyId(publicKey: KeyObject): string {
+  return createHash("sha256")
+    .update(publicKey.export({ type: "spki", format: "der" }))
+    .digest("base64url");
+}
+
+function algorithmOf(key: KeyObject): string {
+  if (key.asymmetricKeyType === "rsa") return "RS256";
+  if (key.asymmetricKeyType === "ec") {
+    switch (key.asymmetricKeyDetails?.namedCurve) {
+      case "prime256v1":
+        return "ES256";
+      case "secp384r1":
+        return "ES384";
+      case "secp521r1":
+        return "ES512";
+    }
+  }
+  throw new Error("unknown key type, must be RSA or ECDSA on P-256, P-384 or P-521");
+}
+
+/** The JSON Web Key Set for relying parties. */
+export function keySet(keys: readonly VerificationKey[]): { keys: Record<string, unknown>[] } {
+  return {
+    keys: keys.map(({ key, id, algorithm }) => {
+      const { kty, n, e, crv, x, y } = createPublicKeyOf(key).export({ format: "jwk" }) as Record<string, string>;
+      const material = kty === "RSA" ? { n, e } : { crv, x, y };
+      return { use: "sig", kty, kid: id, alg: algorithm, ...material };
+    }),
+  };
+}
+
+function createPublicKeyOf(key: KeyObject): KeyObject {
+  return key.type === "private" ? createPublicKey(key) : key;
+}

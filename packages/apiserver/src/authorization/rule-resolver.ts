@@ -1,0 +1,129 @@
+/**
+ * Which rules apply to a user: those of the roles that bindings give to the user or to one of the groups. Cluster role
+ * bindings count everywhere, role bindings in their namespace.
+ * Source: pkg/registry/rbac/validation/rule.go
+ */
+import { LRUCache } from "lru-cache";
+import { serviceAccountUsername } from "../authentication/names.ts";
+import type { UserInfo } from "../request/context.ts";
+import type { PolicyRule, RuleResolver } from "./authorizer.ts";
+
+export interface RbacSubject {
+  kind: string;
+  name: string;
+  namespace?: string;
+}
+export interface RbacRole {
+  metadata: { name?: string; namespace?: string };
+  rules?: PolicyRule[] | null;
+}
+export interface RbacBinding {
+  metadata: { name?: string; namespace?: string };
+  subjects?: RbacSubject[];
+  roleRef: { kind: string; name: string };
+}
+
+/** The policy as it stands in the store. `version` changes whenever anything in it does. */
+export interface RbacPolicy {
+  readonly version: number;
+  role(namespace: string, name: string): RbacRole | undefined;
+  clusterRole(name: string): RbacRole | undefined;
+  roleBindings(namespace: string): readonly RbacBinding[];
+  clusterRoleBindings(): readonly RbacBinding[];
+}
+
+export interface AppliedRules {
+  readonly rules: readonly { readonly rule: PolicyRule; readonly source: () => string }[];
+  readonly errors: readonly string[];
+}
+
+export interface RbacRuleResolver {
+  appliedRules(user: UserInfo, namespace: string): AppliedRules;
+  readonly resolve: RuleResolver;
+}
+
+export function newRuleResolver(policy: RbacPolicy): RbacRuleResolver {
+  // The same users ask again and again, and policies rarely change.
+  const cache = new LRUCache<string, AppliedRules>({ max: 2048 });
+  let version = -1;
+  const appliedRules = (user: UserInfo, namespace: string): AppliedRules => {
+    if (version !== policy.version) {
+      cache.clear();
+      version = policy.version;
+    }
+    const key = `${namespace}\n${user.name}\n${user.groups.join("\n")}`;
+    let applied = cache.get(key);
+    if (applied === undefined) {
+      applied = collect(policy, user, namespace);
+      cache.set(key, applied);
+    }
+    return applied;
+  };
+  return {
+    appliedRules,
+    resolve: async (user, namespace) => {
+      const { rules, errors } = appliedRules(user, namespace);
+      return { rules: rules.map(({ rule }) => rule), incomplete: errors.length > 0, errors: errors.map((text) => new Error(text)) };
+    },
+  };
+}
+
+function collect(policy: RbacPolicy, user: UserInfo, namespace: string): AppliedRules {
+  const rules: { rule: PolicyRule; source: () => string }[] = [];
+  const errors = new Set<string>();
+  const add = (binding: RbacBinding): void => {
+    const bindingNamespace = binding.metadata.namespace ?? "";
+    const subject = binding.subjects?.find((candidate) => appliesTo(candidate, user, bindingNamespace));
+    if (subject === undefined) return;
+    const found = rulesOf(policy, binding.roleRef, bindingNamespace);
+    if (typeof found === "string") {
+      errors.add(found);
+      return;
+    }
+    const source = (): string => describe(binding, subject, bindingNamespace);
+    for (const rule of found) rules.push({ rule, source });
+  };
+  for (const binding of policy.clusterRoleBindings()) add(binding);
+  if (namespace !== "") for (const binding of policy.roleBindings(namespace)) add(binding);
+  return { rules, errors: [...errors] };
+}
+
+function rulesOf(policy: RbacPolicy, ref: { kind: string; name: string }, namespace: string): readonly PolicyRule[] | string {
+  switch (ref.kind) {
+    case "Role":
+      return policy.role(namespace, ref.name)?.rules ?? (policy.role(namespace, ref.name) ? [] : notFound("role", ref.name));
+    case "ClusterRole":
+      return policy.clusterRole(ref.name)?.rules ?? (policy.clusterRole(ref.name) ? [] : notFound("clusterrole", ref.name));
+    default:
+      return `unsupported role reference kind: ${JSON.stringify(ref.kind)}`;
+  }
+}
+
+function notFound(kind: string, name: string): string {
+  return `${kind}.rbac.authorization.k8s.io ${JSON.stringify(name)} not found`;
+}
+
+export function appliesTo(subject: RbacSubject, user: UserInfo, bindingNamespace: string): boolean {
+  switch (subject.kind) {
+    case "User":
+      return user.name === subject.name;
+    case "Group":
+      return user.groups.includes(subject.name);
+    case "ServiceAccount": {
+      const namespace = subject.namespace || bindingNamespace;
+      return namespace !== "" && user.name === serviceAccountUsername(namespace, subject.name);
+    }
+    default:
+      return false;
+  }
+}
+
+function describe(binding: RbacBinding, subject: RbacSubject, namespace: string): string {
+  const [kind, name] =
+    namespace === ""
+      ? ["ClusterRoleBinding", binding.metadata.name]
+      : ["RoleBinding", `${binding.metadata.name}/${namespace}`];
+  const who = subject.kind === "ServiceAccount" ? `${subject.name}/${subject.namespace || namespace}` : subject.name;
+  const { roleRef } = binding;
+  return `${kind} ${JSON.stringify(name)} of ${roleRef.kind} ${JSON.stringify(roleRef.name)} to ${subject.kind} ${JSON.stringify(who)}`;
+}

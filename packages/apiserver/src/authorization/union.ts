@@ -1,0 +1,47 @@
+/**
+ * Asks one authorizer after the other; the first that allows or denies decides. Nobody having an opinion means no.
+ * Source: k8s.io/apiserver pkg/authorization/union/union.go
+ */
+import type { Attributes, Authorizer, Decision } from "./authorizer.ts";
+
+export function unionAuthorizer(authorizers: readonly Authorizer[]): Authorizer {
+  return (attributes) => ask(authorizers, 0, attributes, [], []);
+}
+
+/** Stays synchronous as long as the authorizers do: most requests are decided from memory. */
+function ask(
+  authorizers: readonly Authorizer[],
+  from: number,
+  attributes: Attributes,
+  reasons: string[],
+  errors: Error[],
+): Decision | Promise<Decision> {
+  for (let i = from; i < authorizers.length; i++) {
+    let decision: Decision | Promise<Decision>;
+    try {
+      decision = (authorizers[i] as Authorizer)(attributes);
+    } catch (err) {
+      decision = { decision: "no-opinion", error: err as Error };
+    }
+    if (decision instanceof Promise) {
+      return decision
+        .catch((err: Error): Decision => ({ decision: "no-opinion", error: err }))
+        .then((made) => note(made, reasons, errors) ?? ask(authorizers, i + 1, attributes, reasons, errors));
+    }
+    const final = note(decision, reasons, errors);
+    if (final !== undefined) return final;
+  }
+  const error = errors.length === 0 ? undefined : errors.length === 1 ? errors[0] : new AggregateError(errors, errors.map((err) => err.message).join(", "));
+  return {
+    decision: "no-opinion",
+    ...(reasons.length === 0 ? {} : { reason: reasons.join("\n") }),
+    ...(error === undefined ? {} : { error }),
+  };
+}
+
+function note(decision: Decision, reasons: string[], errors: Error[]): Decision | undefined {
+  if (decision.decision !== "no-opinion") return decision;
+  if (decision.error !== undefined) errors.push(decision.error);
+  if (decision.reason) reasons.push(decision.reason);
+  return undefined;
+}

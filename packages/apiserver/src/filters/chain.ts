@@ -1,0 +1,152 @@
+/**
+ * What every request passes, outermost first. The order is a security property; each position has its reason.
+ *
+ *  1. panic recovery   whatever is thrown below becomes an answer or a closed stream; nothing ends the process
+ *  2. request info     everything below, and every error, speaks of verb and resource
+ *  3. drain            a server that is shutting down answers 429 before it spends anything on a request
+ *  4. cache control    also errors must not be cached, and HSTS stands on every answer
+ *  5. timeout          the deadline covers authentication and authorization, which may ask other servers
+ *  6. CORS             a browser's preflight carries no credentials
+ *  7. authentication   from here on there is a user
+ *  8. impersonation    asks the authorizer about the true user, then goes on as the other one
+ *  9. max in flight    after authentication, since system:masters is exempt
+ * 10. authorization    last, so that nothing below it runs unauthorized
+ *
+ * The request log and the metrics are written on the way out of 1, where the final status is known.
+ * Source: k8s.io/apiserver pkg/server/config.go DefaultBuildHandlerChain
+ */
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { badRequest, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
+import type { Authenticator } from "../authentication/authenticator.ts";
+import type { Authorizer } from "../authorization/authorizer.ts";
+import { isLongRunning, parseRequestInfo, type RequestInfo } from "../request/request-info.ts";
+import { ServerRequest } from "../request/server-request.ts";
+import { authentication } from "./authentication.ts";
+import { authorization } from "./authorization.ts";
+import { cacheControl } from "./cache-control.ts";
+import { cors } from "./cors.ts";
+import { type Drain, drain } from "./drain.ts";
+import { compose, type Filter, type Handler } from "./filter.ts";
+import { impersonation } from "./impersonation.ts";
+import { maxInFlight } from "./max-in-flight.ts";
+import { type RequestMetrics, targetLabels } from "./metrics.ts";
+import { logRequest } from "./request-log.ts";
+import { timeout } from "./timeout.ts";
+
+export interface FilterChainOptions {
+  /** The rooms behind the filters. What it throws becomes the answer. */
+  handle: Handler;
+  authenticate: Authenticator;
+  authorize: Authorizer;
+  apiAudiences: readonly string[];
+  requestTimeoutMs: number;
+  maxRequestsInFlight: number;
+  maxMutatingRequestsInFlight: number;
+  corsAllowedOrigins: readonly string[];
+  hstsDirectives: readonly string[];
+  /** Chance from 0 to 0.02 that a HTTP/2 client is asked to open a new connection, which spreads load again. */
+  goawayChance: number;
+  drain: Drain;
+  /** Is there such a resource? Others get no metric series of their own. */
+  isServed: (info: RequestInfo) => boolean;
+  writeError: (exchange: Exchange, err: unknown, request?: ServerRequest) => void;
+  clock: Clock;
+  log: Logger;
+  metrics: RequestMetrics;
+}
+
+export function newFilterChain(options: FilterChainOptions): ExchangeHandler {
+  const { clock, log, metrics, writeError } = options;
+  const filters: Filter[] = [
+    drain(options.drain),
+    cacheControl(options.hstsDirectives),
+    timeout({
+      requestTimeoutMs: options.requestTimeoutMs,
+      clock,
+      writeError: (request, err) => writeError(request.exchange, err, request),
+    }),
+    ...(options.corsAllowedOrigins.length > 0 ? [cors(options.corsAllowedOrigins)] : []),
+    authentication({ authenticate: options.authenticate, apiAudiences: options.apiAudiences, metrics, log }),
+    impersonation(options.authorize),
+    maxInFlight({
+      maxReadOnly: options.maxRequestsInFlight,
+      maxMutating: options.maxMutatingRequestsInFlight,
+      metrics,
+    }),
+    authorization(options.authorize),
+  ];
+  const chain = compose(filters, (request) => measured(options, request));
+
+  return async (exchange) => {
+    let request: ServerRequest;
+    try {
+      const info = requestInfo(exchange);
+      request = new ServerRequest(exchange, info, clock.now(), isLongRunning(info));
+    } catch (err) {
+      return writeError(exchange, err);
+    }
+    exchange.setHeader("audit-id", request.auditId);
+    if (options.goawayChance > 0 && exchange.httpVersion === "2.0" && Math.random() < options.goawayChance) exchange.goAway();
+    try {
+      await chain(request);
+    } catch (err) {
+      recover(options, request, err);
+    }
+    if (log.enabled(3)) logRequest(log, clock, request);
+  };
+}
+
+function requestInfo(exchange: Exchange): RequestInfo {
+  try {
+    return parseRequestInfo(exchange.method, exchange.url);
+  } catch (err) {
+    throw badRequest(`failed to create RequestInfo: ${err instanceof Error ? err.message : String(err)}`);
+  }
+}
+
+/** Whatever was thrown, the client gets an end and the process lives on. */
+function recover(options: FilterChainOptions, request: ServerRequest, err: unknown): void {
+  const { exchange } = request;
+  if (exchange.signal.aborted) return exchange.destroy();
+  if (!(err instanceof StatusError)) {
+    options.log.error("Request failed", err, { verb: request.info.verb, URI: exchange.url, "audit-ID": request.auditId });
+  }
+  try {
+    if (exchange.headersSent) exchange.destroy();
+    else options.writeError(exchange, err, request);
+  } catch (second) {
+    options.log.error("Cannot write an error", second, { URI: exchange.url });
+    exchange.destroy();
+  }
+}
+
+/** Runs the rooms behind the filters and counts what was asked of served resources. */
+async function measured(options: FilterChainOptions, request: ServerRequest): Promise<void> {
+  if (!request.info.isResourceRequest || !options.isServed(request.info)) return options.handle(request);
+  const { metrics, clock } = options;
+  const { withDryRun, plain } = targetLabels(request);
+  if (request.longRunning) {
+    metrics.longRunning.labels(...plain).inc();
+    metrics.longRunningDeprecated.labels(...plain).inc();
+  }
+  let code = 0;
+  try {
+    await options.handle(request);
+  } catch (err) {
+    code = err instanceof StatusError ? err.code : 500;
+    throw err;
+  } finally {
+    if (request.longRunning) {
+      metrics.longRunning.labels(...plain).dec();
+      metrics.longRunningDeprecated.labels(...plain).dec();
+    }
+    const status = code || request.exchange.status || 200;
+    metrics.total.labels(...withDryRun, String(status)).inc();
+    metrics.duration.labels(...withDryRun).observe((clock.now() - request.receivedMs) / 1000);
+    if (request.info.verb === "get" || request.info.verb === "list") {
+      metrics.responseSizes.labels(...plain).observe(request.exchange.bytesWritten);
+    }
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * `kubectl --as`: who may impersonate every part of the asked identity goes on as that user. Nobody gets more than what
+ * each part was allowed for.
+ * Source: k8s.io/apiserver pkg/endpoints/filters/impersonation.go
+ */
+import { internalError } from "@coxswain/apimachinery/errors/status-error";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import type { Attributes, Authorizer } from "../authorization/authorizer.ts";
+import { allAuthenticated, allUnauthenticated, anonymousName } from "../authentication/names.ts";
+import { serviceAccountGroups, splitServiceAccountUsername } from "../authentication/names.ts";
+import type { UserInfo } from "../request/context.ts";
+import { forbiddenError } from "./authorization.ts";
+import type { Filter } from "./filter.ts";
+import { headerValues, unescapeExtraKey } from "./headers.ts";
+
+const userHeader = "impersonate-user";
+const groupHeader = "impersonate-group";
+const uidHeader = "impersonate-uid";
+const extraPrefix = "impersonate-extra-";
+
+interface Wanted {
+  readonly user: string;
+  readonly uid: string;
+  readonly groups: readonly string[];
+  readonly extra: ReadonlyMap<string, readonly string[]>;
+}
+
+export function impersonation(authorize: Authorizer): Filter {
+  return (request, next) => {
+    const wanted = readHeaders(request.exchange);
+    if (wanted === undefined) return next(request);
+    return impersonate(request.user, wanted, authorize).then((user) => {
+      request.impersonator = request.user;
+      request.user = user;
+      for (const name of Object.keys(request.exchange.headers)) {
+        if (name.startsWith("impersonate-")) delete request.exchange.headers[name];
+      }
+      return next(request);
+    });
+  };
+}
+
+function readHeaders(exchange: Exchange): Wanted | undefined {
+  let any = false;
+  const extra = new Map<string, readonly string[]>();
+  for (const name in exchange.headers) {
+    if (!name.startsWith("impersonate-")) continue;
+    any = true;
+    if (name.startsWith(extraPrefix)) {
+      extra.set(unescapeExtraKey(name.slice(extraPrefix.length)), headerValues(exchange, name));
+    }
+  }
+  if (!any) return undefined;
+  return {
+    user: headerValues(exchange, userHeader)[0] ?? "",
+    uid: headerValues(exchange, uidHeader)[0] ?? "",
+    groups: headerValues(exchange, groupHeader),
+    extra,
+  };
+}
+
+async function impersonate(requestor: UserInfo, wanted: Wanted, authorize: Authorizer): Promise<UserInfo> {
+  if (wanted.user === "") {
+    if (wanted.groups.length === 0 && wanted.extra.size === 0 && wanted.uid === "") return requestor;
+    throw internalError(new Error("requested groups, extra or uid without impersonating a user"));
+  }
+  const serviceAccount = splitServiceAccountUsername(wanted.user);
+  const base: Attributes = {
+    user: requestor,
+    verb: "impersonate",
+    isResourceRequest: true,
+    namespace: "",
+    group: "",
+    version: "",
+    resource: "users",
+    subresource: "",
+    name: wanted.user,
+    path: "",
+  };
+  const asked: Attributes[] = [
+    serviceAccount === undefined
+      ? base
+      : { ...base, resource: "serviceaccounts", namespace: serviceAccount.namespace, name: serviceAccount.name },
+    ...wanted.groups.map((group) => ({ ...base, resource: "groups", name: group })),
+  ];
+  for (const [key, values] of wanted.extra) {
+    for (const value of values) {
+      asked.push({
+        ...base,
+        group: "authentication.k8s.io",
+        version: "v1",
+        resource: "userextras",
+        subresource: key,
+        name: value,
+      });
+    }
+  }
+  if (wanted.uid !== "") {
+    asked.push({ ...base, group: "authentication.k8s.io", version: "v1", resource: "uids", name: wanted.uid });
+  }
+  for (const attributes of asked) {
+    const decision = await authorize(attributes);
+    if (decision.decision !== "allow") throw forbiddenError(attributes, decision.reason ?? "");
+  }
+  return asUser(wanted, serviceAccount?.namespace);
+}
+
+function asUser(wanted: Wanted, serviceAccountNamespace: string | undefined): UserInfo {
+  const groups = [...wanted.groups];
+  if (groups.length === 0 && serviceAccountNamespace !== undefined) groups.push(...serviceAccountGroups(serviceAccountNamespace));
+  if (wanted.user === anonymousName) {
+    if (!groups.includes(allUnauthenticated)) groups.push(allUnauthenticated);
+  } else if (!groups.includes(allAuthenticated) && !groups.includes(allUnauthenticated)) {
+    groups.push(allAuthenticated);
+  }
+  return {
+    name: wanted.user,
+    groups,
+    ...(wanted.uid === "" ? {} : { uid: wanted.uid }),
+    ...(wanted.extra.size === 0 ? {} : { extra: Object.fromEntries(wanted.extra) }),
+  };
+}

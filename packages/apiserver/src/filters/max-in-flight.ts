@@ -1,0 +1,42 @@
+/**
+ * Refuses what is more than the server can work on at once, reads and writes counted apart. Watches and streams are not
+ * counted; members of system:masters always get an answer.
+ * Source: k8s.io/apiserver pkg/server/filters/maxinflight.go
+ */
+import type { RequestMetrics } from "./metrics.ts";
+import type { Filter } from "./filter.ts";
+
+export interface MaxInFlightOptions {
+  /** 0: no limit. */
+  maxReadOnly: number;
+  /** 0: no limit. */
+  maxMutating: number;
+  metrics: RequestMetrics;
+}
+
+const readOnlyVerbs = new Set(["get", "list", "watch"]);
+
+export function maxInFlight(options: MaxInFlightOptions): Filter {
+  const { metrics } = options;
+  const running = { readOnly: 0, mutating: 0 };
+  const limits = { readOnly: options.maxReadOnly, mutating: options.maxMutating };
+  return async (request, next) => {
+    if (request.longRunning) return next(request);
+    const kind = readOnlyVerbs.has(request.info.verb) ? "readOnly" : "mutating";
+    if (limits[kind] > 0 && running[kind] >= limits[kind] && !request.user.groups.includes("system:masters")) {
+      metrics.droppedRequests.labels(kind).inc();
+      request.exchange.respond(
+        429,
+        { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff", "retry-after": "1" },
+        "Too many requests, please try again later.\n",
+      );
+      return;
+    }
+    metrics.inFlight.labels(kind).set(++running[kind]);
+    try {
+      await next(request);
+    } finally {
+      metrics.inFlight.labels(kind).set(--running[kind]);
+    }
+  };
+}

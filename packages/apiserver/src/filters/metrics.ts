@@ -1,0 +1,112 @@
+/**
+ * The API server's request metrics under upstream's names.
+ * Source: k8s.io/apiserver pkg/endpoints/metrics/metrics.go, pkg/endpoints/filters/metrics.go
+ */
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { ServerRequest } from "../request/server-request.ts";
+
+const seconds = [
+  0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7,
+  8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
+];
+const bytes = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+const target = ["verb", "group", "version", "resource", "subresource", "scope", "component"];
+const targetWithDryRun = ["verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"];
+
+export type RequestMetrics = ReturnType<typeof newRequestMetrics>;
+
+export function newRequestMetrics(registry: MetricsRegistry) {
+  return {
+    total: registry.counter({
+      name: "apiserver_request_total",
+      help: "Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, and HTTP response code.",
+      labels: [...targetWithDryRun, "code"],
+    }),
+    duration: registry.histogram({
+      name: "apiserver_request_duration_seconds",
+      help: "Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope and component.",
+      labels: targetWithDryRun,
+      buckets: seconds,
+    }),
+    responseSizes: registry.histogram({
+      name: "apiserver_response_sizes",
+      help: "Response size distribution in bytes for each group, version, verb, resource, subresource, scope and component.",
+      labels: target,
+      buckets: bytes,
+    }),
+    longRunning: registry.gauge({
+      name: "apiserver_longrunning_requests",
+      help: "Gauge of all active long-running apiserver requests broken out by verb, group, version, resource, scope and component. Not all requests are tracked this way.",
+      labels: target,
+    }),
+    longRunningDeprecated: registry.gauge({
+      name: "apiserver_longrunning_gauge",
+      help: "Gauge of all active long-running apiserver requests broken out by verb, group, version, resource, scope and component. Not all requests are tracked this way.",
+      labels: target,
+    }),
+    inFlight: registry.gauge({
+      name: "apiserver_current_inflight_requests",
+      help: "Maximal number of currently used inflight request limit of this apiserver per request kind in last second.",
+      labels: ["request_kind"],
+    }),
+    droppedRequests: registry.counter({
+      name: "apiserver_dropped_requests_total",
+      help: "Number of requests dropped with 'Try again later' response",
+      labels: ["request_kind"],
+    }),
+    terminations: registry.counter({
+      name: "apiserver_request_terminations_total",
+      help: "Number of requests which apiserver terminated in self-defense.",
+      labels: [...target, "code"],
+    }),
+    aborts: registry.counter({
+      name: "apiserver_request_aborts_total",
+      help: "Number of requests which apiserver aborted possibly due to a timeout, for each group, version, verb, resource, subresource and scope",
+      labels: ["verb", "group", "version", "resource", "subresource", "scope"],
+    }),
+    authenticationAttempts: registry.counter({
+      name: "authentication_attempts",
+      help: "Counter of authenticated attempts.",
+      labels: ["result"],
+    }),
+    authenticatedUserRequests: registry.counter({
+      name: "authenticated_user_requests",
+      help: "Counter of authenticated requests broken out by username.",
+      labels: ["username"],
+    }),
+  };
+}
+
+/** The labels of one request, bounded because only served resources get here. */
+export function targetLabels(request: ServerRequest): { withDryRun: string[]; plain: string[] } {
+  const { info } = request;
+  const verb = reportedVerb(request);
+  const scope = info.name !== "" ? "resource" : info.namespace !== "" ? "namespace" : "cluster";
+  const rest = [info.group, info.version, info.resource, info.subresource, scope, "apiserver"];
+  return { withDryRun: [verb, dryRun(request), ...rest], plain: [verb, ...rest] };
+}
+
+function reportedVerb(request: ServerRequest): string {
+  switch (request.info.verb) {
+    case "create":
+      return isConnect(request) ? "CONNECT" : "POST";
+    case "update":
+      return "PUT";
+    case "patch":
+      return request.exchange.headers["content-type"]?.startsWith("application/apply-patch") ? "APPLY" : "PATCH";
+    case "get":
+      return isConnect(request) ? "CONNECT" : "GET";
+    default:
+      return request.info.verb.toUpperCase();
+  }
+}
+
+function isConnect(request: ServerRequest): boolean {
+  const { subresource } = request.info;
+  return subresource === "proxy" || subresource === "exec" || subresource === "attach" || subresource === "portforward";
+}
+
+function dryRun(request: ServerRequest): string {
+  if (!request.exchange.url.includes("dryRun=")) return "";
+  return request.query.getAll("dryRun").every((value) => value === "All") ? "All" : "invalid";
+}

@@ -1,0 +1,20 @@
+/**
+ * One line for each request at -v=3, in upstream's words.
+ * Source: k8s.io/apiserver pkg/server/httplog/httplog.go
+ */
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { ServerRequest } from "../request/server-request.ts";
+
+export function logRequest(log: Logger, clock: Clock, request: ServerRequest): void {
+  const { exchange } = request;
+  log.v(3)?.info("HTTP", {
+    verb: request.info.isResourceRequest ? request.info.verb.toUpperCase() : exchange.method,
+    URI: exchange.url,
+    latency: `${(clock.now() - request.receivedMs).toFixed(3)}ms`,
+    userAgent: exchange.headers["user-agent"] ?? "",
+    "audit-ID": request.auditId,
+    srcIP: exchange.remoteAddress,
+    resp: exchange.status,
+  });
+}

@@ -1,0 +1,85 @@
+import { randomUUID } from "node:crypto";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import type { RequestContext, UserInfo } from "./context.ts";
+import type { RequestInfo } from "./request-info.ts";
+
+export const anonymousUser: UserInfo = { name: "system:anonymous", groups: ["system:unauthenticated"] };
+
+/**
+ * The context of one request as the filters fill it. What most requests never ask for (the parsed query, a signal that
+ * also knows the deadline) is made on first use.
+ */
+export class ServerRequest implements RequestContext {
+  readonly exchange: Exchange;
+  readonly info: RequestInfo;
+  readonly auditId: string;
+  /** Milliseconds since the epoch. */
+  readonly receivedMs: number;
+  readonly longRunning: boolean;
+  user: UserInfo = anonymousUser;
+  /** Who authenticated, when `user` is impersonated. */
+  impersonator: UserInfo | undefined;
+  deadlineMs: number | undefined;
+  /** Reason given by the authorizer, for the log. */
+  authorizationReason = "";
+  #query: URLSearchParams | undefined;
+  #cancel: AbortController | undefined;
+  #signal: AbortSignal | undefined;
+  readonly #warnings = new Set<string>();
+  #warningBytes = 0;
+
+  constructor(exchange: Exchange, info: RequestInfo, receivedMs: number, longRunning: boolean) {
+    this.exchange = exchange;
+    this.info = info;
+    this.receivedMs = receivedMs;
+    this.longRunning = longRunning;
+    this.auditId = auditIdOf(exchange);
+  }
+
+  get query(): URLSearchParams {
+    if (this.#query === undefined) {
+      const at = this.exchange.url.indexOf("?");
+      this.#query = new URLSearchParams(at < 0 ? "" : this.exchange.url.slice(at + 1));
+    }
+    return this.#query;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#signal === undefined) {
+      if (this.deadlineMs === undefined) {
+        this.#signal = this.exchange.signal;
+      } else {
+        this.#cancel = new AbortController();
+        this.#signal = AbortSignal.any([this.exchange.signal, this.#cancel.signal]);
+      }
+    }
+    return this.#signal;
+  }
+
+  /** Called by the timeout filter when the deadline passes. */
+  abort(reason: Error): void {
+    // A signal that nobody asked for yet must be aborted too for those who ask later.
+    void this.signal;
+    this.#cancel?.abort(reason);
+  }
+
+  /** Each text once; at most 4 KiB of them. Source: KEP-1693, k8s.io/apiserver pkg/endpoints/filters/warning.go */
+  warn(text: string): void {
+    if (this.#warnings.has(text) || this.exchange.headersSent) return;
+    const clean = text.replace(/[\u0000-\u001f\u007f]/g, " ").slice(0, 1024);
+    if (this.#warningBytes + clean.length > 4096) return;
+    this.#warnings.add(text);
+    this.#warningBytes += clean.length;
+    this.exchange.appendHeader("warning", `299 - ${quote(clean)}`);
+  }
+}
+
+function quote(text: string): string {
+  return `"${text.replace(/[\\"]/g, "\\$&")}"`;
+}
+
+/** A client's own Audit-ID is kept when it is short, as upstream does. */
+function auditIdOf(exchange: Exchange): string {
+  const given = exchange.headers["audit-id"];
+  return typeof given === "string" && given !== "" && given.length <= 64 && /^[\x21-\x7e]+$/.test(given) ? given : randomUUID();
+}
