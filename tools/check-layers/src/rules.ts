@@ -38,7 +38,9 @@ export const apiserverRooms: readonly Room[] = [
   ...filters.map((path) => ({ path, imports: ["request", ...filters] })),
   { path: "handlers", imports: ["request", "admission", "registry/generic", "node-proxy", "storage/storage.ts"] },
   { path: "node-proxy", imports: ["request", "registry/generic"] },
-  { path: "admission", imports: ["request", "authorization/authorizer.ts"] },
+  { path: "admission", imports: ["request", "authorization/authorizer.ts", "authorization/pod-references.ts"] },
+  // The server's own client: reads the stores directly, writes through the router.
+  { path: "loopback", imports: ["request", "registry/generic", "storage/storage.ts"] },
   { path: "registry", imports: contracts },
   { path: "watch", imports: ["storage/storage.ts", "storage/continue-token.ts", "storage/key-layout.ts"] },
   { path: "storage", imports: ["registry/generic/resource.ts"] },

@@ -8,7 +8,7 @@ import { compactVerify, decodeJwt, decodeProtectedHeader } from "jose";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { AuthenticationResult, TokenAuthenticator } from "./authenticator.ts";
-import { serviceAccountGroups, serviceAccountUsername, splitServiceAccountUsername } from "./names.ts";
+import { serviceAccountGroups, serviceAccountUsername, splitServiceAccountUsername } from "../request/user-names.ts";
 import type { VerificationKey } from "./service-account-keys.ts";
 
 export const legacyIssuer = "kubernetes/serviceaccount";

@@ -3,7 +3,6 @@
  * Source: pkg/serviceaccount/jwt.go, openidmetadata.go
  */
 import { CompactSign } from "jose";
-import type { TokenIssuer } from "../registry/generic/subresource.ts";
 import { keySet, type VerificationKey } from "./service-account-keys.ts";
 
 export interface TokenIssuerOptions {
@@ -14,7 +13,13 @@ export interface TokenIssuerOptions {
   extendExpiration: boolean;
 }
 
-export function newTokenIssuer(options: TokenIssuerOptions): TokenIssuer {
+/** What the token subresource signs with. */
+export interface TokenSigner extends Omit<TokenIssuerOptions, "signingKey"> {
+  /** @param claims without the issuer. @returns the compact form */
+  sign(claims: Record<string, unknown>): Promise<string>;
+}
+
+export function newTokenIssuer(options: TokenIssuerOptions): TokenSigner {
   const { key, id, algorithm } = options.signingKey;
   return {
     issuer: options.issuer,

@@ -4,7 +4,7 @@
  * Source: k8s.io/apiserver pkg/authentication/request/union/union.go, pkg/kubeapiserver/authenticator/config.go
  */
 import type { AuthenticationResult, Authenticator, TokenAuthenticator } from "./authenticator.ts";
-import { allAuthenticated, allUnauthenticated, anonymousName } from "./names.ts";
+import { allAuthenticated, allUnauthenticated, anonymousName } from "../request/user-names.ts";
 
 export function unionAuthenticator(authenticators: readonly Authenticator[]): Authenticator {
   return async (exchange) => {

@@ -1,5 +1,5 @@
 /** Source: k8s.io/apiserver pkg/authorization/authorizerfactory/builtin.go */
-import { privilegedGroup } from "../authentication/names.ts";
+import { privilegedGroup } from "../request/user-names.ts";
 import type { Authorizer } from "./authorizer.ts";
 
 export const alwaysAllow: Authorizer = () => ({ decision: "allow" });

@@ -8,9 +8,9 @@ import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { PersistentVolume, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { persistentVolumes, pods, volumeAttachments } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
-import { nodeNameOf } from "../authentication/names.ts";
+import { nodeNameOf } from "../request/user-names.ts";
 import type { Attributes, Authorizer, Decision, PolicyRule } from "./authorizer.ts";
-import { podReferences, type ReferenceKind, referenceKey, volumeSecretReferences } from "./node-references.ts";
+import { podReferences, type ReferenceKind, referenceKey, volumeSecretReferences } from "./pod-references.ts";
 import { ruleAllows } from "./policy-rule.ts";
 
 /** Which node needs what, at this moment. */

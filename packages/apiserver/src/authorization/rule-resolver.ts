@@ -4,7 +4,7 @@
  * Source: pkg/registry/rbac/validation/rule.go
  */
 import { LRUCache } from "lru-cache";
-import { serviceAccountUsername } from "../authentication/names.ts";
+import { serviceAccountUsername } from "../request/user-names.ts";
 import type { UserInfo } from "../request/context.ts";
 import type { PolicyRule, RuleResolver } from "./authorizer.ts";
 

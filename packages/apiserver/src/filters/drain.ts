@@ -3,7 +3,7 @@
  * which a load balancer leads to another server. Health, metrics and the server's own requests go on.
  * Source: k8s.io/apiserver pkg/server/filters/with_retry_after.go
  */
-import { apiserverUser } from "../authentication/names.ts";
+import { apiserverUser } from "../request/user-names.ts";
 import type { Filter } from "./filter.ts";
 
 export interface Drain {

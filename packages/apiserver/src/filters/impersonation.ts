@@ -6,8 +6,8 @@
 import { internalError } from "@coxswain/apimachinery/errors/status-error";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { Attributes, Authorizer } from "../authorization/authorizer.ts";
-import { allAuthenticated, allUnauthenticated, anonymousName } from "../authentication/names.ts";
-import { serviceAccountGroups, splitServiceAccountUsername } from "../authentication/names.ts";
+import { allAuthenticated, allUnauthenticated, anonymousName } from "../request/user-names.ts";
+import { serviceAccountGroups, splitServiceAccountUsername } from "../request/user-names.ts";
 import type { UserInfo } from "../request/context.ts";
 import { forbiddenError } from "./authorization.ts";
 import type { Filter } from "./filter.ts";

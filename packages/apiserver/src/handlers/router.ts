@@ -76,7 +76,8 @@ function routeOf(env: HandlerEnv, parts: readonly string[]): Route | undefined {
   const legacy = parts[0] === "api";
   const group = legacy ? "" : (parts[1] ?? "");
   const version = (legacy ? parts[1] : parts[2]) ?? "";
-  let rest = parts.slice(legacy ? 2 : 3).map(decodePart);
+  // Already decoded, once: what was authorized is what is served.
+  let rest = parts.slice(legacy ? 2 : 3);
   if (rest.length > 0 && rest[rest.length - 1] === "" && !isBelowSubresource(rest)) rest = rest.slice(0, -1);
   if (rest.length === 0 || !env.resources.hasGroupVersion(group, version) || (!legacy && group === "")) return undefined;
   const legacyWatch = rest[0] === "watch";
@@ -108,15 +109,6 @@ function isNamespaceSubresource(env: HandlerEnv, version: string, rest: readonly
   if (rest.length !== 3) return false;
   const namespaces = env.resources.find("", version, "namespaces");
   return namespaces !== undefined && findSubresource(namespaces, rest[2] as string) !== undefined;
-}
-
-/** @throws BadRequest for broken percent signs. A decoded slash stays inside its part. */
-function decodePart(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
 }
 
 function encodePart(part: string): string {

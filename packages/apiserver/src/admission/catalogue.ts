@@ -1,0 +1,110 @@
+/**
+ * THE list of admission plugins, in the order they run, with those of 1.23 that are not built here: asking for one of
+ * them by name ends the start.
+ * Source: pkg/kubeapiserver/options/plugins.go
+ */
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Authorizer } from "../authorization/authorizer.ts";
+import type { AdmissionPlugin } from "./plugin.ts";
+import { alwaysAdmit } from "./plugins/always-admit.ts";
+import { alwaysDeny } from "./plugins/always-deny.ts";
+import { defaultStorageClass } from "./plugins/default-storage-class.ts";
+import { defaultTolerationSeconds } from "./plugins/default-toleration-seconds.ts";
+import { namespaceAutoProvision } from "./plugins/namespace-auto-provision.ts";
+import { namespaceExists } from "./plugins/namespace-exists.ts";
+import { namespaceLifecycle } from "./plugins/namespace-lifecycle.ts";
+import { priority } from "./plugins/priority.ts";
+import { serviceAccount } from "./plugins/service-account.ts";
+import { storageObjectInUseProtection } from "./plugins/storage-object-in-use-protection.ts";
+import { taintNodesByCondition } from "./plugins/taint-nodes-by-condition.ts";
+
+/** What plugins may reach. They read the cluster through informers, and write through the loopback client. */
+export interface PluginContext {
+  readonly informers: InformerFactory;
+  readonly client: Client;
+  readonly authorize: Authorizer;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly featureEnabled: (gate: string) => boolean;
+  readonly defaultNotReadyTolerationSeconds: number;
+  readonly defaultUnreachableTolerationSeconds: number;
+}
+
+interface PluginRow {
+  readonly name: string;
+  readonly onByDefault?: boolean;
+  /** undefined: known by name, not built. */
+  readonly make?: (ctx: PluginContext) => AdmissionPlugin;
+}
+
+export const pluginCatalogue: readonly PluginRow[] = [
+  { name: "AlwaysAdmit", make: alwaysAdmit },
+  { name: "NamespaceAutoProvision", make: namespaceAutoProvision },
+  { name: "NamespaceLifecycle", onByDefault: true, make: namespaceLifecycle },
+  { name: "NamespaceExists", make: namespaceExists },
+  { name: "SecurityContextDeny" },
+  { name: "LimitPodHardAntiAffinityTopology" },
+  { name: "LimitRanger", onByDefault: true },
+  { name: "ServiceAccount", onByDefault: true, make: serviceAccount },
+  { name: "NodeRestriction" },
+  { name: "TaintNodesByCondition", onByDefault: true, make: taintNodesByCondition },
+  { name: "AlwaysPullImages" },
+  { name: "ImagePolicyWebhook" },
+  { name: "PodSecurity", onByDefault: true },
+  { name: "PodSecurityPolicy" },
+  { name: "PodNodeSelector" },
+  { name: "Priority", onByDefault: true, make: priority },
+  { name: "DefaultTolerationSeconds", onByDefault: true, make: defaultTolerationSeconds },
+  { name: "PodTolerationRestriction" },
+  { name: "EventRateLimit" },
+  { name: "ExtendedResourceToleration" },
+  { name: "PersistentVolumeLabel" },
+  { name: "DefaultStorageClass", onByDefault: true, make: defaultStorageClass },
+  { name: "StorageObjectInUseProtection", onByDefault: true, make: storageObjectInUseProtection },
+  { name: "OwnerReferencesPermissionEnforcement" },
+  { name: "PersistentVolumeClaimResize", onByDefault: true },
+  { name: "RuntimeClass", onByDefault: true },
+  { name: "CertificateApproval", onByDefault: true },
+  { name: "CertificateSigning", onByDefault: true },
+  { name: "CertificateSubjectRestriction", onByDefault: true },
+  { name: "DefaultIngressClass", onByDefault: true },
+  { name: "DenyServiceExternalIPs" },
+  { name: "MutatingAdmissionWebhook", onByDefault: true },
+  { name: "ValidatingAdmissionWebhook", onByDefault: true },
+  { name: "ResourceQuota", onByDefault: true },
+  { name: "AlwaysDeny", make: alwaysDeny },
+];
+
+export interface PluginSelection {
+  readonly enable: readonly string[];
+  readonly disable: readonly string[];
+}
+
+/**
+ * @returns the plugins that run, in order, and the names of those that upstream runs by default and that are not built.
+ * @throws Error for names that upstream does not know, for names in both lists, and for plugins that are not built.
+ */
+export function selectPlugins(selection: PluginSelection): { rows: readonly PluginRow[]; missing: readonly string[] } {
+  const known = new Map(pluginCatalogue.map((row) => [row.name, row]));
+  for (const [flag, names] of [
+    ["enable-admission-plugins", selection.enable],
+    ["disable-admission-plugins", selection.disable],
+  ] as const) {
+    const unknown = names.filter((name) => !known.has(name));
+    if (unknown.length > 0) throw new Error(`${flag} plugin ${JSON.stringify(unknown[0])} is unknown`);
+  }
+  const both = selection.enable.filter((name) => selection.disable.includes(name));
+  if (both.length > 0) throw new Error(`[${both.join(", ")}] in enable-admission-plugins and disable-admission-plugins overlapped`);
+  const unbuilt = selection.enable.filter((name) => known.get(name)?.make === undefined && !known.get(name)?.onByDefault);
+  if (unbuilt.length > 0) throw new Error(`enable-admission-plugins: ${unbuilt.join(", ")} is not supported by this server`);
+  const chosen = pluginCatalogue.filter(
+    ({ name, onByDefault }) => (onByDefault === true || selection.enable.includes(name)) && !selection.disable.includes(name),
+  );
+  return {
+    rows: chosen.filter(({ make }) => make !== undefined),
+    missing: chosen.filter(({ make }) => make === undefined).map(({ name }) => name),
+  };
+}

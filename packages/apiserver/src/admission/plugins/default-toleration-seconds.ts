@@ -1,0 +1,34 @@
+/**
+ * Pods stay for five minutes on a node that is lost, unless they say otherwise.
+ * Source: plugin/pkg/admission/defaulttolerationseconds/admission.go
+ */
+import type { Pod, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PluginContext } from "../catalogue.ts";
+import type { AdmissionPlugin } from "../plugin.ts";
+
+export function defaultTolerationSeconds(ctx: PluginContext): AdmissionPlugin {
+  const wanted = [
+    { key: "node.kubernetes.io/not-ready", seconds: ctx.defaultNotReadyTolerationSeconds },
+    { key: "node.kubernetes.io/unreachable", seconds: ctx.defaultUnreachableTolerationSeconds },
+  ];
+  return {
+    name: "DefaultTolerationSeconds",
+    handles: (operation) => operation === "CREATE" || operation === "UPDATE",
+    async admit({ resource, subresource, object }) {
+      if (resource.group !== "" || resource.resource !== "pods" || subresource !== "" || object === undefined) return;
+      const { spec } = object as Pod;
+      if (spec === undefined) return;
+      const had: readonly Toleration[] = spec.tolerations ?? [];
+      const missing = wanted.filter(({ key }) => !had.some((toleration) => covers(toleration, key)));
+      if (missing.length === 0) return;
+      spec.tolerations = [
+        ...had,
+        ...missing.map(({ key, seconds }) => ({ key, operator: "Exists", effect: "NoExecute", tolerationSeconds: seconds }) as Toleration),
+      ];
+    },
+  };
+}
+
+function covers({ key, effect }: Toleration, wantedKey: string): boolean {
+  return (!key || key === wantedKey) && (!effect || effect === "NoExecute");
+}

@@ -1,0 +1,22 @@
+import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
+import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { PluginContext } from "../catalogue.ts";
+import type { AdmissionPlugin } from "../plugin.ts";
+import { namespaceLookup } from "./namespace-lookup.ts";
+
+/** Makes the namespace of the first object in it. Source: plugin/pkg/admission/namespace/autoprovision/admission.go */
+export function namespaceAutoProvision(ctx: PluginContext): AdmissionPlugin {
+  const lookup = namespaceLookup(ctx.informers, ctx.client);
+  return {
+    name: "NamespaceAutoProvision",
+    handles: (operation) => operation === "CREATE",
+    ready: () => lookup.synced,
+    async admit({ namespace, kind, dryRun, signal }) {
+      if (dryRun || namespace === "" || kind.kind === "Namespace") return;
+      if ((await lookup.get(namespace)) !== undefined) return;
+      await ctx.client.create(namespaces, { metadata: { name: namespace } }, { signal }).catch((err: unknown) => {
+        if (!isAlreadyExists(err)) throw err;
+      });
+    },
+  };
+}

@@ -1,0 +1,56 @@
+/**
+ * Nothing is created in a namespace that is missing or going away, and the namespaces the system lives in are not
+ * deleted.
+ * Source: k8s.io/apiserver pkg/admission/plugin/namespace/lifecycle/admission.go
+ */
+import { forbidden, notFound, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { LRUCache } from "lru-cache";
+import type { PluginContext } from "../catalogue.ts";
+import { refuse } from "../errors.ts";
+import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import { type NamespaceObject, namespaceLookup } from "./namespace-lookup.ts";
+import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+
+const immortal = new Set(["default", "kube-system", "kube-public"]);
+/** After a deletion the cache may still show the namespace as it was. */
+const liveLookupMs = 30_000;
+
+export function namespaceLifecycle(ctx: PluginContext): AdmissionPlugin {
+  const lookup = namespaceLookup(ctx.informers, ctx.client);
+  const deletedLately = new LRUCache<string, true>({ max: 100, ttl: liveLookupMs });
+
+  return {
+    name: "NamespaceLifecycle",
+    handles: (operation) => operation !== "CONNECT",
+    ready: () => lookup.synced,
+    async admit(attributes) {
+      const { operation, name, namespace } = attributes;
+      const isNamespace = attributes.kind.group === "" && attributes.kind.kind === "Namespace";
+      if (operation === "DELETE" && isNamespace && immortal.has(name)) {
+        throw forbidden(namespaces, name, "this namespace may not be deleted");
+      }
+      if (isNamespace) {
+        if (operation === "DELETE") deletedLately.set(name, true);
+        return;
+      }
+      if (namespace === "" || operation === "DELETE" || isAccessReview(attributes)) return;
+      const found = deletedLately.has(namespace)
+        ? await ctx.client.get<NamespaceObject>(namespaces, { name: namespace })
+        : await lookup.get(namespace);
+      if (found === undefined) throw notFound(namespaces, namespace);
+      if (operation === "CREATE" && found.status?.phase === "Terminating") throw terminating(attributes);
+    },
+  };
+}
+
+/** Asking whether one may do something in a namespace is no content of it. */
+function isAccessReview({ resource }: AdmissionAttributes): boolean {
+  return resource.group === "authorization.k8s.io" && resource.resource === "localsubjectaccessreviews";
+}
+
+function terminating(attributes: AdmissionAttributes): StatusError {
+  const { namespace } = attributes;
+  const { status } = refuse(attributes, `unable to create new content in namespace ${namespace} because it is being terminated`);
+  const cause = { reason: "NamespaceTerminating", message: `namespace ${namespace} is being terminated`, field: "metadata.namespace" };
+  return new StatusError({ ...status, details: { ...status.details, causes: [...(status.details?.causes ?? []), cause] } });
+}

@@ -1,0 +1,33 @@
+import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+
+export interface NamespaceObject extends KubeObject {
+  status?: { phase?: string };
+}
+
+export interface NamespaceLookup {
+  readonly synced: boolean;
+  /** From the cache, and from the store when the cache does not have it (yet). */
+  get(name: string): Promise<NamespaceObject | undefined>;
+}
+
+/** A namespace that was made a moment ago may be missing in the cache: then the store is asked. */
+export function namespaceLookup(informers: InformerFactory, client: Client): NamespaceLookup {
+  const informer = informers.for<NamespaceObject>(namespaces);
+  return {
+    get synced() {
+      return informer.synced;
+    },
+    async get(name) {
+      const known = informer.lister.get(name);
+      if (known !== undefined) return known;
+      return client.get<NamespaceObject>(namespaces, { name }).catch((err: unknown) => {
+        if (isNotFound(err)) return undefined;
+        throw err;
+      });
+    },
+  };
+}

@@ -1,0 +1,103 @@
+/**
+ * Gives each pod the number of its priority class, and keeps at most one class the default.
+ * Source: plugin/pkg/admission/priority/admission.go
+ */
+import type { PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { priorityClasses } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { PluginContext } from "../catalogue.ts";
+import { refuse } from "../errors.ts";
+import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+
+interface PriorityClass extends KubeObject {
+  value: number;
+  globalDefault?: boolean;
+  preemptionPolicy?: string;
+}
+interface PodObject extends KubeObject {
+  spec: PodSpec;
+}
+
+export function priority(ctx: PluginContext): AdmissionPlugin {
+  const informer = ctx.informers.for<PriorityClass>(priorityClasses);
+
+  const defaultClass = (): PriorityClass | undefined => {
+    let lowest: PriorityClass | undefined;
+    for (const candidate of informer.lister.list()) {
+      if (candidate.globalDefault === true && (lowest === undefined || candidate.value < lowest.value)) lowest = candidate;
+    }
+    return lowest;
+  };
+  const classNamed = async (name: string): Promise<PriorityClass | undefined> =>
+    informer.lister.get(name) ??
+    (await ctx.client.get<PriorityClass>(priorityClasses, { name }).catch((err: unknown) => {
+      if (isNotFound(err)) return undefined;
+      throw err;
+    }));
+
+  const admitNewPod = async (attributes: AdmissionAttributes, { spec }: PodObject): Promise<void> => {
+    let value = 0;
+    let policy: string | undefined = "PreemptLowerPriority";
+    if (spec.priorityClassName) {
+      const found = await classNamed(spec.priorityClassName);
+      if (found === undefined) throw refuse(attributes, `no PriorityClass with name ${spec.priorityClassName} was found`);
+      value = found.value;
+      policy = found.preemptionPolicy;
+    } else {
+      const found = defaultClass();
+      if (found !== undefined) {
+        spec.priorityClassName = found.metadata.name as string;
+        value = found.value;
+        policy = found.preemptionPolicy;
+      }
+    }
+    if (spec.priority !== undefined && spec.priority !== value) {
+      throw refuse(
+        attributes,
+        `the integer value of priority (${spec.priority}) must not be provided in pod spec; priority admission controller computed ${value} from the given PriorityClass name`,
+      );
+    }
+    spec.priority = value;
+    if (policy === undefined) return;
+    if (spec.preemptionPolicy !== undefined && spec.preemptionPolicy !== policy) {
+      throw refuse(
+        attributes,
+        `the string value of PreemptionPolicy (${spec.preemptionPolicy}) must not be provided in pod spec; priority admission controller computed ${policy} from the given PriorityClass name`,
+      );
+    }
+    spec.preemptionPolicy = policy;
+  };
+
+  return {
+    name: "Priority",
+    handles: (operation) => operation === "CREATE" || operation === "UPDATE",
+    ready: () => informer.synced,
+    async admit(attributes) {
+      const { resource, subresource, object, oldObject } = attributes;
+      if (resource.group !== "" || resource.resource !== "pods" || subresource !== "" || object === undefined) return;
+      const pod = object as PodObject;
+      if (attributes.operation === "CREATE") return admitNewPod(attributes, pod);
+      // Updates by clients that do not know the fields keep what admission had set.
+      const before = (oldObject as PodObject).spec;
+      if (pod.spec.priority === undefined && before.priority !== undefined) pod.spec.priority = before.priority;
+      if (pod.spec.preemptionPolicy === undefined && before.preemptionPolicy !== undefined) {
+        pod.spec.preemptionPolicy = before.preemptionPolicy;
+      }
+    },
+    async validate(attributes) {
+      const { resource, subresource, object } = attributes;
+      if (resource.group !== "scheduling.k8s.io" || resource.resource !== "priorityclasses" || subresource !== "") return;
+      const wanted = object as PriorityClass | undefined;
+      if (wanted?.globalDefault !== true) return;
+      const current = defaultClass();
+      if (current === undefined) return;
+      if (attributes.operation === "CREATE" || current.metadata.name !== wanted.metadata.name) {
+        throw refuse(
+          attributes,
+          `PriorityClass ${current.metadata.name} is already marked as default. Only one default can exist`,
+        );
+      }
+    },
+  };
+}

@@ -1,0 +1,173 @@
+/**
+ * Every pod runs as a service account that exists, and gets a token of it at the well-known path.
+ * Source: plugin/pkg/admission/serviceaccount/admission.go
+ */
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { notFound } from "@coxswain/apimachinery/errors/status-error";
+import { generateName } from "@coxswain/apimachinery/meta/names";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Container, PodSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+import { mirrorPodAnnotation, podReferences } from "../../authorization/pod-references.ts";
+import type { PluginContext } from "../catalogue.ts";
+import { refuse } from "../errors.ts";
+import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+
+const defaultAccount = "default";
+const tokenMountPath = "/var/run/secrets/kubernetes.io/serviceaccount";
+const tokenVolumePrefix = "kube-api-access-";
+const enforceMountableSecrets = "kubernetes.io/enforce-mountable-secrets";
+/** An hour, and seven seconds by which admission's tokens are told from those that people ask for. */
+const tokenSeconds = 3607;
+/** The default account of a new namespace is made by a controller: its first pods wait for it a little. */
+const attemptsForDefault = 10;
+const attemptPauseMs = 100;
+
+interface ServiceAccountObject extends KubeObject {
+  automountServiceAccountToken?: boolean;
+  imagePullSecrets?: { name?: string }[];
+  secrets?: { name?: string }[];
+}
+interface PodObject extends KubeObject {
+  spec: PodSpec;
+}
+
+export function serviceAccount(ctx: PluginContext): AdmissionPlugin {
+  const informer = ctx.informers.for<ServiceAccountObject>(serviceAccounts);
+
+  const accountNamed = async (namespace: string, name: string, signal: AbortSignal): Promise<ServiceAccountObject> => {
+    const known = informer.lister.get(`${namespace}/${name}`);
+    if (known !== undefined) return known;
+    const attempts = name === defaultAccount ? attemptsForDefault : 1;
+    for (let attempt = 0; attempt < attempts; attempt++) {
+      if (attempt > 0) await ctx.clock.sleep(attemptPauseMs, signal);
+      try {
+        return await ctx.client.get<ServiceAccountObject>(serviceAccounts, { namespace, name });
+      } catch (err) {
+        if (!isNotFound(err)) throw err;
+      }
+    }
+    throw notFound({ group: "", resource: "serviceaccount" }, name);
+  };
+  const accountOf = async (attributes: AdmissionAttributes, name: string): Promise<ServiceAccountObject> => {
+    const { namespace, signal } = attributes;
+    try {
+      return await accountNamed(namespace, name, signal);
+    } catch (err) {
+      throw refuse(attributes, `error looking up service account ${namespace}/${name}: ${(err as Error).message}`);
+    }
+  };
+
+  return {
+    name: "ServiceAccount",
+    handles: (operation) => operation === "CREATE",
+    ready: () => informer.synced,
+    async admit(attributes) {
+      const pod = podIn(attributes);
+      if (pod === undefined || isMirror(pod)) return;
+      pod.spec.serviceAccountName ||= defaultAccount;
+      // The deprecated name of the same field; both are always set.
+      pod.spec.serviceAccount = pod.spec.serviceAccountName;
+      const account = await accountOf(attributes, pod.spec.serviceAccountName);
+      if (mayMount(account, pod)) mountToken(pod);
+      if (!pod.spec.imagePullSecrets?.length && account.imagePullSecrets?.length) {
+        pod.spec.imagePullSecrets = account.imagePullSecrets.map(({ name }) => ({ name: name ?? "" }));
+      }
+    },
+    async validate(attributes) {
+      const pod = podIn(attributes);
+      if (pod === undefined) return;
+      if (isMirror(pod)) return validateMirrorPod(attributes, pod);
+      const account = await accountOf(attributes, pod.spec.serviceAccountName ?? defaultAccount);
+      if (account.metadata.annotations?.[enforceMountableSecrets] === "true") limitSecrets(attributes, account, pod);
+    },
+  };
+}
+
+function podIn({ resource, subresource, object }: AdmissionAttributes): PodObject | undefined {
+  if (resource.group !== "" || resource.resource !== "pods" || subresource !== "") return undefined;
+  return object as PodObject | undefined;
+}
+
+function isMirror({ metadata }: KubeObject): boolean {
+  return metadata.annotations !== undefined && Object.hasOwn(metadata.annotations, mirrorPodAnnotation);
+}
+
+function mayMount(account: ServiceAccountObject, pod: PodObject): boolean {
+  return pod.spec.automountServiceAccountToken ?? account.automountServiceAccountToken ?? true;
+}
+
+function mountToken({ spec }: PodObject): void {
+  const existing = spec.volumes?.find(({ name }) => name.startsWith(tokenVolumePrefix));
+  const volumeName = existing?.name ?? generateName(tokenVolumePrefix);
+  let needed = false;
+  for (const container of [...(spec.initContainers ?? []), ...(spec.containers ?? [])] as Container[]) {
+    if (container.volumeMounts?.some(({ mountPath }) => mountPath === tokenMountPath)) continue;
+    container.volumeMounts = [...(container.volumeMounts ?? []), { name: volumeName, readOnly: true, mountPath: tokenMountPath }];
+    needed = true;
+  }
+  if (needed && existing === undefined) spec.volumes = [...(spec.volumes ?? []), tokenVolume(volumeName)];
+}
+
+function tokenVolume(name: string): Volume {
+  return {
+    name,
+    projected: {
+      sources: [
+        { serviceAccountToken: { expirationSeconds: tokenSeconds, path: "token" } },
+        { configMap: { name: "kube-root-ca.crt", items: [{ key: "ca.crt", path: "ca.crt" }] } },
+        { downwardAPI: { items: [{ path: "namespace", fieldRef: { apiVersion: "v1", fieldPath: "metadata.namespace" } }] } },
+      ],
+      defaultMode: 0o644,
+    },
+  };
+}
+
+/** What a node agent reports of its static pods must not give it access to anything. */
+function validateMirrorPod(attributes: AdmissionAttributes, { metadata, spec }: PodObject): void {
+  if (spec.serviceAccountName) throw refuse(attributes, "a mirror pod may not reference service accounts");
+  const { [mirrorPodAnnotation]: _, ...annotations } = metadata.annotations ?? {};
+  const references = podReferences({ metadata: { ...metadata, annotations }, spec });
+  if ([...references].some((reference) => reference.startsWith("secrets/"))) {
+    throw refuse(attributes, "a mirror pod may not reference secrets");
+  }
+  if (spec.volumes?.some(({ projected }) => projected?.sources?.some((source) => source.serviceAccountToken !== undefined))) {
+    throw refuse(attributes, "a mirror pod may not use ServiceAccountToken volume projections");
+  }
+}
+
+function limitSecrets(attributes: AdmissionAttributes, account: ServiceAccountObject, { spec }: PodObject): void {
+  const mountable = new Set(account.secrets?.map(({ name }) => name));
+  const accountName = account.metadata.name;
+  const allow = (secret: string | undefined, where: string): void => {
+    if (secret === undefined || mountable.has(secret)) return;
+    throw refuse(attributes, `${where} is not allowed because service account ${accountName} does not reference that secret`);
+  };
+  for (const volume of spec.volumes ?? []) {
+    allow(volume.secret?.secretName, `volume with secret.secretName="${volume.secret?.secretName}"`);
+  }
+  for (const [kind, containers] of [
+    ["init container", spec.initContainers],
+    ["container", spec.containers],
+    ["ephemeral container", spec.ephemeralContainers],
+  ] as const) {
+    for (const container of containers ?? []) {
+      for (const { name, valueFrom } of container.env ?? []) {
+        const secret = valueFrom?.secretKeyRef?.name;
+        allow(secret, `${kind} ${container.name} with envVar ${name} referencing secret.secretName="${secret}"`);
+      }
+      for (const { secretRef } of container.envFrom ?? []) {
+        allow(secretRef?.name, `${kind} ${container.name} with envFrom referencing secret.secretName="${secretRef?.name}"`);
+      }
+    }
+  }
+  const pullable = new Set(account.imagePullSecrets?.map(({ name }) => name));
+  for (const [i, { name }] of (spec.imagePullSecrets ?? []).entries()) {
+    if (!pullable.has(name)) {
+      throw refuse(
+        attributes,
+        `imagePullSecrets[${i}].name="${name}" is not allowed because service account ${accountName} does not reference that imagePullSecret`,
+      );
+    }
+  }
+}

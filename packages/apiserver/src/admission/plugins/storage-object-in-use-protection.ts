@@ -1,0 +1,21 @@
+/**
+ * Volumes and claims stay until nobody uses them: their finalizers are there from the start.
+ * Source: plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go
+ */
+import type { AdmissionPlugin } from "../plugin.ts";
+
+const finalizerOf: Readonly<Record<string, string>> = {
+  persistentvolumes: "kubernetes.io/pv-protection",
+  persistentvolumeclaims: "kubernetes.io/pvc-protection",
+};
+
+export const storageObjectInUseProtection = (): AdmissionPlugin => ({
+  name: "StorageObjectInUseProtection",
+  handles: (operation) => operation === "CREATE",
+  async admit({ resource, subresource, object }) {
+    const finalizer = resource.group === "" && subresource === "" ? finalizerOf[resource.resource] : undefined;
+    if (finalizer === undefined || object === undefined) return;
+    const { metadata } = object;
+    if (!metadata.finalizers?.includes(finalizer)) metadata.finalizers = [...(metadata.finalizers ?? []), finalizer];
+  },
+});

@@ -1,0 +1,17 @@
+import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { AdmissionPlugin } from "../plugin.ts";
+
+const notReady = { key: "node.kubernetes.io/not-ready", effect: "NoSchedule" } as const;
+
+/** A new node takes no pods before its first Ready. Source: plugin/pkg/admission/nodetaint/admission.go */
+export const taintNodesByCondition = (): AdmissionPlugin => ({
+  name: "TaintNodesByCondition",
+  handles: (operation) => operation === "CREATE",
+  async admit({ resource, subresource, object }) {
+    if (resource.group !== "" || resource.resource !== "nodes" || subresource !== "" || object === undefined) return;
+    const node = object as Node;
+    node.spec ??= {};
+    const taints = (node.spec.taints ??= []);
+    if (!taints.some(({ key, effect }) => key === notReady.key && effect === notReady.effect)) taints.push({ ...notReady });
+  },
+});
