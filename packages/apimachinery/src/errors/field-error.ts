@@ -1,0 +1,115 @@
+import { goQuote } from "../meta/go-quote.ts";
+import { Quantity } from "../meta/quantity.ts";
+import { GoText, goSyntax } from "./go-syntax.ts";
+
+export type FieldErrorType =
+  | "FieldValueRequired"
+  | "FieldValueInvalid"
+  | "FieldValueForbidden"
+  | "FieldValueNotSupported"
+  | "FieldValueDuplicate"
+  | "FieldValueNotFound"
+  | "FieldValueTooLong"
+  | "FieldValueTooMany"
+  | "FieldValueTypeInvalid"
+  | "InternalError";
+
+/**
+ * One thing that is wrong with one field. Validations return lists of them.
+ * Source: k8s.io/apimachinery pkg/util/validation/field/errors.go
+ */
+export interface FieldError {
+  type: FieldErrorType;
+  /** As `field-path.ts` builds it. */
+  field: string;
+  badValue?: unknown;
+  detail: string;
+}
+
+const titles: Readonly<Record<FieldErrorType, string>> = {
+  FieldValueRequired: "Required value",
+  FieldValueInvalid: "Invalid value",
+  FieldValueForbidden: "Forbidden",
+  FieldValueNotSupported: "Unsupported value",
+  FieldValueDuplicate: "Duplicate value",
+  FieldValueNotFound: "Not found",
+  FieldValueTooLong: "Too long",
+  FieldValueTooMany: "Too many",
+  FieldValueTypeInvalid: "Invalid value",
+  InternalError: "Internal error",
+};
+
+export function required(path: string, detail = ""): FieldError {
+  return { type: "FieldValueRequired", field: path, detail };
+}
+
+export function invalidValue(path: string, value: unknown, detail: string): FieldError {
+  return { type: "FieldValueInvalid", field: path, badValue: value, detail };
+}
+
+export function forbiddenField(path: string, detail: string): FieldError {
+  return { type: "FieldValueForbidden", field: path, detail };
+}
+
+/** @param validValues in the order to be shown; upstream mostly sorts them */
+export function notSupported(path: string, value: unknown, validValues: readonly string[]): FieldError {
+  const detail = validValues.length === 0 ? "" : `supported values: ${validValues.map(goQuote).join(", ")}`;
+  return { type: "FieldValueNotSupported", field: path, badValue: value, detail };
+}
+
+export function duplicate(path: string, value: unknown): FieldError {
+  return { type: "FieldValueDuplicate", field: path, badValue: value, detail: "" };
+}
+
+export function fieldNotFound(path: string, value: unknown): FieldError {
+  return { type: "FieldValueNotFound", field: path, badValue: value, detail: "" };
+}
+
+export function tooLong(path: string, value: unknown, maxLength: number): FieldError {
+  return { type: "FieldValueTooLong", field: path, badValue: value, detail: `must have at most ${maxLength} bytes` };
+}
+
+/** @param max negative when there is no number to tell */
+export function tooMany(path: string, actual: number, max: number): FieldError {
+  const detail = max >= 0 ? `must have at most ${max} items` : "has too many items";
+  return { type: "FieldValueTooMany", field: path, badValue: actual, detail };
+}
+
+export function typeInvalid(path: string, value: unknown, detail: string): FieldError {
+  return { type: "FieldValueTypeInvalid", field: path, badValue: value, detail };
+}
+
+export function internalField(path: string, err: unknown): FieldError {
+  return { type: "InternalError", field: path, detail: err instanceof Error ? err.message : String(err) };
+}
+
+/** `spec.x: Invalid value: "v": detail` */
+export function formatFieldError(error: FieldError): string {
+  return `${error.field === "" ? "<nil>" : error.field}: ${fieldErrorBody(error)}`;
+}
+
+/** The error without its field, as causes carry it. */
+export function fieldErrorBody(error: FieldError): string {
+  const title = titles[error.type];
+  const showsValue =
+    error.type !== "FieldValueRequired" &&
+    error.type !== "FieldValueForbidden" &&
+    error.type !== "FieldValueTooLong" &&
+    error.type !== "InternalError";
+  const body = showsValue ? `${title}: ${formatBadValue(error.badValue)}` : title;
+  return error.detail === "" ? body : `${body}: ${error.detail}`;
+}
+
+/** One error stands alone, several in brackets; repeated ones are told once. `""` for none. Source: ErrorList.ToAggregate */
+export function formatFieldErrors(errors: readonly FieldError[]): string {
+  const texts = [...new Set(errors.map(formatFieldError))];
+  return texts.length <= 1 ? (texts[0] ?? "") : `[${texts.join(", ")}]`;
+}
+
+function formatBadValue(value: unknown): string {
+  if (value === null || value === undefined) return '"null"';
+  if (typeof value === "string") return goQuote(value);
+  if (value instanceof GoText) return value.text === "null" ? '"null"' : value.text;
+  if (value instanceof Quantity) return value.toString();
+  return typeof value === "object" ? goSyntax(value) : String(value);
+}

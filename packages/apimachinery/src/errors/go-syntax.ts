@@ -1,0 +1,42 @@
+import { goQuote } from "../meta/go-quote.ts";
+import type { LabelSelector } from "../meta/types.ts";
+
+/** A value whose text in an error message is known: the Go syntax of a struct, or what its String method gives. */
+export class GoText {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/**
+ * A value as Go's `%#v` writes it. Lists and maps of strings get those types, anything else is written as untyped
+ * JSON is (`map[string]interface {}`), which is what upstream has for custom resources.
+ */
+export function goSyntax(value: unknown): string {
+  if (value instanceof GoText) return value.text;
+  if (value === null || value === undefined) return "interface {}(nil)";
+  if (typeof value === "string") return goQuote(value);
+  if (typeof value !== "object") return String(value);
+  if (Array.isArray(value)) {
+    const type = value.every((item) => typeof item === "string") ? "[]string" : "[]interface {}";
+    return `${type}{${value.map(goSyntax).join(", ")}}`;
+  }
+  const entries = Object.entries(value as Record<string, unknown>).filter(([, item]) => item !== undefined);
+  entries.sort(([a], [b]) => (a < b ? -1 : 1));
+  const type = entries.every(([, item]) => typeof item === "string") ? "map[string]string" : "map[string]interface {}";
+  return `${type}{${entries.map(([key, item]) => `${goQuote(key)}:${goSyntax(item)}`).join(", ")}}`;
+}
+
+/** A label selector as upstream prints it in "field is immutable" and its like. */
+export function goLabelSelector(selector: LabelSelector | undefined | null): GoText {
+  if (selector === undefined || selector === null) return new GoText("null");
+  const labels = selector.matchLabels === undefined ? "map[string]string(nil)" : goSyntax(selector.matchLabels);
+  const expressions = selector.matchExpressions?.map(
+    ({ key, operator, values }) =>
+      `v1.LabelSelectorRequirement{Key:${goQuote(key)}, Operator:${goQuote(operator)}, Values:${values === undefined ? "[]string(nil)" : goSyntax(values)}}`,
+  );
+  const type = "[]v1.LabelSelectorRequirement";
+  const list = expressions === undefined ? `${type}(nil)` : `${type}{${expressions.join(", ")}}`;
+  return new GoText(`v1.LabelSelector{MatchLabels:${labels}, MatchExpressions:${list}}`);
+}

@@ -1,0 +1,234 @@
+import { goQuote } from "../meta/go-quote.ts";
+import { formatGroupResource, type GroupResource } from "../meta/group-version.ts";
+import type { Status, StatusCause, StatusDetails } from "../meta/types.ts";
+import { type FieldError, fieldErrorBody, formatFieldErrors } from "./field-error.ts";
+import { type Reason, reasonCodes } from "./reasons.ts";
+
+/** An error that has an answer for the client: the Status it is sent. */
+export class StatusError extends Error {
+  readonly status: Status;
+  /** Headers of the answer, beside those every answer has. */
+  headers?: Record<string, string>;
+
+  constructor(status: Status, options?: ErrorOptions) {
+    super(status.message ?? "", options);
+    this.name = "StatusError";
+    this.status = status;
+  }
+
+  /** The HTTP status. */
+  get code(): number {
+    return this.status.code ?? 500;
+  }
+
+  /** `""` when the Status has none. */
+  get reason(): string {
+    return this.status.reason ?? "";
+  }
+}
+
+/** A failure as it stands on the wire, in upstream's key order. */
+function failure(reason: Reason | "", code: number, message: string, details?: StatusDetails, cause?: unknown): StatusError {
+  const status: Status = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure" };
+  if (message !== "") status.message = message;
+  if (reason !== "") status.reason = reason;
+  if (details !== undefined) status.details = details;
+  status.code = code;
+  return new StatusError(status, cause === undefined ? undefined : { cause });
+}
+
+const plain = (reason: Reason, message: string, details?: StatusDetails): StatusError =>
+  failure(reason, reasonCodes[reason], message, details);
+
+/** What is not empty, in upstream's key order. */
+function detailsOf(parts: {
+  name?: string;
+  group?: string;
+  kind?: string;
+  causes?: StatusCause[];
+  retryAfterSeconds?: number;
+}): StatusDetails {
+  const details: StatusDetails = {};
+  if (parts.name) details.name = parts.name;
+  if (parts.group) details.group = parts.group;
+  if (parts.kind) details.kind = parts.kind;
+  if (parts.causes !== undefined && parts.causes.length > 0) details.causes = parts.causes;
+  if (parts.retryAfterSeconds) details.retryAfterSeconds = parts.retryAfterSeconds;
+  return details;
+}
+
+const ofResource = (gr: GroupResource, name: string): StatusDetails => detailsOf({ name, group: gr.group, kind: gr.resource });
+const named = (gr: GroupResource, name: string): string => `${formatGroupResource(gr)} ${goQuote(name)}`;
+
+export function notFound(gr: GroupResource, name: string): StatusError {
+  return plain("NotFound", `${named(gr, name)} not found`, ofResource(gr, name));
+}
+
+export function alreadyExists(gr: GroupResource, name: string): StatusError {
+  return plain("AlreadyExists", `${named(gr, name)} already exists`, ofResource(gr, name));
+}
+
+export function conflict(gr: GroupResource, name: string, message: string): StatusError {
+  return plain("Conflict", `Operation cannot be fulfilled on ${named(gr, name)}: ${message}`, ofResource(gr, name));
+}
+
+/** A server-side apply that would take fields from other managers. @param causes one for each field */
+export function applyConflict(causes: StatusCause[], message: string): StatusError {
+  return plain("Conflict", message, detailsOf({ causes }));
+}
+
+export function gone(message: string): StatusError {
+  return plain("Gone", message);
+}
+
+/** A resourceVersion or continue token that is too old: the client must list again. */
+export function resourceExpired(message: string): StatusError {
+  return plain("Expired", message);
+}
+
+/** All errors of a validation at once; each is a cause. */
+export function invalid(gk: { group: string; kind: string }, name: string, errors: readonly FieldError[]): StatusError {
+  const kind = gk.group === "" ? gk.kind : `${gk.kind}.${gk.group}`;
+  const causes = errors.map((error) => {
+    const cause: StatusCause = { reason: error.type, message: fieldErrorBody(error) };
+    if (error.field !== "") cause.field = error.field;
+    return cause;
+  });
+  const list = formatFieldErrors(errors);
+  const message = `${kind} ${goQuote(name)} is invalid${list === "" ? "" : `: ${list}`}`;
+  return plain("Invalid", message, detailsOf({ name, group: gk.group, kind: gk.kind, causes }));
+}
+
+export function badRequest(message: string): StatusError {
+  return plain("BadRequest", message);
+}
+
+export function unauthorized(message = "Unauthorized"): StatusError {
+  return plain("Unauthorized", message);
+}
+
+/** @param gr with an empty resource: a path that is no resource. @param message why, without the subject */
+export function forbidden(gr: GroupResource, name: string, message: string): StatusError {
+  const subject = gr.resource === "" ? "forbidden" : `${name === "" ? formatGroupResource(gr) : named(gr, name)} is forbidden`;
+  return plain("Forbidden", `${subject}: ${message}`, ofResource(gr, name));
+}
+
+export function methodNotSupported(gr: GroupResource, verb: string): StatusError {
+  const message = `${verb} is not supported on resources of kind ${goQuote(formatGroupResource(gr))}`;
+  return plain("MethodNotAllowed", message, detailsOf({ group: gr.group, kind: gr.resource }));
+}
+
+export function timeout(message: string, retryAfterSeconds: number): StatusError {
+  return plain("Timeout", `Timeout: ${message}`, detailsOf({ retryAfterSeconds }));
+}
+
+/** The operation may have happened; the client may try again. */
+export function serverTimeout(gr: GroupResource, verb: string, retryAfterSeconds: number): StatusError {
+  const message = `The ${verb} operation against ${formatGroupResource(gr)} could not be completed at this time, please try again.`;
+  return plain("ServerTimeout", message, detailsOf({ name: verb, group: gr.group, kind: gr.resource, retryAfterSeconds }));
+}
+
+export function tooManyRequests(message: string, retryAfterSeconds: number): StatusError {
+  return plain("TooManyRequests", message, detailsOf({ retryAfterSeconds }));
+}
+
+export function tooLargeResourceVersion(requested: number, current: number, retryAfterSeconds: number): StatusError {
+  const causes = [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }];
+  const message = `Timeout: Too large resource version: ${requested}, current: ${current}`;
+  return plain("Timeout", message, detailsOf({ causes, retryAfterSeconds }));
+}
+
+export function requestEntityTooLarge(message: string): StatusError {
+  return plain("RequestEntityTooLarge", `Request entity is too large: ${message}`);
+}
+
+export function unsupportedMediaType(message: string): StatusError {
+  return plain("UnsupportedMediaType", message);
+}
+
+export function notAcceptable(message: string): StatusError {
+  return plain("NotAcceptable", message);
+}
+
+/** Keeps `err` as its cause, for the log. */
+export function internalError(err: unknown): StatusError {
+  const text = messageOf(err);
+  const details = detailsOf({ causes: [{ message: text }] });
+  return failure("InternalError", 500, `Internal error occurred: ${text}`, details, err);
+}
+
+export function serviceUnavailable(message: string): StatusError {
+  return plain("ServiceUnavailable", message);
+}
+
+/**
+ * What an answer means that carries no Status, for clients and proxies.
+ * @param retryAfterSeconds 0 for none
+ * @param unexpected the server was expected to answer with an object: its words become a cause
+ * Source: errors.NewGenericServerResponse
+ */
+export function genericServerResponse(
+  code: number,
+  verb: string,
+  gr: GroupResource,
+  name: string,
+  serverMessage: string,
+  retryAfterSeconds: number,
+  unexpected: boolean,
+): StatusError {
+  let [reason, message] = genericMeaning(code, verb, serverMessage);
+  const subject = gr.group === "" && gr.resource === "" ? "" : formatGroupResource(gr);
+  if (subject !== "") message += ` (${verb.toLowerCase()} ${subject}${name === "" ? "" : ` ${name}`})`;
+  const causes = unexpected ? [{ reason: "UnexpectedServerResponse", message: serverMessage }] : [];
+  return failure(reason, code, message, detailsOf({ name, group: gr.group, kind: gr.resource, causes, retryAfterSeconds }));
+}
+
+function genericMeaning(code: number, verb: string, serverMessage: string): [Reason | "", string] {
+  switch (code) {
+    case 409:
+      return [verb === "POST" ? "AlreadyExists" : "Conflict", "the server reported a conflict"];
+    case 404:
+      return ["NotFound", "the server could not find the requested resource"];
+    case 400:
+      return ["BadRequest", "the server rejected our request for an unknown reason"];
+    case 401:
+      return ["Unauthorized", "the server has asked for the client to provide credentials"];
+    case 403:
+      return ["Forbidden", serverMessage];
+    case 406:
+      return [
+        "NotAcceptable",
+        serverMessage === "" || serverMessage === "unknown"
+          ? "the server was unable to respond with a content type that the client supports"
+          : serverMessage,
+      ];
+    case 415:
+      return ["UnsupportedMediaType", serverMessage];
+    case 405:
+      return ["MethodNotAllowed", "the server does not allow this method on the requested resource"];
+    case 422:
+      return ["Invalid", "the server rejected our request due to an error in our request"];
+    case 503:
+      return ["ServiceUnavailable", "the server is currently unable to handle the request"];
+    case 504:
+      return [
+        "Timeout",
+        "the server was unable to return a response in the time allotted, but may still be processing the request",
+      ];
+    case 429:
+      return ["TooManyRequests", "the server has received too many requests and has asked us to try again later"];
+    default:
+      return code >= 500
+        ? ["InternalError", `an error on the server (${goQuote(serverMessage)}) has prevented the request from succeeding`]
+        : ["", `the server responded with the status code ${code} but did not return more information`];
+  }
+}
+
+/** The Status that answers any error; one that is none of ours becomes 500 InternalError. */
+export function statusOf(err: unknown): Status {
+  return err instanceof StatusError ? err.status : internalError(err).status;
+}
+
+function messageOf(err: unknown): string {
+  return err instanceof Error ? err.message : String(err);
+}

@@ -1,0 +1,73 @@
+/**
+ * Compares JSON shapes. A key with the value undefined is as good as absent; everything else must be the same, in the
+ * same order within lists.
+ */
+export function deepEqual(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b) || a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a)) return Array.isArray(b) && sameItems(a, b, deepEqual);
+  if (Array.isArray(b)) return false;
+  const left = a as Record<string, unknown>;
+  const right = b as Record<string, unknown>;
+  let present = 0;
+  for (const key of Object.keys(left)) {
+    if (left[key] === undefined) continue;
+    if (!Object.hasOwn(right, key) || !deepEqual(left[key], right[key])) return false;
+    present++;
+  }
+  for (const key of Object.keys(right)) if (right[key] !== undefined) present--;
+  return present === 0;
+}
+
+/**
+ * As Go's Semantic.DeepEqual on API objects: absent, null, empty list and empty map are one and the same.
+ * Source: k8s.io/apimachinery pkg/api/equality
+ */
+export function semanticEqual(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (isEmpty(a) || isEmpty(b)) return isEmpty(a) && isEmpty(b);
+  if (typeof a !== "object" || typeof b !== "object") return false;
+  if (Array.isArray(a)) return Array.isArray(b) && sameItems(a, b, semanticEqual);
+  if (Array.isArray(b)) return false;
+  const left = a as Record<string, unknown>;
+  const right = b as Record<string, unknown>;
+  for (const key of Object.keys(left)) {
+    if (!semanticEqual(left[key], Object.hasOwn(right, key) ? right[key] : undefined)) return false;
+  }
+  for (const key of Object.keys(right)) if (!Object.hasOwn(left, key) && !isEmpty(right[key])) return false;
+  return true;
+}
+
+function isEmpty(value: unknown): boolean {
+  if (value === undefined || value === null) return true;
+  if (typeof value !== "object") return false;
+  return Array.isArray(value) ? value.length === 0 : Object.keys(value).length === 0;
+}
+
+function sameItems(a: readonly unknown[], b: readonly unknown[], same: (a: unknown, b: unknown) => boolean): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (!same(a[i], b[i])) return false;
+  return true;
+}
+
+/** A copy that shares nothing with the original. Keys such as `__proto__` stay plain keys. */
+export function deepClone<T>(value: T): T {
+  return clone(value) as T;
+}
+
+function clone(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) {
+    const list = new Array(value.length);
+    for (let i = 0; i < value.length; i++) list[i] = clone(value[i]);
+    return list;
+  }
+  const source = value as Record<string, unknown>;
+  const copy: Record<string, unknown> = {};
+  for (const key of Object.keys(source)) {
+    if (key === "__proto__") {
+      Object.defineProperty(copy, key, { value: clone(source[key]), enumerable: true, configurable: true, writable: true });
+    } else copy[key] = clone(source[key]);
+  }
+  return copy;
+}

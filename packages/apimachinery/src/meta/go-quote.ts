@@ -1,0 +1,35 @@
+/**
+ * A text in double quotes as Go's `%q` writes it; error messages that clients compare carry it.
+ * Source: Go strconv.Quote
+ */
+export function goQuote(text: string): string {
+  if (plain.test(text)) return `"${text}"`;
+  let out = '"';
+  for (const char of text) out += escapeRune(char);
+  return `${out}"`;
+}
+
+const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
+const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S}]$/u;
+
+const named: Readonly<Record<string, string>> = {
+  "\x07": "\\a",
+  "\b": "\\b",
+  "\f": "\\f",
+  "\n": "\\n",
+  "\r": "\\r",
+  "\t": "\\t",
+  "\v": "\\v",
+  "\\": "\\\\",
+  '"': '\\"',
+};
+
+function escapeRune(char: string): string {
+  const known = named[char];
+  if (known !== undefined) return known;
+  if (char === " " || printable.test(char)) return char;
+  const code = char.codePointAt(0) as number;
+  if (code >= 0xd800 && code <= 0xdfff) return "\ufffd";
+  if (code < 0x80) return `\\x${code.toString(16).padStart(2, "0")}`;
+  return code < 0x10000 ? `\\u${code.toString(16).padStart(4, "0")}` : `\\U${code.toString(16).padStart(8, "0")}`;
+}

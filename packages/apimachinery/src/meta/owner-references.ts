@@ -1,0 +1,43 @@
+import { formatGroupVersion, type GroupVersionKind } from "./group-version.ts";
+import type { KubeObject, OwnerReference } from "./types.ts";
+
+type HasMeta = Pick<KubeObject, "metadata">;
+
+/** The one owner that controls this object, if any. */
+export function controllerOf(object: HasMeta): OwnerReference | undefined {
+  return object.metadata.ownerReferences?.find((reference) => reference.controller === true);
+}
+
+export function isControlledBy(object: HasMeta, owner: HasMeta): boolean {
+  const controller = controllerOf(object);
+  return controller !== undefined && controller.uid === owner.metadata.uid;
+}
+
+export function newControllerRef(owner: HasMeta, gvk: GroupVersionKind): OwnerReference {
+  return {
+    apiVersion: formatGroupVersion(gvk),
+    kind: gvk.kind,
+    name: owner.metadata.name ?? "",
+    uid: owner.metadata.uid ?? "",
+    controller: true,
+    blockOwnerDeletion: true,
+  };
+}
+
+/**
+ * A strategic merge patch that makes `controller` an owner of the object with `uid` (which fails on another object
+ * of the same name). Source: controller_ref_manager.go, AdoptPod
+ */
+export function adoptPatch(controller: OwnerReference, uid: string, finalizers?: readonly string[]): unknown {
+  return { metadata: { ownerReferences: [controller], uid, ...(finalizers === undefined ? {} : { finalizers }) } };
+}
+
+/** A strategic merge patch that removes owners, and finalizers, from the object with `uid`. Source: GenerateDeleteOwnerRefStrategicMergeBytes */
+export function releasePatch(ownerUids: readonly string[], uid: string, finalizers: readonly string[] = []): unknown {
+  const metadata: Record<string, unknown> = {
+    uid,
+    ownerReferences: ownerUids.map((owner) => ({ $patch: "delete", uid: owner })),
+  };
+  if (finalizers.length > 0) metadata["$deleteFromPrimitiveList/finalizers"] = finalizers;
+  return { metadata };
+}

@@ -1,0 +1,108 @@
+/** RFC 3339 with seconds, UTC, as metav1.Time is written. @param ms since the epoch */
+export function formatTime(ms: number): string {
+  return `${new Date(Math.floor(ms)).toISOString().slice(0, 19)}Z`;
+}
+
+/** RFC 3339 with six digits of a second, as metav1.MicroTime is written. @param ms since the epoch; fractions count */
+export function formatMicroTime(ms: number): string {
+  const whole = Math.floor(ms);
+  const micros = Math.floor((ms - whole) * 1000);
+  return `${new Date(whole).toISOString().slice(0, 23)}${String(micros).padStart(3, "0")}Z`;
+}
+
+const rfc3339 = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:Z|([+-])(\d{2}):(\d{2}))$/;
+
+/** @returns ms since the epoch, with fractions down to microseconds; undefined when it is no RFC 3339 time. */
+export function parseTime(text: string): number | undefined {
+  const match = rfc3339.exec(text);
+  if (match === null) return undefined;
+  const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  if (month < 1 || month > 12 || day < 1 || day > daysIn(year, month) || hour > 23 || minute > 59 || second > 59)
+    return undefined;
+  const offsetMinutes = Number(match[9] ?? 0) * 60 + Number(match[10] ?? 0);
+  if (Number(match[9] ?? 0) > 24 || Number(match[10] ?? 0) >= 60) return undefined;
+  const date = new Date(Date.UTC(2000, month - 1, day, hour, minute, second));
+  // Date.UTC takes years below 100 for 19xx. Day first: the 29th of February would move in year 2000's stead.
+  date.setUTCFullYear(year, month - 1, day);
+  const micros = Number((match[7] ?? "").padEnd(6, "0").slice(0, 6));
+  return date.getTime() + micros / 1000 - (match[8] === "-" ? -offsetMinutes : offsetMinutes) * 60_000;
+}
+
+function daysIn(year: number, month: number): number {
+  if (month === 2) return (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0 ? 29 : 28;
+  return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
+}
+
+/** A duration as Go prints it: `1m0s`, `1.5s`, `300ms`, `0s`. Source: Go time.Duration.String */
+export function formatDuration(ms: number): string {
+  const sign = ms < 0 ? "-" : "";
+  const absolute = Math.abs(ms);
+  const wholeMs = Math.trunc(absolute);
+  const nanos = BigInt(wholeMs) * 1_000_000n + BigInt(Math.round((absolute - wholeMs) * 1e6));
+  if (nanos === 0n) return "0s";
+  if (nanos < 1_000n) return `${sign}${nanos}ns`;
+  if (nanos < 1_000_000n) return `${sign}${withFraction(nanos, 3)}µs`;
+  if (nanos < 1_000_000_000n) return `${sign}${withFraction(nanos, 6)}ms`;
+  const minutes = nanos / 60_000_000_000n;
+  const seconds = `${withFraction(nanos % 60_000_000_000n, 9)}s`;
+  if (minutes === 0n) return sign + seconds;
+  return minutes < 60n ? `${sign}${minutes}m${seconds}` : `${sign}${minutes / 60n}h${minutes % 60n}m${seconds}`;
+}
+
+function withFraction(value: bigint, digits: number): string {
+  const unit = 10n ** BigInt(digits);
+  const fraction = (value % unit).toString().padStart(digits, "0").replace(/0+$/, "");
+  return fraction === "" ? `${value / unit}` : `${value / unit}.${fraction}`;
+}
+
+const unitMs: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  μs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+};
+const durationForm = /^[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+$/;
+const durationPart = /([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)/g;
+
+/** @returns milliseconds, with fractions; undefined when Go would refuse the text. Source: Go time.ParseDuration */
+export function parseDuration(text: string): number | undefined {
+  if (text === "0" || text === "+0" || text === "-0") return 0;
+  if (text.length > 200 || !durationForm.test(text)) return undefined;
+  let total = 0;
+  for (const [, number, unit] of text.matchAll(durationPart)) total += Number(number) * (unitMs[unit as string] as number);
+  if (total > 9_223_372_036_854.775) return undefined; // beyond 2^63 nanoseconds
+  return text.startsWith("-") ? -total : total;
+}
+
+/** An age as kubectl shows it: `5d3h`, `118s`, `<invalid>` for the future. Source: duration.HumanDuration */
+export function humanDuration(ms: number): string {
+  const seconds = Math.trunc(ms / 1000);
+  if (seconds < -1) return "<invalid>";
+  if (seconds < 0) return "0s";
+  if (seconds < 120) return `${seconds}s`;
+  const minutes = Math.trunc(seconds / 60);
+  if (minutes < 10) return two(minutes, "m", seconds % 60, "s");
+  if (minutes < 180) return `${minutes}m`;
+  const hours = Math.trunc(minutes / 60);
+  if (hours < 8) return two(hours, "h", minutes % 60, "m");
+  if (hours < 48) return `${hours}h`;
+  const days = Math.trunc(hours / 24);
+  if (hours < 192) return two(days, "d", hours % 24, "h");
+  if (hours < 24 * 365 * 2) return `${days}d`;
+  const years = Math.trunc(days / 365);
+  return hours < 24 * 365 * 8 ? two(years, "y", days % 365, "d") : `${years}y`;
+}
+
+const two = (big: number, bigUnit: string, small: number, smallUnit: string): string =>
+  small === 0 ? `${big}${bigUnit}` : `${big}${bigUnit}${small}${smallUnit}`;

@@ -1,0 +1,104 @@
+import { badRequest } from "../errors/status-error.ts";
+
+export interface FieldTerm {
+  readonly field: string;
+  readonly op: "=" | "!=";
+  readonly value: string;
+}
+
+type Fields = Readonly<Record<string, string>> | undefined | null;
+
+/**
+ * Which objects a field selector takes: `metadata.name=a,status.phase!=Running`. Immutable.
+ * Source: k8s.io/apimachinery pkg/fields/selector.go
+ */
+export class FieldSelector {
+  static readonly everything = new FieldSelector([]);
+
+  readonly terms: readonly FieldTerm[];
+
+  private constructor(terms: readonly FieldTerm[]) {
+    this.terms = terms;
+  }
+
+  /** @throws BadRequest with upstream's text */
+  static parse(text: string): FieldSelector {
+    const terms: FieldTerm[] = [];
+    for (const part of splitTerms(text).sort()) if (part !== "") terms.push(parseTerm(part, text));
+    return terms.length === 0 ? FieldSelector.everything : new FieldSelector(terms);
+  }
+
+  static fromSet(fields: Fields): FieldSelector {
+    const terms = Object.entries(fields ?? {}).map(([field, value]): FieldTerm => ({ field, op: "=", value }));
+    return terms.length === 0 ? FieldSelector.everything : new FieldSelector(terms);
+  }
+
+  static fromTerms(terms: readonly FieldTerm[]): FieldSelector {
+    return terms.length === 0 ? FieldSelector.everything : new FieldSelector(terms);
+  }
+
+  get empty(): boolean {
+    return this.terms.length === 0;
+  }
+
+  /** A field that is not there counts as `""`. */
+  matches(fields: Fields): boolean {
+    for (const { field, op, value } of this.terms) {
+      const actual = fields !== undefined && fields !== null && Object.hasOwn(fields, field) ? fields[field] : "";
+      if ((actual === value) !== (op === "=")) return false;
+    }
+    return true;
+  }
+
+  /** The only value that the field may have, when there is one. */
+  requiresExact(field: string): string | undefined {
+    return this.terms.find((term) => term.field === field && term.op === "=")?.value;
+  }
+
+  toString(): string {
+    return this.terms.map(({ field, op, value }) => `${field}${op}${escapeValue(value)}`).join(",");
+  }
+}
+
+export function escapeValue(value: string): string {
+  return value.replace(/[\\,=]/g, "\\$&");
+}
+
+/** At commas that are not escaped. */
+function splitTerms(text: string): string[] {
+  if (text === "") return [];
+  const terms: string[] = [];
+  let start = 0;
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] === "\\") at++;
+    else if (text[at] === ",") {
+      terms.push(text.slice(start, at));
+      start = at + 1;
+    }
+  }
+  terms.push(text.slice(start));
+  return terms;
+}
+
+function parseTerm(part: string, whole: string): FieldTerm {
+  const match = /!=|==|=/.exec(part);
+  if (match === null) throw badRequest(`invalid selector: '${whole}'; can't understand '${part}'`);
+  const value = unescapeValue(part.slice(match.index + match[0].length));
+  return { field: part.slice(0, match.index), op: match[0] === "!=" ? "!=" : "=", value };
+}
+
+function unescapeValue(text: string): string {
+  let value = "";
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at] as string;
+    if (char === "\\") {
+      const next = text[++at];
+      if (next === undefined || !"\\,=".includes(next))
+        throw badRequest(`invalid field selector: invalid escape sequence: \\${next ?? ""}`);
+      value += next;
+    } else if (char === "," || char === "=") {
+      throw badRequest(`invalid field selector: unescaped character in value: ${char.codePointAt(0)}`);
+    } else value += char;
+  }
+  return value;
+}

@@ -1,0 +1,324 @@
+import { type FieldError, formatFieldErrors, invalidValue, notSupported } from "../errors/field-error.ts";
+import { child, index, mapKey } from "../errors/field-path.ts";
+import { badRequest } from "../errors/status-error.ts";
+import type { LabelSelector as LabelSelectorObject } from "../meta/types.ts";
+import { isLabelValue, isQualifiedName } from "../validation/qualified-name.ts";
+import { type Token, tokenize } from "./lexer.ts";
+
+export type Operator = "in" | "notin" | "=" | "==" | "!=" | "gt" | "lt" | "exists" | "!";
+
+/** One condition on one label. `values` are sorted and distinct. */
+export interface Requirement {
+  readonly key: string;
+  readonly operator: Operator;
+  readonly values: readonly string[];
+}
+
+type Labels = Readonly<Record<string, string>> | undefined | null;
+
+const binaryOperators = ["in", "notin", "=", "==", "!=", "gt", "lt"] as const;
+
+/**
+ * Which objects a label selector takes. Immutable.
+ * Source: k8s.io/apimachinery pkg/labels/selector.go
+ */
+export class LabelSelector {
+  /** Matches every object. */
+  static readonly everything = new LabelSelector([], false);
+  /** Matches no object. */
+  static readonly nothing = new LabelSelector([], true);
+
+  /** In order of their keys. */
+  readonly requirements: readonly Requirement[];
+  readonly #nothing: boolean;
+  #text: string | undefined;
+
+  private constructor(requirements: readonly Requirement[], nothing: boolean) {
+    this.requirements = requirements;
+    this.#nothing = nothing;
+  }
+
+  /**
+   * @param text as in `?labelSelector=` and `kubectl -l`: `app=web,tier in (a,b),!old,x>5`
+   * @throws BadRequest with upstream's text
+   */
+  static parse(text: string): LabelSelector {
+    const requirements = new Parser(text).parse();
+    return requirements.length === 0 ? LabelSelector.everything : new LabelSelector(byKey(requirements), false);
+  }
+
+  /** Takes objects that have all of these labels; an empty set takes everything. Values are not checked. */
+  static fromSet(labels: Labels): LabelSelector {
+    const requirements = Object.entries(labels ?? {}).map(
+      ([key, value]): Requirement => ({ key, operator: "=", values: [value] }),
+    );
+    return requirements.length === 0 ? LabelSelector.everything : new LabelSelector(byKey(requirements), false);
+  }
+
+  /**
+   * @param selector as it stands in a spec; undefined takes nothing, `{}` takes everything
+   * @throws BadRequest for an operator or a value that is not valid
+   */
+  static fromObject(selector: LabelSelectorObject | undefined | null): LabelSelector {
+    if (selector === undefined || selector === null) return LabelSelector.nothing;
+    const requirements: Requirement[] = [];
+    for (const [key, value] of Object.entries(selector.matchLabels ?? {})) requirements.push(newRequirement(key, "=", [value]));
+    for (const { key, operator, values } of selector.matchExpressions ?? []) {
+      const known = Object.hasOwn(objectOperators, operator) ? objectOperators[operator] : undefined;
+      if (known === undefined) throw badRequest(`"${operator}" is not a valid label selector operator`);
+      requirements.push(newRequirement(key, known, values ?? []));
+    }
+    return requirements.length === 0 ? LabelSelector.everything : new LabelSelector(byKey(requirements), false);
+  }
+
+  /** From requirements that are known to be valid. */
+  static fromRequirements(requirements: readonly Requirement[]): LabelSelector {
+    return requirements.length === 0 ? LabelSelector.everything : new LabelSelector(byKey(requirements), false);
+  }
+
+  /** True when it takes every object. */
+  get empty(): boolean {
+    return !this.#nothing && this.requirements.length === 0;
+  }
+
+  matches(labels: Labels): boolean {
+    if (this.#nothing) return false;
+    for (const requirement of this.requirements) if (!meets(requirement, labels)) return false;
+    return true;
+  }
+
+  /** Takes what both take. */
+  and(other: LabelSelector): LabelSelector {
+    if (this.#nothing || other.#nothing) return LabelSelector.nothing;
+    return LabelSelector.fromRequirements([...this.requirements, ...other.requirements]);
+  }
+
+  /** The only value that the label may have, when there is one. */
+  requiresExact(key: string): string | undefined {
+    const requirement = this.requirements.find((one) => one.key === key);
+    if (requirement === undefined || requirement.values.length !== 1) return undefined;
+    return requirement.operator === "=" || requirement.operator === "==" || requirement.operator === "in"
+      ? requirement.values[0]
+      : undefined;
+  }
+
+  /** The canonical form, which parses back to an equal selector. */
+  toString(): string {
+    this.#text ??= this.requirements.map(formatRequirement).join(",");
+    return this.#text;
+  }
+}
+
+const objectOperators: Readonly<Record<string, Operator>> = { In: "in", NotIn: "notin", Exists: "exists", DoesNotExist: "!" };
+
+/** @throws BadRequest listing everything that is wrong with it. */
+export function newRequirement(key: string, operator: Operator, values: readonly string[], path = ""): Requirement {
+  const errors = checkRequirement(key, operator, values, path);
+  if (errors.length > 0) throw badRequest(formatFieldErrors(errors));
+  return { key, operator, values: [...new Set(values)].sort() };
+}
+
+function checkRequirement(key: string, operator: Operator, values: readonly string[], path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const keyErrors = isQualifiedName(key);
+  if (keyErrors.length > 0) errors.push(invalidValue(child(path, "key"), key, keyErrors.join("; ")));
+  const at = child(path, "values");
+  switch (operator) {
+    case "in":
+    case "notin":
+      if (values.length === 0) errors.push(invalidValue(at, values, "for 'in', 'notin' operators, values set can't be empty"));
+      break;
+    case "=":
+    case "==":
+    case "!=":
+      if (values.length !== 1) errors.push(invalidValue(at, values, "exact-match compatibility requires one single value"));
+      break;
+    case "exists":
+    case "!":
+      if (values.length !== 0) errors.push(invalidValue(at, values, "values set must be empty for exists and does not exist"));
+      break;
+    case "gt":
+    case "lt":
+      if (values.length !== 1) errors.push(invalidValue(at, values, "for 'Gt', 'Lt' operators, exactly one value is required"));
+      for (const [i, value] of values.entries()) {
+        if (parseInteger(value) === undefined) {
+          errors.push(invalidValue(index(at, i), value, "for 'Gt', 'Lt' operators, the value must be an integer"));
+        }
+      }
+      break;
+    default:
+      errors.push(notSupported(child(path, "operator"), operator, [...binaryOperators, "exists", "!"]));
+  }
+  for (const [i, value] of values.entries()) {
+    const valueErrors = isLabelValue(value);
+    if (valueErrors.length > 0) errors.push(invalidValue(mapKey(index(at, i), key), value, valueErrors.join("; ")));
+  }
+  return errors;
+}
+
+function meets({ key, operator, values }: Requirement, labels: Labels): boolean {
+  const value = labels !== undefined && labels !== null && Object.hasOwn(labels, key) ? labels[key] : undefined;
+  switch (operator) {
+    case "=":
+    case "==":
+    case "in":
+      return value !== undefined && values.includes(value);
+    case "!=":
+    case "notin":
+      return value === undefined || !values.includes(value);
+    case "exists":
+      return value !== undefined;
+    case "!":
+      return value === undefined;
+    default: {
+      const left = value === undefined ? undefined : parseInteger(value);
+      const right = parseInteger(values[0] as string);
+      if (left === undefined || right === undefined) return false;
+      return operator === "gt" ? left > right : left < right;
+    }
+  }
+}
+
+function parseInteger(text: string): bigint | undefined {
+  if (!/^[+-]?[0-9]{1,30}$/.test(text)) return undefined;
+  const value = BigInt(text.replace(/^\+/, ""));
+  return BigInt.asIntN(64, value) === value ? value : undefined;
+}
+
+function formatRequirement({ key, operator, values }: Requirement): string {
+  switch (operator) {
+    case "exists":
+      return key;
+    case "!":
+      return `!${key}`;
+    case "in":
+    case "notin":
+      return `${key} ${operator} (${values.join(",")})`;
+    case "gt":
+      return `${key}>${values[0]}`;
+    case "lt":
+      return `${key}<${values[0]}`;
+    default:
+      return `${key}${operator}${values[0]}`;
+  }
+}
+
+function byKey(requirements: readonly Requirement[]): Requirement[] {
+  return [...requirements].sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
+}
+
+/** Recursive descent over the tokens; `in` and `notin` are operators only where one is due. */
+class Parser {
+  readonly #tokens: readonly Token[];
+  #position = 0;
+
+  constructor(text: string) {
+    this.#tokens = tokenize(text);
+  }
+
+  parse(): Requirement[] {
+    const requirements: Requirement[] = [];
+    for (;;) {
+      const { type, text } = this.#peek();
+      if (type === "end") return requirements;
+      if (type !== "identifier" && type !== "!") throw badRequest(`found '${text}', expected: !, identifier, or 'end of string'`);
+      requirements.push(this.#requirement());
+      const next = this.#take();
+      if (next.type === "end") return requirements;
+      if (next.type !== ",") throw badRequest(`found '${next.text}', expected: ',' or 'end of string'`);
+      const after = this.#peek();
+      if (after.type !== "identifier" && after.type !== "!")
+        throw badRequest(`found '${after.text}', expected: identifier after ','`);
+    }
+  }
+
+  #requirement(): Requirement {
+    const negated = this.#peek().type === "!";
+    if (negated) this.#take();
+    const { type, text: key } = this.#take();
+    if (type !== "identifier") throw broken(`found '${key}', expected: identifier`);
+    const keyErrors = isQualifiedName(key);
+    if (keyErrors.length > 0) throw broken(formatFieldErrors([invalidValue("", key, keyErrors.join("; "))]));
+    const next = this.#peek().type;
+    if (negated) return checked(key, "!", []);
+    if (next === "end" || next === ",") return checked(key, "exists", []);
+    const operator = this.#operator();
+    return checked(key, operator, operator === "in" || operator === "notin" ? this.#values() : [this.#value()]);
+  }
+
+  #operator(): Operator {
+    const { type, text } = this.#takeRaw();
+    if (type === ">") return "gt";
+    if (type === "<") return "lt";
+    if (type === "in" || type === "notin" || type === "=" || type === "==" || type === "!=") return type;
+    throw broken(`found '${text}', expected: ${binaryOperators.join(", ")}`);
+  }
+
+  #values(): string[] {
+    const open = this.#take();
+    if (open.type !== "(") throw broken(`found '${open.text}' expected: '('`);
+    const first = this.#peek();
+    if (first.type === ")") {
+      this.#take();
+      return [""];
+    }
+    if (first.type !== "identifier" && first.type !== ",")
+      throw broken(`found '${first.text}', expected: ',', ')' or identifier`);
+    const values = this.#list();
+    if (this.#take().type !== ")") throw broken(`found '${first.text}', expected: ')'`);
+    return values;
+  }
+
+  /** Values may be empty: `(a,,b)` has the value "" too. */
+  #list(): string[] {
+    const values = new Set<string>();
+    for (;;) {
+      const { type, text } = this.#take();
+      if (type === "identifier") {
+        values.add(text);
+        const next = this.#peek();
+        if (next.type === ")") return [...values];
+        if (next.type !== ",") throw broken(`found '${next.text}', expected: ',' or ')'`);
+      } else if (type === ",") {
+        if (values.size === 0) values.add("");
+        const next = this.#peek().type;
+        if (next === ")" || next === ",") values.add("");
+        if (next === ")") return [...values];
+      } else throw broken(`found '${text}', expected: ',', or identifier`);
+    }
+  }
+
+  #value(): string {
+    const next = this.#peek();
+    if (next.type === "end" || next.type === ",") return "";
+    const { type, text } = this.#take();
+    if (type !== "identifier") throw broken(`found '${text}', expected: identifier`);
+    return text;
+  }
+
+  #peek(): Token {
+    return asValue(this.#tokens[this.#position] ?? end);
+  }
+
+  #take(): Token {
+    return asValue(this.#takeRaw());
+  }
+
+  #takeRaw(): Token {
+    return this.#tokens[this.#position++] ?? end;
+  }
+}
+
+const end: Token = { type: "end", text: "" };
+const broken = (message: string): Error => badRequest(`unable to parse requirement: ${message}`);
+
+function asValue(token: Token): Token {
+  return token.type === "in" || token.type === "notin" ? { type: "identifier", text: token.text } : token;
+}
+
+function checked(key: string, operator: Operator, values: readonly string[]): Requirement {
+  const distinct = [...new Set(values)].sort();
+  const errors = checkRequirement(key, operator, distinct, "");
+  if (errors.length > 0) throw broken(formatFieldErrors(errors));
+  return { key, operator, values: distinct };
+}

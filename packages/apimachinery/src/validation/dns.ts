@@ -1,0 +1,69 @@
+/**
+ * Names as DNS takes them. Each check returns what is wrong, in upstream's words; nothing when all is well.
+ * Source: k8s.io/apimachinery pkg/util/validation/validation.go
+ */
+const label1123 = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const subdomain1123 = `${label1123}(\\.${label1123})*`;
+const label1035 = "[a-z]([-a-z0-9]*[a-z0-9])?";
+const wildcard = `\\*\\.${subdomain1123}`;
+
+// Each part of a subdomain is matched by itself: the whole expression could backtrack.
+const label1123Form = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
+const label1035Form = /^[a-z](?:[-a-z0-9]*[a-z0-9])?$/;
+const matchesSubdomain = (value: string): boolean => value.split(".").every((part) => label1123Form.test(part));
+
+const label1123Text =
+  "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character";
+const subdomain1123Text =
+  "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character";
+const label1035Text =
+  "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character";
+const wildcardText =
+  "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character";
+
+export const dns1123LabelMaxLength = 63;
+export const dns1123SubdomainMaxLength = 253;
+
+export function isDns1123Label(value: string): string[] {
+  const errors = checkLength(value, dns1123LabelMaxLength);
+  if (!label1123Form.test(value)) errors.push(regexError(label1123Text, label1123, "my-name", "123-abc"));
+  return errors;
+}
+
+export function isDns1123Subdomain(value: string): string[] {
+  const errors = checkLength(value, dns1123SubdomainMaxLength);
+  if (!matchesSubdomain(value)) errors.push(regexError(subdomain1123Text, subdomain1123, "example.com"));
+  return errors;
+}
+
+export function isDns1035Label(value: string): string[] {
+  const errors = checkLength(value, dns1123LabelMaxLength);
+  if (!label1035Form.test(value)) errors.push(regexError(label1035Text, label1035, "my-name", "abc-123"));
+  return errors;
+}
+
+/** `*.example.com` */
+export function isWildcardDns1123Subdomain(value: string): string[] {
+  const errors = checkLength(value, dns1123SubdomainMaxLength);
+  if (!value.startsWith("*.") || !matchesSubdomain(value.slice(2)))
+    errors.push(regexError(wildcardText, wildcard, "*.example.com"));
+  return errors;
+}
+
+/** The text for a value that does not have the form. Source: validation.RegexError */
+export function regexError(text: string, form: string, ...examples: string[]): string {
+  if (examples.length === 0) return `${text} (regex used for validation is '${form}')`;
+  return `${text} (e.g. ${examples.map((example) => `'${example}', `).join(" or ")}regex used for validation is '${form}')`;
+}
+
+export function maxLengthError(length: number): string {
+  return `must be no more than ${length} characters`;
+}
+
+export function inclusiveRangeError(low: number, high: number): string {
+  return `must be between ${low} and ${high}, inclusive`;
+}
+
+function checkLength(value: string, most: number): string[] {
+  return Buffer.byteLength(value) > most ? [maxLengthError(most)] : [];
+}

@@ -1,0 +1,217 @@
+import { type FieldError, forbiddenField, invalidValue, required, tooLong } from "../errors/field-error.ts";
+import { child, index } from "../errors/field-path.ts";
+import { GoText, goSyntax } from "../errors/go-syntax.ts";
+import { semanticEqual } from "../meta/deep-equal.ts";
+import { goQuote } from "../meta/go-quote.ts";
+import { parseGroupVersion } from "../meta/group-version.ts";
+import { parseTime } from "../meta/time.ts";
+import type { ManagedFieldsEntry, ObjectMeta, OwnerReference } from "../meta/types.ts";
+import { isDns1035Label, isDns1123Label } from "./dns.ts";
+import { isLabelValue, isQualifiedName } from "./qualified-name.ts";
+
+/**
+ * What holds for the metadata of every kind. All errors at once, in upstream's words.
+ * Source: k8s.io/apimachinery pkg/api/validation/objectmeta.go, pkg/apis/meta/v1/validation
+ */
+export type ValidateName = (name: string) => string[];
+
+export const fieldImmutableText = "field is immutable";
+export const isNegativeText = "must be greater than or equal to 0";
+export const totalAnnotationSizeLimitBytes = 256 * 1024;
+export const orphanFinalizer = "orphan";
+export const foregroundFinalizer = "foregroundDeletion";
+const longestManager = 128;
+const longestSubresource = 256;
+
+/**
+ * The metadata of a new object; a name has been generated already.
+ * @param path `metadata`
+ */
+export function validateObjectMeta(
+  meta: ObjectMeta,
+  requiresNamespace: boolean,
+  validateName: ValidateName,
+  path: string,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  if (meta.generateName) {
+    const base = maskTrailingDash(meta.generateName);
+    for (const message of validateName(base)) errors.push(invalidValue(child(path, "generateName"), meta.generateName, message));
+  }
+  if (!meta.name) errors.push(required(child(path, "name"), "name or generateName is required"));
+  else for (const message of validateName(meta.name)) errors.push(invalidValue(child(path, "name"), meta.name, message));
+  errors.push(...validateNamespaceField(meta.namespace, requiresNamespace, child(path, "namespace")));
+  if (meta.clusterName) {
+    for (const message of isDns1035Label(meta.clusterName))
+      errors.push(invalidValue(child(path, "clusterName"), meta.clusterName, message));
+  }
+  if ((meta.generation ?? 0) < 0) errors.push(invalidValue(child(path, "generation"), meta.generation, isNegativeText));
+  errors.push(...validateLabels(meta.labels, child(path, "labels")));
+  errors.push(...validateAnnotations(meta.annotations, child(path, "annotations")));
+  errors.push(...validateOwnerReferences(meta.ownerReferences, child(path, "ownerReferences")));
+  errors.push(...validateFinalizers(meta.finalizers, child(path, "finalizers")));
+  errors.push(...validateManagedFields(meta.managedFields, child(path, "managedFields")));
+  return errors;
+}
+
+/** The metadata of an object that replaces `current`. */
+export function validateObjectMetaUpdate(next: ObjectMeta, current: ObjectMeta, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if (current.deletionTimestamp) {
+    const extra = [...new Set(next.finalizers ?? [])].filter((name) => !(current.finalizers ?? []).includes(name)).sort();
+    if (extra.length > 0) {
+      const text = `no new finalizers can be added if the object is being deleted, found new finalizers ${goSyntax(extra)}`;
+      errors.push(forbiddenField(child(path, "finalizers"), text));
+    }
+  }
+  if (!next.resourceVersion) errors.push(invalidValue(child(path, "resourceVersion"), "", "must be specified for an update"));
+  if ((next.generation ?? 0) < (current.generation ?? 0)) {
+    errors.push(invalidValue(child(path, "generation"), next.generation ?? 0, "must not be decremented"));
+  }
+  errors.push(...immutable(next.name ?? "", current.name ?? "", child(path, "name")));
+  errors.push(...immutable(next.namespace ?? "", current.namespace ?? "", child(path, "namespace")));
+  errors.push(...immutable(next.uid ?? "", current.uid ?? "", child(path, "uid")));
+  errors.push(...immutableTime(next.creationTimestamp, current.creationTimestamp, child(path, "creationTimestamp"), zeroTime));
+  errors.push(...immutableTime(next.deletionTimestamp, current.deletionTimestamp, child(path, "deletionTimestamp"), undefined));
+  const grace = child(path, "deletionGracePeriodSeconds");
+  errors.push(...immutable(next.deletionGracePeriodSeconds ?? null, current.deletionGracePeriodSeconds ?? null, grace));
+  errors.push(...immutable(next.clusterName ?? "", current.clusterName ?? "", child(path, "clusterName")));
+  errors.push(...validateLabels(next.labels, child(path, "labels")));
+  errors.push(...validateAnnotations(next.annotations, child(path, "annotations")));
+  errors.push(...validateOwnerReferences(next.ownerReferences, child(path, "ownerReferences")));
+  errors.push(...validateManagedFields(next.managedFields, child(path, "managedFields")));
+  return errors;
+}
+
+/** An error when the two differ in more than what Go holds for equal (empty and absent are the same). */
+export function validateImmutableField(next: unknown, current: unknown, path: string): FieldError[] {
+  return immutable(next, current, path);
+}
+
+function immutable(next: unknown, current: unknown, path: string): FieldError[] {
+  return semanticEqual(next, current) ? [] : [invalidValue(path, next, fieldImmutableText)];
+}
+
+const zeroTime = new GoText("0001-01-01 00:00:00 +0000 UTC");
+
+function immutableTime(
+  next: string | null | undefined,
+  current: string | null | undefined,
+  path: string,
+  absent: unknown,
+): FieldError[] {
+  const same = (next ?? "") === (current ?? "") || (next && current && parseTime(next) === parseTime(current));
+  if (same) return [];
+  const value = next ? new GoText(`${next.slice(0, 19).replace("T", " ")} +0000 UTC`) : absent;
+  return [invalidValue(path, value, fieldImmutableText)];
+}
+
+function validateNamespaceField(namespace: string | undefined, namespaced: boolean, path: string): FieldError[] {
+  if (!namespaced) return namespace ? [forbiddenField(path, "not allowed on this type")] : [];
+  if (!namespace) return [required(path)];
+  return isDns1123Label(namespace).map((message) => invalidValue(path, namespace, message));
+}
+
+export function validateLabels(labels: Readonly<Record<string, string>> | undefined | null, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const [key, value] of Object.entries(labels ?? {})) {
+    for (const message of isQualifiedName(key)) errors.push(invalidValue(path, key, message));
+    for (const message of isLabelValue(value)) errors.push(invalidValue(path, value, message));
+  }
+  return errors;
+}
+
+/** Case does not matter in annotation keys. */
+export function validateAnnotations(
+  annotations: Readonly<Record<string, string>> | undefined | null,
+  path: string,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  let totalBytes = 0;
+  for (const [key, value] of Object.entries(annotations ?? {})) {
+    for (const message of isQualifiedName(key.toLowerCase())) errors.push(invalidValue(path, key, message));
+    totalBytes += Buffer.byteLength(key) + Buffer.byteLength(value);
+  }
+  if (totalBytes > totalAnnotationSizeLimitBytes) errors.push(tooLong(path, "", totalAnnotationSizeLimitBytes));
+  return errors;
+}
+
+export function validateOwnerReferences(references: readonly OwnerReference[] | undefined | null, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  let firstController: string | undefined;
+  for (const reference of references ?? []) {
+    errors.push(...validateOwnerReference(reference, path));
+    if (reference.controller !== true) continue;
+    const name = `${reference.kind}/${reference.name}`;
+    if (firstController === undefined) firstController = name;
+    else {
+      const text = `Only one reference can have Controller set to true. Found "true" in references for ${firstController} and ${name}`;
+      const list = (references ?? []).map((one) => goOwnerReference(one).text).join(", ");
+      errors.push(invalidValue(path, new GoText(`[]v1.OwnerReference{${list}}`), text));
+    }
+  }
+  return errors;
+}
+
+function validateOwnerReference(reference: OwnerReference, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const gv = parseGroupVersion(reference.apiVersion ?? "");
+  if (!gv?.version) errors.push(invalidValue(child(path, "apiVersion"), reference.apiVersion ?? "", "version must not be empty"));
+  for (const field of ["kind", "name", "uid"] as const) {
+    if (!reference[field]) errors.push(invalidValue(child(path, field), "", "must not be empty"));
+  }
+  if (gv?.group === "" && gv.version === "v1" && reference.kind === "Event") {
+    errors.push(invalidValue(path, goOwnerReference(reference), "/v1, Kind=Event is disallowed from being an owner"));
+  }
+  return errors;
+}
+
+/** Upstream prints the addresses of its booleans; ours have none. */
+function goOwnerReference({ apiVersion, kind, name, uid, controller, blockOwnerDeletion }: OwnerReference): GoText {
+  const bool = (value: boolean | undefined): string => (value === undefined ? "(*bool)(nil)" : "(*bool)(0xc000000000)");
+  const text = `APIVersion:${goQuote(apiVersion ?? "")}, Kind:${goQuote(kind ?? "")}, Name:${goQuote(name ?? "")}, UID:${goQuote(uid ?? "")}`;
+  return new GoText(`v1.OwnerReference{${text}, Controller:${bool(controller)}, BlockOwnerDeletion:${bool(blockOwnerDeletion)}}`);
+}
+
+export function validateFinalizers(finalizers: readonly string[] | undefined | null, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const name of finalizers ?? [])
+    for (const message of isQualifiedName(name)) errors.push(invalidValue(path, name, message));
+  if (finalizers?.includes(orphanFinalizer) && finalizers.includes(foregroundFinalizer)) {
+    const text = `finalizer ${orphanFinalizer} and ${foregroundFinalizer} cannot be both set`;
+    errors.push(invalidValue(path, finalizers, text));
+  }
+  return errors;
+}
+
+export function validateManagedFields(entries: readonly ManagedFieldsEntry[] | undefined | null, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const [i, entry] of (entries ?? []).entries()) {
+    const at = index(path, i);
+    if (entry.operation !== "Apply" && entry.operation !== "Update") {
+      errors.push(invalidValue(child(at, "operation"), entry.operation ?? "", "must be `Apply` or `Update`"));
+    }
+    if (entry.fieldsType && entry.fieldsType !== "FieldsV1") {
+      errors.push(invalidValue(child(at, "fieldsType"), entry.fieldsType, "must be `FieldsV1`"));
+    }
+    errors.push(...validateFieldManager(entry.manager ?? "", child(at, "manager")));
+    const subresource = entry.subresource ?? "";
+    if (Buffer.byteLength(subresource) > longestSubresource)
+      errors.push(tooLong(child(at, "subresource"), subresource, longestSubresource));
+  }
+  return errors;
+}
+
+const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u;
+
+export function validateFieldManager(manager: string, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if (Buffer.byteLength(manager) > longestManager) errors.push(tooLong(path, manager, longestManager));
+  if (!printable.test(manager)) errors.push(invalidValue(path, manager, "should only contain printable characters"));
+  return errors;
+}
+
+/** A base for generated names may end with a dash; what stands for it does not. */
+function maskTrailingDash(base: string): string {
+  return base.length > 1 && base.endsWith("-") ? `${base.slice(0, -2)}a` : base;
+}

@@ -1,0 +1,40 @@
+import { isDns1123Subdomain, maxLengthError, regexError } from "./dns.ts";
+
+/**
+ * Keys of labels and annotations (`example.com/name`), and the values of labels.
+ * Source: k8s.io/apimachinery pkg/util/validation/validation.go
+ */
+const name = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
+const nameForm = /^(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$/;
+const nameText =
+  "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+const valueText =
+  "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+const longest = 63;
+
+export function isQualifiedName(value: string): string[] {
+  const parts = value.split("/");
+  const errors: string[] = [];
+  if (parts.length > 2) {
+    const form = regexError(nameText, name, "MyName", "my.name", "123-abc");
+    return [`a qualified name ${form} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`];
+  }
+  const last = parts.at(-1) as string;
+  if (parts.length === 2) {
+    const prefix = parts[0] as string;
+    if (prefix === "") errors.push("prefix part must be non-empty");
+    else errors.push(...isDns1123Subdomain(prefix).map((message) => `prefix part ${message}`));
+  }
+  if (last === "") errors.push("name part must be non-empty");
+  else if (Buffer.byteLength(last) > longest) errors.push(`name part ${maxLengthError(longest)}`);
+  if (!nameForm.test(last)) errors.push(`name part ${regexError(nameText, name, "MyName", "my.name", "123-abc")}`);
+  return errors;
+}
+
+/** `""` is a legal value. */
+export function isLabelValue(value: string): string[] {
+  const errors: string[] = [];
+  if (Buffer.byteLength(value) > longest) errors.push(maxLengthError(longest));
+  if (value !== "" && !nameForm.test(value)) errors.push(regexError(valueText, `(${name})?`, "MyValue", "my_value", "12345"));
+  return errors;
+}
