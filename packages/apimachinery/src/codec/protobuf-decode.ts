@@ -1,0 +1,374 @@
+import protobuf from "protobufjs/minimal.js";
+import type { FieldType, MessageField, TypeDescriptor } from "../schema/descriptor.ts";
+import { scheme } from "../schema/scheme.ts";
+import { timeFromParts } from "./go-time.ts";
+import { decodeQuantity, isZero, zeroOf } from "./json-decode.ts";
+import { parseJsonText, setOwn } from "./json-parse.ts";
+
+export type Reader = InstanceType<typeof protobuf.Reader>;
+type Fields = Record<string, unknown>;
+/** Reads one value behind its tag; `earlier` is what an earlier occurrence of the field gave. */
+type Read = (reader: Reader, earlier: unknown) => unknown;
+type ReadMessage = (reader: Reader, end: number, into: Fields) => Fields;
+
+/** Messages inside messages, at most. */
+const maxNesting = 1000;
+let nesting = 0;
+
+/**
+ * A message to the canonical form of its type, the same that decoding its JSON gives (`json-decode.ts`).
+ * @throws Error for bytes that are no such message
+ */
+export function readMessage(bytes: Uint8Array, type: TypeDescriptor): Fields {
+  nesting = 0;
+  const reader = protobuf.Reader.create(bytes);
+  return messageReader(type)(reader, reader.len, {});
+}
+
+const readers = new Map<TypeDescriptor, ReadMessage>();
+
+function messageReader(type: TypeDescriptor): ReadMessage {
+  let read = readers.get(type);
+  if (read === undefined) {
+    read = makeMessageReader(type);
+    readers.set(type, read);
+  }
+  return read;
+}
+
+interface Entry {
+  readonly wireType: number;
+  readonly read: (reader: Reader, object: Fields) => void;
+}
+
+function makeMessageReader(type: TypeDescriptor): ReadMessage {
+  let entries: Map<number, Entry> | undefined;
+  let required: { name: string; zero: () => unknown }[] = [];
+  const prepare = (): Map<number, Entry> => {
+    required = type.fields.filter((f) => f.required).map((f) => ({ name: f.name, zero: zeroOf(f.type) }));
+    return new Map(type.message.map((f) => [f.number, entryOf(f)]));
+  };
+  return (reader, end, into) => {
+    entries ??= prepare();
+    if (end > reader.len) throw new Error("unexpected EOF");
+    if (++nesting > maxNesting) throw new Error("message is nested too deep");
+    while (reader.pos < end) {
+      const tag = reader.uint32();
+      const entry = entries.get(tag >>> 3);
+      if (entry === undefined) skip(reader, tag);
+      else if (entry.wireType !== (tag & 7))
+        throw new Error(`proto: wrong wireType = ${tag & 7} for field ${tag >>> 3} of ${type.goName}`);
+      else entry.read(reader, into);
+    }
+    if (reader.pos !== end) throw new Error("unexpected EOF");
+    nesting--;
+    for (const { name, zero } of required) {
+      if (into[name] === undefined) into[name] = zero();
+    }
+    return into;
+  };
+}
+
+function skip(reader: Reader, tag: number): void {
+  switch (tag & 7) {
+    case 0:
+      reader.skip();
+      return;
+    case 1:
+      reader.skip(8);
+      return;
+    case 2:
+      reader.skip(reader.uint32());
+      return;
+    case 5:
+      reader.skip(4);
+      return;
+    default:
+      throw new Error(`proto: illegal wireType ${tag & 7}`);
+  }
+}
+
+function entryOf(field: MessageField): Entry {
+  const { name, type } = field;
+  if (name === undefined) {
+    if (type.kind !== "struct") throw new Error("only structs are inlined");
+    const read = messageReader(type.struct);
+    return {
+      wireType: 2,
+      read: (reader, object) => {
+        read(reader, reader.uint32() + reader.pos, object);
+      },
+    };
+  }
+  if (type.kind === "list" && !type.wrapped) {
+    const element = valueReader(type.element);
+    return {
+      wireType: wireTypeOf(type.element),
+      read: (reader, object) => {
+        const value = element(reader, undefined) ?? null;
+        const list = object[name];
+        if (Array.isArray(list)) list.push(value);
+        else object[name] = [value];
+      },
+    };
+  }
+  if (type.kind === "map") {
+    return {
+      wireType: 2,
+      read: (reader, object) => {
+        let map = object[name] as Fields | undefined;
+        if (map === undefined) {
+          map = {};
+          object[name] = map;
+        }
+        readMapEntry(reader, map, type.value);
+      },
+    };
+  }
+  const read = valueReader(type);
+  const drops = !field.pointer && !field.required;
+  const keepsZero = field.pointer || !field.omitEmpty;
+  return {
+    wireType: wireTypeOf(type),
+    read: (reader, object) => {
+      const value = read(reader, object[name]);
+      if (value === undefined) return;
+      if (drops && (type.kind === "struct" || !keepsZero) && droppable(type) && isZero(value, type)) {
+        if (object[name] !== undefined) delete object[name];
+        return;
+      }
+      object[name] = value;
+    },
+  };
+}
+
+/** Kinds whose zero value Go's JSON encoder leaves out. */
+function droppable(type: FieldType): boolean {
+  switch (type.kind) {
+    case "quantity":
+    case "intOrString":
+      return false;
+    default:
+      return true;
+  }
+}
+
+function readMapEntry(reader: Reader, map: Fields, valueType: FieldType): void {
+  const end = reader.uint32() + reader.pos;
+  if (end > reader.len) throw new Error("unexpected EOF");
+  let key = "";
+  let value: unknown;
+  const read = mapValueReader(valueType);
+  const wanted = wireTypeOf(valueType);
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (tag === 10) key = reader.string();
+    else if (tag >>> 3 === 2 && (tag & 7) === wanted) value = read(reader, undefined);
+    else skip(reader, tag);
+  }
+  if (reader.pos !== end) throw new Error("unexpected EOF");
+  setOwn(map, key, value ?? zeroOf(valueType)() ?? null);
+}
+
+const mapValueReaders = new WeakMap<FieldType, Read>();
+
+function mapValueReader(type: FieldType): Read {
+  let read = mapValueReaders.get(type);
+  if (read === undefined) {
+    read = valueReader(type);
+    mapValueReaders.set(type, read);
+  }
+  return read;
+}
+
+function wireTypeOf(type: FieldType): 0 | 1 | 2 {
+  switch (type.kind) {
+    case "bool":
+    case "int32":
+    case "int64":
+      return 0;
+    case "float64":
+      return 1;
+    default:
+      return 2;
+  }
+}
+
+function valueReader(type: FieldType): Read {
+  switch (type.kind) {
+    case "string":
+      return (reader) => reader.string();
+    case "bool":
+      return (reader) => readInt64(reader) !== 0;
+    case "int32":
+      return (reader) => reader.int32();
+    case "int64":
+      return readInt64;
+    case "float64":
+      return (reader) => reader.double();
+    case "bytes":
+      return (reader) => {
+        const bytes = reader.bytes();
+        return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
+      };
+    case "struct": {
+      const read = messageReader(type.struct);
+      return (reader, earlier) => read(reader, reader.uint32() + reader.pos, (earlier ?? {}) as Fields);
+    }
+    case "list": {
+      const element = valueReader(type.element);
+      return (reader) => {
+        const list: unknown[] = [];
+        eachField(reader, (tag) => {
+          if (tag !== 10) return false;
+          list.push(element(reader, undefined));
+          return true;
+        });
+        return list;
+      };
+    }
+    case "time":
+      return (reader) => {
+        const { seconds } = readTimestamp(reader);
+        return seconds === undefined ? undefined : timeFromParts(seconds);
+      };
+    case "microTime":
+      return (reader) => {
+        const { seconds, nanos } = readTimestamp(reader);
+        return seconds === undefined ? undefined : timeFromParts(seconds, Math.trunc(nanos / 1000));
+      };
+    case "quantity":
+      return (reader) => decodeQuantity(readText(reader) || "0");
+    case "intOrString":
+      return readIntOrString;
+    case "raw":
+    case "json":
+    case "fieldsV1":
+      return readRaw;
+    case "schemaOrArray":
+      return (reader) => readSchemaChoice(reader, false);
+    case "schemaOrStrings":
+      return (reader) => readSchemaChoice(reader, true);
+    case "schemaOrBool":
+      return readSchemaOrBool;
+    default:
+      throw new Error(`${type.kind} has no protobuf form`);
+  }
+}
+
+/** Reads a message field by field; what `read` does not take is skipped. */
+function eachField(reader: Reader, read: (tag: number) => boolean): void {
+  const end = reader.uint32() + reader.pos;
+  if (end > reader.len) throw new Error("unexpected EOF");
+  while (reader.pos < end) {
+    const tag = reader.uint32();
+    if (!read(tag)) skip(reader, tag);
+  }
+  if (reader.pos !== end) throw new Error("unexpected EOF");
+}
+
+/** An empty message is Go's zero time. */
+function readTimestamp(reader: Reader): { seconds: number | undefined; nanos: number } {
+  let seconds: number | undefined;
+  let nanos = 0;
+  eachField(reader, (tag) => {
+    if (tag === 8) seconds = Number(readInt64(reader));
+    else if (tag === 16) nanos = reader.int32();
+    else return false;
+    seconds ??= 0;
+    return true;
+  });
+  return { seconds, nanos };
+}
+
+function readText(reader: Reader): string {
+  let text = "";
+  eachField(reader, (tag) => {
+    if (tag !== 10) return false;
+    text = reader.string();
+    return true;
+  });
+  return text;
+}
+
+function readIntOrString(reader: Reader): number | string {
+  let isText = false;
+  let number = 0;
+  let text = "";
+  eachField(reader, (tag) => {
+    if (tag === 8) isText = readInt64(reader) === 1;
+    else if (tag === 16) number = reader.int32();
+    else if (tag === 26) text = reader.string();
+    else return false;
+    return true;
+  });
+  return isText ? text : number;
+}
+
+function readRaw(reader: Reader): unknown {
+  let value: unknown;
+  eachField(reader, (tag) => {
+    if (tag !== 10) return false;
+    const text = reader.string();
+    value = text === "" ? undefined : (parseJsonText(text) ?? undefined);
+    return true;
+  });
+  return value;
+}
+
+function readSchema(reader: Reader): Fields {
+  return messageReader(scheme.type("apiextensions/v1.JSONSchemaProps") as TypeDescriptor)(
+    reader,
+    reader.uint32() + reader.pos,
+    {},
+  );
+}
+
+function readSchemaChoice(reader: Reader, strings: boolean): unknown {
+  let schema: Fields | undefined;
+  const list: unknown[] = [];
+  eachField(reader, (tag) => {
+    if (tag === 10) schema = readSchema(reader);
+    else if (tag === 18) list.push(strings ? reader.string() : readSchema(reader));
+    else return false;
+    return true;
+  });
+  return list.length > 0 ? list : schema;
+}
+
+function readSchemaOrBool(reader: Reader): unknown {
+  let allows = false;
+  let schema: Fields | undefined;
+  eachField(reader, (tag) => {
+    if (tag === 8) allows = readInt64(reader) !== 0;
+    else if (tag === 18) schema = readSchema(reader);
+    else return false;
+    return true;
+  });
+  return schema ?? allows;
+}
+
+/** A varint as a signed 64-bit number; bigint only beyond 2^53. */
+function readInt64(reader: Reader): number | bigint {
+  const { buf } = reader;
+  let value = 0;
+  let scale = 1;
+  for (let i = 0; i < 7; i++) {
+    const byte = buf[reader.pos++];
+    if (byte === undefined || reader.pos > reader.len) throw new Error("unexpected EOF");
+    value += (byte & 0x7f) * scale;
+    if (byte < 0x80) return value;
+    scale *= 128;
+  }
+  let big = BigInt(value);
+  for (let shift = 49n; shift < 70n; shift += 7n) {
+    const byte = buf[reader.pos++];
+    if (byte === undefined || reader.pos > reader.len) throw new Error("unexpected EOF");
+    big |= BigInt(byte & 0x7f) << shift;
+    if (byte < 0x80) {
+      const signed = BigInt.asIntN(64, big);
+      return BigInt.asIntN(54, signed) === signed ? Number(signed) : signed;
+    }
+  }
+  throw new Error("proto: integer overflow");
+}
