@@ -60,7 +60,9 @@ export function checkName(object: KubeObject, name: string, namespace: string): 
   if (found !== name) throw badRequest(`the name of the object (${found}) does not match the name on the URL (${name})`);
   const foundNamespace = object.metadata.namespace ?? "";
   if (namespace !== "" && foundNamespace !== "" && foundNamespace !== namespace) {
-    throw badRequest(`the namespace of the object (${foundNamespace}) does not match the namespace on the request (${namespace})`);
+    throw badRequest(
+      `the namespace of the object (${foundNamespace}) does not match the namespace on the request (${namespace})`,
+    );
   }
 }
 

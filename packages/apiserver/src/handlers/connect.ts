@@ -1,7 +1,7 @@
 import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
+import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { SubresourceHandler } from "../registry/generic/subresource.ts";
-import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import { admissionAttributes } from "./admission.ts";
 import type { Call } from "./env.ts";
 import { subresourceCall } from "./subresource.ts";
@@ -19,13 +19,20 @@ export async function connect(
 ): Promise<void> {
   const { ctx, served, env } = call;
   if (call.subresource !== "log") {
-    const attributes = admissionAttributes(call, "CONNECT", connectOptions(ctx.query, kind, rest), undefined, { dryRun: false, kind });
+    const attributes = admissionAttributes(call, "CONNECT", connectOptions(ctx.query, kind, rest), undefined, {
+      dryRun: false,
+      kind,
+    });
     await env.admission.mutate(attributes);
     await env.admission.validate(attributes);
   }
   const options = { dryRun: false, fieldManager: "", fieldValidation: "Ignore", force: undefined } as const;
   const target = await handler.connect(subresourceCall(call, undefined, options), rest);
-  await env.nodeProxy.forward(ctx, target, { group: served.definition.group, resource: served.definition.resource, name: call.name });
+  await env.nodeProxy.forward(ctx, target, {
+    group: served.definition.group,
+    resource: served.definition.resource,
+    name: call.name,
+  });
 }
 
 /** `PodExecOptions` and its like, as webhooks are shown them. */

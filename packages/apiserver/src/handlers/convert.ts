@@ -62,7 +62,9 @@ const openBrace = Buffer.from("{");
 /** The bytes that begin every encoded object of this version and that its list leaves out; empty when it keeps them. */
 export function itemPrefix(served: ServedResource): Buffer {
   if (served.definition.itemsKeepKind === true) return Buffer.alloc(0);
-  return Buffer.from(`{"kind":${JSON.stringify(served.kind.kind)},"apiVersion":${JSON.stringify(formatGroupVersion(served.kind))},`);
+  return Buffer.from(
+    `{"kind":${JSON.stringify(served.kind.kind)},"apiVersion":${JSON.stringify(formatGroupVersion(served.kind))},`,
+  );
 }
 
 /** Names the version in memo slots: two versions of one resource may be asked for at the same time. */

@@ -21,7 +21,8 @@ export async function create(call: Call): Promise<void> {
   matchNamespace(object, call.namespace);
   dedupOwnerReferences(call, object, false);
 
-  const attributes = (subject: KubeObject) => admissionAttributes(call, "CREATE", subject, undefined, { dryRun: options.dryRun, options });
+  const attributes = (subject: KubeObject) =>
+    admissionAttributes(call, "CREATE", subject, undefined, { dryRun: options.dryRun, options });
   const mutation = attributes(object);
   await env.admission.mutate(mutation);
   const admitted = mutation.object ?? object;

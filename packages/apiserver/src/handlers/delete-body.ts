@@ -1,5 +1,5 @@
-import { badRequest, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import { decodeObject } from "@coxswain/apimachinery/codec/codec";
+import { badRequest, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { DeleteOptions } from "@coxswain/apimachinery/meta/types";
 import { inputMediaType, readBody } from "./body.ts";
 import type { Call } from "./env.ts";

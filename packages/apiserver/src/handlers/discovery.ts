@@ -4,9 +4,9 @@
  * Source: k8s.io/apiserver pkg/endpoints/discovery, pkg/endpoints/installer.go
  */
 import { createHash } from "node:crypto";
+import { genericServerResponse } from "@coxswain/apimachinery/errors/status-error";
 import { compareKubeVersions, formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { genericServerResponse } from "@coxswain/apimachinery/errors/status-error";
 import type { RequestContext } from "../request/context.ts";
 import { jsonType, negotiate, send, writeObject } from "./response.ts";
 import type { ServedResource, ServedResources } from "./served-resources.ts";
@@ -81,10 +81,12 @@ function group(resources: ServedResources, name: string, alone: boolean): KubeOb
 
 /** The core group's lists carry no apiVersion, for the sake of clients older than groups. */
 function resourceList(resources: ServedResources, groupName: string, version: string): KubeObject {
-  const rows = resources.resources(groupName, version).flatMap((served) => [
-    resourceRow(served),
-    ...subresourceNames(served.definition).map((name) => subresourceRow(served, name)),
-  ]);
+  const rows = resources
+    .resources(groupName, version)
+    .flatMap((served) => [
+      resourceRow(served),
+      ...subresourceNames(served.definition).map((name) => subresourceRow(served, name)),
+    ]);
   return document({
     kind: "APIResourceList",
     ...(groupName === "" ? {} : { apiVersion: "v1" }),
@@ -173,7 +175,16 @@ function compareGroups(a: string, b: string): number {
 
 /** `/`: every path there is. */
 async function writePaths(ctx: RequestContext, resources: ServedResources, extra: readonly string[]): Promise<void> {
-  const paths = new Set<string>(["/.well-known/openid-configuration", "/api", "/apis", "/apis/", "/openapi/v2", "/openid/v1/jwks", "/version", ...extra]);
+  const paths = new Set<string>([
+    "/.well-known/openid-configuration",
+    "/api",
+    "/apis",
+    "/apis/",
+    "/openapi/v2",
+    "/openid/v1/jwks",
+    "/version",
+    ...extra,
+  ]);
   for (const version of resources.versions("")) paths.add(`/api/${version}`);
   for (const name of resources.groups()) {
     paths.add(`/apis/${name}`);

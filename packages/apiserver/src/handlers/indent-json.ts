@@ -54,7 +54,9 @@ export function wantsIndent(query: URLSearchParams, userAgent: string | undefine
   return /^(curl|Wget|Mozilla\/5\.0)/.test(userAgent ?? "");
 }
 
-const [quote, backslash, openBrace, closeBrace, openBracket, closeBracket, comma, colon] = [..."\"\\{}[],:"].map((c) => c.charCodeAt(0));
+const [quote, backslash, openBrace, closeBrace, openBracket, closeBracket, comma, colon] = [...'"\\{}[],:'].map((c) =>
+  c.charCodeAt(0),
+);
 
 const newlines: string[] = [];
 

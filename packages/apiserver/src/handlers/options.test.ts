@@ -6,10 +6,22 @@ import { boolParam, deleteOptions, intParam, listOptions, listRequest, writeOpti
 const never = new AbortController().signal;
 
 for (const { query, code, text } of [
-  { query: "resourceVersionMatch=Exact", code: 422, text: "resourceVersionMatch is forbidden unless resourceVersion is provided" },
-  { query: "resourceVersionMatch=Exact&resourceVersion=0", code: 422, text: 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"' },
+  {
+    query: "resourceVersionMatch=Exact",
+    code: 422,
+    text: "resourceVersionMatch is forbidden unless resourceVersion is provided",
+  },
+  {
+    query: "resourceVersionMatch=Exact&resourceVersion=0",
+    code: 422,
+    text: 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+  },
   { query: "resourceVersionMatch=Some&resourceVersion=5", code: 422, text: 'supported values: "Exact", "NotOlderThan", ""' },
-  { query: "resourceVersionMatch=Exact&resourceVersion=5&watch=1", code: 422, text: "resourceVersionMatch is forbidden for watch" },
+  {
+    query: "resourceVersionMatch=Exact&resourceVersion=5&watch=1",
+    code: 422,
+    text: "resourceVersionMatch is forbidden for watch",
+  },
   { query: "resourceVersionMatch=Exact&resourceVersion=5&continue=x", code: 422, text: "forbidden when continue is provided" },
   { query: "limit=ten", code: 400, text: 'strconv.ParseInt: parsing "ten": invalid syntax' },
   { query: "limit=99999999999999999999", code: 400, text: "value out of range" },
@@ -34,7 +46,10 @@ test("a continue token with resourceVersion 0 is taken as the token alone", () =
 });
 
 test("names the kind of options that it refuses", () => {
-  assert.throws(() => listOptions(new URLSearchParams("resourceVersionMatch=Exact")), /^StatusError: ListOptions\.meta\.k8s\.io "" is invalid: |ListOptions\.meta\.k8s\.io "" is invalid/);
+  assert.throws(
+    () => listOptions(new URLSearchParams("resourceVersionMatch=Exact")),
+    /^StatusError: ListOptions\.meta\.k8s\.io "" is invalid: |ListOptions\.meta\.k8s\.io "" is invalid/,
+  );
 });
 
 for (const { query, allowed } of [
@@ -56,7 +71,10 @@ for (const { query, allowed } of [
 }
 
 test("force belongs to apply alone, and apply needs a manager", () => {
-  assert.throws(() => writeOptions(new URLSearchParams("force=true"), "PatchOptions"), /may not be specified for non-apply patch/);
+  assert.throws(
+    () => writeOptions(new URLSearchParams("force=true"), "PatchOptions"),
+    /may not be specified for non-apply patch/,
+  );
   assert.throws(() => writeOptions(new URLSearchParams(""), "PatchOptions", true), /is required for apply patch/);
 });
 

@@ -4,7 +4,7 @@
  * Unknown parameters are ignored.
  * Source: k8s.io/apimachinery pkg/apis/meta/v1/validation, pkg/apis/meta/internalversion/validation, pkg/conversion/queryparams
  */
-import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
+
 import {
   type FieldError,
   forbiddenField,
@@ -13,6 +13,7 @@ import {
   required,
   tooLong,
 } from "@coxswain/apimachinery/errors/field-error";
+import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
 import { parseResourceVersion } from "@coxswain/apimachinery/meta/resource-version";
 import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
 import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
@@ -167,7 +168,8 @@ function checkMatch(match: string, given: { watch: boolean; resourceVersion: str
   if (given.resourceVersion === "") {
     errors.push(forbiddenField(field, "resourceVersionMatch is forbidden unless resourceVersion is provided"));
   }
-  if (given.continueToken !== "") errors.push(forbiddenField(field, "resourceVersionMatch is forbidden when continue is provided"));
+  if (given.continueToken !== "")
+    errors.push(forbiddenField(field, "resourceVersionMatch is forbidden when continue is provided"));
   if (match !== "Exact" && match !== "NotOlderThan") errors.push(notSupported(field, match, ["Exact", "NotOlderThan", ""]));
   if (match === "Exact" && given.resourceVersion === "0") {
     errors.push(forbiddenField(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'));

@@ -70,7 +70,11 @@ export function patchTypeOf(call: Call, kind: GroupVersionKind): PatchType {
  * Reads the patch once; the function that comes back may be applied to any number of objects.
  * @returns from an object of `kind` that it may take over, to the patched one, checked against the schema.
  */
-export async function readPatch(call: Call, type: PatchType, kind: GroupVersionKind): Promise<(object: KubeObject) => KubeObject> {
+export async function readPatch(
+  call: Call,
+  type: PatchType,
+  kind: GroupVersionKind,
+): Promise<(object: KubeObject) => KubeObject> {
   const bytes = await readBody(call);
   const descriptor = scheme.kind(kind);
   const patched = patchFunction(type, bytes, descriptor);
@@ -88,7 +92,8 @@ function patchFunction(type: PatchType, bytes: Buffer, descriptor: TypeDescripto
 function parsePatch(bytes: Buffer): unknown {
   let document: unknown;
   try {
-    document = bytes.length > 0 && !/^\s*[[{]/.test(bytes.subarray(0, 64).toString()) ? parseYaml(bytes.toString()) : parseJson(bytes);
+    document =
+      bytes.length > 0 && !/^\s*[[{]/.test(bytes.subarray(0, 64).toString()) ? parseYaml(bytes.toString()) : parseJson(bytes);
   } catch (err) {
     if (err instanceof StatusError) throw err;
     throw badRequest(`error decoding patch: ${(err as Error).message}`);
@@ -101,8 +106,7 @@ function parsePatch(bytes: Buffer): unknown {
 
 /** What a patch made must still be an object of its kind. @throws Invalid on `patch`. */
 function checked(value: unknown, kind: GroupVersionKind, descriptor: TypeDescriptor | undefined): KubeObject {
-  const refuse = (why: string): Error =>
-    invalid({ group: "", kind: "" }, "", [invalidValue("patch", truncated(value), why)]);
+  const refuse = (why: string): Error => invalid({ group: "", kind: "" }, "", [invalidValue("patch", truncated(value), why)]);
   if (value === null || typeof value !== "object" || Array.isArray(value)) throw refuse("the patched document is not an object");
   const object = value as Unstructured;
   if (object.kind !== kind.kind || object.apiVersion !== formatGroupVersion(kind)) {

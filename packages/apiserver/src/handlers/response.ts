@@ -2,8 +2,9 @@
  * Answers: one object, a list, an error; in JSON, YAML or protobuf, as itself, as Table or as metadata alone.
  * Stored objects go out as the bytes that the cache holds; lists are joined from them and written with back-pressure.
  */
-import { createGzip, gzip } from "node:zlib";
+
 import { promisify } from "node:util";
+import { createGzip, gzip } from "node:zlib";
 import { encodeJson, encodeUntyped } from "@coxswain/apimachinery/codec/json";
 import { type NegotiatedOutput, negotiateOutput } from "@coxswain/apimachinery/codec/negotiate";
 import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
@@ -24,8 +25,8 @@ import {
   listWantedAsObject,
   objectWantedAsList,
   partialMetadata,
-  table,
   type TableRow,
+  table,
   tableRow,
 } from "./transform.ts";
 
@@ -46,7 +47,10 @@ export interface Output extends NegotiatedOutput {
 }
 
 /** @throws NotAcceptable. */
-export function negotiate(ctx: RequestContext, options: { transforms?: boolean; protobuf?: boolean; stream?: boolean } = {}): Output {
+export function negotiate(
+  ctx: RequestContext,
+  options: { transforms?: boolean; protobuf?: boolean; stream?: boolean } = {},
+): Output {
   const negotiated = negotiateOutput(ctx.exchange.headers.accept, options);
   return { ...negotiated, indent: negotiated.pretty || wantsIndent(ctx.query, ctx.exchange.headers["user-agent"]) };
 }
@@ -364,7 +368,8 @@ export function writeError(exchange: Exchange, err: unknown, ctx?: RequestContex
   const code = status.code ?? 500;
   const headers: Record<string, string> = { ...(err instanceof StatusError ? err.headers : undefined) };
   const retryAfter = status.details?.retryAfterSeconds;
-  if (retryAfter !== undefined && retryAfter > 0 && headers["retry-after"] === undefined) headers["retry-after"] = String(retryAfter);
+  if (retryAfter !== undefined && retryAfter > 0 && headers["retry-after"] === undefined)
+    headers["retry-after"] = String(retryAfter);
   const { mediaType, indent } = errorOutput(exchange, ctx);
   exchange.respond(code, { ...headers, "content-type": mediaType }, encodeStatus(status, mediaType, indent));
 }

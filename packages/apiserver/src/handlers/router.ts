@@ -4,8 +4,8 @@
  * Source: k8s.io/apiserver pkg/endpoints/installer.go (which routes exist), go-restful (404 before 405)
  */
 import { genericServerResponse } from "@coxswain/apimachinery/errors/status-error";
-import type { RequestContext } from "../request/context.ts";
 import type { SubresourceDefinition } from "../registry/generic/resource.ts";
+import type { RequestContext } from "../request/context.ts";
 import { create } from "./create.ts";
 import { remove } from "./delete.ts";
 import { deleteCollection } from "./delete-collection.ts";
@@ -119,7 +119,8 @@ function runRoute(env: HandlerEnv, ctx: RequestContext, route: Route): Promise<v
   const served = env.resources.find(route.group, route.version, route.resource);
   if (served === undefined) throw noSuchPath();
   const { definition } = served;
-  if (definition.namespaced ? route.namespace === undefined && route.name !== "" : route.namespace !== undefined) throw noSuchPath();
+  if (definition.namespaced ? route.namespace === undefined && route.name !== "" : route.namespace !== undefined)
+    throw noSuchPath();
   if (route.namespace === "" || route.name.includes("/") || (route.namespace ?? "").includes("/")) throw noSuchPath();
   const deprecation = served.version.deprecation;
   if (deprecation !== undefined) ctx.warn(deprecation);
@@ -228,5 +229,9 @@ function methodNotAllowed(): Error {
 
 /** Outside the served group versions upstream answers with plain text. */
 function notFoundPage(ctx: RequestContext): void {
-  ctx.exchange.respond(404, { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" }, "404 page not found\n");
+  ctx.exchange.respond(
+    404,
+    { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" },
+    "404 page not found\n",
+  );
 }

@@ -68,7 +68,9 @@ export function newServedResources(): ServedResources {
     groups: () => [...groups.keys()].filter((group) => group !== ""),
     versions: (group) => [...(groups.get(group)?.keys() ?? [])].sort((a, b) => compareVersionsOf(group, a, b)),
     resources: (group, version) =>
-      [...(groups.get(group)?.get(version)?.values() ?? [])].sort((a, b) => (a.definition.resource < b.definition.resource ? -1 : 1)),
+      [...(groups.get(group)?.get(version)?.values() ?? [])].sort((a, b) =>
+        a.definition.resource < b.definition.resource ? -1 : 1,
+      ),
     all: () => [...groups.values()].flatMap((versions) => [...versions.values()].flatMap((resources) => [...resources.values()])),
     get generation() {
       return generation;

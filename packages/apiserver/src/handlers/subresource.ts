@@ -2,10 +2,11 @@
  * What lies below a named object: status and scale, which are other views of the same stored object, and operations
  * with an answer of their own (binding, eviction, token). Connections are in `connect.ts`.
  */
+
+import { methodNotSupported } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
-import { methodNotSupported } from "@coxswain/apimachinery/errors/status-error";
 import type { ResourceDefinition, ScalePaths, SubresourceDefinition } from "../registry/generic/resource.ts";
 import { applyScale, scaleOf } from "../registry/generic/scale.ts";
 import type { RegistryStore } from "../registry/generic/store.ts";
@@ -106,7 +107,13 @@ function scaleView(served: ServedResource, paths: ScalePaths, verbs: readonly st
 }
 
 /** `/scale`: the number of replicas of an object, in a kind that is the same for all resources that have one. */
-async function runScale(call: Call, verb: string, served: ServedResource, paths: ScalePaths, kind: GroupVersionKind): Promise<void> {
+async function runScale(
+  call: Call,
+  verb: string,
+  served: ServedResource,
+  paths: ScalePaths,
+  kind: GroupVersionKind,
+): Promise<void> {
   const { ctx } = call;
   const store = served.store as RegistryStore;
   const output = negotiate(ctx, { transforms: false });
@@ -162,7 +169,12 @@ async function admitScale(
 }
 
 /** Operations and reviews: the handler gives the answer, nothing generic is stored. */
-export async function runObject(call: Call, verb: string, subresource: SubresourceDefinition, kind: GroupVersionKind): Promise<void> {
+export async function runObject(
+  call: Call,
+  verb: string,
+  subresource: SubresourceDefinition,
+  kind: GroupVersionKind,
+): Promise<void> {
   const { ctx } = call;
   const { handler } = subresource;
   if (handler.type !== "object") throw methodNotSupported(call.served.definition, verb);

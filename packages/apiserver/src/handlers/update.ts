@@ -5,7 +5,7 @@ import { admissionAttributes, authorizeCreate } from "./admission.ts";
 import { checkName, decodeBody, dedupOwnerReferences, inputMediaType, matchNamespace, readBody } from "./body.ts";
 import { toHub } from "./convert.ts";
 import { type Call, strategyContext } from "./env.ts";
-import { writeOptions, type WriteRequestOptions } from "./options.ts";
+import { type WriteRequestOptions, writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";
 
 /**

@@ -159,14 +159,14 @@ function tableFramer(call: Call, output: Output, metaVersion: string): ObjectFra
 function metadataFramer(output: Output, metaVersion: string): ObjectFramer {
   const { mediaType } = output;
   const kind = { group: "meta.k8s.io", version: metaVersion, kind: "PartialObjectMetadata" };
-  const encode = (object: KubeObject): Buffer => (mediaType === protobufType ? encodeProtobuf(object, kind) : encodeJson(object, kind));
+  const encode = (object: KubeObject): Buffer =>
+    mediaType === protobufType ? encodeProtobuf(object, kind) : encodeJson(object, kind);
   return {
     event: (type, entry) =>
       entry.memo(`frame:${type}:${mediaType}:${kind.kind}/${metaVersion}`, () =>
         frameWatchEvent(type, encode(partialMetadata(entry.object(), metaVersion)), mediaType),
       ),
-    bookmark: (revision) =>
-      frameWatchEvent("BOOKMARK", encode(bare(kind.kind, formatGroupVersion(kind), revision)), mediaType),
+    bookmark: (revision) => frameWatchEvent("BOOKMARK", encode(bare(kind.kind, formatGroupVersion(kind), revision)), mediaType),
   };
 }
 

@@ -56,7 +56,13 @@ interface Dial {
   readonly address: string;
   readonly port: number;
   readonly secure: boolean;
-  readonly tls: { cert?: string | Buffer; key?: string | Buffer; ca?: string | Buffer; rejectUnauthorized: boolean; servername: string };
+  readonly tls: {
+    cert?: string | Buffer;
+    key?: string | Buffer;
+    ca?: string | Buffer;
+    rejectUnauthorized: boolean;
+    servername: string;
+  };
   readonly timeoutMs: number;
 }
 
@@ -72,7 +78,9 @@ async function resolveTarget(target: ConnectTarget, config: NodeProxyConfig): Pr
     port: Number(url.port) || (secure ? 443 : 80),
     secure,
     tls: {
-      ...(target.toNode && config.clientCertificate ? { cert: config.clientCertificate.cert, key: config.clientCertificate.key } : {}),
+      ...(target.toNode && config.clientCertificate
+        ? { cert: config.clientCertificate.cert, key: config.clientCertificate.key }
+        : {}),
       ...(trusted && config.certificateAuthority ? { ca: config.certificateAuthority } : {}),
       rejectUnauthorized: trusted,
       servername: isIP(host) === 0 ? host : "",
@@ -108,7 +116,12 @@ function open(ctx: RequestContext, target: ConnectTarget, dial: Dial, headers: R
   };
   if (!dial.secure) return httpRequest(options);
   const { servername, ...tls } = dial.tls;
-  return httpsRequest({ ...options, ...tls, servername, ...(servername === "" ? { checkServerIdentity: identityOf(target.url.hostname) } : {}) });
+  return httpsRequest({
+    ...options,
+    ...tls,
+    servername,
+    ...(servername === "" ? { checkServerIdentity: identityOf(target.url.hostname) } : {}),
+  });
 }
 
 /** Without a server name node checks nothing against the certificate: check the address here. */
@@ -140,7 +153,12 @@ function answerOf(request: ClientRequest, target: ConnectTarget, dial: Dial): Pr
 }
 
 /** Log: the body as text, in pieces as they come; a refusal by the kubelet becomes a Status. */
-async function streamText(ctx: RequestContext, target: ConnectTarget, dial: Dial, resource: GroupResource & { name: string }): Promise<void> {
+async function streamText(
+  ctx: RequestContext,
+  target: ConnectTarget,
+  dial: Dial,
+  resource: GroupResource & { name: string },
+): Promise<void> {
   const request = open(ctx, target, dial, { "accept-encoding": "identity" });
   request.end();
   const answer = await answerOf(request, target, dial);
@@ -199,7 +217,9 @@ function rewriteLocation(location: string, exchange: Exchange, target: ConnectTa
   if (url.host !== target.url.host) return location;
   const requested = exchange.url.split("?")[0] ?? "";
   const proxied = target.url.pathname;
-  const prefix = requested.endsWith(proxied) ? requested.slice(0, requested.length - proxied.length) : requested.replace(/\/$/, "");
+  const prefix = requested.endsWith(proxied)
+    ? requested.slice(0, requested.length - proxied.length)
+    : requested.replace(/\/$/, "");
   return prefix + url.pathname + url.search + url.hash;
 }
 
@@ -305,7 +325,9 @@ function connectTo(target: ConnectTarget, dial: Dial): Promise<Socket> {
     });
     const refuse = (err: Error): void => {
       clearTimeout(timer);
-      reject(internalError(new Error(`error dialing backend: dial tcp ${dial.address}:${dial.port}: ${err.message}`, { cause: err })));
+      reject(
+        internalError(new Error(`error dialing backend: dial tcp ${dial.address}:${dial.port}: ${err.message}`, { cause: err })),
+      );
     };
     socket.once("error", refuse);
   });

@@ -1,0 +1,169 @@
+/**
+ * An OpenAPI v2 document as the protobuf message that kubectl asks for,
+ * `application/com.github.proto-openapi.spec.v2@v1.0+protobuf`. Fields are written by hand from the message's numbers.
+ * Source: github.com/google/gnostic openapiv2/OpenAPIv2.proto
+ */
+import { toYaml } from "@coxswain/apimachinery/codec/yaml";
+import type { OpenApiDocument, Operation, Parameter, PathItem, Schema } from "@coxswain/apimachinery/schema/openapi";
+import protobuf from "protobufjs/minimal.js";
+
+type Writer = protobuf.Writer;
+
+export function encodeOpenApi(document: OpenApiDocument): Buffer {
+  const writer = protobuf.Writer.create();
+  text(writer, 1, document.swagger);
+  message(writer, 2, (info) => {
+    text(info, 1, document.info.title);
+    text(info, 2, document.info.version);
+  });
+  message(writer, 8, (paths) => {
+    for (const [path, item] of Object.entries(document.paths)) {
+      named(paths, 2, path, (value) => writePathItem(value, item));
+    }
+  });
+  message(writer, 9, (definitions) => {
+    for (const [name, schema] of Object.entries(document.definitions)) {
+      named(definitions, 1, name, (value) => writeSchema(value, schema));
+    }
+  });
+  for (const requirement of document.security) {
+    message(writer, 12, (value) => {
+      for (const [name, scopes] of Object.entries(requirement)) {
+        named(value, 1, name, (array) => texts(array, 1, scopes));
+      }
+    });
+  }
+  message(writer, 13, (definitions) => {
+    for (const [name, security] of Object.entries(document.securityDefinitions)) {
+      named(definitions, 1, name, (item) =>
+        message(item, 2, (apiKey) => {
+          text(apiKey, 1, security.type);
+          text(apiKey, 2, security.name);
+          text(apiKey, 3, security.in);
+          text(apiKey, 4, security.description);
+        }),
+      );
+    }
+  });
+  return Buffer.from(writer.finish());
+}
+
+const operationFields = { get: 2, put: 3, post: 4, delete: 5, options: 6, head: 7, patch: 8 } as const;
+
+function writePathItem(writer: Writer, item: PathItem): void {
+  for (const [method, field] of Object.entries(operationFields)) {
+    const operation = item[method as keyof typeof operationFields];
+    if (operation !== undefined) message(writer, field, (value) => writeOperation(value, operation));
+  }
+  for (const parameter of item.parameters ?? []) writeParameterItem(writer, 9, parameter);
+}
+
+function writeOperation(writer: Writer, operation: Operation): void {
+  texts(writer, 1, operation.tags);
+  text(writer, 3, operation.description);
+  text(writer, 5, operation.operationId);
+  texts(writer, 6, operation.produces);
+  texts(writer, 7, operation.consumes);
+  for (const parameter of operation.parameters ?? []) writeParameterItem(writer, 8, parameter);
+  message(writer, 9, (responses) => {
+    for (const [code, response] of Object.entries(operation.responses)) {
+      named(responses, 1, code, (value) =>
+        message(value, 1, (one) => {
+          text(one, 1, response.description);
+          const { schema } = response;
+          if (schema !== undefined) message(one, 2, (item) => message(item, 1, (body) => writeSchema(body, schema)));
+        }),
+      );
+    }
+  });
+  texts(writer, 10, operation.schemes);
+  writeExtensions(writer, 13, operation);
+}
+
+/** ParametersItem → Parameter → body, or non-body → query or path. */
+function writeParameterItem(writer: Writer, field: number, parameter: Parameter): void {
+  message(writer, field, (item) =>
+    message(item, 1, (one) => {
+      if (parameter.in === "body") {
+        message(one, 1, (body) => {
+          text(body, 1, parameter.description);
+          text(body, 2, parameter.name);
+          text(body, 3, "body");
+          flag(body, 4, parameter.required);
+          const { schema } = parameter;
+          if (schema !== undefined) message(body, 5, (value) => writeSchema(value, schema));
+        });
+        return;
+      }
+      message(one, 2, (nonBody) =>
+        message(nonBody, parameter.in === "query" ? 3 : 4, (value) => {
+          flag(value, 1, parameter.required);
+          text(value, 2, parameter.in);
+          text(value, 3, parameter.description);
+          text(value, 4, parameter.name);
+          text(value, parameter.in === "query" ? 6 : 5, parameter.type);
+          flag(value, parameter.in === "query" ? 20 : 19, parameter.uniqueItems);
+        }),
+      );
+    }),
+  );
+}
+
+function writeSchema(writer: Writer, schema: Schema): void {
+  text(writer, 1, schema.$ref);
+  text(writer, 2, schema.format);
+  text(writer, 4, schema.description);
+  if (schema.default !== undefined) message(writer, 5, (value) => any(value, schema.default));
+  texts(writer, 19, schema.required ?? []);
+  for (const value of schema.enum ?? []) message(writer, 20, (one) => any(one, value));
+  const { additionalProperties, items, properties } = schema;
+  if (additionalProperties !== undefined) {
+    message(writer, 21, (item) => message(item, 1, (value) => writeSchema(value, additionalProperties)));
+  }
+  const { type } = schema;
+  if (type !== undefined) message(writer, 22, (value) => texts(value, 1, [type]));
+  if (items !== undefined) message(writer, 23, (item) => message(item, 1, (value) => writeSchema(value, items)));
+  if (properties !== undefined) {
+    message(writer, 25, (value) => {
+      for (const [name, property] of Object.entries(properties)) named(value, 1, name, (one) => writeSchema(one, property));
+    });
+  }
+  writeExtensions(writer, 31, schema);
+}
+
+/** `x-…` members, by name, each as YAML. */
+function writeExtensions(writer: Writer, field: number, holder: object): void {
+  for (const [name, value] of Object.entries(holder)) {
+    if (name.startsWith("x-")) named(writer, field, name, (one) => any(one, value));
+  }
+}
+
+function any(writer: Writer, value: unknown): void {
+  text(writer, 2, toYaml(value));
+}
+
+/** Names and values are repeated messages: `{ name = 1; value = 2 }`. */
+function named(writer: Writer, field: number, name: string, value: (writer: Writer) => void): void {
+  message(writer, field, (pair) => {
+    text(pair, 1, name);
+    message(pair, 2, value);
+  });
+}
+
+function message(writer: Writer, field: number, write: (writer: Writer) => void): void {
+  writer.uint32((field << 3) | 2).fork();
+  write(writer);
+  writer.ldelim();
+}
+
+function text(writer: Writer, field: number, value: string | undefined): void {
+  if (value !== undefined && value !== "") writer.uint32((field << 3) | 2).string(value);
+}
+
+function texts(writer: Writer, field: number, values: readonly string[]): void {
+  for (const value of values) writer.uint32((field << 3) | 2).string(value);
+}
+
+function flag(writer: Writer, field: number, value: boolean | undefined): void {
+  if (value === true) writer.uint32(field << 3).bool(true);
+}
