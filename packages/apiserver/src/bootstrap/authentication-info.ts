@@ -1,0 +1,74 @@
+/**
+ * Tells aggregated servers, the controller manager and the scheduler how this server authenticates: the config map
+ * extension-apiserver-authentication in kube-system.
+ * Source: pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go
+ */
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { configMaps } from "@coxswain/apimachinery/schema/kinds/resources";
+import { ensure } from "./ensure.ts";
+
+export interface AuthenticationInfo {
+  /** PEM. */
+  readonly clientCa: string | undefined;
+  readonly requestHeader:
+    | {
+        /** PEM. */
+        readonly ca: string;
+        readonly allowedNames: readonly string[];
+        readonly usernameHeaders: readonly string[];
+        readonly groupHeaders: readonly string[];
+        readonly extraHeaderPrefixes: readonly string[];
+      }
+    | undefined;
+}
+
+interface ConfigMap extends KubeObject {
+  data?: Record<string, string>;
+}
+
+export async function ensureAuthenticationInfo(client: Client, info: AuthenticationInfo, signal?: AbortSignal): Promise<void> {
+  const data = dataOf(info);
+  if (Object.keys(data).length === 0) return;
+  const wanted: ConfigMap = { metadata: { namespace: "kube-system", name: "extension-apiserver-authentication" }, data };
+  await ensure<ConfigMap>(
+    client,
+    configMaps,
+    wanted,
+    (existing) => {
+      // Certificates of other servers of this cluster stay: while authorities are exchanged both are trusted.
+      const merged = { ...existing.data, ...data };
+      for (const key of ["client-ca-file", "requestheader-client-ca-file"]) {
+        const bundle = joinBundles(existing.data?.[key], data[key]);
+        if (bundle !== undefined) merged[key] = bundle;
+      }
+      return semanticEqual(existing.data, merged) ? undefined : { ...existing, data: merged };
+    },
+    signal,
+  );
+}
+
+function dataOf({ clientCa, requestHeader }: AuthenticationInfo): Record<string, string> {
+  return {
+    ...(clientCa === undefined ? {} : { "client-ca-file": clientCa }),
+    ...(requestHeader === undefined
+      ? {}
+      : {
+          "requestheader-allowed-names": JSON.stringify(requestHeader.allowedNames),
+          "requestheader-client-ca-file": requestHeader.ca,
+          "requestheader-extra-headers-prefix": JSON.stringify(requestHeader.extraHeaderPrefixes),
+          "requestheader-group-headers": JSON.stringify(requestHeader.groupHeaders),
+          "requestheader-username-headers": JSON.stringify(requestHeader.usernameHeaders),
+        }),
+  };
+}
+
+function joinBundles(existing: string | undefined, own: string | undefined): string | undefined {
+  if (existing === undefined || own === undefined) return own ?? existing;
+  const blocks = (pem: string): string[] =>
+    (pem.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? []).map((block) => block.replace(/\r/g, ""));
+  const known = blocks(existing);
+  const missing = blocks(own).filter((block) => !known.includes(block));
+  return missing.length === 0 ? existing : `${[...known, ...missing].join("\n")}\n`;
+}

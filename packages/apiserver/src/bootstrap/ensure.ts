@@ -1,0 +1,48 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+
+const attempts = 5;
+
+/**
+ * Makes an object, or brings an existing one to what it should be. Several API servers may do so at once.
+ * @param bring returns the changed object, or undefined when it is right as it is; leaves its argument as it was
+ */
+export async function ensure<T extends KubeObject>(
+  client: Client,
+  ref: ResourceRef,
+  wanted: T,
+  bring: (existing: T) => T | undefined = () => undefined,
+  signal?: AbortSignal,
+): Promise<void> {
+  const target = { namespace: wanted.metadata.namespace, name: wanted.metadata.name as string };
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const existing = await client.get<T>(ref, target, { signal });
+      const next = bring(existing);
+      if (next !== undefined) await client.update<T>(ref, next, { signal });
+      return;
+    } catch (err) {
+      if (isNotFound(err)) {
+        try {
+          await client.create<T>(ref, wanted, { signal });
+          return;
+        } catch (second) {
+          if (!isAlreadyExists(second) || attempt === attempts) throw second;
+        }
+      } else if (!isConflict(err) || attempt === attempts) {
+        throw err;
+      }
+    }
+  }
+}
+
+/** Runs `work` for each item, a few at once; the first failure ends it. */
+export async function forEachLimited<T>(items: readonly T[], limit: number, work: (item: T) => Promise<void>): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < items.length) await work(items[next++] as T);
+  };
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker));
+}

@@ -1,0 +1,170 @@
+/**
+ * Brings the default roles and bindings to what 1.23 expects. Missing rules and subjects are added, what an
+ * administrator added stays, and an object whose annotation autoupdate is `false` is left alone.
+ * Source: pkg/registry/rbac/rest/storage_rbac.go, k8s.io/component-helpers auth/rbac/reconciliation
+ */
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import {
+  clusterRoleBindings as clusterRoleBindingsRef,
+  clusterRoles as clusterRolesRef,
+  roleBindings as roleBindingsRef,
+  roles as rolesRef,
+} from "@coxswain/apimachinery/schema/kinds/resources";
+import { ensure, forEachLimited } from "./ensure.ts";
+import { clusterRoleBindings, clusterRoles, type ClusterRoleRow, roleBindings, roles, type RuleRow, type SubjectRow } from "./rbac-policy-data.ts";
+
+const autoUpdate = "rbac.authorization.kubernetes.io/autoupdate";
+const bootstrapLabels = { "kubernetes.io/bootstrapping": "rbac-defaults" };
+const aggregateLabel = "rbac.authorization.k8s.io/aggregate-to-";
+const rbacGroup = "rbac.authorization.k8s.io";
+const atOnce = 8;
+
+interface Role extends KubeObject {
+  rules?: RuleRow[] | null;
+  aggregationRule?: { clusterRoleSelectors?: object[] };
+}
+interface Subject {
+  kind: string;
+  apiGroup?: string;
+  name: string;
+  namespace?: string;
+}
+interface Binding extends KubeObject {
+  subjects?: Subject[];
+  roleRef: { apiGroup: string; kind: string; name: string };
+}
+
+/** The rules a node agent has whatever its pods need; the Node authorizer grants them without a binding. */
+export const nodeRules: readonly RuleRow[] = clusterRoles.find(({ name }) => name === "system:node")?.rules ?? [];
+
+export async function ensureRbacPolicy(client: Client, signal?: AbortSignal): Promise<void> {
+  await forEachLimited(clusterRoles.map(clusterRoleOf), atOnce, (wanted) => ensure(client, clusterRolesRef, wanted, bringRole(wanted), signal));
+  await forEachLimited(allClusterRoleBindings(), atOnce, (wanted) => ensureBinding(client, clusterRoleBindingsRef, wanted, signal));
+  await forEachLimited(roles, atOnce, ({ namespace, name, rules }) => {
+    const wanted: Role = { metadata: metadataOf(name, namespace), rules };
+    return ensure(client, rolesRef, wanted, bringRole(wanted), signal);
+  });
+  await forEachLimited(roleBindings, atOnce, ({ namespace, name, role, subjects }) =>
+    ensureBinding(client, roleBindingsRef, bindingOf(name, "Role", role, subjects, namespace), signal),
+  );
+}
+
+function metadataOf(name: string, namespace?: string, labels: Record<string, string> = {}): Role["metadata"] {
+  return {
+    name,
+    ...(namespace === undefined ? {} : { namespace }),
+    labels: { ...bootstrapLabels, ...labels },
+    annotations: { [autoUpdate]: "true" },
+  };
+}
+
+function clusterRoleOf(row: ClusterRoleRow): Role {
+  const labels = row.aggregateTo === undefined ? {} : { [aggregateLabel + row.aggregateTo]: "true" };
+  const metadata = metadataOf(row.name, undefined, labels);
+  if (row.aggregateFrom === undefined) return { metadata, rules: row.rules ?? [] };
+  return { metadata, aggregationRule: { clusterRoleSelectors: [{ matchLabels: { [aggregateLabel + row.aggregateFrom]: "true" } }] } };
+}
+
+/** Each controller's role is bound to its service account in kube-system. */
+function allClusterRoleBindings(): Binding[] {
+  const prefix = "system:controller:";
+  const ofControllers = clusterRoles
+    .filter(({ name }) => name.startsWith(prefix))
+    .map(({ name }) =>
+      bindingOf(name, "ClusterRole", name, [{ kind: "ServiceAccount", namespace: "kube-system", name: name.slice(prefix.length) }]),
+    );
+  return [...clusterRoleBindings.map(({ name, role, subjects }) => bindingOf(name, "ClusterRole", role, subjects)), ...ofControllers];
+}
+
+function bindingOf(name: string, kind: string, role: string, subjects: readonly SubjectRow[], namespace?: string): Binding {
+  return {
+    metadata: metadataOf(name, namespace),
+    subjects: subjects.map((subject) => (subject.kind === "ServiceAccount" ? subject : { ...subject, apiGroup: rbacGroup })),
+    roleRef: { apiGroup: rbacGroup, kind, name: role },
+  };
+}
+
+function bringRole(wanted: Role) {
+  return (existing: Role): Role | undefined => {
+    if (existing.metadata.annotations?.[autoUpdate] === "false") return undefined;
+    const metadata = bringMetadata(existing, wanted);
+    const have = existing.rules ?? [];
+    // Aggregated roles get their rules from the controller that aggregates.
+    const missing = wanted.aggregationRule === undefined ? (wanted.rules ?? []).filter((rule) => !covers(have, rule)) : [];
+    const aggregates = wanted.aggregationRule !== undefined && existing.aggregationRule === undefined;
+    if (metadata === undefined && missing.length === 0 && !aggregates) return undefined;
+    return {
+      ...existing,
+      ...(metadata === undefined ? {} : { metadata }),
+      ...(missing.length === 0 ? {} : { rules: [...have, ...missing] }),
+      ...(aggregates && wanted.aggregationRule !== undefined ? { aggregationRule: wanted.aggregationRule } : {}),
+    };
+  };
+}
+
+/** @returns undefined when every label and annotation is there. */
+function bringMetadata(existing: KubeObject, wanted: KubeObject): KubeObject["metadata"] | undefined {
+  const missing = (field: "labels" | "annotations"): boolean =>
+    Object.keys(wanted.metadata[field] ?? {}).some((key) => !Object.hasOwn(existing.metadata[field] ?? {}, key));
+  if (!missing("labels") && !missing("annotations")) return undefined;
+  return {
+    ...existing.metadata,
+    labels: { ...wanted.metadata.labels, ...existing.metadata.labels },
+    annotations: { ...wanted.metadata.annotations, ...existing.metadata.annotations },
+  };
+}
+
+/** Is every single permission of the rule in the others? Source: k8s.io/component-helpers auth/rbac/validation/policy_comparator.go */
+export function covers(have: readonly RuleRow[], rule: RuleRow): boolean {
+  const isIn = (list: readonly string[] | undefined, wanted: string): boolean => list !== undefined && (list.includes(wanted) || list.includes("*"));
+  const allowed = (test: (candidate: RuleRow) => boolean): boolean => have.some(test);
+  if (rule.nonResourceURLs !== undefined) {
+    return rule.nonResourceURLs.every((url) =>
+      rule.verbs.every((verb) => allowed((candidate) => isIn(candidate.verbs, verb) && isIn(candidate.nonResourceURLs, url))),
+    );
+  }
+  const names = rule.resourceNames?.length ? rule.resourceNames : [undefined];
+  return (rule.apiGroups ?? []).every((group) =>
+    (rule.resources ?? []).every((resource) =>
+      rule.verbs.every((verb) =>
+        names.every((name) =>
+          allowed(
+            (candidate) =>
+              isIn(candidate.verbs, verb) &&
+              isIn(candidate.apiGroups, group) &&
+              isIn(candidate.resources, resource) &&
+              (!candidate.resourceNames?.length || (name !== undefined && candidate.resourceNames.includes(name))),
+          ),
+        ),
+      ),
+    ),
+  );
+}
+
+async function ensureBinding(client: Client, ref: typeof roleBindingsRef, wanted: Binding, signal: AbortSignal | undefined): Promise<void> {
+  let wrongRole = false;
+  await ensure<Binding>(
+    client,
+    ref,
+    wanted,
+    (existing) => {
+      if (existing.metadata.annotations?.[autoUpdate] === "false") return undefined;
+      wrongRole = existing.roleRef.kind !== wanted.roleRef.kind || existing.roleRef.name !== wanted.roleRef.name;
+      const have = existing.subjects ?? [];
+      const missing = (wanted.subjects ?? []).filter((subject) => !have.some((candidate) => sameSubject(candidate, subject)));
+      const metadata = bringMetadata(existing, wanted);
+      if (wrongRole || (missing.length === 0 && metadata === undefined)) return undefined;
+      return { ...existing, ...(metadata === undefined ? {} : { metadata }), subjects: [...have, ...missing] };
+    },
+    signal,
+  );
+  if (!wrongRole) return;
+  // A binding's role cannot change: it is made anew.
+  await client.delete(ref, { namespace: wanted.metadata.namespace, name: wanted.metadata.name as string }, { ...(signal ? { signal } : {}) });
+  await client.create(ref, wanted, { signal });
+}
+
+function sameSubject(a: Subject, b: Subject): boolean {
+  return a.kind === b.kind && a.name === b.name && (a.namespace ?? "") === (b.namespace ?? "");
+}
