@@ -1,0 +1,85 @@
+import type { Clock, Timer } from "./clock.ts";
+
+/** A clock that stands still until a test moves it. */
+export interface FakeClock extends Clock {
+  /** Fires what falls due on the way, in order of time, and lets promises that wait on it run in between. */
+  advance(ms: number): Promise<void>;
+  /** Moves to a time at or after now, as `advance` does. @param ms since the epoch */
+  advanceTo(ms: number): Promise<void>;
+  /** How many timers and sleeps are waiting. */
+  readonly waiting: number;
+  /** When the next of them is due, in ms since the epoch; undefined when none waits. */
+  readonly nextDue: number | undefined;
+}
+
+interface Entry {
+  due: number;
+  readonly order: number;
+  readonly periodMs: number | undefined;
+  readonly fire: () => void;
+}
+
+/** @param start ms since the epoch; default 2022-01-01T00:00:00Z */
+export function newFakeClock(start = Date.UTC(2022, 0, 1)): FakeClock {
+  let now = start;
+  let counter = 0;
+  const entries = new Set<Entry>();
+
+  const add = (delayMs: number, periodMs: number | undefined, fire: () => void): Timer => {
+    const entry: Entry = { due: now + Math.max(delayMs, 0), order: counter++, periodMs, fire };
+    entries.add(entry);
+    return { cancel: () => void entries.delete(entry) };
+  };
+  const next = (): Entry | undefined => {
+    let first: Entry | undefined;
+    for (const entry of entries) {
+      if (first === undefined || entry.due < first.due || (entry.due === first.due && entry.order < first.order)) first = entry;
+    }
+    return first;
+  };
+
+  const advanceTo = async (target: number): Promise<void> => {
+    await settle();
+    for (let entry = next(); entry !== undefined && entry.due <= target; entry = next()) {
+      now = Math.max(now, entry.due);
+      if (entry.periodMs === undefined) entries.delete(entry);
+      else entry.due += entry.periodMs;
+      entry.fire();
+      await settle();
+    }
+    now = Math.max(now, target);
+  };
+
+  return {
+    now: () => now,
+    monotonic: () => now - start,
+    after: (delayMs, fire) => add(delayMs, undefined, fire),
+    every: (periodMs, fire) => add(Math.max(periodMs, 1), Math.max(periodMs, 1), fire),
+    sleep: (delayMs, signal) =>
+      new Promise((resolve, reject) => {
+        if (signal?.aborted) return reject(signal.reason);
+        const onAbort = (): void => {
+          timer.cancel();
+          reject(signal?.reason);
+        };
+        const timer = add(delayMs, undefined, () => {
+          signal?.removeEventListener("abort", onAbort);
+          resolve();
+        });
+        signal?.addEventListener("abort", onAbort, { once: true });
+      }),
+    advance: (ms) => advanceTo(now + ms),
+    advanceTo,
+    get waiting() {
+      return entries.size;
+    },
+    get nextDue() {
+      return next()?.due;
+    },
+  };
+}
+
+/** Lets everything run that is ready, promises of promises too. */
+function settle(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import { type LoggerOptions, newLogger } from "./logger.ts";
+
+function collect(options: LoggerOptions = {}) {
+  const lines: string[] = [];
+  const clock = newFakeClock(new Date(2022, 2, 4, 5, 6, 7, 89).getTime() + 0.25);
+  const log = newLogger({ clock, write: (line) => lines.push(line), ...options });
+  return { log, lines };
+}
+
+test("writes klog's header, the place of the call and quoted fields", () => {
+  const { log, lines } = collect();
+  log.info("created pods", { replicaSet: "default/web", count: 3, none: undefined, list: ["a"] });
+  const pid = String(process.pid).padStart(7);
+  const want = `^I0304 05:06:07\\.089250 ${pid} logger\\.test\\.ts:\\d+\\] "created pods" replicaSet="default/web" count=3 list=\\["a"\\]\n$`;
+  assert.match(lines[0] as string, new RegExp(want));
+});
+
+test("writes an error once with its chain of causes", () => {
+  const { log, lines } = collect({ skipHeaders: true });
+  log.error("reconcile failed", new Error("cannot create pod a", { cause: new Error("no route") }), { key: "a" });
+  log.warn("plain words");
+  assert.deepEqual(lines, ['"reconcile failed" err="cannot create pod a: no route" key="a"\n', "plain words\n"]);
+});
+
+test("writes a detail only at its level, by file or component with --vmodule", () => {
+  const { log, lines } = collect({ verbosity: 2, skipHeaders: true });
+  log.v(2)?.info("two");
+  assert.equal(log.v(3), undefined);
+  log.setVerbosity(3);
+  log.v(3)?.info("three");
+  assert.deepEqual(lines, ["two\n", "three\n"]);
+  assert.equal(collect({ vmodule: "logger.*=4" }).log.enabled(4), true);
+  assert.equal(collect({ vmodule: "logger.*=4" }).log.enabled(5), false);
+  assert.notEqual(collect({ vmodule: "logger.*=4" }).log.v(4), undefined);
+  assert.equal(collect({ vmodule: "reflector=4" }).log.enabled(4), false);
+  assert.equal(collect({ vmodule: "gc=4" }).log.named("gc").enabled(4), true);
+  assert.throws(() => collect({ vmodule: "nothing" }), /syntax error/);
+});
+
+test("writes one JSON object a line", () => {
+  const { log, lines } = collect({ format: "json" });
+  log.named("gc").with({ node: "n" }).error("failed", "why", { big: 10n });
+  log.info("hello");
+  const first = JSON.parse(lines[0] as string);
+  assert.partialDeepStrictEqual(first, { msg: "failed", err: "why", logger: "gc", node: "n", big: "10" });
+  assert.match(first.caller, /^logger\.test\.ts:\d+$/);
+  assert.partialDeepStrictEqual(JSON.parse(lines[1] as string), { msg: "hello", v: 0 });
+});
+
+test("ends the process with 255 on a fatal line", () => {
+  const { log, lines } = collect({
+    skipHeaders: true,
+    exit: (code) => {
+      throw new Error(`exit ${code}`);
+    },
+  });
+  assert.throws(() => log.fatal("cannot go on", new Error("no disk")), /exit 255/);
+  assert.deepEqual(lines, ['"cannot go on" err="no disk"\n']);
+});

@@ -1,0 +1,199 @@
+import { writeSync } from "node:fs";
+import { basename } from "node:path";
+import winston from "winston";
+import { type Clock, realClock } from "../clock/clock.ts";
+import { type Fields, jsonLine, type LogFormat, type LogRecord, type Severity, textLine } from "./format.ts";
+import { parseVmodule } from "./vmodule.ts";
+
+export type { Fields, LogFormat } from "./format.ts";
+
+/**
+ * Messages are constant, what varies goes in fields: `log.info("created pods", { replicaSet: key, count })`. Detail is
+ * asked for first, so that nothing is built in vain: `log.v(4)?.info("…", { … })`.
+ */
+export interface Logger {
+  info(message: string, fields?: Fields): void;
+  warn(message: string, fields?: Fields): void;
+  /** Writes the error with its whole chain of causes. */
+  error(message: string, err?: unknown, fields?: Fields): void;
+  /** Writes, then ends the process with 255 as klog.Fatal does. */
+  fatal(message: string, err?: unknown, fields?: Fields): never;
+  /** @returns undefined when this level is off. */
+  v(level: number): { info(message: string, fields?: Fields): void } | undefined;
+  /** Is information of this level written? */
+  enabled(level: number): boolean;
+  /** A logger whose lines say that this component speaks. */
+  named(component: string): Logger;
+  /** A logger that adds these fields to each line. */
+  with(fields: Fields): Logger;
+}
+
+export interface RootLogger extends Logger {
+  /** Changes what is written from now on, here and in every logger derived from this one (`/debug/flags/v`). */
+  setVerbosity(verbosity: number): void;
+}
+
+export interface LoggerOptions {
+  readonly format?: LogFormat;
+  readonly verbosity?: number;
+  /** `pattern=N,…`: other levels for files or components whose name matches. @throws Error when malformed */
+  readonly vmodule?: string;
+  readonly clock?: Clock;
+  /** Lines without date, level and place. */
+  readonly skipHeaders?: boolean;
+  /** Where lines go; default stderr, unbuffered. */
+  readonly write?: (line: string, severity: Severity) => void;
+  readonly exit?: (code: number) => never;
+}
+
+/** A logger over winston in klog's formats. */
+export function newLogger(options: LoggerOptions = {}): RootLogger {
+  const state: State = {
+    verbosity: options.verbosity ?? 0,
+    levelFor: parseVmodule(options.vmodule ?? ""),
+    clock: options.clock ?? realClock,
+    exit: options.exit ?? ((code) => process.exit(code)),
+    sink: newSink(options),
+  };
+  return new LeveledLogger(state, "", undefined);
+}
+
+interface State {
+  verbosity: number;
+  /** undefined when there is no --vmodule: then nobody has to look who is calling. */
+  readonly levelFor: ((name: string) => number | undefined) | undefined;
+  readonly clock: Clock;
+  readonly exit: (code: number) => never;
+  readonly sink: winston.Logger;
+}
+
+/** winston exports it, its types do not say so. */
+const { Transport } = winston as unknown as { Transport: new () => winston.transport };
+
+/** winston carries the records; the format makes the line, the transport hands it on at once. */
+function newSink(options: LoggerOptions): winston.Logger {
+  const write = options.write ?? writeToStderr;
+  const line =
+    options.format === "json"
+      ? (record: LogRecord) => jsonLine(record)
+      : (record: LogRecord) => textLine(record, { pid: process.pid, skipHeaders: options.skipHeaders ?? false });
+  const transport = new Transport();
+  transport.log = (info, next) => {
+    write(info.line, info.record.severity);
+    next();
+  };
+  const format = winston.format((info) => Object.assign(info, { line: line(info["record"] as LogRecord) }));
+  return winston.createLogger({ level: "info", format: format(), transports: [transport], exitOnError: false });
+}
+
+function writeToStderr(line: string): void {
+  const bytes = Buffer.from(line);
+  for (let sent = 0, tries = 0; sent < bytes.length && tries < 1000; ) {
+    try {
+      sent += writeSync(2, bytes, sent);
+    } catch (err) {
+      // A full pipe answers EAGAIN; the reader gets its time, but never for ever.
+      if ((err as NodeJS.ErrnoException).code !== "EAGAIN") return;
+      tries++;
+    }
+  }
+}
+
+class LeveledLogger implements RootLogger {
+  readonly #state: State;
+  readonly #name: string;
+  readonly #fields: Fields | undefined;
+  readonly #levels: { info(message: string, fields?: Fields): void }[] = [];
+
+  constructor(state: State, name: string, fields: Fields | undefined) {
+    this.#state = state;
+    this.#name = name;
+    this.#fields = fields;
+  }
+
+  info(message: string, fields?: Fields): void {
+    this.#write("I", 0, message, undefined, fields);
+  }
+
+  warn(message: string, fields?: Fields): void {
+    this.#write("W", 0, message, undefined, fields);
+  }
+
+  error(message: string, err?: unknown, fields?: Fields): void {
+    this.#write("E", 0, message, err, fields);
+  }
+
+  fatal(message: string, err?: unknown, fields?: Fields): never {
+    this.#write("F", 0, message, err, fields);
+    return this.#state.exit(255);
+  }
+
+  v(level: number): { info(message: string, fields?: Fields): void } | undefined {
+    if (level > this.#state.verbosity && !this.enabled(level)) return undefined;
+    this.#levels[level] ??= { info: (message, fields) => this.#write("I", level, message, undefined, fields) };
+    return this.#levels[level];
+  }
+
+  enabled(level: number): boolean {
+    const { verbosity, levelFor } = this.#state;
+    if (level <= verbosity) return true;
+    if (levelFor === undefined) return false;
+    const own = this.#name === "" ? undefined : levelFor(this.#name);
+    return level <= (own ?? levelFor(callerOf(this.enabled, "v").replace(/\.[^.]*$/, "")) ?? verbosity);
+  }
+
+  named(component: string): Logger {
+    return new LeveledLogger(this.#state, this.#name === "" ? component : `${this.#name}.${component}`, this.#fields);
+  }
+
+  with(fields: Fields): Logger {
+    return new LeveledLogger(this.#state, this.#name, { ...this.#fields, ...fields });
+  }
+
+  setVerbosity(verbosity: number): void {
+    this.#state.verbosity = verbosity;
+  }
+
+  #write(severity: Severity, level: number, message: string, error: unknown, fields: Fields | undefined): void {
+    const record: LogRecord = {
+      severity,
+      level,
+      message,
+      error,
+      fields: this.#fields === undefined ? fields : { ...this.#fields, ...fields },
+      time: this.#state.clock.now(),
+      name: this.#name,
+      caller: callerOf(this.#write),
+    };
+    this.#state.sink.log({ level: severity === "I" ? "info" : severity === "W" ? "warn" : "error", message, record });
+  }
+}
+
+/** `file.ts:line` of whoever called the logger. */
+function callerOf(below: (...args: never[]) => unknown, skip?: string): string {
+  const { prepareStackTrace, stackTraceLimit } = Error;
+  Error.stackTraceLimit = 4;
+  Error.prepareStackTrace = (_error, sites) => sites;
+  const holder: { stack?: NodeJS.CallSite[] } = {};
+  Error.captureStackTrace(holder, below);
+  const sites = holder.stack ?? [];
+  Error.prepareStackTrace = prepareStackTrace;
+  Error.stackTraceLimit = stackTraceLimit;
+  const site = sites.find((one) => one.getFileName() !== import.meta.url && one.getFunctionName() !== skip) ?? sites.at(-1);
+  const file = site?.getFileName();
+  return file ? `${basename(file)}:${site?.getLineNumber() ?? 1}` : "unknown:1";
+}
+
+/** Says nothing, for tests. */
+export const discardLogger: Logger = {
+  info: () => {},
+  warn: () => {},
+  error: () => {},
+  fatal: (message, err) => {
+    throw new Error(message, { cause: err });
+  },
+  v: () => undefined,
+  enabled: () => false,
+  named: () => discardLogger,
+  with: () => discardLogger,
+};

@@ -1,0 +1,39 @@
+/**
+ * `--vmodule=reflector=5,watch*=3`: file names without ending, or component names, and their verbosity. `*` and `?`
+ * are wildcards.
+ * @returns who asks by name and gets a level, undefined when nothing matches; undefined altogether for `""`
+ * @throws Error `syntax error: expect comma-separated list of filename=N`
+ */
+export function parseVmodule(text: string): ((name: string) => number | undefined) | undefined {
+  if (text.trim() === "") return undefined;
+  const rules = text
+    .split(",")
+    .filter((part) => part !== "")
+    .map((part) => {
+      const match = /^([^=]+)=([0-9]{1,6})$/.exec(part.trim());
+      if (match === null) throw new Error("syntax error: expect comma-separated list of filename=N");
+      return { pattern: match[1] as string, level: Number(match[2]) };
+    });
+  return (name) => rules.find(({ pattern }) => matches(pattern, name))?.level;
+}
+
+/** Shell wildcards, in linear time. */
+function matches(pattern: string, name: string): boolean {
+  let p = 0;
+  let star = -1;
+  let mark = 0;
+  for (let n = 0; n < name.length; ) {
+    if (pattern[p] === "?" || pattern[p] === name[n]) {
+      p++;
+      n++;
+    } else if (pattern[p] === "*") {
+      star = p++;
+      mark = n;
+    } else if (star >= 0) {
+      p = star + 1;
+      n = ++mark;
+    } else return false;
+  }
+  while (pattern[p] === "*") p++;
+  return p === pattern.length;
+}
