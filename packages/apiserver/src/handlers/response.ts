@@ -363,7 +363,10 @@ export function acceptsGzip(header: string | string[] | undefined): boolean {
  * Retry-After where the error has one. After headers were sent it can only break the connection.
  */
 export function writeError(exchange: Exchange, err: unknown, ctx?: RequestContext): void {
-  if (exchange.headersSent) return exchange.destroy();
+  if (exchange.headersSent) {
+    exchange.destroy();
+    return;
+  }
   const status = statusOf(err);
   const code = status.code ?? 500;
   const headers: Record<string, string> = { ...(err instanceof StatusError ? err.headers : undefined) };

@@ -3,7 +3,7 @@
  * with an answer of their own (binding, eviction, token). Connections are in `connect.ts`.
  */
 
-import { methodNotSupported } from "@coxswain/apimachinery/errors/status-error";
+import { methodNotSupported, notFound } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
@@ -93,10 +93,10 @@ function viewOf(
 const narrowed = new WeakMap<RegistryStore, Map<string, RegistryStore>>();
 
 function storeWith(store: RegistryStore, name: string, strategy: Strategy): RegistryStore {
-  let stores = narrowed.get(store);
-  if (stores === undefined) narrowed.set(store, (stores = new Map()));
-  let view = stores.get(name);
-  if (view === undefined) stores.set(name, (view = store.withStrategy(strategy)));
+  const stores = narrowed.get(store) ?? new Map<string, RegistryStore>();
+  narrowed.set(store, stores);
+  const view = stores.get(name) ?? store.withStrategy(strategy);
+  stores.set(name, view);
   return view;
 }
 
@@ -127,10 +127,10 @@ async function runScale(
     strategyContext(call, options.dryRun),
     call.name,
     async (current) => {
-      const parent = current as KubeObject; // absent objects are refused by the store: a scale never creates
-      const scale = await wanted(scaleOf(parent, paths));
-      await admitScale(call, scale, scaleOf(parent, paths), kind, options);
-      return applyScale(deepClone(parent), scale, paths);
+      if (current === undefined) throw notFound(served.definition, call.name);
+      const scale = await wanted(scaleOf(current, paths));
+      await admitScale(call, scale, scaleOf(current, paths), kind, options);
+      return applyScale(deepClone(current), scale, paths);
     },
     { signal: ctx.signal },
   );

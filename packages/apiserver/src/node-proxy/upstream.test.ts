@@ -1,0 +1,186 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
+import { PassThrough } from "node:stream";
+import { type TestContext, test } from "node:test";
+import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
+import type { ConnectTarget } from "../registry/generic/subresource.ts";
+import type { RequestContext } from "../request/context.ts";
+import { newNodeProxy } from "./upstream.ts";
+
+const log = { v: () => undefined } as never;
+const pod = { group: "", resource: "pods", name: "web-0" };
+
+/** A kubelet that answers with `handler`. */
+async function kubelet(
+  t: TestContext,
+  handler: (req: IncomingMessage, res: ServerResponse) => void,
+): Promise<Server & { port: number }> {
+  const server = createServer(handler);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  return Object.assign(server, { port: (server.address() as AddressInfo).port });
+}
+
+/** An exchange that keeps what is written to it. */
+function recorded(parts: Partial<Exchange> = {}) {
+  const answer = { status: 0, headers: {} as Record<string, unknown>, body: "", ended: false, destroyed: false };
+  const stream: ResponseStream = {
+    write(chunk) {
+      answer.body += chunk.toString();
+      return true;
+    },
+    drained: async () => {},
+    bufferedBytes: 0,
+    end() {
+      answer.ended = true;
+    },
+  };
+  const exchange = {
+    method: "GET",
+    url: "/api/v1/namespaces/default/pods/web-0/log",
+    headers: { authorization: "Bearer secret", "x-remote-user": "root", accept: "*/*" },
+    httpVersion: "1.1",
+    remoteAddress: "10.1.2.3",
+    tls: undefined,
+    upgrade: undefined,
+    stream(status: number, headers: Record<string, unknown>) {
+      Object.assign(answer, { status, headers });
+      return stream;
+    },
+    respond(status: number, headers: Record<string, unknown>, body: unknown) {
+      Object.assign(answer, { status, headers, body: String(body ?? ""), ended: true });
+    },
+    destroy() {
+      answer.destroyed = true;
+    },
+    bodyStream: () => new PassThrough().end(),
+    ...parts,
+  } as unknown as Exchange;
+  const ctx = { exchange, signal: new AbortController().signal } as unknown as RequestContext;
+  return { ctx, answer };
+}
+
+function target(port: number, path: string, parts: Partial<ConnectTarget> = {}): ConnectTarget {
+  return { url: new URL(`http://127.0.0.1:${port}${path}`), toNode: true, passHeaders: false, ...parts };
+}
+
+test("streams a log as text, without the client's credentials", async (t) => {
+  let seen: IncomingMessage | undefined;
+  const server = await kubelet(t, (req, res) => {
+    seen = req;
+    res.end("line 1\nline 2\n");
+  });
+  const { ctx, answer } = recorded();
+  await newNodeProxy({ log }).forward(ctx, target(server.port, "/containerLogs/default/web-0/app?follow=true"), pod);
+  assert.equal(answer.status, 200);
+  assert.equal(answer.headers["content-type"], "text/plain");
+  assert.equal(answer.body, "line 1\nline 2\n");
+  assert.equal(answer.ended, true);
+  assert.equal(seen?.url, "/containerLogs/default/web-0/app?follow=true");
+  assert.equal(seen?.headers.authorization, undefined);
+  assert.equal(seen?.headers["x-remote-user"], undefined);
+});
+
+for (const { code, reason } of [
+  { code: 400, reason: "BadRequest" },
+  { code: 404, reason: "NotFound" },
+  { code: 500, reason: "InternalError" },
+]) {
+  test(`a kubelet's ${code} becomes a Status`, async (t) => {
+    const server = await kubelet(t, (_req, res) => {
+      res.writeHead(code).end("container not there");
+    });
+    const { ctx } = recorded();
+    await assert.rejects(
+      newNodeProxy({ log }).forward(ctx, target(server.port, "/containerLogs/x"), pod),
+      (err: unknown) => err instanceof StatusError && err.code === code && err.reason === reason,
+    );
+  });
+}
+
+test("a kubelet that is not there is an internal error that says so", async () => {
+  const { ctx } = recorded();
+  await assert.rejects(newNodeProxy({ log }).forward(ctx, target(1, "/x"), pod), /error dialing backend/);
+});
+
+test("refuses to exec without an upgrade", async () => {
+  const { ctx } = recorded();
+  await assert.rejects(
+    newNodeProxy({ log }).forward(ctx, target(1, "/exec", { upgradeRequired: true }), pod),
+    /Upgrade request required/,
+  );
+});
+
+test("refuses to proxy to this machine", async () => {
+  const { ctx } = recorded();
+  await assert.rejects(
+    newNodeProxy({ log }).forward(ctx, target(10250, "/", { passHeaders: true, toNode: false }), pod),
+    /address not allowed/,
+  );
+});
+
+test("splices an upgraded connection both ways, with what came before it", async (t) => {
+  const backend = createTcpServer((socket) => {
+    socket.once("data", (head) => {
+      assert.match(head.toString(), /^POST \/exec\/a\/b\/c\?command=sh HTTP\/1\.1\r\n/);
+      assert.match(head.toString(), /upgrade: SPDY\/3\.1/i);
+      assert.doesNotMatch(head.toString(), /authorization/i);
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\nhello");
+      socket.pipe(socket);
+    });
+  }).listen(0, "127.0.0.1");
+  await once(backend, "listening");
+  t.after(() => backend.close());
+  const front = createServer();
+  front.on("upgrade", (req: IncomingMessage, socket: Socket, head: Buffer) => {
+    const { ctx } = recorded({ method: "POST", headers: req.headers, upgrade: { socket, head } });
+    void newNodeProxy({ log }).forward(
+      ctx,
+      target((backend.address() as AddressInfo).port, "/exec/a/b/c?command=sh", { upgradeRequired: true }),
+      pod,
+    );
+  });
+  front.listen(0, "127.0.0.1");
+  await once(front, "listening");
+  t.after(() => front.close());
+
+  const client = request({
+    port: (front.address() as AddressInfo).port,
+    method: "POST",
+    headers: { connection: "Upgrade", upgrade: "SPDY/3.1", authorization: "Bearer secret" },
+  });
+  client.end();
+  const [response, socket, first] = (await once(client, "upgrade")) as [IncomingMessage, Socket, Buffer];
+  assert.equal(response.statusCode, 101);
+  let received = first.toString();
+  socket.on("data", (chunk: Buffer) => {
+    received += chunk.toString();
+  });
+  socket.write("echo");
+  while (!received.includes("echo")) await once(socket, "data");
+  assert.equal(received, "helloecho");
+  socket.destroy();
+});
+
+test("passes a refused upgrade on as the kubelet wrote it", async (t) => {
+  const server = await kubelet(t, (_req, res) => {
+    res.writeHead(404).end("no such container");
+  });
+  const front = createServer();
+  front.on("upgrade", (req: IncomingMessage, socket: Socket, head: Buffer) => {
+    const { ctx } = recorded({ method: "POST", headers: req.headers, upgrade: { socket, head } });
+    void newNodeProxy({ log }).forward(ctx, target(server.port, "/exec/x", { upgradeRequired: true }), pod);
+  });
+  front.listen(0, "127.0.0.1");
+  await once(front, "listening");
+  t.after(() => front.close());
+  const socket = connect((front.address() as AddressInfo).port, "127.0.0.1");
+  socket.write("POST / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+  const [answer] = (await once(socket, "data")) as [Buffer];
+  assert.match(answer.toString(), /^HTTP\/1\.1 404 Not Found/);
+  socket.destroy();
+});
