@@ -137,12 +137,14 @@ export interface ClientDependencies {
   readonly observer?: ClientObserver;
   /** Instead of the configuration's qps and burst, for clients that share a limit. */
   readonly limiter?: TokenBucket;
+  /** Instead of connections to the host: a server's client of itself. */
+  readonly transport?: Transport;
 }
 
 export function newClient(config: ClientConfig, dependencies: ClientDependencies = {}): Client {
   const clock = dependencies.clock ?? realClock;
   const credentials = newCredentials(config, clock, () => transport.reconnect());
-  const transport = newTransport(config, { clock, certificate: () => credentials.certificate() });
+  const transport = dependencies.transport ?? newTransport(config, { clock, certificate: () => credentials.certificate() });
   const limiter = dependencies.limiter ?? limiterOf(config, clock);
   const call: Call = { config, clock, credentials, transport, limiter, observer: dependencies.observer };
 

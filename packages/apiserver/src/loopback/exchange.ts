@@ -1,0 +1,119 @@
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import { PassThrough, Readable } from "node:stream";
+import type { TransportRequest, TransportResponse } from "@coxswain/apimachinery/client/transport";
+import { requestEntityTooLarge } from "@coxswain/apimachinery/errors/status-error";
+import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
+
+/** A request that the server makes to itself: no socket, no TLS, the answer as the client's transport wants it. */
+export class LoopbackExchange implements Exchange {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly httpVersion = "2.0";
+  readonly remoteAddress = "127.0.0.1";
+  readonly tls = undefined;
+  readonly upgrade = undefined;
+  readonly nodeRequest = undefined;
+  readonly nodeResponse = undefined;
+  readonly signal: AbortSignal;
+  readonly response: Promise<TransportResponse>;
+  status = 0;
+  bytesWritten = 0;
+  readonly #body: Buffer;
+  readonly #abort = new AbortController();
+  readonly #answerHeaders: IncomingHttpHeaders = {};
+  #answer: (response: TransportResponse) => void = () => {};
+  #fail: (err: Error) => void = () => {};
+  #stream: PassThrough | undefined;
+
+  constructor(request: TransportRequest) {
+    this.method = request.method;
+    this.url = request.path;
+    this.headers = { host: "loopback", ...(request.headers as IncomingHttpHeaders) };
+    this.#body = Buffer.isBuffer(request.body) ? request.body : Buffer.from(request.body ?? "");
+    this.signal = request.signal === undefined ? this.#abort.signal : AbortSignal.any([request.signal, this.#abort.signal]);
+    this.response = new Promise((resolve, reject) => {
+      this.#answer = resolve;
+      this.#fail = reject;
+    });
+    // Who asked may have gone away; then nobody looks at the answer.
+    this.response.catch(() => {});
+    this.signal.addEventListener("abort", () => this.#end(this.signal.reason), { once: true });
+  }
+
+  get headersSent(): boolean {
+    return this.status !== 0;
+  }
+
+  async body(limitBytes: number): Promise<Buffer> {
+    if (this.#body.length > limitBytes) throw requestEntityTooLarge(`limit is ${limitBytes}`);
+    return this.#body;
+  }
+
+  bodyStream(): NodeJS.ReadableStream {
+    return Readable.from([this.#body]);
+  }
+
+  setHeader(name: string, value: string | string[]): void {
+    this.#answerHeaders[name.toLowerCase()] = value;
+  }
+
+  appendHeader(name: string, value: string): void {
+    const before = this.#answerHeaders[name.toLowerCase()];
+    this.#answerHeaders[name.toLowerCase()] = before === undefined ? value : `${before}, ${value}`;
+  }
+
+  respond(status: number, headers: OutgoingHttpHeaders, body: Buffer | string = ""): void {
+    if (this.headersSent) return;
+    const bytes = Buffer.from(body);
+    this.status = status;
+    this.bytesWritten = bytes.length;
+    this.#answer({ status, headers: this.#merged(headers), body: Readable.from(bytes.length === 0 ? [] : [bytes]) });
+  }
+
+  stream(status: number, headers: OutgoingHttpHeaders): ResponseStream {
+    const body = new PassThrough();
+    this.#stream = body;
+    this.status = status;
+    body.once("close", () => this.#abort.abort(new Error("the reader went away")));
+    this.#answer({ status, headers: this.#merged(headers), body });
+    return {
+      write: (chunk) => {
+        this.bytesWritten += chunk.length;
+        return body.destroyed ? false : body.write(chunk);
+      },
+      drained: () =>
+        new Promise((resolve, reject) => {
+          if (body.destroyed) return reject(new Error("the reader went away"));
+          if (!body.writableNeedDrain) return resolve();
+          body.once("drain", resolve);
+          body.once("close", () => reject(new Error("the reader went away")));
+        }),
+      get bufferedBytes() {
+        return body.writableLength;
+      },
+      end: (chunk) => {
+        body.end(chunk);
+      },
+    };
+  }
+
+  destroy(): void {
+    this.#end(new Error("the request was broken off"));
+  }
+
+  goAway(): void {}
+
+  #merged(headers: OutgoingHttpHeaders): IncomingHttpHeaders {
+    const merged: IncomingHttpHeaders = { ...this.#answerHeaders };
+    for (const [name, value] of Object.entries(headers)) {
+      if (value !== undefined) merged[name.toLowerCase()] = typeof value === "number" ? String(value) : value;
+    }
+    return merged;
+  }
+
+  #end(reason: Error): void {
+    this.#fail(reason);
+    this.#stream?.destroy(reason);
+  }
+}
