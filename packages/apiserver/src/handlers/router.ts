@@ -6,6 +6,7 @@
 import { genericServerResponse } from "@coxswain/apimachinery/errors/status-error";
 import type { SubresourceDefinition } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
+import type { RequestInfo } from "../request/request-info.ts";
 import { create } from "./create.ts";
 import { remove } from "./delete.ts";
 import { deleteCollection } from "./delete-collection.ts";
@@ -22,20 +23,6 @@ import { writeVersion } from "./version.ts";
 import { watch } from "./watch.ts";
 
 export { newServedResources, type ServedResource, type ServedResources } from "./served-resources.ts";
-
-/** Where a path leads; `version` and `group` are those of a served group version. */
-interface Route {
-  readonly group: string;
-  readonly version: string;
-  /** `/watch/…`, the old way to ask for a watch. */
-  readonly legacyWatch: boolean;
-  readonly namespace: string | undefined;
-  readonly resource: string;
-  readonly name: string;
-  readonly subresource: string;
-  /** What follows the subresource, with its slash: proxies have it. */
-  readonly rest: string;
-}
 
 /** Extra paths that other rooms serve, for the list at `/`. */
 export interface RouterOptions extends HandlerEnv {
@@ -54,89 +41,64 @@ export function newRouter(env: RouterOptions): Router {
   });
   const openApi = newOpenApi(env.resources);
   return async (ctx) => {
-    const { path } = ctx.info;
+    const { info } = ctx;
     // With the gate off nobody is asked whether the client could take gzip.
     if (!env.services.featureEnabled("APIResponseCompression")) delete ctx.exchange.headers["accept-encoding"];
-    const parts = path.split("/").slice(1);
-    if (parts[0] === "api" || parts[0] === "apis") {
-      const route = routeOf(env, parts);
-      if (route !== undefined) return runRoute(env, ctx, route);
-      if (await discovery(ctx, parts)) return;
-      return notFoundPage(ctx);
+    if (info.isResourceRequest) {
+      if (!env.resources.hasGroupVersion(info.group, info.version)) return notFoundPage(ctx);
+      return runRoute(env, ctx);
     }
-    if (path === "/openapi/v2") return openApi(ctx);
-    if (path === "/version" || path === "/version/") return writeVersion(ctx);
-    if (path === "/" && (await discovery(ctx, []))) return;
+    const parts = info.path.split("/").filter((part) => part !== "");
+    if (parts[0] === "openapi" && parts[1] === "v2" && parts.length === 2) return openApi(ctx);
+    if (parts[0] === "version" && parts.length === 1) return writeVersion(ctx);
+    if ((parts.length === 0 || parts[0] === "api" || parts[0] === "apis") && (await discovery(ctx, parts))) return;
     return notFoundPage(ctx);
   };
 }
 
-/** @returns undefined when the path does not go below a served group version. */
-function routeOf(env: HandlerEnv, parts: readonly string[]): Route | undefined {
-  const legacy = parts[0] === "api";
-  const group = legacy ? "" : (parts[1] ?? "");
-  const version = (legacy ? parts[1] : parts[2]) ?? "";
-  // Already decoded, once: what was authorized is what is served.
-  let rest = parts.slice(legacy ? 2 : 3);
-  if (rest.length > 0 && rest[rest.length - 1] === "" && !isBelowSubresource(rest)) rest = rest.slice(0, -1);
-  if (rest.length === 0 || !env.resources.hasGroupVersion(group, version) || (!legacy && group === "")) return undefined;
-  const legacyWatch = rest[0] === "watch";
-  if (legacyWatch) rest = rest.slice(1);
-  let namespace: string | undefined;
-  // `namespaces/x` alone, or with a subresource of namespaces, is the resource namespaces itself.
-  if (rest[0] === "namespaces" && rest.length > 2 && !(group === "" && isNamespaceSubresource(env, version, rest))) {
-    namespace = rest[1];
-    rest = rest.slice(2);
-  }
-  const [resource = "", name = "", subresource = "", ...below] = rest;
-  return {
-    group,
-    version,
-    legacyWatch,
-    namespace,
-    resource,
-    name,
-    subresource,
-    rest: below.length > 0 ? `/${below.map(encodePart).join("/")}` : "",
-  };
+/**
+ * Everything is taken from the RequestInfo that was authorized, and nothing is read from the URL a second time: two
+ * readings that differ would let a request through that nobody allowed.
+ */
+function runRoute(env: HandlerEnv, ctx: RequestContext): Promise<void> {
+  const { info } = ctx;
+  const prefix = legacyPrefix(info);
+  const [resource = "", name = "", subresource = "", ...below] = info.parts;
+  const served = env.resources.find(info.group, info.version, resource);
+  if (served === undefined || prefix === "proxy") throw noSuchPath();
+  const { definition } = served;
+  const namespace = definition.namespaced ? info.namespace : "";
+  if (definition.namespaced ? namespace === "" && name !== "" : !isClusterPath(info, name)) throw noSuchPath();
+  const deprecation = served.version.deprecation;
+  if (deprecation !== undefined) ctx.warn(deprecation);
+  const call: Call = { env, ctx, served, namespace, name, subresource };
+  if (prefix === "watch") return runLegacyWatch(call);
+  if (subresource !== "") return runSubresource(call, restOfPath(info, below));
+  const virtual = definition.subresources?.[""];
+  if (virtual !== undefined) return runVirtual(call, virtual);
+  return name === "" ? runCollection(call) : runNamed(call);
 }
 
-function isBelowSubresource(rest: readonly string[]): boolean {
-  return rest.includes("proxy");
+/** A cluster-scoped resource is not found below a namespace; a namespace itself has its own name there. */
+function isClusterPath(info: RequestInfo, name: string): boolean {
+  return info.namespace === "" || (info.resource === "namespaces" && info.group === "" && info.namespace === name);
 }
 
-function isNamespaceSubresource(env: HandlerEnv, version: string, rest: readonly string[]): boolean {
-  if (rest.length !== 3) return false;
-  const namespaces = env.resources.find("", version, "namespaces");
-  return namespaces !== undefined && findSubresource(namespaces, rest[2] as string) !== undefined;
+/** `/api/v1/watch/…`, the old way to ask for a watch, and `/api/v1/proxy/…`, which is gone. */
+function legacyPrefix(info: RequestInfo): string {
+  const parts = info.path.split("/").filter((part) => part !== "");
+  const first = parts[info.apiPrefix === "apis" ? 3 : 2];
+  return first === "watch" || first === "proxy" ? first : "";
+}
+
+/** What follows a subresource, with its slash and the one at the end: proxies pass it on. */
+function restOfPath(info: RequestInfo, below: readonly string[]): string {
+  const rest = below.length > 0 ? `/${below.map(encodePart).join("/")}` : "";
+  return info.path.endsWith("/") && !rest.endsWith("/") ? `${rest}/` : rest;
 }
 
 function encodePart(part: string): string {
   return encodeURIComponent(part).replaceAll("%3A", ":").replaceAll("%40", "@").replaceAll("%2B", "+").replaceAll("%24", "$");
-}
-
-function runRoute(env: HandlerEnv, ctx: RequestContext, route: Route): Promise<void> {
-  const served = env.resources.find(route.group, route.version, route.resource);
-  if (served === undefined) throw noSuchPath();
-  const { definition } = served;
-  if (definition.namespaced ? route.namespace === undefined && route.name !== "" : route.namespace !== undefined)
-    throw noSuchPath();
-  if (route.namespace === "" || route.name.includes("/") || (route.namespace ?? "").includes("/")) throw noSuchPath();
-  const deprecation = served.version.deprecation;
-  if (deprecation !== undefined) ctx.warn(deprecation);
-  const call: Call = {
-    env,
-    ctx,
-    served,
-    namespace: route.namespace ?? "",
-    name: route.name,
-    subresource: route.subresource,
-  };
-  if (route.legacyWatch) return runLegacyWatch(call);
-  if (route.subresource !== "") return runSubresource(call, route);
-  const virtual = definition.subresources?.[""];
-  if (virtual !== undefined) return runVirtual(call, virtual);
-  return route.name === "" ? runCollection(call) : runNamed(call);
 }
 
 function runCollection(call: Call): Promise<void> {
@@ -197,17 +159,16 @@ const verbOfMethod: Readonly<Record<string, string>> = {
 /** Proxies take every method; on the wire OPTIONS and HEAD count as get. */
 const connectVerb: Readonly<Record<string, string>> = { ...verbOfMethod, HEAD: "get", OPTIONS: "get" };
 
-function runSubresource(call: Call, route: Route): Promise<void> {
-  if (route.name === "") throw noSuchPath();
-  const subresource = findSubresource(call.served, route.subresource);
+function runSubresource(call: Call, rest: string): Promise<void> {
+  const subresource = findSubresource(call.served, call.subresource);
   if (subresource === undefined) throw noSuchPath();
-  const definition = call.served.definition.subresources?.[route.subresource];
-  const connects = definition?.handler.type === "connect";
-  if (route.rest !== "" && !connects) throw noSuchPath();
+  const definitions = call.served.definition.subresources ?? {};
+  const connects = Object.hasOwn(definitions, call.subresource) && definitions[call.subresource]?.handler.type === "connect";
+  if (rest !== "" && rest !== "/" && !connects) throw noSuchPath();
   const { method } = call.ctx.exchange;
   const verb = (connects ? connectVerb : verbOfMethod)[method];
   if (verb === undefined || !subresource.verbs.includes(verb)) throw methodNotAllowed();
-  return subresource.run(call, verb, route.rest);
+  return subresource.run(call, verb, rest);
 }
 
 /** Reviews and component statuses: nothing is stored, the definition answers. */
