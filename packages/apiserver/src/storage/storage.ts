@@ -68,6 +68,8 @@ export interface Entry {
   json(): Buffer;
   /** Keeps what was derived from this entry (another version's bytes, protobuf, Table rows, event frames) while it lives. */
   memo<T>(slot: string, make: (entry: Entry) => T): T;
+  /** The same key with another object that no store holds (dry-run, the last state of a deletion). */
+  with(object: KubeObject): Entry;
 }
 
 export interface WriteOptions {
@@ -119,6 +121,8 @@ export interface UpdateOptions extends WriteOptions {
 export interface DeleteRequest {
   preconditions?: { uid?: string; resourceVersion?: string };
   validate?: (current: Entry) => Promise<void> | void;
+  /** A cached state to begin with. */
+  suggestion?: Entry | undefined;
   dryRun?: boolean;
   signal?: AbortSignal;
 }

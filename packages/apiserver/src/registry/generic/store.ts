@@ -1,7 +1,28 @@
+import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import {
+  alreadyExists,
+  badRequest,
+  conflict,
+  invalid,
+  notFound,
+  StatusError,
+  serverTimeout,
+} from "@coxswain/apimachinery/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { splitKey } from "@coxswain/apimachinery/meta/object-key";
 import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Entry, ListRequest, ListResult, ReadOptions, Storage, WatchRequest, WatchStream } from "../../storage/storage.ts";
+import { beforeCreate } from "./before-create.ts";
+import { beforeDelete, markAsDeleting } from "./before-delete.ts";
+import { beforeUpdate } from "./before-update.ts";
+import { isDryRun } from "./dry-run.ts";
+import { deletesByUpdate, finalizersForDeletion } from "./graceful-delete.ts";
+import { storageKey, storagePrefix } from "./keys.ts";
+import { generatedNameAttempts, nameObject } from "./name-generation.ts";
 import type { ResourceDefinition } from "./resource.ts";
-import type { Strategy, StrategyContext } from "./strategy.ts";
+import type { Strategy, StrategyContext, Transaction } from "./strategy.ts";
 
 /**
  * create, get, list, update, delete and watch for any strategy, in the resource's hub version. Handlers and
@@ -65,4 +86,323 @@ export interface StoreUpdateOptions {
   /** A patch may create (server-side apply). PUT asks the strategy instead. */
   forceAllowCreate?: boolean;
   signal?: AbortSignal;
+}
+
+export interface RegistryStoreOptions {
+  definition: ResourceDefinition;
+  storage: Storage;
+  /** Of the definition unless given. */
+  strategy?: Strategy;
+  /** --event-ttl, for resources that expire. */
+  eventTtlSeconds?: number;
+  /** --delete-collection-workers */
+  deleteCollectionWorkers?: number;
+  /** --enable-garbage-collector: without it no finalizers are added for dependents. Default true. */
+  garbageCollection?: boolean;
+}
+
+const optimisticLockText = "the object has been modified; please apply your changes to the latest version and try again";
+const defaultEventTtlSeconds = 3600;
+
+export function newRegistryStore(options: RegistryStoreOptions): RegistryStore {
+  const { definition, storage } = options;
+  const strategy = options.strategy ?? definition.strategy;
+  if (strategy === undefined) throw new Error(`${definition.resource} has no strategy and cannot be stored`);
+  return storeWith(options, strategy, storage);
+}
+
+function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: Storage): RegistryStore {
+  const { definition } = options;
+  const { namespaced } = definition;
+  const ttlSeconds = definition.ttlSeconds?.({ eventTtlSeconds: options.eventTtlSeconds ?? defaultEventTtlSeconds });
+  const writeOptions = (ctx: StrategyContext, signal: AbortSignal | undefined) => ({
+    dryRun: ctx.dryRun,
+    ...(ttlSeconds !== undefined && { ttlSeconds }),
+    ...(signal !== undefined && { signal }),
+  });
+
+  async function create(ctx: StrategyContext, object: KubeObject, request: StoreCreateOptions): Promise<Entry> {
+    if (object.metadata.resourceVersion) throw unexpected("resourceVersion should not be set on objects to be created");
+    const generated = beforeCreate(definition, strategy, ctx, object);
+    const undo = ctx.dryRun ? undefined : await strategy.beginCreate?.(object, ctx);
+    try {
+      await request.validateAdmission?.(object);
+      const entry = await createNamed(ctx, object, generated, request.signal);
+      await undo?.commit();
+      return entry;
+    } catch (err) {
+      await undo?.revert();
+      throw err;
+    }
+  }
+
+  /** Tries other names when the name was made here and is taken. */
+  async function createNamed(ctx: StrategyContext, object: KubeObject, generated: boolean, signal?: AbortSignal): Promise<Entry> {
+    for (let attempt = 1; ; attempt++) {
+      const name = object.metadata.name ?? "";
+      const key = storageKey(namespaced, ctx.namespace, name);
+      try {
+        return await storage.create(key, object, writeOptions(ctx, signal));
+      } catch (err) {
+        if (!isAlreadyExists(err)) throw err;
+        if (generated) {
+          if (attempt >= generatedNameAttempts)
+            throw serverTimeout({ group: definition.group, resource: definition.kind }, "POST", 0);
+          object.metadata.name = undefined as never;
+          nameObject(object);
+          continue;
+        }
+        throw await explainTaken(key, name, err);
+      }
+    }
+  }
+
+  async function explainTaken(key: string, name: string, err: unknown): Promise<unknown> {
+    const present = await storage.get(key).catch(() => undefined);
+    if (!present?.object().metadata.deletionTimestamp) return err;
+    const taken = alreadyExists(definition, name);
+    taken.status.message = `object is being deleted: ${taken.status.message}`;
+    taken.message = taken.status.message;
+    return taken;
+  }
+
+  async function update(
+    ctx: StrategyContext,
+    name: string,
+    change: (current: KubeObject | undefined) => Promise<KubeObject> | KubeObject,
+    request: StoreUpdateOptions,
+  ): Promise<{ entry: Entry; created: boolean }> {
+    const key = storageKey(namespaced, ctx.namespace, name);
+    let created = false;
+    let undo: Transaction | undefined;
+    /** Set when the update took away the last finalizer: the state it asked for, and the revision it saw. */
+    let last: { object: KubeObject; entry: Entry } | undefined;
+
+    const attempt = async (stored: Entry | undefined): Promise<KubeObject> => {
+      await undo?.revert(); // of an attempt that lost its race
+      undo = undefined;
+      const current = stored?.object();
+      if (current === undefined && !strategy.allowCreateOnUpdate && !request.forceAllowCreate) throw notFound(definition, name);
+      let next = await change(current);
+      if (next === current) next = deepClone(next);
+      await request.mutateAdmission?.(next, current);
+      if (current === undefined) {
+        created = true;
+        beforeCreate(definition, strategy, ctx, next);
+        delete next.metadata.resourceVersion;
+        if (!ctx.dryRun) undo = await strategy.beginCreate?.(next, ctx);
+        await request.validateAdmission?.(next, undefined);
+        return next;
+      }
+      created = false;
+      matchRevision(next, current, name);
+      beforeUpdate(definition, strategy, ctx, next, current);
+      if (!ctx.dryRun) undo = await strategy.beginUpdate?.(next, current, ctx);
+      await request.validateAdmission?.(next, current);
+      if (deletesByUpdate(next, current)) {
+        last = { object: next, entry: stored as Entry };
+        throw emptiedFinalizers;
+      }
+      return next;
+    };
+
+    for (;;) {
+      try {
+        const entry = await storage.guaranteedUpdate(key, attempt, {
+          ...writeOptions(ctx, request.signal),
+          ignoreNotFound: true,
+          ...(request.preconditions !== undefined && { preconditions: request.preconditions }),
+        });
+        await undo?.commit();
+        return { entry, created };
+      } catch (err) {
+        if (err === emptiedFinalizers && last !== undefined) {
+          const gone = await deleteWith(ctx, key, last);
+          if (!gone) continue; // it changed meanwhile: decide anew
+          await undo?.commit();
+          return { entry: last.entry.with(last.object), created: false };
+        }
+        await undo?.revert();
+        throw err;
+      }
+    }
+  }
+
+  /** @throws Conflict when the client's version is not the stored one, Invalid when it must say one. */
+  function matchRevision(next: KubeObject, current: KubeObject, name: string): void {
+    const wanted = next.metadata.resourceVersion ?? "";
+    const present = current.metadata.resourceVersion ?? "";
+    if (wanted === "" || wanted === "0") {
+      if (strategy.allowUnconditionalUpdate === false) {
+        // Upstream gives the resource as the kind here.
+        throw invalid({ group: definition.group, kind: definition.resource }, name, [
+          invalidValue("metadata.resourceVersion", 0, "must be specified for an update"),
+        ]);
+      }
+      next.metadata.resourceVersion = present;
+    } else if (!/^\d+$/.test(wanted)) {
+      throw badRequest(`invalid resourceVersion ${goQuote(wanted)}`);
+    } else if (wanted !== present) throw conflict(definition, name, optimisticLockText);
+  }
+
+  /** The deletion that an update has become. @returns false when the object is not what that update saw. */
+  async function deleteWith(ctx: StrategyContext, key: string, last: { object: KubeObject; entry: Entry }): Promise<boolean> {
+    try {
+      await storage.delete(key, {
+        preconditions: { resourceVersion: String(last.entry.revision) },
+        dryRun: ctx.dryRun,
+        suggestion: last.entry,
+      });
+    } catch (err) {
+      if (isNotFound(err)) return true; // somebody else took the last finalizer away too
+      if (isConflict(err)) return false;
+      throw err;
+    }
+    if (!ctx.dryRun) await strategy.afterDelete?.(last.object, ctx);
+    return true;
+  }
+
+  async function remove(
+    ctx: StrategyContext,
+    name: string,
+    deleteOptions: DeleteOptions,
+    validateAdmission?: (old: KubeObject) => Promise<void>,
+  ): Promise<{ entry: Entry; deleted: boolean }> {
+    const key = storageKey(namespaced, ctx.namespace, name);
+    const preconditions = { ...deleteOptions.preconditions };
+    const dryRun = ctx.dryRun || isDryRun(deleteOptions);
+    let outcome = "update" as "update" | "remove" | "pending";
+    let seen: Entry | undefined;
+
+    // One guarded write decides: mark it (and keep it, or remove it right after), remove it, or leave it.
+    const decide = async (stored: Entry | undefined): Promise<KubeObject> => {
+      const entry = stored as Entry;
+      const current = entry.object();
+      seen = entry;
+      await strategy.beforeDelete?.(current, ctx);
+      await validateAdmission?.(current);
+      const deletion = beforeDelete(definition, strategy, ctx, current, deleteOptions);
+      if (deletion.type === "pending") {
+        outcome = "pending";
+        throw stayAsItIs;
+      }
+      let next = deletion.type === "graceful" ? deletion.object : current;
+      if (options.garbageCollection !== false) {
+        const finalizers = finalizersForDeletion(strategy, current, deleteOptions);
+        if (finalizers !== current.metadata.finalizers && (finalizers.length > 0 || current.metadata.finalizers?.length)) {
+          next = { ...next, metadata: { ...next.metadata, finalizers: [...finalizers] } };
+        }
+      }
+      const held = (next.metadata.finalizers?.length ?? 0) > 0;
+      if (deletion.type === "now") {
+        if (!held) {
+          outcome = "remove";
+          throw stayAsItIs;
+        }
+        outcome = "update";
+        return markAsDeleting(next, ctx.now);
+      }
+      outcome = held || deletion.graceSeconds > 0 ? "update" : "remove";
+      return next;
+    };
+
+    let marked: Entry | undefined;
+    try {
+      marked = await storage.guaranteedUpdate(key, decide, { ...writeOptions(ctx, undefined), dryRun, preconditions });
+    } catch (err) {
+      if (err !== stayAsItIs) throw err;
+      if (outcome === "pending") return { entry: seen as Entry, deleted: false };
+    }
+    if (outcome === "update") return { entry: marked as Entry, deleted: false };
+    if (dryRun && marked !== undefined) return { entry: marked, deleted: true };
+
+    if (marked !== undefined && preconditions.resourceVersion !== undefined) {
+      preconditions.resourceVersion = String(marked.revision); // our own mark changed it
+    }
+    const decided = marked ?? seen;
+    let entry: Entry;
+    try {
+      entry = await storage.delete(key, {
+        preconditions,
+        dryRun,
+        ...(decided !== undefined && { suggestion: decided }),
+        validate: async (present) => {
+          // It changed since it was decided: finalizers may have come.
+          if (present.revision !== decided?.revision) await recheck(present);
+        },
+      });
+    } catch (err) {
+      if (err === changedMeanwhile) return remove(ctx, name, deleteOptions, validateAdmission);
+      // Marked by us and then removed by somebody else (a kubelet): that is what was asked for.
+      if (!isNotFound(err) || marked === undefined) throw err;
+      entry = marked;
+    }
+    if (!dryRun) await strategy.afterDelete?.(entry.object(), ctx);
+    return { entry, deleted: true };
+
+    async function recheck(present: Entry): Promise<void> {
+      if ((present.object().metadata.finalizers?.length ?? 0) > 0) throw changedMeanwhile;
+      await validateAdmission?.(present.object());
+    }
+  }
+
+  async function deleteCollection(
+    ctx: StrategyContext,
+    deleteOptions: DeleteOptions,
+    request: Omit<ListRequest, "prefix">,
+    validateAdmission?: (old: KubeObject) => Promise<void>,
+  ): Promise<ListResult> {
+    const matched = await list(ctx.namespace, request);
+    const waiting = matched.entries.values();
+    const failures: unknown[] = [];
+    const work = async (): Promise<void> => {
+      for (const entry of waiting) {
+        if (failures.length > 0 || request.signal?.aborted) return;
+        const { namespace, name } = splitStorageKey(namespaced, entry.key);
+        try {
+          // Options are an object of the request: each deletion has its own.
+          await remove({ ...ctx, namespace }, name, { ...deleteOptions }, validateAdmission);
+        } catch (err) {
+          if (!isNotFound(err)) failures.push(err);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: Math.max(1, options.deleteCollectionWorkers ?? 1) }, work));
+    if (failures.length > 0) throw failures[0];
+    return matched;
+  }
+
+  const list = (namespace: string, request: Omit<ListRequest, "prefix">): Promise<ListResult> =>
+    storage.list({ ...request, prefix: storagePrefix(namespaced, namespace, request.fields) });
+
+  return {
+    definition,
+    storage,
+    withStrategy: (other) => storeWith(options, other, storage),
+    create,
+    async get(namespace, name, read) {
+      const entry = await storage.get(storageKey(namespaced, namespace, name), read);
+      if (entry === undefined) throw notFound(definition, name);
+      return entry;
+    },
+    list,
+    watch: (namespace, request) => storage.watch({ ...request, prefix: storagePrefix(namespaced, namespace, request.fields) }),
+    update,
+    delete: remove,
+    deleteCollection,
+  };
+}
+
+function splitStorageKey(namespaced: boolean, key: string): { namespace: string; name: string } {
+  return namespaced ? splitKey(key) : { namespace: "", name: key };
+}
+
+/** Outcomes of a guarded write that are no failures; they never leave this file. */
+const emptiedFinalizers = new Error("the update took away the last finalizer");
+const stayAsItIs = new Error("nothing is to be written");
+const changedMeanwhile = new Error("the object changed since its deletion was decided");
+
+/** 500 with the plain text, as upstream answers what it has no reason for. */
+function unexpected(message: string): StatusError {
+  return new StatusError({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, code: 500 });
 }

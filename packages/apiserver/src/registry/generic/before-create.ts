@@ -1,0 +1,60 @@
+import { randomUUID } from "node:crypto";
+import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { isDns1123Subdomain } from "@coxswain/apimachinery/validation/dns";
+import { validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
+import { nameObject } from "./name-generation.ts";
+import type { ResourceDefinition } from "./resource.ts";
+import type { Strategy, StrategyContext } from "./strategy.ts";
+
+/**
+ * Makes an object from a user ready to be stored for the first time, in place: namespace of the request, strategy,
+ * system fields, name, validation.
+ * @returns whether the name was generated here.
+ * @throws BadRequest, Invalid
+ * Source: k8s.io/apiserver pkg/registry/rest/create.go BeforeCreate
+ */
+export function beforeCreate(
+  definition: ResourceDefinition,
+  strategy: Strategy,
+  ctx: StrategyContext,
+  object: KubeObject,
+): boolean {
+  const { metadata } = object;
+  matchNamespace(strategy, ctx, object);
+  delete metadata.deletionTimestamp;
+  delete metadata.deletionGracePeriodSeconds;
+  delete metadata.selfLink;
+  strategy.prepareForCreate?.(object, ctx);
+  metadata.creationTimestamp = formatTime(ctx.now);
+  metadata.uid = randomUUID();
+  const generated = nameObject(object);
+  delete metadata.clusterName;
+
+  const errors = [
+    ...validateObjectMeta(metadata, strategy.namespaceScoped, strategy.validateName ?? isDns1123Subdomain, "metadata"),
+    ...(strategy.validate?.(object, ctx) ?? []),
+  ];
+  if (errors.length > 0) throw invalid(groupKind(definition), metadata.name ?? "", errors);
+  for (const warning of strategy.warningsOnCreate?.(object, ctx) ?? []) ctx.warn(warning);
+  strategy.canonicalize?.(object);
+  return generated;
+}
+
+/** The object's namespace is the request's, also when it says none. @throws BadRequest when it says another one. */
+export function matchNamespace(strategy: Strategy, ctx: StrategyContext, object: KubeObject): void {
+  const { metadata } = object;
+  if (!strategy.namespaceScoped) {
+    delete metadata.namespace;
+    return;
+  }
+  metadata.namespace ||= ctx.namespace;
+  if (metadata.namespace !== ctx.namespace) {
+    throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
+  }
+}
+
+export function groupKind(definition: ResourceDefinition): { group: string; kind: string } {
+  return { group: definition.group, kind: definition.kind };
+}

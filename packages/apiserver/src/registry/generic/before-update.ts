@@ -1,0 +1,54 @@
+import { invalid } from "@coxswain/apimachinery/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { validateObjectMeta, validateObjectMetaUpdate } from "@coxswain/apimachinery/validation/object-meta";
+import { groupKind, matchNamespace } from "./before-create.ts";
+import { pathSegmentFaults } from "./keys.ts";
+import type { ResourceDefinition } from "./resource.ts";
+import type { Strategy, StrategyContext } from "./strategy.ts";
+
+/**
+ * Makes the wanted next state of a stored object ready, in place: what users cannot change is taken from `current`,
+ * then strategy and validation.
+ * @throws BadRequest, Invalid
+ * Source: k8s.io/apiserver pkg/registry/rest/update.go BeforeUpdate
+ */
+export function beforeUpdate(
+  definition: ResourceDefinition,
+  strategy: Strategy,
+  ctx: StrategyContext,
+  next: KubeObject,
+  current: KubeObject,
+): void {
+  const { metadata } = next;
+  const old = current.metadata;
+  matchNamespace(strategy, ctx, next);
+  take(next, current, "generation"); // only strategies count it up
+  delete metadata.selfLink;
+  strategy.prepareForUpdate?.(next, current, ctx);
+  delete metadata.clusterName;
+  metadata.uid ||= old.uid ?? "";
+  if (old.creationTimestamp) metadata.creationTimestamp = old.creationTimestamp;
+  // A deletion that has begun can be neither taken back nor moved by an update.
+  take(next, current, "deletionTimestamp");
+  if (old.deletionGracePeriodSeconds !== undefined || old.deletionTimestamp == null)
+    take(next, current, "deletionGracePeriodSeconds");
+
+  const errors = [
+    ...validateObjectMeta(metadata, strategy.namespaceScoped, pathSegmentFaults, "metadata"),
+    ...validateObjectMetaUpdate(metadata, old, "metadata"),
+    ...(strategy.validateUpdate?.(next, current, ctx) ?? []),
+  ];
+  if (errors.length > 0) throw invalid(groupKind(definition), metadata.name ?? "", errors);
+  for (const warning of strategy.warningsOnUpdate?.(next, current, ctx) ?? []) ctx.warn(warning);
+  strategy.canonicalize?.(next);
+}
+
+function take(
+  next: KubeObject,
+  current: KubeObject,
+  field: "generation" | "deletionTimestamp" | "deletionGracePeriodSeconds",
+): void {
+  const value = current.metadata[field];
+  if (value === undefined || value === null) delete next.metadata[field];
+  else next.metadata[field] = value as never;
+}

@@ -1,0 +1,44 @@
+import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Strategy } from "./strategy.ts";
+
+/** The garbage collector lets dependents go before the object itself goes. */
+export const orphanFinalizer = "orphan";
+/** The garbage collector deletes dependents before the object itself goes. */
+export const foregroundFinalizer = "foregroundDeletion";
+
+/**
+ * The finalizers an object has after a request to delete it with these options; the same list when nothing changes.
+ * Source: k8s.io/apiserver pkg/registry/generic/registry/store.go deletionFinalizersForGarbageCollection
+ */
+export function finalizersForDeletion(strategy: Strategy, object: KubeObject, options: DeleteOptions): readonly string[] {
+  const present = object.metadata.finalizers ?? [];
+  const wanted = present.filter((finalizer) => finalizer !== orphanFinalizer && finalizer !== foregroundFinalizer);
+  const policy = propagationOf(strategy, present, options);
+  if (policy === "Orphan") wanted.push(orphanFinalizer);
+  if (policy === "Foreground") wanted.push(foregroundFinalizer);
+  const unchanged = wanted.length === present.length && wanted.every((finalizer) => present.includes(finalizer));
+  return unchanged ? present : wanted;
+}
+
+/** What the request says, then what a finalizer says, then the resource's default. */
+function propagationOf(
+  strategy: Strategy,
+  finalizers: readonly string[],
+  options: DeleteOptions,
+): "Orphan" | "Foreground" | "Background" {
+  const byDefault = strategy.defaultGarbageCollection ?? "Background";
+  if (byDefault === "Unsupported") return "Background";
+  if (options.orphanDependents !== undefined) return options.orphanDependents ? "Orphan" : "Background";
+  if (options.propagationPolicy !== undefined) return options.propagationPolicy;
+  if (finalizers.includes(orphanFinalizer)) return "Orphan";
+  if (finalizers.includes(foregroundFinalizer)) return "Foreground";
+  return byDefault;
+}
+
+/**
+ * An update that takes away the last finalizer of an object whose deletion waited for nothing else is the deletion.
+ * Source: store.go ShouldDeleteDuringUpdate
+ */
+export function deletesByUpdate(next: KubeObject, current: KubeObject): boolean {
+  return (next.metadata.finalizers?.length ?? 0) === 0 && current.metadata.deletionGracePeriodSeconds === 0;
+}

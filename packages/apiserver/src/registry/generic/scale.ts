@@ -1,0 +1,81 @@
+import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { ScalePaths } from "./resource.ts";
+
+/**
+ * `/scale` of an object: its number of replicas in a kind that is the same for all resources that have one.
+ * Source: pkg/registry/apps/deployment/storage/storage.go scaleFromDeployment, ScaleREST
+ */
+export function scaleOf(object: KubeObject, paths: ScalePaths): KubeObject {
+  const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
+  const selector = paths.selector(object);
+  const spec: Record<string, unknown> = {};
+  const replicas = numberAt(object, paths.specReplicas);
+  if (replicas !== 0) spec["replicas"] = replicas;
+  const scale = {
+    kind: "Scale",
+    apiVersion: paths.version,
+    metadata: {
+      ...(name !== undefined && { name }),
+      ...(namespace !== undefined && { namespace }),
+      ...(uid !== undefined && { uid }),
+      ...(resourceVersion !== undefined && { resourceVersion }),
+      ...(creationTimestamp !== undefined && { creationTimestamp }),
+    },
+    spec,
+    status: { replicas: numberAt(object, paths.statusReplicas), ...(selector !== "" && { selector }) },
+  };
+  return scale as unknown as KubeObject;
+}
+
+/**
+ * Writes a wanted scale into an object, in place.
+ * @param object a copy that the caller owns
+ * @throws BadRequest, Invalid
+ */
+export function applyScale(object: KubeObject, scale: KubeObject, paths: ScalePaths): KubeObject {
+  if (scale.kind !== undefined && scale.kind !== "Scale") {
+    throw badRequest(`wrong object passed to Scale update: ${scale.kind}`);
+  }
+  const replicas = (scale as Unstructured)["spec"] === undefined ? 0 : numberAt(scale, "spec.replicas");
+  if (replicas < 0) {
+    throw invalid({ group: "autoscaling", kind: "Scale" }, scale.metadata?.name ?? "", [
+      invalidValue("spec.replicas", replicas, "must be greater than or equal to 0"),
+    ]);
+  }
+  setAt(object, paths.specReplicas, replicas);
+  // Without it the update is unconditional, with it the usual check finds a lost race.
+  object.metadata.resourceVersion = scale.metadata?.resourceVersion ?? "";
+  return object;
+}
+
+/** @param path `spec.replicas`, `.spec.replicas` */
+function partsOf(path: string): string[] {
+  return path.split(".").filter((part) => part !== "");
+}
+
+function numberAt(object: KubeObject, path: string): number {
+  let value: unknown = object;
+  for (const part of partsOf(path)) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, part)) return 0;
+    value = (value as Record<string, unknown>)[part];
+  }
+  return typeof value === "number" ? value : 0;
+}
+
+function setAt(object: KubeObject, path: string, number: number): void {
+  const parts = partsOf(path);
+  const last = parts.pop() as string;
+  let target = object as unknown as Record<string, unknown>;
+  for (const part of parts) {
+    if (!Object.hasOwn(target, part) || typeof target[part] !== "object" || target[part] === null) put(target, part, {});
+    target = target[part] as Record<string, unknown>;
+  }
+  put(target, last, number);
+}
+
+/** Paths come from CRDs too: `__proto__` is a key like any other. */
+function put(target: Record<string, unknown>, key: string, value: unknown): void {
+  Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
+}

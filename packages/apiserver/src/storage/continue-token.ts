@@ -1,0 +1,44 @@
+import { badRequest } from "@coxswain/apimachinery/errors/status-error";
+
+/**
+ * The opaque `metadata.continue`: where the next page begins and at which revision.
+ * Base64url without padding of `{"v":"meta.k8s.io/v1","rv":1234,"start":"web/pod-7\u0000"}`; `start` is relative to the
+ * list's prefix and is the first key wanted. `rv` -1: go on with what is there now, after a token expired.
+ * Source: k8s.io/apiserver pkg/storage/etcd3/store.go decodeContinue, encodeContinue
+ */
+export interface ContinueToken {
+  /** Relative to the listed prefix. */
+  start: string;
+  revision: number;
+}
+
+export function encodeContinueToken(token: ContinueToken): string {
+  return Buffer.from(JSON.stringify({ v: "meta.k8s.io/v1", rv: token.revision, start: token.start })).toString("base64url");
+}
+
+/** @throws BadRequest when the token is not one of ours, or points out of the listed prefix. */
+export function decodeContinueToken(text: string): ContinueToken {
+  let token: { v?: unknown; rv?: unknown; start?: unknown };
+  try {
+    if (!/^[A-Za-z0-9_-]*$/.test(text)) throw new Error("illegal base64 data");
+    token = JSON.parse(Buffer.from(text, "base64url").toString("utf8"));
+    if (typeof token !== "object" || token === null) throw new Error("not an object");
+  } catch (err) {
+    throw invalid(err instanceof Error ? err.message : String(err));
+  }
+  if (token.v !== "meta.k8s.io/v1") {
+    throw invalid(`server does not recognize this encoded version "${String(token.v ?? "")}" for apiVersion "meta.k8s.io/v1"`);
+  }
+  if (typeof token.rv !== "number" || !Number.isSafeInteger(token.rv) || token.rv === 0) {
+    throw invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)");
+  }
+  if (typeof token.start !== "string" || token.start === "")
+    throw invalid("encoded start key not valid (version meta.k8s.io/v1)");
+  // Without this a token could walk out of a namespace that its bearer may read.
+  if (token.start.startsWith("/") || token.start.split("/").some((part) => part === ".." || part === "." || part === "")) {
+    throw invalid(`encoded start key not valid (version meta.k8s.io/v1)`);
+  }
+  return { start: token.start, revision: token.rv };
+}
+
+const invalid = (detail: string) => badRequest(`continue key is not valid: ${detail}`);

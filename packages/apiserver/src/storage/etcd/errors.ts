@@ -1,0 +1,80 @@
+import {
+  internalError,
+  requestEntityTooLarge,
+  resourceExpired,
+  StatusError,
+  serviceUnavailable,
+  timeout,
+} from "@coxswain/apimachinery/errors/status-error";
+
+/** Why etcd did not do what was asked. `unsent`: the request never left, so that asking another member is safe. */
+export type EtcdErrorReason =
+  | "compacted"
+  | "future-revision"
+  | "too-large"
+  | "no-space"
+  | "unavailable"
+  | "unsent"
+  | "deadline"
+  | "canceled"
+  | "other";
+
+export class EtcdError extends Error {
+  readonly reason: EtcdErrorReason;
+
+  constructor(reason: EtcdErrorReason, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "EtcdError";
+    this.reason = reason;
+  }
+}
+
+/** gRPC code and etcd's text → reason. Source: etcd api/v3rpc/rpctypes/error.go */
+export function etcdErrorOf(cause: unknown): EtcdError {
+  if (cause instanceof EtcdError) return cause;
+  const { code, details } = cause as { code?: number; details?: string };
+  const text = details ?? (cause instanceof Error ? cause.message : String(cause));
+  return new EtcdError(reasonOf(code, text), text, { cause });
+}
+
+function reasonOf(code: number | undefined, text: string): EtcdErrorReason {
+  if (text.includes("required revision has been compacted")) return "compacted";
+  if (text.includes("required revision is a future revision")) return "future-revision";
+  if (text.includes("request is too large") || text.includes("message larger than max")) return "too-large";
+  if (text.includes("database space exceeded")) return "no-space";
+  switch (code) {
+    case 1:
+      return "canceled";
+    case 4:
+      return "deadline";
+    case 14:
+      return /No connection established|ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|Name resolution failed|no leader/.test(text)
+        ? "unsent"
+        : "unavailable";
+    default:
+      return "other";
+  }
+}
+
+/** What a client of the API is told. StatusErrors pass; anything that is no etcd error is a fault of ours. */
+export function statusErrorOf(err: unknown): unknown {
+  if (err instanceof StatusError || !(err instanceof EtcdError)) return err;
+  switch (err.reason) {
+    case "compacted":
+      return withCause(resourceExpired("The resourceVersion for the provided list is too old."), err);
+    case "too-large":
+      return withCause(requestEntityTooLarge(`etcdserver: request is too large`), err);
+    case "unavailable":
+    case "unsent":
+      return withCause(serviceUnavailable(`etcd is unavailable: ${err.message}`), err);
+    case "deadline":
+      return withCause(timeout("etcdserver: request timed out", 1), err);
+    default:
+      return withCause(internalError(err), err);
+  }
+}
+
+function withCause(status: StatusError, cause: Error): StatusError {
+  if (status.cause === undefined) Object.defineProperty(status, "cause", { value: cause, configurable: true, writable: true });
+  return status;
+}

@@ -1,0 +1,449 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import {
+  alreadyExists,
+  conflict,
+  internalError,
+  notFound,
+  resourceExpired,
+  tooLargeResourceVersion,
+} from "@coxswain/apimachinery/errors/status-error";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { decodeContinueToken, encodeContinueToken } from "../continue-token.ts";
+import { atRevision, newEntry, newUnstoredEntry } from "../entry.ts";
+import { folderPrefix, storageFolder } from "../key-layout.ts";
+import type { StorageMetrics } from "../metrics.ts";
+import type { ObjectCodec } from "../object-codec.ts";
+import { matches, transition } from "../selection.ts";
+import type {
+  DeleteRequest,
+  Entry,
+  ListRequest,
+  ListResult,
+  ReadOptions,
+  Selection,
+  Storage,
+  UpdateOptions,
+  WatchRequest,
+  WatchStream,
+  WriteOptions,
+} from "../storage.ts";
+import { WatchQueue } from "../watch-queue.ts";
+import type { EtcdClient } from "./client.ts";
+import { EtcdError, statusErrorOf } from "./errors.ts";
+import type { Leases } from "./leases.ts";
+import { identityTransformer, type Transformer } from "./transformer.ts";
+import { type EtcdWatch, startEtcdWatch } from "./watcher.ts";
+import { endOfPrefix, type KeyValue, type Operation, type RangeResponse, type TxnResponse } from "./wire.ts";
+
+/**
+ * One resource in etcd: every read is linearizable or at an exact revision, every write a transaction on the mod
+ * revision that was read.
+ * Source: k8s.io/apiserver pkg/storage/etcd3/store.go
+ */
+export interface EtcdStore extends Storage {
+  readonly codec: ObjectCodec;
+  /** `/registry/pods/`. */
+  readonly prefix: string;
+  /** For the cache: turns what the watch brings into an entry. @throws when the value cannot be read. */
+  decode(key: string, value: Buffer, revision: number): Entry;
+  /** For the cache: all entries at one revision, in pages, so that no other request waits for one turn of the loop. */
+  readAll(onPage: (entries: Entry[]) => void): Promise<number>;
+}
+
+export interface EtcdStoreOptions {
+  client: EtcdClient;
+  codec: ObjectCodec;
+  leases: Leases;
+  /** `/registry`. */
+  etcdPrefix: string;
+  transformer?: Transformer;
+  clock: Clock;
+  log: Logger;
+  metrics?: StorageMetrics | undefined;
+}
+
+/** Keys read by one request when all are wanted: a few MiB at most for usual objects. */
+const pageKeys = 1_000;
+
+/** What was read: the entry, and the bytes that its next state is compared with. */
+interface State {
+  entry: Entry | undefined;
+  /** Plain (untransformed) stored bytes; undefined for a cached suggestion. */
+  bytes: Buffer | undefined;
+  /** Written anew even if nothing changes (encryption key rotated). */
+  rewrite: boolean;
+  /** Came from a cache: a refusal by it does not count. */
+  suggested: boolean;
+}
+
+export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
+  const { client, codec, leases, clock, log, metrics } = options;
+  const transformer = options.transformer ?? identityTransformer;
+  const { resource } = codec;
+  const prefix = folderPrefix(options.etcdPrefix, storageFolder(resource));
+  const typeLabel = resource.kind;
+
+  const nameOf = (key: string): string => key.slice(key.lastIndexOf("/") + 1);
+
+  async function timed<T>(operation: string, call: Promise<T>): Promise<T> {
+    const started = clock.monotonic();
+    try {
+      return await call;
+    } catch (err) {
+      throw statusErrorOf(err);
+    } finally {
+      metrics?.etcdRequest(operation, typeLabel, (clock.monotonic() - started) / 1000);
+    }
+  }
+
+  function decode(key: string, value: Buffer, revision: number): Entry {
+    return read({ key: prefix + key, value, modRevision: revision }).entry as Entry;
+  }
+
+  function read(kv: Pick<KeyValue, "key" | "value" | "modRevision">): State {
+    try {
+      const { value, stale } = transformer.fromStored(kv.value, kv.key);
+      const entry = newEntry(codec, kv.key.slice(prefix.length), kv.modRevision, codec.fromStored(value));
+      return { entry, bytes: value, rewrite: stale, suggested: false };
+    } catch (err) {
+      log.error("cannot decode a value in etcd", err, { key: kv.key });
+      throw internalError(new Error(`unable to decode the value of ${kv.key} in etcd`, { cause: err }));
+    }
+  }
+
+  const absent: State = { entry: undefined, bytes: undefined, rewrite: false, suggested: false };
+
+  async function readKey(key: string): Promise<State> {
+    const answer = await timed("get", client.range({ key: prefix + key }));
+    return answer.kvs[0] === undefined ? absent : read(answer.kvs[0]);
+  }
+
+  function failureState(answer: TxnResponse): State {
+    const kv = answer.ranges[0]?.kvs[0];
+    return kv === undefined ? absent : read(kv);
+  }
+
+  async function putOperation(key: string, bytes: Buffer, ttlSeconds: number | undefined): Promise<Operation> {
+    const value = await transformer.toStored(bytes, prefix + key);
+    const lease = ttlSeconds ? await timed("leaseGrant", leases.forTtl(ttlSeconds)) : undefined;
+    return { type: "put", key: prefix + key, value, ...(lease !== undefined && { lease }) };
+  }
+
+  async function create(key: string, object: KubeObject, write: WriteOptions = {}): Promise<Entry> {
+    if (object.metadata.resourceVersion) {
+      throw internalError(new Error("resourceVersion should not be set on objects to be created"));
+    }
+    if (write.dryRun) {
+      if ((await readKey(key)).entry !== undefined) throw alreadyExists(resource, nameOf(key));
+      return newUnstoredEntry(codec, key, object);
+    }
+    const bytes = codec.toStored(object);
+    const answer = await timed(
+      "create",
+      client.txn({
+        compare: [{ key: prefix + key, target: "modRevision", value: 0 }],
+        success: [await putOperation(key, bytes, write.ttlSeconds)],
+        failure: [],
+      }),
+    );
+    if (!answer.succeeded) throw alreadyExists(resource, nameOf(key));
+    return newEntry(codec, key, answer.revision, codec.fromStored(bytes));
+  }
+
+  async function guaranteedUpdate(
+    key: string,
+    change: (current: Entry | undefined) => Promise<KubeObject> | KubeObject,
+    update: UpdateOptions = {},
+  ): Promise<Entry> {
+    let state: State =
+      update.suggestion === undefined
+        ? await readKey(key)
+        : { entry: update.suggestion, bytes: undefined, rewrite: false, suggested: true };
+    for (;;) {
+      update.signal?.throwIfAborted();
+      const current = state.entry;
+      let next: KubeObject;
+      try {
+        if (current === undefined && !update.ignoreNotFound) throw notFound(resource, nameOf(key));
+        checkPreconditions(key, current, update.preconditions);
+        next = await change(current);
+      } catch (err) {
+        // The cache may be behind: a refusal counts only when it was of the present state.
+        if (!state.suggested) throw err;
+        const fresh = await readKey(key);
+        if (fresh.entry?.revision === current?.revision) throw err;
+        state = fresh;
+        continue;
+      }
+      if (current !== undefined && next === current.object() && !state.suggested && !state.rewrite) return current;
+      const bytes = codec.toStored(next);
+      if (current !== undefined && !state.rewrite && bytes.equals(state.bytes ?? codec.toStored(current.object()))) {
+        if (!state.suggested) return current;
+        const fresh = await readKey(key);
+        if (fresh.entry?.revision === current.revision && !fresh.rewrite) return fresh.entry;
+        state = fresh;
+        continue;
+      }
+      if (update.dryRun) {
+        if (!state.suggested) return newUnstoredEntry(codec, key, next);
+        // Answer what a real request would: from the present state.
+        const fresh = await readKey(key);
+        if (fresh.entry?.revision === current?.revision) return newUnstoredEntry(codec, key, next);
+        state = fresh;
+        continue;
+      }
+      const answer = await timed(
+        "update",
+        client.txn({
+          compare: [{ key: prefix + key, target: "modRevision", value: current?.revision ?? 0 }],
+          success: [await putOperation(key, bytes, update.ttlSeconds)],
+          failure: [{ type: "range", range: { key: prefix + key } }],
+        }),
+      );
+      if (answer.succeeded) return newEntry(codec, key, answer.revision, codec.fromStored(bytes));
+      state = failureState(answer);
+    }
+  }
+
+  async function remove(key: string, request: DeleteRequest = {}): Promise<Entry> {
+    let state: State =
+      request.suggestion === undefined
+        ? await readKey(key)
+        : { entry: request.suggestion, bytes: undefined, rewrite: false, suggested: true };
+    for (;;) {
+      request.signal?.throwIfAborted();
+      const current = state.entry;
+      try {
+        if (current === undefined) throw notFound(resource, nameOf(key));
+        checkPreconditions(key, current, request.preconditions);
+        await request.validate?.(current);
+      } catch (err) {
+        if (!state.suggested) throw err;
+        const fresh = await readKey(key);
+        if (fresh.entry?.revision === current?.revision) throw err;
+        state = fresh;
+        continue;
+      }
+      if (request.dryRun) return current;
+      const answer = await timed(
+        "delete",
+        client.txn({
+          compare: [{ key: prefix + key, target: "modRevision", value: current.revision }],
+          success: [{ type: "delete", key: prefix + key }],
+          failure: [{ type: "range", range: { key: prefix + key } }],
+        }),
+      );
+      if (answer.succeeded) return atRevision(current, answer.revision);
+      state = failureState(answer);
+    }
+  }
+
+  function checkPreconditions(key: string, current: Entry | undefined, wanted: UpdateOptions["preconditions"]): void {
+    if (wanted === undefined || current === undefined) return;
+    const { uid = "" } = current.object().metadata;
+    if (wanted.uid !== undefined && wanted.uid !== uid) {
+      throw refused(key, `Precondition failed: UID in precondition: ${wanted.uid}, UID in object meta: ${uid}`);
+    }
+    if (wanted.resourceVersion !== undefined && wanted.resourceVersion !== String(current.revision)) {
+      throw refused(
+        key,
+        `Precondition failed: ResourceVersion in precondition: ${wanted.resourceVersion}, ResourceVersion in object meta: ${current.revision}`,
+      );
+    }
+  }
+
+  const refused = (key: string, message: string): Error =>
+    conflict(
+      resource,
+      nameOf(key),
+      `StorageError: invalid object, Code: 4, Key: ${prefix}${key}, ResourceVersion: 0, AdditionalErrorMsg: ${message}`,
+    );
+
+  async function get(key: string, read_: ReadOptions = {}): Promise<Entry | undefined> {
+    const answer = await timed("get", client.range({ key: prefix + key }));
+    assertReached(read_.minimumRevision, answer.revision);
+    return answer.kvs[0] === undefined ? undefined : read(answer.kvs[0]).entry;
+  }
+
+  function assertReached(minimum: number | undefined, revision: number): void {
+    if (minimum !== undefined && minimum > revision) throw tooLargeResourceVersion(minimum, revision, 0);
+  }
+
+  async function list(request: ListRequest): Promise<ListResult> {
+    if (request.prefix !== "" && !request.prefix.endsWith("/")) return listOne(request);
+    const from = prefix + request.prefix;
+    const end = endOfPrefix(from);
+    const selective = request.labels?.empty === false || request.fields?.empty === false;
+    let start = from;
+    /** Revision that is read; 0 until the first page has told. */
+    let revision = 0;
+    let minimum: number | undefined;
+    if (request.continueToken) {
+      const token = decodeContinueToken(request.continueToken);
+      start = from + token.start;
+      if (token.revision > 0) revision = token.revision;
+    } else if (request.revision) {
+      if (request.match === "Exact" || (request.limit && request.match === undefined)) revision = request.revision;
+      else minimum = request.revision;
+    }
+
+    const entries: Entry[] = [];
+    for (;;) {
+      request.signal?.throwIfAborted();
+      const wanted = request.limit ? request.limit - entries.length : pageKeys;
+      const limit = request.limit && selective ? Math.max(wanted, 100) : wanted;
+      let page: RangeResponse;
+      try {
+        page = await timed("list", client.range({ key: start, end, limit, ...(revision > 0 && { revision }) }));
+      } catch (err) {
+        throw await listFailure(err, request, start.slice(from.length), revision);
+      }
+      assertReached(minimum, page.revision);
+      if (revision === 0) revision = page.revision;
+      for (let i = 0; i < page.kvs.length; i++) {
+        const kv = page.kvs[i] as KeyValue;
+        const entry = read(kv).entry as Entry;
+        start = `${kv.key}\0`;
+        if (!matches(request, entry)) continue;
+        entries.push(entry);
+        if (!request.limit || entries.length < request.limit) continue;
+        const left = page.kvs.length - i - 1;
+        if (left === 0 && !page.more) break;
+        return {
+          entries,
+          revision,
+          continueToken: encodeContinueToken({ start: start.slice(from.length), revision }),
+          ...(!selective && { remainingItemCount: page.count - page.kvs.length + left }),
+        };
+      }
+      if (!page.more) return { entries, revision };
+      await nextTurn();
+    }
+  }
+
+  /** A list of one name: a key of its own, so that nothing else is read. */
+  async function listOne(request: ListRequest): Promise<ListResult> {
+    const exact = request.revision && (request.match === "Exact" || (request.limit && request.match === undefined));
+    let answer: RangeResponse;
+    try {
+      answer = await timed(
+        "get",
+        client.range({ key: prefix + request.prefix, ...(exact && { revision: request.revision as number }) }),
+      );
+    } catch (err) {
+      throw await listFailure(err, request, "", request.revision ?? 0);
+    }
+    if (!exact && request.revision) assertReached(request.revision, answer.revision);
+    const kv = answer.kvs[0];
+    const entry = kv === undefined ? undefined : read(kv).entry;
+    return {
+      entries: entry !== undefined && matches(request, entry) ? [entry] : [],
+      revision: exact ? (request.revision as number) : answer.revision,
+    };
+  }
+
+  async function listFailure(err: unknown, request: ListRequest, start: string, revision: number): Promise<unknown> {
+    const cause = err instanceof EtcdError ? err : err instanceof Error && err.cause instanceof EtcdError ? err.cause : undefined;
+    if (cause?.reason === "future-revision") {
+      return tooLargeResourceVersion(revision, await currentRevision(), 1);
+    }
+    if (cause?.reason !== "compacted") return err;
+    if (!request.continueToken) return resourceExpired("The resourceVersion for the provided list is too old.");
+    const expired = resourceExpired(expiredToken);
+    expired.status.metadata = { ...expired.status.metadata, continue: encodeContinueToken({ start, revision: -1 }) };
+    return expired;
+  }
+
+  async function readAll(onPage: (entries: Entry[]) => void): Promise<number> {
+    let start = prefix;
+    let revision = 0;
+    for (;;) {
+      const page = await timed(
+        "list",
+        client.range({ key: start, end: endOfPrefix(prefix), limit: pageKeys, ...(revision > 0 && { revision }) }),
+      );
+      if (revision === 0) revision = page.revision;
+      const entries: Entry[] = [];
+      for (const kv of page.kvs) {
+        try {
+          entries.push(read(kv).entry as Entry);
+        } catch {
+          // Logged; one value that cannot be read must not take the whole resource away.
+        }
+        start = `${kv.key}\0`;
+      }
+      onPage(entries);
+      if (!page.more) return revision;
+      await nextTurn();
+    }
+  }
+
+  async function watch(request: WatchRequest): Promise<WatchStream> {
+    let after = request.revision;
+    let initial: Entry[] = [];
+    if (!after) {
+      const present = await list({ prefix: request.prefix, ...selectionOf(request), signal: request.signal });
+      after = present.revision;
+      initial = present.entries;
+    }
+    const single = request.prefix !== "" && !request.prefix.endsWith("/");
+    let source: EtcdWatch | undefined;
+    const queue = new WatchQueue({ initial, signal: request.signal, onStop: () => source?.stop() });
+    if (queue.ended) return queue;
+    const requested = after;
+    source = startEtcdWatch({
+      client,
+      prefix: prefix + request.prefix,
+      single,
+      after,
+      prevKv: true,
+      clock,
+      log,
+      onEvents(events) {
+        try {
+          for (const event of events) {
+            const { kv, prevKv } = event;
+            const previous = prevKv === undefined ? undefined : (read(prevKv).entry as Entry);
+            const current = event.type === "put" ? (read(kv).entry as Entry) : undefined;
+            const created = kv.createRevision === kv.modRevision;
+            const seen = transition(request, previous, current, kv.modRevision, created);
+            if (seen !== undefined && !queue.push(seen)) return;
+          }
+        } catch (err) {
+          queue.fail(err instanceof Error ? err : new Error(String(err)));
+        }
+      },
+      onCompacted(compactRevision) {
+        queue.fail(resourceExpired(`too old resource version: ${requested} (${compactRevision})`));
+      },
+    });
+    if (queue.ended) source.stop();
+    return queue;
+  }
+
+  async function currentRevision(): Promise<number> {
+    return (await timed("get", client.range({ key: prefix, keysOnly: true }))).revision;
+  }
+
+  async function count(): Promise<number> {
+    return (await timed("get", client.range({ key: prefix, end: endOfPrefix(prefix), countOnly: true }))).count;
+  }
+
+  return { codec, prefix, decode, readAll, create, get, list, guaranteedUpdate, delete: remove, watch, currentRevision, count };
+}
+
+function selectionOf(request: Selection): Selection {
+  return {
+    ...(request.labels !== undefined && { labels: request.labels }),
+    ...(request.fields !== undefined && { fields: request.fields }),
+  };
+}
+
+/** Source: pkg/storage/etcd3/errors.go handleCompactedErrorForPaging */
+const expiredToken =
+  "The provided continue parameter is too old to display a consistent list result. You can start a new list without " +
+  "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. " +
+  "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted " +
+  "between the time the first chunk was returned and now may show up in the list.";

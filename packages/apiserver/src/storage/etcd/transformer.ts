@@ -1,0 +1,24 @@
+/**
+ * The last step before a value reaches etcd and the first after it leaves: encryption at rest.
+ * Source: k8s.io/apiserver pkg/storage/value/transformer.go
+ */
+export interface Transformer {
+  /** @param key the whole etcd key: authenticated with the value, so that a value cannot be moved to another key. */
+  toStored(value: Buffer, key: string): Buffer | Promise<Buffer>;
+  /**
+   * @returns `stale` when the value was written with a key or a provider that is not the first one: the next update
+   *   writes it even when it changes nothing. At once: the watch feeds the caches in order and cannot wait here.
+   */
+  fromStored(stored: Buffer, key: string): TransformedValue;
+}
+
+export interface TransformedValue {
+  value: Buffer;
+  stale: boolean;
+}
+
+/** Values as they are. */
+export const identityTransformer: Transformer = {
+  toStored: (value) => value,
+  fromStored: (value) => ({ value, stale: false }),
+};

@@ -1,0 +1,169 @@
+import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { EtcdClient } from "./client.ts";
+import {
+  decodeWatch,
+  encodeWatchCreate,
+  encodeWatchProgress,
+  endOfPrefix,
+  type WatchEventMessage,
+  type WatchResponse,
+} from "./wire.ts";
+
+/**
+ * A watch on everything below a prefix that never skips: whole revisions, in order, across reconnections.
+ * It goes on after the last event's mod revision and never after a header's: a header can be ahead of events that are
+ * still to come (etcd #15220). For the same reason progress replies only prove that the stream lives.
+ */
+export interface EtcdWatch {
+  /** Every event up to here was handed over. */
+  readonly revision: number;
+  stop(): void;
+}
+
+export interface EtcdWatchOptions {
+  client: EtcdClient;
+  /** Ends with `/`. */
+  prefix: string;
+  /** A single key instead of all that begin with `prefix`. */
+  single?: boolean;
+  /** Events after this revision. */
+  after: number;
+  prevKv: boolean;
+  /** Events of whole revisions, ascending. */
+  onEvents(events: WatchEventMessage[], revision: number): void;
+  /** The wanted revision is gone; the watch is over. */
+  onCompacted(compactRevision: number): void;
+  clock: Clock;
+  log: Logger;
+}
+
+/** A stream that said nothing for this long is asked for progress; one that stays silent as long again is replaced. */
+const silenceMs = 10_000;
+const firstBackoffMs = 50;
+const longestBackoffMs = 2_000;
+
+export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
+  const { client, clock, log } = options;
+  let revision = options.after;
+  let stopped = false;
+  let turn = 0;
+  let failures = 0;
+  let stream: ReturnType<EtcdClient["openWatch"]> | undefined;
+  let pending: WatchEventMessage[] = [];
+  let heard = 0;
+  let asked = false;
+  let retry: Timer | undefined;
+
+  function open(): void {
+    if (stopped) return;
+    pending = [];
+    asked = false;
+    heard = clock.monotonic();
+    let mine: ReturnType<EtcdClient["openWatch"]>;
+    try {
+      mine = client.openWatch(turn);
+    } catch (err) {
+      again(err);
+      return;
+    }
+    stream = mine;
+    mine.on("data", (bytes: Buffer) => {
+      if (mine !== stream) return;
+      heard = clock.monotonic();
+      asked = false;
+      try {
+        receive(decodeWatch(bytes));
+      } catch (err) {
+        log.error("cannot take an answer of the etcd watch", err, { prefix: options.prefix });
+        lost(mine, err);
+      }
+    });
+    mine.on("error", (err) => lost(mine, err));
+    mine.on("end", () => lost(mine, new Error("ended by etcd")));
+    mine.write(
+      encodeWatchCreate({
+        key: options.prefix,
+        ...(!options.single && { end: endOfPrefix(options.prefix) }),
+        startRevision: revision + 1,
+        prevKv: options.prevKv,
+      }),
+    );
+  }
+
+  function receive(response: WatchResponse): void {
+    if (response.canceled) {
+      if (response.compactRevision > 0) {
+        stop();
+        options.onCompacted(response.compactRevision);
+      } else lost(stream, new Error(`canceled by etcd: ${response.cancelReason}`));
+      return;
+    }
+    if (response.events.length === 0) return;
+    failures = 0;
+    const events = pending.length === 0 ? response.events : pending.concat(response.events);
+    if (response.fragment) {
+      pending = events;
+      return;
+    }
+    pending = [];
+    const last = (events[events.length - 1] as WatchEventMessage).kv.modRevision;
+    // etcd may send again what was sent before a reconnection.
+    const fresh =
+      (events[0] as WatchEventMessage).kv.modRevision > revision ? events : events.filter((e) => e.kv.modRevision > revision);
+    if (fresh.length === 0) return;
+    revision = last;
+    options.onEvents(fresh, last);
+  }
+
+  function lost(which: typeof stream, err: unknown): void {
+    if (stopped || which !== stream) return;
+    stream = undefined;
+    cancel(which);
+    again(err);
+  }
+
+  function again(err: unknown): void {
+    const delayMs = Math.min(firstBackoffMs * 2 ** Math.min(failures, 10), longestBackoffMs);
+    failures++;
+    turn++;
+    // The first loss is usual (etcd restarts, connections age); one that lasts is worth a line.
+    if (failures === 3) log.warn("etcd watch is interrupted", { prefix: options.prefix, error: String(err) });
+    retry = clock.after(delayMs, open);
+  }
+
+  const watchdog = clock.every(silenceMs, () => {
+    if (stream === undefined || clock.monotonic() - heard < silenceMs) return;
+    if (asked) {
+      lost(stream, new Error(`silent for ${Math.round(clock.monotonic() - heard)} ms`));
+      return;
+    }
+    asked = true;
+    stream.write(encodeWatchProgress());
+  });
+
+  function stop(): void {
+    if (stopped) return;
+    stopped = true;
+    watchdog.cancel();
+    retry?.cancel();
+    const last = stream;
+    stream = undefined;
+    cancel(last);
+  }
+
+  open();
+  return {
+    get revision() {
+      return revision;
+    },
+    stop,
+  };
+}
+
+function cancel(stream: ReturnType<EtcdClient["openWatch"]> | undefined): void {
+  if (stream === undefined) return;
+  stream.removeAllListeners("data");
+  stream.on("error", () => {}); // "cancelled on client" arrives later and has nobody left to tell
+  stream.cancel();
+}

@@ -1,0 +1,98 @@
+import { encodeJson, parseJson } from "@coxswain/apimachinery/codec/json";
+import { decodeProtobuf, encodeProtobuf, hasProtobufForm } from "@coxswain/apimachinery/codec/protobuf";
+import { formatGroupVersion, type GroupResource, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { EntryCodec } from "./entry.ts";
+
+/** What a store has to know of a resource; every `ResourceDefinition` is one. */
+export interface StoredResource extends GroupResource {
+  readonly kind: string;
+  readonly namespaced: boolean;
+  readonly hub: string;
+  readonly hubGroup?: string;
+  readonly storage?: { readonly group: string; readonly version: string };
+  readonly storageFolder?: string;
+  readonly versions: readonly {
+    readonly version: string;
+    readonly defaults?: (object: KubeObject) => void;
+    readonly toHub?: (object: KubeObject) => KubeObject;
+    readonly fromHub?: (object: KubeObject) => KubeObject;
+  }[];
+  readonly selectableFields?: (object: KubeObject) => Record<string, string>;
+  readonly strategy?: { decorate?(object: KubeObject): void };
+  readonly cacheIndexes?: readonly string[];
+}
+
+/** Objects of one resource to the bytes that etcd holds and back; also the hub's JSON, which caches hold. */
+export interface ObjectCodec extends EntryCodec {
+  readonly resource: StoredResource;
+  /** Without resourceVersion and selfLink, in the storage version. */
+  toStored(object: KubeObject): Buffer;
+  /** JSON or protobuf, whatever is there; in the hub version, defaults filled, without resourceVersion. */
+  fromStored(bytes: Buffer): KubeObject;
+}
+
+const protobufMagic = Buffer.from("k8s\0");
+
+/** @param mediaType --storage-media-type; kinds without protobuf (custom resources) are JSON whatever it says. */
+export function newObjectCodec(resource: StoredResource, mediaType: string): ObjectCodec {
+  const hub: GroupVersionKind = { group: resource.hubGroup ?? resource.group, version: resource.hub, kind: resource.kind };
+  const stored: GroupVersionKind = resource.storage === undefined ? hub : { ...resource.storage, kind: resource.kind };
+  const hubApiVersion = formatGroupVersion(hub);
+  const storedApiVersion = formatGroupVersion(stored);
+  const fromHub =
+    storedApiVersion === hubApiVersion ? undefined : resource.versions.find((v) => v.version === stored.version)?.fromHub;
+  const asProtobuf = mediaType === "application/vnd.kubernetes.protobuf" && hasProtobufForm(stored);
+  const byApiVersion = new Map(
+    resource.versions.flatMap((version) =>
+      [resource.group, hub.group].map((group) => [formatGroupVersion({ group, version: version.version }), version] as const),
+    ),
+  );
+
+  function toHub(object: KubeObject): KubeObject {
+    const apiVersion = object.apiVersion ?? hubApiVersion;
+    const version = byApiVersion.get(apiVersion);
+    version?.defaults?.(object);
+    let result = object;
+    if (apiVersion !== hubApiVersion) result = version?.toHub?.(object) ?? object;
+    result.apiVersion = hubApiVersion;
+    result.kind = resource.kind;
+    result.metadata ??= {};
+    resource.strategy?.decorate?.(result);
+    return result;
+  }
+
+  return {
+    resource,
+    toStored(object) {
+      const { resourceVersion: _, selfLink: __, ...metadata } = object.metadata;
+      let value: KubeObject = { ...object, apiVersion: hubApiVersion, kind: resource.kind, metadata };
+      if (fromHub !== undefined) value = fromHub(value);
+      value.apiVersion = storedApiVersion;
+      return asProtobuf ? encodeProtobuf(value, stored) : encodeJson(value, stored);
+    },
+    fromStored(bytes) {
+      const isProtobuf = bytes.length > 4 && bytes.subarray(0, 4).equals(protobufMagic);
+      return toHub(isProtobuf ? decodeProtobuf(bytes) : (parseJson(bytes) as KubeObject));
+    },
+    toJson(object) {
+      return ownMemory(encodeJson(object, hub));
+    },
+    fromJson(bytes) {
+      return parseJson(bytes) as KubeObject;
+    },
+    fieldsOf(object) {
+      const fields: Record<string, string> = { "metadata.name": object.metadata.name ?? "" };
+      if (resource.namespaced) fields["metadata.namespace"] = object.metadata.namespace ?? "";
+      return resource.selectableFields === undefined ? fields : { ...fields, ...resource.selectableFields(object) };
+    },
+  };
+}
+
+/** Small Buffers are slices of a pool; one that is kept for hours would keep its whole pool. */
+function ownMemory(bytes: Buffer): Buffer {
+  if (bytes.buffer.byteLength === bytes.byteLength) return bytes;
+  const copy = Buffer.allocUnsafeSlow(bytes.byteLength);
+  bytes.copy(copy);
+  return copy;
+}

@@ -1,0 +1,259 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
+import { newBookmarkClock } from "../watch/bookmarks.ts";
+import { type ChangeFeed, newChangeFeed } from "../watch/feed.ts";
+import { newWatchCache, type WatchCache } from "../watch/watch-cache.ts";
+import { type EtcdClient, newEtcdClient } from "./etcd/client.ts";
+import { startCompactor } from "./etcd/compactor.ts";
+import { statusErrorOf } from "./etcd/errors.ts";
+import { newEtcdHealth } from "./etcd/health.ts";
+import { type Leases, newLeases } from "./etcd/leases.ts";
+import { newEtcdStore } from "./etcd/store.ts";
+import type { Transformer } from "./etcd/transformer.ts";
+import { startEtcdWatch } from "./etcd/watcher.ts";
+import { barrierKey, cleanPrefix, storageFolder } from "./key-layout.ts";
+import type { StorageMetrics } from "./metrics.ts";
+import { newObjectCodec, type StoredResource } from "./object-codec.ts";
+import type { Storage } from "./storage.ts";
+
+/**
+ * Connects everything between the registry and etcd: a client, a feed and a compactor for each etcd cluster, a store
+ * and a cache for each resource.
+ */
+export interface StorageSet {
+  /** The storage of one resource, made at its first use; resources that come later (custom ones) too. */
+  for(resource: StoredResource): Storage;
+  /** Forgets a resource that is not served any more. */
+  release(resource: GroupResource): void;
+  /** All caches are filled. */
+  ready(): boolean;
+  whenReady(): Promise<void>;
+  /** The `etcd` health check; rejects with the reason. */
+  health(): Promise<void>;
+  stop(): void;
+}
+
+export interface StorageOptions {
+  etcd: EtcdOptions;
+  /** Resources whose caches are to be filled at the start; `for` takes others too. */
+  resources?: readonly StoredResource[];
+  /** --watch-cache */
+  watchCache?: boolean;
+  /** --watch-cache-sizes with size 0: `resource` or `resource.group`. Events have no cache unless this is given. */
+  uncached?: ReadonlySet<string>;
+  /** --storage-media-type */
+  mediaType?: string;
+  transformerFor?: (resource: GroupResource) => Transformer | undefined;
+  clock: Clock;
+  log: Logger;
+  metrics?: StorageMetrics;
+  /** --etcd-count-metric-poll-period; 0: never. */
+  countPollMs?: number;
+  /** --etcd-db-metric-poll-interval; 0: never. */
+  databaseSizePollMs?: number;
+}
+
+export interface EtcdOptions {
+  servers: readonly string[];
+  /** --etcd-servers-overrides: `events` of the core group is `{ group: "", resource: "events" }`. */
+  overrides?: readonly { group: string; resource: string; servers: readonly string[] }[];
+  /** `/registry` */
+  prefix?: string;
+  /** PEM. */
+  ca?: Buffer | undefined;
+  cert?: Buffer | undefined;
+  key?: Buffer | undefined;
+  /** 0: never. */
+  compactionIntervalMs?: number;
+  healthTimeoutMs?: number;
+}
+
+/** One etcd cluster. */
+interface Cluster {
+  client: EtcdClient;
+  leases: Leases;
+  feed: ChangeFeed;
+  stop(): void;
+}
+
+const defaultMediaType = "application/vnd.kubernetes.protobuf";
+const eventsOnly: ReadonlySet<string> = new Set(["events", "events.events.k8s.io"]);
+
+/** @throws EtcdError when etcd cannot be reached. */
+export async function openStorage(options: StorageOptions): Promise<StorageSet> {
+  const { clock, log, metrics } = options;
+  const prefix = cleanPrefix(options.etcd.prefix ?? "/registry");
+  const clusters = new Map<string, Cluster>();
+  const opened = new Map<string, { storage: Storage; cache: WatchCache | undefined; name: string }>();
+  const bookmarks = newBookmarkClock(clock);
+  const uncached = options.uncached ?? eventsOnly;
+
+  const serversOf = (resource: GroupResource): readonly string[] =>
+    options.etcd.overrides?.find((o) => o.group === resource.group && o.resource === resource.resource)?.servers ??
+    options.etcd.servers;
+
+  const nameOf = (resource: GroupResource): string =>
+    resource.group === "" ? resource.resource : `${resource.resource}.${resource.group}`;
+
+  function clusterOf(servers: readonly string[]): Cluster {
+    const key = servers.join(",");
+    let cluster = clusters.get(key);
+    if (cluster === undefined) {
+      cluster = openCluster(servers, prefix, options);
+      clusters.set(key, cluster);
+    }
+    return cluster;
+  }
+
+  function open(resource: StoredResource): { storage: Storage; cache: WatchCache | undefined; name: string } {
+    const name = nameOf(resource);
+    const { client, leases, feed } = clusterOf(serversOf(resource));
+    const transformer = options.transformerFor?.(resource);
+    const store = newEtcdStore({
+      client,
+      codec: newObjectCodec(resource, options.mediaType ?? defaultMediaType),
+      leases,
+      etcdPrefix: prefix,
+      ...(transformer !== undefined && { transformer }),
+      clock,
+      log,
+      metrics,
+    });
+    if (options.watchCache === false || uncached.has(name)) return { storage: store, cache: undefined, name };
+    const cache = newWatchCache({
+      store,
+      feed,
+      folder: storageFolder(resource),
+      resource: name,
+      indexes: resource.cacheIndexes ?? [],
+      bookmarks,
+      clock,
+      log,
+      metrics,
+    });
+    return { storage: cache, cache, name };
+  }
+
+  function storageFor(resource: StoredResource): Storage {
+    const key = nameOf(resource);
+    let entry = opened.get(key);
+    if (entry === undefined) {
+      entry = open(resource);
+      opened.set(key, entry);
+    }
+    return entry.storage;
+  }
+
+  // The feeds run before the first cache lists, so that no change falls between a list and the watch.
+  const lists = [options.etcd.servers, ...(options.etcd.overrides ?? []).map((override) => override.servers)];
+  try {
+    await Promise.all([...new Set(lists.map(clusterOf))].map((cluster) => cluster.feed.start()));
+  } catch (err) {
+    for (const cluster of clusters.values()) cluster.stop();
+    throw err;
+  }
+  for (const resource of options.resources ?? []) storageFor(resource);
+
+  const timers = [
+    poll(options.countPollMs, async () => {
+      for (const { storage, name } of opened.values()) metrics?.objects(name, await storage.count());
+    }),
+    poll(options.databaseSizePollMs, async () => {
+      for (const { client } of clusters.values()) {
+        for (let i = 0; i < client.servers.length; i++) {
+          metrics?.databaseSize(client.servers[i] as string, (await client.status(i)).dbSizeBytes);
+        }
+      }
+    }),
+  ];
+
+  function poll(periodMs: number | undefined, read: () => Promise<void>): { cancel(): void } | undefined {
+    if (!periodMs || metrics === undefined) return undefined;
+    return clock.every(
+      periodMs,
+      () => void read().catch((err: unknown) => log.warn("cannot read a metric of etcd", { error: String(err) })),
+    );
+  }
+
+  const check = newEtcdHealth(
+    [...clusters.values()].map((cluster) => cluster.client),
+    prefix,
+    options.etcd.healthTimeoutMs ?? 2_000,
+  );
+
+  return {
+    for: storageFor,
+    release(resource) {
+      const key = nameOf(resource);
+      opened.get(key)?.cache?.stop();
+      opened.delete(key);
+    },
+    ready: () => [...opened.values()].every(({ cache }) => cache === undefined || cache.ready),
+    async whenReady() {
+      await Promise.all([...opened.values()].map(({ cache }) => cache?.whenReady()));
+    },
+    health: check,
+    stop() {
+      for (const timer of timers) timer?.cancel();
+      for (const { cache } of opened.values()) cache?.stop();
+      bookmarks.stop();
+      for (const cluster of clusters.values()) cluster.stop();
+    },
+  };
+}
+
+function openCluster(servers: readonly string[], prefix: string, options: StorageOptions): Cluster {
+  const { clock, log } = options;
+  const { ca, cert, key, compactionIntervalMs } = options.etcd;
+  const client = newEtcdClient({ servers, ca, cert, key });
+  const below = `${prefix}/`;
+  const feed = newChangeFeed({
+    clock,
+    log,
+    source: {
+      currentRevision: async () => (await translated(client.range({ key: below + barrierKey, keysOnly: true }))).revision,
+      writeBarrier: () => translated(client.put(below + barrierKey, noBytes)),
+      watch: (after, onChanges, onLost) =>
+        startEtcdWatch({
+          client,
+          prefix: below,
+          after,
+          prevKv: false,
+          clock,
+          log,
+          onEvents: (events, revision) =>
+            onChanges(
+              events.map((event) => ({
+                key: event.kv.key.slice(below.length),
+                value: event.type === "put" ? event.kv.value : undefined,
+                revision: event.kv.modRevision,
+              })),
+              revision,
+            ),
+          onCompacted: onLost,
+        }),
+    },
+  });
+  const compactor = startCompactor({ client, intervalMs: compactionIntervalMs ?? 5 * 60_000, clock, log });
+  return {
+    client,
+    leases: newLeases(client, clock),
+    feed,
+    stop() {
+      compactor.stop();
+      feed.stop();
+      client.close();
+    },
+  };
+}
+
+const noBytes = Buffer.alloc(0);
+
+async function translated<T>(call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (err) {
+    throw statusErrorOf(err);
+  }
+}

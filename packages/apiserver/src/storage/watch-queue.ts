@@ -1,0 +1,122 @@
+import type { Entry, WatchEvent, WatchStream } from "./storage.ts";
+
+/**
+ * One reader's events between the store and the connection: first the present state (taken from a shared list, not
+ * copied into events before it is asked for), then what follows. Beyond `limit` waiting events the stream ends: the
+ * reader is too slow, and a watch never leaves out events. It comes back with the last revision it saw.
+ */
+export class WatchQueue implements WatchStream {
+  readonly #limit: number;
+  readonly #onStop: (() => void) | undefined;
+  #initial: readonly Entry[];
+  #initialIndex = 0;
+  #events: WatchEvent[] = [];
+  #ended = false;
+  #waiting: PromiseWithResolvers<boolean> | undefined;
+  #overflowed = false;
+
+  constructor(options: { initial?: readonly Entry[]; limit?: number; signal: AbortSignal; onStop?: () => void }) {
+    this.#initial = options.initial ?? [];
+    this.#limit = options.limit ?? defaultLimit;
+    this.#onStop = options.onStop;
+    if (options.signal.aborted) this.#ended = true;
+    else {
+      const onAbort = (): void => this.stop();
+      options.signal.addEventListener("abort", onAbort, { once: true });
+      this.#removeAbort = () => options.signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  #removeAbort: (() => void) | undefined;
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** True when it ended because the reader was too slow. */
+  get overflowed(): boolean {
+    return this.#overflowed;
+  }
+
+  /** @returns false when the stream is over, also because this event did not fit. */
+  push(event: WatchEvent): boolean {
+    if (this.#ended) return false;
+    if (this.#events.length >= this.#limit) {
+      this.#overflowed = true;
+      this.#events = [];
+      this.#initial = [];
+      this.#finish();
+      return false;
+    }
+    this.#events.push(event);
+    this.#wake(true);
+    return true;
+  }
+
+  /** What is queued is still delivered, then the error, then the end. */
+  fail(error: Error): void {
+    if (this.#ended) return;
+    this.#events.push({ type: "ERROR", error });
+    this.#finish();
+  }
+
+  /** What is queued is still delivered, then the end. */
+  end(): void {
+    this.#finish();
+  }
+
+  take(): WatchEvent[] {
+    if (this.#initialIndex < this.#initial.length) {
+      const chunk = this.#initial.slice(this.#initialIndex, this.#initialIndex + initialChunk);
+      this.#initialIndex += chunk.length;
+      if (this.#initialIndex >= this.#initial.length) this.#initial = [];
+      return chunk.map((entry) => ({ type: "ADDED", entry }));
+    }
+    const events = this.#events;
+    this.#events = [];
+    return events;
+  }
+
+  ready(): Promise<boolean> {
+    if (this.#initialIndex < this.#initial.length || this.#events.length > 0) return Promise.resolve(true);
+    if (this.#ended) return Promise.resolve(false);
+    this.#waiting ??= Promise.withResolvers();
+    return this.#waiting.promise;
+  }
+
+  stop(): void {
+    this.#events = [];
+    this.#initial = [];
+    this.#finish();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<WatchEvent> {
+    try {
+      while (await this.ready()) yield* this.take();
+    } finally {
+      this.stop();
+    }
+  }
+
+  #finish(): void {
+    if (!this.#ended) {
+      this.#ended = true;
+      this.#removeAbort?.();
+      this.#removeAbort = undefined;
+      this.#onStop?.();
+    }
+    this.#wake(this.#events.length > 0);
+  }
+
+  #wake(more: boolean): void {
+    const waiting = this.#waiting;
+    if (waiting === undefined) return;
+    this.#waiting = undefined;
+    waiting.resolve(more);
+  }
+}
+
+/** More than one answer of etcd brings in one turn of the loop (1,000 revisions), so that only a slow reader meets it. */
+const defaultLimit = 10_000;
+/** Entries of the first state handed out at a time: the connection writes, and others get their turn. */
+const initialChunk = 500;

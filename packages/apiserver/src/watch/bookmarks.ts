@@ -1,0 +1,80 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+
+/**
+ * Wakes readers that want bookmarks: once a minute, and shortly before their request ends, so that they come back with
+ * a revision that is still in the history. One timer for all of them: they wait in buckets of one second.
+ * Source: k8s.io/apiserver pkg/storage/cacher/cacher.go watcherBookmarkTimeBuckets
+ */
+export interface BookmarkClock {
+  /** Readers that are woken by `fire`; each cache has its own. */
+  readers<T extends object>(fire: (reader: T) => void): BookmarkReaders<T>;
+  stop(): void;
+}
+
+export interface BookmarkReaders<T> {
+  /** @param deadlineMs in `clock.now()` milliseconds, when the request ends on its own. */
+  add(reader: T, deadlineMs: number | undefined): void;
+  remove(reader: T): void;
+}
+
+const periodSeconds = 60;
+const beforeDeadlineMs = 2_000;
+
+interface Place {
+  second: number;
+  deadlineMs: number | undefined;
+  fire(): void;
+}
+
+export function newBookmarkClock(clock: Clock): BookmarkClock {
+  const buckets = new Map<number, Set<Place>>();
+  const second = (): number => Math.floor(clock.now() / 1000);
+
+  function put(place: Place): void {
+    const now = second();
+    let due = now + periodSeconds;
+    if (place.deadlineMs !== undefined) {
+      const last = Math.floor((place.deadlineMs - beforeDeadlineMs) / 1000);
+      if (last > now && last < due) due = last;
+    }
+    place.second = due;
+    let bucket = buckets.get(due);
+    if (bucket === undefined) {
+      bucket = new Set();
+      buckets.set(due, bucket);
+    }
+    bucket.add(place);
+  }
+
+  const timer = clock.every(1_000, () => {
+    const now = second();
+    for (const due of [...buckets.keys()].filter((due) => due <= now)) {
+      const bucket = buckets.get(due) as Set<Place>;
+      buckets.delete(due);
+      for (const place of bucket) {
+        put(place);
+        place.fire();
+      }
+    }
+  });
+
+  return {
+    readers<T extends object>(fire: (reader: T) => void): BookmarkReaders<T> {
+      const places = new Map<T, Place>();
+      return {
+        add(reader, deadlineMs) {
+          const place: Place = { second: 0, deadlineMs, fire: () => fire(reader) };
+          places.set(reader, place);
+          put(place);
+        },
+        remove(reader) {
+          const place = places.get(reader);
+          if (place === undefined) return;
+          places.delete(reader);
+          buckets.get(place.second)?.delete(place);
+        },
+      };
+    },
+    stop: () => timer.cancel(),
+  };
+}

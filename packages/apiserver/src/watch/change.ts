@@ -1,0 +1,36 @@
+import { atRevision } from "../storage/entry.ts";
+import type { Entry, WatchEvent } from "../storage/storage.ts";
+
+/** One change of one object, with the events that readers may see of it; each is made once and shared by all of them. */
+export class Change {
+  readonly key: string;
+  readonly revision: number;
+  readonly previous: Entry | undefined;
+  /** undefined: deleted. */
+  readonly current: Entry | undefined;
+  #added: WatchEvent | undefined;
+  #modified: WatchEvent | undefined;
+  #deleted: WatchEvent | undefined;
+
+  constructor(key: string, revision: number, previous: Entry | undefined, current: Entry | undefined) {
+    this.key = key;
+    this.revision = revision;
+    this.previous = previous;
+    this.current = current;
+  }
+
+  /** What a reader sees who matched the object `before` the change and matches it `after`. */
+  event(before: boolean, after: boolean): WatchEvent | undefined {
+    if (after) {
+      if (before) {
+        this.#modified ??= { type: "MODIFIED", entry: this.current as Entry };
+        return this.#modified;
+      }
+      this.#added ??= { type: "ADDED", entry: this.current as Entry };
+      return this.#added;
+    }
+    if (!before) return undefined;
+    this.#deleted ??= { type: "DELETED", entry: atRevision(this.previous as Entry, this.revision) };
+    return this.#deleted;
+  }
+}

@@ -1,0 +1,233 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+
+/**
+ * The one feed of changes of an etcd cluster: a single watch on the whole prefix, handed to the caches by folder in
+ * revision order. It also answers the question behind every consistent read from memory, "has everything that was
+ * there when I asked arrived?", with a read of the store's revision that concurrent requests share.
+ */
+export interface ChangeFeed {
+  /** Every change up to here was applied by the caches. */
+  readonly revision: number;
+  /** From now on `consumer` gets the changes below `folder` (`services/specs`). @returns detaches. */
+  attach(folder: string, consumer: FeedConsumer): () => void;
+  /** Resolves true as soon as `revision` is reached, false when that takes longer than `timeoutMs`. */
+  reached(revision: number, timeoutMs: number): Promise<boolean>;
+  /**
+   * Resolves when the caches hold everything that was written before the call.
+   * @returns the revision that was waited for; undefined when the feed is too far behind: read the store instead.
+   * @throws what the store throws when it cannot be asked.
+   */
+  fresh(): Promise<number | undefined>;
+  /** Counts up whenever history was lost and all caches have to be read again. */
+  readonly generation: number;
+  readonly running: boolean;
+  start(): Promise<void>;
+  stop(): void;
+}
+
+/** What the feed needs of etcd; `storage/open.ts` makes it. */
+export interface ChangeSource {
+  /** Linearizable. */
+  currentRevision(): Promise<number>;
+  /** Writes something below the prefix. @returns its revision. */
+  writeBarrier(): Promise<number>;
+  /** @param after changes after this revision, in order, whole revisions at a time. */
+  watch(
+    after: number,
+    onChanges: (changes: readonly RawChange[], revision: number) => void,
+    onLost: () => void,
+  ): { stop(): void };
+}
+
+export interface RawChange {
+  /** Relative to the prefix: `pods/web/front-0`. */
+  key: string;
+  /** undefined: deleted. Valid only during the call. */
+  value: Buffer | undefined;
+  revision: number;
+}
+
+export interface FeedConsumer {
+  /** @param key relative to the folder. */
+  apply(key: string, value: Buffer | undefined, revision: number): void;
+  /** History was lost: what this consumer knows may miss changes, read everything again. */
+  reset(): void;
+}
+
+export interface ChangeFeedOptions {
+  source: ChangeSource;
+  clock: Clock;
+  log: Logger;
+}
+
+/** How long an event of a revision that exists may take before a barrier is written to find out whether it is for us. */
+const patienceMs = 4;
+/** When even a barrier does not arrive in this time, reads go to etcd. */
+const barrierTimeoutMs = 3_000;
+/** Reads of the revision under way at a time; more requests share the next one. */
+const concurrentReads = 4;
+
+export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
+  const { source, clock, log } = options;
+  const consumers = new Map<string, FeedConsumer[]>();
+  let revision = 0;
+  let generation = 0;
+  let stopped = false;
+  let watch: { stop(): void } | undefined;
+  let waiters: { revision: number; resolve: (reached: boolean) => void }[] = [];
+
+  function route(change: RawChange): void {
+    const { key } = change;
+    const first = key.indexOf("/");
+    if (first < 0) return; // the barrier
+    let folderEnd = first;
+    let found = consumers.get(key.slice(0, first));
+    if (found === undefined) {
+      folderEnd = key.indexOf("/", first + 1);
+      if (folderEnd < 0) return;
+      found = consumers.get(key.slice(0, folderEnd));
+      if (found === undefined) return;
+    }
+    const name = key.slice(folderEnd + 1);
+    for (const consumer of found) {
+      try {
+        consumer.apply(name, change.value, change.revision);
+      } catch (err) {
+        log.error("a change could not be applied", err, { key, revision: change.revision });
+      }
+    }
+  }
+
+  function onChanges(changes: readonly RawChange[], upTo: number): void {
+    for (const change of changes) route(change);
+    advance(upTo);
+  }
+
+  function advance(upTo: number): void {
+    revision = upTo;
+    if (waiters.length === 0) return;
+    const still: typeof waiters = [];
+    for (const waiter of waiters) {
+      if (waiter.revision <= upTo) waiter.resolve(true);
+      else still.push(waiter);
+    }
+    waiters = still;
+  }
+
+  function reached(wanted: number, timeoutMs: number): Promise<boolean> {
+    if (wanted <= revision) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const waiter = {
+        revision: wanted,
+        resolve(ok: boolean): void {
+          timer.cancel();
+          resolve(ok);
+        },
+      };
+      const timer = clock.after(timeoutMs, () => {
+        waiters = waiters.filter((other) => other !== waiter);
+        resolve(false);
+      });
+      waiters.push(waiter);
+    });
+  }
+
+  // A read answers only those who asked before it began: who comes while `concurrentReads` run shares the next one.
+  let readsRunning = 0;
+  let nextRead: PromiseWithResolvers<number> | undefined;
+
+  function sharedRevision(): Promise<number> {
+    if (nextRead === undefined) {
+      nextRead = Promise.withResolvers();
+      // One turn later, so that all requests of this turn share it.
+      if (readsRunning < concurrentReads) setImmediate(startRead);
+    }
+    return nextRead.promise;
+  }
+
+  function startRead(): void {
+    const read = nextRead;
+    if (read === undefined || readsRunning >= concurrentReads) return;
+    nextRead = undefined;
+    readsRunning++;
+    source
+      .currentRevision()
+      .then(read.resolve, read.reject)
+      .finally(() => {
+        readsRunning--;
+        if (nextRead !== undefined) startRead();
+      });
+  }
+
+  let barrier: Promise<number> | undefined;
+
+  async function fresh(): Promise<number | undefined> {
+    const wanted = await sharedRevision();
+    if (wanted <= revision || (await reached(wanted, patienceMs))) return wanted;
+    // Either the event is on its way, or that revision was written outside of our prefix and none will come.
+    const deadline = clock.monotonic() + barrierTimeoutMs;
+    while (wanted > revision && clock.monotonic() < deadline) {
+      barrier ??= source.writeBarrier().finally(() => {
+        barrier = undefined;
+      });
+      const written = await barrier;
+      await reached(written, Math.max(deadline - clock.monotonic(), 1));
+    }
+    return wanted <= revision ? wanted : undefined;
+  }
+
+  async function start(): Promise<void> {
+    const present = await source.currentRevision();
+    if (stopped) return;
+    advance(present);
+    watch = source.watch(present, onChanges, onLost);
+  }
+
+  /** The watch fell behind what etcd still has: nothing can tell what was missed, so everything is read anew. */
+  async function onLost(): Promise<void> {
+    log.warn("history of etcd was compacted before it was read; the caches are filled again");
+    watch = undefined;
+    while (!stopped) {
+      try {
+        await start();
+        break;
+      } catch (err) {
+        log.error("cannot restart the etcd watch", err);
+        await clock.sleep(1_000).catch(() => {});
+      }
+    }
+    generation++;
+    for (const list of consumers.values()) for (const consumer of list) consumer.reset();
+  }
+
+  return {
+    get revision() {
+      return revision;
+    },
+    get generation() {
+      return generation;
+    },
+    get running() {
+      return watch !== undefined;
+    },
+    attach(folder, consumer) {
+      consumers.set(folder, [...(consumers.get(folder) ?? []), consumer]);
+      return () => {
+        const left = (consumers.get(folder) ?? []).filter((other) => other !== consumer);
+        if (left.length === 0) consumers.delete(folder);
+        else consumers.set(folder, left);
+      };
+    },
+    reached,
+    fresh,
+    start,
+    stop() {
+      stopped = true;
+      watch?.stop();
+      watch = undefined;
+      for (const waiter of waiters) waiter.resolve(false);
+      waiters = [];
+    },
+  };
+}

@@ -1,0 +1,112 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { sizeOf } from "../storage/entry.ts";
+import type { Entry } from "../storage/storage.ts";
+import type { Change } from "./change.ts";
+
+/**
+ * The recent changes of one resource, so that a watch goes on where it stopped and a list of a moment ago can still be
+ * told. Grows with use: holds what is younger than `longestAgeMs` within the bounds below, and always the last few.
+ */
+export interface History {
+  /** Everything after this revision is here. */
+  readonly start: number;
+  push(change: Change): void;
+  /** @returns undefined when `revision` is before `start`: 410, or ask etcd. */
+  after(revision: number): readonly Change[] | undefined;
+  /** What the keys changed after `revision` held at it (undefined: absent); undefined as a whole before `start`. */
+  statesAt(revision: number): Map<string, Entry | undefined> | undefined;
+  reset(start: number): void;
+  readonly length: number;
+}
+
+const fewest = 100;
+const most = 20_000;
+const mostBytes = 32 * 1024 * 1024;
+/** As long as etcd keeps history by default. */
+const longestAgeMs = 5 * 60_000;
+
+export function newHistory(clock: Clock, start = 0): History {
+  // A queue as an array with a moving head: shifting would be linear, and a ring would have to be sized in advance.
+  let changes: (Change | undefined)[] = [];
+  let times: number[] = [];
+  let head = 0;
+  let bytes = 0;
+  let from = start;
+
+  function dropOldest(): void {
+    const oldest = changes[head] as Change;
+    from = oldest.revision;
+    bytes -= weight(oldest);
+    changes[head] = undefined;
+    head++;
+    if (head > 1_000 && head * 2 > changes.length) {
+      changes = changes.slice(head);
+      times = times.slice(head);
+      head = 0;
+    }
+  }
+
+  /** Index of the first change after `revision`. */
+  function indexAfter(revision: number): number {
+    let low = head;
+    let high = changes.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((changes[middle] as Change).revision > revision) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  return {
+    get start() {
+      return from;
+    },
+    get length() {
+      return changes.length - head;
+    },
+    push(change) {
+      const now = clock.monotonic();
+      changes.push(change);
+      times.push(now);
+      bytes += weight(change);
+      while (
+        changes.length - head > fewest &&
+        (changes.length - head > most || bytes > mostBytes || now - (times[head] as number) > longestAgeMs)
+      ) {
+        dropOldest();
+      }
+    },
+    after(revision) {
+      if (revision < from) return undefined;
+      return changes.slice(indexAfter(revision)) as Change[];
+    },
+    statesAt(revision) {
+      if (revision < from) return undefined;
+      const states = new Map<string, Entry | undefined>();
+      for (let i = indexAfter(revision); i < changes.length; i++) {
+        const change = changes[i] as Change;
+        if (!states.has(change.key)) states.set(change.key, change.previous);
+      }
+      return states;
+    },
+    reset(revision) {
+      changes = [];
+      times = [];
+      head = 0;
+      bytes = 0;
+      from = revision;
+    },
+  };
+}
+
+/** The weight must be the same when a change comes and when it goes, though encodings come and go in between. */
+const weights = new WeakMap<Change, number>();
+function weight(change: Change): number {
+  let size = weights.get(change);
+  if (size === undefined) {
+    size = 256 + (change.current === undefined ? 0 : sizeOf(change.current));
+    weights.set(change, size);
+  }
+  return size;
+}

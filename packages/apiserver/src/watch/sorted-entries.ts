@@ -1,0 +1,94 @@
+import type { Entry } from "../storage/storage.ts";
+
+/**
+ * The present state of one resource: found by key at once, listed in key order, which is also by namespace. Updates
+ * replace in place; only a new or a removed key moves the entries behind it (one memmove of pointers).
+ */
+export interface SortedEntries {
+  readonly size: number;
+  get(key: string): Entry | undefined;
+  set(entry: Entry): void;
+  delete(key: string): void;
+  /** @param entries in key order. */
+  reset(entries: readonly Entry[]): void;
+  /**
+   * Entries whose keys begin with `prefix` (`""`, `web/`) or are it (`web/front-0`), from `start` (relative to it) on.
+   * The same array again as long as nothing changed: do not change it, but what was made from it may be kept with it.
+   */
+  range(prefix: string, start: string): Entry[];
+  inRange(key: string, prefix: string, start: string): boolean;
+}
+
+export function newSortedEntries(): SortedEntries {
+  const byKey = new Map<string, Entry>();
+  let sorted: Entry[] = [];
+  const ranges = new Map<string, Entry[]>();
+
+  /** Index of the first entry whose key is not below `key`. */
+  function lowerBound(key: string): number {
+    let low = 0;
+    let high = sorted.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((sorted[middle] as Entry).key < key) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  const isWholeKey = (prefix: string): boolean => prefix !== "" && !prefix.endsWith("/");
+
+  function slice(prefix: string, start: string): Entry[] {
+    if (isWholeKey(prefix)) {
+      const entry = byKey.get(prefix);
+      return entry === undefined || start !== "" ? [] : [entry];
+    }
+    const from = prefix === "" && start === "" ? 0 : lowerBound(prefix + start);
+    // `/` + 1 is `0`: the first key behind all that begin with `web/`.
+    const to = prefix === "" ? sorted.length : lowerBound(`${prefix.slice(0, -1)}0`);
+    return sorted.slice(from, to);
+  }
+
+  return {
+    get size() {
+      return sorted.length;
+    },
+    get: (key) => byKey.get(key),
+    set(entry) {
+      const index = lowerBound(entry.key);
+      if (byKey.has(entry.key)) sorted[index] = entry;
+      else if (index === sorted.length) sorted.push(entry);
+      else sorted.splice(index, 0, entry);
+      byKey.set(entry.key, entry);
+      ranges.clear();
+    },
+    delete(key) {
+      if (!byKey.delete(key)) return;
+      sorted.splice(lowerBound(key), 1);
+      ranges.clear();
+    },
+    reset(entries) {
+      byKey.clear();
+      for (const entry of entries) byKey.set(entry.key, entry);
+      sorted = [...entries];
+      // etcd orders bytes and we UTF-16 units; names outside of ASCII may differ.
+      if (sorted.some((entry, i) => i > 0 && (sorted[i - 1] as Entry).key > entry.key)) {
+        sorted.sort((a, b) => (a.key < b.key ? -1 : 1));
+      }
+      ranges.clear();
+    },
+    range(prefix, start) {
+      if (start !== "" || isWholeKey(prefix)) return slice(prefix, start);
+      let entries = ranges.get(prefix);
+      if (entries === undefined) {
+        entries = slice(prefix, "");
+        ranges.set(prefix, entries);
+      }
+      return entries;
+    },
+    inRange(key, prefix, start) {
+      if (isWholeKey(prefix)) return key === prefix && start === "";
+      return key.startsWith(prefix) && key >= prefix + start;
+    },
+  };
+}

@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { newEtcdClient } from "../storage/etcd/client.ts";
+import { newLeases } from "../storage/etcd/leases.ts";
+import { newEtcdStore } from "../storage/etcd/store.ts";
+import { newObjectCodec } from "../storage/object-codec.ts";
+import { openStorage } from "../storage/open.ts";
+import { aConfigMap, follow, runStorageSuite, shapes, suiteResource, withData } from "../storage/suite.ts";
+
+let prefixes = 0;
+
+async function openCache(t: { after(fn: () => void): void }) {
+  const etcd = await startEtcd();
+  const prefix = `/cache-test-${prefixes++}`;
+  const open = async () => {
+    const set = await openStorage({
+      etcd: { servers: [etcd.endpoint], prefix },
+      resources: [suiteResource],
+      clock: realClock,
+      log: discardLogger,
+    });
+    t.after(() => set.stop());
+    return set;
+  };
+  const set = await open();
+  const client = newEtcdClient({ servers: [etcd.endpoint] });
+  t.after(() => client.close());
+  const behind = newEtcdStore({
+    client,
+    codec: newObjectCodec(suiteResource, "application/vnd.kubernetes.protobuf"),
+    leases: newLeases(client, realClock),
+    etcdPrefix: prefix,
+    clock: realClock,
+    log: discardLogger,
+  });
+  const compact = async () => {
+    const { revision } = await client.range({ key: "x" });
+    await client.compact(revision);
+    return revision;
+  };
+  await set.whenReady();
+  return { storage: set.for(suiteResource), behind, compact, client, reopen: open };
+}
+
+runStorageSuite("watch cache", openCache);
+
+test("writes outside of the prefix do not hold up a fresh read", async (t) => {
+  const { storage, client } = await openCache(t);
+  for (let i = 0; i < 5; i++) {
+    await client.put("/elsewhere", Buffer.from(String(i)));
+    assert.equal(await storage.get("web/a"), undefined);
+  }
+});
+
+test("a watch from before this process began goes on from etcd's history, and then from the cache's", async (t) => {
+  const { storage, behind, reopen } = await openCache(t);
+  const start = await storage.currentRevision();
+  await behind.create("web/a", aConfigMap("a"));
+  await behind.guaranteedUpdate("web/a", (e) => withData(e, { color: "blue" }));
+  const second = await reopen();
+  await second.whenReady();
+  const restarted = second.for(suiteResource);
+  const watch = await follow(restarted, { prefix: "", revision: start });
+  assert.deepEqual(shapes(await watch.next(2)), ["ADDED web/a", "MODIFIED web/a"]);
+  for (let i = 0; i < 20; i++) await behind.create(`web/p${i}`, aConfigMap(`p${i}`));
+  assert.deepEqual(
+    shapes(await watch.next(20)),
+    Array.from({ length: 20 }, (_, i) => `ADDED web/p${i}`),
+  );
+  watch.stop();
+});
+
+test("a watch from before history and compaction is told 410", async (t) => {
+  const { storage, behind, compact, reopen } = await openCache(t);
+  const start = await storage.currentRevision();
+  await behind.create("web/a", aConfigMap("a"));
+  await behind.create("web/b", aConfigMap("b"));
+  const compacted = await compact();
+  const second = await reopen();
+  await second.whenReady();
+  const watch = await follow(second.for(suiteResource), { prefix: "", revision: start });
+  assert.deepEqual(shapes(await watch.next(1)), [`ERROR too old resource version: ${start} (${compacted})`]);
+});
+
+test("a reader that is too slow is closed, and nothing is left out before", async (t) => {
+  const { storage, behind } = await openCache(t);
+  const revision = await storage.currentRevision();
+  const stream = await storage.watch({ prefix: "", revision, signal: AbortSignal.timeout(60_000) });
+  await behind.create("web/a", aConfigMap("a", { n: "-1" }));
+  // More than the queue takes, in batches so that etcd is not the bottleneck.
+  for (let i = 0; i < 11_000; i += 500) {
+    await Promise.all(Array.from({ length: 500 }, (_, j) => behind.create(`web/p${i + j}`, aConfigMap(`p${i + j}`))));
+  }
+  await storage.get("web/a");
+  assert.deepEqual([stream.take(), await stream.ready()], [[], false]);
+});

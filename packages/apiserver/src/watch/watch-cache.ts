@@ -1,0 +1,362 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { decodeContinueToken, encodeContinueToken } from "../storage/continue-token.ts";
+import { cool, warm } from "../storage/entry.ts";
+import type { StorageMetrics } from "../storage/metrics.ts";
+import { matches } from "../storage/selection.ts";
+import type {
+  DeleteRequest,
+  Entry,
+  ListRequest,
+  ListResult,
+  ReadOptions,
+  Storage,
+  UpdateOptions,
+  WatchRequest,
+  WatchStream,
+} from "../storage/storage.ts";
+import { WatchQueue } from "../storage/watch-queue.ts";
+import type { BookmarkClock } from "./bookmarks.ts";
+import { newBroadcaster } from "./broadcaster.ts";
+import { Change } from "./change.ts";
+import type { ChangeFeed } from "./feed.ts";
+import { newHistory } from "./history.ts";
+import { newSortedEntries } from "./sorted-entries.ts";
+import { CacheWatcher } from "./watcher.ts";
+
+/**
+ * One resource in memory, in front of its store: present state, recent changes, readers. Reads are answered from here
+ * whenever that is as consistent as asking etcd; writes go to the store, beginning with what is known here.
+ * Source: k8s.io/apiserver pkg/storage/cacher/cacher.go; KEP-2340 for consistent reads
+ */
+export interface WatchCache extends Storage {
+  readonly ready: boolean;
+  /** Resolves when the first list is in. */
+  whenReady(): Promise<void>;
+  stop(): void;
+}
+
+/** What the cache needs of the store below it besides `Storage`. */
+export interface CachedStore extends Storage {
+  decode(key: string, value: Buffer, revision: number): Entry;
+  readAll(onPage: (entries: Entry[]) => void): Promise<number>;
+}
+
+export interface WatchCacheOptions {
+  store: CachedStore;
+  feed: ChangeFeed;
+  /** `services/specs` */
+  folder: string;
+  /** Plural name, for logs and metrics. */
+  resource: string;
+  /** Selectable fields by which watchers are found. */
+  indexes?: readonly string[];
+  bookmarks: BookmarkClock;
+  clock: Clock;
+  log: Logger;
+  metrics?: StorageMetrics | undefined;
+}
+
+/** How long a read waits for a revision that has not come, and for a cache that is being filled. */
+const patienceMs = 3_000;
+const retryMs = 500;
+
+export function newWatchCache(options: WatchCacheOptions): WatchCache {
+  const { store, feed, clock, log, metrics, resource } = options;
+  const state = newSortedEntries();
+  const history = newHistory(clock);
+  const broadcaster = newBroadcaster(options.indexes ?? []);
+  const bookmarks = options.bookmarks.readers<CacheWatcher>((watcher) => {
+    if (ready) watcher.bookmark(revision());
+  });
+  /** Revision of the list that the state began with. */
+  let listed = 0;
+  let ready = false;
+  let stopped = false;
+  let whenReady = Promise.withResolvers<void>();
+  /** Changes that came while the list was read. */
+  let early: { key: string; value: Buffer | undefined; revision: number }[] = [];
+  let fillings = 0;
+
+  const detach = feed.attach(options.folder, { apply, reset });
+  void fill();
+
+  const revision = (): number => Math.max(feed.revision, listed);
+
+  // ---- filling and following
+
+  async function fill(): Promise<void> {
+    const mine = ++fillings;
+    while (!stopped && mine === fillings) {
+      const entries: Entry[] = [];
+      try {
+        const at = await store.readAll((page) => {
+          for (const entry of page) {
+            cool(entry);
+            entries.push(entry);
+          }
+        });
+        if (stopped || mine !== fillings) return;
+        metrics?.initialEvents(resource, entries.length);
+        state.reset(entries);
+        history.reset(at);
+        listed = at;
+        ready = true;
+        const waiting = early;
+        early = [];
+        for (const change of waiting) apply(change.key, change.value, change.revision);
+        whenReady.resolve();
+        return;
+      } catch (err) {
+        log.error("cannot read all objects to fill the cache", err, { resource });
+        await clock.sleep(retryMs).catch(() => {});
+      }
+    }
+  }
+
+  function apply(key: string, value: Buffer | undefined, at: number): void {
+    if (!ready) {
+      early.push({ key, value: value === undefined ? undefined : Buffer.from(value), revision: at });
+      return;
+    }
+    if (at <= listed) return;
+    const previous = state.get(key);
+    let current: Entry | undefined;
+    if (value !== undefined) {
+      try {
+        current = store.decode(key, value, at);
+      } catch {
+        // Logged by the store. To readers an object that cannot be read is gone.
+      }
+    }
+    if (current === undefined) {
+      if (previous === undefined) return;
+      state.delete(key);
+    } else {
+      warm(current);
+      state.set(current);
+    }
+    const change = new Change(key, at, previous, current);
+    history.push(change);
+    broadcaster.dispatch(change);
+  }
+
+  /** History was lost: readers come back with their last revision, which the new history says is too old. */
+  function reset(): void {
+    ready = false;
+    early = [];
+    whenReady = Promise.withResolvers();
+    for (const watcher of [...broadcaster.all()]) watcher.queue.end();
+    void fill();
+  }
+
+  // ---- how new is what is known here
+
+  async function readyInTime(): Promise<boolean> {
+    if (ready) return true;
+    let timer: { cancel(): void } | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = clock.after(patienceMs, resolve);
+    });
+    await Promise.race([whenReady.promise, late]);
+    timer?.cancel();
+    return ready;
+  }
+
+  /** True when everything written before the call is here. */
+  async function upToDate(): Promise<boolean> {
+    if (!ready && !(await readyInTime())) return false;
+    const asked = feed.generation;
+    return (await feed.fresh()) !== undefined && ready && asked === feed.generation;
+  }
+
+  /** Waits until the state is not older than `wanted`. @returns false when the store has to be read instead. */
+  async function notOlderThan(wanted: number): Promise<boolean> {
+    if (!ready && !(await readyInTime())) return false;
+    if (wanted <= revision()) return true;
+    if (wanted <= ((await upToDate()) ? revision() : 0)) return true;
+    if (await feed.reached(wanted, patienceMs)) return ready;
+    throw tooLargeResourceVersion(wanted, revision(), 1);
+  }
+
+  // ---- reads
+
+  async function get(key: string, read: ReadOptions = {}): Promise<Entry | undefined> {
+    const { minimumRevision } = read;
+    const fromMemory =
+      minimumRevision === undefined ? await upToDate() : minimumRevision === 0 ? ready : await notOlderThan(minimumRevision);
+    return fromMemory ? state.get(key) : store.get(key, read);
+  }
+
+  async function list(request: ListRequest): Promise<ListResult> {
+    if (request.continueToken) {
+      const token = decodeContinueToken(request.continueToken);
+      if (token.revision < 0) return (await upToDate()) ? present(request, token.start) : store.list(request);
+      return past(request, token.revision, token.start) ?? store.list(request);
+    }
+    const wanted = request.revision;
+    if (wanted === undefined) return (await upToDate()) ? present(request, "") : store.list(request);
+    // Upstream's cache knows no pages, so a limit with resourceVersion 0 gives everything; reflectors count on it.
+    if (wanted === 0) return ready ? present({ ...request, limit: 0 }, "") : store.list({ ...request, limit: 0 });
+    if (request.match === "Exact" || (request.limit && request.match === undefined)) {
+      if (wanted > revision()) await notOlderThan(wanted);
+      return past(request, wanted, "") ?? store.list(request);
+    }
+    return (await notOlderThan(wanted)) ? present(request, "") : store.list(request);
+  }
+
+  function present(request: ListRequest, start: string): ListResult {
+    return page(request, state.range(request.prefix, start), revision());
+  }
+
+  /** @returns undefined when the history does not reach back to `at`. */
+  function past(request: ListRequest, at: number, start: string): ListResult | undefined {
+    if (!ready || at > revision()) return undefined;
+    const states = history.statesAt(at);
+    if (states === undefined) return undefined;
+    const now = state.range(request.prefix, start);
+    if (states.size === 0) return page(request, now, at);
+    const then = now.filter((entry) => !states.has(entry.key));
+    for (const entry of states.values()) {
+      if (entry !== undefined && state.inRange(entry.key, request.prefix, start)) then.push(entry);
+    }
+    then.sort((a, b) => (a.key < b.key ? -1 : 1));
+    return page(request, then, at);
+  }
+
+  function page(request: ListRequest, all: Entry[], at: number): ListResult {
+    const selective = request.labels?.empty === false || request.fields?.empty === false;
+    const entries = selective ? all.filter((entry) => matches(request, entry)) : all;
+    if (!request.limit || entries.length <= request.limit) return { entries, revision: at };
+    const shown = entries.slice(0, request.limit);
+    const last = shown[shown.length - 1] as Entry;
+    return {
+      entries: shown,
+      revision: at,
+      continueToken: encodeContinueToken({ start: `${last.key.slice(request.prefix.length)}\0`, revision: at }),
+      ...(!selective && { remainingItemCount: entries.length - shown.length }),
+    };
+  }
+
+  // ---- watches
+
+  async function watch(request: WatchRequest): Promise<WatchStream> {
+    if (!request.revision) {
+      const fromMemory = request.revision === undefined ? await upToDate() : await readyInTime();
+      if (!fromMemory) return store.watch(request);
+      const { entries } = present({ prefix: request.prefix, ...selectionOf(request) }, "");
+      return follow(new CacheWatcher({ request, after: revision(), initial: entries, onStop: forget }));
+    }
+    if (!(await readyInTime())) return store.watch(request);
+    const missed = history.after(request.revision);
+    if (missed === undefined) return resume(request);
+    const watcher = new CacheWatcher({ request, after: request.revision, onStop: forget });
+    for (const change of missed) watcher.see(change);
+    return follow(watcher);
+  }
+
+  function follow(watcher: CacheWatcher): WatchStream {
+    if (watcher.queue.ended) return watcher.queue;
+    broadcaster.add(watcher);
+    if (watcher.request.bookmarks) bookmarks.add(watcher, watcher.request.deadlineMs);
+    return watcher.queue;
+  }
+
+  function forget(watcher: CacheWatcher): void {
+    broadcaster.remove(watcher);
+    bookmarks.remove(watcher);
+    if (watcher.queue.overflowed) {
+      metrics?.terminatedWatcher(resource);
+      log.warn("a watch was closed: its reader is too slow", { resource });
+    }
+  }
+
+  /**
+   * Goes on from etcd's own history where ours does not reach back (this process has just started), and changes over to
+   * ours with the first event that is in both.
+   */
+  async function resume(request: WatchRequest): Promise<WatchStream> {
+    const inner = new AbortController();
+    let watcher: CacheWatcher | undefined;
+    const queue = new WatchQueue({
+      signal: request.signal,
+      onStop: () => {
+        inner.abort();
+        if (watcher !== undefined) forget(watcher);
+      },
+    });
+    if (queue.ended) return queue;
+    const source = await store.watch({ ...request, signal: inner.signal });
+    void pump();
+    return queue;
+
+    async function pump(): Promise<void> {
+      try {
+        while (await source.ready()) {
+          const events = source.take();
+          for (const event of events) if (!queue.push(event)) return;
+          const last = events.at(-1);
+          if (last === undefined || last.type === "ERROR" || !ready) continue;
+          const seen = last.type === "BOOKMARK" ? last.revision : last.entry.revision;
+          const missed = history.after(seen);
+          if (missed === undefined) continue;
+          watcher = new CacheWatcher({ request, after: seen, queue });
+          for (const change of missed) watcher.see(change);
+          follow(watcher);
+          return;
+        }
+        queue.end();
+      } finally {
+        source.stop();
+      }
+    }
+  }
+
+  // ---- writes
+
+  function guaranteedUpdate(
+    key: string,
+    change: Parameters<Storage["guaranteedUpdate"]>[1],
+    update: UpdateOptions = {},
+  ): Promise<Entry> {
+    return store.guaranteedUpdate(key, change, { ...update, suggestion: update.suggestion ?? known(key) });
+  }
+
+  function remove(key: string, request: DeleteRequest = {}): Promise<Entry> {
+    return store.delete(key, { ...request, suggestion: request.suggestion ?? known(key) });
+  }
+
+  const known = (key: string): Entry | undefined => (ready ? state.get(key) : undefined);
+
+  return {
+    get ready() {
+      return ready;
+    },
+    whenReady: () => whenReady.promise,
+    create: (key, object, write) => store.create(key, object, write),
+    get,
+    list,
+    guaranteedUpdate,
+    delete: remove,
+    watch,
+    async currentRevision() {
+      return (await upToDate()) ? revision() : store.currentRevision();
+    },
+    async count() {
+      return ready ? state.size : store.count();
+    },
+    stop() {
+      stopped = true;
+      detach();
+      for (const watcher of [...broadcaster.all()]) watcher.queue.end();
+    },
+  };
+}
+
+function selectionOf(request: WatchRequest): Pick<ListRequest, "labels" | "fields"> {
+  return {
+    ...(request.labels !== undefined && { labels: request.labels }),
+    ...(request.fields !== undefined && { fields: request.fields }),
+  };
+}

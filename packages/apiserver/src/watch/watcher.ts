@@ -1,0 +1,54 @@
+import { matches } from "../storage/selection.ts";
+import type { Entry, WatchRequest } from "../storage/storage.ts";
+import { WatchQueue } from "../storage/watch-queue.ts";
+import type { Change } from "./change.ts";
+
+/** One reader of a cache: which changes it sees, in which form, and its bounded queue. */
+export class CacheWatcher {
+  readonly request: WatchRequest;
+  readonly queue: WatchQueue;
+  /** Changes up to here are not for this reader: it knows them. */
+  #after: number;
+  readonly #prefix: string;
+  readonly #selective: boolean;
+
+  /** @param queue goes on with this one instead of a new one. */
+  constructor(options: {
+    request: WatchRequest;
+    after: number;
+    initial?: readonly Entry[];
+    queue?: WatchQueue;
+    onStop?: (watcher: CacheWatcher) => void;
+  }) {
+    const { request, after } = options;
+    this.request = request;
+    this.#after = after;
+    this.#prefix = request.prefix;
+    this.#selective = request.labels?.empty === false || request.fields?.empty === false;
+    this.queue =
+      options.queue ??
+      new WatchQueue({ initial: options.initial ?? [], signal: request.signal, onStop: () => options.onStop?.(this) });
+  }
+
+  see(change: Change): void {
+    if (change.revision <= this.#after) return;
+    if (this.#prefix !== "" && !this.#covers(change.key)) return;
+    const { previous, current } = change;
+    const event = this.#selective
+      ? change.event(
+          previous !== undefined && matches(this.request, previous),
+          current !== undefined && matches(this.request, current),
+        )
+      : change.event(previous !== undefined, current !== undefined);
+    if (event !== undefined) this.queue.push(event);
+  }
+
+  /** True because every change up to `revision` was queued before. */
+  bookmark(revision: number): void {
+    if (revision >= this.#after && !this.queue.ended) this.queue.push({ type: "BOOKMARK", revision });
+  }
+
+  #covers(key: string): boolean {
+    return this.#prefix.endsWith("/") ? key.startsWith(this.#prefix) : key === this.#prefix;
+  }
+}
