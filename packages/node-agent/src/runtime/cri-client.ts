@@ -19,6 +19,12 @@ const maxMessageBytes = 16 * 1024 * 1024;
 const longestCallMs = 6 * 60 * 60 * 1000;
 type ApiVersion = "v1" | "v1alpha2";
 
+interface Service {
+  channel: Client;
+  name: keyof typeof criServices;
+  version: ApiVersion | undefined;
+}
+
 /**
  * The runtime behind a unix socket. Speaks `runtime.v1`, and `runtime.v1alpha2` when the runtime does not know v1; the
  * version is found out at the first call that reaches the runtime and kept until the runtime answers Unimplemented.
@@ -28,10 +34,8 @@ export function newCriClient(options: CriClientOptions): ContainerRuntime {
   const runtimeChannel = openChannel(options.endpoint);
   const imageEndpoint = options.imageEndpoint || options.endpoint;
   const imageChannel = imageEndpoint === options.endpoint ? runtimeChannel : openChannel(imageEndpoint);
-  const services = [
-    { channel: runtimeChannel, name: "RuntimeService", version: undefined as ApiVersion | undefined },
-    { channel: imageChannel, name: "ImageService", version: undefined as ApiVersion | undefined },
-  ] as const;
+  const runtimeService: Service = { channel: runtimeChannel, name: "RuntimeService", version: undefined };
+  const imageService: Service = { channel: imageChannel, name: "ImageService", version: undefined };
 
   async function call<Q extends CriMessageName, A extends CriMessageName>(
     method: string,
@@ -40,7 +44,7 @@ export function newCriClient(options: CriClientOptions): ContainerRuntime {
     request: CriInput<Q>,
     timeoutMs = options.requestTimeoutMs,
   ): Promise<Cri<A>> {
-    const service = (criServices.ImageService as readonly string[]).includes(method) ? services[1] : services[0];
+    const service = (criServices.ImageService as readonly string[]).includes(method) ? imageService : runtimeService;
     const started = performance.now();
     const once = (version: ApiVersion): Promise<Cri<A>> =>
       unary(service.channel, `/runtime.${version}.${service.name}/${method}`, requestType, responseType, request, timeoutMs);

@@ -35,8 +35,10 @@ export interface VolumeManager {
     pod: NodePod,
     downward: DownwardContext,
   ): Promise<{ volumes: ReadonlyMap<string, SetUpVolume>; failures: readonly VolumeFailure[] }>;
-  /** Takes mounts away, then the Pod's folder. @throws Error when something is still mounted. */
-  tearDown(uid: string): Promise<void>;
+  /** Takes mounts away, then the volumes; what else the Pod has stays (last words of its containers). */
+  unmount(uid: string): Promise<void>;
+  /** Takes mounts away, then the Pod's whole folder. @throws Error when something is still mounted. */
+  remove(uid: string): Promise<void>;
   /** Pods that have a folder here. */
   list(): Promise<string[]>;
   exists(uid: string): Promise<boolean>;
@@ -50,6 +52,21 @@ const plugins: readonly VolumePlugin[] = [emptyDir, hostPath, configMap, secret,
 
 export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
   const podDir = (uid: string): string => join(options.podsDir, safeName(uid));
+
+  /** Removing below a mount would remove what is mounted, so nothing may be left. */
+  async function unmountAll(uid: string): Promise<void> {
+    const dir = podDir(uid);
+    for (const mountPoint of await options.mounter.mountsBelow(dir)) {
+      try {
+        await options.mounter.unmount(mountPoint);
+      } catch (err) {
+        options.log.error("cannot unmount", err, { path: mountPoint });
+      }
+    }
+    const left = await options.mounter.mountsBelow(dir);
+    if (left.length > 0) throw new Error(`${left.length} mounts are left below ${dir}`);
+  }
+
   return {
     podDir,
     isRefreshed: (pod) =>
@@ -74,19 +91,13 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
       );
       return { volumes, failures };
     },
-    async tearDown(uid) {
-      const dir = podDir(uid);
-      for (const mountPoint of await options.mounter.mountsBelow(dir)) {
-        try {
-          await options.mounter.unmount(mountPoint);
-        } catch (err) {
-          options.log.error("cannot unmount", err, { path: mountPoint });
-        }
-      }
-      const left = await options.mounter.mountsBelow(dir);
-      // Removing below a mount would remove what is mounted.
-      if (left.length > 0) throw new Error(`${left.length} mounts are left below ${dir}`);
-      await rm(dir, { recursive: true, force: true });
+    async unmount(uid) {
+      await unmountAll(uid);
+      for (const name of ["volumes", "volume-subpaths"]) await rm(join(podDir(uid), name), { recursive: true, force: true });
+    },
+    async remove(uid) {
+      await unmountAll(uid);
+      await rm(podDir(uid), { recursive: true, force: true });
     },
     async list() {
       try {

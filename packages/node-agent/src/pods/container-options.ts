@@ -1,0 +1,96 @@
+import { randomBytes } from "node:crypto";
+import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expand } from "../environment/expansion.ts";
+import { writeHostsFile } from "../environment/hostname.ts";
+import type { CriInput } from "../runtime/cri-schema.ts";
+import type { Mounter } from "../volumes/mount.ts";
+import { bindSubPath, checkSubPath } from "../volumes/sub-path.ts";
+import type { SetUpVolume } from "../volumes/volume.ts";
+import type { AnyContainer, NodePod } from "./pod.ts";
+
+export interface MountSettings {
+  podDir: string;
+  podIps: readonly string[];
+  clusterDomain: string;
+  volumes: ReadonlyMap<string, SetUpVolume>;
+  environment: ReadonlyMap<string, string>;
+  mounter: Mounter;
+}
+
+const propagations: Readonly<Record<string, number>> = { None: 0, HostToContainer: 1, Bidirectional: 2 };
+const hostsPath = "/etc/hosts";
+
+/**
+ * What is mounted into a container: its volumes (or parts of them), /etc/hosts, the file for its last words.
+ * @throws Error whose message becomes that of CreateContainerConfigError
+ * Source: pkg/kubelet/kubelet_pods.go makeMounts
+ */
+export async function containerMounts(
+  pod: NodePod,
+  container: AnyContainer,
+  settings: MountSettings,
+): Promise<CriInput<"Mount">[]> {
+  const mounts: CriInput<"Mount">[] = [];
+  let index = -1;
+  let hasHosts = false;
+  for (const mount of container.volumeMounts ?? []) {
+    index++;
+    hasHosts ||= mount.mountPath === hostsPath;
+    const volume = settings.volumes.get(mount.name);
+    if (volume === undefined) {
+      throw new Error(
+        `cannot find volume ${JSON.stringify(mount.name)} to mount into container ${JSON.stringify(container.name)}`,
+      );
+    }
+    const subPath = mount.subPathExpr ? expandSubPath(mount.subPathExpr, settings.environment) : (mount.subPath ?? "");
+    let hostPath = volume.path;
+    if (subPath !== "") {
+      const problem = checkSubPath(subPath);
+      if (problem !== undefined) throw new Error(problem);
+      const target = join(settings.podDir, "volume-subpaths", mount.name, container.name, String(index));
+      try {
+        hostPath = await bindSubPath(volume.path, subPath, target, settings.mounter);
+      } catch (err) {
+        const what = `volumeMount ${JSON.stringify(mount.name)} of container ${JSON.stringify(container.name)}`;
+        throw new Error(`failed to prepare subPath for ${what}`, { cause: err });
+      }
+    }
+    mounts.push({
+      containerPath: mount.mountPath.startsWith("/") ? mount.mountPath : `/${mount.mountPath}`,
+      hostPath,
+      readonly: mount.readOnly === true || (volume.readOnly && mount.readOnly !== false && isClaim(pod, mount.name)),
+      propagation: propagations[mount.mountPropagation ?? "None"] ?? 0,
+      selinuxRelabel: false,
+    });
+  }
+  if (!hasHosts && (settings.podIps.length > 0 || pod.spec.hostNetwork)) {
+    const hostPath = join(settings.podDir, "etc-hosts");
+    await writeHostsFile(hostPath, pod, settings.podIps, settings.clusterDomain);
+    mounts.push({ containerPath: hostsPath, hostPath, readonly: false, selinuxRelabel: false });
+  }
+  if (container.terminationMessagePath) {
+    const folder = join(settings.podDir, "containers", container.name);
+    await mkdir(folder, { recursive: true, mode: 0o750 });
+    const hostPath = join(folder, randomBytes(4).toString("hex"));
+    await writeFile(hostPath, "");
+    await chmod(hostPath, 0o666); // whoever the container runs as may write it
+    mounts.push({ containerPath: container.terminationMessagePath, hostPath, readonly: false, selinuxRelabel: false });
+  }
+  return mounts;
+}
+
+function isClaim(pod: NodePod, volumeName: string): boolean {
+  return (pod.spec.volumes ?? []).some((volume) => volume.name === volumeName && volume.persistentVolumeClaim !== undefined);
+}
+
+function expandSubPath(expression: string, environment: ReadonlyMap<string, string>): string {
+  const missing: string[] = [];
+  const text = expand(expression, (name) => {
+    const value = environment.get(name);
+    if (value === undefined) missing.push(name);
+    return value;
+  });
+  if (missing.length > 0) throw new Error(`missing value for ${JSON.stringify(missing[0])}`);
+  return text;
+}

@@ -1,0 +1,243 @@
+import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { describePod, type NodePod } from "./pod.ts";
+import type { PodRunner, PodVerdict } from "./pod-runner.ts";
+
+export interface PodWorkersOptions {
+  runner: PodRunner;
+  clock: Clock;
+  log: Logger;
+  /** How often a Pod is looked at without a reason. */
+  syncFrequencyMs: number;
+  random?: () => number;
+  /** Everything of a Pod that was deleted is gone. */
+  onGone: (pod: NodePod, info: { runtimeOnly: boolean }) => Promise<void>;
+  onFailure?: (pod: NodePod, err: unknown) => void;
+  onSynced?: (tookMs: number) => void;
+}
+
+export interface PodWorkers {
+  /** A Pod is wanted, or has changed. */
+  update(pod: NodePod): void;
+  /** A Pod is no longer wanted, whatever its own deletion time says. */
+  remove(pod: NodePod): void;
+  /** Something happened that concerns a Pod: look at it now. */
+  wake(uid: string): void;
+  /** Ends a Pod for a reason of the node's. Resolves when nothing of it runs. */
+  evict(uid: string, verdict: PodVerdict, graceSeconds: number | undefined): Promise<void>;
+  /** Containers without a wanted Pod: ends and removes them. */
+  removeOrphan(pod: NodePod): void;
+  knows(uid: string): boolean;
+  /** Whether the Pod has ended: it holds no resources of the node any more. */
+  hasEnded(uid: string): boolean;
+  /** Resolves when no worker has anything to do at this moment. */
+  idle(): Promise<void>;
+  stop(): void;
+}
+
+type Stage = "syncing" | "terminating" | "cleaning" | "ended";
+
+interface Worker {
+  pod: NodePod;
+  stage: Stage;
+  /** Gone from its source, or being deleted there: nothing of it stays. */
+  deleted: boolean;
+  runtimeOnly: boolean;
+  verdict: PodVerdict | undefined;
+  graceSeconds: number | undefined;
+  running: boolean;
+  again: boolean;
+  abort: AbortController;
+  timer: Timer | undefined;
+  stopped: (() => void)[];
+}
+
+const failureRetryMs = 10_000;
+const cleanRetryMs = 500;
+
+/**
+ * One worker for each Pod. A Pod is synced, then terminated, then cleaned up, and never two of these at once; a request
+ * to end it interrupts a sync that is under way. Source: pkg/kubelet/pod_workers.go
+ */
+export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
+  const { runner, clock, log } = options;
+  const random = options.random ?? Math.random;
+  const workers = new Map<string, Worker>();
+  let stopped = false;
+  let busy = 0;
+  let idle: (() => void)[] = [];
+
+  function kick(worker: Worker): void {
+    if (stopped) return;
+    worker.timer?.cancel();
+    worker.timer = undefined;
+    worker.again = true;
+    if (!worker.running) void run(worker);
+  }
+
+  async function run(worker: Worker): Promise<void> {
+    worker.running = true;
+    busy++;
+    try {
+      while (worker.again && !stopped) {
+        worker.again = false;
+        let delayMs: number | undefined;
+        try {
+          delayMs = await step(worker);
+        } catch (err) {
+          if (!worker.abort.signal.aborted || worker.stage !== "syncing") {
+            log.error("Error syncing pod, skipping", err, { pod: describePod(worker.pod), podUID: worker.pod.metadata.uid });
+            options.onFailure?.(worker.pod, err);
+          }
+          delayMs = worker.stage === "cleaning" ? cleanRetryMs : jitter(failureRetryMs);
+          // A kill that failed may be tried at once when the Pod was waiting for it.
+          if (worker.stage === "terminating") delayMs = Math.min(delayMs, failureRetryMs);
+        }
+        if (delayMs === 0) worker.again = true;
+        else if (delayMs !== undefined && !worker.again) worker.timer = clock.after(delayMs, () => kick(worker));
+      }
+    } finally {
+      worker.running = false;
+      busy--;
+      if (busy === 0) for (const resolve of idle.splice(0)) resolve();
+    }
+  }
+
+  /** @returns when to come again: 0 at once, undefined when something will call. */
+  async function step(worker: Worker): Promise<number | undefined> {
+    switch (worker.stage) {
+      case "syncing": {
+        const started = clock.monotonic();
+        worker.abort = new AbortController();
+        if (worker.pod.metadata.deletionTimestamp != null) {
+          beginTermination(worker, true);
+          return 0;
+        }
+        const outcome = await runner.sync(worker.pod, worker.abort.signal);
+        options.onSynced?.(clock.monotonic() - started);
+        if (outcome.kind === "ended") {
+          if (worker.stage === "syncing") worker.stage = "terminating";
+          return 0;
+        }
+        if (outcome.kind === "failed") {
+          log.v(2)?.info("pod is not synced", { pod: describePod(worker.pod), reason: outcome.error.message });
+          return outcome.retryMs ?? jitter(failureRetryMs);
+        }
+        return jitter(options.syncFrequencyMs);
+      }
+      case "terminating": {
+        const { runtimeOnly, graceSeconds, verdict } = worker;
+        await runner.terminate(worker.pod, { runtimeOnly, graceSecondsOverride: graceSeconds, verdict });
+        worker.stage = "cleaning";
+        for (const resolve of worker.stopped.splice(0)) resolve();
+        return 0;
+      }
+      case "cleaning": {
+        const { deleted, runtimeOnly } = worker;
+        await runner.clean(worker.pod, { deleted, runtimeOnly });
+        if (deleted !== worker.deleted) return 0; // it was deleted while the rest was cleaned up
+        worker.stage = "ended";
+        if (deleted) {
+          workers.delete(worker.pod.metadata.uid);
+          await options.onGone(worker.pod, { runtimeOnly });
+        }
+        return undefined;
+      }
+      default:
+        return undefined;
+    }
+  }
+
+  function beginTermination(worker: Worker, deleted: boolean): void {
+    worker.deleted ||= deleted;
+    if (worker.stage === "syncing") {
+      worker.stage = "terminating";
+      worker.abort.abort();
+    } else if (worker.stage === "ended" && deleted) {
+      worker.stage = "cleaning";
+    }
+  }
+
+  function jitter(ms: number): number {
+    return ms * (1 + random() * 0.5);
+  }
+
+  function newWorker(pod: NodePod, runtimeOnly: boolean): Worker {
+    const worker: Worker = {
+      pod,
+      stage: "syncing",
+      deleted: false,
+      runtimeOnly,
+      verdict: undefined,
+      graceSeconds: undefined,
+      running: false,
+      again: false,
+      abort: new AbortController(),
+      timer: undefined,
+      stopped: [],
+    };
+    workers.set(pod.metadata.uid, worker);
+    return worker;
+  }
+
+  return {
+    update(pod) {
+      const worker = workers.get(pod.metadata.uid) ?? newWorker(pod, false);
+      const before = worker.pod.metadata.deletionGracePeriodSeconds;
+      worker.pod = pod;
+      worker.runtimeOnly = false;
+      if (pod.metadata.deletionTimestamp != null) {
+        const now = pod.metadata.deletionGracePeriodSeconds;
+        const shorter = worker.stage === "terminating" && now !== undefined && before !== undefined && now < before;
+        beginTermination(worker, true);
+        // The kill under way waits for the old, longer time: a second one with the new time ends it sooner.
+        if (shorter && worker.running) {
+          runner
+            .terminate(pod, { runtimeOnly: false, graceSecondsOverride: now, verdict: worker.verdict })
+            .catch((err) =>
+              log.v(2)?.info("second kill of a pod failed", { pod: describePod(pod), reason: (err as Error).message }),
+            );
+        }
+      }
+      kick(worker);
+    },
+    remove(pod) {
+      const worker = workers.get(pod.metadata.uid);
+      if (worker === undefined) return;
+      beginTermination(worker, true);
+      kick(worker);
+    },
+    wake(uid) {
+      const worker = workers.get(uid);
+      if (worker !== undefined && worker.stage === "syncing") kick(worker);
+    },
+    evict(uid, verdict, graceSeconds) {
+      const worker = workers.get(uid);
+      if (worker === undefined || worker.stage === "cleaning" || worker.stage === "ended") return Promise.resolve();
+      worker.verdict ??= verdict;
+      worker.graceSeconds = graceSeconds;
+      beginTermination(worker, false);
+      const ended = new Promise<void>((resolve) => worker.stopped.push(resolve));
+      kick(worker);
+      return ended;
+    },
+    removeOrphan(pod) {
+      if (workers.has(pod.metadata.uid)) return;
+      const worker = newWorker(pod, true);
+      worker.stage = "terminating";
+      worker.deleted = true;
+      kick(worker);
+    },
+    knows: (uid) => workers.has(uid),
+    hasEnded(uid) {
+      const stage = workers.get(uid)?.stage;
+      return stage === "cleaning" || stage === "ended";
+    },
+    idle: () => (busy === 0 ? Promise.resolve() : new Promise((resolve) => idle.push(resolve))),
+    stop() {
+      stopped = true;
+      for (const worker of workers.values()) worker.timer?.cancel();
+      idle = [];
+    },
+  };
+}

@@ -1,0 +1,249 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { parseTime } from "@coxswain/apimachinery/meta/time";
+import type { Container, PodStatus, Probe } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { NodePod } from "../pods/pod.ts";
+import type { ContainerEvent } from "../runtime/containers.ts";
+import type { ContainerRuntime } from "../runtime/runtime.ts";
+import { probeExec } from "./exec.ts";
+import { probeGrpc } from "./grpc.ts";
+import { httpTarget, type ProbeOutcome, portNumber, probeHttp } from "./http.ts";
+import type { ProbeResult, ProbeResults } from "./results.ts";
+import { probeTcp } from "./tcp.ts";
+
+export type ProbeKind = "liveness" | "readiness" | "startup";
+const kinds: readonly ProbeKind[] = ["startup", "readiness", "liveness"];
+
+export interface ProbeManagerOptions {
+  runtime: ContainerRuntime;
+  clock: Clock;
+  log: Logger;
+  event: ContainerEvent;
+  /** The status that was last made for a Pod: which container runs, since when. */
+  statusOf: (uid: string) => PodStatus | undefined;
+  /** Told when a result has changed, so that the Pod is looked at. */
+  onChange: (uid: string) => void;
+  grpcEnabled: boolean;
+  onProbe?: (kind: ProbeKind, result: string, pod: NodePod, container: string) => void;
+}
+
+export interface ProbeManager {
+  /** Starts what the Pod's containers ask for; what runs already goes on. */
+  add(pod: NodePod): void;
+  /** The Pod is ending: it is no longer restarted, but still says when it is not ready. */
+  stopLivenessAndStartup(uid: string): void;
+  remove(uid: string): void;
+  readonly results: ProbeResults;
+}
+
+interface Worker {
+  kind: ProbeKind;
+  pod: NodePod;
+  container: Container;
+  spec: Probe;
+  containerId: string;
+  last: ProbeResult | undefined;
+  repeated: number;
+  /** Set after a failure that restarts the container, until there is a new one. */
+  onHold: boolean;
+  /** There is nothing to probe yet: look again soon. */
+  idle: boolean;
+  stopped: boolean;
+  cancel: () => void;
+}
+
+const maxTries = 3;
+
+/** Probes of all Pods, each on a timer of its own. Source: pkg/kubelet/prober */
+export function newProbeManager(options: ProbeManagerOptions): ProbeManager {
+  const workers = new Map<string, Worker>();
+  const results: Record<ProbeKind, Map<string, ProbeResult>> = { liveness: new Map(), readiness: new Map(), startup: new Map() };
+  const keyOf = (uid: string, container: string, kind: ProbeKind): string => `${uid}/${container}/${kind}`;
+
+  function set(worker: Worker, containerId: string, result: ProbeResult): void {
+    const map = results[worker.kind];
+    const before = map.get(containerId);
+    map.set(containerId, result);
+    if (before !== result && !(before === undefined && result === initial[worker.kind]))
+      options.onChange(worker.pod.metadata.uid);
+  }
+
+  function stop(worker: Worker): void {
+    worker.stopped = true;
+    worker.cancel();
+    workers.delete(keyOf(worker.pod.metadata.uid, worker.container.name, worker.kind));
+    results[worker.kind].delete(worker.containerId);
+  }
+
+  function schedule(worker: Worker, delayMs: number): void {
+    if (worker.stopped) return;
+    const timer = options.clock.after(delayMs, () => {
+      const started = options.clock.monotonic();
+      tick(worker)
+        .catch((err) => {
+          options.log.error("probe errored", err, {
+            pod: worker.pod.metadata.uid,
+            container: worker.container.name,
+            kind: worker.kind,
+          });
+          return true;
+        })
+        .then((goOn) => {
+          if (!goOn) return stop(worker);
+          const tookMs = options.clock.monotonic() - started;
+          const pauseMs = worker.idle ? Math.min(idleMs, periodMs(worker.spec)) : periodMs(worker.spec) - tookMs;
+          schedule(worker, Math.max(1, pauseMs));
+        });
+    });
+    worker.cancel = () => timer.cancel();
+  }
+
+  /** @returns false when the worker is done. */
+  async function tick(worker: Worker): Promise<boolean> {
+    const { uid } = worker.pod.metadata;
+    const status = options.statusOf(uid);
+    worker.idle = true;
+    if (status === undefined) return true;
+    if (status.phase === "Failed" || status.phase === "Succeeded") return false;
+    const containerStatus = (status.containerStatuses ?? []).find((candidate) => candidate.name === worker.container.name);
+    const id = stripRuntime(containerStatus?.containerID ?? "");
+    if (containerStatus === undefined || id === "") return true; // not made yet
+    if (worker.containerId !== id) {
+      if (worker.containerId !== "") results[worker.kind].delete(worker.containerId);
+      worker.containerId = id;
+      worker.onHold = false;
+      worker.last = undefined;
+      worker.repeated = 0;
+      set(worker, id, initial[worker.kind]);
+    }
+    if (worker.onHold) return true;
+    const running = containerStatus.state?.running;
+    if (running === undefined) {
+      set(worker, id, "failure");
+      return containerStatus.state?.terminated === undefined || worker.pod.spec.restartPolicy !== "Never";
+    }
+    const startedAt = parseTime(running.startedAt ?? "") ?? 0;
+    if (options.clock.now() - startedAt < (worker.spec.initialDelaySeconds ?? 0) * 1000) return true;
+    if (containerStatus.started === true) {
+      if (worker.kind === "startup") return true; // it has said what it had to say
+    } else if (worker.kind !== "startup") return true;
+
+    worker.idle = false;
+    const outcome = await probe(worker, status.podIP ?? "");
+    if (worker.stopped || worker.containerId !== id) return !worker.stopped;
+    if (outcome === undefined) return true; // could not even be tried
+    const result: ProbeResult = outcome.result === "failure" ? "failure" : "success";
+    if (worker.last === result) worker.repeated++;
+    else {
+      worker.last = result;
+      worker.repeated = 1;
+    }
+    const needed = result === "failure" ? (worker.spec.failureThreshold ?? 3) : (worker.spec.successThreshold ?? 1);
+    if (worker.repeated < needed) return true;
+    set(worker, id, result);
+    if (result === "failure" && worker.kind !== "readiness") {
+      worker.onHold = true;
+      worker.repeated = 0;
+    }
+    return true;
+  }
+
+  async function probe(worker: Worker, podIp: string): Promise<ProbeOutcome | undefined> {
+    const name = `${worker.kind[0]?.toUpperCase()}${worker.kind.slice(1)}`;
+    const who = { name: worker.container.name, kind: "regular" as const };
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const outcome = await runProbe(worker, podIp);
+        options.onProbe?.(worker.kind, outcome.result === "failure" ? "failed" : "successful", worker.pod, worker.container.name);
+        if (outcome.result === "failure") {
+          options.event(worker.pod, who, "Warning", "Unhealthy", `${name} probe failed: ${outcome.output}`);
+        } else if (outcome.result === "warning") {
+          options.event(worker.pod, who, "Warning", "ProbeWarning", `${name} probe warning: ${outcome.output}`);
+        }
+        return outcome;
+      } catch (err) {
+        if (attempt < maxTries) continue;
+        options.onProbe?.(worker.kind, "unknown", worker.pod, worker.container.name);
+        options.event(worker.pod, who, "Warning", "Unhealthy", `${name} probe errored: ${(err as Error).message}`);
+        return undefined;
+      }
+    }
+  }
+
+  async function runProbe(worker: Worker, podIp: string): Promise<ProbeOutcome> {
+    const { spec, container, containerId } = worker;
+    const timeoutSeconds = spec.timeoutSeconds ?? 1;
+    if (spec.exec !== undefined) return probeExec(options.runtime, containerId, spec.exec.command ?? [], timeoutSeconds);
+    if (spec.httpGet !== undefined) {
+      const { url, headers } = httpTarget(spec.httpGet, container, podIp);
+      return probeHttp(url, headers, timeoutSeconds * 1000);
+    }
+    if (spec.tcpSocket !== undefined) {
+      return probeTcp(spec.tcpSocket.host || podIp, portNumber(spec.tcpSocket.port, container), timeoutSeconds * 1000);
+    }
+    if (spec.grpc !== undefined && options.grpcEnabled) {
+      return probeGrpc(podIp, spec.grpc.port, spec.grpc.service ?? "", timeoutSeconds * 1000);
+    }
+    throw new Error(`missing probe handler for ${worker.pod.metadata.name}:${container.name}`);
+  }
+
+  return {
+    add(pod) {
+      for (const container of pod.spec.containers) {
+        for (const kind of kinds) {
+          const spec = container[`${kind}Probe`];
+          const key = keyOf(pod.metadata.uid, container.name, kind);
+          const present = workers.get(key);
+          if (present !== undefined) {
+            present.pod = pod;
+            continue;
+          }
+          if (spec === undefined) continue;
+          const worker: Worker = {
+            kind,
+            pod,
+            container,
+            spec,
+            containerId: "",
+            last: undefined,
+            repeated: 0,
+            onHold: false,
+            idle: true,
+            stopped: false,
+            cancel: () => {},
+          };
+          workers.set(key, worker);
+          schedule(worker, firstDelayMs);
+        }
+      }
+    },
+    stopLivenessAndStartup(uid) {
+      for (const worker of [...workers.values()]) {
+        if (worker.pod.metadata.uid === uid && worker.kind !== "readiness") stop(worker);
+      }
+    },
+    remove(uid) {
+      for (const worker of [...workers.values()]) if (worker.pod.metadata.uid === uid) stop(worker);
+    },
+    results: {
+      liveness: (id) => results.liveness.get(id),
+      readiness: (id) => results.readiness.get(id),
+      startup: (id) => results.startup.get(id),
+      isProbed: (kind, uid, name) => workers.has(keyOf(uid, name, kind)),
+    },
+  };
+}
+
+const initial: Readonly<Record<ProbeKind, ProbeResult>> = { liveness: "success", readiness: "failure", startup: "unknown" };
+/** The first look comes soon; until the container runs it costs nothing. */
+const firstDelayMs = 100;
+const idleMs = 1000;
+
+function periodMs(spec: Probe): number {
+  return (spec.periodSeconds ?? 10) * 1000;
+}
+
+function stripRuntime(containerId: string): string {
+  const at = containerId.indexOf("://");
+  return at < 0 ? containerId : containerId.slice(at + 3);
+}

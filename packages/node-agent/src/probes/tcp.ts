@@ -1,0 +1,21 @@
+import { connect } from "node:net";
+import type { ProbeOutcome } from "./http.ts";
+
+/** Success is a connection. Source: pkg/probe/tcp/tcp.go */
+export function probeTcp(host: string, port: number, timeoutMs: number): Promise<ProbeOutcome> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port });
+    const where = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+    const finish = (outcome: ProbeOutcome): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(outcome);
+    };
+    const timer = setTimeout(() => finish({ result: "failure", output: `dial tcp ${where}: i/o timeout` }), timeoutMs);
+    socket.once("connect", () => finish({ result: "success", output: "" }));
+    socket.once("error", (err: NodeJS.ErrnoException) => {
+      const reason = err.code === "ECONNREFUSED" ? "connect: connection refused" : err.message;
+      finish({ result: "failure", output: `dial tcp ${where}: ${reason}` });
+    });
+  });
+}

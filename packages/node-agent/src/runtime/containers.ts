@@ -1,0 +1,303 @@
+import { mkdir, readdir, symlink, unlink } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { LifecycleHandler } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { expand } from "../environment/expansion.ts";
+import { type AnyContainer, type ContainerKind, describePod, type NodePod } from "../pods/pod.ts";
+import type { RunHook } from "../probes/lifecycle-hooks.ts";
+import { ContainerError } from "./container-error.ts";
+import type { Cri, CriInput } from "./cri-schema.ts";
+import { annotationNames, containerAnnotations, containerLabels } from "./labels.ts";
+import { type ContainerRecord, newestContainer, type PodRecord } from "./pod-record.ts";
+import { type ContainerRuntime, isRuntimeNotFound } from "./runtime.ts";
+import { containerSecurityContext, violatesNonRoot } from "./security-context.ts";
+
+export type ContainerEvent = (
+  pod: NodePod,
+  container: { name: string; kind: ContainerKind } | undefined,
+  type: "Normal" | "Warning",
+  reason: string,
+  message: string,
+) => void;
+
+export interface ContainerDependencies {
+  runtime: ContainerRuntime;
+  clock: Clock;
+  log: Logger;
+  event: ContainerEvent;
+  runHook: RunHook;
+  /** `/var/log/pods` and `/var/log/containers`. */
+  podLogsDir: string;
+  containerLogsDir: string;
+  seccompDefault: boolean;
+  seccompRoot: string;
+}
+
+export interface StartRequest {
+  pod: NodePod;
+  container: AnyContainer;
+  kind: ContainerKind;
+  record: PodRecord;
+  sandboxId: string;
+  sandboxConfig: CriInput<"PodSandboxConfig">;
+  podIp: string;
+  imageRef: string;
+  image: Cri<"Image"> | undefined;
+  resources: CriInput<"LinuxContainerResources">;
+  /** Makes the mounts and variables; what it throws is the container's CreateContainerConfigError. */
+  options(): Promise<{ environment: ReadonlyMap<string, string>; mounts: CriInput<"Mount">[] }>;
+}
+
+export function podLogDirectory(podLogsDir: string, pod: { metadata: { name: string; namespace: string; uid: string } }): string {
+  const { namespace, name, uid } = pod.metadata;
+  return join(podLogsDir, `${namespace}_${name}_${uid}`);
+}
+
+/**
+ * Makes and starts one container; its image is there already.
+ * @throws ContainerError CreateContainerConfigError, CreateContainerError, RunContainerError, PostStartHookError
+ * Source: pkg/kubelet/kuberuntime/kuberuntime_container.go startContainer
+ */
+export async function startContainer(deps: ContainerDependencies, request: StartRequest): Promise<void> {
+  const { pod, container, kind } = request;
+  const event = (type: "Normal" | "Warning", reason: string, message: string): void =>
+    deps.event(pod, { name: container.name, kind }, type, reason, message);
+  const logDirectory = podLogDirectory(deps.podLogsDir, pod);
+  const previous = newestContainer(request.record, container.name);
+  const restartCount = previous === undefined ? await nextByLogs(join(logDirectory, container.name)) : previous.restartCount + 1;
+
+  let config: CriInput<"ContainerConfig">;
+  try {
+    const problem = violatesNonRoot(pod, container, request.image);
+    if (problem !== undefined) throw new Error(problem);
+    const { environment, mounts } = await request.options();
+    const target = "targetContainerName" in container ? container.targetContainerName : undefined;
+    config = containerConfig(request, {
+      restartCount,
+      environment,
+      mounts,
+      targetId: target ? newestContainer(request.record, target)?.id : undefined,
+      seccompDefault: deps.seccompDefault,
+      seccompRoot: deps.seccompRoot,
+    });
+    await mkdir(join(logDirectory, container.name), { recursive: true, mode: 0o755 });
+  } catch (err) {
+    const message = (err as Error).message;
+    event("Warning", "Failed", `Error: ${message}`);
+    throw new ContainerError("CreateContainerConfigError", message, { cause: err });
+  }
+
+  let id: string;
+  try {
+    id = await deps.runtime.createContainer(request.sandboxId, config, request.sandboxConfig);
+  } catch (err) {
+    const message = detailsOf(err);
+    event("Warning", "Failed", `Error: ${message}`);
+    throw new ContainerError("CreateContainerError", message, { cause: err });
+  }
+  event("Normal", "Created", `Created container ${container.name}`);
+  try {
+    await deps.runtime.startContainer(id);
+  } catch (err) {
+    const message = detailsOf(err);
+    event("Warning", "Failed", `Error: ${message}`);
+    throw new ContainerError("RunContainerError", message, { cause: err });
+  }
+  event("Normal", "Started", `Started container ${container.name}`);
+  await linkLog(deps, pod, container.name, id, join(logDirectory, container.name, `${restartCount}.log`));
+
+  const postStart = container.lifecycle?.postStart;
+  if (postStart === undefined) return;
+  try {
+    await deps.runHook({ pod, container, containerId: id, podIp: request.podIp, handler: postStart });
+  } catch (err) {
+    const failed = err as Error & { output?: string };
+    const message = hookFailure(postStart, container.name, pod, failed);
+    event("Warning", "FailedPostStartHook", message);
+    const record = { id, name: container.name, annotations: config.annotations ?? {} } as unknown as ContainerRecord;
+    await killContainer(deps, { pod, container, kind, record, message: "FailedPostStartHook", podIp: request.podIp });
+    throw new ContainerError("PostStartHookError", `${message}`, { cause: err });
+  }
+}
+
+function hookFailure(handler: LifecycleHandler, name: string, pod: NodePod, err: Error & { output?: string }): string {
+  if (handler.exec !== undefined) {
+    const command = `[${(handler.exec.command ?? []).join(" ")}]`;
+    return `Exec lifecycle hook (${command}) for Container ${JSON.stringify(name)} in Pod ${JSON.stringify(describePod(pod))} failed - error: ${err.message}, message: ${JSON.stringify(err.output ?? "")}`;
+  }
+  const path = handler.httpGet?.path ?? "";
+  return `HTTP lifecycle hook (${path}) for Container ${JSON.stringify(name)} in Pod ${JSON.stringify(describePod(pod))} failed - error: ${err.message}, message: ${JSON.stringify(err.output ?? "")}`;
+}
+
+/** gRPC's code says nothing to a user; upstream shows the description alone here. */
+function detailsOf(err: unknown): string {
+  const details = (err as { details?: string }).details;
+  return details ?? (err as Error).message;
+}
+
+/** Pure: what the runtime is asked to make. */
+export function containerConfig(
+  request: Omit<StartRequest, "options">,
+  options: {
+    restartCount: number;
+    environment: ReadonlyMap<string, string>;
+    mounts: readonly CriInput<"Mount">[];
+    targetId: string | undefined;
+    seccompDefault: boolean;
+    seccompRoot: string;
+  },
+): CriInput<"ContainerConfig"> {
+  const { pod, container } = request;
+  const lookup = (name: string): string | undefined => options.environment.get(name);
+  return {
+    metadata: { name: container.name, attempt: options.restartCount },
+    image: { image: request.imageRef },
+    command: (container.command ?? []).map((word) => expand(word, lookup)),
+    args: (container.args ?? []).map((word) => expand(word, lookup)),
+    workingDir: container.workingDir ?? "",
+    envs: [...options.environment].map(([key, value]) => ({ key, value })),
+    mounts: options.mounts,
+    labels: containerLabels(pod, container),
+    annotations: containerAnnotations(pod, container, options.restartCount),
+    logPath: join(container.name, `${options.restartCount}.log`),
+    stdin: container.stdin ?? false,
+    stdinOnce: container.stdinOnce ?? false,
+    tty: container.tty ?? false,
+    linux: {
+      resources: request.resources,
+      securityContext: containerSecurityContext(pod, container, request.image, options),
+    },
+  };
+}
+
+/** Without a trace in the runtime the logs still tell how often a container was started. */
+async function nextByLogs(folder: string): Promise<number> {
+  let names: string[];
+  try {
+    names = await readdir(folder);
+  } catch {
+    return 0;
+  }
+  const counts = names.map((name) => /^(\d+)\.log/.exec(name)?.[1]).filter((text) => text !== undefined);
+  return counts.length === 0 ? 0 : Math.max(...counts.map(Number)) + 1;
+}
+
+/** `<pod>_<namespace>_<container>-<id>.log`: where log collectors look. */
+async function linkLog(deps: ContainerDependencies, pod: NodePod, name: string, id: string, logPath: string): Promise<void> {
+  try {
+    await mkdir(deps.containerLogsDir, { recursive: true, mode: 0o755 });
+    await symlink(logPath, join(deps.containerLogsDir, logLinkName(pod.metadata, name, id)));
+  } catch (err) {
+    if ((err as NodeJS.ErrnoException).code !== "EEXIST") deps.log.warn("cannot link a container's log", { log: logPath });
+  }
+}
+
+export function logLinkName(pod: { name: string; namespace: string }, name: string, id: string): string {
+  const suffix = `-${id}.log`;
+  return `${`${pod.name}_${pod.namespace}_${name}`.slice(0, 255 - suffix.length)}${suffix}`;
+}
+
+export interface KillRequest {
+  /** Undefined when only the runtime still knows of the Pod. */
+  pod: NodePod | undefined;
+  container: AnyContainer | undefined;
+  kind?: ContainerKind;
+  record: Pick<ContainerRecord, "id" | "name" | "annotations">;
+  /** Of the Event; `""` is the usual one. */
+  message: string;
+  podIp: string;
+  reason?: "" | "LivenessProbe" | "StartupProbe" | "Unknown";
+  /** Takes the place of what the Pod says. */
+  graceSecondsOverride?: number | undefined;
+}
+
+const minimumGraceSeconds = 2;
+
+/**
+ * Asks a container to end and waits until it has: preStop first, then the stop signal, then KILL, all within its grace period.
+ * Source: pkg/kubelet/kuberuntime/kuberuntime_container.go killContainer
+ */
+export async function killContainer(deps: ContainerDependencies, request: KillRequest): Promise<void> {
+  const { pod, container, record } = request;
+  const message = request.message === "" ? `Stopping container ${record.name}` : request.message;
+  if (pod !== undefined) deps.event(pod, { name: record.name, kind: request.kind ?? "regular" }, "Normal", "Killing", message);
+  let graceSeconds = gracePeriod(request);
+  const preStop = container?.lifecycle?.preStop ?? savedPreStop(record);
+  if (request.graceSecondsOverride !== undefined) graceSeconds = request.graceSecondsOverride;
+  if (preStop !== undefined && pod !== undefined && container !== undefined && graceSeconds > 0) {
+    const started = deps.clock.monotonic();
+    await runPreStop(deps, request, pod, container, preStop, graceSeconds * 1000);
+    graceSeconds -= Math.floor((deps.clock.monotonic() - started) / 1000);
+  }
+  if (request.graceSecondsOverride === undefined) graceSeconds = Math.max(graceSeconds, minimumGraceSeconds);
+  try {
+    await deps.runtime.stopContainer(record.id, Math.max(0, graceSeconds));
+  } catch (err) {
+    if (!isRuntimeNotFound(err)) throw err;
+  }
+}
+
+function gracePeriod({ pod, container, record, reason }: KillRequest): number {
+  if (pod === undefined) {
+    const saved =
+      record.annotations[annotationNames.podDeletionGracePeriod] ?? record.annotations[annotationNames.podTerminationGracePeriod];
+    return saved === undefined ? minimumGraceSeconds : Number(saved);
+  }
+  if (pod.metadata.deletionGracePeriodSeconds !== undefined) return pod.metadata.deletionGracePeriodSeconds;
+  // A probe may have a grace period of its own.
+  const probe =
+    reason === "LivenessProbe" ? container?.livenessProbe : reason === "StartupProbe" ? container?.startupProbe : undefined;
+  return probe?.terminationGracePeriodSeconds ?? pod.spec.terminationGracePeriodSeconds ?? minimumGraceSeconds;
+}
+
+function savedPreStop(record: Pick<ContainerRecord, "annotations">): LifecycleHandler | undefined {
+  const text = record.annotations[annotationNames.preStop];
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text) as LifecycleHandler;
+  } catch {
+    return undefined;
+  }
+}
+
+async function runPreStop(
+  deps: ContainerDependencies,
+  request: KillRequest,
+  pod: NodePod,
+  container: AnyContainer,
+  handler: LifecycleHandler,
+  limitMs: number,
+): Promise<void> {
+  const stopTimer = new AbortController();
+  const hook = deps
+    .runHook({ pod, container, containerId: request.record.id, podIp: request.podIp, handler })
+    .catch((err: Error & { output?: string }) => {
+      const message = hookFailure(handler, container.name, pod, err);
+      deps.event(pod, { name: container.name, kind: request.kind ?? "regular" }, "Warning", "FailedPreStopHook", message);
+    });
+  const limit = deps.clock.sleep(limitMs, stopTimer.signal).catch(() => undefined);
+  await Promise.race([hook, limit]);
+  stopTimer.abort();
+}
+
+/** Takes a container away with its log and the link to it. */
+export async function removeContainer(
+  deps: Pick<ContainerDependencies, "runtime" | "containerLogsDir" | "log">,
+  pod: { name: string; namespace: string },
+  record: Pick<ContainerRecord, "id" | "name" | "logPath">,
+): Promise<void> {
+  await unlink(join(deps.containerLogsDir, logLinkName(pod, record.name, record.id))).catch(() => undefined);
+  if (record.logPath !== "") {
+    const folder = record.logPath.slice(0, record.logPath.lastIndexOf("/"));
+    const base = record.logPath.slice(folder.length + 1);
+    for (const name of await readdir(folder).catch(() => [] as string[])) {
+      if (name === base || name.startsWith(`${base}.`)) await unlink(join(folder, name)).catch(() => undefined);
+    }
+  }
+  try {
+    await deps.runtime.removeContainer(record.id);
+  } catch (err) {
+    if (!isRuntimeNotFound(err)) throw err;
+  }
+}

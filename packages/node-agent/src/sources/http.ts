@@ -1,0 +1,64 @@
+import { createHash } from "node:crypto";
+import { request as plain } from "node:http";
+import { request as tls } from "node:https";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { PodSources } from "./merge.ts";
+import { staticPods } from "./static-pod.ts";
+
+export interface HttpSourceOptions {
+  url: string;
+  headers: Readonly<Record<string, readonly string[]>>;
+  nodeName: string;
+  frequencyMs: number;
+  sources: PodSources;
+  clock: Clock;
+  log: Logger;
+}
+
+const timeoutMs = 10_000;
+const maxManifestBytes = 3 * 1024 * 1024;
+
+/** Polls a URL for static Pods. Source: pkg/kubelet/config/http.go */
+export async function runHttpSource(options: HttpSourceOptions, signal: AbortSignal): Promise<void> {
+  let last = "";
+  while (!signal.aborted) {
+    try {
+      const text = await fetchText(options.url, options.headers);
+      const digest = createHash("sha256").update(text).digest("hex");
+      if (digest !== last) {
+        options.sources.set("http", staticPods(text, "http", options.url, options.nodeName, options.clock.now()));
+        last = digest;
+      }
+    } catch (err) {
+      options.log.error("Failed to read pods from URL", err, { url: options.url });
+    }
+    await options.clock.sleep(options.frequencyMs, signal).catch(() => undefined);
+  }
+}
+
+function fetchText(url: string, headers: Readonly<Record<string, readonly string[]>>): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const send = url.startsWith("https:") ? tls : plain;
+    const outgoing: Record<string, string[]> = {};
+    for (const [name, values] of Object.entries(headers)) outgoing[name] = [...values];
+    const request = send(url, { headers: outgoing, agent: false, signal: AbortSignal.timeout(timeoutMs) }, (response) => {
+      const pieces: Buffer[] = [];
+      let size = 0;
+      response.on("data", (piece: Buffer) => {
+        size += piece.length;
+        if (size > maxManifestBytes) response.destroy(new Error(`${url}: the answer is longer than ${maxManifestBytes} bytes`));
+        else pieces.push(piece);
+      });
+      response.on("error", reject);
+      response.on("end", () => {
+        const text = Buffer.concat(pieces).toString("utf8");
+        if (response.statusCode !== 200) reject(new Error(`${url}: ${response.statusCode} ${response.statusMessage ?? ""}`));
+        else if (text === "") reject(new Error(`zero-length data received from ${url}`));
+        else resolve(text);
+      });
+    });
+    request.on("error", reject);
+    request.end();
+  });
+}

@@ -1,0 +1,70 @@
+import type { NodePod } from "../pods/pod.ts";
+
+export type SourceName = "api" | "file" | "http";
+
+export interface SourceHandler {
+  added(pod: NodePod): void;
+  updated(pod: NodePod, previous: NodePod): void;
+  removed(pod: NodePod): void;
+}
+
+export interface PodSources {
+  /** A source says all the Pods it wants. */
+  set(source: SourceName, pods: readonly NodePod[]): void;
+  /** A source says what became of one Pod. */
+  upsert(source: SourceName, pod: NodePod): void;
+  remove(source: SourceName, uid: string): void;
+  markSynced(source: SourceName): void;
+  /** Whether every source has said once what it wants: before that nothing may be taken for unwanted. */
+  allSynced(): boolean;
+  list(): NodePod[];
+  get(uid: string): NodePod | undefined;
+}
+
+/** One feed of what all sources want. Source: pkg/kubelet/config/config.go */
+export function newPodSources(expected: readonly SourceName[], handler: SourceHandler): PodSources {
+  const bySource = new Map<SourceName, Map<string, NodePod>>(expected.map((source) => [source, new Map()]));
+  const synced = new Set<SourceName>();
+  const of = (source: SourceName): Map<string, NodePod> => {
+    const pods = bySource.get(source) ?? new Map<string, NodePod>();
+    bySource.set(source, pods);
+    return pods;
+  };
+
+  function upsert(source: SourceName, pod: NodePod): void {
+    const pods = of(source);
+    const before = pods.get(pod.metadata.uid);
+    pods.set(pod.metadata.uid, pod);
+    if (before === undefined) handler.added(pod);
+    else if (before !== pod) handler.updated(pod, before);
+  }
+
+  function remove(source: SourceName, uid: string): void {
+    const pods = of(source);
+    const pod = pods.get(uid);
+    if (pod === undefined) return;
+    pods.delete(uid);
+    handler.removed(pod);
+  }
+
+  return {
+    set(source, list) {
+      const wanted = new Set(list.map((pod) => pod.metadata.uid));
+      for (const uid of [...of(source).keys()]) if (!wanted.has(uid)) remove(source, uid);
+      for (const pod of list) upsert(source, pod);
+      synced.add(source);
+    },
+    upsert,
+    remove,
+    markSynced: (source) => void synced.add(source),
+    allSynced: () => expected.every((source) => synced.has(source)),
+    list: () => [...bySource.values()].flatMap((pods) => [...pods.values()]),
+    get(uid) {
+      for (const pods of bySource.values()) {
+        const pod = pods.get(uid);
+        if (pod !== undefined) return pod;
+      }
+      return undefined;
+    },
+  };
+}

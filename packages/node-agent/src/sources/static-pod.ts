@@ -1,0 +1,123 @@
+import { createHash } from "node:crypto";
+import { decodeParsed } from "@coxswain/apimachinery/codec/json";
+import { parseYaml, yamlDocuments } from "@coxswain/apimachinery/codec/yaml";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { Container, Pod, Probe } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { configHashAnnotation, configSeenAnnotation, configSourceAnnotation, type NodePod } from "../pods/pod.ts";
+
+const podKind = { group: "", version: "v1", kind: "Pod" };
+
+/**
+ * Makes a wanted Pod of what stands in a file or at a URL: uid, name, namespace, node and defaults.
+ * @param origin the file's path or the URL
+ * @throws Error when the text is not a Pod
+ * Source: pkg/kubelet/config/common.go
+ */
+export function staticPod(text: string, source: "file" | "http", origin: string, nodeName: string, now: number): NodePod {
+  return applyStaticDefaults(decodeManifest(parseYaml(text)), source, origin, nodeName, now);
+}
+
+/** A URL may give one Pod or a PodList. */
+export function staticPods(text: string, source: "file" | "http", origin: string, nodeName: string, now: number): NodePod[] {
+  const pods: NodePod[] = [];
+  for (const document of yamlDocuments(text)) {
+    if (typeof document !== "object" || document === null) continue;
+    const items =
+      (document as { kind?: string }).kind === "PodList" ? ((document as { items?: unknown[] }).items ?? []) : [document];
+    for (const item of items) {
+      const withKind = { apiVersion: "v1", kind: "Pod", ...(item as object) };
+      pods.push(applyStaticDefaults(decodeManifest(withKind), source, origin, nodeName, now));
+    }
+  }
+  return pods;
+}
+
+function decodeManifest(value: unknown): Pod {
+  const { apiVersion, kind } = (value ?? {}) as { apiVersion?: string; kind?: string };
+  if (apiVersion !== "v1" || kind !== "Pod") throw new Error(`invalid pod: ${apiVersion ?? ""} ${kind ?? ""} is not a v1 Pod`);
+  const pod = decodeParsed(value, podKind).object as unknown as Pod;
+  if ((pod.spec?.containers ?? []).length === 0) throw new Error("invalid pod: spec.containers: Required value");
+  if (!pod.metadata?.name) throw new Error("invalid pod: metadata.name: Required value");
+  return pod;
+}
+
+function applyStaticDefaults(pod: Pod, source: "file" | "http", origin: string, nodeName: string, now: number): NodePod {
+  const metadata = { ...pod.metadata };
+  const generated = createHash("md5")
+    .update(`host:${nodeName}`)
+    .update(`${source}:${origin}`)
+    .update(JSON.stringify(pod))
+    .digest("hex");
+  const uid = metadata.uid || generated;
+  const named = metadata.name as string;
+  const node = nodeName.toLowerCase();
+  const annotations = {
+    ...metadata.annotations,
+    [configHashAnnotation]: uid,
+    [configSeenAnnotation]: formatTime(now),
+    [configSourceAnnotation]: source,
+  };
+  const tolerations = [...(pod.spec?.tolerations ?? []), { operator: "Exists", effect: "NoExecute" }];
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      ...metadata,
+      uid,
+      name: named.endsWith(`-${node}`) ? named : `${named}-${node}`,
+      namespace: metadata.namespace || "default",
+      annotations,
+    },
+    spec: withDefaults({ ...(pod.spec as NodePod["spec"]), nodeName, tolerations }),
+    status: { phase: "Pending" },
+  } as NodePod;
+}
+
+/** The defaults that the API server would have set, as far as the agent acts on them. Source: pkg/apis/core/v1/defaults.go */
+function withDefaults(spec: NodePod["spec"]): NodePod["spec"] {
+  return {
+    dnsPolicy: "ClusterFirst",
+    restartPolicy: "Always",
+    terminationGracePeriodSeconds: 30,
+    enableServiceLinks: true,
+    schedulerName: "default-scheduler",
+    ...spec,
+    securityContext: spec.securityContext ?? {},
+    containers: spec.containers.map((container) => containerDefaults(container, spec.hostNetwork === true)),
+    ...(spec.initContainers === undefined
+      ? {}
+      : { initContainers: spec.initContainers.map((container) => containerDefaults(container, spec.hostNetwork === true)) }),
+  };
+}
+
+function containerDefaults(container: Container, hostNetwork: boolean): Container {
+  const image = container.image ?? "";
+  const latest = !image.includes("@") && (image.endsWith(":latest") || image.lastIndexOf(":") <= image.lastIndexOf("/"));
+  const { limits, requests } = container.resources ?? {};
+  const made: Container = {
+    terminationMessagePath: "/dev/termination-log",
+    terminationMessagePolicy: "File",
+    imagePullPolicy: latest ? "Always" : "IfNotPresent",
+    ...container,
+    resources:
+      limits === undefined ? (container.resources ?? {}) : { ...container.resources, requests: { ...limits, ...requests } },
+  };
+  if (container.ports !== undefined) {
+    made.ports = container.ports.map((port) => ({
+      protocol: "TCP",
+      ...(hostNetwork && port.hostPort === undefined ? { hostPort: port.containerPort } : {}),
+      ...port,
+    }));
+  }
+  for (const kind of ["livenessProbe", "readinessProbe", "startupProbe"] as const) {
+    const probe = container[kind];
+    if (probe !== undefined) made[kind] = probeDefaults(probe);
+  }
+  return made;
+}
+
+function probeDefaults(probe: Probe): Probe {
+  const made = { timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3, ...probe };
+  if (probe.httpGet !== undefined) made.httpGet = { path: "/", scheme: "HTTP", ...probe.httpGet };
+  return made;
+}

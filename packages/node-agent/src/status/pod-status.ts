@@ -1,0 +1,350 @@
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { ContainerState, ContainerStatus, PodCondition, PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { type AnyContainer, type ContainerKind, containersOf, type NodePod } from "../pods/pod.ts";
+import { shouldRestart } from "../pods/sync-pod.ts";
+import type { ProbeResults } from "../probes/results.ts";
+import { qosClass } from "../resources/qos.ts";
+import { type ContainerRecord, newestContainer, type PodRecord, podIps } from "../runtime/pod-record.ts";
+
+export interface StatusInput {
+  pod: NodePod;
+  record: PodRecord;
+  /** What was last told to the API server, or made for it. */
+  previous: PodStatus | undefined;
+  hostIps: readonly string[];
+  probes: ProbeResults;
+  /** Why a container could not be started the last time it was tried. */
+  startFailure: (container: string) => { reason: string; message: string } | undefined;
+  runtimeName: string;
+  now: number;
+}
+
+/** Pure: what the API server is told about a Pod. Source: pkg/kubelet/kubelet_pods.go generateAPIPodStatus */
+export function podStatus(input: StatusInput): PodStatus {
+  const { pod, record, previous } = input;
+  const before = previous ?? pod.status ?? {};
+  const containerStatuses = statusesOf(input, pod.spec.containers, "regular", before.containerStatuses);
+  const initContainerStatuses = statusesOf(input, pod.spec.initContainers ?? [], "init", before.initContainerStatuses);
+  const ephemeralContainerStatuses = statusesOf(
+    input,
+    pod.spec.ephemeralContainers ?? [],
+    "ephemeral",
+    before.ephemeralContainerStatuses,
+  );
+
+  let phase = phaseOf(pod, containerStatuses, initContainerStatuses);
+  // A Pod that has ended stays ended, even when nothing of it is left to see.
+  if (phase !== "Failed" && phase !== "Succeeded") {
+    if (before.phase === "Failed" || before.phase === "Succeeded") phase = before.phase;
+    else if (pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded") phase = pod.status.phase;
+  }
+  const status: PodStatus = { phase };
+  if (phase === before.phase && (phase === "Failed" || phase === "Succeeded")) {
+    if (before.reason !== undefined) status.reason = before.reason;
+    if (before.message !== undefined) status.message = before.message;
+  }
+  setReadiness(input, containerStatuses, initContainerStatuses);
+  status.conditions = conditionsOf(input, phase, containerStatuses, initContainerStatuses, before.conditions ?? []);
+  if (input.hostIps[0] !== undefined) status.hostIP = input.hostIps[0];
+  const ips = pod.spec.hostNetwork ? input.hostIps : podIps(record);
+  const shown = ips.length > 0 ? ips : keptIps(phase, before);
+  if (shown[0] !== undefined) {
+    status.podIP = shown[0];
+    status.podIPs = shown.map((ip) => ({ ip }));
+  }
+  status.startTime = before.startTime ?? pod.status?.startTime ?? formatTime(input.now);
+  if (initContainerStatuses.length > 0) status.initContainerStatuses = initContainerStatuses;
+  if (containerStatuses.length > 0) status.containerStatuses = containerStatuses;
+  status.qosClass = pod.status?.qosClass ?? qosClass(pod);
+  if (ephemeralContainerStatuses.length > 0) status.ephemeralContainerStatuses = ephemeralContainerStatuses;
+  const nominated = pod.status?.nominatedNodeName;
+  if (nominated !== undefined) status.nominatedNodeName = nominated;
+  return status;
+}
+
+/** The sandbox of a Pod that has ended is stopped and has no address any more; what it was is kept. */
+function keptIps(phase: string, before: PodStatus): readonly string[] {
+  if (phase === "Pending") return [];
+  return (before.podIPs ?? []).map((entry) => entry.ip ?? "").filter((ip) => ip !== "");
+}
+
+function statusesOf(
+  input: StatusInput,
+  containers: readonly AnyContainer[],
+  kind: ContainerKind,
+  before: readonly ContainerStatus[] | undefined,
+): ContainerStatus[] {
+  const { pod, record } = input;
+  const defaultReason =
+    (pod.spec.initContainers ?? []).length > 0 && kind === "regular" ? "PodInitializing" : "ContainerCreating";
+  const initReason = kind === "init" ? "PodInitializing" : defaultReason;
+  const statuses = containers.map((container): ContainerStatus => {
+    const old = (before ?? []).find((candidate) => candidate.name === container.name);
+    const [newest, second] = record.containers.filter((candidate) => candidate.name === container.name);
+    let status: ContainerStatus;
+    if (newest !== undefined) {
+      status = fromRecord(newest, old, input.runtimeName);
+      if (second !== undefined) status.lastState = fromRecord(second, old, input.runtimeName).state ?? {};
+      else if (old?.lastState !== undefined && (old.restartCount ?? 0) === newest.restartCount) status.lastState = old.lastState;
+    } else {
+      status = withoutRecord(container, old, pod, initReason);
+    }
+    return withStartFailure(status, container, kind, input);
+  });
+  return kind === "init" ? statuses : statuses.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+}
+
+function withoutRecord(container: AnyContainer, old: ContainerStatus | undefined, pod: NodePod, reason: string): ContainerStatus {
+  const status: ContainerStatus = {
+    name: container.name,
+    state: { waiting: { reason } },
+    lastState: {},
+    ready: false,
+    restartCount: 0,
+    image: container.image ?? "",
+    imageID: "",
+  };
+  if (old === undefined) return status;
+  if (old.state?.terminated !== undefined) return { ...old };
+  status.restartCount = old.restartCount ?? 0;
+  status.lastState = old.lastState ?? {};
+  if (old.state?.running === undefined) return status;
+  const lost = {
+    reason: "ContainerStatusUnknown",
+    message: "The container could not be located when the pod was deleted.  The container used to be Running",
+    exitCode: 137,
+    startedAt: null,
+    finishedAt: null,
+  };
+  if (pod.metadata.deletionTimestamp != null) {
+    status.state = { terminated: lost } as ContainerState;
+    return status;
+  }
+  status.lastState = { terminated: { ...lost, message: lost.message.replace("deleted", "terminated") } } as ContainerState;
+  status.restartCount += 1;
+  return status;
+}
+
+function fromRecord(record: ContainerRecord, old: ContainerStatus | undefined, runtimeName: string): ContainerStatus {
+  const containerID = `${runtimeName}://${record.id}`;
+  const status: ContainerStatus = {
+    name: record.name,
+    state: {},
+    lastState: {},
+    ready: false,
+    restartCount: record.restartCount,
+    image: record.image,
+    imageID: record.imageRef,
+    containerID,
+  };
+  switch (record.state) {
+    case "running":
+      status.state = { running: { startedAt: formatTime(record.startedAt) } };
+      break;
+    case "exited":
+      status.state = {
+        terminated: {
+          exitCode: record.exitCode,
+          ...(record.reason === "" ? {} : { reason: record.reason }),
+          ...(record.message === "" ? {} : { message: record.message }),
+          startedAt: record.startedAt > 0 ? formatTime(record.startedAt) : null,
+          finishedAt: record.finishedAt > 0 ? formatTime(record.finishedAt) : null,
+          containerID,
+        },
+      } as ContainerState;
+      break;
+    case "unknown":
+      if (old?.state?.running !== undefined) {
+        const message = "The container could not be located when the pod was terminated";
+        status.state = { terminated: { reason: "ContainerStatusUnknown", message, exitCode: 137 } } as ContainerState;
+        status.restartCount = old.restartCount ?? record.restartCount;
+        break;
+      }
+      status.state = { waiting: {} };
+      break;
+    default:
+      status.state = { waiting: {} };
+  }
+  return status;
+}
+
+/** A container that waits for its next try says why, and what became of the one before. */
+function withStartFailure(
+  status: ContainerStatus,
+  container: AnyContainer,
+  kind: ContainerKind,
+  input: StatusInput,
+): ContainerStatus {
+  const newest = newestContainer(input.record, container.name);
+  if (kind === "init" && newest?.state === "exited" && newest.exitCode === 0) return status;
+  if (kind === "ephemeral" ? newest !== undefined : !shouldRestart(input.pod, input.record, container.name)) return status;
+  const failure = input.startFailure(container.name);
+  if (failure === undefined) return status;
+  if (status.state?.terminated !== undefined) status.lastState = status.state;
+  status.state = { waiting: { reason: failure.reason, ...(failure.message === "" ? {} : { message: failure.message }) } };
+  return status;
+}
+
+function setReadiness(
+  { pod, probes }: StatusInput,
+  statuses: readonly ContainerStatus[],
+  inits: readonly ContainerStatus[],
+): void {
+  for (const status of statuses) {
+    const running = status.state?.running !== undefined;
+    const id = (status.containerID ?? "").replace(/^[^:]*:\/\//, "");
+    let started = false;
+    if (running) {
+      const result = probes.startup(id);
+      started = result !== undefined ? result === "success" : !probes.isProbed("startup", pod.metadata.uid, status.name);
+    }
+    status.started = started;
+    let ready = false;
+    if (running && started) {
+      const result = probes.readiness(id);
+      ready = result !== undefined ? result === "success" : !probes.isProbed("readiness", pod.metadata.uid, status.name);
+    }
+    status.ready = ready;
+  }
+  for (const status of inits) status.ready = status.state?.terminated?.exitCode === 0;
+}
+
+/** Pure. Source: kubelet_pods.go getPhase */
+export function phaseOf(pod: NodePod, statuses: readonly ContainerStatus[], inits: readonly ContainerStatus[]): string {
+  let pendingInit = 0;
+  let failedInit = 0;
+  for (const container of pod.spec.initContainers ?? []) {
+    const status = inits.find((candidate) => candidate.name === container.name);
+    const terminated = status?.state?.terminated;
+    if (terminated !== undefined) {
+      if (terminated.exitCode !== 0) failedInit++;
+    } else if (status?.state?.waiting !== undefined && status.lastState?.terminated !== undefined) {
+      if (status.lastState.terminated.exitCode !== 0) failedInit++;
+    } else pendingInit++;
+  }
+  const count = { unknown: 0, running: 0, waiting: 0, stopped: 0, succeeded: 0 };
+  for (const container of pod.spec.containers) {
+    const status = statuses.find((candidate) => candidate.name === container.name);
+    if (status?.state?.running !== undefined) count.running++;
+    else if (status?.state?.terminated !== undefined) {
+      count.stopped++;
+      if (status.state.terminated.exitCode === 0) count.succeeded++;
+    } else if (status?.state?.waiting !== undefined) {
+      if (status.lastState?.terminated !== undefined) count.stopped++;
+      else count.waiting++;
+    } else count.unknown++;
+  }
+  if (failedInit > 0 && pod.spec.restartPolicy === "Never") return "Failed";
+  if (pendingInit > 0 || count.waiting > 0) return "Pending";
+  if (count.running > 0 && count.unknown === 0) return "Running";
+  if (count.running === 0 && count.stopped > 0 && count.unknown === 0) {
+    if ((pod.spec.restartPolicy ?? "Always") === "Always") return "Running";
+    if (count.stopped === count.succeeded) return "Succeeded";
+    return pod.spec.restartPolicy === "Never" ? "Failed" : "Running";
+  }
+  return "Pending";
+}
+
+type Verdict = { status: "True" | "False"; reason?: string; message?: string };
+
+function conditionsOf(
+  input: StatusInput,
+  phase: string,
+  statuses: readonly ContainerStatus[],
+  inits: readonly ContainerStatus[],
+  before: readonly PodCondition[],
+): PodCondition[] {
+  const { pod, now } = input;
+  const containersReady = containersReadyVerdict(pod, phase, statuses);
+  const own: [string, Verdict][] = [
+    ["Initialized", initializedVerdict(pod, phase, inits)],
+    ["Ready", readyVerdict(pod, containersReady, before)],
+    ["ContainersReady", containersReady],
+    ["PodScheduled", { status: "True" }],
+  ];
+  const conditions = own.map(([type, verdict]): PodCondition => {
+    const old = before.find((condition) => condition.type === type);
+    const lastTransitionTime =
+      old?.status === verdict.status && old.lastTransitionTime ? old.lastTransitionTime : formatTime(now);
+    return { type, ...verdict, lastProbeTime: null, lastTransitionTime } as PodCondition;
+  });
+  // Conditions of others (readiness gates) are theirs to change.
+  const names = new Set(own.map(([type]) => type));
+  const foreign = (pod.status?.conditions ?? []).filter((condition) => !names.has(condition.type));
+  return [...conditions, ...foreign];
+}
+
+function containersReadyVerdict(pod: NodePod, phase: string, statuses: readonly ContainerStatus[]): Verdict {
+  const unknown: string[] = [];
+  const unready: string[] = [];
+  for (const { name } of pod.spec.containers) {
+    const status = statuses.find((candidate) => candidate.name === name);
+    if (status === undefined) unknown.push(name);
+    else if (!status.ready) unready.push(name);
+  }
+  if (phase === "Succeeded" && unknown.length === 0) return { status: "False", reason: "PodCompleted" };
+  return verdictOf("ContainersNotReady", {
+    "containers with unknown status": unknown,
+    "containers with unready status": unready,
+  });
+}
+
+function initializedVerdict(pod: NodePod, phase: string, inits: readonly ContainerStatus[]): Verdict {
+  const unknown: string[] = [];
+  const incomplete: string[] = [];
+  for (const { name } of pod.spec.initContainers ?? []) {
+    const status = inits.find((candidate) => candidate.name === name);
+    if (status === undefined) unknown.push(name);
+    else if (!status.ready) incomplete.push(name);
+  }
+  if (phase === "Succeeded" && unknown.length === 0) return { status: "True", reason: "PodCompleted" };
+  return verdictOf("ContainersNotInitialized", {
+    "containers with unknown status": unknown,
+    "containers with incomplete status": incomplete,
+  });
+}
+
+function verdictOf(reason: string, lists: Readonly<Record<string, readonly string[]>>): Verdict {
+  const messages = Object.entries(lists)
+    .filter(([, names]) => names.length > 0)
+    .map(([what, names]) => `${what}: [${names.join(" ")}]`);
+  return messages.length === 0 ? { status: "True" } : { status: "False", reason, message: messages.join(", ") };
+}
+
+function readyVerdict(pod: NodePod, containersReady: Verdict, before: readonly PodCondition[]): Verdict {
+  if (containersReady.status !== "True") return containersReady;
+  const messages: string[] = [];
+  for (const { conditionType } of pod.spec.readinessGates ?? []) {
+    const condition =
+      (pod.status?.conditions ?? []).find((candidate) => candidate.type === conditionType) ??
+      before.find((candidate) => candidate.type === conditionType);
+    if (condition === undefined) {
+      messages.push(`corresponding condition of pod readiness gate ${JSON.stringify(conditionType)} does not exist.`);
+    } else if (condition.status !== "True") {
+      messages.push(`the status of pod readiness gate ${JSON.stringify(conditionType)} is not "True", but ${condition.status}`);
+    }
+  }
+  return messages.length === 0
+    ? { status: "True" }
+    : { status: "False", reason: "ReadinessGatesNotReady", message: messages.join(", ") };
+}
+
+/** Pure: every container that has not ended by now is said to have ended: nothing of the Pod runs any more. */
+export function terminatedStatus(status: PodStatus, pod: NodePod): PodStatus {
+  const finish = (list: readonly ContainerStatus[] | undefined): ContainerStatus[] | undefined =>
+    list?.map((container) => {
+      const { state } = container;
+      if (state?.terminated !== undefined || state?.waiting !== undefined) return { ...container, ready: false, started: false };
+      const message = "The container could not be located when the pod was terminated";
+      const terminated = { reason: "ContainerStatusUnknown", message, exitCode: 137, startedAt: null, finishedAt: null };
+      return { ...container, ready: false, started: false, state: { terminated } as ContainerState };
+    });
+  const next = { ...status };
+  const containers = finish(status.containerStatuses);
+  if (containers !== undefined) next.containerStatuses = containers;
+  const known = new Set([...containersOf(pod)].map(({ container }) => container.name));
+  if (status.initContainerStatuses !== undefined) {
+    next.initContainerStatuses = status.initContainerStatuses.filter((container) => known.has(container.name));
+  }
+  return next;
+}

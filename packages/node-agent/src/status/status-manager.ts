@@ -1,0 +1,185 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { isConflict, isForbidden, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { Pod, PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { describePod, type NodePod } from "../pods/pod.ts";
+
+export interface StatusManagerOptions {
+  /** Undefined without an API server: statuses are kept for the agent's own API. */
+  client: Client | undefined;
+  clock: Clock;
+  log: Logger;
+  /** Whose status is written: the Pod itself, or for a static one its mirror; undefined while there is none. */
+  apiPodOf: (pod: NodePod) => Pod | undefined;
+}
+
+export interface StatusManager {
+  get(uid: string): PodStatus | undefined;
+  /** Keeps the status and, when it differs from what was written last, writes it soon. */
+  set(pod: NodePod, status: PodStatus): void;
+  /** Nothing of the Pod is left: its last status is written, then the object is deleted. Retries until that is done. */
+  finish(pod: NodePod): Promise<void>;
+  forget(uid: string): void;
+  /** Writes again what a server that was away has missed, or another has overwritten. */
+  resync(): void;
+  stop(): void;
+}
+
+interface Entry {
+  pod: NodePod;
+  status: PodStatus;
+  version: number;
+  written: number;
+  finishing: boolean;
+  done: (() => void)[];
+  working: boolean;
+}
+
+const retryMs = 1_000;
+
+/** Source: pkg/kubelet/status/status_manager.go */
+export function newStatusManager(options: StatusManagerOptions): StatusManager {
+  const { client, clock, log } = options;
+  const entries = new Map<string, Entry>();
+  const controller = new AbortController();
+
+  async function work(uid: string, entry: Entry): Promise<void> {
+    if (entry.working || client === undefined) return;
+    entry.working = true;
+    try {
+      while (!controller.signal.aborted && entries.get(uid) === entry && (entry.version !== entry.written || entry.finishing)) {
+        try {
+          const { version, finishing } = entry;
+          const gone = await write(client, entry);
+          entry.written = version;
+          if (finishing && (gone || (await remove(client, entry)))) {
+            entry.finishing = false;
+            entries.delete(uid);
+            for (const resolve of entry.done.splice(0)) resolve();
+            return;
+          }
+        } catch (err) {
+          log.v(2)?.info("cannot write the status of a pod", { pod: describePod(entry.pod), reason: (err as Error).message });
+          await clock.sleep(retryMs, controller.signal).catch(() => undefined);
+        }
+      }
+    } finally {
+      entry.working = false;
+    }
+  }
+
+  /** @returns true when there is no such object any more. */
+  async function write(api: Client, entry: Entry): Promise<boolean> {
+    const target = options.apiPodOf(entry.pod);
+    if (target === undefined) return true;
+    if (isUpToDate(target, entry.status)) return false;
+    const { namespace = "", name = "", uid } = target.metadata;
+    try {
+      const body = { metadata: { uid }, status: statusPatch(target.status, entry.status) };
+      await api.patch(
+        pods,
+        { namespace, name, subresource: "status" },
+        { type: "strategic", body },
+        { signal: controller.signal },
+      );
+      return false;
+    } catch (err) {
+      // Another Pod has the name by now, or the Pod is not ours any more.
+      if (isNotFound(err) || isConflict(err)) return true;
+      if (isForbidden(err)) {
+        log.warn("the status of a pod may not be written", { pod: describePod(entry.pod), reason: (err as Error).message });
+        return !entry.finishing;
+      }
+      throw err;
+    }
+  }
+
+  async function remove(api: Client, entry: Entry): Promise<boolean> {
+    const target = options.apiPodOf(entry.pod);
+    if (target === undefined || target.metadata.uid !== entry.pod.metadata.uid || target.metadata.deletionTimestamp == null)
+      return true;
+    const { namespace = "", name = "", uid = "" } = target.metadata;
+    try {
+      await api.delete(pods, { namespace, name }, { gracePeriodSeconds: 0, preconditions: { uid }, signal: controller.signal });
+    } catch (err) {
+      if (!isNotFound(err) && !isConflict(err)) throw err;
+    }
+    return true;
+  }
+
+  return {
+    get: (uid) => entries.get(uid)?.status,
+    set(pod, status) {
+      const { uid } = pod.metadata;
+      const entry = entries.get(uid);
+      if (entry === undefined) {
+        const made = { pod, status, version: 1, written: 0, finishing: false, done: [], working: false };
+        entries.set(uid, made);
+        void work(uid, made);
+        return;
+      }
+      entry.pod = pod;
+      if (semanticEqual(entry.status, status)) return;
+      entry.status = status;
+      entry.version++;
+      void work(uid, entry);
+    },
+    async finish(pod) {
+      const { uid } = pod.metadata;
+      if (client === undefined) {
+        entries.delete(uid);
+        return;
+      }
+      const entry = entries.get(uid) ?? {
+        pod,
+        status: pod.status ?? {},
+        version: 0,
+        written: 0,
+        finishing: true,
+        done: [],
+        working: false,
+      };
+      entries.set(uid, entry);
+      entry.pod = pod;
+      entry.finishing = true;
+      const done = new Promise<void>((resolve) => entry.done.push(resolve));
+      void work(uid, entry);
+      await done;
+    },
+    forget: (uid) => void entries.delete(uid),
+    resync() {
+      for (const [uid, entry] of entries) {
+        const target = options.apiPodOf(entry.pod);
+        if (target === undefined || isUpToDate(target, entry.status)) continue;
+        if (entry.version === entry.written) entry.version++;
+        void work(uid, entry);
+      }
+    },
+    stop: () => controller.abort(),
+  };
+}
+
+/** Fields that are ours; what others write (readiness gates, the nominated node) is not compared. */
+function isUpToDate(target: Pod, status: PodStatus): boolean {
+  const present = target.status ?? {};
+  const types = new Set((status.conditions ?? []).map((condition) => condition.type));
+  const conditions = (present.conditions ?? []).filter((condition) => types.has(condition.type));
+  const { conditions: wanted = [], nominatedNodeName: _, ...fields } = status;
+  const { conditions: __, nominatedNodeName: ___, ...presentFields } = present;
+  const byType = (a: { type: string }, b: { type: string }): number => (a.type < b.type ? -1 : 1);
+  return semanticEqual(fields, presentFields) && semanticEqual(wanted.toSorted(byType), conditions.toSorted(byType));
+}
+
+const removable = ["reason", "message", "podIP", "hostIP", "initContainerStatuses", "ephemeralContainerStatuses"] as const;
+
+/** A strategic merge patch: conditions are merged by type, addresses replaced, what is gone is null. */
+export function statusPatch(present: PodStatus | undefined, status: PodStatus): Record<string, unknown> {
+  const { nominatedNodeName: _, podIPs, ...fields } = status;
+  const patch: Record<string, unknown> = { ...fields };
+  for (const field of removable) if (patch[field] === undefined && present?.[field] !== undefined) patch[field] = null;
+  if (!semanticEqual(podIPs ?? [], present?.podIPs ?? [])) patch.podIPs = [...(podIPs ?? []), { $patch: "replace" }];
+  return patch;
+}
