@@ -44,7 +44,11 @@ export interface Client {
    * Events from `resourceVersion` on, until the server ends the watch (the loop ends), it fails (StatusError, also for an
    * ERROR event), or `signal` is aborted (rejects with its reason). A slow reader makes the server wait.
    */
-  watch<T extends object = Unstructured>(ref: ResourceRef, target: ListTarget, options: WatchOptions): AsyncIterable<ObjectEvent<T>>;
+  watch<T extends object = Unstructured>(
+    ref: ResourceRef,
+    target: ListTarget,
+    options: WatchOptions,
+  ): AsyncIterable<ObjectEvent<T>>;
   /** Anything else: discovery, health, openapi. Any status is an answer. @param path with its query */
   raw(method: string, path: string, options?: RawOptions): Promise<RawResponse>;
   /** Ends the connections, and open watches with them. */
@@ -162,7 +166,12 @@ export function newClient(config: ClientConfig, dependencies: ClientDependencies
   return {
     get(ref, target, options = {}) {
       const path = pathOf(ref, target, { resourceVersion: options.resourceVersion });
-      return object("get", ref, target.name, { method: "GET", path, headers: accepting(options, "PartialObjectMetadata"), signal: options.signal });
+      return object("get", ref, target.name, {
+        method: "GET",
+        path,
+        headers: accepting(options, "PartialObjectMetadata"),
+        signal: options.signal,
+      });
     },
     list(ref, target = {}, options = {}) {
       const { signal, metadataOnly: _, ...query } = options;
@@ -171,20 +180,37 @@ export function newClient(config: ClientConfig, dependencies: ClientDependencies
     },
     create(ref, body, options = {}) {
       const { metadata } = body as unknown as KubeObject;
-      const target = { namespace: options.namespace ?? metadata?.namespace, name: options.name, subresource: options.subresource };
+      const target = {
+        namespace: options.namespace ?? metadata?.namespace,
+        name: options.name,
+        subresource: options.subresource,
+      };
       const path = pathOf(ref, target, writeQuery(options));
-      return object("create", ref, options.name ?? metadata?.name ?? "", withJson("POST", path, withType(ref, body, options), options.signal));
+      return object(
+        "create",
+        ref,
+        options.name ?? metadata?.name ?? "",
+        withJson("POST", path, withType(ref, body, options), options.signal),
+      );
     },
     update(ref, body, options = {}) {
       const { metadata } = body as unknown as KubeObject;
       const name = options.name ?? metadata.name ?? "";
       const target = { namespace: options.namespace ?? metadata.namespace, name, subresource: options.subresource };
-      return object("update", ref, name, withJson("PUT", pathOf(ref, target, writeQuery(options)), withType(ref, body, options), options.signal));
+      return object(
+        "update",
+        ref,
+        name,
+        withJson("PUT", pathOf(ref, target, writeQuery(options)), withType(ref, body, options), options.signal),
+      );
     },
     patch(ref, target, patch, options = {}) {
       const query = { ...writeQuery(options), ...(options.force === undefined ? {} : { force: options.force }) };
       const request = withJson("PATCH", pathOf(ref, target, query), patch.body, options.signal);
-      return object("patch", ref, target.name, { ...request, headers: { ...request.headers, "content-type": patchTypes[patch.type] } });
+      return object("patch", ref, target.name, {
+        ...request,
+        headers: { ...request.headers, "content-type": patchTypes[patch.type] },
+      });
     },
     delete(ref, target, options = {}) {
       const { signal, ...deleteOptions } = options;

@@ -97,7 +97,9 @@ function newExecPlugin(exec: ExecConfig, config: ClientConfig, clock: Clock, onN
       status?: { token?: string; clientCertificateData?: string; clientKeyData?: string; expirationTimestamp?: string };
     };
     if (apiVersion !== exec.apiVersion) {
-      throw new Error(`getting credentials: exec plugin is configured to use API version ${exec.apiVersion}, plugin returned version ${apiVersion}`);
+      throw new Error(
+        `getting credentials: exec plugin is configured to use API version ${exec.apiVersion}, plugin returned version ${apiVersion}`,
+      );
     }
     if (status === undefined) throw new Error("getting credentials: exec plugin didn't return a status field");
     if (!status.token && !status.clientCertificateData) {

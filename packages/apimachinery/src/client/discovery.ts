@@ -47,17 +47,27 @@ export async function discoverPreferredResources(client: Client, options: CallOp
 
 /** Groups with their versions, the preferred one first. */
 export async function discoverGroups(client: Client, options: CallOptions = {}): Promise<{ name: string; versions: string[] }[]> {
-  const [core, named] = await Promise.all([getJson<{ versions: string[] }>(client, "/api", options), getJson<GroupList>(client, "/apis", options)]);
+  const [core, named] = await Promise.all([
+    getJson<{ versions: string[] }>(client, "/api", options),
+    getJson<GroupList>(client, "/apis", options),
+  ]);
   const groups = named.groups.map((group) => {
     const preferred = group.preferredVersion?.version;
     const versions = group.versions.map(({ version }) => version);
-    return { name: group.name, versions: [...versions.filter((v) => v === preferred), ...versions.filter((v) => v !== preferred)] };
+    return {
+      name: group.name,
+      versions: [...versions.filter((v) => v === preferred), ...versions.filter((v) => v !== preferred)],
+    };
   });
   return [{ name: "", versions: core.versions }, ...groups];
 }
 
 /** The resources of one group version, in the server's order. @param groupVersion `v1` or `apps/v1` */
-export async function discoverVersion(client: Client, groupVersion: string, options: CallOptions = {}): Promise<DiscoveredResource[]> {
+export async function discoverVersion(
+  client: Client,
+  groupVersion: string,
+  options: CallOptions = {},
+): Promise<DiscoveredResource[]> {
   const served = parseGroupVersion(groupVersion);
   if (served === undefined) throw new Error(`not a group version: ${groupVersion}`);
   const path = served.group === "" ? `/api/${served.version}` : `/apis/${groupVersion}`;

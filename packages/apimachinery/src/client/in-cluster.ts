@@ -8,11 +8,16 @@ import type { ClientConfig } from "./config.ts";
  * @throws Error outside a Pod
  * Source: client-go rest.InClusterConfig
  */
-export async function inClusterConfig(env: NodeJS.ProcessEnv = process.env, directory = serviceAccountDirectory): Promise<ClientConfig> {
+export async function inClusterConfig(
+  env: NodeJS.ProcessEnv = process.env,
+  directory = serviceAccountDirectory,
+): Promise<ClientConfig> {
   const host = env["KUBERNETES_SERVICE_HOST"];
   const port = env["KUBERNETES_SERVICE_PORT"];
   if (!host || !port) {
-    throw new Error("unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined");
+    throw new Error(
+      "unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined",
+    );
   }
   const tokenFile = `${directory}/token`;
   const caFile = `${directory}/ca.crt`;

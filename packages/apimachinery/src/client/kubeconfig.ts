@@ -18,7 +18,10 @@ export async function loadKubeconfig(path: string, options: { context?: string; 
 }
 
 /** Like `loadKubeconfig` for text that is already there. */
-export function parseKubeconfig(text: string, options: { context?: string; master?: string; directory?: string } = {}): ClientConfig {
+export function parseKubeconfig(
+  text: string,
+  options: { context?: string; master?: string; directory?: string } = {},
+): ClientConfig {
   const file = (parseYaml(text) ?? {}) as KubeconfigFile;
   if (typeof file !== "object" || Array.isArray(file)) throw new Error("not a kubeconfig: the document is not a map");
   const contextName = options.context ?? file["current-context"] ?? "";
@@ -111,7 +114,8 @@ function execOf(exec: KubeconfigExec | undefined, directory: string | undefined)
   if (exec === undefined) return undefined;
   if (!exec.command) throw new Error("command must be specified to use exec authentication plugin");
   if (!exec.apiVersion) throw new Error("apiVersion must be specified to use exec authentication plugin");
-  if (!execVersions.includes(exec.apiVersion)) throw new Error(`exec plugin: invalid apiVersion ${JSON.stringify(exec.apiVersion)}`);
+  if (!execVersions.includes(exec.apiVersion))
+    throw new Error(`exec plugin: invalid apiVersion ${JSON.stringify(exec.apiVersion)}`);
   const relative = exec.command.includes("/") && !isAbsolute(exec.command);
   return withoutUndefined({
     apiVersion: exec.apiVersion,

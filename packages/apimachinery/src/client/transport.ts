@@ -359,7 +359,8 @@ function requestOverHttp2(session: http2.ClientHttp2Session, url: URL, request: 
     let answered = false;
     const onAbort = (): void => {
       reject(signal?.reason);
-      stream.destroy(asError(signal?.reason), http2.constants.NGHTTP2_CANCEL);
+      stream.close(http2.constants.NGHTTP2_CANCEL);
+      stream.destroy(asError(signal?.reason));
     };
     signal?.addEventListener("abort", onAbort, { once: true });
     stream.once("response", (received) => {
@@ -372,7 +373,11 @@ function requestOverHttp2(session: http2.ClientHttp2Session, url: URL, request: 
     stream.once("close", () => {
       signal?.removeEventListener("abort", onAbort);
       if (answered) return;
-      reject(refused(stream) ? new NotProcessed("the server refused the stream") : new ConnectionLost("the connection was closed before the answer"));
+      reject(
+        refused(stream)
+          ? new NotProcessed("the server refused the stream")
+          : new ConnectionLost("the connection was closed before the answer"),
+      );
     });
     if (body !== undefined) stream.end(body);
   });

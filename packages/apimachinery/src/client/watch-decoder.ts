@@ -14,7 +14,10 @@ export async function* decodeWatchStream<T>(body: Readable, signal: AbortSignal)
     for await (const chunk of body as AsyncIterable<Buffer>) {
       let start = 0;
       for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, start)) {
-        const line = rest.length === 0 ? chunk.toString("utf8", start, end) : Buffer.concat([...rest, chunk.subarray(start, end)]).toString("utf8");
+        const line =
+          rest.length === 0
+            ? chunk.toString("utf8", start, end)
+            : Buffer.concat([...rest, chunk.subarray(start, end)]).toString("utf8");
         rest = [];
         start = end + 1;
         if (line !== "") yield parseEvent<T>(line);

@@ -2,8 +2,8 @@ import type { Clock } from "../clock/clock.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { ObjectKey } from "../meta/object-key.ts";
 import type { QueueObserver } from "../workqueue/queue.ts";
-import { newRateLimitingQueue } from "../workqueue/rate-limiting-queue.ts";
 import type { RateLimiter } from "../workqueue/rate-limiters.ts";
+import { newRateLimitingQueue } from "../workqueue/rate-limiting-queue.ts";
 import type { Source } from "./sources.ts";
 
 /** What a reconcile asks for besides having succeeded. */

@@ -11,7 +11,13 @@ import { type EventObject, eventPatch, makeEvent, newEventCorrelator, type Objec
 /** Tells users what happened to an object. Never waits, never fails: an event that cannot be written is logged and lost. */
 export interface EventRecorder {
   /** @param object with its apiVersion and kind; or a reference, where only that is known or a `fieldPath` matters. */
-  event(object: KubeObject | ObjectReference, type: "Normal" | "Warning", reason: string, message: string, options?: EventOptions): void;
+  event(
+    object: KubeObject | ObjectReference,
+    type: "Normal" | "Warning",
+    reason: string,
+    message: string,
+    options?: EventOptions,
+  ): void;
   /** Resolves when everything recorded so far is written or given up. */
   flush(): Promise<void>;
 }
@@ -38,7 +44,7 @@ export function newEventRecorder(options: EventRecorderOptions): EventRecorder {
   const queue = newBoundedQueue<EventObject>(queueLength);
   let pending = 0;
   let writing = false;
-  let idle: (() => void)[] = [];
+  const idle: (() => void)[] = [];
   let lastSuffix = 0n;
 
   /** Nanoseconds, in hex; a counter where the clock does not tell two events apart. */

@@ -59,7 +59,9 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
 }
 
 /** @returns what is wrong, undefined when nothing is. Source: leaderelection.NewLeaderElector */
-export function checkDurations(options: Pick<LeaderElectionOptions, "leaseDurationMs" | "renewDeadlineMs" | "retryPeriodMs">): string | undefined {
+export function checkDurations(
+  options: Pick<LeaderElectionOptions, "leaseDurationMs" | "renewDeadlineMs" | "retryPeriodMs">,
+): string | undefined {
   const { leaseDurationMs, renewDeadlineMs, retryPeriodMs } = options;
   if (leaseDurationMs <= renewDeadlineMs) return "leaseDuration must be greater than renewDeadline";
   if (renewDeadlineMs <= jitterFactor * retryPeriodMs) return "renewDeadline must be greater than retryPeriod*JitterFactor";
@@ -171,4 +173,3 @@ function newCandidate(options: LeaderElectionOptions): Candidate {
     },
   };
 }
-

@@ -112,7 +112,13 @@ function newAnnotationLock(ref: ResourceRef, namespace: string, name: string): R
   };
 }
 
-const nobody: LeaderRecord = { holderIdentity: "", leaseDurationSeconds: 0, acquireTime: "", renewTime: "", leaderTransitions: 0 };
+const nobody: LeaderRecord = {
+  holderIdentity: "",
+  leaseDurationSeconds: 0,
+  acquireTime: "",
+  renewTime: "",
+  leaderTransitions: 0,
+};
 
 /** Both at once, to move from one kind to the other. Source: resourcelock/multilock.go */
 function newMultiLock(primary: ResourceLock, secondary: ResourceLock): ResourceLock {

@@ -15,7 +15,10 @@ export interface SourceQueue {
 }
 
 /** Every object's own key, whatever happened to it. @param relevant leaves out changes that cannot matter. */
-export function enqueueSelf<T extends KubeObject>(informer: SharedInformer<T>, relevant: (old: T, now: T) => boolean = () => true): Source {
+export function enqueueSelf<T extends KubeObject>(
+  informer: SharedInformer<T>,
+  relevant: (old: T, now: T) => boolean = () => true,
+): Source {
   return enqueueMapped(
     informer,
     (object) => [keyOf(object)],
@@ -39,7 +42,9 @@ export function enqueueMapped<T extends KubeObject>(
 ): Source {
   return {
     start({ enqueue }) {
-      const enqueueAll = (object: T): void => keysOf(object).forEach((key) => enqueue(key));
+      const enqueueAll = (object: T): void => {
+        for (const key of keysOf(object)) enqueue(key);
+      };
       informer.addHandler({
         added: enqueueAll,
         updated(old, now) {

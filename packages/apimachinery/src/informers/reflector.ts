@@ -131,7 +131,8 @@ async function listAll<T extends KubeObject>(
     return await listPages<T>(client, target, atLeast, signal);
   } catch (err) {
     // Too old to continue or not yet reached by the server that answers: whatever is most recent then.
-    if (atLeast !== "" && (isResourceExpired(err) || isGone(err) || isTooLarge(err))) return listPages<T>(client, target, "", signal);
+    if (atLeast !== "" && (isResourceExpired(err) || isGone(err) || isTooLarge(err)))
+      return listPages<T>(client, target, "", signal);
     throw err;
   }
 }
@@ -174,5 +175,7 @@ function typed<T extends KubeObject>(ref: ResourceRef, objects: T[], metadataOnl
 }
 
 function isTooLarge(err: unknown): boolean {
-  return err instanceof StatusError && (err.status.details?.causes ?? []).some(({ reason }) => reason === "ResourceVersionTooLarge");
+  return (
+    err instanceof StatusError && (err.status.details?.causes ?? []).some(({ reason }) => reason === "ResourceVersionTooLarge")
+  );
 }

@@ -55,6 +55,9 @@ test("keeps order over thousands of values", async () => {
     if (seen.length < 3000) queue.push(5000 + seen.length);
     if (queue.size === 0) break;
   }
-  assert.deepEqual(seen.slice(0, 5000), Array.from({ length: 5000 }, (_, i) => i));
+  assert.deepEqual(
+    seen.slice(0, 5000),
+    Array.from({ length: 5000 }, (_, i) => i),
+  );
   assert.equal(seen.length, 5000 + 2999);
 });

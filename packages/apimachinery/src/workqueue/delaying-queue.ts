@@ -16,7 +16,10 @@ export function newDelayingQueue<K>(options: { clock: Clock; observer?: QueueObs
 
   const addAfter = (key: K, delayMs: number): void => {
     if (queue.shuttingDown) return;
-    if (delayMs <= 0) return queue.add(key);
+    if (delayMs <= 0) {
+      queue.add(key);
+      return;
+    }
     const dueAt = clock.monotonic() + delayMs;
     const known = waiting.get(key);
     if (known !== undefined) {

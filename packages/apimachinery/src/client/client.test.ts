@@ -1,0 +1,444 @@
+import assert from "node:assert/strict";
+import http from "node:http";
+import http2 from "node:http2";
+import net, { type AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import type { TLSSocket } from "node:tls";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import { isConflict, isGone, isNotFound } from "../errors/predicates.ts";
+import type { ResourceRef } from "../meta/group-version.ts";
+import type { KubeObject, Unstructured } from "../meta/types.ts";
+import { testPair } from "../testing/tls.ts";
+import { waitFor } from "../testing/wait-for.ts";
+import { type Client, newClient } from "./client.ts";
+import type { ClientConfig } from "./config.ts";
+import { isConnectionRefused } from "./transport.ts";
+
+const pods: ResourceRef = { group: "", version: "v1", resource: "pods", kind: "Pod", namespaced: true };
+const namespaces: ResourceRef = { group: "", version: "v1", resource: "namespaces", kind: "Namespace", namespaced: false };
+const deployments: ResourceRef = { group: "apps", version: "v1", resource: "deployments", kind: "Deployment", namespaced: true };
+
+const server = testPair();
+const user = testPair("alice");
+
+interface Seen {
+  method: string;
+  url: string;
+  headers: http.IncomingHttpHeaders;
+  body: string;
+  peer: string;
+  session: unknown;
+}
+
+type Answer = { status?: number; headers?: Record<string, string>; body?: unknown };
+
+interface TestServer {
+  readonly url: string;
+  readonly seen: Seen[];
+  readonly sessions: http2.ServerHttp2Session[];
+  /** Answers in turn; the last one again and again. */
+  answers: (Answer | ((stream: http2.ServerHttp2Stream) => void))[];
+}
+
+/** A TLS server that speaks HTTP/2, as an API server does. */
+async function startServer(t: TestContext, ...answers: TestServer["answers"]): Promise<TestServer> {
+  const listener = http2.createSecureServer({ ...server, ca: user.cert, requestCert: true, rejectUnauthorized: false });
+  const running: TestServer = { url: "", seen: [], sessions: [], answers };
+  listener.on("session", (session) => {
+    running.sessions.push(session);
+    session.on("error", () => {});
+  });
+  listener.on("stream", (stream, headers) => {
+    let body = "";
+    stream.on("error", () => {});
+    stream.on("data", (chunk) => {
+      body += chunk;
+    });
+    stream.on("end", () => {
+      const peer = (stream.session?.socket as unknown as TLSSocket).getPeerCertificate()?.subject?.CN;
+      const { ":method": method = "", ":path": url = "" } = headers;
+      running.seen.push({ method, url, headers, body, peer: String(peer ?? ""), session: stream.session });
+      const answer = running.answers.length > 1 ? running.answers.shift() : running.answers[0];
+      if (typeof answer === "function") return answer(stream);
+      stream.respond({ ":status": answer?.status ?? 200, "content-type": "application/json", ...answer?.headers });
+      stream.end(JSON.stringify(answer?.body ?? {}));
+    });
+  });
+  await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    for (const session of running.sessions) session.destroy();
+    listener.close();
+  });
+  return Object.assign(running, { url: `https://127.0.0.1:${(listener.address() as AddressInfo).port}` });
+}
+
+function clientOf(
+  t: TestContext,
+  { url }: { url: string },
+  config: Partial<ClientConfig> = {},
+  clock?: ReturnType<typeof newFakeClock>,
+): Client {
+  const client = newClient({ host: url, ca: server.cert, qps: -1, ...config }, clock === undefined ? {} : { clock });
+  t.after(() => client.close());
+  return client;
+}
+
+const aPodNamed = (name: string): KubeObject & Record<string, unknown> => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name, namespace: "web" },
+});
+const status = (code: number, reason: string): Answer => ({
+  status: code,
+  body: { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", reason, code, message: `${reason}!` },
+});
+
+for (const { name, call, want } of [
+  {
+    name: "get of a namespaced object",
+    call: (c: Client) => c.get(pods, { namespace: "web", name: "a" }),
+    want: ["GET", "/api/v1/namespaces/web/pods/a", ""],
+  },
+  {
+    name: "get of a cluster-scoped object ignores a namespace",
+    call: (c: Client) => c.get(namespaces, { namespace: "web", name: "web" }),
+    want: ["GET", "/api/v1/namespaces/web", ""],
+  },
+  {
+    name: "list of everything with its query",
+    call: (c: Client) => c.list(deployments, {}, { labelSelector: "app in (a,b)", limit: 5, resourceVersion: "0" }),
+    want: ["GET", "/apis/apps/v1/deployments?labelSelector=app%20in%20(a%2Cb)&limit=5&resourceVersion=0", ""],
+  },
+  {
+    name: "create in the object's namespace",
+    call: (c: Client) => c.create(pods, aPodNamed("a"), { fieldManager: "me", dryRun: true }),
+    want: ["POST", "/api/v1/namespaces/web/pods?dryRun=All&fieldManager=me", JSON.stringify(aPodNamed("a"))],
+  },
+  {
+    name: "create gives an object its kind",
+    call: (c: Client) => c.create<Partial<Unstructured>>(namespaces, { metadata: { name: "x" } }),
+    want: ["POST", "/api/v1/namespaces", '{"metadata":{"name":"x"},"apiVersion":"v1","kind":"Namespace"}'],
+  },
+  {
+    name: "create on a subresource",
+    call: (c: Client) => c.create(pods, { kind: "Binding" }, { namespace: "web", name: "a", subresource: "binding" }),
+    want: ["POST", "/api/v1/namespaces/web/pods/a/binding", '{"kind":"Binding"}'],
+  },
+  {
+    name: "update of a status",
+    call: (c: Client) => c.update(pods, aPodNamed("a"), { subresource: "status" }),
+    want: ["PUT", "/api/v1/namespaces/web/pods/a/status", JSON.stringify(aPodNamed("a"))],
+  },
+  {
+    name: "apply with force",
+    call: (c: Client) =>
+      c.patch(pods, { namespace: "web", name: "a" }, { type: "apply", body: { a: 1 } }, { fieldManager: "me", force: true }),
+    want: ["PATCH", "/api/v1/namespaces/web/pods/a?fieldManager=me&force=true", '{"a":1}'],
+  },
+  {
+    name: "delete with preconditions",
+    call: (c: Client) =>
+      c.delete(pods, { namespace: "web", name: "a" }, { propagationPolicy: "Foreground", preconditions: { uid: "u" } }),
+    want: [
+      "DELETE",
+      "/api/v1/namespaces/web/pods/a",
+      '{"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Foreground","preconditions":{"uid":"u"}}',
+    ],
+  },
+  {
+    name: "delete of a collection",
+    call: (c: Client) => c.deleteCollection(pods, { namespace: "web" }, { labelSelector: "a=b" }),
+    want: ["DELETE", "/api/v1/namespaces/web/pods?labelSelector=a%3Db", '{"kind":"DeleteOptions","apiVersion":"v1"}'],
+  },
+]) {
+  test(`sends ${name}`, async (t) => {
+    const running = await startServer(t, { body: { metadata: {}, items: [] } });
+    await call(clientOf(t, running));
+    const [{ method, url, body } = { method: "", url: "", body: "" }] = running.seen;
+    assert.deepEqual([method, url, body], want);
+  });
+}
+
+test("shows its certificate, its token and its name", async (t) => {
+  const running = await startServer(t, {});
+  const client = clientOf(t, running, {
+    cert: user.cert,
+    key: user.key,
+    token: "secret",
+    userAgent: "me/1",
+    impersonate: { user: "bob", groups: ["a", "b"] },
+  });
+  await client.get(pods, { namespace: "web", name: "a" });
+  assert.equal(running.seen[0]?.peer, "alice");
+  assert.partialDeepStrictEqual(running.seen[0]?.headers, {
+    authorization: "Bearer secret",
+    "user-agent": "me/1",
+    "impersonate-user": "bob",
+    "impersonate-group": "a, b",
+    accept: "application/json",
+  });
+});
+
+test("asks for metadata alone where that is enough", async (t) => {
+  const running = await startServer(t, { body: { metadata: {}, items: [] } });
+  await clientOf(t, running).list(pods, {}, { metadataOnly: true });
+  assert.equal(running.seen[0]?.headers.accept, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
+});
+
+test("refuses a server that the CA did not sign, unless told not to look", async (t) => {
+  const running = await startServer(t, { body: { ok: 1 } });
+  await assert.rejects(clientOf(t, running, { ca: user.cert }).get(pods, { name: "a" }), /self.signed certificate/);
+  assert.deepEqual(await clientOf(t, running, { ca: user.cert, insecure: true }).get(pods, { name: "a" }), { ok: 1 });
+});
+
+test("checks the server's name, or the one it is told", async (t) => {
+  const running = await startServer(t, {});
+  await assert.rejects(clientOf(t, running, { serverName: "elsewhere" }).get(pods, { name: "a" }), /altnames/);
+  await clientOf(t, running, { serverName: "kubernetes" }).get(pods, { name: "a" });
+});
+
+test("uses one connection for everything", async (t) => {
+  const running = await startServer(t, {});
+  const client = clientOf(t, running);
+  await Promise.all(Array.from({ length: 20 }, (_, i) => client.get(pods, { name: `p${i}` })));
+  assert.equal(running.sessions.length, 1);
+});
+
+test("connects anew after the connection broke, and sends a read again that was cut off", async (t) => {
+  const running = await startServer(t, {}, (stream) => stream.session?.destroy(), { body: { ok: 1 } });
+  const client = clientOf(t, running);
+  await client.get(pods, { name: "a" });
+  assert.deepEqual(await client.get(pods, { name: "b" }), { ok: 1 });
+  assert.equal(running.sessions.length, 2);
+});
+
+test("does not send a write again that may have been executed", async (t) => {
+  const running = await startServer(t, (stream) => stream.session?.destroy(), {});
+  await assert.rejects(clientOf(t, running).create(pods, aPodNamed("a")));
+  assert.equal(running.seen.length, 1);
+});
+
+test("sends a write again that the server refused to look at", async (t) => {
+  const refuse = (stream: http2.ServerHttp2Stream): void => stream.close(http2.constants.NGHTTP2_REFUSED_STREAM);
+  const running = await startServer(t, refuse, { body: { ok: 1 } });
+  assert.deepEqual(await clientOf(t, running).create(pods, aPodNamed("a")), { ok: 1 });
+});
+
+test("takes a new connection after GOAWAY while the old one finishes", async (t) => {
+  const running = await startServer(t, {});
+  const client = clientOf(t, running);
+  await client.get(pods, { name: "a" });
+  running.sessions[0]?.goaway(0);
+  await waitFor(async () => {
+    await client.get(pods, { name: "b" });
+    return running.sessions.length === 2;
+  });
+});
+
+test("gives up a connection that does not answer pings", async (t) => {
+  const running = await startServer(t, (stream) => {
+    stream.respond({ ":status": 200 });
+    stream.write('{"type":"ADDED","object":{"metadata":{"resourceVersion":"1"}}}\n');
+  });
+  const between = await startRelay(t, Number(new URL(running.url).port));
+  const clock = newFakeClock();
+  const client = clientOf(t, { url: `https://127.0.0.1:${between.port}` }, {}, clock);
+  const watch = client.watch(pods, {}, { signal: new AbortController().signal })[Symbol.asyncIterator]();
+  await watch.next();
+  await clock.advance(30_000); // answered: the watch goes on
+  await waitFor(() => clock.waiting === 1, { what: "the answer to a ping" });
+  between.freeze();
+  await clock.advance(30_000);
+  const failed = assert.rejects(Promise.resolve(watch.next()), /does not answer pings/);
+  await clock.advance(15_000);
+  await failed;
+});
+
+/** Passes bytes on until it is told to swallow them, as a broken network does. */
+async function startRelay(t: TestContext, to: number): Promise<{ port: number; freeze(): void }> {
+  let frozen = false;
+  const relay = net.createServer((near) => {
+    const far = net.connect(to, "127.0.0.1");
+    near.on("data", (chunk) => frozen || far.write(chunk));
+    far.on("data", (chunk) => frozen || near.write(chunk));
+    for (const socket of [near, far]) socket.on("error", () => {});
+    t.after(() => {
+      near.destroy();
+      far.destroy();
+    });
+  });
+  await new Promise<void>((resolve) => relay.listen(0, "127.0.0.1", resolve));
+  t.after(() => relay.close());
+  return {
+    port: (relay.address() as AddressInfo).port,
+    freeze() {
+      frozen = true;
+    },
+  };
+}
+
+for (const { name, answer, check } of [
+  { name: "404", answer: status(404, "NotFound"), check: isNotFound },
+  { name: "409", answer: status(409, "Conflict"), check: isConflict },
+]) {
+  test(`makes an error of a ${name}`, async (t) => {
+    const running = await startServer(t, answer);
+    await assert.rejects(clientOf(t, running).get(pods, { name: "a" }), check);
+  });
+}
+
+test("makes an error of an answer that is no Status", async (t) => {
+  const running = await startServer(t, (stream) => {
+    stream.respond({ ":status": 502, "content-type": "text/html" });
+    stream.end("<html>bad gateway</html>");
+  });
+  await assert.rejects(clientOf(t, running).get(pods, { name: "a" }), (err: { code?: number }) => err.code === 502);
+});
+
+test("waits as long as the server says, then tries again, writes too", async (t) => {
+  const later = { ...status(429, "TooManyRequests"), headers: { "retry-after": "7" } };
+  const running = await startServer(t, later, { body: { ok: 1 } });
+  const clock = newFakeClock();
+  const answer = clientOf(t, running, {}, clock).create(pods, aPodNamed("a"));
+  await waitFor(() => running.seen.length === 1 && clock.nextDue !== undefined && clock.nextDue - clock.now() === 7000);
+  await clock.advance(7000);
+  assert.deepEqual(await answer, { ok: 1 });
+});
+
+test("gives the error to the caller when the server says no more than that", async (t) => {
+  const running = await startServer(t, status(503, "ServiceUnavailable"));
+  await assert.rejects(clientOf(t, running).get(pods, { name: "a" }), (err: { code?: number }) => err.code === 503);
+  assert.equal(running.seen.length, 1);
+});
+
+test("keeps to its rate", async (t) => {
+  const running = await startServer(t, {});
+  const clock = newFakeClock();
+  const client = clientOf(t, running, { qps: 10, burst: 2 }, clock);
+  const all = Promise.all([1, 2, 3, 4].map((i) => client.get(pods, { name: `p${i}` })));
+  await waitFor(() => running.seen.length === 2);
+  await clock.advance(100);
+  await waitFor(() => running.seen.length === 3);
+  await clock.advance(100);
+  await all;
+});
+
+test("ends a request when its signal is aborted", async (t) => {
+  const running = await startServer(t, () => {});
+  const stop = new AbortController();
+  const answer = clientOf(t, running).get(pods, { name: "a" }, { signal: stop.signal });
+  const rejected = assert.rejects(answer, /enough/);
+  await waitFor(() => running.seen.length === 1);
+  stop.abort(new Error("enough"));
+  await rejected;
+});
+
+test("watches: events as they come, whatever the chunks", async (t) => {
+  const lines = [1, 2, 3].map((n) =>
+    JSON.stringify({ type: "ADDED", object: { metadata: { name: `p${n}`, resourceVersion: String(n), labels: { x: "ä" } } } }),
+  );
+  const running = await startServer(t, (stream) => {
+    stream.respond({ ":status": 200 });
+    const bytes = Buffer.from(`${lines.join("\n")}\n`);
+    const middle = bytes.indexOf("ä") + 1; // in the middle of a character
+    stream.write(bytes.subarray(0, middle));
+    setImmediate(() => stream.end(bytes.subarray(middle)));
+  });
+  const watch = clientOf(t, running).watch(
+    pods,
+    { namespace: "web" },
+    { resourceVersion: "5", allowWatchBookmarks: true, signal: new AbortController().signal },
+  );
+  const events = await Array.fromAsync(watch);
+  assert.deepEqual(
+    events.map(({ object }) => `${object.metadata.name}${object.metadata.labels?.["x"]}`),
+    ["p1ä", "p2ä", "p3ä"],
+  );
+  assert.equal(running.seen[0]?.url, "/api/v1/namespaces/web/pods?resourceVersion=5&allowWatchBookmarks=true&watch=true");
+});
+
+test("watches: an ERROR event is an error", async (t) => {
+  const running = await startServer(t, (stream) => {
+    stream.respond({ ":status": 200 });
+    stream.end(`${JSON.stringify({ type: "ERROR", object: status(410, "Gone").body })}\n`);
+  });
+  const watch = clientOf(t, running).watch(pods, {}, { signal: new AbortController().signal });
+  await assert.rejects(Array.fromAsync(watch), isGone);
+});
+
+test("watches: an end in the middle of an event is an error", async (t) => {
+  const running = await startServer(t, (stream) => {
+    stream.respond({ ":status": 200 });
+    stream.end('{"type":"ADDED","obj');
+  });
+  const watch = clientOf(t, running).watch(pods, {}, { signal: new AbortController().signal });
+  await assert.rejects(Array.fromAsync(watch), /middle of an event/);
+});
+
+test("watches: a slow reader makes the server wait, other requests go on", async (t) => {
+  let written = 0;
+  const line = `${JSON.stringify({ type: "ADDED", object: { metadata: { name: "x".repeat(100_000) } } })}\n`;
+  const running = await startServer(
+    t,
+    (stream) => {
+      stream.respond({ ":status": 200 });
+      const more = (): void => {
+        while (written < 300 && stream.write(line)) written++;
+        if (written < 300) stream.once("drain", more);
+      };
+      more();
+    },
+    { body: { ok: 1 } },
+  );
+  const client = clientOf(t, running);
+  const stop = new AbortController();
+  const watch = client.watch(pods, {}, { signal: stop.signal })[Symbol.asyncIterator]();
+  await watch.next();
+  assert.deepEqual(await client.get(pods, { name: "a" }), { ok: 1 });
+  assert.ok(written < 100, `${written} events of 100 kB were written ahead of the reader`);
+  stop.abort(new Error("done"));
+  await assert.rejects(async () => {
+    for (;;) if ((await watch.next()).done) return;
+  }, /done/);
+});
+
+test("watches: abort ends them", async (t) => {
+  const running = await startServer(t, (stream) => stream.respond({ ":status": 200 }));
+  const stop = new AbortController();
+  const events = Array.fromAsync(clientOf(t, running).watch(pods, {}, { signal: stop.signal }));
+  const rejected = assert.rejects(events, /stopped/);
+  await waitFor(() => running.seen.length === 1);
+  stop.abort(new Error("stopped"));
+  await rejected;
+});
+
+test("carries int64 and __proto__ unharmed", async (t) => {
+  const text = '{"metadata":{"name":"a"},"big":9223372036854775807,"data":{"__proto__":"x"}}';
+  const running = await startServer(t, (stream) => {
+    stream.respond({ ":status": 200 });
+    stream.end(text);
+  });
+  const client = clientOf(t, running);
+  const object = await client.get(pods, { name: "a" });
+  assert.equal(object["big"], 9223372036854775807n);
+  await client.update(pods, object);
+  assert.equal(running.seen[1]?.body, `{${text.slice(1, -1)},"apiVersion":"v1","kind":"Pod"}`);
+});
+
+test("speaks HTTP/1.1 to plain servers, below a path", async (t) => {
+  const urls: string[] = [];
+  const plain = http.createServer((request, response) => {
+    urls.push(`${request.method} ${request.url}`);
+    response.end('{"ok":1}');
+  });
+  await new Promise<void>((resolve) => plain.listen(0, "127.0.0.1", resolve));
+  t.after(() => plain.close());
+  const client = clientOf(t, { url: `http://127.0.0.1:${(plain.address() as AddressInfo).port}/cluster/` });
+  assert.deepEqual(await client.get(pods, { name: "a" }), { ok: 1 });
+  assert.deepEqual(urls, ["GET /cluster/api/v1/pods/a"]);
+});
+
+test("says that nobody listens", async (t) => {
+  const client = clientOf(t, { url: "https://127.0.0.1:1" });
+  await assert.rejects(client.get(pods, { name: "a" }), isConnectionRefused);
+});

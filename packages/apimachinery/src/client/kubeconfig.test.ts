@@ -1,0 +1,167 @@
+import assert from "node:assert/strict";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import { newCredentials } from "./credentials.ts";
+import { inClusterConfig } from "./in-cluster.ts";
+import { loadKubeconfig, parseKubeconfig } from "./kubeconfig.ts";
+
+const base64 = (text: string): string => Buffer.from(text).toString("base64");
+
+const kubeconfig = (cluster: string, user: string, current = "main"): string => `
+apiVersion: v1
+kind: Config
+current-context: ${current}
+clusters:
+- name: c
+  cluster: ${cluster}
+contexts:
+- name: main
+  context: {cluster: c, user: u}
+- name: lost
+  context: {cluster: nowhere, user: u}
+- name: nobody
+  context: {cluster: c, user: nobody}
+users:
+- name: u
+  user: ${user}
+`;
+
+for (const { name, text, want } of [
+  {
+    name: "certificates and keys in the file",
+    text: kubeconfig(
+      `{server: "https://h:6443", certificate-authority-data: ${base64("CA")}}`,
+      `{client-certificate-data: ${base64("CERT")}, client-key-data: ${base64("KEY")}}`,
+    ),
+    want: { host: "https://h:6443", ca: "CA", cert: "CERT", key: "KEY" },
+  },
+  {
+    name: "paths relative to the file",
+    text: kubeconfig(
+      `{server: "https://h", certificate-authority: ca.crt}`,
+      `{client-certificate: pki/c.crt, client-key: /abs/c.key}`,
+    ),
+    want: { host: "https://h", caFile: "/etc/kubernetes/ca.crt", certFile: "/etc/kubernetes/pki/c.crt", keyFile: "/abs/c.key" },
+  },
+  {
+    name: "tokens, basic credentials and impersonation",
+    text: kubeconfig(
+      `{server: "http://h:8080"}`,
+      `{token: t, tokenFile: tok, username: nick, password: p, as: bob, as-groups: [x]}`,
+    ),
+    want: {
+      host: "http://h:8080",
+      token: "t",
+      tokenFile: "/etc/kubernetes/tok",
+      username: "nick",
+      password: "p",
+      impersonate: { user: "bob", groups: ["x"] },
+    },
+  },
+  {
+    name: "a server that is not checked, or checked under another name",
+    text: kubeconfig(`{server: "https://h", insecure-skip-tls-verify: true, tls-server-name: other}`, `{}`),
+    want: { host: "https://h", insecure: true, serverName: "other" },
+  },
+  {
+    name: "a credential plugin",
+    text: kubeconfig(
+      `{server: "https://h"}`,
+      `{exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: ./get-token, args: [a], env: null}}`,
+    ),
+    want: {
+      host: "https://h",
+      exec: { apiVersion: "client.authentication.k8s.io/v1beta1", command: "/etc/kubernetes/get-token", args: ["a"] },
+    },
+  },
+]) {
+  test(`reads ${name}`, () => assert.deepEqual(parseKubeconfig(text, { directory: "/etc/kubernetes" }), want));
+}
+
+test("a given master beats the file's", () => {
+  const text = kubeconfig(`{server: "https://h"}`, `{token: t}`);
+  assert.deepEqual(parseKubeconfig(text, { master: "https://other:1" }), { host: "https://other:1", token: "t" });
+});
+
+for (const { name, text, message } of [
+  { name: "no current context", text: kubeconfig("{}", "{}", '""'), message: /no current-context is set/ },
+  { name: "a context that does not exist", text: kubeconfig("{}", "{}", "absent"), message: /context "absent" does not exist/ },
+  { name: "a cluster that does not exist", text: kubeconfig("{}", "{}", "lost"), message: /cluster "nowhere" does not exist/ },
+  {
+    name: "a user that does not exist",
+    text: kubeconfig(`{server: "https://h"}`, "{}", "nobody"),
+    message: /user "nobody" does not exist/,
+  },
+  { name: "no server", text: kubeconfig("{}", "{}"), message: /has no server defined/ },
+  {
+    name: "a plugin without a command",
+    text: kubeconfig(`{server: "https://h"}`, "{exec: {}}"),
+    message: /command must be specified/,
+  },
+]) {
+  test(`refuses ${name}`, () => assert.throws(() => parseKubeconfig(text), message));
+}
+
+test("names the file that it cannot read", async () => {
+  await assert.rejects(loadKubeconfig("/nowhere/admin.conf"), /cannot load kubeconfig \/nowhere\/admin\.conf/);
+});
+
+test("reads a token file again each minute, and uses the last one when it is gone", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), "cox-token-"));
+  t.after(() => rm(directory, { recursive: true }));
+  const tokenFile = join(directory, "token");
+  await writeFile(tokenFile, "one\n");
+  const clock = newFakeClock();
+  const credentials = newCredentials({ host: "https://h", tokenFile }, clock, () => {});
+  const shown = async () => (await credentials.headers())["authorization"];
+  assert.equal(await shown(), "Bearer one");
+  await writeFile(tokenFile, "two");
+  assert.equal(await shown(), "Bearer one");
+  await clock.advance(60_000);
+  assert.equal(await shown(), "Bearer two");
+  await rm(tokenFile);
+  await clock.advance(60_000);
+  assert.equal(await shown(), "Bearer two");
+});
+
+test("runs a credential plugin until what it gave runs out, and again after a 401", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), "cox-exec-"));
+  t.after(() => rm(directory, { recursive: true }));
+  const clock = newFakeClock();
+  const command = join(directory, "plugin");
+  const expires = new Date(clock.now() + 600_000).toISOString().replace(".000", "");
+  const script = `#!/bin/sh
+echo x >> ${directory}/runs
+n=$(wc -l < ${directory}/runs)
+echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"'$WORD-$n'","expirationTimestamp":"${expires}"}}'
+`;
+  await writeFile(command, script);
+  await chmod(command, 0o755);
+  const exec = { apiVersion: "client.authentication.k8s.io/v1", command, env: [{ name: "WORD", value: "t" }] };
+  const credentials = newCredentials({ host: "https://h", exec }, clock, () => {});
+  const shown = async () => (await credentials.headers())["authorization"];
+  assert.deepEqual(await Promise.all([shown(), shown()]), ["Bearer t-1", "Bearer t-1"]);
+  assert.equal(await shown(), "Bearer t-1");
+  assert.equal(credentials.rejected(), true);
+  assert.equal(await shown(), "Bearer t-2");
+  await clock.advance(600_000);
+  assert.equal(await shown(), "Bearer t-3");
+});
+
+test("a program in a Pod finds the cluster", async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), "cox-sa-"));
+  t.after(() => rm(directory, { recursive: true }));
+  await writeFile(join(directory, "token"), "t\n");
+  await writeFile(join(directory, "ca.crt"), "CA");
+  const config = await inClusterConfig({ KUBERNETES_SERVICE_HOST: "fd00::1", KUBERNETES_SERVICE_PORT: "443" }, directory);
+  assert.deepEqual(config, {
+    host: "https://[fd00::1]:443",
+    token: "t",
+    tokenFile: join(directory, "token"),
+    caFile: join(directory, "ca.crt"),
+  });
+  await assert.rejects(inClusterConfig({}, directory), /unable to load in-cluster configuration/);
+});

@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import { newDelayingQueue } from "./delaying-queue.ts";
+import { newWorkQueue } from "./queue.ts";
+import { exponentialBackoff, fastThenSlow, longestOf, overallBucket } from "./rate-limiters.ts";
+import { newRateLimitingQueue } from "./rate-limiting-queue.ts";
+
+test("hands out keys in order, each once", async () => {
+  const queue = newWorkQueue<string>();
+  for (const key of ["a", "b", "a", "c", "b"]) queue.add(key);
+  assert.equal(queue.length, 3);
+  assert.deepEqual([await queue.get(), await queue.get(), await queue.get()], ["a", "b", "c"]);
+});
+
+test("never gives a key to two workers; a key added meanwhile comes again when it is done", async () => {
+  const queue = newWorkQueue<string>();
+  queue.add("a");
+  assert.equal(await queue.get(), "a");
+  queue.add("a");
+  queue.add("b");
+  assert.equal(queue.length, 1);
+  assert.equal(await queue.get(), "b");
+  const next = queue.get();
+  queue.done("a");
+  assert.equal(await next, "a");
+});
+
+test("wakes waiting workers, the longest waiting first", async () => {
+  const queue = newWorkQueue<string>();
+  const [first, second] = [queue.get(), queue.get()];
+  queue.add("a");
+  queue.add("b");
+  assert.deepEqual(await Promise.all([first, second]), ["a", "b"]);
+});
+
+test("takes nothing more once shut down, hands out what waits, then the end", async () => {
+  const queue = newWorkQueue<string>();
+  queue.add("a");
+  queue.shutDown();
+  queue.add("b");
+  assert.equal(await queue.get(), "a");
+  assert.equal(await queue.get(), undefined);
+});
+
+test("shutting down sends idle workers home", async () => {
+  const queue = newWorkQueue<string>();
+  const waiting = queue.get();
+  queue.shutDown();
+  assert.equal(await waiting, undefined);
+});
+
+test("keeps order through thousands of keys", async () => {
+  const queue = newWorkQueue<number>();
+  for (let i = 0; i < 10_000; i++) queue.add(i);
+  for (let i = 0; i < 10_000; i++) {
+    assert.equal(await queue.get(), i);
+    queue.done(i);
+  }
+  assert.equal(queue.length, 0);
+});
+
+test("a delayed key comes when it is due", async () => {
+  const clock = newFakeClock();
+  const queue = newDelayingQueue<string>({ clock });
+  queue.addAfter("later", 2000);
+  queue.addAfter("now", 0);
+  assert.equal(queue.length, 1);
+  await clock.advance(1999);
+  assert.equal(queue.length, 1);
+  await clock.advance(1);
+  assert.equal(queue.length, 2);
+});
+
+test("a key delayed twice comes once, at the earlier time", async () => {
+  const clock = newFakeClock();
+  const queue = newDelayingQueue<string>({ clock });
+  queue.addAfter("a", 5000);
+  queue.addAfter("a", 1000);
+  queue.addAfter("a", 9000);
+  await clock.advance(1000);
+  assert.equal(await queue.get(), "a");
+  queue.done("a");
+  await clock.advance(60_000);
+  assert.equal(queue.length, 0);
+});
+
+test("a key may be delayed for longer than a timer lasts", async () => {
+  const clock = newFakeClock();
+  const short = { ...clock, after: (ms: number, fire: () => void) => clock.after(Math.min(ms, 10_000), fire) };
+  const queue = newDelayingQueue<string>({ clock: short });
+  queue.addAfter("a", 25_000);
+  await clock.advance(20_000);
+  assert.equal(queue.length, 0);
+  await clock.advance(5000);
+  assert.equal(queue.length, 1);
+});
+
+test("failures of a key wait twice as long each time, until it is forgotten", () => {
+  const limiter = exponentialBackoff<string>(5, 1000);
+  const waits = Array.from({ length: 10 }, () => limiter.when("a"));
+  assert.deepEqual(waits, [5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
+  assert.equal(limiter.when("b"), 5);
+  assert.equal(limiter.numRequeues("a"), 10);
+  limiter.forget("a");
+  assert.deepEqual([limiter.numRequeues("a"), limiter.when("a")], [0, 5]);
+});
+
+test("a bucket for all keys, and the longest of several waits", () => {
+  const bucket = overallBucket<string>({ qps: 10, burst: 2, clock: newFakeClock() });
+  const limiter = longestOf(exponentialBackoff<string>(5, 1000), bucket);
+  assert.deepEqual([limiter.when("a"), limiter.when("b"), limiter.when("c")], [5, 5, 100]);
+});
+
+test("fast at first, then slow", () => {
+  const limiter = fastThenSlow<string>(5, 100, 2);
+  assert.deepEqual([limiter.when("a"), limiter.when("a"), limiter.when("a")], [5, 5, 100]);
+  limiter.forget("a");
+  assert.equal(limiter.when("a"), 5);
+});
+
+test("a failed key comes back with backoff, and at once after it was forgotten", async () => {
+  const clock = newFakeClock();
+  const queue = newRateLimitingQueue<string>({ clock, limiter: exponentialBackoff(100, 1000) });
+  for (const waitMs of [100, 200]) {
+    queue.addRateLimited("a");
+    await clock.advance(waitMs - 1);
+    assert.equal(queue.length, 0);
+    await clock.advance(1);
+    assert.equal(await queue.get(), "a");
+    queue.done("a");
+  }
+  assert.equal(queue.numRequeues("a"), 2);
+  queue.forget("a");
+  queue.addRateLimited("a");
+  await clock.advance(100);
+  assert.equal(queue.length, 1);
+});

@@ -1,0 +1,24 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { QueueMetrics } from "@coxswain/apimachinery/controller/controller";
+import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { ControllerManagerConfig } from "./config.ts";
+
+/** What a controller is made with. Each has its own client (user agent, credentials), log and recorder; informers are shared. */
+export interface ControllerContext {
+  readonly client: Client;
+  readonly informers: InformerFactory;
+  readonly recorder: EventRecorder;
+  readonly config: ControllerManagerConfig;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly metrics?: QueueMetrics | undefined;
+}
+
+/** What the manager runs: one or several loops under one name. */
+export interface Runnable {
+  /** Resolves when `signal` is aborted and the work at hand is finished. */
+  run(signal: AbortSignal): Promise<void>;
+}

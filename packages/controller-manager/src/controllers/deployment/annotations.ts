@@ -1,0 +1,72 @@
+import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+
+/** Annotations by which deployments and their ReplicaSets remember. Source: pkg/controller/deployment/util/deployment_util.go */
+export const revisionAnnotation = "deployment.kubernetes.io/revision";
+export const revisionHistoryAnnotation = "deployment.kubernetes.io/revision-history";
+export const desiredReplicasAnnotation = "deployment.kubernetes.io/desired-replicas";
+export const maxReplicasAnnotation = "deployment.kubernetes.io/max-replicas";
+
+/** What a ReplicaSet does not take over from its deployment. */
+const notCopied = new Set([
+  "kubectl.kubernetes.io/last-applied-configuration",
+  revisionAnnotation,
+  revisionHistoryAnnotation,
+  desiredReplicasAnnotation,
+  maxReplicasAnnotation,
+  "deprecated.deployment.rollback.to",
+]);
+
+/** Revision of a ReplicaSet or deployment: 0 when it has none, NaN when it is not a number. */
+export function revisionOf({ metadata }: { metadata: { annotations?: Record<string, string> } }): number {
+  const text = metadata.annotations?.[revisionAnnotation];
+  if (text === undefined || text === "") return 0;
+  return /^-?\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+}
+
+export function maxRevision(sets: readonly ReplicaSet[]): number {
+  return sets.map(revisionOf).reduce((max, revision) => (revision > max ? revision : max), 0);
+}
+
+/** Count that an annotation holds; undefined when it is absent or not a number. */
+export function countIn({ metadata }: ReplicaSet, annotation: string): number | undefined {
+  const text = metadata.annotations?.[annotation];
+  return text !== undefined && /^-?\d{1,10}$/.test(text) ? Number(text) : undefined;
+}
+
+/** The two counts that tell later whether the deployment was scaled since. */
+export function replicaAnnotations(desired: number, max: number): Record<string, string> {
+  return { [desiredReplicasAnnotation]: String(desired), [maxReplicasAnnotation]: String(max) };
+}
+
+/**
+ * What a ReplicaSet's annotations should be: the deployment's, and the next revision with its history.
+ * @param revision of the newest template; an older set that becomes the newest again gets it
+ * Source: SetNewReplicaSetAnnotations
+ */
+export function annotationsOfNewSet(
+  deployment: Deployment,
+  current: Record<string, string>,
+  revision: number,
+): Record<string, string> {
+  const annotations = { ...current };
+  for (const [key, value] of Object.entries(deployment.metadata.annotations ?? {})) {
+    if (!notCopied.has(key)) annotations[key] = value;
+  }
+  const old = revisionOf({ metadata: { annotations: current } });
+  if (Number.isNaN(old) || old >= revision) return annotations;
+  annotations[revisionAnnotation] = String(revision);
+  const oldText = current[revisionAnnotation];
+  if (oldText === undefined) return annotations;
+  const history = current[revisionHistoryAnnotation];
+  annotations[revisionHistoryAnnotation] = appendRevision(history, oldText);
+  return annotations;
+}
+
+const longestHistory = 2000;
+
+function appendRevision(history: string | undefined, revision: string): string {
+  if (history === undefined || history === "") return revision;
+  const kept = history.split(",");
+  while (kept.length > 0 && kept.join(",").length + 1 + revision.length > longestHistory) kept.shift();
+  return [...kept, revision].join(",");
+}

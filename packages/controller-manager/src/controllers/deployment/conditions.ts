@@ -1,0 +1,39 @@
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { DeploymentCondition } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+
+export function conditionOf(
+  conditions: readonly DeploymentCondition[] | undefined,
+  type: string,
+): DeploymentCondition | undefined {
+  return conditions?.find((condition) => condition.type === type);
+}
+
+export function newCondition(
+  type: string,
+  status: "True" | "False" | "Unknown",
+  reason: string,
+  message: string,
+  now: number,
+): DeploymentCondition {
+  const time = formatTime(now);
+  return { type, status, lastUpdateTime: time, lastTransitionTime: time, reason, message };
+}
+
+/**
+ * @returns the conditions with this one in its type's place: unchanged when status and reason are what they were, and
+ *   with the old transition time when the status is
+ * Source: deployment_util.go SetDeploymentCondition
+ */
+export function withCondition(conditions: readonly DeploymentCondition[], condition: DeploymentCondition): DeploymentCondition[] {
+  const current = conditionOf(conditions, condition.type);
+  if (current !== undefined && current.status === condition.status && current.reason === condition.reason) return [...conditions];
+  const { lastTransitionTime } = current?.status === condition.status ? current : condition;
+  return [
+    ...withoutCondition(conditions, condition.type),
+    { ...condition, ...(lastTransitionTime === undefined ? {} : { lastTransitionTime }) },
+  ];
+}
+
+export function withoutCondition(conditions: readonly DeploymentCondition[], type: string): DeploymentCondition[] {
+  return conditions.filter((condition) => condition.type !== type);
+}

@@ -1,0 +1,45 @@
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { revisionOf } from "./annotations.ts";
+import { byCreation, specReplicas } from "./replica-counts.ts";
+
+export const hashLabel = "pod-template-hash";
+
+/** The set with the deployment's template, the oldest if there are several. Source: FindNewReplicaSet */
+export function findNewSet(deployment: Deployment, sets: readonly ReplicaSet[]): ReplicaSet | undefined {
+  return sets.toSorted(byCreation).find(({ spec }) => sameTemplate(spec.template, deployment.spec.template));
+}
+
+/** Source: EqualIgnoreHash */
+export function sameTemplate(a: PodTemplateSpec | undefined, b: PodTemplateSpec | undefined): boolean {
+  return semanticEqual(withoutHash(a), withoutHash(b));
+}
+
+function withoutHash(template: PodTemplateSpec | undefined): PodTemplateSpec {
+  const { [hashLabel]: _, ...labels } = template?.metadata?.labels ?? {};
+  return { ...template, metadata: { ...template?.metadata, labels } };
+}
+
+/**
+ * Pure: which old sets are beyond `spec.revisionHistoryLimit`, lowest revision first. A set that still has Pods, or whose
+ * status may not yet say that it has, stays.
+ * Source: sync.go cleanupDeployment
+ */
+export function planCleanup(deployment: Deployment, oldSets: readonly ReplicaSet[]): ReplicaSet[] {
+  const { revisionHistoryLimit: limit } = deployment.spec;
+  if (limit === undefined || limit === 2147483647) return [];
+  const alive = oldSets.filter(({ metadata }) => !metadata.deletionTimestamp);
+  const surplus = alive.length - limit;
+  if (surplus <= 0) return [];
+  return alive.toSorted(byRevision).slice(0, surplus).filter(isIdle);
+}
+
+function byRevision(a: ReplicaSet, b: ReplicaSet): number {
+  return (revisionOf(a) || 0) - (revisionOf(b) || 0) || byCreation(a, b);
+}
+
+function isIdle(set: ReplicaSet): boolean {
+  const { replicas = 0, observedGeneration = 0 } = set.status ?? {};
+  return replicas === 0 && specReplicas(set) === 0 && (set.metadata.generation ?? 0) <= observedGeneration;
+}

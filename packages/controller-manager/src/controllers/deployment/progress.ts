@@ -1,0 +1,156 @@
+import { parseTime } from "@coxswain/apimachinery/meta/time";
+import type { Deployment, DeploymentCondition, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { conditionOf, newCondition, withCondition, withoutCondition } from "./conditions.ts";
+import { wantedOf } from "./replica-counts.ts";
+import { type CountedStatus, countedForm } from "./status.ts";
+
+/** Reasons of the Progressing condition. Source: deployment_util.go */
+export const progressReasons = {
+  available: "NewReplicaSetAvailable",
+  updated: "ReplicaSetUpdated",
+  created: "NewReplicaSetCreated",
+  found: "FoundNewReplicaSet",
+  createError: "ReplicaSetCreateError",
+  timedOut: "ProgressDeadlineExceeded",
+  paused: "DeploymentPaused",
+  resumed: "DeploymentResumed",
+} as const;
+
+export function hasProgressDeadline({ spec }: Deployment): boolean {
+  return spec.progressDeadlineSeconds !== undefined && spec.progressDeadlineSeconds !== 2147483647;
+}
+
+export function isComplete(deployment: Deployment, status: CountedStatus): boolean {
+  const wanted = wantedOf(deployment);
+  return (
+    status.updatedReplicas === wanted &&
+    status.replicas === wanted &&
+    status.availableReplicas === wanted &&
+    status.observedGeneration >= (deployment.metadata.generation ?? 0)
+  );
+}
+
+/** More of the new, less of the old, more ready or more available than was last written. */
+export function isProgressing(deployment: Deployment, status: CountedStatus): boolean {
+  const old = countedForm(deployment.status);
+  return (
+    status.updatedReplicas > old.updatedReplicas ||
+    status.replicas - status.updatedReplicas < old.replicas - old.updatedReplicas ||
+    status.readyReplicas > old.readyReplicas ||
+    status.availableReplicas > old.availableReplicas
+  );
+}
+
+export function isTimedOut(deployment: Deployment, status: CountedStatus, now: number): boolean {
+  if (!hasProgressDeadline(deployment)) return false;
+  const condition = conditionOf(status.conditions, "Progressing");
+  if (condition === undefined || condition.reason === progressReasons.available) return false;
+  if (condition.reason === progressReasons.timedOut) return true;
+  return updatedAt(condition) + deadlineMs(deployment) < now;
+}
+
+/**
+ * Pure: the status with the conditions Progressing and ReplicaFailure as the rollout stands.
+ * Source: pkg/controller/deployment/progress.go syncRolloutStatus
+ */
+export function withProgress(
+  deployment: Deployment,
+  calculated: CountedStatus,
+  newSet: ReplicaSet | undefined,
+  all: readonly ReplicaSet[],
+  now: number,
+): CountedStatus {
+  let { conditions } = calculated;
+  if (!hasProgressDeadline(deployment)) conditions = withoutCondition(conditions, "Progressing");
+  const current = conditionOf(deployment.status?.conditions, "Progressing");
+  const wasComplete = calculated.replicas === calculated.updatedReplicas && current?.reason === progressReasons.available;
+  const status = { ...calculated, conditions };
+  if (hasProgressDeadline(deployment) && !wasComplete)
+    conditions = progressingConditions(deployment, status, newSet, current, now);
+
+  const failure = failureOf(all, newSet);
+  conditions = failure === undefined ? withoutCondition(conditions, "ReplicaFailure") : withCondition(conditions, failure);
+  return { ...calculated, conditions };
+}
+
+function progressingConditions(
+  deployment: Deployment,
+  status: CountedStatus,
+  newSet: ReplicaSet | undefined,
+  current: DeploymentCondition | undefined,
+  now: number,
+): DeploymentCondition[] {
+  const { conditions } = status;
+  const subject = newSet === undefined ? `Deployment "${deployment.metadata.name}"` : `ReplicaSet "${newSet.metadata.name}"`;
+  if (isComplete(deployment, status)) {
+    const message = `${subject} has successfully progressed.`;
+    return withCondition(conditions, newCondition("Progressing", "True", progressReasons.available, message, now));
+  }
+  if (isProgressing(deployment, status)) {
+    const condition = newCondition("Progressing", "True", progressReasons.updated, `${subject} is progressing.`, now);
+    // Its update time is when progress was last seen, so it is written although status and reason are the same.
+    if (current?.status === "True" && current.lastTransitionTime) condition.lastTransitionTime = current.lastTransitionTime;
+    return withCondition(withoutCondition(conditions, "Progressing"), condition);
+  }
+  if (isTimedOut(deployment, status, now)) {
+    const message = `${subject} has timed out progressing.`;
+    return withCondition(conditions, newCondition("Progressing", "False", progressReasons.timedOut, message, now));
+  }
+  return conditions;
+}
+
+/** Source: progress.go getReplicaFailures */
+function failureOf(all: readonly ReplicaSet[], newSet: ReplicaSet | undefined): DeploymentCondition | undefined {
+  const ordered = newSet === undefined ? all : [newSet, ...all];
+  for (const set of ordered) {
+    const failure = set.status?.conditions?.find(({ type }) => type === "ReplicaFailure");
+    if (failure === undefined) continue;
+    const { lastTransitionTime } = failure;
+    const time = lastTransitionTime ? { lastTransitionTime, lastUpdateTime: lastTransitionTime } : {};
+    return {
+      type: "ReplicaFailure",
+      status: failure.status,
+      ...time,
+      reason: failure.reason ?? "",
+      message: failure.message ?? "",
+    };
+  }
+  return undefined;
+}
+
+/**
+ * When a rollout that stands still has to be looked at again to see that it timed out.
+ * @returns ms from now; undefined when nothing is to come
+ * Source: progress.go requeueStuckDeployment
+ */
+export function nextProgressCheckMs(deployment: Deployment, status: CountedStatus, now: number): number | undefined {
+  const condition = conditionOf(deployment.status?.conditions, "Progressing");
+  if (!hasProgressDeadline(deployment) || condition === undefined) return undefined;
+  if (isComplete(deployment, status) || condition.reason === progressReasons.timedOut) return undefined;
+  // One second more: the condition's time is in whole seconds.
+  return Math.max(1000, updatedAt(condition) + deadlineMs(deployment) - now + 1000);
+}
+
+/**
+ * Pausing stops the clock of the deadline, resuming starts it anew.
+ * @returns the condition to write, undefined when none
+ * Source: sync.go checkPausedConditions
+ */
+export function pausedCondition(deployment: Deployment, now: number): DeploymentCondition | undefined {
+  if (!hasProgressDeadline(deployment)) return undefined;
+  const current = conditionOf(deployment.status?.conditions, "Progressing");
+  if (current?.reason === progressReasons.timedOut) return undefined;
+  const saysPaused = current?.reason === progressReasons.paused;
+  const paused = deployment.spec.paused === true;
+  if (paused && !saysPaused) return newCondition("Progressing", "Unknown", progressReasons.paused, "Deployment is paused", now);
+  if (!paused && saysPaused) return newCondition("Progressing", "Unknown", progressReasons.resumed, "Deployment is resumed", now);
+  return undefined;
+}
+
+function updatedAt({ lastUpdateTime }: DeploymentCondition): number {
+  return parseTime(lastUpdateTime ?? "") ?? 0;
+}
+
+function deadlineMs({ spec }: Deployment): number {
+  return (spec.progressDeadlineSeconds ?? 0) * 1000;
+}

@@ -1,0 +1,87 @@
+import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { countIn, desiredReplicasAnnotation, maxReplicasAnnotation } from "./annotations.ts";
+import {
+  activeSets,
+  byCreation,
+  bySizeNewer,
+  bySizeOlder,
+  isRollingUpdate,
+  maxSurgeOf,
+  replicasOf,
+  specReplicas,
+  wantedOf,
+} from "./replica-counts.ts";
+import type { Resize } from "./rolling-update.ts";
+
+/** The deployment was scaled since its sets were last sized. Source: sync.go isScalingEvent */
+export function wasScaled(deployment: Deployment, all: readonly ReplicaSet[]): boolean {
+  return activeSets(all).some((set) => {
+    const desired = countIn(set, desiredReplicasAnnotation);
+    return desired !== undefined && desired !== wantedOf(deployment);
+  });
+}
+
+/**
+ * Pure: sizes after the deployment was scaled, in the middle of a rollout or not. One set takes it all; a rollout that is
+ * complete only loses what is old; otherwise every set grows or shrinks by its share, the biggest takes what rounding leaves.
+ * Source: sync.go scale
+ */
+export function planScaling(deployment: Deployment, newSet: ReplicaSet | undefined, oldSets: readonly ReplicaSet[]): Resize[] {
+  const wanted = wantedOf(deployment);
+  const only = activeOrLatest(newSet, oldSets);
+  if (only !== undefined) return specReplicas(only) === wanted ? [] : [{ replicaSet: only, replicas: wanted }];
+  if (isSaturated(deployment, newSet)) return activeSets(oldSets).map((replicaSet) => ({ replicaSet, replicas: 0 }));
+  if (!isRollingUpdate(deployment)) return [];
+
+  const active = activeSets([...oldSets, ...(newSet === undefined ? [] : [newSet])]);
+  const allowed = wanted > 0 ? wanted + maxSurgeOf(deployment) : 0;
+  const toAdd = allowed - replicasOf(active);
+  const sorted = toAdd > 0 ? active.toSorted(bySizeNewer) : toAdd < 0 ? active.toSorted(bySizeOlder) : active;
+  let added = 0;
+  const sizes = sorted.map((replicaSet) => {
+    const share = toAdd === 0 ? 0 : shareOf(replicaSet, deployment, toAdd, added);
+    added += share;
+    return { replicaSet, replicas: specReplicas(replicaSet) + share };
+  });
+  return sizes.map(({ replicaSet, replicas }, i) => ({
+    replicaSet,
+    replicas: i === 0 && toAdd !== 0 ? Math.max(0, replicas + toAdd - added) : replicas,
+  }));
+}
+
+/** The set that takes all: the only active one, or the newest when none is; undefined when there are several. Source: FindActiveOrLatest */
+function activeOrLatest(newSet: ReplicaSet | undefined, oldSets: readonly ReplicaSet[]): ReplicaSet | undefined {
+  if (newSet === undefined && oldSets.length === 0) return undefined;
+  const active = activeSets([...oldSets, ...(newSet === undefined ? [] : [newSet])]);
+  if (active.length === 0) return newSet ?? oldSets.toSorted(byCreation).at(-1);
+  return active.length === 1 ? active[0] : undefined;
+}
+
+function isSaturated(deployment: Deployment, newSet: ReplicaSet | undefined): boolean {
+  if (newSet === undefined) return false;
+  const wanted = wantedOf(deployment);
+  return (
+    countIn(newSet, desiredReplicasAnnotation) === wanted &&
+    specReplicas(newSet) === wanted &&
+    (newSet.status?.availableReplicas ?? 0) === wanted
+  );
+}
+
+/** Source: deployment_util.go GetProportion, getReplicaSetFraction */
+function shareOf(set: ReplicaSet, deployment: Deployment, toAdd: number, added: number): number {
+  const size = specReplicas(set);
+  if (size === 0 || toAdd === added) return 0;
+  const allowed = toAdd - added;
+  const fraction = fractionOf(set, deployment);
+  return toAdd > 0 ? Math.min(fraction, allowed) : Math.max(fraction, allowed);
+}
+
+function fractionOf(set: ReplicaSet, deployment: Deployment): number {
+  const size = specReplicas(set);
+  if (wantedOf(deployment) === 0) return -size;
+  const total = wantedOf(deployment) + maxSurgeOf(deployment);
+  // What the total was when the set was last sized; without that the observed count, which may lag.
+  const before = countIn(set, maxReplicasAnnotation) ?? deployment.status?.replicas ?? 0;
+  const scaled = (size * total) / before;
+  return Math.sign(scaled) * Math.floor(Math.abs(scaled) + 0.5) - size;
+}

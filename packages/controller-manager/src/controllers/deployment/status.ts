@@ -1,0 +1,60 @@
+import type { Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { newCondition, withCondition } from "./conditions.ts";
+import { actualReplicasOf, availableOf, maxUnavailableOf, readyOf, replicasOf, wantedOf } from "./replica-counts.ts";
+
+/** A status with all counts there, so that it can be compared. */
+export type CountedStatus = Required<Omit<DeploymentStatus, "collisionCount" | "conditions">> & {
+  collisionCount?: number;
+  conditions: DeploymentCondition[];
+};
+
+/**
+ * Pure: what the sets together come to. Keeps the conditions but for Available.
+ * Source: sync.go calculateStatus
+ */
+export function calculateStatus(
+  deployment: Deployment,
+  newSet: ReplicaSet | undefined,
+  all: readonly ReplicaSet[],
+  now: number,
+): CountedStatus {
+  const available = availableOf(all);
+  const { collisionCount, conditions = [] } = deployment.status ?? {};
+  return {
+    observedGeneration: deployment.metadata.generation ?? 0,
+    replicas: actualReplicasOf(all),
+    updatedReplicas: actualReplicasOf([newSet]),
+    readyReplicas: readyOf(all),
+    availableReplicas: available,
+    unavailableReplicas: Math.max(0, replicasOf(all) - available),
+    ...(collisionCount === undefined ? {} : { collisionCount }),
+    conditions: withCondition(conditions, availability(deployment, available, now)),
+  };
+}
+
+function availability(deployment: Deployment, available: number, now: number): DeploymentCondition {
+  return available >= wantedOf(deployment) - maxUnavailableOf(deployment)
+    ? newCondition("Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.", now)
+    : newCondition("Available", "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.", now);
+}
+
+/** The status as the API stores it: counts of nothing are left out. */
+export function storedForm(status: CountedStatus): DeploymentStatus {
+  return Object.fromEntries(
+    Object.entries(status).filter(([, value]) => value !== 0 && !(Array.isArray(value) && value.length === 0)),
+  );
+}
+
+export function countedForm(status: DeploymentStatus | undefined): CountedStatus {
+  const { collisionCount } = status ?? {};
+  return {
+    observedGeneration: status?.observedGeneration ?? 0,
+    replicas: status?.replicas ?? 0,
+    updatedReplicas: status?.updatedReplicas ?? 0,
+    readyReplicas: status?.readyReplicas ?? 0,
+    availableReplicas: status?.availableReplicas ?? 0,
+    unavailableReplicas: status?.unavailableReplicas ?? 0,
+    ...(collisionCount === undefined ? {} : { collisionCount }),
+    conditions: status?.conditions ?? [],
+  };
+}

@@ -1,0 +1,268 @@
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Expectations, newExpectations } from "@coxswain/apimachinery/controller/expectations";
+import { enqueueBy, enqueueSelf, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
+import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { deepEqual, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
+import { controllerOf, newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { ReplicaSet, ReplicaSetStatus } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { Pod, PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { ControllerContext } from "../../controller-context.ts";
+import { byOrphan, claimObjects, orphanIndex } from "../../pods/ownership.ts";
+import { createPod, deletePod, slowStartBatch, textOf } from "../../pods/pod-control.ts";
+import { isActive, isReady } from "../../pods/pod-state.ts";
+import { planReplicas } from "./plan.ts";
+import { type ReplicaFailure, replicaStatus } from "./status.ts";
+
+/**
+ * replicaset-controller: keeps as many active Pods as `spec.replicas` asks for.
+ * Watches ReplicaSets (own key) and Pods (key of the controlling ReplicaSet; an orphan wakes every ReplicaSet that
+ * selects it); writes Pods and replicasets/status, Events on the ReplicaSet.
+ */
+export const newReplicaSetController = (ctx: ControllerContext): Controller =>
+  newReplicasController<ReplicaSet>(ctx, {
+    name: "replicaset-controller",
+    ref: replicaSets,
+    workers: ctx.config.concurrency.replicaSet,
+    selectorOf: ({ spec }) => LabelSelector.fromObject(spec.selector),
+  });
+
+/** Owners of interchangeable Pods. */
+export interface ReplicasOwner extends KubeObject {
+  spec: { replicas?: number; minReadySeconds?: number; template?: PodTemplateSpec };
+  status?: ReplicaSetStatus;
+}
+
+/** What ReplicaSets and ReplicationControllers differ in. */
+export interface ReplicasKind<T extends ReplicasOwner> {
+  readonly name: string;
+  readonly ref: ResourceRef;
+  readonly workers: number;
+  selectorOf(owner: T): LabelSelector;
+}
+
+interface Room<T extends ReplicasOwner> {
+  readonly ctx: ControllerContext;
+  readonly kind: ReplicasKind<T>;
+  readonly owners: SharedInformer<T>;
+  readonly pods: SharedInformer<Pod>;
+  readonly expectations: Expectations;
+  readonly wakeAfter: (key: ObjectKey, delayMs: number) => void;
+}
+
+export function newReplicasController<T extends ReplicasOwner>(ctx: ControllerContext, kind: ReplicasKind<T>): Controller {
+  const owners = ctx.informers.for<T>(kind.ref);
+  const podInformer = ctx.informers.for<Pod>(pods);
+  podInformer.addIndex(orphanIndex, byOrphan);
+  const expectations = newExpectations(ctx.clock);
+  const room: Room<T> = {
+    ctx,
+    kind,
+    owners,
+    pods: podInformer,
+    expectations,
+    wakeAfter: (key, delayMs) => controller.enqueueAfter(key, delayMs),
+  };
+  owners.addHandler({ deleted: (owner) => expectations.forget(keyOf(owner)) });
+  const controller: Controller = newController({
+    name: kind.name,
+    sources: [enqueueSelf(owners), enqueueBy(podInformer, (queue) => podHandlers(room, queue))],
+    reconcile: (key, signal) => reconcile(room, key, signal),
+    workers: kind.workers,
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  });
+  return controller;
+}
+
+/** Which owners a change of a Pod concerns, and which expectations it meets. */
+function podHandlers<T extends ReplicasOwner>(room: Room<T>, queue: SourceQueue) {
+  const { owners, kind, expectations } = room;
+  const ownerOf = (pod: Pod): T | undefined => {
+    const ref = controllerOf(pod);
+    if (ref === undefined || ref.kind !== kind.ref.kind) return undefined;
+    const owner = owners.lister.get(toKey(pod.metadata.namespace, ref.name));
+    return owner?.metadata.uid === ref.uid ? owner : undefined;
+  };
+  const enqueueMatching = (pod: Pod): void => {
+    for (const owner of owners.lister.inNamespace(pod.metadata.namespace ?? "")) {
+      const selector = kind.selectorOf(owner);
+      if (!selector.empty && selector.matches(pod.metadata.labels)) queue.enqueue(keyOf(owner));
+    }
+  };
+  const deleted = (pod: Pod): void => {
+    const owner = ownerOf(pod);
+    if (owner === undefined) return;
+    expectations.deletionObserved(keyOf(owner), pod.metadata.uid ?? "");
+    queue.enqueue(keyOf(owner));
+  };
+  return {
+    added(pod: Pod) {
+      if (pod.metadata.deletionTimestamp) return deleted(pod); // seen for the first time on its way out
+      if (controllerOf(pod) === undefined) return enqueueMatching(pod);
+      const owner = ownerOf(pod);
+      if (owner === undefined) return;
+      expectations.creationObserved(keyOf(owner));
+      queue.enqueue(keyOf(owner));
+    },
+    updated(old: Pod, pod: Pod) {
+      if (old.metadata.resourceVersion === pod.metadata.resourceVersion) return; // a resync
+      const relabelled = !deepEqual(old.metadata.labels ?? {}, pod.metadata.labels ?? {});
+      if (pod.metadata.deletionTimestamp) {
+        deleted(pod);
+        if (relabelled) deleted(old);
+        return;
+      }
+      const moved = controllerOf(old)?.uid !== controllerOf(pod)?.uid;
+      const before = moved ? ownerOf(old) : undefined;
+      if (before !== undefined) queue.enqueue(keyOf(before));
+      if (controllerOf(pod) === undefined) {
+        if (moved || relabelled) enqueueMatching(pod);
+        return;
+      }
+      const owner = ownerOf(pod);
+      if (owner === undefined) return;
+      queue.enqueue(keyOf(owner));
+      const { minReadySeconds = 0 } = owner.spec;
+      // One second more: the condition's time is in whole seconds.
+      if (!isReady(old) && isReady(pod) && minReadySeconds > 0) queue.enqueueAfter(keyOf(owner), (minReadySeconds + 1) * 1000);
+    },
+    deleted,
+  };
+}
+
+/** Level-based: looks at what is, never at which event woke it. A throw is retried with backoff. */
+async function reconcile<T extends ReplicasOwner>(room: Room<T>, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { ctx, owners, expectations } = room;
+  const owner = owners.lister.get(key);
+  if (owner === undefined) {
+    expectations.forget(key);
+    return done; // deleted since it was queued
+  }
+  // Asked before the Pods are read: what is seen in between would be counted twice.
+  const mayAct = expectations.satisfied(key) && !owner.metadata.deletionTimestamp;
+  const owned = await claimPods(room, owner, signal);
+  const failure = mayAct ? await applyPlan(room, key, owner, owned, signal) : undefined;
+  const status = replicaStatus(owner, owned, failure?.shown, ctx.clock.now());
+  const stored = await updateStatus(room, owner, status, signal);
+  if (failure !== undefined) throw failure.error;
+
+  const { replicas = 1, minReadySeconds = 0 } = owner.spec;
+  // A Pod may become available with no event to tell.
+  if (minReadySeconds > 0 && stored.readyReplicas === replicas && stored.availableReplicas !== replicas) {
+    return { requeueAfterMs: minReadySeconds * 1000 };
+  }
+  return done;
+}
+
+function claimPods<T extends ReplicasOwner>(room: Room<T>, owner: T, signal: AbortSignal): Promise<Pod[]> {
+  const { ctx, kind } = room;
+  const { lister } = room.pods;
+  const candidates = [...lister.controlledBy(owner), ...lister.byIndex(orphanIndex, owner.metadata.namespace ?? "")];
+  return claimObjects<Pod>({
+    client: ctx.client,
+    ref: pods,
+    owner,
+    ownerResource: kind.ref,
+    controllerRef: newControllerRef(owner, kind.ref),
+    selector: kind.selectorOf(owner),
+    candidates: candidates.filter(isActive),
+    signal,
+  });
+}
+
+interface Failure {
+  /** In the status; what a namespace on its way out refuses is no failure. */
+  readonly shown: ReplicaFailure | undefined;
+  readonly error: unknown;
+}
+
+async function applyPlan<T extends ReplicasOwner>(
+  room: Room<T>,
+  key: ObjectKey,
+  owner: T,
+  owned: readonly Pod[],
+  signal: AbortSignal,
+): Promise<Failure | undefined> {
+  const { ctx, kind, expectations } = room;
+  const { replicas = 1, template = {} } = owner.spec;
+  const plan = planReplicas({ wanted: replicas, active: owned, kin: kinOf(room, owner), now: ctx.clock.now() });
+
+  if (plan.create > 0) {
+    expectations.expectCreations(key, plan.create);
+    ctx.log.v(2)?.info("Too few replicas", { owner: key, need: replicas, creating: plan.create });
+    const ref = newControllerRef(owner, kind.ref);
+    const { succeeded, error } = await slowStartBatch(plan.create, async () => {
+      try {
+        await createPod(ctx, owner, template, ref, signal);
+      } catch (err) {
+        if (!hasCause(err, "NamespaceTerminating")) throw err; // nothing will come of it; that it never comes must not hold us up
+      }
+    });
+    // What failed and what was not tried will not be seen.
+    for (let i = succeeded; i < plan.create; i++) expectations.creationObserved(key);
+    return error === undefined ? undefined : { shown: { reason: "FailedCreate", message: textOf(error) }, error };
+  }
+
+  if (plan.delete.length > 0) {
+    expectations.expectDeletions(
+      key,
+      plan.delete.map(({ metadata }) => metadata.uid ?? ""),
+    );
+    ctx.log.v(2)?.info("Too many replicas", { owner: key, need: replicas, deleting: plan.delete.length });
+    const results = await Promise.allSettled(
+      plan.delete.map(async (pod) => {
+        try {
+          await deletePod(ctx, owner, pod, signal);
+        } catch (err) {
+          expectations.deletionObserved(key, pod.metadata.uid ?? "");
+          throw err;
+        }
+      }),
+    );
+    const failed = results.find((result) => result.status === "rejected");
+    if (failed !== undefined) return { shown: { reason: "FailedDelete", message: textOf(failed.reason) }, error: failed.reason };
+  }
+  return undefined;
+}
+
+/** Pods of all that the owner's own controller owns; of the owner alone when it has none. */
+function kinOf<T extends ReplicasOwner>({ owners, pods: podInformer }: Room<T>, owner: T): Pod[] {
+  const above = controllerOf(owner);
+  if (above === undefined) return podInformer.lister.controlledBy(owner);
+  return owners.lister
+    .controlledBy({ metadata: { uid: above.uid } })
+    .filter(({ metadata }) => metadata.namespace === owner.metadata.namespace)
+    .flatMap((sibling) => podInformer.lister.controlledBy(sibling));
+}
+
+/** Writes the status if it changed; after a conflict once more, over what is stored then. */
+async function updateStatus<T extends ReplicasOwner>(
+  room: Room<T>,
+  owner: T,
+  status: ReplicaSetStatus,
+  signal: AbortSignal,
+): Promise<ReplicaSetStatus> {
+  const { ctx, kind } = room;
+  if (owner.status !== undefined && semanticEqual(withoutZeros(owner.status), withoutZeros(status))) return status;
+  const write = (base: T): Promise<T> => ctx.client.update<T>(kind.ref, { ...base, status }, { subresource: "status", signal });
+  try {
+    await write(owner);
+  } catch (err) {
+    const { namespace, name = "" } = owner.metadata;
+    if (isNotFound(err)) return status; // deleted meanwhile
+    await write(await ctx.client.get<T>(kind.ref, { namespace, name }, { signal }));
+  }
+  return status;
+}
+
+/** The API leaves out counts of nothing. */
+function withoutZeros(status: ReplicaSetStatus): object {
+  return Object.fromEntries(Object.entries(status).filter(([, value]) => value !== 0));
+}

@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { aPod, type PodOptions } from "@coxswain/apimachinery/testing/builders";
+import { byDeletionOrder } from "./deletion-order.ts";
+
+const now = Date.parse("2024-01-02T00:00:00Z");
+const cost = (value: string): Record<string, string> => ({ "controller.kubernetes.io/pod-deletion-cost": value });
+
+const onNode: PodOptions = { nodeName: "n1" };
+for (const { name, first, second, kin = [0, 0] } of [
+  { name: "one without a node", first: {}, second: onNode },
+  { name: "a pending one before a running one", first: { ...onNode, phase: "Pending" }, second: { ...onNode, ready: false } },
+  { name: "one that is not ready", first: { ...onNode, ready: false }, second: onNode },
+  { name: "one of lower cost", first: { ...onNode, annotations: cost("-5") }, second: onNode },
+  {
+    name: "one of no cost before one of a cost",
+    first: { ...onNode, annotations: cost("+1") },
+    second: { ...onNode, annotations: cost("1") },
+  },
+  { name: "one whose node has more of its kin", first: onNode, second: { nodeName: "n2" }, kin: [2, 1] },
+  { name: "one ready for a shorter time", first: { ...onNode, readySince: "2024-01-01T23:59:00Z" }, second: onNode },
+  { name: "one with more restarts", first: { ...onNode, restarts: 3 }, second: { ...onNode, restarts: 1 } },
+  { name: "the younger", first: { ...onNode, createdAt: "2024-01-01T23:00:00Z" }, second: onNode },
+  {
+    name: "of about the same age the lower uid",
+    first: { ...onNode, uid: "a", createdAt: "2024-01-01T00:00:00Z" },
+    second: { ...onNode, uid: "b", createdAt: "2024-01-01T01:00:00Z" },
+  },
+] as { name: string; first: PodOptions; second: PodOptions; kin?: number[] }[]) {
+  test(`deletes ${name} first`, () => {
+    const a = { pod: aPod({ name: "a", ...first }), onSameNode: kin[0] as number };
+    const b = { pod: aPod({ name: "b", ...second }), onSameNode: kin[1] as number };
+    assert.equal([b, a].toSorted(byDeletionOrder(now))[0], a);
+    assert.equal([a, b].toSorted(byDeletionOrder(now))[0], a);
+  });
+}

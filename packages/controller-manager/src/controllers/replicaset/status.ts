@@ -1,0 +1,48 @@
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { ReplicaSetCondition, ReplicaSetStatus } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { isAvailable, isReady } from "../../pods/pod-state.ts";
+
+/** What ReplicaSets and ReplicationControllers have in common. */
+export interface Replicated {
+  readonly metadata: { readonly generation?: number };
+  readonly spec: {
+    readonly minReadySeconds?: number;
+    readonly template?: { readonly metadata?: { readonly labels?: Record<string, string> } };
+  };
+  readonly status?: ReplicaSetStatus;
+}
+
+/** What went wrong with creating or deleting at this look. */
+export interface ReplicaFailure {
+  readonly reason: "FailedCreate" | "FailedDelete";
+  readonly message: string;
+}
+
+/** Source: pkg/controller/replicaset/replica_set_utils.go, calculateStatus */
+export function replicaStatus(
+  owner: Replicated,
+  active: readonly Pod[],
+  failure: ReplicaFailure | undefined,
+  now: number,
+): ReplicaSetStatus {
+  const template = LabelSelector.fromSet(owner.spec.template?.metadata?.labels ?? {});
+  const minReadySeconds = owner.spec.minReadySeconds ?? 0;
+  const conditions = conditionsAfter(owner.status?.conditions ?? [], failure, now);
+  return {
+    replicas: active.length,
+    fullyLabeledReplicas: active.filter(({ metadata }) => template.matches(metadata.labels)).length,
+    readyReplicas: active.filter(isReady).length,
+    availableReplicas: active.filter((pod) => isAvailable(pod, minReadySeconds, now)).length,
+    observedGeneration: owner.metadata.generation ?? 0,
+    ...(conditions.length === 0 ? {} : { conditions }),
+  };
+}
+
+function conditionsAfter(before: ReplicaSetCondition[], failure: ReplicaFailure | undefined, now: number): ReplicaSetCondition[] {
+  const others = before.filter(({ type }) => type !== "ReplicaFailure");
+  if (failure === undefined) return others;
+  if (others.length < before.length) return before; // keeps the first failure's time and words
+  return [...others, { type: "ReplicaFailure", status: "True", lastTransitionTime: formatTime(now), ...failure }];
+}

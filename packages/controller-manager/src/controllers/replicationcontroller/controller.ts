@@ -1,0 +1,18 @@
+import type { Controller } from "@coxswain/apimachinery/controller/controller";
+import type { ReplicationController } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { replicationControllers } from "@coxswain/apimachinery/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { ControllerContext } from "../../controller-context.ts";
+import { newReplicasController } from "../replicaset/controller.ts";
+
+/**
+ * replication-controller: what the replicaset controller does, for the older kind with a plain map as its selector.
+ * Watches ReplicationControllers and Pods; writes Pods and replicationcontrollers/status.
+ */
+export const newReplicationControllerController = (ctx: ControllerContext): Controller =>
+  newReplicasController<ReplicationController>(ctx, {
+    name: "replication-controller",
+    ref: replicationControllers,
+    workers: ctx.config.concurrency.replicationController,
+    selectorOf: ({ spec }) => LabelSelector.fromSet(spec?.selector ?? {}),
+  });

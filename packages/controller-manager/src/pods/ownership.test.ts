@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { claimObjects, decideClaim } from "./ownership.ts";
+
+const owner = aReplicaSet({ name: "web" });
+const leaving = aReplicaSet({ name: "web", deletedAt: "2024-01-01T00:00:00Z" });
+const other = aReplicaSet({ name: "other" });
+
+for (const { name, by, object, matches, want } of [
+  { name: "keeps what is its own and matches", by: owner, object: aPod({ owner }), matches: true, want: "own" },
+  { name: "releases what is its own and no longer matches", by: owner, object: aPod({ owner }), matches: false, want: "release" },
+  { name: "releases nothing once it is being deleted", by: leaving, object: aPod({ owner }), matches: false, want: "ignore" },
+  { name: "leaves what another controls", by: owner, object: aPod({ owner: other }), matches: true, want: "ignore" },
+  { name: "adopts a matching orphan", by: owner, object: aPod(), matches: true, want: "adopt" },
+  { name: "leaves an orphan that does not match", by: owner, object: aPod(), matches: false, want: "ignore" },
+  {
+    name: "leaves an orphan of another namespace",
+    by: owner,
+    object: aPod({ namespace: "shop" }),
+    matches: true,
+    want: "ignore",
+  },
+  {
+    name: "leaves an orphan on its way out",
+    by: owner,
+    object: aPod({ deletedAt: "2024-01-01T00:00:00Z" }),
+    matches: true,
+    want: "ignore",
+  },
+  { name: "adopts nothing once it is being deleted", by: leaving, object: aPod(), matches: true, want: "ignore" },
+]) {
+  test(`an owner ${name}`, () => assert.equal(decideClaim(by, object, matches), want));
+}
+
+function claimIn(client: ReturnType<typeof newFakeClient>) {
+  return claimObjects<Pod>({
+    client,
+    ref: pods,
+    owner,
+    ownerResource: replicaSets,
+    controllerRef: newControllerRef(owner, replicaSets),
+    selector: LabelSelector.fromSet({ app: "web" }),
+    candidates: client.objects<Pod>(pods),
+    signal: new AbortController().signal,
+  });
+}
+
+test("adoption and release are written to the objects", async () => {
+  const client = newFakeClient();
+  client.put(replicaSets, owner);
+  client.put(pods, aPod({ name: "orphan", labels: { app: "web" } }), aPod({ name: "relabelled", labels: { app: "api" }, owner }));
+  const claimed = await claimIn(client);
+  assert.deepEqual(
+    claimed.map(({ metadata }) => metadata.name),
+    ["orphan"],
+  );
+  const [reference] = client.object<Pod>(pods, "default/orphan")?.metadata.ownerReferences ?? [];
+  assert.partialDeepStrictEqual(reference, {
+    kind: "ReplicaSet",
+    name: "web",
+    uid: "web-uid",
+    controller: true,
+    blockOwnerDeletion: true,
+  });
+  assert.deepEqual(client.object<Pod>(pods, "default/relabelled")?.metadata.ownerReferences ?? [], []);
+});
+
+test("an owner that was made anew under its name adopts nothing", async () => {
+  const client = newFakeClient();
+  client.put(replicaSets, aReplicaSet({ name: "web", uid: "younger" }));
+  client.put(pods, aPod({ name: "orphan", labels: { app: "web" } }));
+  await assert.rejects(claimIn(client), /is gone: got uid younger, wanted web-uid/);
+  assert.equal(client.object<Pod>(pods, "default/orphan")?.metadata.ownerReferences, undefined);
+});

@@ -1,0 +1,112 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { isInvalid, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import { adoptPatch, controllerOf, releasePatch } from "@coxswain/apimachinery/meta/owner-references";
+import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/types";
+import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+
+export interface Claim<T extends KubeObject> {
+  readonly client: Client;
+  /** Of the objects that are claimed. */
+  readonly ref: ResourceRef;
+  readonly owner: KubeObject;
+  readonly ownerResource: ResourceRef;
+  readonly controllerRef: OwnerReference;
+  readonly selector: LabelSelector;
+  readonly candidates: readonly T[];
+  /** What must hold besides the selector for an object to be adopted or kept. */
+  readonly filter?: (object: T) => boolean;
+  readonly signal: AbortSignal;
+}
+
+/** What to do with one candidate. */
+export type ClaimDecision = "own" | "adopt" | "release" | "ignore";
+
+/**
+ * Takes matching objects that nobody controls, lets go of own ones that no longer match.
+ * @returns those that are the owner's in the end
+ * @throws the first failure of a patch, after all were tried
+ * Source: pkg/controller/controller_ref_manager.go
+ */
+export async function claimObjects<T extends KubeObject>(claim: Claim<T>): Promise<T[]> {
+  const { candidates, owner, selector, filter = () => true } = claim;
+  let mayAdopt: Promise<void> | undefined;
+  const failures: unknown[] = [];
+  const claimed = await Promise.all(
+    candidates.map(async (object): Promise<T | undefined> => {
+      const matches = selector.matches(object.metadata.labels) && filter(object);
+      const decision = decideClaim(owner, object, matches);
+      try {
+        if (decision === "own") return object;
+        if (decision === "release") await release(claim, object);
+        if (decision !== "adopt") return undefined;
+        mayAdopt ??= checkMayAdopt(claim); // asked once for all of them
+        await mayAdopt;
+        return (await adopt(claim, object)) ? object : undefined;
+      } catch (err) {
+        failures.push(err);
+        return undefined;
+      }
+    }),
+  );
+  if (failures.length > 0) throw failures[0];
+  return claimed.filter((object) => object !== undefined);
+}
+
+export function decideClaim(owner: KubeObject, object: KubeObject, matches: boolean): ClaimDecision {
+  const controller = controllerOf(object);
+  if (controller !== undefined) {
+    if (controller.uid !== owner.metadata.uid) return "ignore"; // someone else's
+    if (matches) return "own";
+    return owner.metadata.deletionTimestamp ? "ignore" : "release";
+  }
+  if (owner.metadata.deletionTimestamp || !matches || object.metadata.deletionTimestamp) return "ignore";
+  if (owner.metadata.namespace !== object.metadata.namespace) return "ignore";
+  return "adopt";
+}
+
+/** The cache may be old: an owner that was deleted, or made anew under its name, must not adopt. */
+async function checkMayAdopt({ client, ownerResource, owner, signal }: Claim<never>): Promise<void> {
+  const { namespace, name = "", uid } = owner.metadata;
+  const fresh = await client.get<KubeObject & object>(ownerResource, { namespace, name }, { signal });
+  if (fresh.metadata.uid !== uid) {
+    throw new Error(`original ${ownerResource.kind} ${namespace}/${name} is gone: got uid ${fresh.metadata.uid}, wanted ${uid}`);
+  }
+  if (fresh.metadata.deletionTimestamp) {
+    throw new Error(`can't adopt ${namespace}/${name}: it has just been deleted at ${fresh.metadata.deletionTimestamp}.`);
+  }
+}
+
+async function adopt(claim: Claim<never>, { metadata }: KubeObject): Promise<boolean> {
+  const { client, ref, controllerRef, signal } = claim;
+  const { namespace, name = "", uid = "" } = metadata;
+  try {
+    await client.patch(ref, { namespace, name }, { type: "strategic", body: adoptPatch(controllerRef, uid) }, { signal });
+    return true;
+  } catch (err) {
+    if (isNotFound(err)) return false;
+    throw err;
+  }
+}
+
+async function release(claim: Claim<never>, { metadata }: KubeObject): Promise<void> {
+  const { client, ref, owner, signal } = claim;
+  const { namespace, name = "", uid = "" } = metadata;
+  try {
+    await client.patch(
+      ref,
+      { namespace, name },
+      { type: "strategic", body: releasePatch([owner.metadata.uid ?? ""], uid) },
+      { signal },
+    );
+  } catch (err) {
+    // Gone, or another object under its name: nothing of ours is left to release.
+    if (!isNotFound(err) && !isInvalid(err)) throw err;
+  }
+}
+
+/** Index of objects that nobody controls, by namespace: the candidates for adoption. */
+export const orphanIndex = "orphan";
+export function byOrphan(object: KubeObject): string[] {
+  return controllerOf(object) === undefined ? [object.metadata.namespace ?? ""] : [];
+}

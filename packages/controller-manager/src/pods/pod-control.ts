@@ -1,0 +1,97 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/types";
+import type { Pod, PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+
+interface PodWriter {
+  readonly client: Client;
+  readonly recorder: EventRecorder;
+}
+
+/**
+ * Creates a Pod from its owner's template and says so on the owner.
+ * @throws the client's error, after a FailedCreate event (none while the namespace is being deleted)
+ * Source: pkg/controller/controller_utils.go, RealPodControl
+ */
+export async function createPod(
+  ctx: PodWriter,
+  owner: KubeObject,
+  template: PodTemplateSpec,
+  controllerRef: OwnerReference,
+  signal: AbortSignal,
+): Promise<Pod> {
+  const pod = podFromTemplate(owner, template, controllerRef);
+  try {
+    const created = await ctx.client.create<Pod>(pods, pod, { namespace: owner.metadata.namespace, signal });
+    ctx.recorder.event(owner, "Normal", "SuccessfulCreate", `Created pod: ${created.metadata.name}`);
+    return created;
+  } catch (err) {
+    if (!hasCause(err, "NamespaceTerminating"))
+      ctx.recorder.event(owner, "Warning", "FailedCreate", `Error creating: ${textOf(err)}`);
+    throw err;
+  }
+}
+
+/** @throws the client's error after a FailedDelete event, except when the Pod is gone already. */
+export async function deletePod(ctx: PodWriter, owner: KubeObject, pod: Pod, signal: AbortSignal): Promise<void> {
+  const { namespace, name = "" } = pod.metadata;
+  try {
+    await ctx.client.delete(pods, { namespace, name }, { signal });
+  } catch (err) {
+    if (isNotFound(err)) return;
+    ctx.recorder.event(owner, "Warning", "FailedDelete", `Error deleting: ${textOf(err)}`);
+    throw err;
+  }
+  ctx.recorder.event(owner, "Normal", "SuccessfulDelete", `Deleted pod: ${name}`);
+}
+
+export function podFromTemplate(owner: KubeObject, template: PodTemplateSpec, controllerRef: OwnerReference): Pod {
+  const { labels, annotations, finalizers } = template.metadata ?? {};
+  return deepClone({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      generateName: podNamePrefix(owner.metadata.name ?? ""),
+      ...(owner.metadata.namespace === undefined ? {} : { namespace: owner.metadata.namespace }),
+      ...(labels === undefined ? {} : { labels }),
+      ...(annotations === undefined ? {} : { annotations }),
+      ...(finalizers === undefined ? {} : { finalizers }),
+      ownerReferences: [controllerRef],
+    },
+    spec: template.spec ?? { containers: [] },
+  });
+}
+
+/** With a dash, unless that makes it too long for a name. */
+function podNamePrefix(ownerName: string): string {
+  return ownerName.length < 253 ? `${ownerName}-` : ownerName;
+}
+
+/**
+ * Calls `work` so often, first once, then twice as many at once each time, as long as all of them succeed: a template
+ * that the server refuses is not sent a thousand times.
+ * @returns how many succeeded, and the first failure
+ * Source: pkg/controller/replicaset/replica_set.go, slowStartBatch
+ */
+export async function slowStartBatch(
+  count: number,
+  work: (index: number) => Promise<void>,
+): Promise<{ succeeded: number; error?: unknown }> {
+  let succeeded = 0;
+  let started = 0;
+  for (let batch = Math.min(count, 1); batch > 0; batch = Math.min(2 * batch, count - started)) {
+    const results = await Promise.allSettled(Array.from({ length: batch }, (_, i) => work(started + i)));
+    started += batch;
+    succeeded += results.filter(({ status }) => status === "fulfilled").length;
+    const failed = results.find((result) => result.status === "rejected");
+    if (failed !== undefined) return { succeeded, error: failed.reason };
+  }
+  return { succeeded };
+}
+
+export function textOf(err: unknown): string {
+  return err instanceof Error ? err.message : String(err);
+}
