@@ -1,0 +1,94 @@
+import { badRequest } from "../errors/status-error.ts";
+import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
+import type { KubeObject, Unstructured } from "../meta/types.ts";
+import { scheme } from "../schema/scheme.ts";
+import { coerce, decodeJson, decodeParsed, encodeJson, encodeJsonText, parseJson, type Strictness } from "./json.ts";
+import { jsonMediaType, protobufMediaType, yamlMediaType } from "./negotiate.ts";
+import { decodeMessage, decodeProtobuf, decodeUnknown, encodeProtobuf } from "./protobuf.ts";
+import { parseYaml, toYaml } from "./yaml.ts";
+
+export interface DecodeOptions {
+  readonly strict?: Strictness;
+  /** Decode as the expected kind whatever group version the body names: DeleteOptions go by that of their resource. */
+  readonly asExpected?: boolean;
+}
+
+/**
+ * A body of any supported media type to an object. Built-in kinds come in canonical form; others as they are, with
+ * apiVersion and kind filled from `expected`.
+ * @param expected what the body is when it does not say; without it the body must
+ * @throws StatusError 400
+ */
+export function decodeObject(
+  bytes: Buffer,
+  mediaType: string,
+  expected?: GroupVersionKind,
+  options: DecodeOptions = {},
+): { object: KubeObject; warnings: string[] } {
+  if (mediaType === protobufMediaType) return { object: decodeProtobufObject(bytes, expected, options), warnings: [] };
+  const isYaml = mediaType === yamlMediaType;
+  if (expected !== undefined && scheme.kind(expected) !== undefined && !options.asExpected) {
+    if (!isYaml) return decodeJson(bytes, expected, options.strict === undefined ? {} : { strict: options.strict });
+    return decodeParsed(parseYaml(bytes.toString()), expected, options.strict, [], bytes);
+  }
+  const value = isYaml ? parseYaml(bytes.toString()) : parseJson(bytes);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw badRequest(
+      `couldn't get version/kind; json parse error: json: cannot unmarshal ${Array.isArray(value) ? "array" : typeof value} into Go value`,
+    );
+  }
+  return { object: typed(value as Unstructured, bytes, expected, options), warnings: [] };
+}
+
+/**
+ * An object in a media type: JSON without a line end, YAML, or protobuf with its envelope.
+ * @throws Error for a kind without protobuf form
+ */
+export function encodeObject(object: KubeObject, mediaType: string): Buffer {
+  switch (mediaType) {
+    case jsonMediaType:
+      return encodeJson(object);
+    case yamlMediaType:
+      return Buffer.from(toYaml(parseJson(encodeJsonText(object))));
+    case protobufMediaType:
+      return encodeProtobuf(object);
+    default:
+      throw new Error(`no codec for ${mediaType}`);
+  }
+}
+
+function typed(value: Unstructured, bytes: Buffer, expected: GroupVersionKind | undefined, options: DecodeOptions): KubeObject {
+  if (options.asExpected && expected !== undefined) {
+    const type = scheme.kind(expected);
+    return type === undefined ? value : coerce(value, type);
+  }
+  for (const field of ["kind", "apiVersion"] as const) {
+    const text = value[field];
+    if (text !== undefined && text !== null && typeof text !== "string") {
+      throw badRequest(
+        `couldn't get version/kind; json parse error: json: cannot unmarshal ${typeof text} into Go struct field .${field} of type string`,
+      );
+    }
+    if (text) continue;
+    if (expected === undefined) {
+      const name = field === "kind" ? "Kind" : "apiVersion";
+      throw badRequest(`Object '${name}' is missing in '${bytes.toString("utf8", 0, 1024)}'`);
+    }
+    value[field] = field === "kind" ? expected.kind : formatGroupVersion(expected);
+  }
+  const gv = parseGroupVersion(value.apiVersion as string);
+  if (gv === undefined) throw badRequest(`unexpected GroupVersion string: ${value.apiVersion}`);
+  const type = scheme.kind({ ...gv, kind: value.kind as string });
+  return type === undefined ? value : coerce(value, type);
+}
+
+function decodeProtobufObject(bytes: Buffer, expected: GroupVersionKind | undefined, options: DecodeOptions): KubeObject {
+  if (!options.asExpected || expected === undefined) return decodeProtobuf(bytes, expected);
+  const { apiVersion, kind, raw } = decodeUnknown(bytes);
+  const type = scheme.kind(expected);
+  if (type === undefined)
+    throw badRequest(
+      `no kind ${JSON.stringify(expected.kind)} is registered for version ${JSON.stringify(formatGroupVersion(expected))}`,
+    );
+  return { apiVersion, kind, ...decodeMessage(raw, type) } as unknown as KubeObject;
+}

@@ -1,0 +1,141 @@
+import protobuf from "protobufjs/minimal.js";
+import { badRequest, StatusError } from "../errors/status-error.ts";
+import type { KubeObject } from "../meta/types.ts";
+import { coerce, descriptorOf, parseJson } from "./json.ts";
+import { protobufMediaType } from "./negotiate.ts";
+import { decodeProtobuf } from "./protobuf.ts";
+
+/** Largest frame that a decoder accepts. */
+const maxFrameBytes = 64 * 1024 * 1024;
+
+/**
+ * One watch event as it stands on the wire: a line of JSON, or for protobuf four bytes of length and a WatchEvent message
+ * that holds the object in its envelope.
+ * @param type ADDED, MODIFIED, DELETED, BOOKMARK or ERROR
+ * @param objectBytes the object in the media type, JSON without a line end
+ */
+export function frameWatchEvent(type: string, objectBytes: Buffer, mediaType: string): Buffer {
+  if (mediaType !== protobufMediaType) {
+    const head = `{"type":"${type}","object":`;
+    const frame = Buffer.allocUnsafe(head.length + objectBytes.length + 2);
+    frame.write(head, 0, "latin1");
+    objectBytes.copy(frame, head.length);
+    frame.write("}\n", head.length + objectBytes.length, "latin1");
+    return frame;
+  }
+  const name = Buffer.from(type);
+  const inner = Buffer.concat([Buffer.from([0x0a]), varint(objectBytes.length), objectBytes]);
+  const event = Buffer.concat([Buffer.from([0x0a]), varint(name.length), name, Buffer.from([0x12]), varint(inner.length), inner]);
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(event.length);
+  return Buffer.concat([length, event]);
+}
+
+export interface WatchEvent {
+  readonly type: string;
+  /** In canonical form when its kind is built in; a Status when `type` is ERROR. */
+  readonly object: KubeObject;
+}
+
+/** Takes the bytes of a watch as they arrive and gives the events that are complete. */
+export class WatchEventDecoder {
+  readonly #protobuf: boolean;
+  #rest: Buffer[] = [];
+  #size = 0;
+
+  constructor(mediaType: string) {
+    this.#protobuf = mediaType.startsWith(protobufMediaType);
+  }
+
+  /** @throws StatusError 400 when the bytes are no watch events. */
+  push(chunk: Buffer): WatchEvent[] {
+    this.#rest.push(chunk);
+    this.#size += chunk.length;
+    if (!this.#protobuf && !chunk.includes(0x0a)) {
+      this.#refuseHuge(this.#size);
+      return [];
+    }
+    const bytes = this.#rest.length === 1 ? chunk : Buffer.concat(this.#rest, this.#size);
+    const events: WatchEvent[] = [];
+    const used = this.#protobuf ? this.#readFrames(bytes, events) : readLines(bytes, events);
+    this.#rest = used === bytes.length ? [] : [bytes.subarray(used)];
+    this.#size = bytes.length - used;
+    return events;
+  }
+
+  /** Bytes of an event that is not complete yet. */
+  get pendingBytes(): number {
+    return this.#size;
+  }
+
+  #readFrames(bytes: Buffer, events: WatchEvent[]): number {
+    let at = 0;
+    while (bytes.length - at >= 4) {
+      const length = bytes.readUInt32BE(at);
+      this.#refuseHuge(length);
+      if (bytes.length - at - 4 < length) break;
+      events.push(readEvent(bytes.subarray(at + 4, at + 4 + length)));
+      at += 4 + length;
+    }
+    return at;
+  }
+
+  #refuseHuge(length: number): void {
+    if (length > maxFrameBytes) throw badRequest("object to decode was longer than maximum allowed size");
+  }
+}
+
+function readLines(bytes: Buffer, events: WatchEvent[]): number {
+  let at = 0;
+  for (let end = bytes.indexOf(0x0a); end >= 0; end = bytes.indexOf(0x0a, at)) {
+    const line = bytes.subarray(at, end);
+    at = end + 1;
+    if (line.length === 0) continue;
+    const event = parseJson(line) as { type?: unknown; object?: unknown };
+    if (typeof event?.type !== "string" || typeof event.object !== "object" || event.object === null) {
+      throw badRequest("unable to decode an event from the watch stream");
+    }
+    events.push({ type: event.type, object: canonical(event.object as KubeObject) });
+  }
+  return at;
+}
+
+function canonical(object: KubeObject): KubeObject {
+  const type = descriptorOf(object);
+  return type === undefined ? object : coerce(object, type);
+}
+
+/** WatchEvent {type = 1, object = 2 {raw = 1}}; `raw` is an envelope and no JSON, so the tables do not fit. */
+function readEvent(bytes: Buffer): WatchEvent {
+  try {
+    const reader = protobuf.Reader.create(bytes);
+    let type = "";
+    let raw: Uint8Array = new Uint8Array();
+    while (reader.pos < reader.len) {
+      const tag = reader.uint32();
+      if (tag === 10) type = reader.string();
+      else if (tag === 18) raw = rawOf(reader.bytes());
+      else throw new Error(`unexpected field ${tag >>> 3}`);
+    }
+    return { type, object: decodeProtobuf(raw) };
+  } catch (err) {
+    if (err instanceof StatusError) throw err;
+    throw badRequest(`unable to decode an event from the watch stream: ${(err as Error).message}`);
+  }
+}
+
+function rawOf(bytes: Uint8Array): Uint8Array {
+  const reader = protobuf.Reader.create(bytes);
+  return reader.pos < reader.len && reader.uint32() === 10 ? reader.bytes() : new Uint8Array();
+}
+
+function varint(value: number): Buffer {
+  const bytes: number[] = [];
+  for (let rest = value; ; rest >>>= 7) {
+    if (rest < 0x80) {
+      bytes.push(rest);
+      return Buffer.from(bytes);
+    }
+    bytes.push((rest & 0x7f) | 0x80);
+  }
+}

@@ -1,0 +1,112 @@
+import { parseAllDocuments, type ScalarTag, stringify, type Tags } from "yaml";
+import { badRequest } from "../errors/status-error.ts";
+import { encodeJsonText } from "./json.ts";
+import { maxDepth, parseJsonText, setOwn } from "./json-parse.ts";
+
+/** Aliases in one document; more is taken for a bomb. */
+const maxAliases = 100;
+
+/**
+ * The only document of a YAML text, as JSON values: YAML 1.1 as Go's yaml.v2 reads it (`yes` is true, `017` is 15, `<<`
+ * merges), dates stay text, integers beyond 2^53 are bigint. JSON is YAML too and is read by the JSON parser.
+ * @returns null for an empty text
+ * @throws StatusError 400
+ */
+export function parseYaml(text: string): unknown {
+  const documents = readDocuments(text);
+  if (documents.length > 1) throw badRequest("error converting YAML to JSON: yaml: expected a single document");
+  return documents[0] ?? null;
+}
+
+/** Every document of a stream; empty ones are left out. @throws StatusError 400 */
+export function yamlDocuments(text: string): unknown[] {
+  return readDocuments(text).filter((document) => document !== null && document !== undefined);
+}
+
+/** A value as YAML, keys sorted and lists not indented, as Go writes it. Built-in kinds are written by their schema. */
+export function toYaml(value: unknown): string {
+  const plain = typeof value === "object" && value !== null ? parseJsonText(encodeJsonText(value)) : value;
+  return stringify(plain, {
+    version: "1.1",
+    sortMapEntries: true,
+    indentSeq: false,
+    lineWidth: 0,
+    aliasDuplicateObjects: false,
+    singleQuote: null,
+  });
+}
+
+function readDocuments(text: string): unknown[] {
+  if (/^\s*[{[]/.test(text)) {
+    try {
+      return [parseJsonText(text)];
+    } catch (err) {
+      // Flow YAML, unless it is nested beyond what JSON allows.
+      if ((err as Error).message === "exceeded max depth")
+        throw badRequest(`error converting YAML to JSON: yaml: ${(err as Error).message}`);
+    }
+  }
+  refuseDeepFlow(text);
+  try {
+    const documents = parseAllDocuments(text, {
+      version: "1.1",
+      customTags: withoutDates,
+      intAsBigInt: true,
+      uniqueKeys: false,
+      merge: true,
+      logLevel: "silent",
+      prettyErrors: false,
+    });
+    if (!Array.isArray(documents)) return [];
+    return documents.map((document) => {
+      const [error] = document.errors;
+      if (error !== undefined) throw new Error(`line ${lineOf(text, error.pos[0])}: ${error.message.split("\n")[0]}`);
+      return jsonValue(document.toJS({ maxAliasCount: maxAliases }));
+    });
+  } catch (err) {
+    const what = err instanceof RangeError ? "exceeded max depth" : (err as Error).message;
+    throw badRequest(`error converting YAML to JSON: yaml: ${what}`);
+  }
+}
+
+const notRead = new Set(["timestamp", "binary", "omap", "pairs", "set"].map((name) => `tag:yaml.org,2002:${name}`));
+
+/** Types that JSON has not; sexagesimal numbers, which Go does not read either. */
+function withoutDates(tags: Tags): Tags {
+  return tags.filter((tag) => {
+    if (typeof tag === "string") return !["timestamp", "binary", "omap", "pairs", "set", "intTime", "floatTime"].includes(tag);
+    return !notRead.has(tag.tag) && (tag as ScalarTag).format !== "TIME";
+  });
+}
+
+/** The YAML parser is recursive: a text that opens brackets without end must not reach it. */
+function refuseDeepFlow(text: string): void {
+  let depth = 0;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === 0x5b || code === 0x7b) depth++;
+    else if (code === 0x5d || code === 0x7d) depth = Math.max(0, depth - 1);
+    else if (code !== 0x20 && code !== 0x0a && depth < 100) depth = 0; // only unbroken runs of brackets count
+    if (depth > maxDepth / 10) throw badRequest("error converting YAML to JSON: yaml: exceeded max depth");
+  }
+}
+
+function jsonValue(value: unknown): unknown {
+  if (typeof value === "bigint")
+    return BigInt.asIntN(54, value) === value ? Number(value) : value === BigInt.asIntN(64, value) ? value : Number(value);
+  if (typeof value === "number" && !Number.isFinite(value)) throw new Error(`unsupported value: ${value}`);
+  if (typeof value !== "object" || value === null) return value ?? null;
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) value[i] = jsonValue(value[i]);
+    return value;
+  }
+  const object = value as Record<string, unknown>;
+  for (const key of Object.keys(object)) setOwn(object, key, jsonValue(object[key]));
+  return object;
+}
+
+function lineOf(text: string, offset: number): number {
+  let line = 1;
+  for (let at = text.indexOf("\n"); at >= 0 && at < offset; at = text.indexOf("\n", at + 1)) line++;
+  return line;
+}
