@@ -17,7 +17,7 @@ export function readBody(call: Call): Promise<Buffer> {
 
 /** @throws UnsupportedMediaType. */
 export function inputMediaType(call: Call): string {
-  return negotiateInput(call.ctx.exchange.headers["content-type"]);
+  return negotiateInput(call.ctx.exchange.headers["content-type"], { protobuf: call.served.definition.itemsKeepKind !== true });
 }
 
 /**

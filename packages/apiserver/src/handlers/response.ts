@@ -5,29 +5,28 @@
 
 import { promisify } from "node:util";
 import { createGzip, gzip } from "node:zlib";
-import { encodeJson, encodeUntyped } from "@coxswain/apimachinery/codec/json";
+import { encodeObject } from "@coxswain/apimachinery/codec/codec";
+import { encodeJson, indentJson, parseJson } from "@coxswain/apimachinery/codec/json";
 import { type NegotiatedOutput, negotiateOutput } from "@coxswain/apimachinery/codec/negotiate";
 import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
 import { toYaml } from "@coxswain/apimachinery/codec/yaml";
 import { StatusError, statusOf } from "@coxswain/apimachinery/errors/status-error";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
-import type { KubeObject, ListMeta, Status, StatusDetails, Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject, ListMeta, Status, StatusDetails } from "@coxswain/apimachinery/meta/types";
 import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
 import type { RequestContext } from "../request/context.ts";
 import type { Entry, ListResult } from "../storage/storage.ts";
 import { itemPrefix, jsonItemOf, jsonOf, objectOf, protobufMessageOf, protobufOf } from "./convert.ts";
 import type { Call } from "./env.ts";
-import { indentJson, wantsIndent } from "./indent-json.ts";
+import { wantsIndent } from "./pretty.ts";
 import type { ServedResource } from "./served-resources.ts";
 import {
-  columnDefinitions,
   includeObjectParam,
   listWantedAsObject,
   objectWantedAsList,
   partialMetadata,
-  type TableRow,
-  table,
-  tableRow,
+  type TableOptions,
+  tableJson,
 } from "./transform.ts";
 
 export const jsonType = "application/json";
@@ -65,11 +64,8 @@ export function writeEntry(call: Call, status: number, entry: Entry, output: Out
   const { served, ctx } = call;
   const metaVersion = output.version ?? "v1";
   switch (output.as) {
-    case "Table": {
-      const rows = [rowOf(call, entry, metaVersion)];
-      const metadata = { resourceVersion: String(entry.revision) };
-      return writeUntyped(ctx, status, table(metadata, columnDefinitions(served.definition.table), rows, metaVersion), output);
-    }
+    case "Table":
+      return writeTable(call, status, { resourceVersion: String(entry.revision) }, [entry], output);
     case "PartialObjectMetadata":
       return writeMeta(ctx, status, partialMetadata(entry.object(), metaVersion), output);
     case "PartialObjectMetadataList":
@@ -77,7 +73,7 @@ export function writeEntry(call: Call, status: number, entry: Entry, output: Out
     default:
       if (output.mediaType === jsonType) return sendJson(ctx, status, jsonOf(entry, served), output.indent);
       if (output.mediaType === protobufType) return send(ctx, status, protobufType, protobufOf(entry, served));
-      return send(ctx, status, yamlType, toYaml(objectOf(entry, served)));
+      return send(ctx, status, yamlType, encodeObject(objectOf(entry, served), yamlType));
   }
 }
 
@@ -85,7 +81,7 @@ export function writeEntry(call: Call, status: number, entry: Entry, output: Out
 export function writeObject(ctx: RequestContext, status: number, object: KubeObject, output: Output): Promise<void> {
   const kind = { ...(parseGroupVersion(object.apiVersion ?? "v1") ?? { group: "", version: "v1" }), kind: object.kind ?? "" };
   if (output.mediaType === protobufType) return send(ctx, status, protobufType, encodeProtobuf(object, kind));
-  if (output.mediaType === yamlType) return send(ctx, status, yamlType, toYaml(object));
+  if (output.mediaType === yamlType) return send(ctx, status, yamlType, encodeObject(object, yamlType));
   return sendJson(ctx, status, encodeJson(object, kind), output.indent);
 }
 
@@ -114,10 +110,8 @@ export function writeList(call: Call, result: ListResult, output: Output): Promi
   const metadata = listMeta(result);
   const metaVersion = output.version ?? "v1";
   switch (output.as) {
-    case "Table": {
-      const rows = result.entries.map((entry) => rowOf(call, entry, metaVersion));
-      return writeUntyped(ctx, 200, table(metadata, columnDefinitions(served.definition.table), rows, metaVersion), output);
-    }
+    case "Table":
+      return writeTable(call, 200, metadata, result.entries, output);
     case "PartialObjectMetadataList": {
       const items = result.entries.map((entry) => ({ metadata: entry.object().metadata }));
       const list = { kind: "PartialObjectMetadataList", apiVersion: `meta.k8s.io/${metaVersion}`, metadata, items };
@@ -217,17 +211,10 @@ function varint(value: number): Buffer {
 
 /** YAML and indented JSON are for people: built whole. */
 function writeWholeList(ctx: RequestContext, served: ServedResource, result: ListResult, output: Output): Promise<void> {
-  if (output.mediaType === jsonType) {
-    const { parts } = jsonList(served, result);
-    return sendJson(ctx, 200, Buffer.concat([...parts].slice(0)), true);
-  }
-  const list = {
-    kind: served.definition.listKind,
-    apiVersion: formatGroupVersion(served.kind),
-    metadata: listMeta(result),
-    items: result.entries.map((entry) => objectOf(entry, served)),
-  };
-  return send(ctx, 200, yamlType, toYaml(list));
+  const { parts } = jsonList(served, result);
+  const json = Buffer.concat([...parts]);
+  if (output.mediaType === jsonType) return sendJson(ctx, 200, json, true);
+  return send(ctx, 200, yamlType, toYaml(parseJson(json)));
 }
 
 /** Writes a long body piece by piece: never more than a batch ahead of the client, never long without giving way. */
@@ -304,32 +291,31 @@ function gzipInto(response: ResponseStream, signal: AbortSignal): Sink {
   };
 }
 
-/** Table and metadata forms in protobuf exist for metadata alone; a Table is JSON or YAML. */
-function writeUntyped(ctx: RequestContext, status: number, object: Unstructured, output: Output): Promise<void> {
-  if (output.mediaType === yamlType) return send(ctx, status, yamlType, toYaml(object));
-  if (output.mediaType === protobufType) {
-    return send(ctx, status, protobufType, encodeProtobuf(object, { ...metaGroupVersion(object), kind: "Table" }));
-  }
-  return sendJson(ctx, status, encodeUntyped(object), output.indent);
+function writeTable(call: Call, status: number, metadata: ListMeta, entries: readonly Entry[], output: Output): Promise<void> {
+  const { ctx, served } = call;
+  const json = tableJson(served, metadata, entries, tableOptions(call, output), served.definition.table);
+  if (output.mediaType === yamlType) return send(ctx, status, yamlType, toYaml(parseJson(json)));
+  return sendJson(ctx, status, Buffer.from(json), output.indent);
+}
+
+/** @throws BadRequest. */
+export function tableOptions(call: Call, output: Output): TableOptions {
+  return {
+    includeObject: includeObjectParam(call.ctx.query),
+    metaVersion: output.version ?? "v1",
+    now: call.env.services.now(),
+  };
 }
 
 function writeMeta(ctx: RequestContext, status: number, object: KubeObject, output: Output): Promise<void> {
   const kind = { ...metaGroupVersion(object), kind: object.kind ?? "" };
-  if (output.mediaType === yamlType) return send(ctx, status, yamlType, toYaml(object));
+  if (output.mediaType === yamlType) return send(ctx, status, yamlType, encodeObject(object, yamlType));
   if (output.mediaType === protobufType) return send(ctx, status, protobufType, encodeProtobuf(object, kind));
   return sendJson(ctx, status, encodeJson(object, kind), output.indent);
 }
 
 function metaGroupVersion(object: KubeObject): { group: string; version: string } {
   return parseGroupVersion(object.apiVersion ?? "") ?? { group: "meta.k8s.io", version: "v1" };
-}
-
-export function rowOf(call: Call, entry: Entry, metaVersion: string): TableRow {
-  return tableRow(call.served.definition.table, entry.object(), () => objectOf(entry, call.served), {
-    includeObject: includeObjectParam(call.ctx.query),
-    metaVersion,
-    now: call.env.services.now(),
-  });
 }
 
 function sendJson(ctx: RequestContext, status: number, json: Buffer, indent: boolean): Promise<void> {
@@ -380,7 +366,7 @@ export function writeError(exchange: Exchange, err: unknown, ctx?: RequestContex
 export function encodeStatus(status: Status, mediaType: string, indent: boolean): Buffer {
   const object = { ...status, kind: "Status", apiVersion: "v1" } as KubeObject;
   if (mediaType === protobufType) return encodeProtobuf(object, statusKind);
-  if (mediaType === yamlType) return Buffer.from(toYaml(object));
+  if (mediaType === yamlType) return encodeObject(object, yamlType);
   const json = encodeJson(object, statusKind);
   return indent ? Buffer.from(indentJson(json.toString().trimEnd())) : Buffer.concat([json, newline]);
 }

@@ -1,17 +1,17 @@
 /**
- * Objects in the form the client asked for instead of their own: Table and PartialObjectMetadata.
+ * Objects in the form the client asked for instead of their own: Table and PartialObjectMetadata. Tables are put together
+ * as text, since what they carry along is text already.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/response.go
  */
+import { encodeJsonText } from "@coxswain/apimachinery/codec/json";
 import { badRequest, notAcceptable } from "@coxswain/apimachinery/errors/status-error";
 import type { KubeObject, ListMeta, Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { TableColumns } from "../registry/generic/strategy.ts";
+import type { Entry } from "../storage/storage.ts";
+import { jsonOf } from "./convert.ts";
+import type { ServedResource } from "./served-resources.ts";
 
 export type IncludeObject = "None" | "Metadata" | "Object";
-
-export interface TableRow {
-  cells: unknown[];
-  object?: unknown;
-}
 
 /** @throws BadRequest for another value. */
 export function includeObjectParam(query: URLSearchParams): IncludeObject {
@@ -21,41 +21,58 @@ export function includeObjectParam(query: URLSearchParams): IncludeObject {
   throw badRequest(`unrecognized includeObject value: ${value}`);
 }
 
-/** `null` on the wire when the columns were sent before (all but the first event of a watch). */
-export function columnDefinitions(columns: TableColumns): unknown[] {
-  return columns.columns.map((column) => ({
-    name: column.name,
-    type: column.type,
-    format: column.format ?? "",
-    description: column.description ?? "",
-    priority: column.priority ?? 0,
-  }));
+export interface TableOptions {
+  readonly includeObject: IncludeObject;
+  /** `v1` or `v1beta1`. */
+  readonly metaVersion: string;
+  /** Milliseconds since the epoch, for ages. */
+  readonly now: number;
 }
 
-/**
- * @param hub what the columns are computed from
- * @param versioned the object as this version shows it, for `includeObject=Object`
- */
-export function tableRow(
-  columns: TableColumns,
-  hub: KubeObject,
-  versioned: () => KubeObject,
-  options: { includeObject: IncludeObject; metaVersion: string; now: number },
-): TableRow {
-  const cells = [...columns.cells(hub as Unstructured, options.now)];
-  if (options.includeObject === "None") return { cells };
-  if (options.includeObject === "Object") return { cells, object: versioned() };
-  return { cells, object: partialMetadata(hub, options.metaVersion) };
+/** A Table as JSON without a newline. @param columns undefined when they were sent before (all but a watch's first event). */
+export function tableJson(
+  served: ServedResource,
+  metadata: ListMeta,
+  entries: readonly Entry[],
+  options: TableOptions,
+  columns: TableColumns | undefined,
+): string {
+  const rows = entries.map((entry) => rowJson(served, entry, options));
+  return (
+    `{"kind":"Table","apiVersion":"meta.k8s.io/${options.metaVersion}","metadata":${JSON.stringify(metadata)},` +
+    `"columnDefinitions":${columns === undefined ? "null" : columnsJson(columns)},"rows":[${rows.join(",")}]}`
+  );
 }
 
-export function table(metadata: ListMeta, definitions: unknown[] | null, rows: TableRow[], metaVersion: string): Unstructured {
-  return {
-    kind: "Table",
-    apiVersion: `meta.k8s.io/${metaVersion}`,
-    metadata: metadata as never,
-    columnDefinitions: definitions,
-    rows,
-  };
+function columnsJson(columns: TableColumns): string {
+  return JSON.stringify(
+    columns.columns.map((column) => ({
+      name: column.name,
+      type: column.type,
+      format: column.format ?? "",
+      description: column.description ?? "",
+      priority: column.priority ?? 0,
+    })),
+  );
+}
+
+function rowJson(served: ServedResource, entry: Entry, options: TableOptions): string {
+  const cells = JSON.stringify(served.definition.table.cells(entry.object() as Unstructured, options.now));
+  switch (options.includeObject) {
+    case "None":
+      return `{"cells":${cells}}`;
+    case "Object":
+      return `{"cells":${cells},"object":${jsonOf(entry, served)}}`;
+    case "Metadata":
+      return `{"cells":${cells},"object":${partialMetadataJson(entry, options.metaVersion)}}`;
+  }
+}
+
+export function partialMetadataJson(entry: Entry, metaVersion: string): string {
+  return entry.memo(`metadata:${metaVersion}`, () => {
+    const kind = { group: "meta.k8s.io", version: metaVersion, kind: "PartialObjectMetadata" };
+    return encodeJsonText(partialMetadata(entry.object(), metaVersion), kind);
+  });
 }
 
 export function partialMetadata(object: KubeObject, metaVersion: string): KubeObject {

@@ -1,5 +1,6 @@
+import { indentJson } from "@coxswain/apimachinery/codec/json";
 import type { RequestContext } from "../request/context.ts";
-import { indentJson } from "./indent-json.ts";
+
 
 /** What `kubectl version` shows of the server. */
 export const serverVersion = {

@@ -5,19 +5,20 @@
  * Source: k8s.io/apiserver pkg/endpoints/handlers/watch.go. Watches over WebSocket are not served yet.
  */
 import { realClock } from "@coxswain/apimachinery/clock/clock";
-import { encodeJson, encodeUntyped } from "@coxswain/apimachinery/codec/json";
+import { encodeJson } from "@coxswain/apimachinery/codec/json";
 import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
 import { frameWatchEvent } from "@coxswain/apimachinery/codec/stream";
 import { statusOf } from "@coxswain/apimachinery/errors/status-error";
 import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { ResponseStream } from "@coxswain/apimachinery/serving/exchange";
+import type { TableColumns } from "../registry/generic/strategy.ts";
 import type { Entry, WatchEvent, WatchStream } from "../storage/storage.ts";
 import { jsonOf, protobufOf, slotOf } from "./convert.ts";
 import type { Call } from "./env.ts";
 import { type ListOptions, revisionParam } from "./options.ts";
-import { encodeStatus, jsonType, negotiateFor, type Output, protobufType, rowOf } from "./response.ts";
-import { columnDefinitions, includeObjectParam, partialMetadata, table } from "./transform.ts";
+import { encodeStatus, jsonType, negotiateFor, type Output, protobufType, tableOptions } from "./response.ts";
+import { includeObjectParam, partialMetadata, tableJson } from "./transform.ts";
 
 /** A client whose buffers stay full for so long is given up. */
 const stalledAfterMs = 60_000;
@@ -126,7 +127,7 @@ interface ObjectFramer {
 
 function objectFramer(call: Call, output: Output): ObjectFramer {
   const metaVersion = output.version ?? "v1";
-  if (output.as === "Table") return tableFramer(call, output, metaVersion);
+  if (output.as === "Table") return tableFramer(call, output);
   if (output.as !== undefined) return metadataFramer(output, metaVersion);
   const { served } = call;
   const { mediaType } = output;
@@ -143,15 +144,16 @@ function objectFramer(call: Call, output: Output): ObjectFramer {
 }
 
 /** Rows depend on the time of day, so they are made for each watcher; only the first event brings the columns. */
-function tableFramer(call: Call, output: Output, metaVersion: string): ObjectFramer {
-  let definitions: unknown[] | null = columnDefinitions(call.served.definition.table);
-  const frame = (type: string, revision: number, rows: ReturnType<typeof rowOf>[]): Buffer => {
-    const object = table({ resourceVersion: String(revision) }, definitions, rows, metaVersion);
-    definitions = null;
-    return frameWatchEvent(type, encodeUntyped(object), output.mediaType);
+function tableFramer(call: Call, output: Output): ObjectFramer {
+  const { served } = call;
+  let columns: TableColumns | undefined = served.definition.table;
+  const frame = (type: string, revision: number, entries: Entry[]): Buffer => {
+    const json = tableJson(served, { resourceVersion: String(revision) }, entries, tableOptions(call, output), columns);
+    columns = undefined;
+    return frameWatchEvent(type, Buffer.from(json), output.mediaType);
   };
   return {
-    event: (type, entry) => frame(type, entry.revision, [rowOf(call, entry, metaVersion)]),
+    event: (type, entry) => frame(type, entry.revision, [entry]),
     bookmark: (revision) => frame("BOOKMARK", revision, []),
   };
 }

@@ -1,22 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { indentJson, wantsIndent } from "./indent-json.ts";
-
-for (const json of [
-  '{"kind":"Pod","metadata":{},"spec":{"containers":[],"a":[1,2,{"b":null}]},"s":"a\\"{b}:,[c]\\\\"}',
-  "{}",
-  "[]",
-  '"text"',
-  '{"a":{"b":{"c":[[]]}}}',
-]) {
-  test(`indents ${json.slice(0, 30)} as JSON.stringify does`, () => {
-    assert.equal(indentJson(json), JSON.stringify(JSON.parse(json), null, 2));
-  });
-}
-
-test("leaves integers beyond 2^53 as they are", () => {
-  assert.equal(indentJson('{"n":9223372036854775807}'), '{\n  "n": 9223372036854775807\n}');
-});
+import { wantsIndent } from "./pretty.ts";
 
 for (const { query, agent, want } of [
   { query: "", agent: "kubectl/v1.23.0", want: false },
