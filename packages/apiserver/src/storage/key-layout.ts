@@ -11,7 +11,12 @@ export function storageFolder(resource: GroupResource & { storageFolder?: string
   if (resource.storageFolder !== undefined) return resource.storageFolder;
   const special = specialFolders.get(`${resource.resource}.${resource.group}`);
   if (special !== undefined) return special;
-  return builtInGroups.has(resource.group) ? resource.resource.toLowerCase() : `${resource.group}/${resource.resource}`;
+  return isBuiltInGroup(resource.group) ? resource.resource.toLowerCase() : `${resource.group}/${resource.resource}`;
+}
+
+/** Custom resources cannot have one of these groups. */
+export function isBuiltInGroup(group: string): boolean {
+  return builtInGroups.has(group) || group === "apiregistration.k8s.io" || group === "apiextensions.k8s.io";
 }
 
 /** Key of the resource's first object, without a name: `/registry/pods/`. */

@@ -48,6 +48,8 @@ export interface StorageOptions {
   clock: Clock;
   log: Logger;
   metrics?: StorageMetrics;
+  /** How long a read waits for a revision that has not come; 3 s as upstream unless given. */
+  readPatienceMs?: number;
   /** --etcd-count-metric-poll-period; 0: never. */
   countPollMs?: number;
   /** --etcd-db-metric-poll-interval; 0: never. */
@@ -128,6 +130,7 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
       resource: name,
       indexes: resource.cacheIndexes ?? [],
       bookmarks,
+      ...(options.readPatienceMs !== undefined && { patienceMs: options.readPatienceMs }),
       clock,
       log,
       metrics,

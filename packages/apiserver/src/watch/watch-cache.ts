@@ -53,17 +53,19 @@ export interface WatchCacheOptions {
   /** Selectable fields by which watchers are found. */
   indexes?: readonly string[];
   bookmarks: BookmarkClock;
+  /** How long a read waits for a revision that has not come, and for a cache that is being filled. */
+  patienceMs?: number;
   clock: Clock;
   log: Logger;
   metrics?: StorageMetrics | undefined;
 }
 
-/** How long a read waits for a revision that has not come, and for a cache that is being filled. */
-const patienceMs = 3_000;
+const defaultPatienceMs = 3_000;
 const retryMs = 500;
 
 export function newWatchCache(options: WatchCacheOptions): WatchCache {
   const { store, feed, clock, log, metrics, resource } = options;
+  const patienceMs = options.patienceMs ?? defaultPatienceMs;
   const state = newSortedEntries();
   const history = newHistory(clock);
   const broadcaster = newBroadcaster(options.indexes ?? []);

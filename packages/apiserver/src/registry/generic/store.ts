@@ -1,4 +1,5 @@
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import {
   alreadyExists,
@@ -234,9 +235,9 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
     const present = current.metadata.resourceVersion ?? "";
     if (wanted === "" || wanted === "0") {
       if (strategy.allowUnconditionalUpdate === false) {
-        // Upstream gives the resource as the kind here.
+        // Upstream gives the resource as the kind here, and the version as an unsigned number.
         throw invalid({ group: definition.group, kind: definition.resource }, name, [
-          invalidValue("metadata.resourceVersion", 0, "must be specified for an update"),
+          invalidValue("metadata.resourceVersion", new GoText("0x0"), "must be specified for an update"),
         ]);
       }
       next.metadata.resourceVersion = present;

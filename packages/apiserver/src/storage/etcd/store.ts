@@ -12,8 +12,8 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { decodeContinueToken, encodeContinueToken } from "../continue-token.ts";
 import { atRevision, newEntry, newUnstoredEntry } from "../entry.ts";
-import { folderPrefix, storageFolder } from "../key-layout.ts";
-import type { StorageMetrics } from "../metrics.ts";
+import { folderPrefix, isBuiltInGroup, storageFolder } from "../key-layout.ts";
+import { goTypeName, type StorageMetrics } from "../metrics.ts";
 import type { ObjectCodec } from "../object-codec.ts";
 import { matches, transition } from "../selection.ts";
 import type {
@@ -83,7 +83,8 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   const transformer = options.transformer ?? identityTransformer;
   const { resource } = codec;
   const prefix = folderPrefix(options.etcdPrefix, storageFolder(resource));
-  const typeLabel = resource.kind;
+  const oneType = goTypeName(resource.group, resource.kind, isBuiltInGroup(resource.group));
+  const listType = `*[]${oneType.slice(1)}`;
 
   const nameOf = (key: string): string => key.slice(key.lastIndexOf("/") + 1);
 
@@ -94,7 +95,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     } catch (err) {
       throw statusErrorOf(err);
     } finally {
-      metrics?.etcdRequest(operation, typeLabel, (clock.monotonic() - started) / 1000);
+      metrics?.etcdRequest(operation, operation === "list" ? listType : oneType, (clock.monotonic() - started) / 1000);
     }
   }
 

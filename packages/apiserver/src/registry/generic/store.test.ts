@@ -1,0 +1,342 @@
+import assert from "node:assert/strict";
+import { before, test } from "node:test";
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { isAlreadyExists, isConflict, isInvalid, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
+import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
+import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { openStorage, type StorageSet } from "../../storage/open.ts";
+import type { ResourceDefinition } from "./resource.ts";
+import { newRegistryStore, type RegistryStore } from "./store.ts";
+import type { Strategy, StrategyContext } from "./strategy.ts";
+
+type ConfigMap = KubeObject & { data?: Record<string, string> };
+
+let prefixes = 0;
+const now = Date.parse("2026-01-02T03:04:05Z");
+const ctx = (overrides: Partial<StrategyContext> = {}): StrategyContext => ({
+  user: undefined,
+  namespace: "web",
+  dryRun: false,
+  now,
+  featureEnabled: () => true,
+  warn: () => {},
+  ...overrides,
+});
+
+function definitionOf(strategy: Partial<Strategy>): ResourceDefinition {
+  return {
+    group: "",
+    resource: "configmaps",
+    kind: "ConfigMap",
+    listKind: "ConfigMapList",
+    singular: "",
+    namespaced: true,
+    verbs: [],
+    versions: [{ version: "v1" }],
+    hub: "v1",
+    strategy: { namespaceScoped: true, ...strategy },
+    table: { columns: [], cells: () => [] },
+  };
+}
+
+let etcd: { endpoint: string };
+before(async () => {
+  etcd = await startEtcd();
+});
+
+async function aStore(t: { after(fn: () => void): void }, strategy: Partial<Strategy> = {}): Promise<RegistryStore> {
+  const storageSet: StorageSet = await openStorage({
+    etcd: { servers: [etcd.endpoint], prefix: `/generic-test-${prefixes++}` },
+    clock: realClock,
+    log: discardLogger,
+  });
+  t.after(() => storageSet.stop());
+  const definition = definitionOf(strategy);
+  return newRegistryStore({ definition, storage: storageSet.for(definition) });
+}
+
+const configMap = (metadata: KubeObject["metadata"], data: Record<string, string> = {}): ConfigMap => ({
+  kind: "ConfigMap",
+  apiVersion: "v1",
+  metadata,
+  data,
+});
+
+const merge = (data: Record<string, string>, metadata: KubeObject["metadata"] = {}) =>
+  ((current: ConfigMap) => ({
+    ...current,
+    data: { ...current.data, ...data },
+    metadata: { ...current.metadata, ...metadata },
+  })) as unknown as (current: KubeObject | undefined) => KubeObject;
+
+const present = (store: RegistryStore, name: string): Promise<boolean> =>
+  store.get("web", name).then(
+    () => true,
+    (err) => {
+      if (isNotFound(err)) return false;
+      throw err;
+    },
+  );
+
+test("create fills the system fields and takes none from the client", async (t) => {
+  const store = await aStore(t);
+  const entry = await store.create(
+    ctx(),
+    configMap({ name: "a", uid: "mine", creationTimestamp: "2001-01-01T00:00:00Z", deletionTimestamp: "2001-01-01T00:00:00Z" }),
+    {},
+  );
+  const { uid, creationTimestamp, deletionTimestamp, namespace, resourceVersion } = entry.object().metadata;
+  assert.match(uid ?? "", /^[0-9a-f-]{36}$/);
+  assert.deepEqual([creationTimestamp, deletionTimestamp, namespace], ["2026-01-02T03:04:05Z", undefined, "web"]);
+  assert.equal(resourceVersion, String(entry.revision));
+});
+
+test("create tells all that is wrong at once, in upstream's words", async (t) => {
+  const store = await aStore(t, { validate: () => [{ type: "FieldValueRequired", field: "data", detail: "" }] });
+  await assert.rejects(store.create(ctx(), configMap({ name: "Bad_Name" }), {}), (err) => {
+    assert.ok(err instanceof StatusError && isInvalid(err));
+    assert.match(
+      err.message,
+      /^ConfigMap "Bad_Name" is invalid: \[metadata\.name: Invalid value: "Bad_Name": .*, data: Required value\]$/,
+    );
+    assert.deepEqual(
+      err.status.details?.causes?.map((cause) => cause.field),
+      ["metadata.name", "data"],
+    );
+    return true;
+  });
+  await assert.rejects(
+    store.create(ctx(), configMap({ name: "a", namespace: "other" }), {}),
+    /does not match the namespace sent on the request/,
+  );
+  await assert.rejects(
+    store.create(ctx(), configMap({ name: "a", resourceVersion: "1" }), {}),
+    /resourceVersion should not be set on objects to be created/,
+  );
+});
+
+test("a generated name that is taken is made anew, a given one is AlreadyExists", async (t) => {
+  const store = await aStore(t);
+  const first = await store.create(ctx(), configMap({ generateName: "job-" }), {});
+  assert.match(first.object().metadata.name ?? "", /^job-[bcdfghjklmnpqrstvwxz2456789]{5}$/);
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  await assert.rejects(
+    store.create(ctx(), configMap({ name: "a" }), {}),
+    (err) => isAlreadyExists(err) && /^configmaps "a" already exists$/.test((err as Error).message),
+  );
+  await store.update(ctx(), "a", merge({}, { finalizers: ["example.com/hold"] }), {});
+  await store.delete(ctx(), "a", {});
+  await assert.rejects(
+    store.create(ctx(), configMap({ name: "a" }), {}),
+    /^StatusError: object is being deleted: configmaps "a" already exists$/,
+  );
+});
+
+test("what beginCreate took is given back when the write fails", async (t) => {
+  const log: string[] = [];
+  const store = await aStore(t, {
+    beginCreate: async () => ({ commit: () => void log.push("commit"), revert: () => void log.push("revert") }),
+  });
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  await assert.rejects(store.create(ctx(), configMap({ name: "a" }), {}), isAlreadyExists);
+  await assert.rejects(
+    store.create(ctx(), configMap({ name: "b" }), {
+      validateAdmission: async () => {
+        throw new Error("no");
+      },
+    }),
+    /no/,
+  );
+  assert.deepEqual(log, ["commit", "revert", "revert"]);
+});
+
+test("an update with an old resourceVersion is a Conflict with the usual text", async (t) => {
+  const store = await aStore(t);
+  const created = await store.create(ctx(), configMap({ name: "a" }), {});
+  await store.update(ctx(), "a", merge({ n: "1" }), {});
+  await assert.rejects(
+    store.update(ctx(), "a", () => ({ ...created.object() }), {}),
+    (err) =>
+      isConflict(err) &&
+      (err as Error).message ===
+        'Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply your changes to the latest version and try again',
+  );
+});
+
+test("an update without resourceVersion overwrites, unless the resource forbids it", async (t) => {
+  const free = await aStore(t);
+  await free.create(ctx(), configMap({ name: "a" }), {});
+  const { entry, created } = await free.update(ctx(), "a", () => configMap({ name: "a" }, { n: "1" }), {});
+  assert.deepEqual([created, (entry.object() as ConfigMap).data], [false, { n: "1" }]);
+
+  const strict = await aStore(t, { allowUnconditionalUpdate: false });
+  await strict.create(ctx(), configMap({ name: "a" }), {});
+  await assert.rejects(
+    strict.update(ctx(), "a", () => configMap({ name: "a" }), {}),
+    /configmaps "a" is invalid: metadata\.resourceVersion: Invalid value: 0x0: must be specified for an update/,
+  );
+});
+
+test("an update keeps what users cannot change", async (t) => {
+  const store = await aStore(t);
+  const { uid, creationTimestamp } = (await store.create(ctx(), configMap({ name: "a" }), {})).object().metadata;
+  const { entry } = await store.update(
+    ctx({ now: now + 5000 }),
+    "a",
+    () => configMap({ name: "a", creationTimestamp: null }, { n: "1" }),
+    {},
+  );
+  assert.deepEqual([entry.object().metadata.uid, entry.object().metadata.creationTimestamp], [uid, creationTimestamp]);
+  await assert.rejects(
+    store.update(ctx(), "a", merge({}, { uid: "other" }), {}),
+    /metadata\.uid: Invalid value: "other": field is immutable/,
+  );
+});
+
+test("an update that changes nothing writes nothing", async (t) => {
+  const store = await aStore(t);
+  const created = await store.create(ctx(), configMap({ name: "a" }, { n: "1" }), {});
+  const { entry } = await store.update(ctx(), "a", merge({ n: "1" }), {});
+  assert.equal(entry.revision, created.revision);
+});
+
+test("an update of what is absent creates it only where that is allowed", async (t) => {
+  const store = await aStore(t);
+  await assert.rejects(
+    store.update(ctx(), "a", () => configMap({ name: "a" }), {}),
+    isNotFound,
+  );
+  const applied = await store.update(ctx(), "a", () => configMap({ name: "a" }), { forceAllowCreate: true });
+  assert.equal(applied.created, true);
+  const lenient = await aStore(t, { allowCreateOnUpdate: true });
+  assert.equal((await lenient.update(ctx(), "b", () => configMap({ name: "b" }), {})).created, true);
+});
+
+test("delete removes at once what nothing holds", async (t) => {
+  let after = 0;
+  const store = await aStore(t, { afterDelete: () => void after++ });
+  const { uid } = (await store.create(ctx(), configMap({ name: "a" }), {})).object().metadata;
+  await assert.rejects(
+    store.delete(ctx(), "a", { preconditions: { uid: "other" } }),
+    /Operation cannot be fulfilled on configmaps "a": StorageError: invalid object, Code: 4, .*UID in precondition: other, UID in object meta|Operation cannot be fulfilled on ConfigMap "a": the UID in the precondition \(other\)/,
+  );
+  const { entry, deleted } = await store.delete(ctx(), "a", { preconditions: { uid: uid as string } });
+  assert.deepEqual([deleted, entry.object().metadata.uid, after], [true, uid, 1]);
+  await assert.rejects(store.delete(ctx(), "a", {}), isNotFound);
+});
+
+for (const { name, options, finalizers } of [
+  { name: "propagationPolicy Orphan", options: { propagationPolicy: "Orphan" }, finalizers: ["orphan"] },
+  { name: "orphanDependents", options: { orphanDependents: true }, finalizers: ["orphan"] },
+  { name: "propagationPolicy Foreground", options: { propagationPolicy: "Foreground" }, finalizers: ["foregroundDeletion"] },
+] as { name: string; options: DeleteOptions; finalizers: string[] }[]) {
+  test(`${name} keeps the object until the garbage collector is done`, async (t) => {
+    const store = await aStore(t);
+    await store.create(ctx(), configMap({ name: "a" }), {});
+    const { entry, deleted } = await store.delete(ctx(), "a", options);
+    assert.equal(deleted, false);
+    assert.deepEqual(entry.object().metadata.finalizers, finalizers);
+    assert.equal(entry.object().metadata.deletionTimestamp, "2026-01-02T03:04:05Z");
+    assert.equal(entry.object().metadata.deletionGracePeriodSeconds, 0);
+    await store.update(ctx(), "a", merge({}, { finalizers: [] }), {});
+    assert.equal(await present(store, "a"), false);
+  });
+}
+
+test("finalizers hold an object; its deletionTimestamp stays; the last one to leave removes it", async (t) => {
+  const store = await aStore(t);
+  await store.create(ctx(), configMap({ name: "a", generation: 1, finalizers: ["example.com/x", "example.com/y"] }), {});
+  const first = await store.delete(ctx(), "a", {});
+  const second = await store.delete(ctx({ now: now + 60_000 }), "a", {});
+  assert.deepEqual([first.deleted, second.deleted], [false, false]);
+  assert.equal(second.entry.object().metadata.deletionTimestamp, first.entry.object().metadata.deletionTimestamp);
+  await assert.rejects(
+    store.update(ctx(), "a", merge({}, { finalizers: ["example.com/x", "example.com/y", "example.com/z"] }), {}),
+    /no new finalizers can be added if the object is being deleted/,
+  );
+  await store.update(ctx(), "a", merge({}, { finalizers: ["example.com/y"] }), {});
+  assert.equal(await present(store, "a"), true);
+  const { entry } = await store.update(ctx(), "a", merge({ last: "1" }, { finalizers: [] }), {});
+  assert.deepEqual((entry.object() as ConfigMap).data, { last: "1" });
+  assert.equal(await present(store, "a"), false);
+});
+
+test("graceful deletion marks first, may be shortened, and grace 0 removes", async (t) => {
+  const store = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 30 });
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  const first = await store.delete(ctx(), "a", {});
+  assert.equal(first.deleted, false);
+  assert.partialDeepStrictEqual(first.entry.object().metadata, {
+    deletionTimestamp: "2026-01-02T03:04:35Z",
+    deletionGracePeriodSeconds: 30,
+  });
+  const longer = await store.delete(ctx(), "a", { gracePeriodSeconds: 60 });
+  assert.deepEqual([longer.deleted, longer.entry.revision], [false, first.entry.revision]);
+  const shorter = await store.delete(ctx(), "a", { gracePeriodSeconds: 10 });
+  assert.equal(shorter.entry.object().metadata.deletionTimestamp, "2026-01-02T03:04:15Z");
+  const now_ = await store.delete(ctx(), "a", { gracePeriodSeconds: 0 });
+  assert.equal(now_.deleted, true);
+  assert.equal(await present(store, "a"), false);
+});
+
+test("a dry-run deletes nothing, creates nothing and updates nothing", async (t) => {
+  const store = await aStore(t, { gracePeriod: (_current, requested) => requested ?? 30 });
+  const dry = ctx({ dryRun: true });
+  await store.create(dry, configMap({ name: "a" }), {});
+  assert.equal(await present(store, "a"), false);
+  const created = await store.create(ctx(), configMap({ name: "a" }), {});
+  await store.update(dry, "a", merge({ n: "1" }), {});
+  await store.delete(dry, "a", {});
+  await store.delete(dry, "a", { gracePeriodSeconds: 0 });
+  await store.deleteCollection(dry, {}, {});
+  assert.equal((await store.get("web", "a")).revision, created.revision);
+});
+
+test("admission may refuse a deletion", async (t) => {
+  const store = await aStore(t);
+  await store.create(ctx(), configMap({ name: "a" }), {});
+  await assert.rejects(
+    store.delete(ctx(), "a", {}, async () => {
+      throw new Error("not this one");
+    }),
+    /not this one/,
+  );
+  assert.equal(await present(store, "a"), true);
+});
+
+test("deletecollection deletes what the selection matches in its namespace", async (t) => {
+  const store = await aStore(t);
+  for (const name of ["a", "b", "c"]) await store.create(ctx(), configMap({ name }), {});
+  await store.create(ctx({ namespace: "db" }), configMap({ name: "a" }), {});
+  const { entries } = await store.deleteCollection(ctx(), {}, { fields: FieldSelector.parse("metadata.name!=b") });
+  assert.deepEqual(
+    entries.map((entry) => entry.key),
+    ["web/a", "web/c"],
+  );
+  const left = await store.list("", {});
+  assert.deepEqual(
+    left.entries.map((entry) => entry.key),
+    ["db/a", "web/b"],
+  );
+});
+
+test("a list by metadata.name reads one object", async (t) => {
+  const store = await aStore(t);
+  for (const name of ["a", "b"]) await store.create(ctx(), configMap({ name }), {});
+  const { entries } = await store.list("web", { fields: FieldSelector.parse("metadata.name=b") });
+  assert.deepEqual(
+    entries.map((entry) => entry.key),
+    ["web/b"],
+  );
+  assert.deepEqual((await store.list("", { fields: FieldSelector.parse("metadata.name=b") })).entries.length, 1);
+});
+
+for (const name of ["..", ".", "a/b", "a%2Fb"]) {
+  test(`the name ${name} is refused before it becomes a key`, async (t) => {
+    const store = await aStore(t);
+    await assert.rejects(store.get("web", name), /Name parameter invalid/);
+  });
+}
