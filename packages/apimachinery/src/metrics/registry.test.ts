@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { goFloat } from "./go-float.ts";
+import { exponentialBuckets, newMetricsRegistry } from "./registry.ts";
+
+const linesOf = async (registry: { render(): Promise<string> }, name: string): Promise<string[]> =>
+  (await registry.render()).split("\n").filter((line) => line.includes(name));
+
+test("renders counters with their labels and help", async () => {
+  const registry = newMetricsRegistry();
+  const requests = registry.counter({
+    name: "apiserver_request_total",
+    help: "Requests.",
+    labels: ["verb", "code"],
+    stability: "STABLE",
+  });
+  const gets = requests.labels("GET", "200");
+  gets.inc();
+  gets.inc(2);
+  requests.labels("POST", '4"09').inc();
+  assert.equal(requests.labels("GET", "200"), gets);
+  assert.deepEqual(await linesOf(registry, "apiserver_request_total"), [
+    "# HELP apiserver_request_total [STABLE] Requests.",
+    "# TYPE apiserver_request_total counter",
+    'apiserver_request_total{verb="GET",code="200"} 3',
+    'apiserver_request_total{verb="POST",code="4\\"09"} 1',
+  ]);
+});
+
+test("renders histograms with cumulative buckets and Go's numbers", async () => {
+  const registry = newMetricsRegistry();
+  const sizes = registry.histogram({ name: "sizes", help: "h", buckets: exponentialBuckets(1000, 1000, 2) });
+  for (const value of [10, 1000, 1001, 5e6]) sizes.observe(value);
+  assert.deepEqual((await linesOf(registry, "sizes")).slice(2), [
+    'sizes_bucket{le="1000"} 2',
+    'sizes_bucket{le="1e+06"} 3',
+    'sizes_bucket{le="+Inf"} 4',
+    "sizes_sum 5002011",
+    "sizes_count 4",
+  ]);
+});
+
+test("asks a gauge for its value when it is read", async () => {
+  const registry = newMetricsRegistry();
+  let waiting = 4;
+  registry.gauge({ name: "depth", help: "h", labels: ["name"], collect: (gauge) => gauge.labels("q").set(waiting) });
+  assert.deepEqual((await linesOf(registry, "depth")).at(-1), 'depth{name="q"} 4');
+  waiting = 5;
+  assert.deepEqual((await linesOf(registry, "depth")).at(-1), 'depth{name="q"} 5');
+});
+
+test("hides what is disabled and folds label values that are not allowed", async () => {
+  const registry = newMetricsRegistry({ disabled: ["secret"], allowLabels: { "shown,verb": ["GET"] } });
+  registry.counter({ name: "secret", help: "h" }).inc();
+  registry.counter({ name: "old", help: "h", hidden: true }).inc();
+  const shown = registry.counter({ name: "shown", help: "h", labels: ["verb"] });
+  shown.labels("GET").inc();
+  shown.labels("x").inc();
+  shown.labels("y").inc();
+  assert.deepEqual(await linesOf(registry, "secret"), []);
+  assert.deepEqual(await linesOf(registry, "old"), []);
+  assert.deepEqual((await linesOf(registry, "shown")).slice(2), ['shown{verb="GET"} 1', 'shown{verb="unexpected"} 2']);
+});
+
+test("gives the same metric again and refuses another of its name", () => {
+  const registry = newMetricsRegistry();
+  registry.counter({ name: "a", help: "h" }).inc();
+  assert.equal(registry.counter({ name: "a", help: "h" }).value, 1);
+  assert.throws(() => registry.gauge({ name: "a", help: "h" }), /registered already/);
+});
+
+test("tells the version", async () => {
+  const [, , line] = await linesOf(newMetricsRegistry(), "kubernetes_build_info");
+  assert.match(line as string, /git_version="v1.23.0".*major="1",minor="23".* 1$/);
+});
+
+for (const [value, want] of [
+  [0.005, "0.005"],
+  [1, "1"],
+  [100000, "100000"],
+  [1e6, "1e+06"],
+  [1234567, "1.234567e+06"],
+  [1e-5, "1e-05"],
+  [Number.POSITIVE_INFINITY, "+Inf"],
+] as const) {
+  test(`writes ${value} as Go does`, () => assert.equal(goFloat(value), want));
+}
