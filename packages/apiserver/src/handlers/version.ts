@@ -1,7 +1,6 @@
 import { indentJson } from "@coxswain/apimachinery/codec/json";
 import type { RequestContext } from "../request/context.ts";
 
-
 /** What `kubectl version` shows of the server. */
 export const serverVersion = {
   major: "1",

@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { builtInResources } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type OpenApiDocument, openApiV2, type Schema } from "@coxswain/apimachinery/schema/openapi";
+import protobuf from "protobufjs";
+import { encodeOpenApi } from "./openapi-protobuf.ts";
+
+const document: OpenApiDocument = openApiV2(
+  builtInResources
+    .filter((row) => !row.resource.includes("/"))
+    .map((row) => ({ ...row, listKind: `${row.kind}List`, subresources: [] })),
+);
+
+const definition = (name: string): Schema => document.definitions[name] as Schema;
+
+test("every reference leads to a definition", () => {
+  for (const [, name] of JSON.stringify(document).matchAll(/"#\/definitions\/([^"]+)"/g)) {
+    assert.ok(Object.hasOwn(document.definitions, name as string), name);
+  }
+});
+
+test("a kind says which one it is", () => {
+  assert.deepEqual(definition("io.k8s.api.apps.v1.Deployment")["x-kubernetes-group-version-kind"], [
+    { group: "apps", kind: "Deployment", version: "v1" },
+  ]);
+});
+
+test("containers are merged by name", () => {
+  const { properties, required } = definition("io.k8s.api.core.v1.PodSpec");
+  assert.partialDeepStrictEqual(properties?.["containers"], {
+    type: "array",
+    items: { $ref: "#/definitions/io.k8s.api.core.v1.Container" },
+    "x-kubernetes-patch-merge-key": "name",
+    "x-kubernetes-patch-strategy": "merge",
+  });
+  assert.deepEqual(required, ["containers"]);
+});
+
+for (const { name, schema } of [
+  { name: "io.k8s.apimachinery.pkg.api.resource.Quantity", schema: { type: "string" } },
+  { name: "io.k8s.apimachinery.pkg.util.intstr.IntOrString", schema: { type: "string", format: "int-or-string" } },
+  { name: "io.k8s.apimachinery.pkg.apis.meta.v1.Time", schema: { type: "string", format: "date-time" } },
+]) {
+  test(`${name} is ${JSON.stringify(schema)}`, () => assert.partialDeepStrictEqual(definition(name), schema));
+}
+
+test("operations have unique ids and say what they act on", () => {
+  const ids = new Set<string>();
+  for (const [path, item] of Object.entries(document.paths)) {
+    for (const operation of [item.get, item.put, item.post, item.patch, item.delete]) {
+      if (operation === undefined) continue;
+      assert.ok(!ids.has(operation.operationId), `${operation.operationId} at ${path}`);
+      ids.add(operation.operationId);
+      assert.ok(operation["x-kubernetes-group-version-kind"]);
+    }
+  }
+  assert.ok(ids.has("createAppsV1NamespacedDeployment"));
+  assert.ok(ids.has("listCoreV1PodForAllNamespaces"));
+  assert.ok(ids.has("deleteCoreV1CollectionNamespacedPod"));
+  assert.ok(ids.has("readRbacAuthorizationV1ClusterRole"));
+});
+
+/** The part of the message that kubectl reads, from its published numbers. */
+const { root } = protobuf.parse(`
+  syntax = "proto3";
+  message Document { string swagger = 1; Info info = 2; Paths paths = 8; Definitions definitions = 9; }
+  message Info { string title = 1; string version = 2; }
+  message Paths { repeated NamedPathItem path = 2; }
+  message NamedPathItem { string name = 1; PathItem value = 2; }
+  message PathItem { Operation get = 2; Operation patch = 8; }
+  message Operation { string operation_id = 5; repeated ParametersItem parameters = 8; repeated NamedAny vendor_extension = 13; }
+  message ParametersItem { Parameter parameter = 1; }
+  message Parameter { NonBody non_body_parameter = 2; }
+  message NonBody { Query query_parameter_sub_schema = 3; }
+  message Query { string in = 2; string name = 4; string type = 6; }
+  message Definitions { repeated NamedSchema additional_properties = 1; }
+  message NamedSchema { string name = 1; Schema value = 2; }
+  message Schema {
+    string ref = 1; string format = 2; string description = 4; repeated string required = 19;
+    TypeItem type = 22; ItemsItem items = 23; Properties properties = 25; repeated NamedAny vendor_extension = 31;
+  }
+  message TypeItem { repeated string value = 1; }
+  message ItemsItem { repeated Schema schema = 1; }
+  message Properties { repeated NamedSchema additional_properties = 1; }
+  message NamedAny { string name = 1; Any value = 2; }
+  message Any { string yaml = 2; }
+`);
+
+test("the protobuf form says the same", () => {
+  const type = root.lookupType("Document");
+  const decoded = type.toObject(type.decode(encodeOpenApi(document))) as Record<string, any>;
+  assert.equal(decoded.swagger, "2.0");
+  assert.equal(decoded.definitions.additionalProperties.length, Object.keys(document.definitions).length);
+  assert.equal(decoded.paths.path.length, Object.keys(document.paths).length);
+  const podSpec = decoded.definitions.additionalProperties.find((one: any) => one.name === "io.k8s.api.core.v1.PodSpec").value;
+  const containers = podSpec.properties.additionalProperties.find((one: any) => one.name === "containers").value;
+  assert.deepEqual(containers.type.value, ["array"]);
+  assert.equal(containers.items.schema[0].ref, "#/definitions/io.k8s.api.core.v1.Container");
+  assert.deepEqual(
+    containers.vendorExtension.map((one: any) => [one.name, one.value.yaml.trim()]),
+    [
+      ["x-kubernetes-patch-merge-key", "name"],
+      ["x-kubernetes-patch-strategy", "merge"],
+    ],
+  );
+  const patch = decoded.paths.path.find((one: any) => one.name === "/api/v1/namespaces/{namespace}/pods/{name}").value.patch;
+  assert.ok(patch.parameters.some((one: any) => one.parameter.nonBodyParameter?.queryParameterSubSchema?.name === "dryRun"));
+});
