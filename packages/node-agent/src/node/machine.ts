@@ -1,0 +1,83 @@
+import { readFile, statfs } from "node:fs/promises";
+import { cpus, hostname, networkInterfaces, release } from "node:os";
+
+/** What the machine is, for the Node object. Numbers do not change while the agent runs. */
+export interface Machine {
+  cpuCount: number;
+  memoryBytes: number;
+  swapBytes: number;
+  machineId: string;
+  systemUuid: string;
+  bootId: string;
+  kernelVersion: string;
+  osImage: string;
+  /** Go's names: `amd64`, `arm64`. */
+  architecture: string;
+  hostname: string;
+  /** Free huge pages by size, as the API names them: `2Mi` → bytes. */
+  hugePages: Readonly<Record<string, number>>;
+  pageSizes: readonly string[];
+}
+
+export async function readMachine(): Promise<Machine> {
+  const memInfo = await text("/proc/meminfo");
+  const kib = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(memInfo)?.[1] ?? 0) * 1024;
+  const osRelease = await text("/etc/os-release");
+  const machineId = (await text("/etc/machine-id")) || (await text("/var/lib/dbus/machine-id"));
+  const swaps = (await text("/proc/swaps")).trim().split("\n").slice(1);
+  return {
+    cpuCount: cpus().length,
+    memoryBytes: kib("MemTotal"),
+    swapBytes: swaps.reduce((sum, line) => sum + Number(line.split(/\s+/)[2] ?? 0) * 1024, 0),
+    machineId: machineId.trim(),
+    systemUuid: (await text("/sys/class/dmi/id/product_uuid")).trim() || machineId.trim(),
+    bootId: (await text("/proc/sys/kernel/random/boot_id")).trim(),
+    kernelVersion: release(),
+    osImage: /^PRETTY_NAME="?([^"\n]*)"?/m.exec(osRelease)?.[1] ?? "",
+    architecture: goArchitecture(),
+    hostname: hostname().toLowerCase().trim(),
+    hugePages: {},
+    pageSizes: [],
+  };
+}
+
+export function goArchitecture(): string {
+  const names: Readonly<Record<string, string>> = { x64: "amd64", ia32: "386" };
+  return names[process.arch] ?? process.arch;
+}
+
+async function text(path: string): Promise<string> {
+  try {
+    return await readFile(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+export async function filesystemOf(
+  path: string,
+): Promise<{ capacityBytes: number; availableBytes: number; inodes: number; inodesFree: number }> {
+  const info = await statfs(path);
+  return {
+    capacityBytes: info.blocks * info.bsize,
+    availableBytes: info.bavail * info.bsize,
+    inodes: info.files,
+    inodesFree: info.ffree,
+  };
+}
+
+/** The address other machines reach this one at: of the interface with the default route, else the first that is not loopback. */
+export async function defaultAddress(preferIpv6: boolean): Promise<string | undefined> {
+  const byInterface = networkInterfaces();
+  const routes = (await text("/proc/net/route")).split("\n").slice(1);
+  const withDefault = routes.map((line) => line.split("\t")).find((fields) => fields[1] === "00000000")?.[0];
+  const names = [...(withDefault === undefined ? [] : [withDefault]), ...Object.keys(byInterface)];
+  const family = preferIpv6 ? "IPv6" : "IPv4";
+  for (const name of names) {
+    const found = (byInterface[name] ?? []).find(
+      (address) => address.family === family && !address.internal && !address.address.startsWith("fe80:"),
+    );
+    if (found !== undefined) return found.address;
+  }
+  return undefined;
+}

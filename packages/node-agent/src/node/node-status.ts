@@ -1,0 +1,191 @@
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { Node, NodeAddress, NodeCondition, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { allocatable, type EvictionThresholds, type Reserved } from "../resources/allocatable.ts";
+import type { Cri } from "../runtime/cri-schema.ts";
+import type { Machine } from "./machine.ts";
+
+export interface NodeStatusInput {
+  machine: Machine;
+  hostname: string;
+  /** The first of each family is the node's InternalIP. */
+  ips: readonly string[];
+  maxPods: number;
+  storageBytes: number;
+  reserved: { kube: Reserved; system: Reserved; evictionHard: EvictionThresholds };
+  runtime: { name: string; version: string } | undefined;
+  kubeletPort: number;
+  images: readonly Cri<"Image">[];
+  /** -1 shows all. */
+  maxImages: number;
+  conditions: NodeConditionInput;
+  /** As the API server has it. */
+  current: NodeStatus | undefined;
+  now: number;
+}
+
+export interface NodeConditionInput {
+  /** Each thing that keeps the node from being ready, in order. */
+  problems: readonly string[];
+  memoryPressure: boolean;
+  diskPressure: boolean;
+  pidPressure: boolean;
+}
+
+export const kubeletVersion = "v1.23.0";
+
+/** Pure: what the node says of itself. Source: pkg/kubelet/nodestatus/setters.go */
+export function nodeStatus(input: NodeStatusInput): NodeStatus {
+  const { machine, current } = input;
+  const capacity: Record<string, string> = {
+    cpu: String(machine.cpuCount),
+    "ephemeral-storage": `${Math.trunc(input.storageBytes / 1024)}Ki`,
+    ...Object.fromEntries(Object.entries(machine.hugePages).map(([size, bytes]) => [`hugepages-${size}`, String(bytes)])),
+    memory: `${Math.trunc(machine.memoryBytes / 1024)}Ki`,
+    pods: String(input.maxPods),
+  };
+  // What others added (extended resources by hand) stays.
+  for (const [name, amount] of Object.entries(current?.capacity ?? {})) {
+    if (!Object.hasOwn(capacity, name) && name.includes("/")) capacity[name] = amount;
+  }
+  const status: NodeStatus = {
+    addresses: addresses(input),
+    allocatable: allocatable(capacity, input.reserved),
+    capacity,
+    conditions: conditions(input),
+    daemonEndpoints: { kubeletEndpoint: { Port: input.kubeletPort } },
+    images: imageList(input.images, input.maxImages),
+    nodeInfo: {
+      architecture: machine.architecture,
+      bootID: machine.bootId,
+      containerRuntimeVersion: input.runtime === undefined ? "" : `${input.runtime.name}://${input.runtime.version}`,
+      kernelVersion: machine.kernelVersion,
+      kubeProxyVersion: kubeletVersion,
+      kubeletVersion,
+      machineID: machine.machineId,
+      operatingSystem: "linux",
+      osImage: machine.osImage,
+      systemUUID: machine.systemUuid,
+    },
+  };
+  for (const [name, amount] of Object.entries(current?.allocatable ?? {})) {
+    if (name.includes("/") && status.allocatable !== undefined && !Object.hasOwn(status.allocatable, name))
+      status.allocatable[name] = amount;
+  }
+  for (const field of ["volumesAttached", "volumesInUse", "config", "phase"] as const) {
+    if (current?.[field] !== undefined) Object.assign(status, { [field]: current[field] });
+  }
+  return status;
+}
+
+function addresses({ ips, hostname }: NodeStatusInput): NodeAddress[] {
+  return [...ips.map((address) => ({ type: "InternalIP", address })), { type: "Hostname", address: hostname }];
+}
+
+interface Verdict {
+  type: string;
+  status: "True" | "False";
+  reason: string;
+  message: string;
+}
+
+function conditions({ conditions: input, current, now }: NodeStatusInput): NodeCondition[] {
+  const pressure = (type: string, has: boolean, has1: [string, string], hasNot: [string, string]): Verdict => {
+    const [reason, message] = has ? has1 : hasNot;
+    return { type, status: has ? "True" : "False", reason, message };
+  };
+  const ready: Verdict =
+    input.problems.length === 0
+      ? { type: "Ready", status: "True", reason: "KubeletReady", message: "kubelet is posting ready status" }
+      : { type: "Ready", status: "False", reason: "KubeletNotReady", message: joinProblems(input.problems) };
+  const verdicts: Verdict[] = [
+    pressure(
+      "MemoryPressure",
+      input.memoryPressure,
+      ["KubeletHasInsufficientMemory", "kubelet has insufficient memory available"],
+      ["KubeletHasSufficientMemory", "kubelet has sufficient memory available"],
+    ),
+    pressure(
+      "DiskPressure",
+      input.diskPressure,
+      ["KubeletHasDiskPressure", "kubelet has disk pressure"],
+      ["KubeletHasNoDiskPressure", "kubelet has no disk pressure"],
+    ),
+    pressure(
+      "PIDPressure",
+      input.pidPressure,
+      ["KubeletHasInsufficientPID", "kubelet has insufficient PID available"],
+      ["KubeletHasSufficientPID", "kubelet has sufficient PID available"],
+    ),
+    ready,
+  ];
+  const own = new Set(verdicts.map((verdict) => verdict.type));
+  const heartbeat = formatTime(now);
+  const made = verdicts.map((verdict): NodeCondition => {
+    const before = (current?.conditions ?? []).find((condition) => condition.type === verdict.type);
+    const transition = before?.status === verdict.status && before.lastTransitionTime ? before.lastTransitionTime : heartbeat;
+    return { ...verdict, lastHeartbeatTime: heartbeat, lastTransitionTime: transition };
+  });
+  return [...(current?.conditions ?? []).filter((condition) => !own.has(condition.type)), ...made];
+}
+
+/** One problem stands alone, several in brackets, as Go prints a list of errors. */
+function joinProblems(problems: readonly string[]): string {
+  return problems.length === 1 ? (problems[0] as string) : `[${problems.join(", ")}]`;
+}
+
+function imageList(images: readonly Cri<"Image">[], max: number): NonNullable<NodeStatus["images"]> {
+  const sorted = [...images].sort((a, b) => b.size - a.size);
+  return (max < 0 ? sorted : sorted.slice(0, max)).map((image) => ({
+    names: [...image.repoDigests, ...image.repoTags].slice(0, 5),
+    sizeBytes: image.size,
+  }));
+}
+
+/** Whether anything but the time of the heartbeat differs. */
+export function statusChanged(a: NodeStatus, b: NodeStatus, equal: (a: unknown, b: unknown) => boolean): boolean {
+  const without = (status: NodeStatus): unknown => ({
+    ...status,
+    conditions: (status.conditions ?? [])
+      .map(({ lastHeartbeatTime: _, ...condition }) => condition)
+      .sort((x, y) => (x.type < y.type ? -1 : 1)),
+  });
+  return !equal(without(a), without(b));
+}
+
+export interface InitialNodeInput {
+  name: string;
+  hostname: string;
+  labels: Readonly<Record<string, string>>;
+  taints: readonly { key: string; value?: string; effect: string }[];
+  schedulable: boolean;
+  providerId: string;
+  architecture: string;
+}
+
+/** Pure: the Node object that is registered. Source: pkg/kubelet/kubelet_node_status.go initialNode */
+export function initialNode(input: InitialNodeInput): Node {
+  const taints = [...input.taints];
+  if (!input.schedulable) taints.push({ key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" });
+  return {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: {
+      name: input.name,
+      labels: {
+        "beta.kubernetes.io/arch": input.architecture,
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": input.architecture,
+        "kubernetes.io/hostname": input.hostname,
+        "kubernetes.io/os": "linux",
+        ...input.labels,
+      },
+      annotations: { "volumes.kubernetes.io/controller-managed-attach-detach": "true" },
+    },
+    spec: {
+      ...(taints.length === 0 ? {} : { taints }),
+      ...(input.schedulable ? {} : { unschedulable: true }),
+      ...(input.providerId === "" ? {} : { providerID: input.providerId }),
+    },
+    status: {},
+  };
+}

@@ -1,0 +1,147 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { Node, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { statusChanged } from "./node-status.ts";
+
+export interface RegistrationOptions {
+  client: Client;
+  clock: Clock;
+  log: Logger;
+  /** What is registered when there is no such node; without it the node is waited for (`--register-node=false`). */
+  initial: () => Node;
+  register: boolean;
+  nodeName: string;
+  /** Made from what the API server has now. */
+  status: (current: Node) => Promise<NodeStatus>;
+  updateFrequencyMs: number;
+  reportFrequencyMs: number;
+  onUpdate: (node: Node) => void;
+  onReadyChange: (ready: boolean) => void;
+}
+
+export interface Registration {
+  run(signal: AbortSignal): Promise<void>;
+  /** Makes the next look come now: something that the conditions tell has changed. */
+  hurry(): void;
+}
+
+const firstRetryMs = 100;
+const maxRetryMs = 7_000;
+const statusTries = 5;
+
+/** Registers the node, then keeps its status true. Source: pkg/kubelet/kubelet_node_status.go */
+export function newRegistration(options: RegistrationOptions): Registration {
+  const { client, clock, log } = options;
+  let lastReport = Number.NEGATIVE_INFINITY;
+  let wasReady: boolean | undefined;
+  let wakeUp = new AbortController();
+
+  async function register(signal: AbortSignal): Promise<boolean> {
+    const wanted = options.initial();
+    wanted.status = await options.status(wanted);
+    try {
+      options.onUpdate(await client.create<Node>(nodes, wanted, { signal }));
+      log.info("Successfully registered node", { node: options.nodeName });
+      return true;
+    } catch (err) {
+      if (!isAlreadyExists(err)) {
+        log.error("Unable to register node with API server", err, { node: options.nodeName });
+        return false;
+      }
+    }
+    const current = await client.get<Node>(nodes, { name: options.nodeName }, { signal });
+    const next = reconcile(current, wanted);
+    if (next !== undefined) await client.update<Node>(nodes, next, { signal });
+    log.info("Node was previously registered", { node: options.nodeName });
+    options.onUpdate(next ?? current);
+    return true;
+  }
+
+  async function report(signal: AbortSignal): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const current = await client.get<Node>(
+          nodes,
+          { name: options.nodeName },
+          attempt === 1 ? { resourceVersion: "0", signal } : { signal },
+        );
+        const status = await options.status(current);
+        const due = clock.monotonic() - lastReport >= options.reportFrequencyMs;
+        tellReadiness(status);
+        if (!due && !statusChanged(current.status ?? {}, status, semanticEqual)) {
+          options.onUpdate(current);
+          return;
+        }
+        const body = { status: { ...status, addresses: [...(status.addresses ?? []), { $patch: "replace" }] } };
+        const updated = await client.patch<Node>(
+          nodes,
+          { name: options.nodeName, subresource: "status" },
+          { type: "strategic", body },
+          { signal },
+        );
+        lastReport = clock.monotonic();
+        options.onUpdate(updated);
+        return;
+      } catch (err) {
+        if (signal.aborted) return;
+        log.error("Error updating node status, will retry", err);
+        if (attempt >= statusTries) {
+          log.error("Unable to update node status", new Error("update node status exceeds retry count"));
+          return;
+        }
+      }
+    }
+  }
+
+  function tellReadiness(status: NodeStatus): void {
+    const ready = (status.conditions ?? []).some((condition) => condition.type === "Ready" && condition.status === "True");
+    if (wasReady !== undefined && wasReady !== ready) options.onReadyChange(ready);
+    wasReady = ready;
+  }
+
+  return {
+    async run(signal) {
+      let retryMs = firstRetryMs;
+      while (options.register && !signal.aborted) {
+        try {
+          if (await register(signal)) break;
+        } catch (err) {
+          if (!signal.aborted) log.error("Unable to register node with API server", err, { node: options.nodeName });
+        }
+        await clock.sleep(retryMs, signal).catch(() => undefined);
+        retryMs = Math.min(retryMs * 2, maxRetryMs);
+      }
+      while (!signal.aborted) {
+        await report(signal);
+        wakeUp = new AbortController();
+        await clock.sleep(options.updateFrequencyMs, AbortSignal.any([signal, wakeUp.signal])).catch(() => undefined);
+      }
+    },
+    hurry: () => wakeUp.abort(),
+  };
+}
+
+const defaultLabels = [
+  "beta.kubernetes.io/arch",
+  "beta.kubernetes.io/os",
+  "kubernetes.io/arch",
+  "kubernetes.io/hostname",
+  "kubernetes.io/os",
+];
+
+/** @returns the registered node with what is ours brought up to date; undefined when nothing is to be changed. */
+function reconcile(current: Node, wanted: Node): Node | undefined {
+  const next = deepClone(current);
+  const labels = { ...next.metadata.labels };
+  for (const name of defaultLabels) {
+    const value = wanted.metadata.labels?.[name];
+    if (value !== undefined) labels[name] = value;
+  }
+  next.metadata.labels = labels;
+  next.metadata.annotations = { ...next.metadata.annotations, ...wanted.metadata.annotations };
+  return semanticEqual(next, current) ? undefined : next;
+}

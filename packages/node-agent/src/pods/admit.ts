@@ -1,0 +1,174 @@
+import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import type {
+  Node,
+  NodeSelectorRequirement,
+  NodeSelectorTerm,
+  Taint,
+  Toleration,
+} from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { podResources, quantityOf, type ResourceList } from "../resources/pod-resources.ts";
+import { isStaticPod, type NodePod } from "./pod.ts";
+
+export interface AdmissionInput {
+  pod: NodePod;
+  /** What runs here already, without Pods that have ended. */
+  others: readonly NodePod[];
+  node: Pick<Node, "metadata" | "spec"> & { name: string };
+  allocatable: ResourceList;
+  allowedUnsafeSysctls: readonly string[];
+}
+
+export interface Rejection {
+  reason: string;
+  message: string;
+}
+
+/**
+ * Pure: whether a Pod that was given to this node can run here; the scheduler may have decided on old news, or not at all.
+ * Source: pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/sysctl/allowlist.go
+ */
+export function admitPod(input: AdmissionInput): Rejection | undefined {
+  return forbiddenSysctl(input) ?? missingResource(input) ?? misplaced(input) ?? untolerated(input);
+}
+
+const hostPortOf = (pod: NodePod): string[] =>
+  pod.spec.containers.flatMap((container) =>
+    (container.ports ?? [])
+      .filter((port) => (port.hostPort ?? 0) > 0)
+      .map((port) => `${port.protocol ?? "TCP"}/${port.hostIP ?? "0.0.0.0"}/${port.hostPort}`),
+  );
+
+function portsClash(a: readonly string[], b: readonly string[]): boolean {
+  return a.some((left) =>
+    b.some((right) => {
+      const [leftProtocol, leftIp = "", leftPort] = left.split("/");
+      const [rightProtocol, rightIp = "", rightPort] = right.split("/");
+      const sameIp = leftIp === rightIp || [leftIp, rightIp].some((ip) => ip === "0.0.0.0" || ip === "::" || ip === "");
+      return leftProtocol === rightProtocol && leftPort === rightPort && sameIp;
+    }),
+  );
+}
+
+function missingResource({ pod, others, allocatable }: AdmissionInput): Rejection | undefined {
+  const maxPods = quantityOf(allocatable, "pods").value();
+  if (others.length + 1 > Number(maxPods)) return outOf("pods", 1, others.length, Number(maxPods));
+  const wanted = podResources(pod, "requests");
+  for (const [name, amount] of wanted) {
+    if (amount.isZero) continue;
+    // What the node does not know at all is the scheduler's and its extenders' business.
+    if (!isNative(name) && !Object.hasOwn(allocatable, name)) continue;
+    let used = Quantity.parse("0");
+    for (const other of others) {
+      const taken = podResources(other, "requests").get(name);
+      if (taken !== undefined) used = used.add(taken);
+    }
+    const capacity = quantityOf(allocatable, name);
+    if (used.add(amount).cmp(capacity) <= 0) continue;
+    const scale = (quantity: Quantity): number => (name === "cpu" ? quantity.milliValue() : quantity.value());
+    return outOf(name, scale(amount), scale(used), scale(capacity));
+  }
+  return undefined;
+}
+
+function isNative(name: string): boolean {
+  return name === "cpu" || name === "memory" || name === "ephemeral-storage" || name.startsWith("hugepages-");
+}
+
+function outOf(resource: string, requested: number, used: number, capacity: number): Rejection {
+  const message = `Node didn't have enough resource: ${resource}, requested: ${requested}, used: ${used}, capacity: ${capacity}`;
+  return { reason: `OutOf${resource}`, message };
+}
+
+function misplaced({ pod, others, node }: AdmissionInput): Rejection | undefined {
+  const predicate = (name: string): Rejection => ({ reason: name, message: `Predicate ${name} failed` });
+  if (!matchesNode(pod, node.metadata.labels ?? {}, node.name)) return predicate("NodeAffinity");
+  if (pod.spec.nodeName && pod.spec.nodeName !== node.name) return predicate("NodeName");
+  const ports = hostPortOf(pod);
+  if (ports.length > 0 && others.some((other) => portsClash(ports, hostPortOf(other)))) return predicate("NodePorts");
+  return undefined;
+}
+
+/** Pure: node selector and required node affinity. */
+export function matchesNode(pod: NodePod, labels: Readonly<Record<string, string>>, nodeName: string): boolean {
+  for (const [key, value] of Object.entries(pod.spec.nodeSelector ?? {})) if (labels[key] !== value) return false;
+  const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  if (required === undefined) return true;
+  return (required.nodeSelectorTerms ?? []).some((term) => matchesTerm(term, labels, nodeName));
+}
+
+function matchesTerm(term: NodeSelectorTerm, labels: Readonly<Record<string, string>>, nodeName: string): boolean {
+  const expressions = term.matchExpressions ?? [];
+  const fields = term.matchFields ?? [];
+  if (expressions.length === 0 && fields.length === 0) return false;
+  return (
+    expressions.every((requirement) => matchesRequirement(requirement, labels)) &&
+    fields.every((requirement) => matchesRequirement(requirement, { "metadata.name": nodeName }))
+  );
+}
+
+function matchesRequirement(
+  { key, operator, values = [] }: NodeSelectorRequirement,
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
+  switch (operator) {
+    case "In":
+      return value !== undefined && values.includes(value);
+    case "NotIn":
+      return value === undefined || !values.includes(value);
+    case "Exists":
+      return value !== undefined;
+    case "DoesNotExist":
+      return value === undefined;
+    case "Gt":
+      return value !== undefined && Number(value) > Number(values[0]);
+    case "Lt":
+      return value !== undefined && Number(value) < Number(values[0]);
+    default:
+      return false;
+  }
+}
+
+function untolerated({ pod, node }: AdmissionInput): Rejection | undefined {
+  if (isStaticPod(pod)) return undefined;
+  const taints = (node.spec?.taints ?? []).filter((taint) => taint.effect === "NoExecute");
+  if (taints.every((taint) => (pod.spec.tolerations ?? []).some((toleration) => tolerates(toleration, taint)))) return undefined;
+  return { reason: "TaintToleration", message: "Predicate TaintToleration failed" };
+}
+
+export function tolerates(toleration: Toleration, taint: Taint): boolean {
+  if (toleration.effect && toleration.effect !== taint.effect) return false;
+  if (toleration.key && toleration.key !== taint.key) return false;
+  if ((toleration.operator ?? "Equal") === "Exists") return true;
+  return (toleration.operator ?? "Equal") === "Equal" && (toleration.value ?? "") === (taint.value ?? "");
+}
+
+/** Those that cannot reach out of a Pod's namespaces. */
+const safeSysctls: readonly string[] = [
+  "kernel.shm_rmid_forced",
+  "net.ipv4.ip_local_port_range",
+  "net.ipv4.tcp_syncookies",
+  "net.ipv4.ping_group_range",
+  "net.ipv4.ip_unprivileged_port_start",
+];
+
+function forbiddenSysctl({ pod, allowedUnsafeSysctls }: AdmissionInput): Rejection | undefined {
+  const forbidden = (message: string): Rejection => ({ reason: "SysctlForbidden", message });
+  for (const { name: written } of pod.spec.securityContext?.sysctls ?? []) {
+    const name = written.replaceAll("/", ".");
+    const allowed = [...safeSysctls, ...allowedUnsafeSysctls].some((pattern) =>
+      pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern,
+    );
+    if (!allowed) return forbidden(`forbidden sysctl: ${JSON.stringify(written)} not allowlisted`);
+    if (pod.spec.hostNetwork && name.startsWith("net.")) {
+      return forbidden(`forbidden sysctl: ${JSON.stringify(written)} not allowed with host net enabled`);
+    }
+    if (
+      pod.spec.hostIPC &&
+      (name.startsWith("kernel.shm") || name.startsWith("kernel.msg") || name === "kernel.sem" || name.startsWith("fs.mqueue."))
+    ) {
+      return forbidden(`forbidden sysctl: ${JSON.stringify(written)} not allowed with host ipc enabled`);
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,110 @@
+import { readdir, rm, stat, unlink } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { removeContainer } from "./containers.ts";
+import { labelNames } from "./labels.ts";
+import { type ContainerRuntime, containerState, isRuntimeNotFound, sandboxState } from "./runtime.ts";
+
+export interface ContainerGcOptions {
+  runtime: ContainerRuntime;
+  clock: Clock;
+  log: Logger;
+  podLogsDir: string;
+  containerLogsDir: string;
+  /** `--maximum-dead-containers-per-container`; below zero keeps all. */
+  maxPerContainer: number;
+  /** `--maximum-dead-containers`; below zero is without limit. */
+  maxTotal: number;
+  /** `--minimum-container-ttl-duration` */
+  minAgeMs: number;
+  /** Whether a Pod is still wanted, or being ended by its worker. */
+  isKnown: (uid: string) => boolean;
+  allSourcesSynced: () => boolean;
+}
+
+/** Takes away ended containers and sandboxes beyond what is kept for logs. Source: pkg/kubelet/kuberuntime/kuberuntime_gc.go */
+export async function collectContainers(options: ContainerGcOptions): Promise<void> {
+  const { runtime } = options;
+  const [containers, sandboxes] = await Promise.all([runtime.listContainers(), runtime.listPodSandboxes()]);
+  const oldest = (options.clock.now() - options.minAgeMs) * 1e6;
+  const dead = containers.filter(
+    (container) =>
+      (container.state === containerState.exited || container.state === containerState.unknown) &&
+      container.labels[labelNames.podUid] !== undefined &&
+      container.createdAt <= oldest,
+  );
+  const groups = new Map<string, typeof dead>();
+  for (const container of dead.sort((a, b) => b.createdAt - a.createdAt)) {
+    const key = `${container.labels[labelNames.podUid]}/${container.labels[labelNames.containerName]}`;
+    groups.set(key, [...(groups.get(key) ?? []), container]);
+  }
+  const surplus: typeof dead = [];
+  for (const [key, group] of groups) {
+    const uid = key.slice(0, key.indexOf("/"));
+    if (!options.isKnown(uid) && options.allSourcesSynced()) {
+      surplus.push(...group);
+      groups.set(key, []);
+    } else if (options.maxPerContainer >= 0) {
+      surplus.push(...group.splice(options.maxPerContainer));
+    }
+  }
+  if (options.maxTotal >= 0) {
+    const left = [...groups.values()].flat().sort((a, b) => a.createdAt - b.createdAt);
+    surplus.push(...left.slice(0, Math.max(0, left.length - options.maxTotal)));
+  }
+  const removed = new Set<string>();
+  for (const container of surplus) {
+    const pod = {
+      name: container.labels[labelNames.podName] ?? "",
+      namespace: container.labels[labelNames.podNamespace] ?? "",
+    };
+    const name = container.labels[labelNames.containerName] ?? "";
+    try {
+      const { logPath } = await runtime.containerStatus(container.id);
+      await removeContainer(options, pod, { id: container.id, name, logPath });
+      removed.add(container.id);
+    } catch (err) {
+      if (!isRuntimeNotFound(err)) options.log.error("cannot remove an ended container", err, { container: container.id });
+    }
+  }
+
+  const inUse = new Set(containers.filter((container) => !removed.has(container.id)).map((container) => container.podSandboxId));
+  const newestOf = new Map<string, number>();
+  for (const sandbox of sandboxes) {
+    const uid = sandbox.labels[labelNames.podUid] ?? "";
+    newestOf.set(uid, Math.max(newestOf.get(uid) ?? 0, sandbox.createdAt));
+  }
+  for (const sandbox of sandboxes) {
+    const uid = sandbox.labels[labelNames.podUid];
+    if (uid === undefined || sandbox.state === sandboxState.ready || inUse.has(sandbox.id)) continue;
+    // The newest of a Pod that is wanted tells how often it was made anew.
+    const isGone = !options.isKnown(uid) && options.allSourcesSynced();
+    if (!isGone && sandbox.createdAt === newestOf.get(uid)) continue;
+    try {
+      await runtime.stopPodSandbox(sandbox.id);
+      await runtime.removePodSandbox(sandbox.id);
+    } catch (err) {
+      if (!isRuntimeNotFound(err)) options.log.error("cannot remove a sandbox", err, { sandbox: sandbox.id });
+    }
+  }
+  if (options.allSourcesSynced())
+    await removeLogs(options, new Set(containers.map((container) => container.labels[labelNames.podUid])));
+}
+
+/** Logs of Pods that nobody knows, and links that lead nowhere. */
+async function removeLogs(options: ContainerGcOptions, withContainers: ReadonlySet<string | undefined>): Promise<void> {
+  for (const folder of await readdir(options.podLogsDir).catch(() => [] as string[])) {
+    const uid = folder.slice(folder.lastIndexOf("_") + 1);
+    if (!folder.includes("_") || options.isKnown(uid) || withContainers.has(uid)) continue;
+    await rm(join(options.podLogsDir, folder), { recursive: true, force: true });
+  }
+  for (const name of await readdir(options.containerLogsDir).catch(() => [] as string[])) {
+    const path = join(options.containerLogsDir, name);
+    try {
+      await stat(path);
+    } catch (err) {
+      if ((err as NodeJS.ErrnoException).code === "ENOENT" && name.endsWith(".log")) await unlink(path).catch(() => undefined);
+    }
+  }
+}

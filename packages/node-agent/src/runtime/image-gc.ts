@@ -1,0 +1,108 @@
+import { statfs } from "node:fs/promises";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { ContainerRuntime } from "./runtime.ts";
+
+export interface ImageGcOptions {
+  runtime: ContainerRuntime;
+  clock: Clock;
+  log: Logger;
+  highThresholdPercent: number;
+  lowThresholdPercent: number;
+  minAgeMs: number;
+  /** Never removed: `--pod-infra-container-image`. */
+  sandboxImage: string;
+  event: (type: "Normal" | "Warning", reason: string, message: string) => void;
+  /** Bytes of the filesystem that images are on; asks the kernel by default. */
+  filesystem?: (mountPoint: string) => Promise<{ capacityBytes: number; availableBytes: number }>;
+}
+
+export interface ImageGc {
+  /** Removes images, the longest unused first, when the disk is fuller than the high threshold, down to the low one. */
+  collect(): Promise<void>;
+}
+
+interface ImageUse {
+  firstSeen: number;
+  lastUsed: number;
+  sizeBytes: number;
+}
+
+/** Source: pkg/kubelet/images/image_gc_manager.go */
+export function newImageGc(options: ImageGcOptions): ImageGc {
+  const { runtime, clock, log } = options;
+  const filesystem = options.filesystem ?? askKernel;
+  const uses = new Map<string, ImageUse>();
+
+  /** Brings the record of when each image was last needed up to date. @returns the ids that are in use now */
+  async function look(): Promise<Set<string>> {
+    const now = clock.now();
+    const [images, containers] = await Promise.all([runtime.listImages(), runtime.listContainers()]);
+    const inUse = new Set(containers.map((container) => container.imageRef));
+    for (const image of images) {
+      const used = inUse.has(image.id) || image.pinned || image.repoTags.includes(options.sandboxImage);
+      if (used) inUse.add(image.id);
+      const known = uses.get(image.id);
+      uses.set(image.id, {
+        firstSeen: known?.firstSeen ?? now,
+        lastUsed: used ? now : (known?.lastUsed ?? 0),
+        sizeBytes: image.size,
+      });
+    }
+    const present = new Set(images.map((image) => image.id));
+    for (const id of uses.keys()) if (!present.has(id)) uses.delete(id);
+    return inUse;
+  }
+
+  return {
+    async collect() {
+      const inUse = await look();
+      if (options.highThresholdPercent >= 100) return;
+      const mountPoint = (await runtime.imageFilesystems())[0]?.fsId?.mountpoint;
+      if (mountPoint === undefined) return;
+      const { capacityBytes, availableBytes } = await filesystem(mountPoint);
+      if (capacityBytes === 0) {
+        options.event("Warning", "InvalidDiskCapacity", `invalid capacity 0 on image filesystem`);
+        return;
+      }
+      const usedPercent = 100 - Math.trunc((availableBytes * 100) / capacityBytes);
+      if (usedPercent < options.highThresholdPercent) return;
+      const wanted = Math.trunc((capacityBytes * (100 - options.lowThresholdPercent)) / 100) - availableBytes;
+      log.info("Disk usage on image filesystem is over the high threshold, trying to free bytes down to the low threshold", {
+        usage: usedPercent,
+        amountToFree: wanted,
+      });
+      const freed = await free(wanted, inUse);
+      if (freed >= wanted) return;
+      options.event(
+        "Warning",
+        "FreeDiskSpaceFailed",
+        `failed to garbage collect required amount of images. Wanted to free ${wanted} bytes, but freed ${freed} bytes`,
+      );
+    },
+  };
+
+  async function free(wanted: number, inUse: ReadonlySet<string>): Promise<number> {
+    const now = clock.now();
+    const candidates = [...uses]
+      .filter(([id, use]) => !inUse.has(id) && now - use.firstSeen >= options.minAgeMs)
+      .sort(([, a], [, b]) => a.lastUsed - b.lastUsed || a.firstSeen - b.firstSeen);
+    let freed = 0;
+    for (const [id, use] of candidates) {
+      if (freed >= wanted) break;
+      try {
+        await runtime.removeImage(id);
+        uses.delete(id);
+        freed += use.sizeBytes;
+      } catch (err) {
+        log.error("cannot remove an image", err, { image: id });
+      }
+    }
+    return freed;
+  }
+}
+
+async function askKernel(mountPoint: string): Promise<{ capacityBytes: number; availableBytes: number }> {
+  const info = await statfs(mountPoint);
+  return { capacityBytes: info.blocks * info.bsize, availableBytes: info.bavail * info.bsize };
+}

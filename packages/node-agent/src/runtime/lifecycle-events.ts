@@ -1,0 +1,95 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { labelNames } from "./labels.ts";
+import type { ContainerRuntime } from "./runtime.ts";
+
+export interface RuntimePodSummary {
+  uid: string;
+  name: string;
+  namespace: string;
+  /** id → state of sandboxes and containers. */
+  states: ReadonlyMap<string, string>;
+}
+
+export interface LifecycleEventsOptions {
+  runtime: ContainerRuntime;
+  clock: Clock;
+  log: Logger;
+  /** Something of that Pod began, ended, or went away. */
+  onChange: (uid: string) => void;
+  onRelist?: (tookMs: number) => void;
+}
+
+export interface LifecycleEvents {
+  run(signal: AbortSignal): Promise<void>;
+  /** Looks now. @throws RuntimeError */
+  relist(): Promise<void>;
+  /** Pods that the runtime has, as of the last look; undefined before the first. */
+  pods(): ReadonlyMap<string, RuntimePodSummary> | undefined;
+  /** What is wrong when the last look is too long ago. */
+  problem(): string | undefined;
+}
+
+const periodMs = 1_000;
+const unhealthyAfterMs = 3 * 60_000;
+
+/** Finds out what changed in the runtime by asking for all of it each second. Source: pkg/kubelet/pleg/generic.go */
+export function newLifecycleEvents(options: LifecycleEventsOptions): LifecycleEvents {
+  const { clock, log, runtime } = options;
+  let known: Map<string, RuntimePodSummary> | undefined;
+  let lastRelist = clock.now();
+
+  async function relist(): Promise<void> {
+    const started = clock.monotonic();
+    const [sandboxes, containers] = await Promise.all([runtime.listPodSandboxes(), runtime.listContainers()]);
+    const now = new Map<string, RuntimePodSummary & { states: Map<string, string> }>();
+    const podOf = (labels: Readonly<Record<string, string>>): { states: Map<string, string> } | undefined => {
+      const uid = labels[labelNames.podUid];
+      if (uid === undefined) return undefined; // not one of ours
+      const pod = now.get(uid) ?? {
+        uid,
+        name: labels[labelNames.podName] ?? "",
+        namespace: labels[labelNames.podNamespace] ?? "",
+        states: new Map<string, string>(),
+      };
+      now.set(uid, pod);
+      return pod;
+    };
+    for (const sandbox of sandboxes) podOf(sandbox.labels)?.states.set(sandbox.id, `sandbox ${sandbox.state}`);
+    for (const container of containers) podOf(container.labels)?.states.set(container.id, `container ${container.state}`);
+    const before = known ?? new Map<string, RuntimePodSummary>();
+    known = now;
+    lastRelist = clock.now();
+    options.onRelist?.(clock.monotonic() - started);
+    for (const uid of new Set([...before.keys(), ...now.keys()])) {
+      if (differ(before.get(uid)?.states, now.get(uid)?.states)) options.onChange(uid);
+    }
+  }
+
+  return {
+    relist,
+    async run(signal) {
+      while (!signal.aborted) {
+        try {
+          await relist();
+        } catch (err) {
+          log.v(2)?.info("cannot list what runs", { reason: (err as Error).message });
+        }
+        await clock.sleep(periodMs, signal).catch(() => undefined);
+      }
+    },
+    pods: () => known,
+    problem() {
+      if (known === undefined) return "PLEG is not healthy: pleg has yet to be successful";
+      const elapsed = clock.now() - lastRelist;
+      if (elapsed <= unhealthyAfterMs) return undefined;
+      return `PLEG is not healthy: pleg was last seen active ${Math.round(elapsed / 1000)}s ago; threshold is 3m0s`;
+    },
+  };
+}
+
+function differ(a: ReadonlyMap<string, string> | undefined, b: ReadonlyMap<string, string> | undefined): boolean {
+  if (a?.size !== b?.size) return true;
+  for (const [id, state] of a ?? []) if (b?.get(id) !== state) return true;
+  return false;
+}
