@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { before, test } from "node:test";
+import {
+  type KeyPair,
+  newCa,
+  newCertificate,
+  newCertificateRequest,
+  newServiceAccountKey,
+  parseCertificateRequest,
+  signCertificateRequest,
+  subjectOf,
+} from "./certificates.ts";
+
+let ca: KeyPair;
+before(async () => {
+  ca = await newCa({ commonName: "kubernetes" });
+});
+
+test("signs a certificate that its authority vouches for, with names and groups", async () => {
+  const pair = await newCertificate({
+    commonName: "system:node:n1",
+    organizations: ["system:nodes", "b, O=x"],
+    dnsNames: ["localhost"],
+    ips: ["127.0.0.1", "::1"],
+    usages: ["server", "client"],
+    ca,
+  });
+  const certificate = new X509Certificate(pair.certPem);
+  const authority = new X509Certificate(ca.certPem);
+  assert.ok(certificate.verify(authority.publicKey));
+  assert.ok(certificate.checkIssued(authority));
+  assert.ok(certificate.checkPrivateKey(createPrivateKey(pair.keyPem)));
+  assert.ok(authority.ca);
+  assert.equal(certificate.checkIP("::1"), "::1");
+  assert.equal(certificate.checkHost("localhost"), "localhost");
+  assert.deepEqual(subjectOf(certificate), { commonName: "system:node:n1", organizations: ["system:nodes", "b, O=x"] });
+});
+
+test("takes a request over: subject, names, key and wanted usages", async () => {
+  const { csrPem, keyPem } = await newCertificateRequest({
+    commonName: "system:node:n1",
+    organizations: ["system:nodes"],
+    dnsNames: ["n1"],
+    ips: ["10.0.0.1"],
+  });
+  assert.deepEqual(await parseCertificateRequest(csrPem), {
+    commonName: "system:node:n1",
+    organizations: ["system:nodes"],
+    dnsNames: ["n1"],
+    ips: ["10.0.0.1"],
+    emails: [],
+    uris: [],
+  });
+  const times = { notBefore: new Date("2022-01-01T00:00:00Z"), notAfter: new Date("2032-01-01T00:00:00Z") };
+  const pem = await signCertificateRequest({ csrPem, ca, usages: ["digital signature", "client auth"], ...times });
+  const certificate = new X509Certificate(pem);
+  assert.ok(certificate.verify(new X509Certificate(ca.certPem).publicKey));
+  assert.ok(certificate.checkPrivateKey(createPrivateKey(keyPem)));
+  assert.deepEqual(subjectOf(certificate), { commonName: "system:node:n1", organizations: ["system:nodes"] });
+  assert.deepEqual(certificate.keyUsage, ["1.3.6.1.5.5.7.3.2"]);
+  await assert.rejects(signCertificateRequest({ csrPem, ca, usages: ["party"], ...times }), /unrecognized usage/);
+});
+
+test("refuses a request whose signature does not fit", async () => {
+  const { csrPem } = await newCertificateRequest({ commonName: "a" });
+  const der = Buffer.from(csrPem.replace(/-----[^-]+-----|\n/g, ""), "base64");
+  der[der.length - 1] = (der[der.length - 1] as number) ^ 1;
+  const forged = `-----BEGIN CERTIFICATE REQUEST-----\n${der.toString("base64")}\n-----END CERTIFICATE REQUEST-----\n`;
+  await assert.rejects(parseCertificateRequest(forged), /does not fit/);
+  await assert.rejects(parseCertificateRequest("-----BEGIN CERTIFICATE-----\n"), /PEM block type/);
+});
+
+test("makes RSA keys for tokens", () => {
+  const { keyPem, pubPem } = newServiceAccountKey();
+  assert.match(keyPem, /^-----BEGIN RSA PRIVATE KEY-----/);
+  assert.match(pubPem, /^-----BEGIN PUBLIC KEY-----/);
+});

@@ -1,0 +1,342 @@
+import "reflect-metadata";
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomBytes,
+  webcrypto,
+  type X509Certificate,
+} from "node:crypto";
+import { isIP } from "node:net";
+import * as x509 from "@peculiar/x509";
+import { readAll, readElement, readString } from "./der.ts";
+
+/**
+ * Making and signing certificates; the only room that knows @peculiar/x509. Keys are ECDSA P-256, those for service
+ * account tokens RSA 2048.
+ */
+x509.cryptoProvider.set(webcrypto as never);
+
+export interface KeyPair {
+  readonly certPem: string;
+  readonly keyPem: string;
+}
+
+export type CertificateUsage = "server" | "client";
+
+const dayMs = 86_400_000;
+const extendedUsages: Readonly<Record<CertificateUsage, string>> = {
+  server: x509.ExtendedKeyUsage.serverAuth,
+  client: x509.ExtendedKeyUsage.clientAuth,
+};
+
+/** A self-signed authority, ten years valid. */
+export async function newCa(options: { commonName: string; validDays?: number }): Promise<KeyPair> {
+  const keys = newKeys();
+  const name: x509.JsonName = [{ CN: [options.commonName] }];
+  const certificate = await x509.X509CertificateGenerator.create({
+    serialNumber: newSerial(),
+    subject: name,
+    issuer: name,
+    ...validity((options.validDays ?? 3650) * dayMs),
+    publicKey: await toPublic(keys.publicKey),
+    signingKey: await toSigning(keys.privateKey),
+    signingAlgorithm: signingAlgorithm(keys.privateKey),
+    extensions: [
+      new x509.BasicConstraintsExtension(true, undefined, true),
+      new x509.KeyUsagesExtension(
+        x509.KeyUsageFlags.keyCertSign |
+          x509.KeyUsageFlags.cRLSign |
+          x509.KeyUsageFlags.digitalSignature |
+          x509.KeyUsageFlags.keyEncipherment,
+        true,
+      ),
+      await x509.SubjectKeyIdentifierExtension.create(await toPublic(keys.publicKey)),
+    ],
+  });
+  return { certPem: pemOf(certificate), keyPem: privatePem(keys.privateKey) };
+}
+
+export interface CertificateOptions {
+  readonly commonName: string;
+  /** Groups of a client. */
+  readonly organizations?: readonly string[];
+  readonly dnsNames?: readonly string[];
+  readonly ips?: readonly string[];
+  readonly usages: readonly CertificateUsage[];
+  readonly ca: KeyPair;
+  /** Default a year. */
+  readonly validDays?: number;
+}
+
+/** A new key with a certificate signed by `ca`. */
+export async function newCertificate(options: CertificateOptions): Promise<KeyPair> {
+  const keys = newKeys();
+  const certificate = await sign({
+    publicKey: await toPublic(keys.publicKey),
+    subject: subjectName(options.commonName, options.organizations ?? []),
+    sans: generalNames({ dnsNames: options.dnsNames, ips: options.ips }),
+    keyUsages: x509.KeyUsageFlags.digitalSignature | x509.KeyUsageFlags.keyEncipherment,
+    extendedUsages: options.usages.map((usage) => extendedUsages[usage]),
+    ca: options.ca,
+    ...validity((options.validDays ?? 365) * dayMs),
+  });
+  return { certPem: certificate, keyPem: privatePem(keys.privateKey) };
+}
+
+/** RSA, as `--service-account-signing-key-file` and `--service-account-key-file` take it. */
+export function newServiceAccountKey(): { keyPem: string; pubPem: string } {
+  const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  return {
+    keyPem: privateKey.export({ type: "pkcs1", format: "pem" }) as string,
+    pubPem: publicKey.export({ type: "spki", format: "pem" }) as string,
+  };
+}
+
+/** What a certificate request asks for. */
+export interface CertificateRequest {
+  readonly commonName: string;
+  readonly organizations: string[];
+  readonly dnsNames: string[];
+  readonly ips: string[];
+  readonly emails: string[];
+  readonly uris: string[];
+}
+
+/** A key and a request for its certificate, as a node sends it. @param keyPem an existing key instead of a new one */
+export async function newCertificateRequest(options: {
+  commonName: string;
+  organizations?: readonly string[];
+  dnsNames?: readonly string[];
+  ips?: readonly string[];
+  keyPem?: string;
+}): Promise<{ csrPem: string; keyPem: string }> {
+  const privateKey = options.keyPem === undefined ? newKeys().privateKey : createPrivateKey(options.keyPem);
+  const sans = generalNames(options);
+  const request = await x509.Pkcs10CertificateRequestGenerator.create({
+    name: subjectName(options.commonName, options.organizations ?? []),
+    keys: { privateKey: await toSigning(privateKey), publicKey: await toPublic(createPublicKey(privateKey)) } as never,
+    signingAlgorithm: signingAlgorithm(privateKey),
+    extensions: sans.length === 0 ? [] : [new x509.SubjectAlternativeNameExtension(sans)],
+  });
+  return { csrPem: `${request.toString("pem")}\n`, keyPem: privatePem(privateKey) };
+}
+
+/** @throws Error when the PEM is no request, or its signature does not fit its key. */
+export async function parseCertificateRequest(csrPem: string): Promise<CertificateRequest> {
+  if (!csrPem.includes("-----BEGIN CERTIFICATE REQUEST-----")) throw new Error("PEM block type must be CERTIFICATE REQUEST");
+  const request = new x509.Pkcs10CertificateRequest(csrPem);
+  if (!(await request.verify())) throw new Error("the signature of the certificate request does not fit its key");
+  const names = namesOf(request);
+  const of = (type: x509.GeneralNameType): string[] => names.filter((name) => name.type === type).map((name) => name.value);
+  const subject = readAll(Buffer.from(request.subjectName.toArrayBuffer()));
+  return {
+    ...subjectOfName((subject[0] as { content: Buffer }).content),
+    dnsNames: of("dns"),
+    ips: of("ip"),
+    emails: of("email"),
+    uris: of("url"),
+  };
+}
+
+function namesOf(request: x509.Pkcs10CertificateRequest): readonly x509.GeneralName[] {
+  const extension = request.getExtension("2.5.29.17"); // subjectAltName
+  return extension === null || extension === undefined
+    ? []
+    : new x509.SubjectAlternativeNameExtension(extension.rawData).names.items;
+}
+
+/**
+ * Signs what a request asks for; its key and subject are taken as they are, extensions only for alternative names.
+ * @param usages upstream's names of key usages: `digital signature`, `client auth`, …
+ * @throws Error for an unknown usage
+ */
+export async function signCertificateRequest(options: {
+  csrPem: string;
+  ca: KeyPair;
+  usages: readonly string[];
+  notBefore: Date;
+  notAfter: Date;
+}): Promise<string> {
+  const request = new x509.Pkcs10CertificateRequest(options.csrPem);
+  let flags = 0;
+  const extended: string[] = [];
+  for (const usage of options.usages) {
+    const flag = keyUsageFlags[usage];
+    const oid = extendedUsageOids[usage];
+    if (flag === undefined && oid === undefined) throw new Error(`unrecognized usage values: [${JSON.stringify(usage)}]`);
+    if (flag !== undefined) flags |= flag;
+    if (oid !== undefined) extended.push(oid);
+  }
+  return sign({
+    publicKey: await request.publicKey.export(),
+    subject: request.subjectName.toJSON(),
+    sans: namesOf(request),
+    keyUsages: flags,
+    extendedUsages: extended,
+    ca: options.ca,
+    notBefore: options.notBefore,
+    notAfter: options.notAfter,
+  });
+}
+
+/** Source: k8s.io/kubernetes pkg/apis/certificates/v1, keyUsageDict and extKeyUsageDict */
+export const keyUsageFlags: Readonly<Record<string, number>> = {
+  signing: x509.KeyUsageFlags.digitalSignature,
+  "digital signature": x509.KeyUsageFlags.digitalSignature,
+  "content commitment": x509.KeyUsageFlags.nonRepudiation,
+  "key encipherment": x509.KeyUsageFlags.keyEncipherment,
+  "key agreement": x509.KeyUsageFlags.keyAgreement,
+  "data encipherment": x509.KeyUsageFlags.dataEncipherment,
+  "cert sign": x509.KeyUsageFlags.keyCertSign,
+  "crl sign": x509.KeyUsageFlags.cRLSign,
+  "encipher only": x509.KeyUsageFlags.encipherOnly,
+  "decipher only": x509.KeyUsageFlags.decipherOnly,
+};
+
+export const extendedUsageOids: Readonly<Record<string, string>> = {
+  any: "2.5.29.37.0",
+  "server auth": "1.3.6.1.5.5.7.3.1",
+  "client auth": "1.3.6.1.5.5.7.3.2",
+  "code signing": "1.3.6.1.5.5.7.3.3",
+  "email protection": "1.3.6.1.5.5.7.3.4",
+  "s/mime": "1.3.6.1.5.5.7.3.4",
+  "ipsec end system": "1.3.6.1.5.5.7.3.5",
+  "ipsec tunnel": "1.3.6.1.5.5.7.3.6",
+  "ipsec user": "1.3.6.1.5.5.7.3.7",
+  timestamping: "1.3.6.1.5.5.7.3.8",
+  "ocsp signing": "1.3.6.1.5.5.7.3.9",
+  "microsoft sgc": "1.3.6.1.4.1.311.10.3.3",
+  "netscape sgc": "2.16.840.1.113730.4.1",
+};
+
+export interface Subject {
+  /** `""` when there is none. */
+  readonly commonName: string;
+  /** In the order of the certificate, repeated ones too. */
+  readonly organizations: string[];
+}
+
+/** Read from the certificate's own bytes: node's text form cannot tell separators from content. */
+export function subjectOf(certificate: X509Certificate): Subject {
+  const [tbs] = readAll(readElement(certificate.raw, 0).content);
+  const fields = readAll((tbs as { content: Buffer }).content);
+  const version = fields[0]?.tag === 0xa0 ? 1 : 0; // serial, algorithm, issuer, validity, then the subject
+  const subject = fields[version + 4];
+  if (subject === undefined) throw new Error("malformed certificate");
+  return subjectOfName(subject.content);
+}
+
+function subjectOfName(name: Buffer): Subject {
+  let commonName = "";
+  const organizations: string[] = [];
+  for (const set of readAll(name)) {
+    for (const attribute of readAll(set.content)) {
+      const [oid, value] = readAll(attribute.content);
+      if (oid === undefined || value === undefined) continue;
+      const type = oid.content.toString("hex");
+      if (type === "550403") commonName = readString(value);
+      else if (type === "55040a") organizations.push(readString(value));
+    }
+  }
+  return { commonName, organizations };
+}
+
+interface SignOptions {
+  publicKey: CryptoKey;
+  subject: x509.JsonName;
+  sans: x509.JsonGeneralNames | readonly x509.GeneralName[];
+  keyUsages: number;
+  extendedUsages: string[];
+  ca: KeyPair;
+  notBefore: Date;
+  notAfter: Date;
+}
+
+type CryptoKey = webcrypto.CryptoKey;
+
+async function sign(options: SignOptions): Promise<string> {
+  const authority = new x509.X509Certificate(options.ca.certPem);
+  const caKey = createPrivateKey(options.ca.keyPem);
+  const extensions: x509.Extension[] = [];
+  if (options.keyUsages !== 0) extensions.push(new x509.KeyUsagesExtension(options.keyUsages, true));
+  if (options.extendedUsages.length > 0) extensions.push(new x509.ExtendedKeyUsageExtension(options.extendedUsages));
+  extensions.push(new x509.BasicConstraintsExtension(false, undefined, true));
+  const keyId = authority.getExtension(x509.SubjectKeyIdentifierExtension)?.keyId;
+  if (keyId !== undefined) extensions.push(new x509.AuthorityKeyIdentifierExtension(keyId));
+  if (options.sans.length > 0) extensions.push(new x509.SubjectAlternativeNameExtension(options.sans as x509.JsonGeneralNames));
+  const certificate = await x509.X509CertificateGenerator.create({
+    serialNumber: newSerial(),
+    subject: options.subject,
+    issuer: authority.subjectName.toJSON(),
+    notBefore: options.notBefore,
+    notAfter: options.notAfter,
+    publicKey: options.publicKey,
+    signingKey: await toSigning(caKey),
+    signingAlgorithm: signingAlgorithm(caKey),
+    extensions,
+  });
+  return pemOf(certificate);
+}
+
+function subjectName(commonName: string, organizations: readonly string[]): x509.JsonName {
+  return [...organizations.map((organization) => ({ O: [organization] })), { CN: [commonName] }];
+}
+
+function generalNames(names: {
+  dnsNames?: readonly string[] | undefined;
+  ips?: readonly string[] | undefined;
+}): x509.JsonGeneralNames {
+  const ips = (names.ips ?? []).map((value) => {
+    if (isIP(value) === 0) throw new Error(`${JSON.stringify(value)} is no IP address`);
+    return { type: "ip" as const, value };
+  });
+  return [...(names.dnsNames ?? []).map((value) => ({ type: "dns" as const, value })), ...ips];
+}
+
+/** Clocks differ a little: valid since five minutes ago. */
+function validity(ms: number): { notBefore: Date; notAfter: Date } {
+  return { notBefore: new Date(Date.now() - 300_000), notAfter: new Date(Date.now() + ms) };
+}
+
+/** Positive, 63 bits. */
+function newSerial(): string {
+  const bytes = randomBytes(8);
+  bytes[0] = ((bytes[0] as number) & 0x3f) | 0x40;
+  return bytes.toString("hex");
+}
+
+function newKeys(): { privateKey: KeyObject; publicKey: KeyObject } {
+  return generateKeyPairSync("ec", { namedCurve: "P-256" });
+}
+
+const curves: Readonly<Record<string, string>> = { prime256v1: "P-256", secp384r1: "P-384", secp521r1: "P-521" };
+
+function keyAlgorithm(key: KeyObject): webcrypto.RsaHashedImportParams | webcrypto.EcKeyImportParams {
+  if (key.asymmetricKeyType === "rsa") return { name: "RSASSA-PKCS1-v1_5", hash: "SHA-256" };
+  const namedCurve = curves[key.asymmetricKeyDetails?.namedCurve ?? ""];
+  if (namedCurve === undefined) throw new Error(`keys of type ${key.asymmetricKeyType} cannot sign certificates`);
+  return { name: "ECDSA", namedCurve };
+}
+
+function signingAlgorithm(key: KeyObject): { name: string; hash: string } {
+  return { name: keyAlgorithm(key).name, hash: "SHA-256" };
+}
+
+async function toSigning(key: KeyObject): Promise<CryptoKey> {
+  return key.toCryptoKey(keyAlgorithm(key) as never, true, ["sign"]);
+}
+
+async function toPublic(key: KeyObject): Promise<CryptoKey> {
+  return key.toCryptoKey(keyAlgorithm(key) as never, true, ["verify"]);
+}
+
+/** SEC1 and PKCS#1, which are the forms that upstream writes. */
+function privatePem(key: KeyObject): string {
+  return key.export({ type: key.asymmetricKeyType === "rsa" ? "pkcs1" : "sec1", format: "pem" }) as string;
+}
+
+function pemOf(certificate: x509.X509Certificate): string {
+  return `${certificate.toString("pem").trimEnd()}\n`;
+}

@@ -1,0 +1,196 @@
+import { type IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
+import { requestEntityTooLarge } from "../errors/status-error.ts";
+import type { Logger } from "../logging/logger.ts";
+import type { Exchange, ResponseStream } from "./exchange.ts";
+import { bodyMayFollow, canonicalHeader, plainAddress, ResponseHeaders, whenDrained } from "./exchange-parts.ts";
+
+/** One request over HTTP/1.1. With an upgrade, the answer is made only when the handler asks for one. */
+export class Http1Exchange implements Exchange {
+  readonly httpVersion = "1.1" as const;
+  readonly upgrade: { socket: Socket; head: Buffer } | undefined;
+  bytesWritten = 0;
+  readonly #request: IncomingMessage;
+  readonly #socket: Socket;
+  readonly #log: Logger;
+  readonly #headers = new ResponseHeaders();
+  #response: ServerResponse | undefined;
+  #controller: AbortController | undefined;
+  #gone = false;
+
+  constructor(request: IncomingMessage, response: ServerResponse | undefined, upgradeHead: Buffer | undefined, log: Logger) {
+    this.#request = request;
+    this.#socket = request.socket;
+    this.#log = log;
+    if (response === undefined) {
+      this.upgrade = { socket: request.socket, head: upgradeHead ?? Buffer.alloc(0) };
+      request.socket.once("close", () => this.#onGone());
+      request.socket.on("error", () => {});
+    } else this.#adopt(response);
+    request.on("error", () => {});
+  }
+
+  #adopt(response: ServerResponse): void {
+    this.#response = response;
+    response.on("error", () => {});
+    response.once("close", () => {
+      if (!response.writableFinished) this.#onGone();
+    });
+  }
+
+  #onGone(): void {
+    this.#gone = true;
+    this.#controller?.abort(new Error("the client went away"));
+  }
+
+  /** The server's drain ran out. */
+  abort(): void {
+    this.#onGone();
+    this.#socket.destroy();
+  }
+
+  get method(): string {
+    return this.#request.method ?? "GET";
+  }
+  get url(): string {
+    return this.#request.url ?? "/";
+  }
+  get headers(): IncomingMessage["headers"] {
+    return this.#request.headers;
+  }
+  get remoteAddress(): string {
+    return plainAddress(this.#socket.remoteAddress);
+  }
+  get tls(): TLSSocket | undefined {
+    return this.#socket instanceof TLSSocket ? this.#socket : undefined;
+  }
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#gone && !this.#controller.signal.aborted) this.#controller.abort(new Error("the client went away"));
+    return this.#controller.signal;
+  }
+
+  body(limitBytes: number): Promise<Buffer> {
+    const request = this.#request;
+    if (this.upgrade !== undefined) return Promise.resolve(Buffer.alloc(0));
+    return new Promise((resolve, reject) => {
+      const tooLarge = (): void => {
+        request.off("data", onData);
+        request.resume();
+        this.setHeader("connection", "close");
+        reject(requestEntityTooLarge(`limit is ${limitBytes}`));
+      };
+      const chunks: Buffer[] = [];
+      let size = 0;
+      const onData = (chunk: Buffer): void => {
+        size += chunk.length;
+        if (size > limitBytes) return tooLarge();
+        chunks.push(chunk);
+      };
+      if (Number(request.headers["content-length"] ?? 0) > limitBytes) return tooLarge();
+      request.on("data", onData);
+      request.once("end", () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)));
+      request.once("close", () => reject(new Error("the client went away while it sent its request")));
+      request.once("error", reject);
+    });
+  }
+
+  bodyStream(): NodeJS.ReadableStream {
+    return this.#request;
+  }
+
+  get headersSent(): boolean {
+    return this.#response?.headersSent ?? false;
+  }
+  get status(): number {
+    return this.#response?.headersSent === true ? this.#response.statusCode : 0;
+  }
+
+  setHeader(name: string, value: string | string[]): void {
+    this.#headers.set(name, value);
+    if (this.#exposed && !this.headersSent) this.#response?.setHeader(name, value);
+  }
+
+  appendHeader(name: string, value: string): void {
+    this.#headers.append(name, value);
+    if (this.#exposed && !this.headersSent) this.#response?.appendHeader(name, value);
+  }
+
+  respond(status: number, headers: OutgoingHttpHeaders, body?: Buffer | string): void {
+    const response = this.#answer();
+    if (response.headersSent) {
+      this.#log.error("an answer was given twice", undefined, { method: this.method, url: this.url, status });
+      return;
+    }
+    const bytes = typeof body === "string" ? Buffer.from(body) : body;
+    if (bodyMayFollow(status)) headers = { ...headers, "content-length": bytes?.length ?? 0 };
+    this.#writeHead(response, status, headers);
+    this.bytesWritten += bytes?.length ?? 0;
+    response.end(bytes);
+  }
+
+  stream(status: number, headers: OutgoingHttpHeaders): ResponseStream {
+    const response = this.#answer();
+    this.#writeHead(response, status, headers);
+    response.flushHeaders();
+    const exchange = this;
+    return {
+      write(chunk) {
+        exchange.bytesWritten += chunk.length;
+        return response.write(chunk);
+      },
+      drained: () => whenDrained(response),
+      get bufferedBytes() {
+        return response.writableLength;
+      },
+      end(chunk) {
+        exchange.bytesWritten += chunk?.length ?? 0;
+        if (chunk === undefined) response.end();
+        else response.end(chunk);
+      },
+    };
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  goAway(): void {
+    if (!this.headersSent) this.setHeader("connection", "close");
+  }
+
+  get nodeRequest(): IncomingMessage {
+    return this.#request;
+  }
+
+  #exposed = false;
+  get nodeResponse(): ServerResponse {
+    const response = this.#answer();
+    if (!this.#exposed && !response.headersSent) {
+      this.#exposed = true;
+      for (const [name, value] of this.#headers.entries()) response.setHeader(canonicalHeader(name), value);
+    }
+    return response;
+  }
+
+  #writeHead(response: ServerResponse, status: number, headers: OutgoingHttpHeaders): void {
+    const all: OutgoingHttpHeaders = {};
+    for (const [name, value] of this.#headers.merged(headers)) all[canonicalHeader(name)] = value;
+    response.writeHead(status, all);
+  }
+
+  /** A plain answer to a request for an upgrade: made on the raw socket, which ends with it. */
+  #answer(): ServerResponse {
+    if (this.#response !== undefined) return this.#response;
+    const response = new ServerResponse(this.#request);
+    response.shouldKeepAlive = false;
+    response.assignSocket(this.#socket);
+    response.once("finish", () => {
+      response.detachSocket(this.#socket);
+      this.#socket.end();
+    });
+    this.#adopt(response);
+    return response;
+  }
+}

@@ -1,0 +1,225 @@
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import {
+  constants,
+  type IncomingHttpHeaders as Http2Headers,
+  Http2ServerRequest,
+  Http2ServerResponse,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
+import type { TLSSocket } from "node:tls";
+import { requestEntityTooLarge } from "../errors/status-error.ts";
+import type { Logger } from "../logging/logger.ts";
+import type { Exchange, ResponseStream } from "./exchange.ts";
+import { bodyMayFollow, plainAddress, ResponseHeaders, whenDrained } from "./exchange-parts.ts";
+
+/** Headers of a connection, which HTTP/2 does not have. */
+const connectionHeaders: ReadonlySet<string> = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** One request over HTTP/2, on node's core stream. */
+export class Http2Exchange implements Exchange {
+  readonly httpVersion = "2.0" as const;
+  readonly upgrade = undefined;
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly tls: TLSSocket;
+  bytesWritten = 0;
+  readonly #stream: ServerHttp2Stream;
+  readonly #rawHeaders: Http2Headers;
+  readonly #rawList: string[];
+  readonly #log: Logger;
+  readonly #goAway: (session: ServerHttp2Session) => void;
+  readonly #headers = new ResponseHeaders();
+  #controller: AbortController | undefined;
+  #gone = false;
+
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: Http2Headers,
+    rawHeaders: string[],
+    socket: TLSSocket,
+    log: Logger,
+    goAway: (session: ServerHttp2Session) => void,
+  ) {
+    this.#stream = stream;
+    this.#rawHeaders = headers;
+    this.#rawList = rawHeaders;
+    this.#log = log;
+    this.#goAway = goAway;
+    this.tls = socket;
+    this.method = headers[":method"] ?? "GET";
+    this.url = headers[":path"] ?? "/";
+    this.headers = withoutPseudoHeaders(headers);
+    stream.on("error", () => {});
+    stream.once("close", () => this.#onClose());
+    if (headers["expect"] === "100-continue") stream.additionalHeaders({ ":status": 100 });
+  }
+
+  #onClose(): void {
+    if (this.#stream.writableFinished) return;
+    this.#gone = true;
+    this.#controller?.abort(new Error("the client went away"));
+  }
+
+  /** The server's drain ran out. */
+  abort(): void {
+    this.#gone = true;
+    this.#controller?.abort(new Error("the server is shutting down"));
+    this.destroy();
+  }
+
+  get remoteAddress(): string {
+    return plainAddress(this.tls.remoteAddress);
+  }
+
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#gone && !this.#controller.signal.aborted) this.#controller.abort(new Error("the client went away"));
+    return this.#controller.signal;
+  }
+
+  body(limitBytes: number): Promise<Buffer> {
+    const stream = this.#stream;
+    return new Promise((resolve, reject) => {
+      const tooLarge = (): void => {
+        stream.off("data", onData);
+        stream.resume();
+        reject(requestEntityTooLarge(`limit is ${limitBytes}`));
+      };
+      const chunks: Buffer[] = [];
+      let size = 0;
+      const onData = (chunk: Buffer): void => {
+        size += chunk.length;
+        if (size > limitBytes) return tooLarge();
+        chunks.push(chunk);
+      };
+      if (Number(this.#rawHeaders["content-length"] ?? 0) > limitBytes) return tooLarge();
+      stream.on("data", onData);
+      stream.once("end", () => {
+        if (stream.aborted) reject(new Error("the client went away while it sent its request"));
+        else resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size));
+      });
+      stream.once("close", () => reject(new Error("the client went away while it sent its request")));
+    });
+  }
+
+  bodyStream(): NodeJS.ReadableStream {
+    return this.#stream;
+  }
+
+  get headersSent(): boolean {
+    return this.#stream.headersSent;
+  }
+
+  get status(): number {
+    return this.#stream.headersSent ? Number(this.#stream.sentHeaders?.[":status"] ?? 0) : 0;
+  }
+
+  setHeader(name: string, value: string | string[]): void {
+    this.#headers.set(name, value);
+    if (!this.headersSent) this.#response?.setHeader(name, value);
+  }
+
+  appendHeader(name: string, value: string): void {
+    this.#headers.append(name, value);
+    if (!this.headersSent) this.#response?.appendHeader(name, value);
+  }
+
+  respond(status: number, headers: OutgoingHttpHeaders, body?: Buffer | string): void {
+    const stream = this.#stream;
+    if (stream.headersSent) {
+      this.#log.error("an answer was given twice", undefined, { method: this.method, url: this.url, status });
+      return;
+    }
+    if (stream.destroyed || stream.closed) return;
+    const bytes = typeof body === "string" ? Buffer.from(body) : body;
+    const all = this.#allHeaders(status, headers);
+    if (bodyMayFollow(status)) all["content-length"] = bytes?.length ?? 0;
+    if (bytes === undefined || bytes.length === 0 || this.method === "HEAD" || !bodyMayFollow(status)) {
+      stream.respond(all, { endStream: true });
+      this.#refuseRest();
+      return;
+    }
+    stream.respond(all);
+    this.bytesWritten += bytes.length;
+    stream.end(bytes, () => this.#refuseRest());
+  }
+
+  stream(status: number, headers: OutgoingHttpHeaders): ResponseStream {
+    const stream = this.#stream;
+    if (!stream.destroyed && !stream.closed) stream.respond(this.#allHeaders(status, headers));
+    const exchange = this;
+    const open = (): boolean => !stream.destroyed && !stream.closed && !stream.writableEnded;
+    return {
+      write(chunk) {
+        if (!open()) return false;
+        exchange.bytesWritten += chunk.length;
+        return stream.write(chunk);
+      },
+      drained: () => whenDrained(stream),
+      get bufferedBytes() {
+        return stream.writableLength;
+      },
+      end(chunk) {
+        if (!open()) return;
+        exchange.bytesWritten += chunk?.length ?? 0;
+        const done = (): void => exchange.#refuseRest();
+        if (chunk === undefined) stream.end(done);
+        else stream.end(chunk, done);
+      },
+    };
+  }
+
+  /** What is left of a request that was answered early is not wanted (RFC 9113, 8.1). */
+  #refuseRest(): void {
+    const stream = this.#stream;
+    if (stream.closed || stream.destroyed || stream.readableEnded) return;
+    if (stream.endAfterHeaders) return;
+    stream.close(constants.NGHTTP2_NO_ERROR);
+  }
+
+  destroy(): void {
+    this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+  }
+
+  goAway(): void {
+    const session = this.#stream.session;
+    if (session !== undefined) this.#goAway(session as ServerHttp2Session);
+  }
+
+  #allHeaders(status: number, headers: OutgoingHttpHeaders): Record<string, string | number | string[]> {
+    const all: Record<string, string | number | string[]> = { ":status": status };
+    for (const [name, value] of this.#headers.merged(headers)) if (!connectionHeaders.has(name)) all[name] = value;
+    return all;
+  }
+
+  #request: Http2ServerRequest | undefined;
+  get nodeRequest(): Http2ServerRequest {
+    this.#request ??= new Http2ServerRequest(this.#stream, this.#rawHeaders, {}, this.#rawList);
+    return this.#request;
+  }
+
+  #response: Http2ServerResponse | undefined;
+  get nodeResponse(): Http2ServerResponse {
+    if (this.#response === undefined) {
+      this.#response = new Http2ServerResponse(this.#stream);
+      if (!this.headersSent) for (const [name, value] of this.#headers.entries()) this.#response.setHeader(name, value as string);
+    }
+    return this.#response;
+  }
+}
+
+function withoutPseudoHeaders(headers: Http2Headers): IncomingHttpHeaders {
+  const plain: IncomingHttpHeaders = {};
+  for (const name in headers) if (name.charCodeAt(0) !== 58 /* : */) plain[name] = headers[name];
+  const authority = headers[":authority"];
+  if (authority !== undefined) plain.host = authority;
+  return plain;
+}

@@ -1,0 +1,143 @@
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createSecureContext, type SecureContext, type SecureContextOptions, type SecureVersion } from "node:tls";
+
+export interface CertificateFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+/** What a TLS server shows and asks for. Files are read again when they change. */
+export interface TlsOptions {
+  readonly certFile?: string | undefined;
+  readonly keyFile?: string | undefined;
+  /** PEM, instead of files. */
+  readonly cert?: string | Buffer | undefined;
+  readonly key?: string | Buffer | undefined;
+  /** Client certificates are asked for and checked against these; one that fails is for the authenticator to refuse. */
+  readonly clientCaFile?: string | undefined;
+  /** More files of the same kind (`--requestheader-client-ca-file`). */
+  readonly clientCaFiles?: readonly string[] | undefined;
+  readonly clientCa?: string | Buffer | undefined;
+  /** Other certificates by the name the client asks for; without `names` those of the certificate itself. */
+  readonly sni?: readonly (CertificateFiles & { names?: readonly string[] })[] | undefined;
+  /** Go's name: `VersionTLS12`. */
+  readonly minVersion?: string | undefined;
+  /** Go's names: `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`. Those of TLS 1.3 are always on. */
+  readonly cipherSuites?: readonly string[] | undefined;
+}
+
+/** Go's names of the suites that can be chosen, and OpenSSL's. Source: component-base/cli/flag/ciphersuites_flag.go */
+export const cipherSuites: Readonly<Record<string, string>> = {
+  TLS_AES_128_GCM_SHA256: "TLS_AES_128_GCM_SHA256",
+  TLS_AES_256_GCM_SHA384: "TLS_AES_256_GCM_SHA384",
+  TLS_CHACHA20_POLY1305_SHA256: "TLS_CHACHA20_POLY1305_SHA256",
+  TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA: "ECDHE-ECDSA-AES128-SHA",
+  TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: "ECDHE-ECDSA-AES128-GCM-SHA256",
+  TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA: "ECDHE-ECDSA-AES256-SHA",
+  TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384: "ECDHE-ECDSA-AES256-GCM-SHA384",
+  TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305: "ECDHE-ECDSA-CHACHA20-POLY1305",
+  TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256: "ECDHE-ECDSA-CHACHA20-POLY1305",
+  TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA: "ECDHE-RSA-AES128-SHA",
+  TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256: "ECDHE-RSA-AES128-GCM-SHA256",
+  TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA: "ECDHE-RSA-AES256-SHA",
+  TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384: "ECDHE-RSA-AES256-GCM-SHA384",
+  TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305: "ECDHE-RSA-CHACHA20-POLY1305",
+  TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256: "ECDHE-RSA-CHACHA20-POLY1305",
+  TLS_RSA_WITH_AES_128_CBC_SHA: "AES128-SHA",
+  TLS_RSA_WITH_AES_128_GCM_SHA256: "AES128-GCM-SHA256",
+  TLS_RSA_WITH_AES_256_CBC_SHA: "AES256-SHA",
+  TLS_RSA_WITH_AES_256_GCM_SHA384: "AES256-GCM-SHA384",
+};
+
+export const insecureCipherSuites: Readonly<Record<string, string>> = {
+  TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256: "ECDHE-ECDSA-AES128-SHA256",
+  TLS_ECDHE_ECDSA_WITH_RC4_128_SHA: "ECDHE-ECDSA-RC4-SHA",
+  TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA: "ECDHE-RSA-DES-CBC3-SHA",
+  TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256: "ECDHE-RSA-AES128-SHA256",
+  TLS_ECDHE_RSA_WITH_RC4_128_SHA: "ECDHE-RSA-RC4-SHA",
+  TLS_RSA_WITH_3DES_EDE_CBC_SHA: "DES-CBC3-SHA",
+  TLS_RSA_WITH_AES_128_CBC_SHA256: "AES128-SHA256",
+  TLS_RSA_WITH_RC4_128_SHA: "RC4-SHA",
+};
+
+const versions: Readonly<Record<string, SecureVersion>> = {
+  VersionTLS10: "TLSv1",
+  VersionTLS11: "TLSv1.1",
+  VersionTLS12: "TLSv1.2",
+  VersionTLS13: "TLSv1.3",
+};
+export const tlsVersionNames: readonly string[] = Object.keys(versions);
+
+const tls13Suites = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
+
+/** @throws Error `Cipher suite X not supported or doesn't exist` */
+export function opensslCiphers(names: readonly string[]): string | undefined {
+  if (names.length === 0) return undefined;
+  const list = names.map((name) => {
+    const known = { ...cipherSuites, ...insecureCipherSuites };
+    if (!Object.hasOwn(known, name)) throw new Error(`Cipher suite ${name} not supported or doesn't exist`);
+    return known[name] as string;
+  });
+  return [tls13Suites, ...list.filter((name) => !name.startsWith("TLS_"))].join(":");
+}
+
+/** @throws Error `unknown tls version "x"` */
+export function opensslVersion(name: string | undefined): SecureVersion {
+  if (name === undefined || name === "") return "TLSv1.2";
+  if (!Object.hasOwn(versions, name)) throw new Error(`unknown tls version "${name}"`);
+  return versions[name] as SecureVersion;
+}
+
+/** Every file that the options name, for watching. */
+export function filesOf(options: TlsOptions): string[] {
+  const files = [options.certFile, options.keyFile, options.clientCaFile, ...(options.clientCaFiles ?? [])];
+  for (const { certFile, keyFile } of options.sni ?? []) files.push(certFile, keyFile);
+  return [...new Set(files.filter((file) => file !== undefined && file !== ""))] as string[];
+}
+
+export interface LoadedTls {
+  readonly context: SecureContextOptions;
+  /** @returns undefined for the default certificate. */
+  contextFor(serverName: string): SecureContext | undefined;
+}
+
+/** Reads all files. @throws Error when one is missing or does not fit. */
+export function loadTls(options: TlsOptions): LoadedTls {
+  const shared: SecureContextOptions = { minVersion: opensslVersion(options.minVersion) };
+  const ciphers = opensslCiphers(options.cipherSuites ?? []);
+  if (ciphers !== undefined) shared.ciphers = ciphers;
+  const ca: (string | Buffer)[] = [options.clientCaFile, ...(options.clientCaFiles ?? [])]
+    .filter((file) => file !== undefined && file !== "")
+    .map((file) => readFileSync(file as string));
+  if (options.clientCa !== undefined) ca.push(options.clientCa);
+  // Without an own list node would trust every public authority.
+  shared.ca = ca;
+  const cert = options.cert ?? readFileSync(options.certFile as string);
+  const key = options.key ?? readFileSync(options.keyFile as string);
+  const named = (options.sni ?? []).map((pair) => {
+    const certPem = readFileSync(pair.certFile);
+    const names = pair.names !== undefined && pair.names.length > 0 ? pair.names : namesOf(certPem);
+    return { names, context: createSecureContext({ ...shared, cert: certPem, key: readFileSync(pair.keyFile) }) };
+  });
+  return {
+    context: { ...shared, cert, key },
+    contextFor: (serverName) => named.find(({ names }) => names.some((name) => nameMatches(name, serverName)))?.context,
+  };
+}
+
+function namesOf(certPem: Buffer): string[] {
+  const certificate = new X509Certificate(certPem);
+  const names = (certificate.subjectAltName ?? "").split(", ").filter((part) => part.startsWith("DNS:"));
+  const commonName = /^CN=(.*)$/m.exec(certificate.subject)?.[1];
+  return [...names.map((part) => part.slice(4)), ...(commonName === undefined ? [] : [commonName])];
+}
+
+/** `*.example.com` stands for one more label. */
+function nameMatches(pattern: string, name: string): boolean {
+  const wanted = pattern.toLowerCase();
+  const given = name.toLowerCase();
+  if (wanted === given) return true;
+  const dot = given.indexOf(".");
+  return wanted.startsWith("*.") && dot > 0 && given.slice(dot) === wanted.slice(1);
+}
