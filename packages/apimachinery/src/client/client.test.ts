@@ -48,14 +48,15 @@ async function startServer(t: TestContext, ...answers: TestServer["answers"]): P
     running.sessions.push(session);
     session.on("error", () => {});
   });
-  listener.on("stream", (stream, headers) => {
+  listener.on("stream", (stream: http2.ServerHttp2Stream, headers) => {
     let body = "";
     stream.on("error", () => {});
     stream.on("data", (chunk) => {
       body += chunk;
     });
     stream.on("end", () => {
-      const peer = (stream.session?.socket as unknown as TLSSocket).getPeerCertificate()?.subject?.CN;
+      const socket = stream.session?.socket as TLSSocket | undefined;
+      const peer = socket?.getPeerCertificate()?.subject?.CN;
       const { ":method": method = "", ":path": url = "" } = headers;
       running.seen.push({ method, url, headers, body, peer: String(peer ?? ""), session: stream.session });
       const answer = running.answers.length > 1 ? running.answers.shift() : running.answers[0];

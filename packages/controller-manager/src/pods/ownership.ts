@@ -19,6 +19,8 @@ export interface Claim<T extends KubeObject> {
   readonly signal: AbortSignal;
 }
 
+type Writes = Omit<Claim<KubeObject>, "candidates" | "filter">;
+
 /** What to do with one candidate. */
 export type ClaimDecision = "own" | "adopt" | "release" | "ignore";
 
@@ -66,7 +68,7 @@ export function decideClaim(owner: KubeObject, object: KubeObject, matches: bool
 }
 
 /** The cache may be old: an owner that was deleted, or made anew under its name, must not adopt. */
-async function checkMayAdopt({ client, ownerResource, owner, signal }: Claim<never>): Promise<void> {
+async function checkMayAdopt({ client, ownerResource, owner, signal }: Writes): Promise<void> {
   const { namespace, name = "", uid } = owner.metadata;
   const fresh = await client.get<KubeObject & object>(ownerResource, { namespace, name }, { signal });
   if (fresh.metadata.uid !== uid) {
@@ -77,7 +79,7 @@ async function checkMayAdopt({ client, ownerResource, owner, signal }: Claim<nev
   }
 }
 
-async function adopt(claim: Claim<never>, { metadata }: KubeObject): Promise<boolean> {
+async function adopt(claim: Writes, { metadata }: KubeObject): Promise<boolean> {
   const { client, ref, controllerRef, signal } = claim;
   const { namespace, name = "", uid = "" } = metadata;
   try {
@@ -89,7 +91,7 @@ async function adopt(claim: Claim<never>, { metadata }: KubeObject): Promise<boo
   }
 }
 
-async function release(claim: Claim<never>, { metadata }: KubeObject): Promise<void> {
+async function release(claim: Writes, { metadata }: KubeObject): Promise<void> {
   const { client, ref, owner, signal } = claim;
   const { namespace, name = "", uid = "" } = metadata;
   try {

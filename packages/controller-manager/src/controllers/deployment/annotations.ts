@@ -24,7 +24,7 @@ export function revisionOf({ metadata }: { metadata: { annotations?: Record<stri
 }
 
 export function maxRevision(sets: readonly ReplicaSet[]): number {
-  return sets.map(revisionOf).reduce((max, revision) => (revision > max ? revision : max), 0);
+  return Math.max(0, ...sets.map(revisionOf).filter((revision) => !Number.isNaN(revision)));
 }
 
 /** Count that an annotation holds; undefined when it is absent or not a number. */

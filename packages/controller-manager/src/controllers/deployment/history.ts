@@ -16,7 +16,7 @@ export function sameTemplate(a: PodTemplateSpec | undefined, b: PodTemplateSpec 
   return semanticEqual(withoutHash(a), withoutHash(b));
 }
 
-function withoutHash(template: PodTemplateSpec | undefined): PodTemplateSpec {
+function withoutHash(template: PodTemplateSpec | undefined): object {
   const { [hashLabel]: _, ...labels } = template?.metadata?.labels ?? {};
   return { ...template, metadata: { ...template?.metadata, labels } };
 }

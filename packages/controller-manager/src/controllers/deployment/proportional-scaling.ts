@@ -29,7 +29,7 @@ export function wasScaled(deployment: Deployment, all: readonly ReplicaSet[]): b
 export function planScaling(deployment: Deployment, newSet: ReplicaSet | undefined, oldSets: readonly ReplicaSet[]): Resize[] {
   const wanted = wantedOf(deployment);
   const only = activeOrLatest(newSet, oldSets);
-  if (only !== undefined) return specReplicas(only) === wanted ? [] : [{ replicaSet: only, replicas: wanted }];
+  if (only !== undefined) return [{ replicaSet: only, replicas: wanted }]; // of that size already: its annotations may be old
   if (isSaturated(deployment, newSet)) return activeSets(oldSets).map((replicaSet) => ({ replicaSet, replicas: 0 }));
   if (!isRollingUpdate(deployment)) return [];
 

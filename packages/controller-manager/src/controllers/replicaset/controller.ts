@@ -191,7 +191,7 @@ async function applyPlan<T extends ReplicasOwner>(
   signal: AbortSignal,
 ): Promise<Failure | undefined> {
   const { ctx, kind, expectations } = room;
-  const { replicas = 1, template = {} } = owner.spec;
+  const { replicas = 1, template = emptyTemplate } = owner.spec;
   const plan = planReplicas({ wanted: replicas, active: owned, kin: kinOf(room, owner), now: ctx.clock.now() });
 
   if (plan.create > 0) {
@@ -231,6 +231,8 @@ async function applyPlan<T extends ReplicasOwner>(
   }
   return undefined;
 }
+
+const emptyTemplate: PodTemplateSpec = { metadata: {}, spec: { containers: [] } };
 
 /** Pods of all that the owner's own controller owns; of the owner alone when it has none. */
 function kinOf<T extends ReplicasOwner>({ owners, pods: podInformer }: Room<T>, owner: T): Pod[] {

@@ -17,9 +17,8 @@ export const burstReplicas = 500;
  */
 export function planReplicas(options: { wanted: number; active: readonly Pod[]; kin: readonly Pod[]; now: number }): Plan {
   const { wanted, active, kin, now } = options;
-  const surplus = active.length - wanted;
-  if (surplus <= 0) return { create: Math.min(burstReplicas, -surplus), delete: [] };
-  const count = Math.min(burstReplicas, surplus);
+  if (active.length <= wanted) return { create: Math.min(burstReplicas, wanted - active.length), delete: [] };
+  const count = Math.min(burstReplicas, active.length - wanted);
   if (count >= active.length) return { create: 0, delete: active };
   const podsOnNode = new Map<string, number>();
   for (const pod of kin) {

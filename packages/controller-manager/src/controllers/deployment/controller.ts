@@ -1,0 +1,229 @@
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { enqueueBy, enqueueSelf, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
+import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { deepEqual, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
+import { controllerOf, newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
+import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { deployments, pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { ControllerContext } from "../../controller-context.ts";
+import { byOrphan, claimObjects, orphanIndex } from "../../pods/ownership.ts";
+import { withCondition } from "./conditions.ts";
+import { findNewSet, planCleanup } from "./history.ts";
+import { syncNewSet } from "./new-replica-set.ts";
+import { isComplete, nextProgressCheckMs, pausedCondition, withProgress } from "./progress.ts";
+import { planScaling, wasScaled } from "./proportional-scaling.ts";
+import { oldPodsRun, planScaleDownAll } from "./recreate.ts";
+import { wantedOf } from "./replica-counts.ts";
+import { planScaleDown, planScaleUp } from "./rolling-update.ts";
+import { deploymentRef, type Rollout, resizeSet, resizeSets, writeDeploymentStatus } from "./rollout.ts";
+import { type CountedStatus, calculateStatus, countedForm, storedForm } from "./status.ts";
+
+/**
+ * deployment-controller: rolls ReplicaSets so that in the end the one of the current template has all the replicas.
+ * Watches Deployments (own key), ReplicaSets (key of the controlling Deployment; an orphan wakes every one that selects
+ * it) and Pods (for Recreate: the last old one is gone); writes ReplicaSets and deployments/status, Events on the Deployment.
+ */
+export function newDeploymentController(ctx: ControllerContext): Controller {
+  const sets = ctx.informers.for<ReplicaSet>(replicaSets);
+  sets.addIndex(orphanIndex, byOrphan);
+  return newController({
+    name: "deployment-controller",
+    sources: [
+      enqueueSelf(ctx.informers.for<Deployment>(deployments)),
+      enqueueBy(sets, (queue) => replicaSetHandlers(ctx, queue)),
+      enqueueBy(ctx.informers.for<Pod>(pods), (queue) => podHandlers(ctx, queue)),
+    ],
+    reconcile: (key, signal) => reconcile(ctx, key, signal),
+    workers: ctx.config.concurrency.deployment,
+    maxRetries: 15,
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  });
+}
+
+function controllingDeployment(ctx: ControllerContext, set: ReplicaSet): Deployment | undefined {
+  const ref = controllerOf(set);
+  if (ref?.kind !== "Deployment") return undefined;
+  const found = ctx.informers.for<Deployment>(deployments).lister.get(toKey(set.metadata.namespace, ref.name));
+  return found?.metadata.uid === ref.uid ? found : undefined;
+}
+
+function replicaSetHandlers(ctx: ControllerContext, queue: SourceQueue) {
+  const enqueueOwner = (set: ReplicaSet): void => {
+    const owner = controllingDeployment(ctx, set);
+    if (owner !== undefined) queue.enqueue(keyOf(owner));
+  };
+  const enqueueMatching = (set: ReplicaSet): void => {
+    for (const deployment of ctx.informers.for<Deployment>(deployments).lister.inNamespace(set.metadata.namespace ?? "")) {
+      const selector = LabelSelector.fromObject(deployment.spec.selector);
+      if (!selector.empty && selector.matches(set.metadata.labels)) queue.enqueue(keyOf(deployment));
+    }
+  };
+  return {
+    added(set: ReplicaSet) {
+      if (controllerOf(set) !== undefined || set.metadata.deletionTimestamp) enqueueOwner(set);
+      else enqueueMatching(set);
+    },
+    updated(old: ReplicaSet, set: ReplicaSet) {
+      if (old.metadata.resourceVersion === set.metadata.resourceVersion) return; // a resync
+      const moved = controllerOf(old)?.uid !== controllerOf(set)?.uid;
+      if (moved) enqueueOwner(old);
+      if (controllerOf(set) !== undefined) enqueueOwner(set);
+      else if (moved || !deepEqual(old.metadata.labels ?? {}, set.metadata.labels ?? {})) enqueueMatching(set);
+    },
+    deleted: enqueueOwner,
+  };
+}
+
+/** Only Recreate waits for Pods: when the last one is gone the new set may start. */
+function podHandlers(ctx: ControllerContext, queue: SourceQueue) {
+  return {
+    deleted(pod: Pod) {
+      const ref = controllerOf(pod);
+      if (ref?.kind !== "ReplicaSet") return;
+      const set = ctx.informers.for<ReplicaSet>(replicaSets).lister.get(toKey(pod.metadata.namespace, ref.name));
+      const deployment = set === undefined ? undefined : controllingDeployment(ctx, set);
+      if (deployment?.spec.strategy?.type !== "Recreate") return;
+      const left = ctx.informers
+        .for<ReplicaSet>(replicaSets)
+        .lister.controlledBy(deployment)
+        .some((sibling) => ctx.informers.for<Pod>(pods).lister.controlledBy(sibling).length > 0);
+      if (!left) queue.enqueue(keyOf(deployment));
+    },
+  };
+}
+
+/** Level-based: looks at what is, never at which event woke it. A throw is retried with backoff. */
+async function reconcile(ctx: ControllerContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const deployment = ctx.informers.for<Deployment>(deployments).lister.get(key);
+  if (deployment === undefined) return done; // deleted since it was queued
+  const rollout: Rollout = { ctx, signal, deployment };
+  const selector = LabelSelector.fromObject(deployment.spec.selector);
+  if (selector.empty) return refuseToSelectAll(rollout);
+  try {
+    return await roll(rollout, await claimSets(rollout, selector));
+  } catch (err) {
+    if (hasCause(err, "NamespaceTerminating")) return done; // nothing will come of it
+    throw err;
+  }
+}
+
+async function roll(rollout: Rollout, sets: readonly ReplicaSet[]): Promise<Result> {
+  const newSet = findNewSet(rollout.deployment, sets);
+  const oldSets = sets.filter(({ metadata }) => metadata.uid !== newSet?.metadata.uid);
+  if (rollout.deployment.metadata.deletionTimestamp) return updateStatus(rollout, newSet, oldSets, false);
+
+  const condition = pausedCondition(rollout.deployment, rollout.ctx.clock.now());
+  if (condition !== undefined) {
+    const { deployment } = rollout;
+    const conditions = withCondition(deployment.status?.conditions ?? [], condition);
+    await writeDeploymentStatus(rollout, { ...deployment, status: { ...deployment.status, conditions } });
+  }
+  const paused = rollout.deployment.spec.paused === true;
+  if (paused || wasScaled(rollout.deployment, sets)) return scale(rollout, newSet, oldSets, paused);
+  return rollout.deployment.spec.strategy?.type === "Recreate"
+    ? recreate(rollout, newSet, oldSets)
+    : rollingUpdate(rollout, newSet, oldSets);
+}
+
+/** Sizes follow the deployment's, the rollout itself stands still. Source: sync.go sync */
+async function scale(rollout: Rollout, found: ReplicaSet | undefined, oldSets: ReplicaSet[], paused: boolean): Promise<Result> {
+  const newSet = await syncNewSet(rollout, found, oldSets, false);
+  const sets = newSet === undefined ? oldSets : [newSet, ...oldSets];
+  const resized = await resizeSets(rollout, sets, planScaling(rollout.deployment, newSet, oldSets));
+  const [newNow, oldNow] = split(resized, newSet);
+  if (paused) await cleanUp(rollout, oldNow);
+  return updateStatus(rollout, newNow, oldNow, false);
+}
+
+/** Source: rolling.go rolloutRolling */
+async function rollingUpdate(rollout: Rollout, found: ReplicaSet | undefined, oldSets: ReplicaSet[]): Promise<Result> {
+  const newSet = (await syncNewSet(rollout, found, oldSets, true)) as ReplicaSet;
+  const up = planScaleUp(rollout.deployment, newSet, [newSet, ...oldSets]);
+  if (up !== undefined) return updateStatus(rollout, await resizeSet(rollout, up), oldSets, true);
+  const down = planScaleDown(rollout.deployment, newSet, oldSets);
+  if (down.length > 0) return updateStatus(rollout, newSet, await resizeSets(rollout, oldSets, down), true);
+  if (isComplete(rollout.deployment, countedForm(rollout.deployment.status))) await cleanUp(rollout, oldSets);
+  return updateStatus(rollout, newSet, oldSets, true);
+}
+
+/** Source: recreate.go rolloutRecreate */
+async function recreate(rollout: Rollout, found: ReplicaSet | undefined, oldSets: ReplicaSet[]): Promise<Result> {
+  // A new set is not made before the old Pods are gone.
+  const existing = await syncNewSet(rollout, found, oldSets, false);
+  const down = planScaleDownAll(oldSets);
+  if (down.length > 0) return updateStatus(rollout, existing, await resizeSets(rollout, oldSets, down), true);
+  const lister = rollout.ctx.informers.for<Pod>(pods).lister;
+  const podsOf = new Map(
+    [existing, ...oldSets].map((set) => [set?.metadata.uid ?? "", set === undefined ? [] : lister.controlledBy(set)]),
+  );
+  if (oldPodsRun(existing, oldSets, podsOf)) return updateStatus(rollout, existing, oldSets, true);
+
+  const newSet = existing ?? ((await syncNewSet(rollout, undefined, oldSets, true)) as ReplicaSet);
+  const sized = await resizeSet(rollout, { replicaSet: newSet, replicas: wantedOf(rollout.deployment) });
+  if (isComplete(rollout.deployment, countedForm(rollout.deployment.status))) await cleanUp(rollout, oldSets);
+  return updateStatus(rollout, sized, oldSets, true);
+}
+
+/** @param rolling false where only counts are written: paused, scaled, being deleted */
+async function updateStatus(
+  rollout: Rollout,
+  newSet: ReplicaSet | undefined,
+  oldSets: readonly ReplicaSet[],
+  rolling: boolean,
+): Promise<Result> {
+  const { ctx, deployment } = rollout;
+  const now = ctx.clock.now();
+  const all = newSet === undefined ? oldSets : [...oldSets, newSet];
+  const counted = calculateStatus(deployment, newSet, all, now);
+  const status: CountedStatus = rolling ? withProgress(deployment, counted, newSet, all, now) : counted;
+  if (semanticEqual(countedForm(deployment.status), status)) {
+    const requeueAfterMs = rolling ? nextProgressCheckMs(deployment, status, now) : undefined;
+    return requeueAfterMs === undefined ? done : { requeueAfterMs };
+  }
+  await writeDeploymentStatus(rollout, { ...deployment, status: storedForm(status) });
+  return done;
+}
+
+async function cleanUp({ ctx, deployment, signal }: Rollout, oldSets: readonly ReplicaSet[]): Promise<void> {
+  for (const { metadata } of planCleanup(deployment, oldSets)) {
+    const { namespace, name = "" } = metadata;
+    ctx.log.v(4)?.info("Trying to cleanup replica set for deployment", { replicaSet: name });
+    await ctx.client.delete(replicaSets, { namespace, name }, { signal }).catch((err) => {
+      if (!isNotFound(err)) throw err;
+    });
+  }
+}
+
+function claimSets({ ctx, deployment, signal }: Rollout, selector: LabelSelector): Promise<ReplicaSet[]> {
+  const { lister } = ctx.informers.for<ReplicaSet>(replicaSets);
+  return claimObjects<ReplicaSet>({
+    client: ctx.client,
+    ref: replicaSets,
+    owner: deployment,
+    ownerResource: deployments,
+    controllerRef: newControllerRef(deployment, deployments),
+    selector,
+    candidates: [...lister.controlledBy(deployment), ...lister.byIndex(orphanIndex, deployment.metadata.namespace ?? "")],
+    signal,
+  });
+}
+
+async function refuseToSelectAll(rollout: Rollout): Promise<Result> {
+  const { ctx, deployment } = rollout;
+  const message = "This deployment is selecting all pods. A non-empty selector is required.";
+  ctx.recorder.event(deploymentRef(deployment), "Warning", "SelectingAll", message);
+  const { generation: observedGeneration = 0 } = deployment.metadata;
+  if ((deployment.status?.observedGeneration ?? 0) >= observedGeneration) return done;
+  await writeDeploymentStatus(rollout, { ...deployment, status: { ...deployment.status, observedGeneration } });
+  return done;
+}
+
+function split(sets: readonly ReplicaSet[], newSet: ReplicaSet | undefined): [ReplicaSet | undefined, ReplicaSet[]] {
+  const isNew = ({ metadata }: ReplicaSet): boolean => metadata.uid === newSet?.metadata.uid;
+  return [sets.find(isNew), sets.filter((set) => !isNew(set))];
+}

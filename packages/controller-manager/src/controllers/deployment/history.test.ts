@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { aDeployment, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
+import { annotationsOfNewSet, maxRevision, revisionAnnotation, revisionHistoryAnnotation } from "./annotations.ts";
+import { findNewSet, planCleanup } from "./history.ts";
+import { buildNewSet } from "./new-replica-set.ts";
+
+function set(
+  name: string,
+  options: { image?: string; revision?: number; replicas?: number; minute?: number; observed?: number } = {},
+): ReplicaSet {
+  const { image = "busybox", revision = 1, replicas = 0, minute = 0, observed = 1 } = options;
+  const replicaSet = aReplicaSet({
+    name,
+    replicas,
+    generation: 1,
+    createdAt: `2024-01-01T00:${String(minute).padStart(2, "0")}:00Z`,
+    annotations: { [revisionAnnotation]: String(revision) },
+  });
+  replicaSet.spec.template = {
+    metadata: { labels: { app: "web", "pod-template-hash": name } },
+    spec: { containers: [{ name: "main", image }] },
+  };
+  replicaSet.status = { replicas, observedGeneration: observed };
+  return replicaSet;
+}
+
+test("the set of the same template is the new one, whatever its hash; the oldest if there are two", () => {
+  const sets = [set("younger", { minute: 2 }), set("other", { image: "nginx" }), set("older", { minute: 1 })];
+  assert.equal(findNewSet(aDeployment(), sets)?.metadata.name, "older");
+  assert.equal(findNewSet(aDeployment({ image: "redis" }), sets), undefined);
+});
+
+for (const { name, sets, limit, want } of [
+  { name: "nothing within the limit", sets: [set("a"), set("b")], limit: 2, want: [] },
+  {
+    name: "the lowest revisions beyond it",
+    sets: [set("c", { revision: 3 }), set("a"), set("b", { revision: 2 })],
+    limit: 1,
+    want: ["a", "b"],
+  },
+  { name: "nothing that still has pods", sets: [set("a", { replicas: 1 }), set("b", { revision: 2 })], limit: 1, want: [] },
+  { name: "nothing whose status is old", sets: [set("a", { observed: 0 }), set("b", { revision: 2 })], limit: 0, want: ["b"] },
+]) {
+  test(`history: removes ${name}`, () => {
+    const removed = planCleanup(aDeployment({ spec: { revisionHistoryLimit: limit } }), sets);
+    assert.deepEqual(
+      removed.map(({ metadata }) => metadata.name),
+      want,
+    );
+  });
+}
+
+test("revisions: the highest counts, what is no number does not", () => {
+  const odd = set("odd");
+  odd.metadata.annotations = { [revisionAnnotation]: "x" };
+  assert.equal(maxRevision([set("a", { revision: 2 }), odd, set("b", { revision: 7 })]), 7);
+  assert.equal(maxRevision([]), 0);
+});
+
+test("a set that becomes the newest again gets a new revision and remembers the old ones", () => {
+  const deployment = aDeployment({
+    annotations: { team: "a", [revisionAnnotation]: "5", "kubectl.kubernetes.io/last-applied-configuration": "{}" },
+  });
+  const first = annotationsOfNewSet(deployment, { [revisionAnnotation]: "1" }, 6);
+  assert.deepEqual(first, { team: "a", [revisionAnnotation]: "6", [revisionHistoryAnnotation]: "1" });
+  assert.equal(annotationsOfNewSet(deployment, first, 8)[revisionHistoryAnnotation], "1,6");
+  assert.equal(annotationsOfNewSet(deployment, first, 3)[revisionAnnotation], "6");
+});
+
+test("a new set has the hash in its name, selector, labels and template, and its counts for later", () => {
+  const built = buildNewSet(aDeployment({ name: "web", replicas: 4 }), [], 1);
+  const hash = built.metadata.labels?.["pod-template-hash"] ?? "";
+  assert.match(hash, /^[bcdfghjklmnpqrstvwxz2456789]{8,10}$/);
+  assert.equal(built.metadata.name, `web-${hash}`);
+  assert.deepEqual(built.spec.selector?.matchLabels, { app: "web", "pod-template-hash": hash });
+  assert.deepEqual(built.spec.template?.metadata?.labels, { app: "web", "pod-template-hash": hash });
+  assert.deepEqual(built.metadata.annotations, {
+    "deployment.kubernetes.io/revision": "1",
+    "deployment.kubernetes.io/desired-replicas": "4",
+    "deployment.kubernetes.io/max-replicas": "5",
+  });
+  assert.equal(built.spec.replicas, 4);
+});

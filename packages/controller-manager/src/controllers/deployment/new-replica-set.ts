@@ -1,0 +1,156 @@
+import { hasCause, isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
+import { deepClone, deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { isControlledBy, newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
+import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { textOf } from "../../pods/pod-control.ts";
+import { computeHash } from "../../pods/revision-hash.ts";
+import { annotationsOfNewSet, maxRevision, replicaAnnotations, revisionAnnotation } from "./annotations.ts";
+import { conditionOf, newCondition, withCondition } from "./conditions.ts";
+import { hashLabel, sameTemplate } from "./history.ts";
+import { hasProgressDeadline, progressReasons } from "./progress.ts";
+import { maxSurgeOf, specReplicas, wantedOf } from "./replica-counts.ts";
+import { newSetReplicas } from "./rolling-update.ts";
+import { deploymentRef, type Rollout, writeDeploymentStatus } from "./rollout.ts";
+
+/**
+ * The set of the current template, brought up to date: its revision is above all others', its annotations are the
+ * deployment's. Made when there is none and `create` says so.
+ * Source: pkg/controller/deployment/sync.go getNewReplicaSet
+ */
+export async function syncNewSet(
+  rollout: Rollout,
+  found: ReplicaSet | undefined,
+  oldSets: readonly ReplicaSet[],
+  create: boolean,
+): Promise<ReplicaSet | undefined> {
+  const revision = maxRevision(oldSets) + 1;
+  if (found !== undefined) return adoptRevision(rollout, found, revision);
+  return create ? createNewSet(rollout, oldSets, revision) : undefined;
+}
+
+async function adoptRevision(rollout: Rollout, found: ReplicaSet, revision: number): Promise<ReplicaSet> {
+  const { ctx, deployment, signal } = rollout;
+  const annotations = annotationsOfNewSet(deployment, found.metadata.annotations ?? {}, revision);
+  const minReadySeconds = deployment.spec.minReadySeconds ?? 0;
+  if (!deepEqual(annotations, found.metadata.annotations ?? {}) || (found.spec.minReadySeconds ?? 0) !== minReadySeconds) {
+    const updated = { ...found, metadata: { ...found.metadata, annotations }, spec: { ...found.spec, minReadySeconds } };
+    return ctx.client.update<ReplicaSet>(replicaSets, updated, { signal });
+  }
+  const condition =
+    hasProgressDeadline(deployment) && conditionOf(deployment.status?.conditions, "Progressing") === undefined
+      ? newCondition(
+          "Progressing",
+          "True",
+          progressReasons.found,
+          `Found new replica set "${found.metadata.name}"`,
+          ctx.clock.now(),
+        )
+      : undefined;
+  await noteRevision(rollout, annotations[revisionAnnotation] ?? "", condition);
+  return found;
+}
+
+async function createNewSet(rollout: Rollout, oldSets: readonly ReplicaSet[], revision: number): Promise<ReplicaSet> {
+  const { ctx, deployment, signal } = rollout;
+  const wanted = buildNewSet(deployment, oldSets, revision);
+  let created: ReplicaSet;
+  let existed = false;
+  try {
+    created = await ctx.client.create<ReplicaSet>(replicaSets, wanted, { signal });
+  } catch (err) {
+    if (hasCause(err, "NamespaceTerminating")) throw err;
+    if (!isAlreadyExists(err)) throw await reportFailure(rollout, wanted.metadata.name ?? "", err);
+    created = await resolveCollision(rollout, wanted, err);
+    existed = true;
+  }
+  const replicas = specReplicas(wanted);
+  if (!existed && replicas > 0) {
+    const message = `Scaled up replica set ${created.metadata.name} to ${replicas}`;
+    ctx.recorder.event(deploymentRef(deployment), "Normal", "ScalingReplicaSet", message);
+  }
+  const condition =
+    !existed && hasProgressDeadline(deployment)
+      ? newCondition(
+          "Progressing",
+          "True",
+          progressReasons.created,
+          `Created new replica set "${created.metadata.name}"`,
+          ctx.clock.now(),
+        )
+      : undefined;
+  await noteRevision(rollout, String(revision), condition);
+  return created;
+}
+
+/** Pure: the ReplicaSet for the deployment's template, as big as it may be at once. */
+export function buildNewSet(deployment: Deployment, oldSets: readonly ReplicaSet[], revision: number): ReplicaSet {
+  const hash = computeHash(deployment.spec.template, deployment.status?.collisionCount);
+  const template = deepClone(deployment.spec.template);
+  const labels = { ...template.metadata?.labels, [hashLabel]: hash };
+  const selector = deepClone(deployment.spec.selector ?? {});
+  const { name, namespace } = deployment.metadata;
+  const annotations = {
+    ...annotationsOfNewSet(deployment, {}, revision),
+    ...replicaAnnotations(wantedOf(deployment), wantedOf(deployment) + maxSurgeOf(deployment)),
+  };
+  return {
+    apiVersion: formatGroupVersion(replicaSets),
+    kind: replicaSets.kind,
+    metadata: {
+      name: `${name}-${hash}`,
+      ...(namespace === undefined ? {} : { namespace }),
+      labels,
+      annotations,
+      ownerReferences: [newControllerRef(deployment, { group: "apps", version: "v1", kind: "Deployment" })],
+    },
+    spec: {
+      replicas: newSetReplicas(deployment, oldSets, 0),
+      minReadySeconds: deployment.spec.minReadySeconds ?? 0,
+      selector: { ...selector, matchLabels: { ...selector.matchLabels, [hashLabel]: hash } },
+      template: { ...template, metadata: { ...template.metadata, labels } },
+    },
+  };
+}
+
+/** Our own set that the cache did not show yet; or another template of the same hash: then the next hash is tried. */
+async function resolveCollision(rollout: Rollout, wanted: ReplicaSet, err: unknown): Promise<ReplicaSet> {
+  const { ctx, deployment, signal } = rollout;
+  const { namespace, name = "" } = wanted.metadata;
+  const existing = await ctx.client.get<ReplicaSet>(replicaSets, { namespace, name }, { signal });
+  if (isControlledBy(existing, deployment) && sameTemplate(existing.spec.template, deployment.spec.template)) return existing;
+  const collisionCount = (deployment.status?.collisionCount ?? 0) + 1;
+  await writeDeploymentStatus(rollout, { ...deployment, status: { ...deployment.status, collisionCount } });
+  ctx.log.v(2)?.info("found a hash collision for deployment; bumping collisionCount", { deployment: name, collisionCount });
+  throw err;
+}
+
+async function reportFailure(rollout: Rollout, name: string, err: unknown): Promise<unknown> {
+  const { ctx, deployment } = rollout;
+  const message = `Failed to create new replica set "${name}": ${textOf(err)}`;
+  if (hasProgressDeadline(deployment)) {
+    const condition = newCondition("Progressing", "False", progressReasons.createError, message, ctx.clock.now());
+    const conditions = withCondition(deployment.status?.conditions ?? [], condition);
+    // The failure to create is the one to report; the status will be written at the next try.
+    await writeDeploymentStatus(rollout, { ...deployment, status: { ...deployment.status, conditions } }).catch(() => {});
+  }
+  ctx.recorder.event(deploymentRef(deployment), "Warning", progressReasons.createError, message);
+  return err;
+}
+
+/** The deployment carries the revision of its newest set. */
+async function noteRevision(
+  rollout: Rollout,
+  revision: string,
+  condition: ReturnType<typeof newCondition> | undefined,
+): Promise<void> {
+  const { deployment } = rollout;
+  const annotations = { ...deployment.metadata.annotations, [revisionAnnotation]: revision };
+  const same = deployment.metadata.annotations?.[revisionAnnotation] === revision;
+  if (same && condition === undefined) return;
+  const conditions =
+    condition === undefined ? deployment.status?.conditions : withCondition(deployment.status?.conditions ?? [], condition);
+  const status = { ...deployment.status, ...(conditions === undefined ? {} : { conditions }) };
+  await writeDeploymentStatus(rollout, { ...deployment, metadata: { ...deployment.metadata, annotations }, status });
+}

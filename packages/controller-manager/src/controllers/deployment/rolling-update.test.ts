@@ -1,0 +1,213 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { aDeployment, aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
+import { desiredReplicasAnnotation, maxReplicasAnnotation } from "./annotations.ts";
+import { planScaling, wasScaled } from "./proportional-scaling.ts";
+import { oldPodsRun, planScaleDownAll } from "./recreate.ts";
+import { fenceposts } from "./replica-counts.ts";
+import { newSetReplicas, planScaleDown, planScaleUp } from "./rolling-update.ts";
+
+type Bound = number | string;
+const deploymentOf = (replicas: number, maxSurge: Bound, maxUnavailable: Bound) =>
+  aDeployment({ replicas, spec: { strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge, maxUnavailable } } } });
+
+/** A set of so many replicas, of which so many are available, made so many minutes after the first. */
+function set(name: string, replicas: number, available = replicas, minute = 0, annotations?: Record<string, string>): ReplicaSet {
+  const createdAt = `2024-01-01T00:${String(minute).padStart(2, "0")}:00Z`;
+  const replicaSet = aReplicaSet({ name, replicas, createdAt, ...(annotations === undefined ? {} : { annotations }) });
+  replicaSet.status = { replicas, availableReplicas: available };
+  return replicaSet;
+}
+
+const sizes = (resizes: readonly { replicaSet: ReplicaSet; replicas: number }[]) =>
+  Object.fromEntries(resizes.map(({ replicaSet, replicas }) => [replicaSet.metadata.name, replicas]));
+
+for (const { replicas, surge, unavailable, want } of [
+  { replicas: 10, surge: "25%", unavailable: "25%", want: { maxSurge: 3, maxUnavailable: 2 } },
+  { replicas: 1, surge: "25%", unavailable: "25%", want: { maxSurge: 1, maxUnavailable: 0 } },
+  { replicas: 10, surge: 0, unavailable: 0, want: { maxSurge: 0, maxUnavailable: 1 } },
+  { replicas: 3, surge: "0%", unavailable: "10%", want: { maxSurge: 0, maxUnavailable: 1 } },
+  { replicas: 4, surge: 2, unavailable: "50%", want: { maxSurge: 2, maxUnavailable: 2 } },
+] as { replicas: number; surge: Bound; unavailable: Bound; want: object }[]) {
+  test(`${replicas} replicas with surge ${surge} and unavailable ${unavailable}`, () => {
+    assert.deepEqual(fenceposts(deploymentOf(replicas, surge, unavailable)), want);
+  });
+}
+
+for (const { name, replicas, surge, old, current, want } of [
+  { name: "all at once when nothing is there", replicas: 5, surge: 1, old: 0, current: 0, want: 5 },
+  { name: "the surge beside a full old set", replicas: 10, surge: 2, old: 10, current: 0, want: 2 },
+  { name: "what an old set made room for", replicas: 10, surge: 2, old: 7, current: 2, want: 5 },
+  { name: "no more than wanted", replicas: 3, surge: 10, old: 1, current: 0, want: 3 },
+  { name: "as many as it has when there is no room", replicas: 10, surge: 0, old: 10, current: 0, want: 0 },
+]) {
+  test(`a new set gets ${name}`, () => {
+    assert.equal(newSetReplicas(deploymentOf(replicas, surge, 0), [set("old", old), set("new", current)], current), want);
+  });
+}
+
+test("a new set that is bigger than wanted shrinks at once", () => {
+  const newSet = set("new", 8);
+  assert.deepEqual(sizes([planScaleUp(deploymentOf(5, 1, 1), newSet, [newSet])].filter((r) => r !== undefined)), { new: 5 });
+});
+
+test("a new set of the wanted size stays", () => {
+  const newSet = set("new", 5);
+  assert.equal(planScaleUp(deploymentOf(5, 1, 1), newSet, [newSet]), undefined);
+});
+
+for (const { name, deployment, newSet, old, want } of [
+  {
+    name: "keeps all old ones while the new one is not available",
+    deployment: deploymentOf(10, 2, 0),
+    newSet: set("new", 2, 0),
+    old: [set("a", 10)],
+    want: {},
+  },
+  {
+    name: "replaces what has become available",
+    deployment: deploymentOf(10, 2, 0),
+    newSet: set("new", 2, 2),
+    old: [set("a", 10)],
+    want: { a: 8 },
+  },
+  {
+    name: "goes down by what may be unavailable",
+    deployment: deploymentOf(10, 0, 3),
+    newSet: set("new", 0),
+    old: [set("a", 10)],
+    want: { a: 7 },
+  },
+  {
+    name: "takes what is not available first, of all old sets",
+    deployment: deploymentOf(10, 5, 0),
+    newSet: set("new", 5, 0),
+    old: [set("a", 5, 5, 1), set("b", 5, 3, 2)],
+    want: {},
+  },
+  {
+    name: "removes unhealthy old ones before available ones",
+    deployment: deploymentOf(10, 0, 4),
+    newSet: set("new", 0),
+    old: [set("a", 5, 5, 1), set("b", 5, 3, 2)],
+    want: { a: 3, b: 3 },
+  },
+  {
+    name: "takes the oldest set first",
+    deployment: deploymentOf(10, 0, 4),
+    newSet: set("new", 0),
+    old: [set("b", 5, 5, 2), set("a", 5, 5, 1)],
+    want: { a: 1 },
+  },
+  {
+    name: "has nothing to do without old pods",
+    deployment: deploymentOf(3, 1, 1),
+    newSet: set("new", 3),
+    old: [set("a", 0)],
+    want: {},
+  },
+  {
+    name: "removes the rest at the end",
+    deployment: deploymentOf(3, 1, 1),
+    newSet: set("new", 3, 3),
+    old: [set("a", 1)],
+    want: { a: 0 },
+  },
+]) {
+  test(`a rolling update ${name}`, () => assert.deepEqual(sizes(planScaleDown(deployment, newSet, old)), want));
+}
+
+test("recreate takes all old sets to nothing", () => {
+  assert.deepEqual(sizes(planScaleDownAll([set("a", 3), set("b", 0)])), { a: 0 });
+});
+
+for (const { name, old, phase, want } of [
+  { name: "an old set that reports pods", old: 1, phase: "Succeeded", want: true },
+  { name: "a running old pod", old: 0, phase: "Running", want: true },
+  { name: "an old pod nobody knows of", old: 0, phase: "Unknown", want: true },
+  { name: "only finished old pods", old: 0, phase: "Failed", want: false },
+]) {
+  test(`recreate with ${name} ${want ? "waits" : "goes on"}`, () => {
+    const oldSet = set("a", old);
+    const pods = new Map([
+      [oldSet.metadata.uid ?? "", [aPod({ phase })]],
+      ["new-uid", [aPod()]],
+    ]);
+    assert.equal(oldPodsRun(set("new", 0), [oldSet], pods), want);
+  });
+}
+
+const sized = (desired: number, max: number) => ({
+  [desiredReplicasAnnotation]: String(desired),
+  [maxReplicasAnnotation]: String(max),
+});
+
+for (const { name, deployment, newSet, old, want } of [
+  {
+    name: "the only active set takes it all",
+    deployment: deploymentOf(7, 1, 1),
+    newSet: set("new", 5),
+    old: [set("a", 0)],
+    want: { new: 7 },
+  },
+  {
+    name: "the newest set when none is active",
+    deployment: deploymentOf(4, 1, 1),
+    newSet: set("new", 0),
+    old: [set("a", 0)],
+    want: { new: 4 },
+  },
+  {
+    name: "the latest old set when there is no new one",
+    deployment: deploymentOf(4, 1, 1),
+    newSet: undefined,
+    old: [set("a", 0, 0, 1), set("b", 0, 0, 2)],
+    want: { b: 4 },
+  },
+  {
+    name: "a complete rollout only loses what is old",
+    deployment: deploymentOf(5, 1, 1),
+    newSet: set("new", 5, 5, 3, sized(5, 6)),
+    old: [set("a", 1)],
+    want: { a: 0 },
+  },
+  {
+    name: "growing in the middle of a rollout, by share",
+    deployment: deploymentOf(20, 0, 1),
+    newSet: set("new", 5, 5, 3, sized(10, 10)),
+    old: [set("a", 3, 3, 2, sized(10, 10)), set("b", 2, 2, 1, sized(10, 10))],
+    want: { new: 10, a: 6, b: 4 },
+  },
+  {
+    name: "the biggest takes what rounding leaves",
+    deployment: deploymentOf(11, 0, 1),
+    newSet: set("new", 5, 5, 3, sized(10, 10)),
+    old: [set("a", 5, 5, 2, sized(10, 10))],
+    want: { new: 6, a: 5 },
+  },
+  {
+    name: "shrinking in the middle of a rollout",
+    deployment: deploymentOf(5, 0, 1),
+    newSet: set("new", 4, 4, 3, sized(10, 10)),
+    old: [set("a", 6, 6, 2, sized(10, 10))],
+    want: { a: 3, new: 2 },
+  },
+  {
+    name: "everything goes to nothing when nothing is wanted",
+    deployment: deploymentOf(0, 0, 1),
+    newSet: set("new", 4, 4, 3, sized(10, 10)),
+    old: [set("a", 6, 6, 2, sized(10, 10))],
+    want: { a: 0, new: 0 },
+  },
+]) {
+  test(`scaling: ${name}`, () => assert.deepEqual(sizes(planScaling(deployment, newSet, old)), want));
+}
+
+test("sees that a deployment was scaled by what its sets remember", () => {
+  const deployment = deploymentOf(5, 1, 1);
+  assert.equal(wasScaled(deployment, [set("a", 5, 5, 0, sized(5, 6))]), false);
+  assert.equal(wasScaled(deployment, [set("a", 5, 5, 0, sized(4, 5))]), true);
+  assert.equal(wasScaled(deployment, [set("a", 0, 0, 0, sized(4, 5))]), false);
+  assert.equal(wasScaled(deployment, [set("a", 5)]), false);
+});

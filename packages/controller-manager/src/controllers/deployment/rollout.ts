@@ -1,0 +1,60 @@
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { deployments, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ControllerContext } from "../../controller-context.ts";
+import { replicaAnnotations } from "./annotations.ts";
+import { maxSurgeOf, specReplicas, wantedOf } from "./replica-counts.ts";
+import type { Resize } from "./rolling-update.ts";
+
+/** One look at one deployment. */
+export interface Rollout {
+  readonly ctx: ControllerContext;
+  readonly signal: AbortSignal;
+  /** As last read or written; what is written next builds on it. */
+  deployment: Deployment;
+}
+
+/** Writes status (and annotations) and goes on with what the server made of it. */
+export async function writeDeploymentStatus(rollout: Rollout, changed: Deployment): Promise<void> {
+  const { ctx, signal } = rollout;
+  const stored = await ctx.client.update<Deployment>(deployments, changed, { subresource: "status", signal });
+  rollout.deployment = { ...changed, metadata: stored.metadata };
+}
+
+/**
+ * Asks a set for another number of replicas and tells on the deployment; also keeps the annotations by which a later
+ * scaling is recognised. @returns the set as it is then
+ * Source: sync.go scaleReplicaSet
+ */
+export async function resizeSet(rollout: Rollout, { replicaSet, replicas }: Resize): Promise<ReplicaSet> {
+  const { ctx, deployment, signal } = rollout;
+  const current = specReplicas(replicaSet);
+  const counts = replicaAnnotations(wantedOf(deployment), wantedOf(deployment) + maxSurgeOf(deployment));
+  const annotations = { ...replicaSet.metadata.annotations, ...counts };
+  if (current === replicas && deepEqual(annotations, replicaSet.metadata.annotations ?? {})) return replicaSet;
+  const changed = { ...replicaSet, metadata: { ...replicaSet.metadata, annotations }, spec: { ...replicaSet.spec, replicas } };
+  const stored = await ctx.client.update<ReplicaSet>(replicaSets, changed, { signal });
+  if (current !== replicas) {
+    const direction = replicas > current ? "up" : "down";
+    const message = `Scaled ${direction} replica set ${replicaSet.metadata.name} to ${replicas}`;
+    ctx.recorder.event(deploymentRef(deployment), "Normal", "ScalingReplicaSet", message);
+  }
+  return stored;
+}
+
+/** Applies sizes one after the other. @returns the sets with those that changed in their new state */
+export async function resizeSets(
+  rollout: Rollout,
+  sets: readonly ReplicaSet[],
+  resizes: readonly Resize[],
+): Promise<ReplicaSet[]> {
+  const changed = new Map<string | undefined, ReplicaSet>();
+  for (const resize of resizes) changed.set(resize.replicaSet.metadata.uid, await resizeSet(rollout, resize));
+  return sets.map((set) => changed.get(set.metadata.uid) ?? set);
+}
+
+/** Objects out of a lister have their kind; events need it. */
+export function deploymentRef(deployment: Deployment): KubeObject {
+  return { ...deployment, apiVersion: "apps/v1", kind: "Deployment" };
+}
