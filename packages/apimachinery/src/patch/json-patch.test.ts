@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import jsonpatch from "fast-json-patch";
+import { StatusError } from "../errors/status-error.ts";
+import { applyJsonPatch } from "./json-patch.ts";
+
+const patch = (operations: unknown): string => JSON.stringify(operations);
+
+for (const { name, document, operations, want } of [
+  { name: "adds a member", document: { a: 1 }, operations: [{ op: "add", path: "/b", value: [2] }], want: { a: 1, b: [2] } },
+  { name: "adds before an element", document: [1, 3], operations: [{ op: "add", path: "/1", value: 2 }], want: [1, 2, 3] },
+  { name: "appends with a dash", document: [1], operations: [{ op: "add", path: "/-", value: 2 }], want: [1, 2] },
+  {
+    name: "counts a negative index from the end",
+    document: [1, 2, 3],
+    operations: [{ op: "remove", path: "/-1" }],
+    want: [1, 2],
+  },
+  {
+    name: "unescapes steps",
+    document: { "a/b": { "~": 1 } },
+    operations: [{ op: "remove", path: "/a~1b/~0" }],
+    want: { "a/b": {} },
+  },
+  { name: "moves", document: { a: { x: 1 } }, operations: [{ op: "move", from: "/a/x", path: "/y" }], want: { a: {}, y: 1 } },
+  { name: "copies", document: { a: [1] }, operations: [{ op: "copy", from: "/a", path: "/b" }], want: { a: [1], b: [1] } },
+  { name: "tests a missing member as null", document: {}, operations: [{ op: "test", path: "/a", value: null }], want: {} },
+  { name: "replaces the whole", document: { a: 1 }, operations: [{ op: "replace", path: "", value: { b: 2 } }], want: { b: 2 } },
+]) {
+  test(name, () => assert.deepEqual(applyJsonPatch(document, patch(operations)), want));
+}
+
+for (const { name, operations, code } of [
+  { name: "refuses what is no list", operations: { op: "add" }, code: 400 },
+  { name: "refuses an operation that is no object", operations: ["add"], code: 400 },
+  { name: "refuses an unknown operation", operations: [{ op: "insert", path: "/a", value: 1 }], code: 422 },
+  { name: "refuses to remove what is not there", operations: [{ op: "remove", path: "/x" }], code: 422 },
+  { name: "refuses to replace what is not there", operations: [{ op: "replace", path: "/x", value: 1 }], code: 422 },
+  { name: "refuses to add below what is not there", operations: [{ op: "add", path: "/x/y", value: 1 }], code: 422 },
+  { name: "refuses a failed test", operations: [{ op: "test", path: "/a", value: 2 }], code: 422 },
+  { name: "refuses an index beyond the list", operations: [{ op: "add", path: "/list/5", value: 2 }], code: 422 },
+  { name: "refuses to move a value into itself", operations: [{ op: "move", from: "/list", path: "/list/0" }], code: 422 },
+  { name: "refuses too many operations", operations: Array(10_001).fill({ op: "test", path: "/a", value: 1 }), code: 413 },
+]) {
+  test(name, () => {
+    assert.throws(
+      () => applyJsonPatch({ a: 1, list: [1] }, patch(operations)),
+      (err: unknown) => err instanceof StatusError && err.code === code,
+    );
+  });
+}
+
+test("refuses to copy more than 3 MiB, however it is doubled", () => {
+  const document = { a: ["x".repeat(64 * 1024)] };
+  const operations = Array.from({ length: 20 }, () => ({ op: "copy", from: "/a", path: "/a/-" }));
+  assert.throws(() => applyJsonPatch(document, patch(operations)), { code: 422 });
+});
+
+test("leaves the document as it was", () => {
+  const document = { a: { b: [1] } };
+  applyJsonPatch(document, patch([{ op: "add", path: "/a/b/-", value: 2 }]));
+  assert.deepEqual(document, { a: { b: [1] } });
+});
+
+test("takes __proto__ for a key like others", () => {
+  const patched = applyJsonPatch({}, '[{"op":"add","path":"/__proto__","value":{"polluted":true}}]') as object;
+  assert.equal(JSON.stringify(patched), '{"__proto__":{"polluted":true}}');
+  assert.equal(({} as { polluted?: boolean }).polluted, undefined);
+});
+
+test("finds the empty structs of a built-in object, as they stand on the wire", () => {
+  const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "a" }, spec: { containers: [{ name: "c" }] } };
+  const operations = [{ op: "add", path: "/spec/containers/0/resources/limits", value: { cpu: "1" } }];
+  const patched = applyJsonPatch(pod, patch(operations)) as { spec: { containers: { resources: unknown }[] } };
+  assert.deepEqual(patched.spec.containers[0]?.resources, { limits: { cpu: "1" } });
+});
+
+test("agrees with fast-json-patch on random documents and their differences", () => {
+  const leaf = fc.oneof(fc.integer(), fc.string(), fc.boolean(), fc.constant(null));
+  const key = fc.string({ minLength: 1, maxLength: 4 }).filter((text) => text !== "__proto__" && text !== "constructor");
+  const tree = fc.letrec((tie) => ({
+    node: fc.oneof(
+      { depthSize: "small" },
+      leaf,
+      fc.array(tie("node"), { maxLength: 4 }),
+      fc.dictionary(key, tie("node"), { maxKeys: 4 }),
+    ),
+  })).node;
+  const document = fc.dictionary(key, tree, { maxKeys: 5 });
+  fc.assert(
+    fc.property(document, document, (before, after) => {
+      const from = JSON.parse(JSON.stringify(before)) as object;
+      const to = JSON.parse(JSON.stringify(after)) as object;
+      const difference = jsonpatch.compare(from, to);
+      assert.deepEqual(
+        applyJsonPatch(from, patch(difference)),
+        jsonpatch.applyPatch(structuredClone(from), difference).newDocument,
+      );
+    }),
+    { numRuns: 300 },
+  );
+});

@@ -1,0 +1,51 @@
+import { setOwn } from "../codec/json-parse.ts";
+import { deepClone } from "../meta/deep-equal.ts";
+
+/**
+ * RFC 7386: null removes, objects are merged, everything else replaces.
+ * @returns a new document that shares nothing with the arguments, which are left as they were
+ */
+export function applyMergePatch(document: unknown, patch: unknown): unknown {
+  return merge(deepClone(document), deepClone(patch));
+}
+
+function merge(target: unknown, patch: unknown): unknown {
+  if (!isObject(patch)) return patch;
+  const result: Record<string, unknown> = isObject(target) ? target : {};
+  for (const key of Object.keys(patch)) {
+    const value = patch[key];
+    if (value === null) delete result[key];
+    else setOwn(result, key, merge(Object.hasOwn(result, key) ? result[key] : undefined, value));
+  }
+  return result;
+}
+
+/** The smallest merge patch from one document to the other; undefined when they are the same. */
+export function createMergePatch(original: unknown, modified: unknown): unknown {
+  if (!isObject(original) || !isObject(modified)) return sameJson(original, modified) ? undefined : modified;
+  const patch: Record<string, unknown> = {};
+  let changed = false;
+  for (const key of Object.keys(modified)) {
+    if (modified[key] === undefined) continue;
+    const difference = createMergePatch(Object.hasOwn(original, key) ? original[key] : undefined, modified[key]);
+    if (difference === undefined) continue;
+    setOwn(patch, key, difference);
+    changed = true;
+  }
+  for (const key of Object.keys(original)) {
+    if (original[key] === undefined || (Object.hasOwn(modified, key) && modified[key] !== undefined)) continue;
+    setOwn(patch, key, null);
+    changed = true;
+  }
+  return changed ? patch : undefined;
+}
+
+function sameJson(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (!Array.isArray(a) || !Array.isArray(b)) return isObject(a) && isObject(b) && createMergePatch(a, b) === undefined;
+  return a.length === b.length && a.every((item, i) => sameJson(item, b[i]));
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,198 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { TypeDescriptor } from "../schema/descriptor.ts";
+import { scheme } from "../schema/scheme.ts";
+import { createTwoWayMergePatch } from "./strategic-diff.ts";
+import { applyStrategicMerge } from "./strategic-merge.ts";
+
+const podSpec = scheme.type("core/v1.PodSpec") as TypeDescriptor;
+const objectMeta = scheme.type("meta/v1.ObjectMeta") as TypeDescriptor;
+const deploymentSpec = scheme.type("apps/v1.DeploymentSpec") as TypeDescriptor;
+const serviceSpec = scheme.type("core/v1.ServiceSpec") as TypeDescriptor;
+
+for (const { name, type, original, patch, want } of [
+  {
+    name: "merges containers by name and keeps their order",
+    type: podSpec,
+    original: {
+      containers: [
+        { name: "a", image: "1" },
+        { name: "b", image: "1" },
+      ],
+    },
+    patch: { containers: [{ name: "b", image: "2" }] },
+    want: {
+      containers: [
+        { name: "a", image: "1" },
+        { name: "b", image: "2" },
+      ],
+    },
+  },
+  {
+    // The server's own elements stand where they stood, relative to those that the patch names.
+    name: "puts a new element in front of the elements the patch does not name",
+    type: podSpec,
+    original: { containers: [{ name: "a" }] },
+    patch: { containers: [{ name: "b" }] },
+    want: { containers: [{ name: "b" }, { name: "a" }] },
+  },
+  {
+    name: "deletes an element by its merge key",
+    type: podSpec,
+    original: { containers: [{ name: "a" }, { name: "b" }] },
+    patch: { containers: [{ $patch: "delete", name: "a" }] },
+    want: { containers: [{ name: "b" }] },
+  },
+  {
+    name: "replaces a list",
+    type: podSpec,
+    original: { containers: [{ name: "a" }, { name: "b" }] },
+    patch: { containers: [{ $patch: "replace" }, { name: "c" }] },
+    want: { containers: [{ name: "c" }] },
+  },
+  {
+    name: "replaces an object",
+    type: podSpec,
+    original: { securityContext: { runAsUser: 1, runAsGroup: 2 } },
+    patch: { securityContext: { $patch: "replace", runAsUser: 3 } },
+    want: { securityContext: { runAsUser: 3 } },
+  },
+  {
+    name: "empties an object",
+    type: podSpec,
+    original: { securityContext: { runAsUser: 1 } },
+    patch: { securityContext: { $patch: "delete" } },
+    want: { securityContext: {} },
+  },
+  {
+    name: "replaces lists that have no merge strategy",
+    type: podSpec,
+    original: { tolerations: [{ key: "a" }] },
+    patch: { tolerations: [{ key: "b" }] },
+    want: { tolerations: [{ key: "b" }] },
+  },
+  {
+    name: "merges ports by their number",
+    type: serviceSpec,
+    original: { ports: [{ port: 80, name: "a" }] },
+    patch: { ports: [{ port: 80, nodePort: 30000 }] },
+    want: { ports: [{ port: 80, name: "a", nodePort: 30000 }] },
+  },
+  {
+    name: "retains only the named keys of a union",
+    type: deploymentSpec,
+    original: { strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 1 } } },
+    patch: { strategy: { $retainKeys: ["type"], type: "Recreate" } },
+    want: { strategy: { type: "Recreate" } },
+  },
+  {
+    name: "merges and deletes scalars of a set",
+    type: objectMeta,
+    original: { finalizers: ["a", "b"] },
+    patch: { "$deleteFromPrimitiveList/finalizers": ["a"], finalizers: ["c"], "$setElementOrder/finalizers": ["c", "b"] },
+    want: { finalizers: ["c", "b"] },
+  },
+  {
+    name: "orders elements as it is told to",
+    type: podSpec,
+    original: { containers: [{ name: "a" }, { name: "b" }, { name: "server" }] },
+    patch: { "$setElementOrder/containers": [{ name: "b" }, { name: "a" }], containers: [{ name: "a", image: "2" }] },
+    want: { containers: [{ name: "b" }, { name: "a", image: "2" }, { name: "server" }] },
+  },
+  {
+    name: "removes what is null",
+    type: podSpec,
+    original: { nodeName: "n", nodeSelector: { a: "1", b: "2" } },
+    patch: { nodeName: null, nodeSelector: { a: null } },
+    want: { nodeSelector: { b: "2" } },
+  },
+  {
+    name: "takes content that is new without its directives",
+    type: podSpec,
+    original: {},
+    patch: { securityContext: { $retainKeys: ["runAsUser"], runAsUser: 1, runAsGroup: null } },
+    want: { securityContext: { runAsUser: 1 } },
+  },
+]) {
+  test(name, () => {
+    const before = structuredClone({ original, patch });
+    assert.deepEqual(applyStrategicMerge(original, patch, type), want);
+    assert.deepEqual({ original, patch }, before, "the arguments are left as they were");
+  });
+}
+
+for (const { name, patch, message } of [
+  {
+    name: "names the merge key that is missing",
+    patch: { containers: [{ image: "x" }] },
+    message: "map: map[image:x] does not contain declared merge key: name",
+  },
+  {
+    name: "refuses fields that are not retained",
+    patch: { securityContext: { $retainKeys: ["runAsUser"], runAsGroup: 1 } },
+    message: "invalid patch format of retainKeys",
+  },
+  {
+    name: "refuses an order that does not fit",
+    patch: { "$setElementOrder/containers": [{ name: "x" }], containers: [{ name: "a" }] },
+    message: /^The order in patch list/,
+  },
+]) {
+  test(name, () => {
+    const original = { containers: [{ name: "a" }], securityContext: { runAsUser: 1 } };
+    assert.throws(() => applyStrategicMerge(original, patch, podSpec), { message });
+  });
+}
+
+test("merges a hundred thousand elements and deletions in linear time", () => {
+  const names = Array.from({ length: 100_000 }, (_, i) => `v${i}`);
+  const original = { volumes: names.map((name) => ({ name })) };
+  const patch = { volumes: names.map((name, i) => (i % 2 ? { name, emptyDir: {} } : { $patch: "delete", name })) };
+  const merged = applyStrategicMerge(original, patch, podSpec) as { volumes: unknown[] };
+  assert.equal(merged.volumes.length, 50_000);
+});
+
+for (const { name, type, original, modified, want } of [
+  {
+    name: "says nothing when nothing changed",
+    type: podSpec,
+    original: { containers: [{ name: "a" }] },
+    modified: { containers: [{ name: "a" }] },
+    want: {},
+  },
+  {
+    name: "says what changed in an element, by its key",
+    type: podSpec,
+    original: { containers: [{ name: "a", image: "1" }, { name: "b" }] },
+    modified: { containers: [{ name: "a", image: "2" }, { name: "b" }] },
+    want: { "$setElementOrder/containers": [{ name: "a" }, { name: "b" }], containers: [{ image: "2", name: "a" }] },
+  },
+  {
+    name: "deletes by merge key",
+    type: podSpec,
+    original: { containers: [{ name: "a" }, { name: "b" }] },
+    modified: { containers: [{ name: "b" }] },
+    want: { "$setElementOrder/containers": [{ name: "b" }], containers: [{ $patch: "delete", name: "a" }] },
+  },
+  { name: "removes fields with null", type: podSpec, original: { nodeName: "a" }, modified: {}, want: { nodeName: null } },
+  {
+    name: "deletes scalars",
+    type: objectMeta,
+    original: { finalizers: ["a", "b"] },
+    modified: { finalizers: ["b"] },
+    want: { "$deleteFromPrimitiveList/finalizers": ["a"], "$setElementOrder/finalizers": ["b"] },
+  },
+  {
+    name: "retains the keys of a union",
+    type: deploymentSpec,
+    original: { strategy: { type: "RollingUpdate", rollingUpdate: {} } },
+    modified: { strategy: { type: "Recreate" } },
+    want: { strategy: { $retainKeys: ["type"], type: "Recreate", rollingUpdate: null } },
+  },
+]) {
+  test(`a difference ${name}`, () => {
+    const patch = createTwoWayMergePatch(original, modified, type);
+    assert.deepEqual(patch, want);
+    assert.deepEqual(applyStrategicMerge(original, patch, type), modified);
+  });
+}
