@@ -5,6 +5,7 @@
  */
 import { type GroupVersionKind, groupVersionPath } from "../meta/group-version.ts";
 import type { FieldDescriptor, FieldType, TypeDescriptor } from "./descriptor.ts";
+import { fieldDescription, typeDescription } from "./openapi-descriptions.ts";
 import { scheme } from "./scheme.ts";
 
 /** One served resource, as far as OpenAPI is concerned. */
@@ -139,9 +140,11 @@ class Definitions {
 
   #definition(type: TypeDescriptor): Schema {
     const properties: Record<string, Schema> = {};
-    for (const field of type.fields) properties[field.name] = this.#field(field);
+    for (const field of type.fields) {
+      properties[field.name] = { ...describe(fieldDescription(type.goName, field.name)), ...this.#field(field) };
+    }
     const required = type.fields.filter((field) => !field.omitEmpty && !field.optional).map((field) => field.name);
-    const schema: Schema = { ...describe(typeDescription(type)), type: "object" };
+    const schema: Schema = { ...describe(typeDescription(type.goName)), type: "object" };
     if (Object.keys(properties).length > 0) schema.properties = sorted(properties);
     if (required.length > 0) schema.required = required.sort();
     const kinds = this.#kindsOf(type);
@@ -243,13 +246,6 @@ const namedScalars: Readonly<Record<string, { name: string; schema: Schema }>> =
     schema: { description: "A schema, or a list of names." },
   },
 };
-
-function typeDescription(type: TypeDescriptor): string {
-  if (type.goName.endsWith("List") && type.field("items") !== undefined) {
-    return `${type.goName} is a list of ${type.goName.slice(0, -"List".length)} objects.`;
-  }
-  return "";
-}
 
 function describe(description: string): { description?: string } {
   return description === "" ? {} : { description };

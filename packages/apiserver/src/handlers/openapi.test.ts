@@ -15,7 +15,7 @@ const definition = (name: string): Schema => document.definitions[name] as Schem
 
 test("every reference leads to a definition", () => {
   for (const [, name] of JSON.stringify(document).matchAll(/"#\/definitions\/([^"]+)"/g)) {
-    assert.ok(Object.hasOwn(document.definitions, name as string), name);
+    assert.ok(Object.hasOwn(document.definitions, String(name)), String(name));
   }
 });
 
@@ -61,6 +61,8 @@ test("operations have unique ids and say what they act on", () => {
 });
 
 /** The part of the message that kubectl reads, from its published numbers. */
+// biome-ignore lint/suspicious/noExplicitAny: what a decoded message looks like is what the test finds out.
+type Decoded = any;
 const { root } = protobuf.parse(`
   syntax = "proto3";
   message Document { string swagger = 1; Info info = 2; Paths paths = 8; Definitions definitions = 9; }
@@ -88,21 +90,23 @@ const { root } = protobuf.parse(`
 
 test("the protobuf form says the same", () => {
   const type = root.lookupType("Document");
-  const decoded = type.toObject(type.decode(encodeOpenApi(document))) as Record<string, any>;
+  const decoded = type.toObject(type.decode(encodeOpenApi(document))) as Decoded;
   assert.equal(decoded.swagger, "2.0");
   assert.equal(decoded.definitions.additionalProperties.length, Object.keys(document.definitions).length);
   assert.equal(decoded.paths.path.length, Object.keys(document.paths).length);
-  const podSpec = decoded.definitions.additionalProperties.find((one: any) => one.name === "io.k8s.api.core.v1.PodSpec").value;
-  const containers = podSpec.properties.additionalProperties.find((one: any) => one.name === "containers").value;
+  const podSpec = decoded.definitions.additionalProperties.find(
+    (one: Decoded) => one.name === "io.k8s.api.core.v1.PodSpec",
+  ).value;
+  const containers = podSpec.properties.additionalProperties.find((one: Decoded) => one.name === "containers").value;
   assert.deepEqual(containers.type.value, ["array"]);
   assert.equal(containers.items.schema[0].ref, "#/definitions/io.k8s.api.core.v1.Container");
   assert.deepEqual(
-    containers.vendorExtension.map((one: any) => [one.name, one.value.yaml.trim()]),
+    containers.vendorExtension.map((one: Decoded) => [one.name, one.value.yaml.trim()]),
     [
       ["x-kubernetes-patch-merge-key", "name"],
       ["x-kubernetes-patch-strategy", "merge"],
     ],
   );
-  const patch = decoded.paths.path.find((one: any) => one.name === "/api/v1/namespaces/{namespace}/pods/{name}").value.patch;
-  assert.ok(patch.parameters.some((one: any) => one.parameter.nonBodyParameter?.queryParameterSubSchema?.name === "dryRun"));
+  const patch = decoded.paths.path.find((one: Decoded) => one.name === "/api/v1/namespaces/{namespace}/pods/{name}").value.patch;
+  assert.ok(patch.parameters.some((one: Decoded) => one.parameter.nonBodyParameter?.queryParameterSubSchema?.name === "dryRun"));
 });

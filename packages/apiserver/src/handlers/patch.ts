@@ -78,7 +78,16 @@ export async function readPatch(
   const bytes = await readBody(call);
   const descriptor = scheme.kind(kind);
   const patched = patchFunction(type, bytes, descriptor);
-  return (object) => checked(patched(object), kind, descriptor);
+  return (object) => checked(applied(patched, object), kind, descriptor);
+}
+
+/** Some malformed patches end in a plain error (500 upstream); they are the client's mistake all the same. */
+function applied(patched: (object: KubeObject) => unknown, object: KubeObject): unknown {
+  try {
+    return patched(object);
+  } catch (err) {
+    throw err instanceof StatusError ? err : badRequest((err as Error).message);
+  }
 }
 
 function patchFunction(type: PatchType, bytes: Buffer, descriptor: TypeDescriptor | undefined): (object: KubeObject) => unknown {
