@@ -48,9 +48,8 @@ export function enqueueMapped<T extends KubeObject>(
       informer.addHandler({
         added: enqueueAll,
         updated(old, now) {
-          if (!relevant(old, now)) return;
-          if (old !== now) enqueueAll(old);
-          enqueueAll(now);
+          // Once each: a worker may have the key before it is added again, and would look at it twice.
+          if (relevant(old, now)) for (const key of new Set([...keysOf(old), ...keysOf(now)])) enqueue(key);
         },
         deleted: enqueueAll,
       });

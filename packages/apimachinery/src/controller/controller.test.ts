@@ -1,0 +1,216 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import { newInformerFactory } from "../informers/factory.ts";
+import { discardLogger } from "../logging/logger.ts";
+import type { ReplicaSet } from "../schema/kinds/apps/v1.ts";
+import type { Pod } from "../schema/kinds/core/v1.ts";
+import { pods, replicaSets } from "../schema/kinds/resources.ts";
+import { aPod, aReplicaSet } from "../testing/builders.ts";
+import { newFakeClient } from "../testing/fake-client.ts";
+import { settle } from "../testing/wait-for.ts";
+import { type ControllerOptions, newController } from "./controller.ts";
+import { newExpectations } from "./expectations.ts";
+import { enqueueControllerOwner, enqueueMapped, enqueueSelf } from "./sources.ts";
+
+function setUp(t: { after(fn: () => void): void }) {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const informers = newInformerFactory(client, { log: discardLogger, clock });
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const run = async (options: Pick<ControllerOptions, "sources" | "reconcile"> & Partial<ControllerOptions>) => {
+    const controller = newController({ name: "test", log: discardLogger, clock, ...options });
+    informers.start(stop.signal);
+    const finished = controller.run(stop.signal);
+    await settle();
+    return { controller, finished };
+  };
+  return { client, clock, informers, stop, run };
+}
+
+test("reconciles each object that exists, and each that changes", async (t) => {
+  const { client, informers, run } = setUp(t);
+  client.put(pods, aPod({ name: "a" }));
+  const seen: string[] = [];
+  await run({
+    sources: [enqueueSelf(informers.for<Pod>(pods))],
+    reconcile: async (key) => {
+      seen.push(key);
+      return {};
+    },
+  });
+  client.put(pods, aPod({ name: "b", namespace: "shop" }));
+  client.remove(pods, "default/a");
+  await settle();
+  assert.deepEqual(seen, ["default/a", "shop/b", "default/a"]);
+});
+
+test("wakes the controlling owner of the right kind, and what a function says", async (t) => {
+  const { client, informers, run } = setUp(t);
+  const seen: string[] = [];
+  client.put(replicaSets, aReplicaSet({ name: "web" }));
+  const podInformer = informers.for<Pod>(pods);
+  await run({
+    sources: [
+      enqueueControllerOwner(podInformer, "ReplicaSet"),
+      enqueueMapped(podInformer, ({ spec }) => (spec.nodeName === undefined ? [] : [spec.nodeName])),
+      enqueueSelf(informers.for<ReplicaSet>(replicaSets)),
+    ],
+    reconcile: async (key) => {
+      seen.push(key);
+      return {};
+    },
+  });
+  seen.length = 0;
+  client.put(pods, aPod({ name: "a", nodeName: "n1", owner: aReplicaSet({ name: "web" }) }));
+  client.put(pods, aPod({ name: "b", owner: { kind: "Job", apiVersion: "batch/v1", metadata: { name: "j", uid: "j" } } }));
+  await settle();
+  assert.deepEqual(seen, ["default/web", "n1"]);
+});
+
+test("tries a failure again with backoff, and forgets it after a success", async (t) => {
+  const { client, clock, informers, run } = setUp(t);
+  client.put(pods, aPod({ name: "a" }));
+  let failures = 2;
+  const at: number[] = [];
+  await run({
+    sources: [enqueueSelf(informers.for<Pod>(pods))],
+    reconcile: async () => {
+      at.push(clock.monotonic());
+      if (failures-- > 0) throw new Error("not yet");
+      return {};
+    },
+  });
+  await clock.advance(1000);
+  assert.deepEqual(at, [0, 5, 15]);
+});
+
+test("drops a key after so many failures, until it changes", async (t) => {
+  const { client, clock, informers, run } = setUp(t);
+  client.put(pods, aPod({ name: "a" }));
+  let calls = 0;
+  await run({
+    sources: [enqueueSelf(informers.for<Pod>(pods))],
+    maxRetries: 2,
+    reconcile: async () => {
+      calls++;
+      throw new Error("never");
+    },
+  });
+  await clock.advance(60_000);
+  assert.equal(calls, 3);
+  client.put(pods, aPod({ name: "a", labels: { v: "2" } }));
+  await settle();
+  assert.equal(calls, 4);
+});
+
+test("looks again when the result asks for it", async (t) => {
+  const { client, clock, informers, run } = setUp(t);
+  client.put(pods, aPod({ name: "a" }));
+  let calls = 0;
+  await run({
+    sources: [enqueueSelf(informers.for<Pod>(pods))],
+    reconcile: async () => (++calls < 3 ? { requeueAfterMs: 1000 } : {}),
+  });
+  await clock.advance(10_000);
+  assert.equal(calls, 3);
+});
+
+test("never works on one key twice at once, but on several keys", async (t) => {
+  const { client, clock, informers, run } = setUp(t);
+  let running = 0;
+  let most = 0;
+  const working = new Set<string>();
+  for (let i = 0; i < 5; i++) client.put(pods, aPod({ name: `p${i}` }));
+  await run({
+    sources: [enqueueSelf(informers.for<Pod>(pods))],
+    workers: 3,
+    reconcile: async (key) => {
+      assert.equal(working.has(key), false);
+      working.add(key);
+      most = Math.max(most, ++running);
+      client.put(pods, aPod({ name: "p0", labels: { v: String(Math.random()) } }));
+      await clock.sleep(100);
+      running--;
+      working.delete(key);
+      return {};
+    },
+  });
+  await clock.advance(1000);
+  assert.equal(most, 3);
+});
+
+test("starts only when its sources are synced, and ends when told", async (t) => {
+  const { client, clock, informers, stop, run } = setUp(t);
+  client.put(pods, aPod({ name: "a" }));
+  let failing = true;
+  client.react("list", "pods", () => {
+    if (failing) throw new Error("not reachable");
+    return undefined;
+  });
+  let calls = 0;
+  const { finished } = await run({
+    sources: [enqueueSelf(informers.for<Pod>(pods))],
+    reconcile: async () => {
+      calls++;
+      return {};
+    },
+  });
+  assert.equal(calls, 0);
+  failing = false;
+  await clock.advance(2000);
+  assert.equal(calls, 1);
+  stop.abort();
+  await finished;
+});
+
+test("events that come together are handled together when it is told to wait", async (t) => {
+  const { client, clock, informers, run } = setUp(t);
+  let calls = 0;
+  await run({
+    sources: [enqueueSelf(informers.for<Pod>(pods))],
+    batchMs: 500,
+    reconcile: async () => {
+      calls++;
+      return {};
+    },
+  });
+  for (let i = 0; i < 5; i++) {
+    client.put(pods, aPod({ name: "a", labels: { v: String(i) } }));
+    await clock.advance(50);
+  }
+  assert.equal(calls, 0);
+  await clock.advance(500);
+  assert.equal(calls, 1);
+});
+
+test("expectations hold until everything was seen", () => {
+  const expectations = newExpectations(newFakeClock());
+  assert.equal(expectations.satisfied("a"), true);
+  expectations.expectCreations("a", 2);
+  expectations.creationObserved("a");
+  assert.equal(expectations.satisfied("a"), false);
+  assert.equal(expectations.satisfied("b"), true);
+  expectations.creationObserved("a");
+  assert.equal(expectations.satisfied("a"), true);
+});
+
+test("a deletion counts once, however often it is seen", () => {
+  const expectations = newExpectations(newFakeClock());
+  expectations.expectDeletions("a", ["1", "2"]);
+  for (const uid of ["1", "1", "3"]) expectations.deletionObserved("a", uid);
+  assert.equal(expectations.satisfied("a"), false);
+  expectations.deletionObserved("a", "2");
+  assert.equal(expectations.satisfied("a"), true);
+});
+
+test("expectations do not hold for ever", async () => {
+  const clock = newFakeClock();
+  const expectations = newExpectations(clock);
+  expectations.expectCreations("a", 1);
+  await clock.advance(300_000);
+  assert.equal(expectations.satisfied("a"), false);
+  await clock.advance(1);
+  assert.equal(expectations.satisfied("a"), true);
+});

@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import { forbidden } from "../errors/status-error.ts";
+import { discardLogger } from "../logging/logger.ts";
+import { events } from "../schema/kinds/resources.ts";
+import { aNode, aPod } from "../testing/builders.ts";
+import { newFakeClient } from "../testing/fake-client.ts";
+import { settle } from "../testing/wait-for.ts";
+import type { EventObject } from "./event-correlator.ts";
+import { newEventRecorder } from "./event-recorder.ts";
+
+function setUp() {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const recorder = newEventRecorder({ client, component: "tester", host: "h1", log: discardLogger, clock, random: () => 0.5 });
+  const stored = () => client.objects<EventObject>(events);
+  return { client, clock, recorder, stored };
+}
+
+const pod = aPod({ name: "web-0", namespace: "shop" });
+
+test("writes what happened to whom, and who says so", async () => {
+  const { recorder, stored } = setUp();
+  recorder.event(pod, "Normal", "Started", "Started container main");
+  await recorder.flush();
+  const [event] = stored();
+  assert.match(event?.metadata.name ?? "", /^web-0\.[0-9a-f]{16}$/);
+  assert.partialDeepStrictEqual(event, {
+    apiVersion: "v1",
+    kind: "Event",
+    metadata: { namespace: "shop" },
+    involvedObject: { apiVersion: "v1", kind: "Pod", namespace: "shop", name: "web-0", uid: "web-0-uid" },
+    type: "Normal",
+    reason: "Started",
+    message: "Started container main",
+    source: { component: "tester", host: "h1" },
+    firstTimestamp: "2022-01-01T00:00:00Z",
+    lastTimestamp: "2022-01-01T00:00:00Z",
+    count: 1,
+  });
+});
+
+test("events of cluster-scoped objects go to the default namespace; a reference keeps its field path", async () => {
+  const { recorder, stored } = setUp();
+  recorder.event(aNode({ name: "n1" }), "Normal", "Starting", "hello");
+  recorder.event({ kind: "Pod", namespace: "shop", name: "a", fieldPath: "spec.containers{main}" }, "Normal", "Pulled", "here");
+  await recorder.flush();
+  assert.deepEqual(
+    stored().map(({ metadata, involvedObject }) => [metadata.namespace, involvedObject.fieldPath]),
+    [
+      ["default", undefined],
+      ["shop", "spec.containers{main}"],
+    ],
+  );
+});
+
+test("the same again counts up one event", async () => {
+  const { client, clock, recorder, stored } = setUp();
+  for (let i = 0; i < 3; i++) {
+    recorder.event(pod, "Warning", "BackOff", "Back-off restarting");
+    await clock.advance(10_000);
+  }
+  assert.equal(stored().length, 1);
+  assert.partialDeepStrictEqual(stored()[0], {
+    count: 3,
+    firstTimestamp: "2022-01-01T00:00:00Z",
+    lastTimestamp: "2022-01-01T00:00:20Z",
+  });
+  assert.deepEqual(
+    client.writes.map(({ verb }) => verb),
+    ["create", "patch", "patch"],
+  );
+});
+
+test("an event that is gone is written anew", async () => {
+  const { client, recorder, stored } = setUp();
+  recorder.event(pod, "Warning", "BackOff", "again");
+  await recorder.flush();
+  client.remove(events, `shop/${stored()[0]?.metadata.name}`);
+  recorder.event(pod, "Warning", "BackOff", "again");
+  await recorder.flush();
+  assert.equal(stored()[0]?.count, 2);
+});
+
+test("many that differ only in their words become one", async () => {
+  const { recorder, stored } = setUp();
+  for (let i = 0; i < 15; i++) recorder.event(pod, "Normal", "Created", `Created pod: web-${i}`);
+  await recorder.flush();
+  const combined = stored().filter(({ message }) => message.startsWith("(combined from similar events): "));
+  assert.equal(stored().length, 10);
+  assert.deepEqual(
+    combined.map(({ message, count }) => ({ message, count })),
+    [{ message: "(combined from similar events): Created pod: web-14", count: 6 }],
+  );
+});
+
+test("after a burst about one object only one in five minutes is let through", async () => {
+  const { client, clock, recorder } = setUp();
+  for (let i = 0; i < 40; i++) recorder.event(pod, "Normal", `Reason${i}`, "x");
+  recorder.event(aPod({ name: "other" }), "Normal", "Reason", "x");
+  await recorder.flush();
+  assert.equal(client.writes.length, 26);
+  await clock.advance(300_000);
+  recorder.event(pod, "Normal", "Later", "x");
+  recorder.event(pod, "Normal", "Later2", "x");
+  await recorder.flush();
+  assert.equal(client.writes.length, 27);
+});
+
+test("a server that is away is tried again; a server that says no is not", async () => {
+  const { client, clock, recorder, stored } = setUp();
+  let failures = 2;
+  client.react("create", "events", () => {
+    if (failures-- > 0) throw Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
+    return undefined;
+  });
+  recorder.event(pod, "Normal", "A", "a");
+  await settle();
+  assert.equal(stored().length, 0);
+  await clock.advance(15_000);
+  assert.equal(stored().length, 1);
+  client.react("create", "events", () => {
+    throw forbidden(events, "", "no");
+  });
+  client.clearActions();
+  recorder.event(pod, "Normal", "B", "b");
+  await recorder.flush();
+  assert.equal(client.writes.length, 1);
+});

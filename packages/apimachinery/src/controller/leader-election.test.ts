@@ -1,0 +1,212 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import { conflict, serviceUnavailable } from "../errors/status-error.ts";
+import { discardLogger } from "../logging/logger.ts";
+import type { KubeObject } from "../meta/types.ts";
+import { configMaps, leases } from "../schema/kinds/resources.ts";
+import { type FakeClient, newFakeClient } from "../testing/fake-client.ts";
+import { settle } from "../testing/wait-for.ts";
+import { checkDurations, type LeaderElectionOptions, runLeaderElection } from "./leader-election.ts";
+import { newResourceLock } from "./resource-lock.ts";
+
+type Clock = ReturnType<typeof newFakeClock>;
+
+function candidate(
+  client: FakeClient,
+  clock: Clock,
+  identity: string,
+  extra: Partial<LeaderElectionOptions> = {},
+  kind = "leases",
+) {
+  const stop = new AbortController();
+  const events: string[] = [];
+  const finished = runLeaderElection({
+    client,
+    lock: newResourceLock(kind, "kube-system", "test"),
+    identity,
+    leaseDurationMs: 15_000,
+    renewDeadlineMs: 10_000,
+    retryPeriodMs: 2000,
+    onStarted: (signal) => {
+      events.push("started");
+      signal.addEventListener("abort", () => events.push("told to stop"));
+    },
+    onStopped: () => events.push("stopped"),
+    onNewLeader: (leader) => events.push(`leader ${leader}`),
+    log: discardLogger,
+    clock,
+    signal: stop.signal,
+    random: () => 0,
+    ...extra,
+  });
+  return { stop, events, finished };
+}
+
+const leaseOf = (client: FakeClient) =>
+  client.object<KubeObject & { spec: Record<string, unknown> }>(leases, "kube-system/test")?.spec ?? {};
+
+test("takes a lease that does not exist, and renews it", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const a = candidate(client, clock, "a");
+  await settle();
+  assert.deepEqual(a.events, ["leader a", "started"]);
+  assert.deepEqual(leaseOf(client), {
+    holderIdentity: "a",
+    leaseDurationSeconds: 15,
+    acquireTime: "2022-01-01T00:00:00.000000Z",
+    renewTime: "2022-01-01T00:00:00.000000Z",
+    leaseTransitions: 0,
+  });
+  await clock.advance(4000);
+  assert.partialDeepStrictEqual(leaseOf(client), {
+    acquireTime: "2022-01-01T00:00:00.000000Z",
+    renewTime: "2022-01-01T00:00:04.000000Z",
+  });
+  a.stop.abort();
+  await a.finished;
+  assert.deepEqual(a.events.slice(2), ["told to stop", "stopped"]);
+});
+
+test("waits while another renews, and takes over a lease duration after the last renewal it saw", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const a = candidate(client, clock, "a");
+  await settle();
+  const b = candidate(client, clock, "b");
+  await clock.advance(60_000);
+  assert.deepEqual(b.events, ["leader a"]);
+  a.stop.abort();
+  await a.finished;
+  await clock.advance(14_000);
+  assert.deepEqual(b.events, ["leader a"]);
+  await clock.advance(6000);
+  assert.deepEqual(b.events, ["leader a", "leader b", "started"]);
+  assert.partialDeepStrictEqual(leaseOf(client), { holderIdentity: "b", leaseTransitions: 1 });
+  b.stop.abort();
+});
+
+test("does not trust times that another wrote", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const spec = {
+    holderIdentity: "x",
+    leaseDurationSeconds: 15,
+    renewTime: "2000-01-01T00:00:00.000000Z",
+    acquireTime: "2000-01-01T00:00:00.000000Z",
+  };
+  client.put(leases, { metadata: { namespace: "kube-system", name: "test" }, spec } as KubeObject);
+  const a = candidate(client, clock, "a");
+  await clock.advance(14_000);
+  assert.deepEqual(a.events, ["leader x"]);
+  await clock.advance(3000);
+  assert.deepEqual(a.events, ["leader x", "leader a", "started"]);
+  a.stop.abort();
+});
+
+test("is no longer the leader when it cannot renew until the deadline", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const a = candidate(client, clock, "a");
+  await settle();
+  client.react("*", "leases", () => {
+    throw serviceUnavailable("away");
+  });
+  await clock.advance(11_000);
+  assert.deepEqual(a.events.slice(2), []);
+  await clock.advance(1000);
+  assert.deepEqual(a.events.slice(2), ["told to stop", "stopped"]);
+  await a.finished;
+});
+
+test("a short outage is no reason to give up", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const a = candidate(client, clock, "a");
+  await settle();
+  let away = true;
+  client.react("*", "leases", () => {
+    if (away) throw serviceUnavailable("away");
+    return undefined;
+  });
+  await clock.advance(9000);
+  away = false;
+  await clock.advance(30_000);
+  assert.deepEqual(a.events, ["leader a", "started"]);
+  a.stop.abort();
+});
+
+test("is no longer the leader when another took the lease", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const a = candidate(client, clock, "a");
+  await settle();
+  client.put(leases, {
+    metadata: { namespace: "kube-system", name: "test" },
+    spec: { ...leaseOf(client), holderIdentity: "thief" },
+  } as KubeObject);
+  await clock.advance(13_000);
+  assert.deepEqual(a.events.slice(2), ["leader thief", "told to stop", "stopped"]);
+});
+
+test("of two that want it at once one gets it", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  let first = true;
+  client.react("update", "leases", () => {
+    if (!first) return undefined;
+    first = false;
+    throw conflict(leases, "test", "someone else wrote");
+  });
+  const spec = { holderIdentity: "", leaseDurationSeconds: 1, leaseTransitions: 3 };
+  client.put(leases, { metadata: { namespace: "kube-system", name: "test" }, spec } as KubeObject);
+  const [a, b] = [candidate(client, clock, "a"), candidate(client, clock, "b")];
+  await clock.advance(5000);
+  assert.equal([a, b].filter(({ events }) => events.includes("started")).length, 1);
+  a.stop.abort();
+  b.stop.abort();
+});
+
+test("gives the lease back at the end if asked to", async () => {
+  const client = newFakeClient();
+  const a = candidate(client, newFakeClock(), "a", { releaseOnCancel: true });
+  await settle();
+  a.stop.abort();
+  await a.finished;
+  assert.partialDeepStrictEqual(leaseOf(client), { holderIdentity: "", leaseDurationSeconds: 1 });
+});
+
+test("also leads by an annotation, or by both", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  const a = candidate(client, clock, "a", {}, "configmapsleases");
+  await settle();
+  assert.deepEqual(a.events, ["leader a", "started"]);
+  const record = client.object(configMaps, "kube-system/test")?.metadata.annotations?.[
+    "control-plane.alpha.kubernetes.io/leader"
+  ];
+  assert.partialDeepStrictEqual(JSON.parse(record ?? "{}"), { holderIdentity: "a", leaderTransitions: 0 });
+  assert.partialDeepStrictEqual(leaseOf(client), { holderIdentity: "a" });
+  await clock.advance(10_000);
+  const old = candidate(client, clock, "old", {}, "configmaps");
+  await clock.advance(10_000);
+  assert.deepEqual(old.events, ["leader a"]);
+  a.stop.abort();
+  old.stop.abort();
+});
+
+test("refuses a lock it does not know", () =>
+  assert.throws(() => newResourceLock("secrets", "a", "b"), /Invalid lock-type secrets/));
+
+for (const { durations, want } of [
+  { durations: [15, 10, 2], want: undefined },
+  { durations: [10, 10, 2], want: "leaseDuration must be greater than renewDeadline" },
+  { durations: [15, 2, 2], want: "renewDeadline must be greater than retryPeriod*JitterFactor" },
+  { durations: [15, 10, 0], want: "retryPeriod must be greater than zero" },
+]) {
+  test(`durations ${durations} are ${want ?? "good"}`, () => {
+    const [leaseDurationMs = 0, renewDeadlineMs = 0, retryPeriodMs = 0] = durations.map((seconds) => seconds * 1000);
+    assert.equal(checkDurations({ leaseDurationMs, renewDeadlineMs, retryPeriodMs }), want);
+  });
+}

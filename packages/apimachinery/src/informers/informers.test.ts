@@ -1,0 +1,215 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import { serviceUnavailable } from "../errors/status-error.ts";
+import { discardLogger } from "../logging/logger.ts";
+import type { Pod } from "../schema/kinds/core/v1.ts";
+import { pods } from "../schema/kinds/resources.ts";
+import { LabelSelector } from "../selectors/label-selector.ts";
+import { aPod, aReplicaSet } from "../testing/builders.ts";
+import { type FakeClient, newFakeClient } from "../testing/fake-client.ts";
+import { settle } from "../testing/wait-for.ts";
+import { newBackoff, reflectorBackoff } from "./backoff.ts";
+import { newInformerFactory } from "./factory.ts";
+import { newSharedInformer, type SharedInformer } from "./shared-informer.ts";
+
+interface Setting {
+  client: FakeClient;
+  clock: ReturnType<typeof newFakeClock>;
+  informer: SharedInformer<Pod>;
+  seen: string[];
+  stop: AbortController;
+}
+
+async function started(
+  t: { after(fn: () => void): void },
+  prepare: (client: FakeClient) => void = () => {},
+  resyncMs = 0,
+): Promise<Setting> {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  prepare(client);
+  const informer = newSharedInformer<Pod>({ client, clock, log: discardLogger, ref: pods, resyncMs, random: () => 0 });
+  const seen: string[] = [];
+  informer.addHandler({
+    added: ({ metadata }) => seen.push(`+${metadata.name}`),
+    updated: (old, now) => seen.push(`${old.metadata.labels?.["v"] ?? ""}>${now.metadata.labels?.["v"] ?? ""}`),
+    deleted: ({ metadata }) => seen.push(`-${metadata.name}`),
+  });
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  void informer.run(stop.signal);
+  await settle();
+  return { client, clock, informer, seen, stop };
+}
+
+const verbs = ({ actions }: FakeClient): string[] => actions.map(({ verb }) => verb);
+const names = (found: readonly Pod[]): (string | undefined)[] => found.map(({ metadata }) => metadata.name).toSorted();
+
+test("hears of what exists, then of every change, in order, after the lister shows it", async (t) => {
+  const { client, informer, seen } = await started(t, (c) => c.put(pods, aPod({ name: "a" })));
+  assert.equal(informer.synced, true);
+  client.put(pods, aPod({ name: "b", labels: { v: "1" } }));
+  client.put(pods, aPod({ name: "b", labels: { v: "2" } }));
+  client.remove(pods, "default/a");
+  await settle();
+  assert.deepEqual(seen, ["+a", "+b", "1>2", "-a"]);
+  assert.deepEqual(names(informer.lister.list()), ["b"]);
+});
+
+test("an object made anew under its name is one that went and one that came", async (t) => {
+  const { client, seen } = await started(t, (c) => c.put(pods, aPod({ name: "a", uid: "1" })));
+  client.put(pods, aPod({ name: "a", uid: "2" }));
+  await settle();
+  assert.deepEqual(seen, ["+a", "-a", "+a"]);
+});
+
+test("goes on with the watch where the last one ended, without listing", async (t) => {
+  const { client, clock, seen } = await started(t);
+  await clock.advance(2000);
+  client.endWatches();
+  client.put(pods, aPod({ name: "between" }));
+  await settle();
+  assert.deepEqual(seen, ["+between"]);
+  assert.deepEqual(verbs(client), ["list", "watch", "watch"]);
+});
+
+test("lists again when its version is too old, and tells only the difference", async (t) => {
+  const { client, clock, informer, seen } = await started(t, (c) => c.put(pods, aPod({ name: "stays" }), aPod({ name: "goes" })));
+  seen.length = 0;
+  client.react("watch", "pods", () => {
+    client.compact();
+    return undefined;
+  });
+  client.remove(pods, "default/goes");
+  client.put(pods, aPod({ name: "comes" }));
+  client.endWatches();
+  await clock.advance(1000);
+  await settle();
+  assert.deepEqual(seen.toSorted(), ["+comes", "-goes"]);
+  assert.deepEqual(names(informer.lister.list()), ["comes", "stays"]);
+  assert.ok(verbs(client).filter((verb) => verb === "list").length >= 2);
+});
+
+test("tries a failed list again, later and later", async (t) => {
+  let failures = 3;
+  const { client, clock, informer } = await started(t, (c) =>
+    c.react("list", "pods", () => {
+      if (failures-- > 0) throw serviceUnavailable("not yet");
+      return undefined;
+    }),
+  );
+  for (const waitMs of [800, 1600, 3200]) {
+    assert.equal(informer.synced, false);
+    await clock.advance(waitMs - 1);
+    assert.equal(informer.synced, false);
+    await clock.advance(1);
+  }
+  await settle();
+  assert.equal(informer.synced, true);
+  assert.equal(verbs(client).filter((verb) => verb === "list").length, 4);
+});
+
+test("a watch that cannot reach the server is tried again without a list", async (t) => {
+  const { client, clock, seen } = await started(t);
+  let failures = 2;
+  client.react("watch", "pods", () => {
+    if (failures-- > 0) throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+    return undefined;
+  });
+  await clock.advance(2000);
+  client.endWatches();
+  client.put(pods, aPod({ name: "a" }));
+  await clock.advance(5000);
+  assert.deepEqual(seen, ["+a"]);
+  assert.equal(verbs(client).filter((verb) => verb === "list").length, 1);
+});
+
+test("a late handler hears of everything first; a removed one of nothing", async (t) => {
+  const { client, informer } = await started(t, (c) => c.put(pods, aPod({ name: "a" })));
+  const late: string[] = [];
+  const remove = informer.addHandler({ added: ({ metadata }) => late.push(metadata.name ?? "") });
+  assert.deepEqual(late, ["a"]);
+  remove();
+  client.put(pods, aPod({ name: "b" }));
+  await settle();
+  assert.deepEqual(late, ["a"]);
+});
+
+test("a handler that throws harms nobody", async (t) => {
+  const { client, informer, seen } = await started(t);
+  informer.addHandler({
+    added() {
+      throw new Error("broken");
+    },
+  });
+  client.put(pods, aPod({ name: "a" }));
+  await settle();
+  assert.deepEqual(seen, ["+a"]);
+});
+
+test("resyncs tell of everything again", async (t) => {
+  const { clock, seen } = await started(t, (c) => c.put(pods, aPod({ name: "a", labels: { v: "1" } })), 30_000);
+  await clock.advance(60_000);
+  assert.deepEqual(seen, ["+a", "1>1", "1>1"]);
+});
+
+test("stops when it is told to", async (t) => {
+  const { client, stop, seen } = await started(t);
+  stop.abort();
+  await settle();
+  client.put(pods, aPod({ name: "a" }));
+  await settle();
+  assert.deepEqual(seen, []);
+});
+
+test("listers find by namespace, label, index and controller, through changes", async (t) => {
+  const owner = aReplicaSet({ name: "web" });
+  const { client, informer } = await started(t, (c) =>
+    c.put(
+      pods,
+      aPod({ name: "a", labels: { app: "web" }, nodeName: "n1", owner }),
+      aPod({ name: "b", namespace: "shop", labels: { app: "web" }, nodeName: "n1" }),
+      aPod({ name: "c", labels: { app: "api" }, nodeName: "n2" }),
+    ),
+  );
+  const { lister } = informer;
+  informer.addIndex("node", ({ spec }) => (spec.nodeName === undefined ? [] : [spec.nodeName]));
+  assert.deepEqual(names(lister.inNamespace("default")), ["a", "c"]);
+  assert.deepEqual(names(lister.select(LabelSelector.fromSet({ app: "web" }))), ["a", "b"]);
+  assert.deepEqual(names(lister.select(LabelSelector.fromSet({ app: "web" }), "shop")), ["b"]);
+  assert.deepEqual(names(lister.byIndex("node", "n1")), ["a", "b"]);
+  assert.deepEqual(names(lister.controlledBy(owner)), ["a"]);
+
+  client.put(pods, aPod({ name: "a", nodeName: "n2" }));
+  client.remove(pods, "shop/b");
+  await settle();
+  assert.deepEqual(names(lister.byIndex("node", "n1")), []);
+  assert.deepEqual(names(lister.byIndex("node", "n2")), ["a", "c"]);
+  assert.deepEqual(names(lister.controlledBy(owner)), []);
+  assert.deepEqual(names(lister.inNamespace("shop")), []);
+});
+
+test("a factory gives one informer for each resource and selector", async (t) => {
+  const client = newFakeClient();
+  const factory = newInformerFactory(client, { log: discardLogger, clock: newFakeClock() });
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const first = factory.for<Pod>(pods);
+  assert.equal(factory.for<Pod>(pods), first);
+  assert.notEqual(factory.for<Pod>(pods, { labelSelector: "app=web" }), first);
+  factory.start(stop.signal);
+  await factory.waitForSync(stop.signal);
+  assert.equal(first.synced, true);
+  const late = factory.for<Pod>(pods, { labelSelector: "app=api" });
+  await late.waitForSync(stop.signal);
+});
+
+test("backoff grows to its limit, and starts over after a quiet while", async () => {
+  const clock = newFakeClock();
+  const backoff = newBackoff({ ...reflectorBackoff, clock, random: () => 0.5 });
+  const waits = Array.from({ length: 8 }, () => backoff.next() / 1.5);
+  assert.deepEqual(waits, [800, 1600, 3200, 6400, 12_800, 25_600, 30_000, 30_000]);
+  await clock.advance(120_001);
+  assert.equal(backoff.next() / 1.5, 800);
+});
