@@ -11,6 +11,13 @@ import type { Authorizer } from "../authorization/authorizer.ts";
 import type { AdmissionPlugin } from "./plugin.ts";
 import { alwaysAdmit } from "./plugins/always-admit.ts";
 import { alwaysDeny } from "./plugins/always-deny.ts";
+import { alwaysPullImages } from "./plugins/always-pull-images.ts";
+import { certificateApproval, certificateSigning, certificateSubjectRestriction } from "./plugins/certificates.ts";
+import { defaultIngressClass } from "./plugins/default-ingress-class.ts";
+import { denyServiceExternalIps } from "./plugins/deny-service-external-ips.ts";
+import { nodeRestriction } from "./plugins/node-restriction.ts";
+import { persistentVolumeClaimResize } from "./plugins/persistent-volume-claim-resize.ts";
+import { runtimeClass } from "./plugins/runtime-class.ts";
 import { defaultStorageClass } from "./plugins/default-storage-class.ts";
 import { defaultTolerationSeconds } from "./plugins/default-toleration-seconds.ts";
 import { namespaceAutoProvision } from "./plugins/namespace-auto-provision.ts";
@@ -49,9 +56,9 @@ export const pluginCatalogue: readonly PluginRow[] = [
   { name: "LimitPodHardAntiAffinityTopology" },
   { name: "LimitRanger", onByDefault: true },
   { name: "ServiceAccount", onByDefault: true, make: serviceAccount },
-  { name: "NodeRestriction" },
+  { name: "NodeRestriction", make: nodeRestriction },
   { name: "TaintNodesByCondition", onByDefault: true, make: taintNodesByCondition },
-  { name: "AlwaysPullImages" },
+  { name: "AlwaysPullImages", make: alwaysPullImages },
   { name: "ImagePolicyWebhook" },
   { name: "PodSecurity", onByDefault: true },
   { name: "PodSecurityPolicy" },
@@ -65,13 +72,13 @@ export const pluginCatalogue: readonly PluginRow[] = [
   { name: "DefaultStorageClass", onByDefault: true, make: defaultStorageClass },
   { name: "StorageObjectInUseProtection", onByDefault: true, make: storageObjectInUseProtection },
   { name: "OwnerReferencesPermissionEnforcement" },
-  { name: "PersistentVolumeClaimResize", onByDefault: true },
-  { name: "RuntimeClass", onByDefault: true },
-  { name: "CertificateApproval", onByDefault: true },
-  { name: "CertificateSigning", onByDefault: true },
-  { name: "CertificateSubjectRestriction", onByDefault: true },
-  { name: "DefaultIngressClass", onByDefault: true },
-  { name: "DenyServiceExternalIPs" },
+  { name: "PersistentVolumeClaimResize", onByDefault: true, make: persistentVolumeClaimResize },
+  { name: "RuntimeClass", onByDefault: true, make: runtimeClass },
+  { name: "CertificateApproval", onByDefault: true, make: certificateApproval },
+  { name: "CertificateSigning", onByDefault: true, make: certificateSigning },
+  { name: "CertificateSubjectRestriction", onByDefault: true, make: certificateSubjectRestriction },
+  { name: "DefaultIngressClass", onByDefault: true, make: defaultIngressClass },
+  { name: "DenyServiceExternalIPs", make: denyServiceExternalIps },
   { name: "MutatingAdmissionWebhook", onByDefault: true },
   { name: "ValidatingAdmissionWebhook", onByDefault: true },
   { name: "ResourceQuota", onByDefault: true },

@@ -1,0 +1,90 @@
+/**
+ * The three plugins of certificate requests: who may approve and sign for a signer, and what a client certificate may
+ * say.
+ * Source: plugin/pkg/admission/certificates/{approval,signing,subjectrestriction}/admission.go
+ */
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { parseCertificateRequest } from "@coxswain/apimachinery/serving/certificates";
+import type { Authorizer } from "../../authorization/authorizer.ts";
+import type { PluginContext } from "../catalogue.ts";
+import { refuse } from "../errors.ts";
+import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+
+interface SigningRequest extends KubeObject {
+  spec: { request?: string; signerName?: string };
+  status?: { certificate?: string; conditions?: { type: string }[] };
+}
+
+export function certificateApproval(ctx: PluginContext): AdmissionPlugin {
+  return {
+    name: "CertificateApproval",
+    handles: (operation) => operation === "UPDATE",
+    async validate(attributes) {
+      if (!isRequest(attributes) || attributes.subresource !== "approval") return;
+      const { spec } = attributes.oldObject as SigningRequest;
+      if (!(await mayUseSigner(ctx.authorize, attributes, "approve", spec.signerName ?? ""))) {
+        throw refuse(attributes, `user not permitted to approve requests with signerName ${JSON.stringify(spec.signerName)}`);
+      }
+    },
+  };
+}
+
+export function certificateSigning(ctx: PluginContext): AdmissionPlugin {
+  return {
+    name: "CertificateSigning",
+    handles: (operation) => operation === "UPDATE",
+    async validate(attributes) {
+      if (!isRequest(attributes) || attributes.subresource !== "status") return;
+      const [before, next] = [attributes.oldObject as SigningRequest, attributes.object as SigningRequest];
+      const sameConditions = semanticEqual(before.status?.conditions, next.status?.conditions);
+      if (before.status?.certificate === next.status?.certificate && sameConditions) return;
+      const { signerName } = before.spec;
+      if (!(await mayUseSigner(ctx.authorize, attributes, "sign", signerName ?? ""))) {
+        throw refuse(attributes, `user not permitted to sign requests with signerName ${JSON.stringify(signerName)}`);
+      }
+    },
+  };
+}
+
+export const certificateSubjectRestriction = (): AdmissionPlugin => ({
+  name: "CertificateSubjectRestriction",
+  handles: (operation) => operation === "CREATE",
+  async validate(attributes) {
+    if (!isRequest(attributes) || attributes.subresource !== "") return;
+    const { spec } = attributes.object as SigningRequest;
+    if (spec.signerName !== "kubernetes.io/kube-apiserver-client") return;
+    let organizations: readonly string[];
+    try {
+      ({ organizations } = await parseCertificateRequest(Buffer.from(spec.request ?? "", "base64").toString("utf8")));
+    } catch (err) {
+      throw refuse(attributes, `failed to parse CSR: ${(err as Error).message}`);
+    }
+    if (organizations.includes("system:masters")) {
+      throw refuse(attributes, "use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed");
+    }
+  },
+});
+
+function isRequest({ resource }: AdmissionAttributes): boolean {
+  return resource.group === "certificates.k8s.io" && resource.resource === "certificatesigningrequests";
+}
+
+/** Allowed for the signer by its name, or for its whole domain: `example.com/*`. */
+async function mayUseSigner(authorize: Authorizer, attributes: AdmissionAttributes, verb: string, signer: string): Promise<boolean> {
+  const base = {
+    user: attributes.user,
+    verb,
+    isResourceRequest: true,
+    namespace: "",
+    group: "certificates.k8s.io",
+    version: "*",
+    resource: "signers",
+    subresource: "",
+    path: "",
+  };
+  for (const name of [signer, `${signer.split("/")[0]}/*`]) {
+    if ((await authorize({ ...base, name })).decision === "allow") return true;
+  }
+  return false;
+}

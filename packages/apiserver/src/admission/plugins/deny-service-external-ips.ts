@@ -1,0 +1,16 @@
+import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { refuse } from "../errors.ts";
+import type { AdmissionPlugin } from "../plugin.ts";
+
+/** External IPs lead other people's traffic astray; only what was there may stay. Source: plugin/pkg/admission/network/denyserviceexternalips */
+export const denyServiceExternalIps = (): AdmissionPlugin => ({
+  name: "DenyServiceExternalIPs",
+  handles: (operation) => operation === "CREATE" || operation === "UPDATE",
+  async validate(attributes) {
+    const { resource, subresource, object, oldObject } = attributes;
+    if (resource.group !== "" || resource.resource !== "services" || subresource !== "") return;
+    const before = new Set((oldObject as Service | undefined)?.spec?.externalIPs);
+    const added = ((object as Service).spec?.externalIPs ?? []).filter((ip) => !before.has(ip));
+    if (added.length > 0) throw refuse(attributes, "Use of external IPs is denied by admission control.");
+  },
+});

@@ -1,0 +1,42 @@
+/**
+ * Claims grow only where their class says so.
+ * Source: plugin/pkg/admission/storage/persistentvolume/resize/admission.go
+ */
+import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { PluginContext } from "../catalogue.ts";
+import { refuse } from "../errors.ts";
+import type { AdmissionPlugin } from "../plugin.ts";
+
+interface Claim extends KubeObject {
+  spec?: { storageClassName?: string; resources?: { requests?: Record<string, string> } };
+  status?: { phase?: string };
+}
+interface StorageClass extends KubeObject {
+  allowVolumeExpansion?: boolean;
+}
+
+export function persistentVolumeClaimResize(ctx: PluginContext): AdmissionPlugin {
+  const informer = ctx.informers.for<StorageClass>(storageClasses);
+  return {
+    name: "PersistentVolumeClaimResize",
+    handles: (operation) => operation === "UPDATE",
+    ready: () => informer.synced,
+    async validate(attributes) {
+      const { resource, subresource, object, oldObject } = attributes;
+      if (resource.group !== "" || resource.resource !== "persistentvolumeclaims" || subresource !== "") return;
+      const [next, before] = [object as Claim, oldObject as Claim];
+      const wanted = Quantity.tryParse(next.spec?.resources?.requests?.["storage"] ?? "0");
+      const had = Quantity.tryParse(before.spec?.resources?.requests?.["storage"] ?? "0");
+      if (wanted === undefined || had === undefined || wanted.cmp(had) <= 0) return;
+      if (before.status?.phase !== "Bound") throw refuse(attributes, "Only bound persistent volume claims can be expanded");
+      const className = next.spec?.storageClassName ?? next.metadata.annotations?.["volume.beta.kubernetes.io/storage-class"];
+      if (className && informer.lister.get(className)?.allowVolumeExpansion === true) return;
+      throw refuse(
+        attributes,
+        "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize",
+      );
+    },
+  };
+}

@@ -1,0 +1,184 @@
+/**
+ * From flags to a checked configuration: files are read, values are checked against each other. What cannot be honoured
+ * ends the start with a clear error.
+ * Source: cmd/kube-apiserver/app/options/validation.go, pkg/kubeapiserver/options
+ */
+import { readFileSync } from "node:fs";
+import { isIP, isIPv6 } from "node:net";
+import { hostname, networkInterfaces } from "node:os";
+import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import { type PluginSelection, selectPlugins } from "./admission/catalogue.ts";
+import type { ApiserverFlags } from "./flags.ts";
+
+export interface ApiserverConfig {
+  readonly flags: ApiserverFlags;
+  /** What the endpoints of the service `kubernetes` say. */
+  readonly advertiseAddress: string;
+  /** One or two CIDRs, the primary one first. */
+  readonly serviceClusterIpRange: readonly string[];
+  readonly nodePortRange: { readonly from: number; readonly to: number };
+  readonly authorizationModes: readonly string[];
+  readonly apiAudiences: readonly string[];
+  readonly plugins: PluginSelection;
+  readonly etcdTls: { readonly ca: Buffer | undefined; readonly cert: Buffer | undefined; readonly key: Buffer | undefined };
+  readonly etcdOverrides: readonly { group: string; resource: string; servers: readonly string[] }[];
+  /** Resources with --watch-cache-sizes 0, and what has no cache by itself. */
+  readonly uncached: ReadonlySet<string>;
+  readonly kubelet: {
+    readonly clientCertificate: { readonly cert: Buffer; readonly key: Buffer } | undefined;
+    readonly certificateAuthority: Buffer | undefined;
+  };
+  /** Is a version served that is on or off by default? --runtime-config. */
+  readonly served: (group: string, version: string, resource: string, byDefault: boolean) => boolean;
+}
+
+const knownModes = ["AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node"];
+const builtModes = new Set(["AlwaysAllow", "AlwaysDeny", "RBAC", "Node"]);
+
+/** @throws ConfigError with every problem. */
+export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
+  const problems: string[] = [];
+  const check = <T>(make: () => T, fallback: T): T => {
+    try {
+      return make();
+    } catch (err) {
+      problems.push((err as Error).message);
+      return fallback;
+    }
+  };
+  const require = (condition: boolean, problem: string): void => {
+    if (!condition) problems.push(problem);
+  };
+
+  require(flags["etcd-servers"].length > 0, "--etcd-servers must be specified");
+  require(flags["service-account-issuer"].every((issuer) => issuer !== ""), "--service-account-issuer contained an empty value");
+  const signing = flags["service-account-signing-key-file"];
+  require(
+    signing === "" || (flags["service-account-issuer"].length > 0 && flags["service-account-key-file"].length > 0),
+    "service-account-signing-key-file, service-account-issuer and service-account-key-file should be specified together",
+  );
+  require(flags["service-account-issuer"].length === 0 || signing !== "", "service-account-signing-key-file is a required flag");
+  require(flags["goaway-chance"] >= 0 && flags["goaway-chance"] <= 0.02, "--goaway-chance can not be less than 0 or greater than 0.02");
+  require(flags["request-timeout"] > 0, "--request-timeout can not be negative value");
+  require(flags["max-requests-inflight"] >= 0, "--max-requests-inflight can not be negative value");
+  require(flags["max-mutating-requests-inflight"] >= 0, "--max-mutating-requests-inflight can not be negative value");
+  require(
+    (flags["tls-cert-file"] === "") === (flags["tls-private-key-file"] === ""),
+    "--tls-cert-file and --tls-private-key-file must be specified together",
+  );
+  require(
+    ["master-count", "lease", "none"].includes(flags["endpoint-reconciler-type"]),
+    `--endpoint-reconciler-type: unknown endpoint reconciler type: ${flags["endpoint-reconciler-type"]}`,
+  );
+
+  const config: ApiserverConfig = {
+    flags,
+    advertiseAddress: check(() => advertiseAddress(flags), ""),
+    serviceClusterIpRange: check(() => serviceRange(flags["service-cluster-ip-range"]), []),
+    nodePortRange: { from: flags["service-node-port-range"].first, to: flags["service-node-port-range"].last },
+    authorizationModes: check(() => authorizationModes(flags["authorization-mode"]), []),
+    apiAudiences: flags["api-audiences"].length > 0 ? flags["api-audiences"] : flags["service-account-issuer"].slice(0, 1),
+    plugins: { enable: flags["enable-admission-plugins"], disable: flags["disable-admission-plugins"] },
+    etcdTls: {
+      ca: check(() => optionalFile(flags["etcd-cafile"]), undefined),
+      cert: check(() => optionalFile(flags["etcd-certfile"]), undefined),
+      key: check(() => optionalFile(flags["etcd-keyfile"]), undefined),
+    },
+    etcdOverrides: check(() => flags["etcd-servers-overrides"].map(parseOverride), []),
+    uncached: check(() => uncachedResources(flags), new Set()),
+    kubelet: {
+      clientCertificate: check(() => keyPair(flags["kubelet-client-certificate"], flags["kubelet-client-key"]), undefined),
+      certificateAuthority: check(() => optionalFile(flags["kubelet-certificate-authority"]), undefined),
+    },
+    served: servedBy(flags["runtime-config"]),
+  };
+  check(() => void selectPlugins(config.plugins), undefined);
+  check(() => void flags["cors-allowed-origins"].map((origin) => new RegExp(origin)), undefined);
+  if (problems.length > 0) throw new ConfigError(problems.length === 1 ? problems[0] : `[${problems.join(", ")}]`);
+  return config;
+}
+
+/** --advertise-address, else --bind-address, else the address of the default interface. */
+function advertiseAddress(flags: ApiserverFlags): string {
+  for (const address of [flags["advertise-address"], flags["bind-address"]]) {
+    if (address && isIP(address) !== 0 && address !== "0.0.0.0" && address !== "::") return address;
+  }
+  for (const addresses of Object.values(networkInterfaces())) {
+    const found = addresses?.find(({ internal, family }) => !internal && family === "IPv4");
+    if (found !== undefined) return found.address;
+  }
+  throw new Error(`unable to find suitable network address of ${hostname()}: use --advertise-address`);
+}
+
+/** The first usable address of the primary range is that of the service `kubernetes`. */
+function serviceRange(text: string): string[] {
+  const ranges = (text === "" ? "10.0.0.0/24" : text).split(",").map((range) => range.trim());
+  if (ranges.length > 2) throw new Error("--service-cluster-ip-range must not contain more than two entries");
+  for (const range of ranges) {
+    const [address = "", bits = ""] = range.split("/");
+    const longest = isIPv6(address) ? 128 : 32;
+    if (isIP(address) === 0 || !/^\d{1,3}$/.test(bits) || Number(bits) > longest) {
+      throw new Error(`--service-cluster-ip-range[0] is not a valid CIDR: ${range}`);
+    }
+    if (longest - Number(bits) > 20) throw new Error(`specified --service-cluster-ip-range is too large; for ${longest}-bit addresses, the mask must be >= ${longest - 20}`);
+  }
+  const families = ranges.map((range) => isIPv6(range.split("/")[0] as string));
+  if (families.length === 2 && families[0] === families[1]) {
+    throw new Error("--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP family");
+  }
+  return ranges;
+}
+
+function authorizationModes(modes: readonly string[]): string[] {
+  if (modes.length === 0) throw new Error("at least one authorization-mode must be passed");
+  for (const [index, mode] of modes.entries()) {
+    if (!knownModes.includes(mode)) throw new Error(`authorization-mode ${JSON.stringify(mode)} is not a valid mode`);
+    if (!builtModes.has(mode)) throw new Error(`authorization-mode ${mode} is not supported by this server`);
+    if (modes.indexOf(mode) !== index) throw new Error(`authorization-mode ${JSON.stringify(modes)} has mode specified more than once`);
+  }
+  return [...modes];
+}
+
+/** `group/resource#servers`, servers separated by semicolons; the core group is empty: `/events#https://…`. */
+function parseOverride(text: string): { group: string; resource: string; servers: string[] } {
+  const match = /^([^/#]*)\/([^#]+)#(.+)$/.exec(text);
+  if (match === null) throw new Error(`--etcd-servers-overrides invalid, must be of format: group/resource#servers, where servers are URLs, semicolon separated: ${text}`);
+  return { group: match[1] as string, resource: match[2] as string, servers: (match[3] as string).split(";") };
+}
+
+/** `resource[.group]#size`; only 0 means anything: no cache. */
+function uncachedResources(flags: ApiserverFlags): Set<string> {
+  const uncached = new Set(["events", "events.events.k8s.io", "masterleases"]);
+  for (const text of flags["watch-cache-sizes"]) {
+    const match = /^([^#]+)#(\d+)$/.exec(text);
+    if (match === null) throw new Error(`--watch-cache-sizes: invalid value of watch cache size: ${text}`);
+    const [, resource, size] = match as unknown as [string, string, string];
+    if (size === "0") uncached.add(resource);
+    else uncached.delete(resource);
+  }
+  return uncached;
+}
+
+function optionalFile(path: string): Buffer | undefined {
+  return path === "" ? undefined : readFileSync(path);
+}
+
+function keyPair(certFile: string, keyFile: string): { cert: Buffer; key: Buffer } | undefined {
+  if (certFile === "" || keyFile === "") return undefined;
+  return { cert: readFileSync(certFile), key: readFileSync(keyFile) };
+}
+
+/**
+ * --runtime-config: `group/version`, `group/version/resource`, `v1`, `api/all`, `api/ga`, `api/beta`, `api/alpha`; the
+ * most particular entry decides.
+ * Source: k8s.io/apiserver pkg/server/resourceconfig/helpers.go
+ */
+export function servedBy(runtimeConfig: Readonly<Record<string, string>>): ApiserverConfig["served"] {
+  const entries = new Map(Object.entries(runtimeConfig).map(([key, value]) => [key, value === "" || value.toLowerCase() === "true"]));
+  return (group, version, resource, byDefault) => {
+    const gv = group === "" ? version : `${group}/${version}`;
+    const stage = /alpha/.test(version) ? "api/alpha" : /beta/.test(version) ? "api/beta" : "api/ga";
+    const gvr = entries.get(`${gv}/${resource}`);
+    return gvr ?? entries.get(gv) ?? entries.get(stage) ?? entries.get("api/all") ?? byDefault;
+  };
+}

@@ -1,0 +1,234 @@
+/**
+ * Starts and stops the API server. It listens first and opens the storage then, so that health says what is missing
+ * while etcd is away; the stop goes the other way round.
+ */
+import { type Clock, realClock } from "@coxswain/apimachinery/clock/clock";
+import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
+import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
+import { type CertificatePool, certificatePool } from "./authentication/certificate-pool.ts";
+import { type AuthenticationInfo, ensureAuthenticationInfo } from "./bootstrap/authentication-info.ts";
+import { ensureFlowSchemas } from "./bootstrap/flow-schemas.ts";
+import { ensureKubernetesService, type KubernetesServiceOptions, runKubernetesService } from "./bootstrap/kubernetes-service.ts";
+import { ensureNamespaces } from "./bootstrap/namespaces.ts";
+import { ensurePriorityClasses } from "./bootstrap/priority-classes.ts";
+import { ensureRbacPolicy } from "./bootstrap/rbac-policy.ts";
+import { newServerLeases, serverLeasesResource } from "./bootstrap/server-leases.ts";
+import type { ApiserverConfig } from "./config.ts";
+import type { Drain } from "./filters/drain.ts";
+import { writeError } from "./handlers/response.ts";
+import { type Edge, newEdge } from "./server/edge.ts";
+import { firstAddress } from "./server/first-address.ts";
+import { listen } from "./server/listen.ts";
+import { newPostStartHooks, type PostStartHook } from "./server/post-start-hooks.ts";
+import { connectRooms, type Rooms } from "./server/rooms.ts";
+import { issuerDocumentsOf, serviceAccountKeys } from "./server/service-accounts.ts";
+import { newStorageMetrics } from "./server/storage-metrics.ts";
+import { openStorage, type StorageSet } from "./storage/open.ts";
+
+export interface ApiserverRuntime {
+  readonly log: Logger;
+  readonly featureGates: FeatureGates;
+  readonly clock?: Clock;
+}
+
+export interface RunningApiserver {
+  /** `https://127.0.0.1:6443` */
+  readonly url: string;
+  readonly port: number;
+  /** Resolves when every check of /readyz passes. */
+  ready(signal?: AbortSignal): Promise<void>;
+  /** Drains and ends; what is still open after the grace is broken off. */
+  stop(graceMs?: number): Promise<void>;
+}
+
+const storageRetryMs = 1000;
+const readyPollMs = 20;
+
+/** @throws Error when the port or a certificate cannot be had; an etcd that is away is waited for. */
+export async function startApiserver(config: ApiserverConfig, runtime: ApiserverRuntime): Promise<RunningApiserver> {
+  const { flags } = config;
+  const { log, clock = realClock } = runtime;
+  const metrics = newMetricsRegistry({ processMetrics: true, disabled: flags["disabled-metrics"] });
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const drain: Drain = { sendRetryAfter: false };
+  const clientCa = poolOf(flags["client-ca-file"]);
+  const requestHeaderCa = poolOf(flags["requestheader-client-ca-file"]);
+  const keys = serviceAccountKeys(config);
+  const edge = newEdge({
+    metrics,
+    log,
+    clock,
+    profiling: flags.profiling,
+    livezGraceMs: flags["livez-grace-period"],
+    documents: issuerDocumentsOf(config, keys, log),
+  });
+
+  let storage: StorageSet | undefined;
+  edge.addCheck("etcd", async () => {
+    if (storage === undefined) throw new Error("etcd was not reached yet");
+    await storage.health();
+  });
+  let serve: ExchangeHandler = (exchange) => beforeStorage(edge, exchange);
+  const server = await listen(config, (exchange) => serve(exchange), log, metrics);
+  log.info("Serving securely", { address: `${flags["bind-address"]}:${server.port}` });
+
+  let stopKubernetesService: (() => Promise<void>) | undefined;
+  const start = async (): Promise<void> => {
+    storage = await openWithRetry(config, { clock, log, metrics, signal });
+    const featureEnabled = (gate: string): boolean => runtime.featureGates.enabled(gate);
+    const rooms = connectRooms({ config, storage, featureEnabled, keys, clientCa, requestHeaderCa, edge, drain, clock, log, metrics });
+    const service: KubernetesServiceOptions = {
+      client: rooms.client,
+      leases: flags["endpoint-reconciler-type"] === "none" ? undefined : newServerLeases(storage.for(serverLeasesResource)),
+      advertiseAddress: config.advertiseAddress,
+      securePort: server.port,
+      clusterIp: firstAddress(config.serviceClusterIpRange[0] as string),
+      nodePort: flags["kubernetes-service-node-port"],
+      clock,
+      log,
+    };
+    const hooks = hooksOf(config, rooms, service, authenticationInfo(config, clientCa, requestHeaderCa));
+    const running = newPostStartHooks(hooks, clock, log);
+    for (const { name } of hooks) edge.addHook(name, () => running.problem(name));
+    edge.addReadyCheck("informer-sync", async () => {
+      if (!rooms.synced()) throw new Error("informers are not synced yet");
+    });
+    rooms.informers.start(signal);
+    serve = rooms.serve;
+    await running.run(signal);
+    if (flags["endpoint-reconciler-type"] !== "none") stopKubernetesService = runKubernetesService(service);
+  };
+  const started = start();
+  started.catch((err: unknown) => {
+    if (!signal.aborted) log.error("the start failed", err);
+  });
+
+  return {
+    url: `https://${flags["bind-address"] === "0.0.0.0" ? "127.0.0.1" : flags["bind-address"]}:${server.port}`,
+    port: server.port,
+    async ready(wanted) {
+      await started;
+      while ((await edge.failedChecks()).length > 0) await clock.sleep(readyPollMs, wanted);
+    },
+    async stop(graceMs = flags["request-timeout"]) {
+      edge.shutDown();
+      await stopKubernetesService?.().catch((err: unknown) =>
+        log.warn("cannot take this server out of the endpoints of the kubernetes service", { err: String(err) }),
+      );
+      if (flags["shutdown-delay-duration"] > 0) await clock.sleep(flags["shutdown-delay-duration"]);
+      drain.sendRetryAfter = flags["shutdown-send-retry-after"];
+      await server.close(graceMs);
+      stopping.abort(new Error("the server has stopped"));
+      await started.catch(() => {});
+      storage?.stop();
+      clientCa?.close();
+      requestHeaderCa?.close();
+    },
+  };
+}
+
+function poolOf(path: string): CertificatePool | undefined {
+  return path === "" ? undefined : certificatePool(path);
+}
+
+/** Health is answered to everybody, anything else has to wait. */
+function beforeStorage(edge: Edge, exchange: Exchange): void | Promise<void> {
+  const path = exchange.url.split("?")[0] as string;
+  if (/^\/(healthz|livez|readyz)(\/|$)/.test(path)) return edge.handle(exchange);
+  writeError(exchange, serviceUnavailable("the server is starting and has not reached its storage yet"));
+}
+
+interface Common {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: MetricsRegistry;
+  readonly signal: AbortSignal;
+}
+
+async function openWithRetry(config: ApiserverConfig, { clock, log, metrics, signal }: Common): Promise<StorageSet> {
+  const { flags } = config;
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      return await openStorage({
+        etcd: {
+          servers: flags["etcd-servers"],
+          overrides: config.etcdOverrides,
+          prefix: flags["etcd-prefix"],
+          ...config.etcdTls,
+          compactionIntervalMs: flags["etcd-compaction-interval"],
+          healthTimeoutMs: flags["etcd-healthcheck-timeout"],
+        },
+        watchCache: flags["watch-cache"],
+        uncached: config.uncached,
+        mediaType: flags["storage-media-type"],
+        clock,
+        log: log.named("storage"),
+        metrics: newStorageMetrics(metrics),
+        countPollMs: flags["etcd-count-metric-poll-period"],
+        databaseSizePollMs: flags["etcd-db-metric-poll-interval"],
+      });
+    } catch (err) {
+      log.error("cannot reach etcd, trying again", err, { servers: flags["etcd-servers"].join(",") });
+      await clock.sleep(storageRetryMs, signal);
+    }
+  }
+}
+
+function hooksOf(config: ApiserverConfig, rooms: Rooms, service: KubernetesServiceOptions, info: AuthenticationInfo): PostStartHook[] {
+  const { client, informers } = rooms;
+  const hooks: PostStartHook[] = [
+    { name: "start-kube-apiserver-admission-initializer", run: (signal) => informers.waitForSync(signal) },
+    { name: "generic-apiserver-start-informers", run: (signal) => informers.waitForSync(signal) },
+    {
+      name: "bootstrap-controller",
+      async run(signal) {
+        await ensureNamespaces(client, signal);
+        await ensureKubernetesService(service, signal);
+      },
+    },
+    { name: "scheduling/bootstrap-system-priority-classes", run: (signal) => ensurePriorityClasses(client, signal) },
+    { name: "priority-and-fairness-config-producer", run: (signal) => ensureFlowSchemas(client, signal) },
+    {
+      name: "start-cluster-authentication-info-controller",
+      async run(signal) {
+        await ensureNamespaces(client, signal);
+        await ensureAuthenticationInfo(client, info, signal);
+      },
+    },
+  ];
+  if (config.authorizationModes.includes("RBAC")) {
+    hooks.push({
+      name: "rbac/bootstrap-roles",
+      async run(signal) {
+        await ensureNamespaces(client, signal);
+        await ensureRbacPolicy(client, signal);
+      },
+    });
+  }
+  return hooks;
+}
+
+function authenticationInfo(
+  { flags }: ApiserverConfig,
+  clientCa: CertificatePool | undefined,
+  requestHeaderCa: CertificatePool | undefined,
+): AuthenticationInfo {
+  return {
+    clientCa: clientCa?.pem,
+    requestHeader:
+      requestHeaderCa === undefined
+        ? undefined
+        : {
+            ca: requestHeaderCa.pem,
+            allowedNames: flags["requestheader-allowed-names"],
+            usernameHeaders: flags["requestheader-username-headers"],
+            groupHeaders: flags["requestheader-group-headers"],
+            extraHeaderPrefixes: flags["requestheader-extra-headers-prefix"],
+          },
+  };
+}

@@ -1,0 +1,205 @@
+/**
+ * What is between the filters and etcd, made from an open storage: stores, admission, router, the loopback client with
+ * its informers, and who may do what.
+ */
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
+import { type PluginContext, selectPlugins } from "../admission/catalogue.ts";
+import { newAdmissionChain } from "../admission/chain.ts";
+import { buildAuthentication } from "../authentication/build.ts";
+import type { CertificatePool } from "../authentication/certificate-pool.ts";
+import type { VerificationKey } from "../authentication/service-account-keys.ts";
+import { buildAuthorization } from "../authorization/build.ts";
+import { nodeRules } from "../bootstrap/rbac-policy.ts";
+import type { ApiserverConfig } from "../config.ts";
+import { newFilterChain } from "../filters/chain.ts";
+import type { Drain } from "../filters/drain.ts";
+import { newRequestMetrics } from "../filters/metrics.ts";
+import { writeError } from "../handlers/response.ts";
+import { newRouter, type Router } from "../handlers/router.ts";
+import { newServedResources, type ServedResources } from "../handlers/served-resources.ts";
+import { newLoopbackClient } from "../loopback/client.ts";
+import { newNodeProxy } from "../node-proxy/upstream.ts";
+import { builtInResources, internalResources } from "../registry/catalogue.ts";
+import { newRegistryStore, type RegistryStore } from "../registry/generic/store.ts";
+import type { RegistryServices } from "../registry/generic/subresource.ts";
+import type { StorageSet } from "../storage/open.ts";
+import type { Edge } from "./edge.ts";
+import { storeGetter, tokenIssuer } from "./service-accounts.ts";
+
+export interface RoomOptions {
+  readonly config: ApiserverConfig;
+  readonly storage: StorageSet;
+  readonly featureEnabled: (gate: string) => boolean;
+  readonly keys: readonly VerificationKey[];
+  readonly clientCa: CertificatePool | undefined;
+  readonly requestHeaderCa: CertificatePool | undefined;
+  readonly edge: Edge;
+  readonly drain: Drain;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: MetricsRegistry;
+}
+
+export interface Rooms {
+  /** A request from outside, filters and all. */
+  readonly serve: ExchangeHandler;
+  readonly client: Client;
+  readonly informers: InformerFactory;
+  /** Policy and admission know the cluster. */
+  synced(): boolean;
+}
+
+export function connectRooms(options: RoomOptions): Rooms {
+  const { config, storage, clock, log, metrics, featureEnabled, edge } = options;
+  const { flags } = config;
+
+  const stores = new Map<string, RegistryStore>();
+  const services: { -readonly [Field in keyof RegistryServices]: RegistryServices[Field] } = {
+    store(group, resource) {
+      const store = stores.get(`${resource}.${group}`);
+      if (store === undefined) throw new Error(`there is no store of ${resource}.${group}`);
+      return store;
+    },
+    now: () => clock.now(),
+    featureEnabled,
+  };
+  const issuer = tokenIssuer(config);
+  if (issuer !== undefined) services.tokenIssuer = issuer;
+  const resources = serveCatalogue(options, services, stores);
+
+  let router: Router | undefined;
+  const client = newLoopbackClient({
+    handle: async (request) => router?.(request),
+    writeError,
+    storeOf(ref) {
+      const served = resources.find(ref.group, ref.version, ref.resource);
+      return served?.isHub === true ? served.store : undefined;
+    },
+  });
+  const informers = newInformerFactory(client, { log: log.named("informers"), clock });
+  const { authorize, resolveRules, synced } = buildAuthorization({ modes: config.authorizationModes, informers, nodeRules: [...nodeRules] });
+  services.authorize = authorize;
+  services.resolveRules = resolveRules;
+
+  const { rows, missing } = selectPlugins(config.plugins);
+  if (missing.length > 0) log.warn("admission plugins that run by default are not built yet", { plugins: missing.join(",") });
+  const context: PluginContext = {
+    informers,
+    client,
+    authorize,
+    clock,
+    log: log.named("admission"),
+    featureEnabled,
+    defaultNotReadyTolerationSeconds: flags["default-not-ready-toleration-seconds"],
+    defaultUnreachableTolerationSeconds: flags["default-unreachable-toleration-seconds"],
+  };
+  const plugins = rows.flatMap(({ make }) => (make === undefined ? [] : [make(context)]));
+
+  const getter = storeGetter(services);
+  const { authenticate, authenticateToken } = buildAuthentication({
+    anonymous: flags["anonymous-auth"],
+    apiAudiences: config.apiAudiences,
+    clientCa: options.clientCa,
+    requestHeader:
+      options.requestHeaderCa === undefined
+        ? undefined
+        : {
+            pool: options.requestHeaderCa,
+            allowedNames: flags["requestheader-allowed-names"],
+            usernameHeaders: flags["requestheader-username-headers"],
+            groupHeaders: flags["requestheader-group-headers"],
+            extraHeaderPrefixes: flags["requestheader-extra-headers-prefix"],
+          },
+    tokenAuthFile: flags["token-auth-file"],
+    bootstrapTokens: flags["enable-bootstrap-token-auth"],
+    serviceAccounts:
+      options.keys.length === 0
+        ? undefined
+        : { issuers: flags["service-account-issuer"], keys: options.keys, lookup: flags["service-account-lookup"], getter },
+    getter,
+    clock,
+    log: log.named("authentication"),
+  });
+  services.authenticateToken = authenticateToken;
+
+  router = newRouter({
+    resources,
+    admission: newAdmissionChain(plugins, metrics),
+    services,
+    nodeProxy: newNodeProxy({
+      clientCertificate: config.kubelet.clientCertificate,
+      certificateAuthority: config.kubelet.certificateAuthority,
+      dialTimeoutMs: flags["kubelet-timeout"],
+      log: log.named("node-proxy"),
+    }),
+    log,
+    metrics,
+    clock,
+    minRequestTimeoutMs: flags["min-request-timeout"] * 1000,
+    rootPaths: () => edge.paths(),
+    advertiseAddress: () => `${flags["external-hostname"] || config.advertiseAddress}:${flags["secure-port"]}`,
+  });
+  const handle = router;
+
+  const serve = newFilterChain({
+    handle: (request) => {
+      if (!request.info.isResourceRequest && edge.handle(request.exchange)) return;
+      return handle(request);
+    },
+    authenticate,
+    authorize,
+    apiAudiences: config.apiAudiences,
+    requestTimeoutMs: flags["request-timeout"],
+    maxRequestsInFlight: flags["max-requests-inflight"],
+    maxMutatingRequestsInFlight: flags["max-mutating-requests-inflight"],
+    corsAllowedOrigins: flags["cors-allowed-origins"],
+    hstsDirectives: flags["strict-transport-security-directives"],
+    goawayChance: flags["goaway-chance"],
+    drain: options.drain,
+    isServed: ({ group, version, resource }) => resources.find(group, version, resource) !== undefined,
+    writeError,
+    clock,
+    log: log.named("httplog"),
+    metrics: newRequestMetrics(metrics),
+  });
+  return { serve, client, informers, synced: () => synced() && plugins.every((plugin) => plugin.ready?.() ?? true) };
+}
+
+/** Stores of all resources, and what of them is served under --runtime-config. */
+function serveCatalogue(options: RoomOptions, services: RegistryServices, stores: Map<string, RegistryStore>): ServedResources {
+  const { config, storage, featureEnabled } = options;
+  const { flags } = config;
+  const catalogue = builtInResources({
+    services: () => services,
+    serviceClusterIpRange: config.serviceClusterIpRange,
+    nodePortRange: config.nodePortRange,
+    featureEnabled,
+    kubeletConnection: { preferredAddressTypes: flags["kubelet-preferred-address-types"], port: flags["kubelet-port"] },
+    allowPrivileged: flags["allow-privileged"],
+  });
+  const served = newServedResources();
+  for (const definition of [...catalogue, ...internalResources()]) {
+    const store =
+      definition.strategy === undefined
+        ? undefined
+        : newRegistryStore({
+            definition,
+            storage: storage.for(definition),
+            eventTtlSeconds: flags["event-ttl"] / 1000,
+            deleteCollectionWorkers: flags["delete-collection-workers"],
+            garbageCollection: flags["enable-garbage-collector"],
+          });
+    if (store !== undefined) stores.set(`${definition.resource}.${definition.group}`, store);
+    if (!catalogue.includes(definition)) continue;
+    for (const version of definition.versions) {
+      const { group, resource } = definition;
+      if (config.served(group, version.version, resource, version.servedByDefault ?? true)) served.add(definition, version, store);
+    }
+  }
+  return served;
+}

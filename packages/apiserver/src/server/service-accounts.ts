@@ -1,0 +1,62 @@
+/** Keys, issuer and liveness of service-account tokens, from the configuration and the stores. */
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { ServiceAccountGetter } from "../authentication/service-account.ts";
+import { readSigningKey, readVerificationKeys, type VerificationKey } from "../authentication/service-account-keys.ts";
+import { type IssuerDocuments, issuerDocuments, newTokenIssuer } from "../authentication/token-issuer.ts";
+import type { ApiserverConfig } from "../config.ts";
+import type { RegistryServices, TokenIssuer } from "../registry/generic/subresource.ts";
+
+/** --service-account-key-file, else the key that serves TLS. */
+export function serviceAccountKeys({ flags }: ApiserverConfig): VerificationKey[] {
+  const files = flags["service-account-key-file"];
+  if (files.length > 0) return readVerificationKeys(files);
+  return flags["tls-private-key-file"] === "" ? [] : readVerificationKeys([flags["tls-private-key-file"]]);
+}
+
+/** @returns undefined without an issuer and a signing key: tokens cannot be asked for then. */
+export function tokenIssuer({ flags, apiAudiences }: ApiserverConfig): TokenIssuer | undefined {
+  const [issuer] = flags["service-account-issuer"];
+  const keyFile = flags["service-account-signing-key-file"];
+  if (issuer === undefined || keyFile === "") return undefined;
+  const longestMs = flags["service-account-max-token-expiration"];
+  return newTokenIssuer({
+    issuer,
+    defaultAudiences: apiAudiences,
+    signingKey: readSigningKey(keyFile),
+    maxExpirationSeconds: longestMs > 0 ? longestMs / 1000 : undefined,
+    extendExpiration: flags["service-account-extend-token-expiration"],
+  });
+}
+
+export function issuerDocumentsOf(
+  { flags, advertiseAddress }: ApiserverConfig,
+  keys: readonly VerificationKey[],
+  log: Logger,
+): IssuerDocuments | undefined {
+  const [issuer] = flags["service-account-issuer"];
+  if (issuer === undefined) return undefined;
+  const host = flags["external-hostname"] || advertiseAddress;
+  const jwksUri = flags["service-account-jwks-uri"] || `https://${host.includes(":") ? `[${host}]` : host}:${flags["secure-port"]}/openid/v1/jwks`;
+  try {
+    return issuerDocuments({ issuer, jwksUri, keys });
+  } catch (err) {
+    log.warn("the discovery documents of service account tokens are not served", { reason: (err as Error).message });
+    return undefined;
+  }
+}
+
+/** Reads from the caches first; a token may be younger than what they have seen. */
+export function storeGetter(services: RegistryServices): ServiceAccountGetter {
+  return {
+    async get(kind, namespace, name, fresh) {
+      try {
+        const entry = await services.store("", kind).get(namespace, name, fresh ? {} : { minimumRevision: 0 });
+        return entry.object();
+      } catch (err) {
+        if (isNotFound(err)) return undefined;
+        throw err;
+      }
+    },
+  };
+}
