@@ -2,6 +2,7 @@ import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version
 import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { SubresourceHandler } from "../registry/generic/subresource.ts";
+import type { RequestContext } from "../request/context.ts";
 import { admissionAttributes } from "./admission.ts";
 import type { Call } from "./env.ts";
 import { subresourceCall } from "./subresource.ts";
@@ -28,11 +29,18 @@ export async function connect(
   }
   const options = { dryRun: false, fieldManager: "", fieldValidation: "Ignore", force: undefined } as const;
   const target = await handler.connect(subresourceCall(call, undefined, options), rest);
+  if (call.subresource === "proxy" && rest === "" && ctx.exchange.upgrade === undefined) return redirectToSlash(ctx);
   await env.nodeProxy.forward(ctx, target, {
     group: served.definition.group,
     resource: served.definition.resource,
     name: call.name,
   });
+}
+
+/** Relative links of a proxied page need the slash. */
+function redirectToSlash({ exchange }: RequestContext): void {
+  const [path = "", query] = exchange.url.split("?");
+  exchange.respond(301, { location: `${path}/${query === undefined ? "" : `?${query}`}` });
 }
 
 /** `PodExecOptions` and its like, as webhooks are shown them. */

@@ -70,7 +70,7 @@ async function resolveTarget(target: ConnectTarget, config: NodeProxyConfig): Pr
   const { url } = target;
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const address = await resolveHost(host);
-  if (target.passHeaders) checkProxyable(address);
+  if (target.passHeaders && !target.upgradeRequired) checkProxyable(address);
   const secure = url.protocol === "https:";
   const trusted = target.toNode && config.certificateAuthority !== undefined;
   return {
@@ -189,7 +189,6 @@ async function readText(answer: IncomingMessage, limitBytes: number): Promise<st
 /** Proxy: method, headers and body go there, status, headers and body come back. */
 async function pipe(ctx: RequestContext, target: ConnectTarget, dial: Dial): Promise<void> {
   const { exchange } = ctx;
-  if (target.url.pathname === "") return redirectToSlash(exchange);
   const request = open(ctx, target, dial, forwardedHeaders(exchange));
   const body = exchange.bodyStream();
   body.on("error", (err) => request.destroy(err));
@@ -221,11 +220,6 @@ function rewriteLocation(location: string, exchange: Exchange, target: ConnectTa
     ? requested.slice(0, requested.length - proxied.length)
     : requested.replace(/\/$/, "");
   return prefix + url.pathname + url.search + url.hash;
-}
-
-function redirectToSlash(exchange: Exchange): void {
-  const [path = "", query] = exchange.url.split("?");
-  exchange.respond(301, { location: `${path}/${query === undefined ? "" : `?${query}`}` });
 }
 
 async function relay(ctx: RequestContext, answer: IncomingMessage, response: ReturnType<Exchange["stream"]>): Promise<void> {
