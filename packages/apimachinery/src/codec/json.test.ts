@@ -1,0 +1,241 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { GroupVersionKind } from "../meta/group-version.ts";
+import { decodeJson, encodeJsonText, indentJson } from "./json.ts";
+
+const deployment: GroupVersionKind = { group: "apps", version: "v1", kind: "Deployment" };
+const pod: GroupVersionKind = { group: "", version: "v1", kind: "Pod" };
+const configMap: GroupVersionKind = { group: "", version: "v1", kind: "ConfigMap" };
+
+const decode = (value: unknown, gvk: GroupVersionKind = pod): unknown =>
+  decodeJson(typeof value === "string" ? value : JSON.stringify(value), gvk).object;
+
+for (const { name, gvk, body, message } of [
+  {
+    name: "a wrong type in a struct",
+    gvk: deployment,
+    body: { spec: { replicas: "three" } },
+    message:
+      'Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32',
+  },
+  {
+    name: "a wrong type in a list of structs",
+    gvk: deployment,
+    body: { spec: { template: { spec: { containers: [{ image: 5 }] } } } },
+    message:
+      'Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal number into Go struct field Container.spec.template.spec.containers.image of type string',
+  },
+  {
+    name: "a wrong type in a map",
+    gvk: pod,
+    body: { metadata: { labels: { a: true } } },
+    message:
+      'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal bool into Go struct field ObjectMeta.metadata.labels of type string',
+  },
+  {
+    name: "a fraction for an integer",
+    gvk: deployment,
+    body: { spec: { replicas: 1.5 } },
+    message:
+      'Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32',
+  },
+  {
+    name: "an integer that is too big",
+    gvk: deployment,
+    body: { spec: { replicas: 2147483648 } },
+    message:
+      'Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal number 2147483648 into Go struct field DeploymentSpec.spec.replicas of type int32',
+  },
+  {
+    name: "an object for a list",
+    gvk: pod,
+    body: { spec: { containers: {} } },
+    message:
+      'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal object into Go struct field PodSpec.spec.containers of type []v1.Container',
+  },
+  {
+    name: "a bad quantity",
+    gvk: pod,
+    body: { spec: { containers: [{ resources: { limits: { cpu: "one" } } }] } },
+    message: `Pod in version "v1" cannot be handled as a Pod: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
+  },
+  {
+    name: "a bad time",
+    gvk: pod,
+    body: { metadata: { creationTimestamp: "now" } },
+    message:
+      'Pod in version "v1" cannot be handled as a Pod: parsing time "now" as "2006-01-02T15:04:05Z07:00": cannot parse "now" as "2006"',
+  },
+  {
+    name: "bytes that are no base64",
+    gvk: { group: "", version: "v1", kind: "Secret" },
+    body: { data: { a: "ab!d" } },
+    message: 'Secret in version "v1" cannot be handled as a Secret: illegal base64 data at input byte 2',
+  },
+  {
+    name: "another kind",
+    gvk: pod,
+    body: { apiVersion: "v1", kind: "Service" },
+    message: 'Service in version "v1" cannot be handled as a Pod: converting (v1.Service) to (core.Pod): unknown conversion',
+  },
+  {
+    name: "a kind that does not exist",
+    gvk: pod,
+    body: { apiVersion: "v1", kind: "Nothing" },
+    message:
+      'Nothing in version "v1" cannot be handled as a Pod: no kind "Nothing" is registered for version "v1" in scheme "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"',
+  },
+  {
+    name: "a list",
+    gvk: pod,
+    body: [],
+    message: `the object provided is unrecognized (must be of type Pod): couldn't get version/kind; json parse error: json: cannot unmarshal array into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" } (5b5d)`,
+  },
+  {
+    name: "no JSON at all",
+    gvk: pod,
+    body: "hello",
+    message:
+      "the object provided is unrecognized (must be of type Pod): couldn't get version/kind; json parse error: invalid character 'h' looking for beginning of value (68656c6c6f)",
+  },
+]) {
+  test(`answers 400 to ${name}`, () => {
+    assert.throws(() => decode(body, gvk), { code: 400, message });
+  });
+}
+
+for (const { name, gvk, body, want } of [
+  {
+    name: "fills what Go always has and drops what it never writes",
+    gvk: pod,
+    body: {
+      metadata: { name: "a", labels: {}, uid: "" },
+      spec: { containers: [{ name: "c", command: [], resources: {} }], hostNetwork: false },
+      status: {},
+    },
+    want: { metadata: { name: "a" }, spec: { containers: [{ name: "c" }] } },
+  },
+  {
+    name: "takes null for nothing",
+    gvk: pod,
+    body: { metadata: null, spec: null, status: null },
+    want: { metadata: {}, spec: { containers: [] } },
+  },
+  {
+    name: "keeps zero values behind pointers",
+    gvk: deployment,
+    body: { spec: { replicas: 0, template: { spec: { containers: null, automountServiceAccountToken: false } } } },
+    want: {
+      metadata: {},
+      spec: { replicas: 0, template: { metadata: {}, spec: { containers: [], automountServiceAccountToken: false } } },
+    },
+  },
+  {
+    name: "drops unknown fields, whatever their name",
+    gvk: configMap,
+    body: '{"metadata":{"name":"a","__proto__":{"x":1}},"constructor":{},"Data":{"a":"b"}}',
+    want: { metadata: { name: "a" } },
+  },
+  {
+    name: "brings quantities, times and base64 to their canonical form",
+    gvk: { group: "", version: "v1", kind: "Secret" },
+    body: { metadata: { creationTimestamp: "2021-12-07T20:16:20+02:00" }, data: { a: "Zm9v\nZm9v" } },
+    want: { metadata: { creationTimestamp: "2021-12-07T18:16:20Z" }, data: { a: "Zm9vZm9v" } },
+  },
+  {
+    name: "takes a number for a quantity",
+    gvk: { group: "", version: "v1", kind: "ResourceQuota" },
+    body: { spec: { hard: { cpu: 2, memory: "1024Mi" } } },
+    want: { metadata: {}, spec: { hard: { cpu: "2", memory: "1Gi" } } },
+  },
+]) {
+  test(name, () => {
+    const { apiVersion, kind } = { apiVersion: gvk.group === "" ? gvk.version : `${gvk.group}/${gvk.version}`, kind: gvk.kind };
+    assert.deepEqual(decode(body, gvk), { ...want, apiVersion, kind });
+  });
+}
+
+test("keeps __proto__ and constructor as keys of a map", () => {
+  const body = '{"data":{"__proto__":"a","constructor":"b"}}';
+  const object = decode(body, configMap) as object;
+  assert.equal(
+    encodeJsonText(object),
+    '{"kind":"ConfigMap","apiVersion":"v1","metadata":{"creationTimestamp":null},"data":{"__proto__":"a","constructor":"b"}}',
+  );
+});
+
+for (const { name, object, want } of [
+  {
+    name: "structs, times and required fields always",
+    object: { apiVersion: "v1", kind: "Pod", metadata: { name: "a" }, spec: { containers: [{ name: "c" }] } },
+    want: '{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","creationTimestamp":null},"spec":{"containers":[{"name":"c","resources":{}}]},"status":{}}',
+  },
+  {
+    name: "empty lists that were stored as null, and those of answers as []",
+    object: { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: {}, rules: [] },
+    want: '{"kind":"ClusterRole","apiVersion":"rbac.authorization.k8s.io/v1","metadata":{"creationTimestamp":null},"rules":null}',
+  },
+  {
+    name: "the items of an empty list as []",
+    object: { apiVersion: "v1", kind: "PodList", metadata: {}, items: [] },
+    want: '{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[]}',
+  },
+  {
+    name: "map keys sorted and HTML escaped",
+    object: {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: {},
+      data: { b: "<a&b>", "10": "\u2028", "9": "\b\f\u007f", "\ud83d\ude00": "x", "\uffee": "y" },
+    },
+    want: '{"kind":"ConfigMap","apiVersion":"v1","metadata":{"creationTimestamp":null},"data":{"10":"\\u2028","9":"\\u0008\\u000c\u007f","b":"\\u003ca\\u0026b\\u003e","\uffee":"y","\ud83d\ude00":"x"}}',
+  },
+  {
+    name: "kinds without schema with sorted keys",
+    object: { kind: "Foo", apiVersion: "example.com/v1", spec: { b: 1, a: [null, true] } },
+    want: '{"apiVersion":"example.com/v1","kind":"Foo","spec":{"a":[null,true],"b":1}}',
+  },
+]) {
+  test(`writes ${name}`, () => assert.equal(encodeJsonText(object), want));
+}
+
+test("carries integers beyond 2^53 through", () => {
+  const text =
+    '{"kind":"Pod","apiVersion":"v1","metadata":{"generation":9007199254740993,"creationTimestamp":null},"spec":{"containers":null},"status":{}}';
+  assert.equal(encodeJsonText(decode(text) as object), text);
+});
+
+test("warns of unknown and duplicate fields, or refuses them", () => {
+  const body = '{"metadata":{"name":"a","name":"b"},"spec":{"containers":[{"name":"c","foo":1}]},"bar":{}}';
+  const { warnings } = decodeJson(body, pod, { strict: "warn" });
+  assert.deepEqual(warnings, [
+    'duplicate field "metadata.name"',
+    'unknown field "spec.containers[0].foo"',
+    'unknown field "bar"',
+  ]);
+  assert.throws(() => decodeJson(body, pod, { strict: "strict" }), {
+    message:
+      'Pod in version "v1" cannot be handled as a Pod: strict decoding error: duplicate field "metadata.name", unknown field "spec.containers[0].foo", unknown field "bar"',
+  });
+  assert.deepEqual(decodeJson(body, pod).warnings, []);
+});
+
+test("decodes another version of the kind as what it says it is", () => {
+  const { object, gvk } = decodeJson('{"apiVersion":"autoscaling/v1","kind":"HorizontalPodAutoscaler"}', {
+    group: "autoscaling",
+    version: "v2",
+    kind: "HorizontalPodAutoscaler",
+  });
+  assert.equal(object.apiVersion, "autoscaling/v1");
+  assert.equal(gvk.version, "v1");
+});
+
+test("survives JSON that is nested as deep as allowed where the schema does not look", () => {
+  const deep = `{"metadata":{"name":"a"},"junk":${"[".repeat(9_990)}${"]".repeat(9_990)}}`;
+  assert.deepEqual(decode(deep, configMap), { metadata: { name: "a" }, apiVersion: "v1", kind: "ConfigMap" });
+});
+
+test("indents as Go does", () => {
+  const value = { a: [], b: {}, c: [1, { d: 'x"{[,:' }] };
+  assert.equal(indentJson(JSON.stringify(value)), JSON.stringify(value, null, 2));
+});

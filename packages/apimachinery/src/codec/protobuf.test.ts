@@ -1,0 +1,219 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import type { TypeDescriptor } from "../schema/descriptor.ts";
+import { scheme } from "../schema/scheme.ts";
+import { decodeJson, encodeJsonText } from "./json.ts";
+import {
+  decodeMessage,
+  decodeProtobuf,
+  decodeUnknown,
+  encodeMessage,
+  encodeProtobuf,
+  encodeUnknown,
+  hasProtobufForm,
+} from "./protobuf.ts";
+
+const hex = (text: string): Buffer => Buffer.from(text.replaceAll(/\s/g, ""), "hex");
+
+test("writes every field that is no pointer, sorted maps, and the envelope", () => {
+  const bytes = encodeProtobuf({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" }, data: { c: "d", b: "" } });
+  assert.deepEqual(
+    bytes,
+    hex(`6b387300 0a0f 0a027631 1209 436f6e6669674d6170
+         1224 0a13 0a0161 1200 1a00 2200 2a00 3200 3800 4200 7a00
+              1205 0a0162 1200  1206 0a0163 120164
+         1a00 2200`),
+  );
+});
+
+for (const { name, type, value, want } of [
+  {
+    name: "a time as seconds and nanoseconds",
+    type: "meta/v1.ManagedFieldsEntry",
+    value: { time: "1970-01-01T00:00:05Z" },
+    want: "0a00 1200 1a00 2204 08051000 3200 4200",
+  },
+  {
+    name: "a quantity as text",
+    type: "core/v1.LimitRangeItem",
+    value: { max: { cpu: "500m" } },
+    want: "0a00 120d 0a03637075 1206 0a04 3530306d",
+  },
+  { name: "an integer of int-or-string", type: "core/v1.TCPSocketAction", value: { port: 80 }, want: "0a06 0800 1050 1a00 1200" },
+  {
+    name: "text of int-or-string",
+    type: "core/v1.TCPSocketAction",
+    value: { port: "web" },
+    want: "0a09 0801 1000 1a03776562 1200",
+  },
+  {
+    name: "a negative integer in ten bytes",
+    type: "core/v1.NodeDaemonEndpoints",
+    value: { kubeletEndpoint: { Port: -1 } },
+    want: "0a0b 08 ffffffffffffffffff01",
+  },
+  {
+    name: "an inlined struct as a message",
+    type: "core/v1.SecretKeySelector",
+    value: { name: "s", key: "k" },
+    want: "0a03 0a0173 12016b",
+  },
+  {
+    name: "a named slice type as a message",
+    type: "meta/v1.APIResource",
+    value: { name: "pods", verbs: ["get"] },
+    want: "0a04706f6473 1000 1a00 2205 0a03676574 3200 4200 4a00 5200",
+  },
+  {
+    name: "raw JSON as bytes",
+    type: "apps/v1.ControllerRevision",
+    value: { data: { a: 1 }, revision: 2 },
+    want: "0a12 0a00 1200 1a00 2200 2a00 3200 3800 4200 7a00 1209 0a07 7b2261223a317d 1802",
+  },
+]) {
+  test(`writes ${name}`, () => {
+    const descriptor = scheme.type(type) as TypeDescriptor;
+    const bytes = encodeMessage(value, descriptor);
+    assert.equal(bytes.toString("hex"), want.replaceAll(" ", ""));
+    assert.equal(encodeJsonText(decodeMessage(bytes, descriptor), descriptor), encodeJsonText(value, descriptor));
+  });
+}
+
+const objects = [
+  {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name: "a",
+      creationTimestamp: "2021-12-07T18:16:20Z",
+      generation: 9007199254740993n,
+      labels: { __proto__x: "1" },
+    },
+    spec: {
+      containers: [
+        {
+          name: "c",
+          resources: { limits: { cpu: "1" } },
+          ports: [{ containerPort: 80 }],
+          livenessProbe: { httpGet: { port: "web" } },
+        },
+      ],
+      terminationGracePeriodSeconds: 0,
+      volumes: [{ name: "v", emptyDir: {} }],
+      securityContext: { supplementalGroups: [1, 2] },
+    },
+    status: { startTime: "2021-12-07T18:16:20Z", phase: "Running" },
+  },
+  {
+    apiVersion: "coordination.k8s.io/v1",
+    kind: "Lease",
+    metadata: { name: "l" },
+    spec: { renewTime: "2021-12-07T18:16:20.000123Z", leaseDurationSeconds: 15 },
+  },
+  { apiVersion: "apps/v1", kind: "ReplicaSet", metadata: {}, spec: { template: { metadata: {}, spec: { containers: [] } } } },
+  {
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    metadata: { name: "x" },
+    spec: {
+      group: "g",
+      names: { plural: "xs", kind: "X" },
+      scope: "Namespaced",
+      versions: [
+        {
+          name: "v1",
+          served: true,
+          storage: true,
+          schema: {
+            openAPIV3Schema: {
+              type: "object",
+              minimum: 0.5,
+              default: { a: [1] },
+              properties: { a: { items: { type: "string" }, enum: [null, 1, "x"], additionalProperties: false } },
+              additionalProperties: { type: "string" },
+              dependencies: { a: ["b"], c: { type: "object" } },
+            },
+          },
+        },
+      ],
+    },
+  },
+];
+for (const object of objects) {
+  test(`gives ${object.kind} the same shape from protobuf as from JSON`, () => {
+    const [group, version] = object.apiVersion.includes("/")
+      ? (object.apiVersion.split("/") as [string, string])
+      : ["", object.apiVersion];
+    const fromJson = decodeJson(encodeJsonText(object), { group, version, kind: object.kind }).object;
+    const fromProtobuf = decodeProtobuf(encodeProtobuf(object));
+    assert.deepEqual(fromProtobuf, fromJson);
+    assert.equal(encodeJsonText(fromProtobuf), encodeJsonText(object));
+  });
+}
+
+test("takes what the envelope leaves out from what is expected", () => {
+  const raw = decodeUnknown(encodeProtobuf({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" } })).raw;
+  const bare = encodeUnknown({ apiVersion: "", kind: "", raw });
+  assert.deepEqual(decodeProtobuf(bare, { group: "", version: "v1", kind: "ConfigMap" }), {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: "a" },
+  });
+});
+
+test("has no protobuf form of tables and custom resources", () => {
+  assert.equal(hasProtobufForm({ group: "meta.k8s.io", version: "v1", kind: "Table" }), false);
+  assert.equal(hasProtobufForm({ group: "example.com", version: "v1", kind: "Foo" }), false);
+  assert.throws(() => encodeProtobuf({ apiVersion: "meta.k8s.io/v1", kind: "Table" }));
+});
+
+for (const [name, bytes] of [
+  ["no prefix", hex("0a00")],
+  ["a length beyond the end", hex("6b387300 0aff7f")],
+  ["a truncated message", encodeProtobuf(objects[0] as object).subarray(0, 120)],
+  ["a kind that does not exist", encodeUnknown({ apiVersion: "v1", kind: "Nothing", raw: Buffer.alloc(0) })],
+  ["a wrong wire type", encodeUnknown({ apiVersion: "v1", kind: "ConfigMap", raw: hex("0801") })],
+  ["groups", encodeUnknown({ apiVersion: "v1", kind: "ConfigMap", raw: Buffer.alloc(100_000, 0xfb) })],
+  [
+    "a time of no year",
+    encodeUnknown({ apiVersion: "v1", kind: "ConfigMap", raw: hex("0a0a 4208 08ffffffffffffff7f".replaceAll(" ", "")) }),
+  ],
+] as const) {
+  test(`answers 400 to ${name}`, () => assert.throws(() => decodeProtobuf(bytes), { code: 400 }));
+}
+
+test("answers 400 to schemas nested without end", () => {
+  let schema: Buffer = Buffer.from([]);
+  const nest = (inner: Buffer, number: number): Buffer => {
+    const length: number[] = [];
+    for (let rest = inner.length; ; rest >>>= 7) {
+      length.push(rest < 0x80 ? rest : (rest & 0x7f) | 0x80);
+      if (rest < 0x80) break;
+    }
+    return Buffer.concat([
+      Buffer.from(number < 16 ? [(number << 3) | 2] : [((number << 3) & 0x7f) | 0x82, number >> 4]),
+      Buffer.from(length),
+      inner,
+    ]);
+  };
+  for (let i = 0; i < 3_000; i++) schema = nest(schema, 28); // not
+  const type = scheme.type("apiextensions/v1.JSONSchemaProps") as TypeDescriptor;
+  assert.throws(() => decodeMessage(schema, type), { code: 400 });
+});
+
+test("never fails otherwise than with 400 on random bytes", () => {
+  const whole = encodeProtobuf(objects[0] as object);
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.nat(whole.length - 1), fc.integer({ min: 0, max: 255 })), { maxLength: 8 }), (changes) => {
+      const bytes = Buffer.from(whole);
+      for (const [at, value] of changes) bytes[at] = value;
+      try {
+        decodeProtobuf(bytes);
+      } catch (err) {
+        assert.equal((err as { code?: number }).code, 400, String((err as Error).stack));
+      }
+    }),
+    { numRuns: 2000 },
+  );
+});

@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseYaml, toYaml, yamlDocuments } from "./yaml.ts";
+
+for (const [text, want] of [
+  ["a: yes\nb: off\nc: 017\nd: 1_000\ne: 0x10", { a: true, b: false, c: 15, d: 1000, e: 16 }],
+  ["a: 2021-12-07\nb: 2021-12-07T18:16:20Z", { a: "2021-12-07", b: "2021-12-07T18:16:20Z" }],
+  ["a: 22:22\nb: '1'\nc: ~", { a: "22:22", b: "1", c: null }],
+  ["x: &x {a: 1}\nz: {<<: *x, b: 2}", { x: { a: 1 }, z: { a: 1, b: 2 } }],
+  ["a: 9007199254740993", { a: 9007199254740993n }],
+  ["1: a\ntrue: b", { "1": "a", true: "b" }],
+  ["a: |\n  x\n  y\n", { a: "x\ny\n" }],
+  ['{"a": [1, "b"]}', { a: [1, "b"] }],
+  ["{a: [1, b]}", { a: [1, "b"] }],
+  ["a: 1\na: 2", { a: 2 }],
+  ["", null],
+] as const) {
+  test(`reads ${JSON.stringify(text)}`, () => assert.deepEqual(parseYaml(text), want));
+}
+
+test("takes __proto__ for a key like others", () => {
+  const value = parseYaml("__proto__:\n  polluted: true\n") as object;
+  assert.equal(JSON.stringify(value), '{"__proto__":{"polluted":true}}');
+  assert.equal(Object.getPrototypeOf(value), Object.prototype);
+});
+
+test("reads every document of a stream", () => {
+  assert.deepEqual(yamlDocuments("---\na: 1\n---\n# nothing\n---\nb: 2\n"), [{ a: 1 }, { b: 2 }]);
+  assert.throws(() => parseYaml("a: 1\n---\nb: 2\n"), { code: 400 });
+});
+
+const bomb = [
+  "a: &a [x,x,x,x,x,x,x,x,x]",
+  ..."bcdefghi".split("").map((c, i) => `${c}: &${c} [${Array(9).fill(`*${"abcdefgh"[i]}`).join(",")}]`),
+].join("\n");
+for (const [name, text] of [
+  ["a syntax error", "a: b: c"],
+  ["a bomb of aliases", bomb],
+  ["brackets without end", "[".repeat(1_000_000)],
+  ["objects without end", "a: " + "{a: ".repeat(20_000)],
+  ["infinity", "a: .inf"],
+] as const) {
+  test(`answers 400 to ${name}, and soon`, () => {
+    const start = performance.now();
+    assert.throws(() => parseYaml(text), { code: 400, message: /^error converting YAML to JSON: yaml: / });
+    assert.ok(performance.now() - start < 1000);
+  });
+}
+
+test("writes sorted keys, plain lists and quotes only where it must", () => {
+  const value = { b: ["x", { c: 1, a: null }], a: "true", text: "a\nb\n" };
+  assert.equal(toYaml(value), 'a: "true"\nb:\n- x\n- a: null\n  c: 1\ntext: |\n  a\n  b\n');
+});
+
+test("writes built-in kinds as their JSON is", () => {
+  assert.equal(
+    toYaml({ kind: "ConfigMap", apiVersion: "v1", metadata: { name: "a" }, data: { k: "v" } }),
+    "apiVersion: v1\ndata:\n  k: v\nkind: ConfigMap\nmetadata:\n  creationTimestamp: null\n  name: a\n",
+  );
+});
