@@ -1,4 +1,4 @@
-import { compareKubeVersions } from "../../../packages/apimachinery/src/meta/group-version.ts";
+import { compareKubeVersions } from "@coxswain/apimachinery/meta/group-version";
 
 interface Row {
   group: string;
