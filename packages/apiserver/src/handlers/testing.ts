@@ -1,5 +1,120 @@
-/** What the tests of this room share: the way to a server, and small objects. */
+/** What the tests of this room share: one server for a file, requests that keep the bytes of the answer, small objects. */
+import { type ClientHttp2Session, connect } from "node:http2";
+import { after } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { startTestServer } from "../testing/start-test-server.ts";
+
+export interface TestServer {
+  /** As the administrator; a string is sent as it is, anything else as JSON. */
+  request(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
+  /** A watch that stays open; `next` waits for the next line, `end` resolves when the server ends it. */
+  watch(path: string, headers?: Record<string, string>): Promise<Watch>;
+}
+
+export interface Answer {
+  readonly code: number;
+  readonly headers: Record<string, string | string[] | undefined>;
+  readonly raw: Buffer;
+  /** Parsed when it is JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+  readonly body: any;
+}
+
+export interface Watch {
+  readonly code: number;
+  // biome-ignore lint/suspicious/noExplicitAny: events hold objects of every shape.
+  next(): Promise<any>;
+  readonly ended: Promise<void>;
+  close(): void;
+}
+
+/** To be called in `before`; stops after the suite. */
+export async function startShared(flags: readonly string[] = []): Promise<TestServer> {
+  const server = await startTestServer(undefined, flags);
+  const session: ClientHttp2Session = connect(server.url, { ca: server.ca });
+  session.on("error", () => {});
+  after(async () => {
+    session.destroy();
+    await server.stop();
+  });
+  const open = (method: string, path: string, body: Buffer | undefined, headers: Record<string, string>) => {
+    const type = body === undefined || headers["content-type"] !== undefined ? {} : { "content-type": "application/json" };
+    const stream = session.request({
+      ":method": method,
+      ":path": path,
+      authorization: `Bearer ${server.adminToken}`,
+      ...type,
+      ...headers,
+    });
+    stream.end(body);
+    return stream;
+  };
+  return {
+    request: (method, path, body, headers = {}) =>
+      new Promise((resolve, reject) => {
+        const stream = open(method, path, bytesOf(body), headers);
+        stream.once("error", reject);
+        stream.once("response", (received) => {
+          const chunks: Buffer[] = [];
+          stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+          stream.once("end", () => {
+            const raw = Buffer.concat(chunks);
+            const { ":status": code = 0, ...rest } = received;
+            resolve({ code, headers: rest as Answer["headers"], raw, body: parsed(raw, rest) });
+          });
+        });
+      }),
+    watch: (path, headers = {}) =>
+      new Promise((resolve, reject) => {
+        const stream = open("GET", path, undefined, headers);
+        stream.once("error", reject);
+        stream.once("response", (received) => {
+          const lines: string[] = [];
+          let rest = "";
+          let wake = (): void => {};
+          let over = false;
+          stream.on("data", (chunk: Buffer) => {
+            const parts = (rest + chunk.toString()).split("\n");
+            rest = parts.pop() as string;
+            lines.push(...parts);
+            wake();
+          });
+          const ended = new Promise<void>((finish) => {
+            stream.once("close", () => {
+              over = true;
+              wake();
+              finish();
+            });
+          });
+          resolve({
+            code: received[":status"] ?? 0,
+            async next() {
+              while (lines.length === 0) {
+                if (over) throw new Error("the watch has ended");
+                await new Promise<void>((ready) => {
+                  wake = ready;
+                });
+              }
+              return JSON.parse(lines.shift() as string);
+            },
+            ended,
+            close: () => stream.close(),
+          });
+        });
+      }),
+  };
+}
+
+function bytesOf(body: unknown): Buffer | undefined {
+  if (body === undefined) return undefined;
+  return Buffer.from(typeof body === "string" ? body : JSON.stringify(body), "utf8");
+}
+
+function parsed(raw: Buffer, headers: Record<string, unknown>): unknown {
+  if (!String(headers["content-type"]).startsWith("application/json") || headers["content-encoding"] !== undefined)
+    return undefined;
+  return JSON.parse(raw.toString());
+}
 
 export const configMaps = "/api/v1/namespaces/default/configmaps";
 

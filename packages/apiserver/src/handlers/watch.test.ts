@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { before, describe, test } from "node:test";
+import { aConfigMap, configMaps, startShared, type TestServer } from "./testing.ts";
 import { watchTimeoutMs } from "./watch.ts";
 
 test("a watch takes the time the client asks for", () => {
@@ -21,3 +22,103 @@ for (const { random, want } of [
     );
   });
 }
+
+describe("watch", () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startShared();
+  });
+
+  test("begins with what is there, then follows creation, change and deletion", async () => {
+    await server.request("POST", configMaps, aConfigMap("watched-1", {}, { watched: "all" }));
+    const watch = await server.watch(`${configMaps}?watch=1&labelSelector=watched`);
+    assert.equal(watch.code, 200);
+    const first = await watch.next();
+    assert.partialDeepStrictEqual(first, {
+      type: "ADDED",
+      object: { kind: "ConfigMap", apiVersion: "v1", metadata: { name: "watched-1" } },
+    });
+    await server.request("POST", configMaps, aConfigMap("watched-2", {}, { watched: "all" }));
+    assert.partialDeepStrictEqual(await watch.next(), { type: "ADDED", object: { metadata: { name: "watched-2" } } });
+    await server.request(
+      "PATCH",
+      `${configMaps}/watched-2`,
+      { data: { a: "1" } },
+      { "content-type": "application/merge-patch+json" },
+    );
+    assert.partialDeepStrictEqual(await watch.next(), { type: "MODIFIED", object: { data: { a: "1" } } });
+    await server.request("DELETE", `${configMaps}/watched-2`);
+    assert.partialDeepStrictEqual(await watch.next(), { type: "DELETED", object: { metadata: { name: "watched-2" } } });
+    watch.close();
+  });
+
+  test("resumes after a version without what was there before", async () => {
+    const { body: list } = await server.request("GET", configMaps);
+    await server.request("POST", configMaps, aConfigMap("resumed"));
+    const watch = await server.watch(`${configMaps}?watch=true&resourceVersion=${list.metadata.resourceVersion}`);
+    assert.partialDeepStrictEqual(await watch.next(), { type: "ADDED", object: { metadata: { name: "resumed" } } });
+    watch.close();
+  });
+
+  test("an object that loses its label is deleted for who selects by it", async () => {
+    await server.request("POST", configMaps, aConfigMap("relabelled", {}, { stage: "one" }));
+    const watch = await server.watch(`${configMaps}?watch=1&labelSelector=stage%3Done`);
+    assert.equal((await watch.next()).type, "ADDED");
+    await server.request(
+      "PATCH",
+      `${configMaps}/relabelled`,
+      { metadata: { labels: { stage: "two" } } },
+      { "content-type": "application/merge-patch+json" },
+    );
+    assert.equal((await watch.next()).type, "DELETED");
+    watch.close();
+  });
+
+  test("ends by itself when its time is up", async () => {
+    const watch = await server.watch(`${configMaps}?watch=1&timeoutSeconds=1&labelSelector=nobody`);
+    await watch.ended;
+  });
+
+  test("sends the columns of a table once", async () => {
+    const accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+    await server.request("POST", configMaps, aConfigMap("row-1", { a: "1" }, { rows: "yes" }));
+    await server.request("POST", configMaps, aConfigMap("row-2", {}, { rows: "yes" }));
+    const watch = await server.watch(`${configMaps}?watch=1&labelSelector=rows`, { accept });
+    const first = await watch.next();
+    assert.equal(first.object.kind, "Table");
+    assert.equal(first.object.columnDefinitions[0].name, "Name");
+    assert.deepEqual(first.object.rows[0].cells.slice(0, 2), ["row-1", 1]);
+    assert.equal((await watch.next()).object.columnDefinitions, null);
+    watch.close();
+  });
+
+  test("the old paths watch a collection and one object", async () => {
+    await server.request("POST", configMaps, aConfigMap("legacy"));
+    const one = await server.watch("/api/v1/watch/namespaces/default/configmaps/legacy");
+    assert.partialDeepStrictEqual(await one.next(), { type: "ADDED", object: { metadata: { name: "legacy" } } });
+    one.close();
+    const all = await server.watch("/api/v1/watch/configmaps");
+    assert.equal((await all.next()).type, "ADDED");
+    all.close();
+  });
+
+  test("bookmarks carry a resourceVersion and nothing else", async () => {
+    const watch = await server.watch(`${configMaps}?watch=1&allowWatchBookmarks=true&timeoutSeconds=3&labelSelector=nobody`);
+    const bookmark = await watch.next();
+    assert.equal(bookmark.type, "BOOKMARK");
+    assert.equal(bookmark.object.kind, "ConfigMap");
+    assert.match(bookmark.object.metadata.resourceVersion, /^\d+$/);
+    watch.close();
+  });
+
+  for (const { query, code } of [
+    { query: "watch=1&resourceVersion=old", code: 400 },
+    { query: "watch=1&resourceVersionMatch=Exact&resourceVersion=5", code: 422 },
+    { query: "watch=1&fieldSelector=spec.none%3D1", code: 400 },
+    { query: "watch=1&timeoutSeconds=soon", code: 400 },
+  ]) {
+    test(`a watch with ${query} is ${code}`, async () => {
+      assert.equal((await server.request("GET", `${configMaps}?${query}`)).code, code);
+    });
+  }
+});
