@@ -1,0 +1,27 @@
+import { readFileSync } from "node:fs";
+import { parseYaml } from "../codec/yaml.ts";
+
+/**
+ * Reads a component's configuration file, YAML or JSON.
+ * @param kind `KubeletConfiguration`
+ * @param apiVersions accepted ones, `kubelet.config.k8s.io/v1beta1`
+ * @returns the object as written; fields that are not there are undefined
+ * @throws Error that names the file for one that cannot be read or is of another kind
+ */
+export function readConfigFile(path: string, kind: string, apiVersions: readonly string[]): Record<string, unknown> {
+  let config: unknown;
+  try {
+    config = parseYaml(readFileSync(path, "utf8"));
+  } catch (err) {
+    throw new Error(`failed to load config file ${path}: ${(err as Error).message}`, { cause: err });
+  }
+  if (typeof config !== "object" || config === null || Array.isArray(config))
+    throw new Error(`failed to load config file ${path}: it holds no object`);
+  const written = config as { apiVersion?: unknown; kind?: unknown };
+  if (written.kind !== kind || !apiVersions.includes(String(written.apiVersion))) {
+    throw new Error(
+      `failed to load config file ${path}: no kind ${JSON.stringify(written.kind ?? "")} is registered for version ${JSON.stringify(written.apiVersion ?? "")}`,
+    );
+  }
+  return config as Record<string, unknown>;
+}

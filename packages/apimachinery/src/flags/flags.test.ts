@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFeatureGates } from "./feature-gates.ts";
+import { FlagError, flags, type Program, parseFlags, section } from "./flags.ts";
+import { helpText } from "./help.ts";
+import { bool, duration, int, level, mapStringBool, mapStringString, portRange, string, stringSlice } from "./types.ts";
+
+const program = {
+  name: "kube-tester",
+  description: "Tests.",
+  flags: flags(
+    section("Generic", {
+      "etcd-servers": stringSlice({ help: "Servers." }),
+      "request-timeout": duration({ default: "1m0s", help: "Time limit.", check: (ms) => (ms > 0 ? undefined : "must be positive") }),
+      "leader-elect": bool({ default: true, help: "Elects." }),
+      port: int({ default: 80, help: "Port." }),
+      name: string({ default: "web", help: "Name.", deprecated: "use --names." }),
+      labels: mapStringString({ help: "Labels." }),
+      range: portRange({ default: "30000-32767", help: "Range." }),
+      secret: string({ help: "Not shown.", hidden: true }),
+    }),
+    section("Logs", { v: level({ shorthand: "v", help: "Verbosity." }), "feature-gates": mapStringBool({ help: "Gates." }) }),
+  ),
+} satisfies Program;
+
+const parse = (...argv: string[]) => parseFlags(program.flags, argv);
+
+for (const { name, argv, want } of [
+  { name: "a value after = or after a blank", argv: ["--port=1", "--name", "x"], want: { port: 1, name: "x" } },
+  { name: "a value that looks like a flag", argv: ["--name", "--port"], want: { name: "--port" } },
+  { name: "an underscore is a dash", argv: ["--request_timeout=5s"], want: { "request-timeout": 5_000 } },
+  { name: "a bool alone, and one that is turned off", argv: ["--leader-elect", "--leader-elect=false"], want: { "leader-elect": false } },
+  { name: "slices add up", argv: ["--etcd-servers=a,b", "--etcd-servers=c"], want: { "etcd-servers": ["a", "b", "c"] } },
+  { name: "maps add up, prototype names are data", argv: ["--labels=a=1,constructor=2", "--labels=b=3"], want: { labels: { a: "1", constructor: "2", b: "3" } } },
+  { name: "shorthand with a blank", argv: ["-v", "4"], want: { v: 4 } },
+  { name: "shorthand with =", argv: ["-v=5"], want: { v: 5 } },
+  { name: "shorthand without anything between", argv: ["-v6"], want: { v: 6 } },
+  { name: "defaults", argv: [], want: { "request-timeout": 60_000, range: { first: 30_000, last: 32_767 } } },
+]) {
+  test(name, () => assert.partialDeepStrictEqual(parse(...argv).values, want));
+}
+
+for (const { argv, message } of [
+  { argv: ["--nope"], message: "unknown flag: --nope" },
+  { argv: ["--nope=1"], message: "unknown flag: --nope" },
+  { argv: ["--constructor=1"], message: "unknown flag: --constructor" },
+  { argv: ["-x"], message: "unknown shorthand flag: 'x' in -x" },
+  { argv: ["--port"], message: "flag needs an argument: --port" },
+  { argv: ["--port=many"], message: 'invalid argument "many" for "--port" flag: strconv.ParseInt: parsing "many": invalid syntax' },
+  { argv: ["--request-timeout=0s"], message: 'invalid argument "0s" for "--request-timeout" flag: must be positive' },
+  { argv: ["--leader-elect=maybe"], message: 'invalid argument "maybe" for "--leader-elect" flag: strconv.ParseBool: parsing "maybe": invalid syntax' },
+  { argv: ["--feature-gates=A"], message: 'invalid argument "A" for "--feature-gates" flag: missing bool value for A' },
+  { argv: ["serve"], message: 'unknown command "serve"' },
+]) {
+  test(`refuses ${argv.join(" ")}`, () => assert.throws(() => parse(...argv), (err) => err instanceof FlagError && err.message === message));
+}
+
+test("help shows sections, types, defaults and deprecations, and hides what is hidden", () => {
+  const help = helpText(program);
+  assert.match(help, /^Tests\.\n\nUsage:\n {2}kube-tester \[flags\]\n\nGeneric flags:\n\n/);
+  assert.match(help, / {6}--etcd-servers strings {6,}Servers\.\n/);
+  assert.match(help, /--leader-elect {3,}Elects\. \(default true\)/);
+  assert.match(help, /--name string {3,}Name\. \(default "web"\) \(DEPRECATED: use --names\.\)/);
+  assert.match(help, /--request-timeout duration {3,}Time limit\. \(default 1m0s\)/);
+  assert.match(help, / {2}-v, --v Level {3,}Verbosity\./);
+  assert.match(help, /\n\s+APIListChunking=true\|false \(BETA - default=true\)\n/);
+  assert.doesNotMatch(help, /secret|AdvancedAuditing/);
+});
+
+test("a flag is declared once", () => {
+  assert.throws(() => flags(section("A", { x: bool({ help: "" }) }), section("B", { x: bool({ help: "" }) })), /--x is declared twice/);
+});
+
+test("feature gates: groups set what is not named, locked and unknown ones refuse", () => {
+  const gates = newFeatureGates("kube-apiserver", { AllAlpha: true, OpenAPIV3: false });
+  assert.equal(gates.enabled("APIServerTracing"), true);
+  assert.equal(gates.enabled("OpenAPIV3"), false);
+  assert.throws(() => newFeatureGates("kube-apiserver", { Nothing: true }), /^Error: unrecognized feature gate: Nothing$/);
+  assert.throws(() => newFeatureGates("kube-apiserver", { ConfigurableFSGroupPolicy: false }), /cannot set feature gate ConfigurableFSGroupPolicy to false, feature is locked to true/);
+  assert.match(newFeatureGates("kube-apiserver", { AdvancedAuditing: true }).warnings[0] ?? "", /^Setting GA feature gate AdvancedAuditing=true/);
+  assert.equal(newFeatureGates("kubelet", {}).enabled("CSIMigrationAWS"), false);
+  assert.throws(() => newFeatureGates("kubelet", {}).enabled("ServerSideFieldValidation"));
+});

@@ -1,0 +1,149 @@
+import { Command, CommanderError, Option } from "commander";
+import type { Flag } from "./types.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: a table holds flags of every type; each keeps its own in FlagValues.
+export type FlagTable = Readonly<Record<string, Flag<any>>>;
+
+/** Names as the user types them → values; durations in milliseconds. */
+export type FlagValues<T extends FlagTable> = { readonly [Name in keyof T]: T[Name] extends Flag<infer Value> ? Value : never };
+
+/** A group of flags as --help shows it. */
+export interface Section<T extends FlagTable> {
+  readonly title: string;
+  readonly flags: T;
+}
+
+export const section = <const T extends FlagTable>(title: string, flags: T): Section<T> => ({ title, flags });
+
+type Intersection<U> = (U extends unknown ? (each: U) => void : never) extends (all: infer All) => void ? All : never;
+type TableOf<S extends readonly Section<FlagTable>[]> = Intersection<S[number]["flags"]> & FlagTable;
+
+/** All flags of one program. */
+export interface ProgramFlags<T extends FlagTable = FlagTable> {
+  readonly sections: readonly Section<FlagTable>[];
+  readonly table: T;
+}
+
+/** One of the four daemons as its command line sees it. */
+export interface Program<T extends FlagTable = FlagTable> {
+  /** `kube-apiserver` */
+  readonly name: string;
+  readonly description: string;
+  readonly flags: ProgramFlags<T>;
+}
+
+/** Joins sections to a program's table. @throws when two sections declare the same flag. */
+export function flags<const S extends readonly Section<FlagTable>[]>(...sections: S): ProgramFlags<TableOf<S>> {
+  const table: Record<string, Flag<unknown>> = {};
+  for (const { title, flags: own } of sections) {
+    for (const [name, flag] of Object.entries(own)) {
+      if (table[name] !== undefined) throw new Error(`flag --${name} is declared twice, again in ${title}`);
+      table[name] = flag;
+    }
+  }
+  return { sections, table: table as TableOf<S> };
+}
+
+/** A command line that cannot be used; the message is what the user sees after `Error: `. */
+export class FlagError extends Error {}
+
+export interface ParsedFlags<T extends FlagTable> {
+  readonly values: FlagValues<T>;
+  /** Names that stood on the command line. */
+  readonly set: ReadonlySet<string>;
+  /** --help or -h stood there. */
+  readonly help: boolean;
+  /** Text of --version: `true`, `false` or `raw`; undefined when it was not there. */
+  readonly version: string | undefined;
+}
+
+/**
+ * Reads a command line with pflag's rules: `--flag=value` or `--flag value`, booleans only with `=`, `_` equals `-`,
+ * shorthands `-v 4`, `-v=4` and `-v4`.
+ * @param argv without the program and its file
+ * @throws FlagError for unknown flags, wrong values and arguments that are no flags
+ */
+export function parseFlags<T extends FlagTable>({ table }: ProgramFlags<T>, argv: readonly string[]): ParsedFlags<T> {
+  const values = new Map<string, unknown>();
+  let help = false;
+  let version: string | undefined;
+  const command = new Command()
+    .helpOption(false)
+    .exitOverride()
+    .configureOutput({ writeErr: () => {} })
+    .argument("[arguments...]");
+  const add = (name: string, shorthand: string | undefined, use: (text: string) => void): void => {
+    const option = new Option(`${shorthand === undefined ? "" : `-${shorthand}, `}--${name} <value>`);
+    command.addOption(option.argParser((text: string) => use(text)));
+  };
+  for (const [name, flag] of Object.entries(table)) {
+    add(name, flag.shorthand, (text) => values.set(name, read(name, flag, text, values.get(name))));
+  }
+  add("help", "h", (text) => {
+    help = text !== "false";
+  });
+  add("version", undefined, (text) => {
+    version = text;
+  });
+  try {
+    command.parse(normalize(table, argv), { from: "user" });
+  } catch (err) {
+    throw err instanceof CommanderError ? new FlagError(messageOf(err)) : err;
+  }
+  const [argument] = command.args;
+  if (argument !== undefined && !help) throw new FlagError(`unknown command ${JSON.stringify(argument)}`);
+  const defaults = Object.entries(table).map(([name, flag]): [string, unknown] => [
+    name,
+    values.has(name) ? values.get(name) : flag.default,
+  ]);
+  return { values: Object.fromEntries(defaults) as FlagValues<T>, set: new Set(values.keys()), help, version };
+}
+
+function read(name: string, flag: Flag<unknown>, text: string, before: unknown): unknown {
+  let value: unknown;
+  try {
+    value = flag.parse(text, before);
+  } catch (err) {
+    const shown = flag.shorthand === undefined ? `--${name}` : `-${flag.shorthand}, --${name}`;
+    throw new FlagError(`invalid argument ${JSON.stringify(text)} for ${JSON.stringify(shown)} flag: ${(err as Error).message}`);
+  }
+  const problem = flag.check?.(value);
+  if (problem !== undefined) throw new FlagError(`invalid argument ${JSON.stringify(text)} for "--${name}" flag: ${problem}`);
+  return value;
+}
+
+/** Brings pflag's forms to the one that commander reads the same way: every flag with its value after `=`. */
+function normalize(table: FlagTable, argv: readonly string[]): string[] {
+  const byShorthand = new Map(
+    Object.entries(table).flatMap(([name, flag]) => (flag.shorthand === undefined ? [] : [[flag.shorthand, name]])),
+  );
+  const normalized: string[] = [];
+  for (let i = 0; i < argv.length; i++) {
+    const word = argv[i] as string;
+    if (word === "--") return [...normalized, ...argv.slice(i)];
+    const long = /^--([^=]+)(=[\s\S]*)?$/.exec(word);
+    const short = /^-([a-zA-Z])(?:=?([\s\S]+))?$/.exec(word);
+    if (long === null && short === null) {
+      normalized.push(word);
+      continue;
+    }
+    const typed = long?.[1] ?? (short?.[1] === "h" ? "help" : byShorthand.get(short?.[1] ?? ""));
+    if (typed === undefined) throw new FlagError(`unknown shorthand flag: '${short?.[1]}' in ${word}`);
+    const name = typed.replaceAll("_", "-");
+    const implied =
+      name === "help" || name === "version" ? "true" : Object.hasOwn(table, name) ? table[name]?.impliedText : undefined;
+    const value = long === null ? short?.[2] : long[2]?.slice(1);
+    if (value !== undefined) normalized.push(`--${name}=${value}`);
+    else if (implied !== undefined) normalized.push(`--${name}=${implied}`);
+    else if (!Object.hasOwn(table, name)) throw new FlagError(`unknown flag: --${typed}`);
+    else if (i + 1 >= argv.length)
+      throw new FlagError(`flag needs an argument: ${long === null ? `'${short?.[1]}' in ${word}` : `--${name}`}`);
+    else normalized.push(`--${name}=${argv[++i]}`);
+  }
+  return normalized;
+}
+
+function messageOf(err: CommanderError): string {
+  const unknown = /unknown option '(--?[^'=]+)/.exec(err.message)?.[1];
+  return unknown === undefined ? err.message.replace(/^error: /, "") : `unknown flag: ${unknown}`;
+}

@@ -1,0 +1,140 @@
+import { newLogger, type RootLogger } from "../logging/logger.ts";
+import { type FeatureGates, newFeatureGates } from "./feature-gates.ts";
+import { FlagError, type FlagTable, type FlagValues, type ParsedFlags, type Program, parseFlags } from "./flags.ts";
+import { helpText, usageText } from "./help.ts";
+
+/** The release whose behaviour we have; in /version, --version and node status. */
+export const gitVersion = "v1.23.0";
+
+/** What a program's `run` gets besides its flags. */
+export interface Runtime {
+  readonly log: RootLogger;
+  /** Aborted by the first SIGTERM or SIGINT; the program then drains and `run` returns. */
+  readonly signal: AbortSignal;
+  readonly featureGates: FeatureGates;
+  /** Names of the flags that stood on the command line. */
+  readonly set: ReadonlySet<string>;
+}
+
+/** A configuration that cannot be used; printed as one line, exit code 1. */
+export class ConfigError extends Error {}
+
+/**
+ * The life of a daemon's process: command line, logging, signals, exit code. `run` ends when the daemon has ended.
+ * Exit codes: 0 after help, version and a graceful end; 1 for a wrong command line or configuration and for a second
+ * signal; 255 for a failure that nothing caught.
+ */
+export async function runMain<T extends FlagTable>(
+  program: Program<T>,
+  run: (flags: FlagValues<T>, runtime: Runtime) => Promise<void>,
+): Promise<void> {
+  const parsed = parse(program, process.argv.slice(2));
+  if (parsed === undefined) return;
+  const { values, set } = parsed;
+  let log: RootLogger;
+  let featureGates: FeatureGates;
+  try {
+    log = newLogger(loggingOptions(values));
+    featureGates = newFeatureGates(program.name, (values["feature-gates"] as Record<string, boolean> | undefined) ?? {});
+  } catch (err) {
+    return refuse(program, (err as Error).message);
+  }
+  for (const warning of featureGates.warnings) log.warn(warning);
+  report(program, parsed, log);
+  const stopping = new AbortController();
+  stopOnSignal(stopping, log);
+  process.on("unhandledRejection", (err) => log.error("a promise was rejected and nobody looked at it; going on", err));
+  process.on("uncaughtException", (err) => log.fatal("uncaught exception", err));
+  try {
+    await run(values, { log, signal: stopping.signal, featureGates, set });
+    process.exit(0);
+  } catch (err) {
+    if (stopping.signal.aborted && err === stopping.signal.reason) process.exit(0);
+    if (err instanceof ConfigError) {
+      process.stderr.write(`Error: ${err.message}\n`);
+      process.exit(1);
+    }
+    log.fatal(`${program.name} failed`, err);
+  }
+}
+
+/** @returns undefined when there is nothing to run: help or version was printed. */
+function parse<T extends FlagTable>(program: Program<T>, argv: readonly string[]): ParsedFlags<T> | undefined {
+  let parsed: ParsedFlags<T>;
+  try {
+    parsed = parseFlags(program.flags, argv);
+  } catch (err) {
+    if (!(err instanceof FlagError)) throw err;
+    return refuse(program, err.message);
+  }
+  if (parsed.help) {
+    process.stdout.write(helpText(program, process.stdout.columns));
+    return undefined;
+  }
+  if (parsed.version !== undefined && parsed.version !== "false") {
+    process.stdout.write(parsed.version === "raw" ? `${JSON.stringify(versionInfo)}\n` : `Kubernetes ${gitVersion}\n`);
+    return undefined;
+  }
+  return parsed;
+}
+
+/** The answer of /version. Source: k8s.io/apimachinery pkg/version */
+export const versionInfo = {
+  major: "1",
+  minor: "23",
+  gitVersion,
+  gitCommit: "",
+  gitTreeState: "",
+  buildDate: "1970-01-01T00:00:00Z",
+  goVersion: process.version,
+  compiler: "v8",
+  platform: `linux/${process.arch === "x64" ? "amd64" : process.arch}`,
+};
+
+/** Each program says it in its own way, as upstream's do. */
+function refuse(program: Program, message: string): undefined {
+  if (program.name === "kubelet") {
+    newLogger().error("Failed to parse kubelet flag", new Error(message));
+    process.stderr.write(usageText(program));
+  } else {
+    const usage = program.name === "kube-apiserver" ? "" : `${usageText(program)}\n`;
+    process.stderr.write(`Error: ${message}\n${usage}`);
+  }
+  process.exit(1);
+}
+
+function loggingOptions(values: Readonly<Record<string, unknown>>): Parameters<typeof newLogger>[0] {
+  const format = values["logging-format"];
+  if (format !== undefined && format !== "text" && format !== "json")
+    throw new Error(`unsupported log format: ${String(format)}`);
+  return {
+    format: format ?? "text",
+    verbosity: Number(values["v"] ?? 0),
+    vmodule: String(values["vmodule"] ?? ""),
+    skipHeaders: values["skip-headers"] === true,
+  };
+}
+
+/** Deprecated flags and those that nothing reads yet are named when they are set. */
+function report<T extends FlagTable>(program: Program<T>, { values, set }: ParsedFlags<T>, log: RootLogger): void {
+  for (const [name, flag] of Object.entries<FlagTable[string]>(program.flags.table)) {
+    const value = (values as Record<string, unknown>)[name];
+    log.v(1)?.info(`FLAG: --${name}=${JSON.stringify(flag.format(value))}`);
+    if (!set.has(name)) continue;
+    if (flag.deprecated !== undefined && program.name !== "kubelet")
+      log.warn(`Flag --${name} has been deprecated, ${flag.deprecated}`);
+    if (flag.wired === false && flag.format(value) !== flag.format(flag.default)) {
+      log.warn("this flag is accepted and has no effect yet", { flag: `--${name}`, value: flag.format(value) });
+    }
+  }
+}
+
+function stopOnSignal(stopping: AbortController, log: RootLogger): void {
+  for (const name of ["SIGTERM", "SIGINT"] as const) {
+    process.on(name, () => {
+      if (stopping.signal.aborted) process.exit(1);
+      log.info("received a signal, shutting down", { signal: name });
+      stopping.abort(new Error(`stopped by ${name}`));
+    });
+  }
+}

@@ -1,0 +1,261 @@
+import { isIP } from "node:net";
+import { Quantity } from "../meta/quantity.ts";
+import { formatDuration, parseDuration } from "../meta/time.ts";
+
+/** What every flag may say besides its type. */
+export interface FlagOptions<T> {
+  readonly help: string;
+  readonly default?: T;
+  /** Why not to use it any more; shown in the help and logged when it is set. */
+  readonly deprecated?: string;
+  /** Accepted, but not shown by --help. */
+  readonly hidden?: boolean;
+  readonly shorthand?: string;
+  /** @returns what is wrong with the value, undefined when nothing is. */
+  readonly check?: (value: T) => string | undefined;
+  /** False: parsed, but nothing reads it yet; setting it to something else than its default warns at start. */
+  readonly wired?: boolean;
+  /** What the help shows in place of the default (a path that is only known at run time). */
+  readonly defaultText?: string;
+}
+
+/** One flag: how its text is read and shown. Source: github.com/spf13/pflag and component-base/cli/flag */
+export interface Flag<T> extends FlagOptions<T> {
+  readonly default: T;
+  /** As the help names it; empty for booleans. */
+  readonly typeName: string;
+  /** Value of the flag without `=value`; only booleans have one. */
+  readonly impliedText?: string;
+  /**
+   * @param before the value of an earlier occurrence in the same command line, for flags that may be repeated
+   * @throws Error with what is wrong; the flag's name and the text are put before it
+   */
+  parse(text: string, before: T | undefined): T;
+  /** As the help and the log show it. */
+  format(value: T): string;
+}
+
+function flag<T>(
+  options: FlagOptions<T>,
+  fallback: T,
+  kind: Pick<Flag<T>, "typeName" | "parse" | "format" | "impliedText">,
+): Flag<T> {
+  return { ...options, default: options.default ?? fallback, ...kind };
+}
+
+export const string = (options: FlagOptions<string>): Flag<string> =>
+  flag(options, "", { typeName: "string", parse: (text) => text, format: (value) => value });
+
+/** Comma separated; repeating the flag adds. */
+export const stringSlice = (options: FlagOptions<readonly string[]>): Flag<readonly string[]> =>
+  flag(options, [], {
+    typeName: "strings",
+    parse: (text, before = []) => [...before, ...(text === "" ? [] : splitCsv(text))],
+    format: (value) => `[${value.join(",")}]`,
+  });
+
+/** Each occurrence is one element, commas included. */
+export const stringArray = (options: FlagOptions<readonly string[]>): Flag<readonly string[]> =>
+  flag(options, [], {
+    typeName: "stringArray",
+    parse: (text, before = []) => [...before, text],
+    format: (value) => `[${value.join(",")}]`,
+  });
+
+/** `cert,key[:domain patterns]`, repeatable; read by the serving room. */
+export const namedCertKeys = (options: FlagOptions<readonly string[]>): Flag<readonly string[]> => ({
+  ...stringArray(options),
+  typeName: "namedCertKey",
+});
+
+export const bool = (options: FlagOptions<boolean>): Flag<boolean> =>
+  flag(options, false, { typeName: "", impliedText: "true", parse: parseBool, format: String });
+
+export const int = (options: FlagOptions<number>): Flag<number> => flag(options, 0, integer("int", -(2 ** 53), 2 ** 53));
+export const int32 = (options: FlagOptions<number>): Flag<number> => flag(options, 0, integer("int32", -(2 ** 31), 2 ** 31 - 1));
+export const uint = (options: FlagOptions<number>): Flag<number> => flag(options, 0, integer("uint", 0, 2 ** 53));
+
+/** -v: how much is logged. */
+export const level = (options: FlagOptions<number>): Flag<number> => flag(options, 0, integer("Level", -(2 ** 31), 2 ** 31 - 1));
+
+export const float = (options: FlagOptions<number>): Flag<number> =>
+  flag(options, 0, {
+    typeName: "float",
+    parse(text) {
+      if (!/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text))
+        throw new Error(`strconv.ParseFloat: parsing ${JSON.stringify(text)}: invalid syntax`);
+      return Number(text);
+    },
+    format: String,
+  });
+
+/** Go's form, `1m30s`; the value is in milliseconds. */
+export const duration = (options: Omit<FlagOptions<number>, "default"> & { readonly default?: string }): Flag<number> =>
+  flag({ ...options, default: parseDuration(options.default ?? "0s") ?? 0 }, 0, {
+    typeName: "duration",
+    parse(text) {
+      const ms = parseDuration(text);
+      if (ms === undefined) throw new Error(`time: invalid duration ${JSON.stringify(text)}`);
+      return ms;
+    },
+    format: (ms) => (ms === 0 ? "0s" : formatDuration(ms)),
+  });
+
+export const ip = (options: FlagOptions<string>): Flag<string> =>
+  flag(options, "", {
+    typeName: "ip",
+    parse(text) {
+      if (isIP(text.trim()) === 0) throw new Error(`failed to parse IP: ${JSON.stringify(text)}`);
+      return text.trim();
+    },
+    format: (value) => value || "<nil>",
+  });
+
+/** `a=b,c=d`; repeating the flag adds. */
+export const mapStringString = (
+  options: FlagOptions<Readonly<Record<string, string>>> & { readonly separator?: string },
+): Flag<Readonly<Record<string, string>>> =>
+  flag(
+    options,
+    {},
+    {
+      typeName: "mapStringString",
+      parse: (text, before = {}) =>
+        fromPairs(before, text === "" ? [] : text.split(","), options.separator ?? "=", (value) => {
+          if (value === undefined) throw new Error(`malformed pair, expect string${options.separator ?? "="}string`);
+          return value;
+        }),
+      format: (value) =>
+        Object.entries(value)
+          .map(([key, each]) => `${key}${options.separator ?? "="}${each}`)
+          .sort()
+          .join(","),
+    },
+  );
+
+/** `a=true,b=false`; repeating the flag adds. */
+export const mapStringBool = (options: FlagOptions<Readonly<Record<string, boolean>>>): Flag<Readonly<Record<string, boolean>>> =>
+  flag(
+    options,
+    {},
+    {
+      typeName: "mapStringBool",
+      parse: (text, before = {}) => fromPairs(before, text === "" ? [] : text.split(","), "=", parseBoolOf),
+      format: (value) =>
+        Object.entries(value)
+          .map(([key, each]) => `${key}=${each}`)
+          .sort()
+          .join(","),
+    },
+  );
+
+/** `--manifest-url-header=a:b,c:d`: names to lists of values. */
+export const multiMap = (
+  options: FlagOptions<readonly (readonly [string, string])[]>,
+): Flag<readonly (readonly [string, string])[]> =>
+  flag(options, [], {
+    typeName: "colonSeparatedMultimapStringString",
+    parse: (text, before = []) => [
+      ...before,
+      ...text.split(",").map((pair): [string, string] => {
+        const colon = pair.indexOf(":");
+        if (colon < 0) throw new Error(`malformed pair, expect string:string`);
+        return [pair.slice(0, colon).trim(), pair.slice(colon + 1).trim()];
+      }),
+    ],
+    format: (value) => value.map((pair) => pair.join(":")).join(","),
+  });
+
+export interface PortRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** `30000-32767`, `30000+2767` or one port. */
+export const portRange = (options: Omit<FlagOptions<PortRange>, "default"> & { readonly default?: string }): Flag<PortRange> =>
+  flag(
+    { ...options, default: parsePortRange(options.default ?? "0") },
+    { first: 0, last: 0 },
+    {
+      typeName: "portRange",
+      parse: parsePortRange,
+      format: ({ first, last }) => `${first}-${last}`,
+    },
+  );
+
+export const quantity = (options: FlagOptions<string>): Flag<string> =>
+  flag(options, "0", {
+    typeName: "quantity",
+    parse(text) {
+      if (Quantity.tryParse(text) === undefined)
+        throw new Error("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'");
+      return text;
+    },
+    format: (value) => value,
+  });
+
+/** Any text of a form that another room reads; the help shows `typeName`. */
+export const text = (typeName: string, options: FlagOptions<string>): Flag<string> => ({ ...string(options), typeName });
+
+function integer(typeName: string, least: number, most: number): Pick<Flag<number>, "typeName" | "parse" | "format"> {
+  return {
+    typeName,
+    parse(written) {
+      const failure = (what: string): Error => new Error(`strconv.ParseInt: parsing ${JSON.stringify(written)}: ${what}`);
+      if (!/^[+-]?(?:0[xX][0-9a-fA-F]+|\d+)$/.test(written)) throw failure("invalid syntax");
+      const value = Number(written);
+      if (value < least || value > most) throw failure("value out of range");
+      return value;
+    },
+    format: String,
+  };
+}
+
+/** Go's strconv.ParseBool. */
+export function parseBool(written: string): boolean {
+  if (["1", "t", "T", "TRUE", "true", "True"].includes(written)) return true;
+  if (["0", "f", "F", "FALSE", "false", "False"].includes(written)) return false;
+  throw new Error(`strconv.ParseBool: parsing ${JSON.stringify(written)}: invalid syntax`);
+}
+
+function parseBoolOf(written: string | undefined, key: string): boolean {
+  if (written === undefined) throw new Error(`missing bool value for ${key}`);
+  try {
+    return parseBool(written);
+  } catch (err) {
+    throw new Error(`invalid value of ${key}=${written}, err: ${(err as Error).message}`);
+  }
+}
+
+/** @param read gets undefined for a pair without its separator */
+function fromPairs<T>(
+  before: Readonly<Record<string, T>>,
+  pairs: readonly string[],
+  separator: string,
+  read: (value: string | undefined, key: string) => T,
+): Record<string, T> {
+  const entries = pairs.map((pair): [string, T] => {
+    const at = pair.indexOf(separator);
+    const key = (at < 0 ? pair : pair.slice(0, at)).trim();
+    return [key, read(at < 0 ? undefined : pair.slice(at + separator.length).trim(), key)];
+  });
+  return Object.fromEntries([...Object.entries(before), ...entries]);
+}
+
+function parsePortRange(written: string): PortRange {
+  const range = /^\s*(\d{1,5})(?:\s*([-+])\s*(\d{1,5}))?\s*$/.exec(written);
+  if (range === null) throw new Error(`unable to parse port range: ${written}`);
+  const first = Number(range[1]);
+  const last = range[2] === undefined ? first : range[2] === "+" ? first + Number(range[3]) : Number(range[3]);
+  if (last > 65_535) throw new Error(`the port range cannot be greater than 65535: ${written}`);
+  if (last < first) throw new Error(`end port cannot be less than start port: ${written}`);
+  return { first, last };
+}
+
+/** One line of comma separated values; a value may be quoted. */
+function splitCsv(line: string): string[] {
+  const values: string[] = [];
+  const pattern = /(?:^|,)(?:"((?:[^"]|"")*)"(?=,|$)|([^,]*))/g;
+  for (const match of line.matchAll(pattern)) values.push(match[1]?.replaceAll('""', '"') ?? match[2] ?? "");
+  return values;
+}

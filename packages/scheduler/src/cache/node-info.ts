@@ -1,0 +1,185 @@
+import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import type { Container, Node, Pod, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** Amounts as plain numbers: cpu in thousandths, memory and storage in bytes, others in units. */
+export interface Resources {
+  milliCpu: number;
+  memory: number;
+  ephemeralStorage: number;
+  pods: number;
+  scalars: Map<string, number>;
+}
+
+/** A pod with what the plugins ask of it, computed once. */
+export interface PodInfo {
+  readonly pod: Pod;
+  readonly requests: Resources;
+  /** Requests with upstream's minimum for containers that ask for nothing; for scoring only. */
+  readonly nonZero: { readonly milliCpu: number; readonly memory: number };
+  readonly hostPorts: readonly HostPort[];
+}
+
+export interface HostPort {
+  readonly ip: string;
+  readonly protocol: string;
+  readonly port: number;
+}
+
+const defaultMilliCpuRequest = 100;
+const defaultMemoryRequest = 200 * 1024 * 1024;
+
+/** What one node offers and what is taken of it. */
+export interface NodeInfo {
+  readonly name: string;
+  node: Node;
+  taints: readonly Taint[];
+  allocatable: Resources;
+  readonly pods: Map<string, PodInfo>;
+  readonly requested: Resources;
+  readonly nonZeroRequested: { milliCpu: number; memory: number };
+  /** `protocol/port` → addresses in use. */
+  readonly usedPorts: Map<string, Set<string>>;
+  /** Image name → bytes. */
+  images: ReadonlyMap<string, number>;
+  /** Grows with each change; tells a snapshot what to copy. */
+  generation: number;
+}
+
+export const noResources = (): Resources => ({ milliCpu: 0, memory: 0, ephemeralStorage: 0, pods: 0, scalars: new Map() });
+
+export function newNodeInfo(node: Node): NodeInfo {
+  const info: NodeInfo = {
+    name: node.metadata.name ?? "",
+    node,
+    taints: [],
+    allocatable: noResources(),
+    pods: new Map(),
+    requested: noResources(),
+    nonZeroRequested: { milliCpu: 0, memory: 0 },
+    usedPorts: new Map(),
+    images: new Map(),
+    generation: 0,
+  };
+  setNode(info, node);
+  return info;
+}
+
+export function setNode(info: NodeInfo, node: Node): void {
+  info.node = node;
+  info.taints = node.spec?.taints ?? [];
+  info.allocatable = noResources();
+  add(info.allocatable, resourcesOf(node.status?.allocatable));
+  info.images = new Map(
+    (node.status?.images ?? []).flatMap((image) =>
+      (image.names ?? []).map((name): [string, number] => [name, image.sizeBytes ?? 0]),
+    ),
+  );
+}
+
+export function addPod(info: NodeInfo, pod: PodInfo): void {
+  const uid = pod.pod.metadata.uid ?? "";
+  removePod(info, uid);
+  info.pods.set(uid, pod);
+  add(info.requested, pod.requests);
+  info.nonZeroRequested.milliCpu += pod.nonZero.milliCpu;
+  info.nonZeroRequested.memory += pod.nonZero.memory;
+  for (const { ip, protocol, port } of pod.hostPorts) {
+    const key = `${protocol}/${port}`;
+    const addresses = info.usedPorts.get(key) ?? new Set();
+    info.usedPorts.set(key, addresses.add(ip));
+  }
+}
+
+export function removePod(info: NodeInfo, uid: string): void {
+  const pod = info.pods.get(uid);
+  if (pod === undefined) return;
+  info.pods.delete(uid);
+  add(info.requested, pod.requests, -1);
+  info.nonZeroRequested.milliCpu -= pod.nonZero.milliCpu;
+  info.nonZeroRequested.memory -= pod.nonZero.memory;
+  for (const { ip, protocol, port } of pod.hostPorts) info.usedPorts.get(`${protocol}/${port}`)?.delete(ip);
+}
+
+/**
+ * The sum over containers, or the largest init container where that is more, and the overhead of the runtime class.
+ * Source: pkg/scheduler/framework/types.go calculateResource; resource/helpers.go PodRequestsAndLimits
+ */
+export function newPodInfo(pod: Pod): PodInfo {
+  const requests = noResources();
+  const nonZero = { milliCpu: 0, memory: 0 };
+  for (const container of pod.spec.containers) {
+    add(requests, resourcesOf(container.resources?.requests));
+    const least = withMinimum(container);
+    nonZero.milliCpu += least.milliCpu;
+    nonZero.memory += least.memory;
+  }
+  for (const container of pod.spec.initContainers ?? []) {
+    raise(requests, resourcesOf(container.resources?.requests));
+    const least = withMinimum(container);
+    nonZero.milliCpu = Math.max(nonZero.milliCpu, least.milliCpu);
+    nonZero.memory = Math.max(nonZero.memory, least.memory);
+  }
+  const overhead = resourcesOf(pod.spec.overhead);
+  add(requests, overhead);
+  nonZero.milliCpu += overhead.milliCpu;
+  nonZero.memory += overhead.memory;
+  requests.pods = 1;
+  return { pod, requests, nonZero, hostPorts: hostPortsOf(pod) };
+}
+
+function withMinimum(container: Container): { milliCpu: number; memory: number } {
+  const requests = container.resources?.requests;
+  const asked = resourcesOf(requests);
+  return {
+    milliCpu: requests?.["cpu"] === undefined ? defaultMilliCpuRequest : asked.milliCpu,
+    memory: requests?.["memory"] === undefined ? defaultMemoryRequest : asked.memory,
+  };
+}
+
+function hostPortsOf(pod: Pod): HostPort[] {
+  return pod.spec.containers.flatMap((container) =>
+    (container.ports ?? []).flatMap((port) =>
+      port.hostPort ? [{ ip: port.hostIP || "0.0.0.0", protocol: port.protocol ?? "TCP", port: port.hostPort }] : [],
+    ),
+  );
+}
+
+const parsed = new Map<string, Quantity>();
+const parsedLimit = 10_000;
+
+function quantity(text: string): Quantity {
+  let value = parsed.get(text);
+  if (value === undefined) {
+    value = Quantity.tryParse(text) ?? Quantity.parse("0");
+    if (parsed.size >= parsedLimit) parsed.clear();
+    parsed.set(text, value);
+  }
+  return value;
+}
+
+export function resourcesOf(list: Readonly<Record<string, string>> | undefined): Resources {
+  const resources = noResources();
+  for (const [name, text] of Object.entries(list ?? {})) {
+    if (name === "cpu") resources.milliCpu = quantity(text).milliValue();
+    else if (name === "memory") resources.memory = quantity(text).value();
+    else if (name === "ephemeral-storage") resources.ephemeralStorage = quantity(text).value();
+    else if (name === "pods") resources.pods = quantity(text).value();
+    else resources.scalars.set(name, quantity(text).value());
+  }
+  return resources;
+}
+
+function add(target: Resources, other: Resources, sign = 1): void {
+  target.milliCpu += sign * other.milliCpu;
+  target.memory += sign * other.memory;
+  target.ephemeralStorage += sign * other.ephemeralStorage;
+  target.pods += sign * other.pods;
+  for (const [name, amount] of other.scalars) target.scalars.set(name, (target.scalars.get(name) ?? 0) + sign * amount);
+}
+
+function raise(target: Resources, other: Resources): void {
+  target.milliCpu = Math.max(target.milliCpu, other.milliCpu);
+  target.memory = Math.max(target.memory, other.memory);
+  target.ephemeralStorage = Math.max(target.ephemeralStorage, other.ephemeralStorage);
+  for (const [name, amount] of other.scalars) target.scalars.set(name, Math.max(target.scalars.get(name) ?? 0, amount));
+}

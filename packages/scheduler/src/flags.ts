@@ -1,0 +1,333 @@
+import { type FlagValues, flags, type Program, section } from "@coxswain/apimachinery/flags/flags";
+import {
+  bool,
+  duration,
+  float,
+  int,
+  int32,
+  ip,
+  level,
+  mapStringBool,
+  mapStringString,
+  namedCertKeys,
+  string,
+  stringSlice,
+  text,
+  uint,
+} from "@coxswain/apimachinery/flags/types";
+
+/** Every flag of kube-scheduler, under the name the user types; `wired: false` ones are parsed and warned about. */
+export const flagTable = flags(
+  section("Misc", {
+    config: string({ wired: false, help: "The path to the configuration file." }),
+    master: string({
+      deprecated: "will be removed in a future version.",
+      wired: false,
+      help: "The address of the API server; overrides any value in kubeconfig.",
+    }),
+    "write-config-to": string({
+      wired: false,
+      help: "If set, writes the configuration with all defaults to this file and exits.",
+    }),
+  }),
+  section("Secure serving", {
+    "bind-address": ip({
+      default: "0.0.0.0",
+      wired: false,
+      help: "The IP address on which to listen for --secure-port. Must be reachable by the rest of the cluster and by clients. If blank or unspecified (0.0.0.0 or ::), all interfaces are used.",
+    }),
+    "cert-dir": string({
+      wired: false,
+      help: "The directory where the TLS certificates are located. If --tls-cert-file and --tls-private-key-file are given, it is not used.",
+    }),
+    "http2-max-streams-per-connection": int({
+      wired: false,
+      help: "The limit that the server gives to clients for the number of streams in an HTTP/2 connection. 0 means the runtime's default.",
+    }),
+    "permit-address-sharing": bool({
+      wired: false,
+      help: "If true, SO_REUSEADDR is used when the port is bound: wildcard and specific addresses may share it, and it need not leave TIME_WAIT first.",
+    }),
+    "permit-port-sharing": bool({
+      wired: false,
+      help: "If true, SO_REUSEPORT is used when the port is bound, so that several instances may listen on the same address and port.",
+    }),
+    "secure-port": int({
+      default: 10259,
+      wired: false,
+      help: "The port on which to serve HTTPS with authentication and authorization.",
+    }),
+    "tls-cert-file": string({
+      wired: false,
+      help: "File with the x509 certificate for HTTPS (with the authority's after it). If neither it nor --tls-private-key-file is given, a self-signed pair is made for the public address and kept in --cert-dir.",
+    }),
+    "tls-cipher-suites": stringSlice({
+      wired: false,
+      help: "Cipher suites of the server. If absent, the runtime's defaults are used.",
+    }),
+    "tls-min-version": string({
+      wired: false,
+      help: "Least TLS version. Possible values: VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13.",
+    }),
+    "tls-private-key-file": string({ wired: false, help: "File with the x509 private key that belongs to --tls-cert-file." }),
+    "tls-sni-cert-key": namedCertKeys({
+      wired: false,
+      help: "A pair of certificate and key files, with domain patterns after them if wanted: fully qualified names, with a wildcard as first part perhaps. Without patterns the certificate's names are used. Exact names win over wildcards, patterns over names of the certificate. Repeat the flag for several pairs.",
+    }),
+  }),
+  section("Authentication", {
+    "authentication-kubeconfig": string({
+      wired: false,
+      help: "kubeconfig file of the server that may create tokenreviews.authentication.k8s.io. If empty, all token requests are anonymous and no client CA is looked up in the cluster.",
+    }),
+    "authentication-skip-lookup": bool({
+      wired: false,
+      help: "If false, --authentication-kubeconfig is used to look up missing authentication configuration in the cluster.",
+    }),
+    "authentication-token-webhook-cache-ttl": duration({
+      default: "10s",
+      wired: false,
+      help: "How long answers of the token webhook are kept.",
+    }),
+    "authentication-tolerate-lookup-failure": bool({
+      default: true,
+      wired: false,
+      help: "If true, a failed look-up of authentication configuration in the cluster is no error; then all requests may be anonymous.",
+    }),
+    "client-ca-file": string({
+      wired: false,
+      help: "If set, a request with a client certificate signed by one of the authorities in this file is authenticated as the certificate's CommonName.",
+    }),
+    "requestheader-allowed-names": stringSlice({
+      wired: false,
+      help: "Common names of client certificates that may give user names in the headers of --requestheader-username-headers. Empty: any certificate of --requestheader-client-ca-file.",
+    }),
+    "requestheader-client-ca-file": string({
+      wired: false,
+      help: "Root certificates that client certificates of incoming requests are checked against before user names in headers are trusted. WARNING: do not rely on authorization having been done for them already.",
+    }),
+    "requestheader-extra-headers-prefix": stringSlice({
+      default: ["x-remote-extra-"],
+      wired: false,
+      help: "Prefixes of request headers to look at. X-Remote-Extra- is suggested.",
+    }),
+    "requestheader-group-headers": stringSlice({
+      default: ["x-remote-group"],
+      wired: false,
+      help: "Request headers to look at for groups. X-Remote-Group is suggested.",
+    }),
+    "requestheader-username-headers": stringSlice({
+      default: ["x-remote-user"],
+      wired: false,
+      help: "Request headers to look at for user names. X-Remote-User is common.",
+    }),
+  }),
+  section("Authorization", {
+    "authorization-always-allow-paths": stringSlice({
+      default: ["/healthz", "/readyz", "/livez"],
+      wired: false,
+      help: "HTTP paths to skip in authorization: they are allowed without asking the server.",
+    }),
+    "authorization-kubeconfig": string({
+      wired: false,
+      help: "kubeconfig file of the server that may create subjectaccessreviews.authorization.k8s.io. If empty, requests that are not skipped by authorization are forbidden.",
+    }),
+    "authorization-webhook-cache-authorized-ttl": duration({
+      default: "10s",
+      wired: false,
+      help: "How long 'authorized' answers of the webhook authorizer are kept.",
+    }),
+    "authorization-webhook-cache-unauthorized-ttl": duration({
+      default: "10s",
+      wired: false,
+      help: "How long 'unauthorized' answers of the webhook authorizer are kept.",
+    }),
+  }),
+  section("Deprecated", {
+    address: string({
+      default: "0.0.0.0",
+      deprecated: "it has no effect.",
+      wired: false,
+      help: "The IP address of the insecure port.",
+    }),
+    "contention-profiling": bool({
+      default: true,
+      deprecated: "will be removed in a future version.",
+      wired: false,
+      help: "Turns lock contention profiling on, if profiling is on.",
+    }),
+    "kube-api-burst": int32({
+      default: 100,
+      deprecated: "will be removed in a future version.",
+      wired: false,
+      help: "Burst of requests to the API server.",
+    }),
+    "kube-api-content-type": string({
+      default: "application/vnd.kubernetes.protobuf",
+      deprecated: "will be removed in a future version.",
+      wired: false,
+      help: "Content type of requests to the API server.",
+    }),
+    "kube-api-qps": float({
+      default: 50,
+      deprecated: "will be removed in a future version.",
+      wired: false,
+      help: "Requests a second to the API server.",
+    }),
+    kubeconfig: string({
+      deprecated: "will be removed in a future version.",
+      wired: false,
+      help: "Path to a kubeconfig file with authorization and location of the API server.",
+    }),
+    "lock-object-name": string({
+      default: "kube-scheduler",
+      deprecated: "will be removed in a future version.",
+      wired: false,
+      help: "The name of the lock object.",
+    }),
+    "lock-object-namespace": string({
+      default: "kube-system",
+      deprecated: "will be removed in a future version.",
+      wired: false,
+      help: "The namespace of the lock object.",
+    }),
+    port: int({ default: 10251, deprecated: "it has no effect.", wired: false, help: "The port of unsecured access." }),
+    profiling: bool({
+      default: true,
+      deprecated: "will be removed in a future version.",
+      wired: false,
+      help: "Enables profiling through host:port/debug/pprof/.",
+    }),
+  }),
+  section("Leader election", {
+    "leader-elect": bool({
+      default: true,
+      wired: false,
+      help: "Starts a leader election client and gains leadership before the main loop. On for replicated components for high availability.",
+    }),
+    "leader-elect-lease-duration": duration({
+      default: "15s",
+      wired: false,
+      help: "How long candidates that are not the leader wait after a renewal before they try to take over: the longest time that a stopped leader goes unnoticed.",
+    }),
+    "leader-elect-renew-deadline": duration({
+      default: "10s",
+      wired: false,
+      help: "How long the leader tries to renew before it gives up. Must be at most the lease duration.",
+    }),
+    "leader-elect-resource-lock": string({
+      default: "leases",
+      wired: false,
+      help: "The type of the resource that is the lock. Supported: 'endpoints', 'configmaps', 'leases', 'endpointsleases' and 'configmapsleases'.",
+    }),
+    "leader-elect-resource-name": string({
+      default: "kube-scheduler",
+      wired: false,
+      help: "The name of the resource that is the lock.",
+    }),
+    "leader-elect-resource-namespace": string({
+      default: "kube-system",
+      wired: false,
+      help: "The namespace of the resource that is the lock.",
+    }),
+    "leader-elect-retry-period": duration({
+      default: "2s",
+      wired: false,
+      help: "How long candidates wait between attempts to become or stay the leader.",
+    }),
+  }),
+  section("Feature gate", {
+    "feature-gates": mapStringBool({ help: "A set of key=value pairs that turn features on or off." }),
+  }),
+  section("Metrics", {
+    "allow-metric-labels": mapStringString({
+      wired: false,
+      help: "Values that a metric's label may take, as <MetricName>,<LabelName>='<value>,<value>'; others are shown as 'unexpected'.",
+    }),
+    "disabled-metrics": stringSlice({
+      wired: false,
+      help: "Metrics to turn off, by their full name. Wins over showing hidden metrics.",
+    }),
+    "show-hidden-metrics-for-version": string({
+      wired: false,
+      help: "The previous version whose hidden metrics are shown, as <major>.<minor>. Only the previous minor version means something.",
+    }),
+  }),
+  section("Logs", {
+    "add-dir-header": bool({
+      deprecated: "will be removed in a future release.",
+      wired: false,
+      help: "If true, adds the file directory to the header of the log messages.",
+    }),
+    alsologtostderr: bool({
+      deprecated: "will be removed in a future release.",
+      wired: false,
+      help: "log to standard error as well as files",
+    }),
+    "experimental-logging-sanitization": bool({
+      wired: false,
+      help: "[Experimental] When on, keeps fields tagged as sensitive (passwords, keys, tokens) out of logs. It costs a lot and should not be on in production.",
+    }),
+    "log-backtrace-at": text("traceLocation", {
+      default: ":0",
+      deprecated: "will be removed in a future release.",
+      wired: false,
+      help: "when logging hits line file:N, emit a stack trace",
+    }),
+    "log-dir": string({
+      deprecated: "will be removed in a future release.",
+      wired: false,
+      help: "If non-empty, write log files in this directory",
+    }),
+    "log-file": string({
+      deprecated: "will be removed in a future release.",
+      wired: false,
+      help: "If non-empty, use this log file",
+    }),
+    "log-file-max-size": uint({
+      default: 1800,
+      deprecated: "will be removed in a future release.",
+      wired: false,
+      help: "Largest size of a log file in megabytes. 0: no limit.",
+    }),
+    "log-flush-frequency": duration({ default: "5s", help: "Longest time between log flushes." }),
+    "logging-format": string({ default: "text", help: 'Sets the log format. Permitted formats: "text".' }),
+    logtostderr: bool({
+      default: true,
+      deprecated: "will be removed in a future release.",
+      help: "log to standard error instead of files",
+    }),
+    "one-output": bool({
+      deprecated: "will be removed in a future release.",
+      wired: false,
+      help: "If true, only write logs to their native severity level (otherwise to each lower one as well)",
+    }),
+    "skip-headers": bool({
+      deprecated: "will be removed in a future release.",
+      help: "If true, avoid header prefixes in the log messages",
+    }),
+    "skip-log-headers": bool({
+      deprecated: "will be removed in a future release.",
+      wired: false,
+      help: "If true, avoid headers when opening log files",
+    }),
+    stderrthreshold: text("severity", {
+      default: "2",
+      deprecated: "will be removed in a future release.",
+      wired: false,
+      help: "logs at or above this threshold go to stderr",
+    }),
+    v: level({ shorthand: "v", help: "number for the log level verbosity" }),
+    vmodule: text("moduleSpec", {
+      help: "comma-separated list of pattern=N settings for file-filtered logging (only works for the text log format)",
+    }),
+  }),
+);
+export type SchedulerFlags = FlagValues<typeof flagTable.table>; // durations arrive as milliseconds
+
+export const kubeScheduler: Program<typeof flagTable.table> = {
+  name: "kube-scheduler",
+  description:
+    "The Kubernetes scheduler assigns pods to nodes. It finds the nodes that are valid for each pod in the queue by constraints and available resources, ranks them, and binds the pod to a suitable one. Several schedulers may be used within a cluster.",
+  flags: flagTable,
+};

@@ -1,0 +1,32 @@
+import type { ClusterSnapshot } from "../cache/snapshot.ts";
+import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
+
+const mebibyte = 1 << 20;
+const leastBytes = 23 * mebibyte;
+const mostBytesPerContainer = 1000 * mebibyte;
+
+/** Prefers nodes that have the images already, the more so the fewer nodes have them not. */
+export const newImageLocality = (): Plugin => ({
+  name: "ImageLocality",
+  score(_, { pod }, node, snapshot) {
+    let sum = 0;
+    for (const { image } of pod.spec.containers) {
+      const name = normalizedImageName(image ?? "");
+      const bytes = node.images.get(name);
+      if (bytes !== undefined) sum += Math.trunc((bytes * spreadOf(name, snapshot)) / snapshot.nodes.length);
+    }
+    const most = mostBytesPerContainer * pod.spec.containers.length;
+    const bounded = Math.min(Math.max(sum, leastBytes), most);
+    return Math.trunc((maxNodeScore * (bounded - leastBytes)) / (most - leastBytes));
+  },
+});
+
+/** On how many nodes the image is. */
+function spreadOf(name: string, snapshot: ClusterSnapshot): number {
+  return snapshot.nodes.reduce((count, node) => count + (node.images.has(name) ? 1 : 0), 0);
+}
+
+/** `busybox` → `busybox:latest`, as nodes report tags. */
+export function normalizedImageName(name: string): string {
+  return name.lastIndexOf(":") <= name.lastIndexOf("/") ? `${name}:latest` : name;
+}

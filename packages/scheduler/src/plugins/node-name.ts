@@ -1,0 +1,12 @@
+import type { Plugin } from "../framework/extension-points.ts";
+import { unresolvable } from "../framework/status.ts";
+
+/** A pod that names its node goes to no other. */
+export const newNodeName = (): Plugin => ({
+  name: "NodeName",
+  wakeUpOn: ["Node/Add"],
+  filter: (_, { pod }, node) =>
+    pod.spec.nodeName && pod.spec.nodeName !== node.name
+      ? unresolvable("node(s) didn't match the requested node name")
+      : undefined,
+});

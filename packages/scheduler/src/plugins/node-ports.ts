@@ -1,0 +1,19 @@
+import type { HostPort, NodeInfo } from "../cache/node-info.ts";
+import type { Plugin } from "../framework/extension-points.ts";
+import { unschedulable } from "../framework/status.ts";
+
+/** No two pods of a node share a host port on one address. */
+export const newNodePorts = (): Plugin => ({
+  name: "NodePorts",
+  wakeUpOn: ["Pod/Delete", "Node/Add"],
+  filter: (_, { hostPorts }, node) =>
+    hostPorts.some((port) => isTaken(port, node))
+      ? unschedulable("node(s) didn't have free ports for the requested pod ports")
+      : undefined,
+});
+
+function isTaken({ ip, protocol, port }: HostPort, { usedPorts }: NodeInfo): boolean {
+  const addresses = usedPorts.get(`${protocol}/${port}`);
+  if (addresses === undefined || addresses.size === 0) return false;
+  return ip === "0.0.0.0" || addresses.has("0.0.0.0") || addresses.has(ip);
+}

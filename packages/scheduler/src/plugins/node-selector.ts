@@ -1,0 +1,46 @@
+import type { Node, NodeSelectorRequirement, NodeSelectorTerm, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** Both the pod's nodeSelector and its required node affinity. Source: component-helpers scheduling/corev1/nodeaffinity */
+export function matchesNode(pod: Pod, node: Node): boolean {
+  const labels = node.metadata.labels ?? {};
+  for (const [key, value] of Object.entries(pod.spec.nodeSelector ?? {})) if (labels[key] !== value) return false;
+  const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  return required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
+}
+
+/** All requirements hold; a term without any matches nothing. */
+export function matchesTerm(term: NodeSelectorTerm, node: Node): boolean {
+  const expressions = term.matchExpressions ?? [];
+  const fields = term.matchFields ?? [];
+  if (expressions.length === 0 && fields.length === 0) return false;
+  const labels = node.metadata.labels ?? {};
+  return (
+    expressions.every((requirement) => matchesRequirement(requirement, labels[requirement.key])) &&
+    fields.every((requirement) =>
+      matchesRequirement(requirement, requirement.key === "metadata.name" ? node.metadata.name : undefined),
+    )
+  );
+}
+
+function matchesRequirement({ operator, values = [] }: NodeSelectorRequirement, value: string | undefined): boolean {
+  switch (operator) {
+    case "In":
+      return value !== undefined && values.includes(value);
+    case "NotIn":
+      return value === undefined || !values.includes(value);
+    case "Exists":
+      return value !== undefined;
+    case "DoesNotExist":
+      return value === undefined;
+    case "Gt":
+    case "Lt": {
+      const [bound] = values;
+      if (value === undefined || bound === undefined || !isInteger(value) || !isInteger(bound)) return false;
+      return operator === "Gt" ? BigInt(value) > BigInt(bound) : BigInt(value) < BigInt(bound);
+    }
+    default:
+      return false;
+  }
+}
+
+const isInteger = (text: string): boolean => /^[+-]?\d{1,19}$/.test(text);

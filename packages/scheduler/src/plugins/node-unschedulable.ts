@@ -1,0 +1,15 @@
+import type { Plugin } from "../framework/extension-points.ts";
+import { unresolvable } from "../framework/status.ts";
+import { tolerates } from "./tolerations.ts";
+
+const taint = { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" };
+
+/** A cordoned node takes only pods that tolerate it. */
+export const newNodeUnschedulable = (): Plugin => ({
+  name: "NodeUnschedulable",
+  wakeUpOn: ["Node/Add", "Node/UpdateTaint"],
+  filter: (_, { pod }, { node }) =>
+    node.spec?.unschedulable && !(pod.spec.tolerations ?? []).some((toleration) => tolerates(toleration, taint))
+      ? unresolvable("node(s) were unschedulable")
+      : undefined,
+});

@@ -1,0 +1,24 @@
+import type { Plugin } from "../framework/extension-points.ts";
+import { unresolvable } from "../framework/status.ts";
+import { normalizeByLargest } from "./normalize.ts";
+import { tolerates, untolerated } from "./tolerations.ts";
+
+/** Keeps pods off tainted nodes, and prefers nodes with fewer taints that only ask to stay away. */
+export const newTaintToleration = (): Plugin => ({
+  name: "TaintToleration",
+  wakeUpOn: ["Node/Add", "Node/UpdateTaint"],
+  filter(_, { pod }, { taints }) {
+    if (taints.length === 0) return undefined;
+    const taint = untolerated(taints, pod.spec.tolerations ?? [], ["NoSchedule", "NoExecute"]);
+    return taint === undefined
+      ? undefined
+      : unresolvable(`node(s) had taint {${taint.key}: ${taint.value ?? ""}}, that the pod didn't tolerate`);
+  },
+  score(_, { pod }, { taints }) {
+    const tolerations = (pod.spec.tolerations ?? []).filter(({ effect }) => !effect || effect === "PreferNoSchedule");
+    return taints.filter(
+      (taint) => taint.effect === "PreferNoSchedule" && !tolerations.some((toleration) => tolerates(toleration, taint)),
+    ).length;
+  },
+  normalize: (_, __, scores) => normalizeByLargest(scores, true),
+});

@@ -1,0 +1,23 @@
+import type { Taint, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** Source: k8s.io/api core/v1 toleration.go ToleratesTaint */
+export function tolerates(toleration: Toleration, taint: Taint): boolean {
+  if (toleration.effect && toleration.effect !== taint.effect) return false;
+  if (toleration.key && toleration.key !== taint.key) return false;
+  if (toleration.operator === "Exists") return true;
+  return (
+    (toleration.operator === undefined || toleration.operator === "" || toleration.operator === "Equal") &&
+    (toleration.value ?? "") === (taint.value ?? "")
+  );
+}
+
+/** The first taint with one of the effects that nothing tolerates. */
+export function untolerated(
+  taints: readonly Taint[],
+  tolerations: readonly Toleration[],
+  effects: readonly string[],
+): Taint | undefined {
+  return taints.find(
+    (taint) => effects.includes(taint.effect) && !tolerations.some((toleration) => tolerates(toleration, taint)),
+  );
+}

@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { aPod } from "@coxswain/apimachinery/testing/builders";
+import { newPrioritySort } from "../plugins/priority-sort.ts";
+import { newSchedulingQueue, type SchedulingQueue } from "./scheduling-queue.ts";
+
+const podNamed = (name: string, priority = 0) => {
+  const pod = aPod({ name });
+  return { ...pod, spec: { ...pod.spec, priority } };
+};
+
+function newQueue(): { queue: SchedulingQueue; clock: ReturnType<typeof newFakeClock> } {
+  const clock = newFakeClock();
+  const { compare } = newPrioritySort();
+  const queue = newSchedulingQueue({
+    clock,
+    compare: (a, b) => compare?.(a, b) ?? 0,
+    mayHelp: (plugin, event) => event.startsWith(plugin),
+  });
+  return { queue, clock };
+}
+
+const popName = async (queue: SchedulingQueue): Promise<string | undefined> => (await queue.pop())?.pod.metadata.name;
+
+test("the pod of higher priority comes first, then the one that waited longer", async () => {
+  const { queue, clock } = newQueue();
+  queue.add(podNamed("first"));
+  await clock.advance(1);
+  queue.add(podNamed("second"));
+  queue.add(podNamed("urgent", 10));
+  assert.deepEqual([await popName(queue), await popName(queue), await popName(queue)], ["urgent", "first", "second"]);
+});
+
+test("a refused pod waits for an event that helps, and for its back-off", async () => {
+  const { queue, clock } = newQueue();
+  queue.add(podNamed("web"));
+  const entry = await queue.pop();
+  assert.ok(entry);
+  entry.unschedulablePlugins = new Set(["Node"]);
+  queue.addUnschedulable(entry, queue.cycle);
+  queue.wakeUp("Pod/Delete");
+  assert.deepEqual(queue.counts, { active: 0, backoff: 0, unschedulable: 1 });
+  queue.wakeUp("Node/Add");
+  assert.deepEqual(queue.counts, { active: 0, backoff: 1, unschedulable: 0 });
+  queue.flush();
+  assert.equal(queue.counts.backoff, 1, "its back-off of a second is not over");
+  await clock.advance(1_000);
+  queue.flush();
+  assert.equal(await popName(queue), "web");
+});
+
+test("an event during the cycle is not missed", async () => {
+  const { queue } = newQueue();
+  queue.add(podNamed("web"));
+  const entry = await queue.pop();
+  assert.ok(entry);
+  const cycle = queue.cycle;
+  queue.wakeUp("Node/Add");
+  queue.addUnschedulable(entry, cycle);
+  assert.deepEqual(queue.counts, { active: 0, backoff: 1, unschedulable: 0 });
+});
+
+test("back-off doubles up to ten seconds", async () => {
+  const { queue, clock } = newQueue();
+  queue.add(podNamed("web"));
+  for (const wantMs of [1_000, 2_000, 4_000, 8_000, 10_000, 10_000]) {
+    const entry = await queue.pop();
+    assert.ok(entry);
+    const cycle = queue.cycle;
+    queue.wakeUp("*/*");
+    queue.addUnschedulable(entry, cycle);
+    await clock.advance(wantMs - 1);
+    queue.flush();
+    assert.equal(queue.counts.active, 0);
+    await clock.advance(1);
+    queue.flush();
+    assert.equal(queue.counts.active, 1, `after ${wantMs} ms`);
+  }
+});
+
+test("a pod that no event wakes is tried again after a minute", async () => {
+  const { queue, clock } = newQueue();
+  queue.add(podNamed("web"));
+  const entry = await queue.pop();
+  assert.ok(entry);
+  queue.addUnschedulable(entry, queue.cycle);
+  await clock.advance(60_000);
+  queue.flush();
+  assert.equal(await popName(queue), "web");
+});
+
+test("a waiting pop gets the next pod, and undefined when the queue closes", async () => {
+  const { queue } = newQueue();
+  const waiting = popName(queue);
+  queue.add(podNamed("web"));
+  assert.equal(await waiting, "web");
+  const last = queue.pop();
+  queue.close();
+  assert.equal(await last, undefined);
+});

@@ -1,0 +1,204 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { Node, Pod, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { newClusterCache } from "./cache/cluster-cache.ts";
+import { newPodInfo } from "./cache/node-info.ts";
+import type { Profile } from "./framework/profile.ts";
+import { FitError } from "./framework/status.ts";
+import { defaultWeights, plugins } from "./plugins/catalogue.ts";
+import { decide, nodesToFind, selectBest } from "./scheduling-cycle.ts";
+
+const profile: Profile = {
+  schedulerName: "default-scheduler",
+  plugins: Object.values(plugins).map((make) => make({ client: {} as Client })),
+  weights: defaultWeights,
+};
+
+const node = (name: string, more: { cpu?: string; labels?: Record<string, string>; spec?: object; pods?: string } = {}): Node =>
+  ({
+    metadata: { name, labels: { "kubernetes.io/hostname": name, ...more.labels } },
+    spec: more.spec ?? {},
+    status: { allocatable: { cpu: more.cpu ?? "4", memory: "8Gi", pods: more.pods ?? "110" } },
+  }) as unknown as Node;
+
+let count = 0;
+const pod = (spec: Partial<PodSpec> = {}, cpu = "1"): Pod =>
+  ({
+    metadata: { name: `pod-${++count}`, namespace: "default", uid: `uid-${count}` },
+    spec: { containers: [{ name: "main", image: "busybox", resources: { requests: { cpu } } }], ...spec },
+  }) as unknown as Pod;
+
+function place(wanted: Pod, nodes: Node[], present: [Pod, string][] = []): string {
+  const cache = newClusterCache(newFakeClock());
+  for (const each of nodes) cache.setNode(each);
+  for (const [each, nodeName] of present) cache.setPod({ ...each, spec: { ...each.spec, nodeName } });
+  try {
+    return decide(profile, new Map(), newPodInfo(wanted), cache.snapshot(), {
+      percentageOfNodesToScore: 0,
+      startIndex: 0,
+      random: () => 0.99,
+    }).nodeName;
+  } catch (err) {
+    if (err instanceof FitError) return err.message;
+    throw err;
+  }
+}
+
+const noSchedule = { taints: [{ key: "dedicated", value: "db", effect: "NoSchedule" }] };
+const required = (key: string, operator: string, values?: string[]): Partial<PodSpec> => ({
+  affinity: {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchExpressions: [{ key, operator, values }] }] },
+    },
+  } as PodSpec["affinity"],
+});
+const port = (hostPort: number): Partial<PodSpec> => ({
+  containers: [{ name: "main", image: "busybox", ports: [{ containerPort: 80, hostPort }] }],
+});
+
+for (const { name, wanted, nodes, present, want } of [
+  { name: "no node at all", wanted: pod(), nodes: [], want: "0/0 nodes are available." },
+  {
+    name: "prefers the emptier node",
+    wanted: pod(),
+    nodes: [node("a"), node("b")],
+    present: [[pod(), "a"]] as [Pod, string][],
+    want: "b",
+  },
+  {
+    name: "names what is short",
+    wanted: pod({}, "5"),
+    nodes: [node("a"), node("b")],
+    want: "0/2 nodes are available: 2 Insufficient cpu.",
+  },
+  {
+    name: "counts what is taken",
+    wanted: pod({}, "2"),
+    nodes: [node("a")],
+    present: [[pod({}, "3"), "a"]] as [Pod, string][],
+    want: "0/1 nodes are available: 1 Insufficient cpu.",
+  },
+  {
+    name: "the number of pods has a limit",
+    wanted: pod(),
+    nodes: [node("a", { pods: "1" })],
+    present: [[pod(), "a"]] as [Pod, string][],
+    want: "0/1 nodes are available: 1 Too many pods.",
+  },
+  {
+    name: "keeps off a cordoned node",
+    wanted: pod(),
+    nodes: [node("a", { spec: { unschedulable: true } })],
+    want: "0/1 nodes are available: 1 node(s) were unschedulable.",
+  },
+  {
+    name: "keeps off a tainted node",
+    wanted: pod(),
+    nodes: [node("a", { spec: noSchedule })],
+    want: "0/1 nodes are available: 1 node(s) had taint {dedicated: db}, that the pod didn't tolerate.",
+  },
+  {
+    name: "a toleration opens it",
+    wanted: pod({ tolerations: [{ key: "dedicated", operator: "Exists" }] }),
+    nodes: [node("a", { spec: noSchedule })],
+    want: "a",
+  },
+  {
+    name: "a toleration of another value does not",
+    wanted: pod({ tolerations: [{ key: "dedicated", value: "web" }] }),
+    nodes: [node("a", { spec: noSchedule }), node("b", { cpu: "0" })],
+    want: "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had taint {dedicated: db}, that the pod didn't tolerate.",
+  },
+  {
+    name: "a node selector picks its node",
+    wanted: pod({ nodeSelector: { disk: "ssd" } }),
+    nodes: [node("a"), node("b", { labels: { disk: "ssd" } })],
+    want: "b",
+  },
+  {
+    name: "required affinity with In",
+    wanted: pod(required("zone", "In", ["x", "y"])),
+    nodes: [node("a", { labels: { zone: "z" } }), node("b", { labels: { zone: "y" } })],
+    want: "b",
+  },
+  {
+    name: "required affinity with Gt",
+    wanted: pod(required("cores", "Gt", ["8"])),
+    nodes: [node("a", { labels: { cores: "8" } }), node("b", { labels: { cores: "16" } })],
+    want: "b",
+  },
+  {
+    name: "required affinity that nothing meets",
+    wanted: pod(required("zone", "Exists")),
+    nodes: [node("a")],
+    want: "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.",
+  },
+  {
+    name: "a host port is taken once",
+    wanted: pod(port(8080)),
+    nodes: [node("a")],
+    present: [[pod(port(8080)), "a"]] as [Pod, string][],
+    want: "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.",
+  },
+  { name: "a pod that names its node", wanted: pod({ nodeName: "b" }), nodes: [node("a"), node("b")], want: "b" },
+]) {
+  test(name, () => assert.equal(place(wanted, nodes, present), want));
+}
+
+test("the largest init container counts where it asks for more than the containers together", () => {
+  const info = newPodInfo(
+    pod(
+      {
+        initContainers: [{ name: "init", image: "busybox", resources: { requests: { cpu: "3" } } }],
+        overhead: { cpu: "250m" },
+      } as Partial<PodSpec>,
+      "500m",
+    ),
+  );
+  assert.equal(info.requests.milliCpu, 3_250);
+});
+
+test("an assumed pod counts until it is forgotten, and one that the API never showed until it expires", async () => {
+  const clock = newFakeClock();
+  const cache = newClusterCache(clock);
+  cache.setNode(node("a"));
+  const used = (): number => cache.snapshot().get("a")?.requested.milliCpu ?? -1;
+  const first = pod();
+  cache.assume(newPodInfo(first), "a");
+  assert.equal(used(), 1_000);
+  cache.forget(first);
+  assert.equal(used(), 0);
+  const second = pod();
+  cache.assume(newPodInfo(second), "a");
+  cache.finishBinding(second);
+  await clock.advance(16 * 60_000);
+  assert.equal(used(), 0);
+});
+
+for (const [all, percentage, want] of [
+  [50, 0, 50],
+  [1_000, 0, 420],
+  [5_000, 0, 500],
+  [10_000, 0, 500],
+  [1_000, 70, 700],
+  [150, 10, 100],
+] as const) {
+  test(`of ${all} nodes at ${percentage} % it looks for ${want}`, () => assert.equal(nodesToFind(all, percentage), want));
+}
+
+test("takes one of the best by chance", () => {
+  assert.equal(
+    selectBest([1, 5, 3], () => 0),
+    1,
+  );
+  assert.equal(
+    selectBest([5, 1, 5], () => 0),
+    2,
+  );
+  assert.equal(
+    selectBest([5, 1, 5], () => 0.99),
+    0,
+  );
+});
