@@ -7,11 +7,22 @@ const microLayout = "2006-01-02T15:04:05.000000Z07:00";
  * @throws Error with the text of Go's time.Parse: `parsing time "x" as "2006-…": cannot parse "x" as "2006"`
  */
 export function canonicalTime(text: string): string | undefined {
-  const fast = text.length === 20 && text.endsWith("Z");
+  if (knownCanonical.has(text)) return text;
   const time = parse(text, secondsLayout, "any");
   if (isZeroTime(time)) return undefined;
-  return fast ? text : `${new Date(time.ms).toISOString().slice(0, 19)}Z`;
+  return remembered(`${new Date(time.ms).toISOString().slice(0, 19)}Z`);
 }
+
+/** An object's times come again with every decoding; parsing them is slow. */
+const knownCanonical = new Set<string>();
+
+function remembered(canonical: string): string {
+  if (knownCanonical.size >= 4096) knownCanonical.clear();
+  knownCanonical.add(canonical);
+  return canonical;
+}
+
+const textOfSeconds = new Map<number, string>();
 
 /** The same for `metav1.MicroTime`, which has exactly six digits of fraction. */
 export function canonicalMicroTime(text: string): string | undefined {
@@ -28,13 +39,21 @@ export function timeParts(text: string): { seconds: number; micros: number } {
 
 /** Back from protobuf: canonical text, or undefined for the zero time. */
 export function timeFromParts(seconds: number, micros?: number): string | undefined {
+  if (micros === undefined) {
+    const known = textOfSeconds.get(seconds);
+    if (known !== undefined) return known;
+  }
   if (seconds === zeroSeconds && (micros ?? 0) === 0) return undefined;
   const ms = seconds * 1000;
   if (Math.abs(ms) > 8.64e15) throw new Error("time is out of range");
   const text = new Date(ms).toISOString();
   // Years beyond four digits have no RFC 3339 form; Go fails to write them too.
   if (text.length !== 24) throw new Error("Time.MarshalJSON: year outside of range [0,9999]");
-  return micros === undefined ? `${text.slice(0, 19)}Z` : `${text.slice(0, 19)}.${String(micros).padStart(6, "0")}Z`;
+  if (micros !== undefined) return `${text.slice(0, 19)}.${String(micros).padStart(6, "0")}Z`;
+  const canonical = `${text.slice(0, 19)}Z`;
+  if (textOfSeconds.size >= 4096) textOfSeconds.clear();
+  textOfSeconds.set(seconds, canonical);
+  return canonical;
 }
 
 /** 0001-01-01T00:00:00Z */

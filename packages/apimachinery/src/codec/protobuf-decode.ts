@@ -42,11 +42,13 @@ interface Entry {
 }
 
 function makeMessageReader(type: TypeDescriptor): ReadMessage {
-  let entries: Map<number, Entry> | undefined;
+  let entries: (Entry | undefined)[] | undefined;
   let required: { name: string; zero: () => unknown }[] = [];
-  const prepare = (): Map<number, Entry> => {
+  const prepare = (): (Entry | undefined)[] => {
     required = type.fields.filter((f) => f.required).map((f) => ({ name: f.name, zero: zeroOf(f.type) }));
-    return new Map(type.message.map((f) => [f.number, entryOf(f)]));
+    const byNumber: (Entry | undefined)[] = [];
+    for (const field of type.message) byNumber[field.number] = entryOf(field);
+    return byNumber;
   };
   return (reader, end, into) => {
     entries ??= prepare();
@@ -54,7 +56,7 @@ function makeMessageReader(type: TypeDescriptor): ReadMessage {
     if (++nesting > maxNesting) throw new Error("message is nested too deep");
     while (reader.pos < end) {
       const tag = reader.uint32();
-      const entry = entries.get(tag >>> 3);
+      const entry = entries[tag >>> 3];
       if (entry === undefined) skip(reader, tag);
       else if (entry.wireType !== (tag & 7))
         throw new Error(`proto: wrong wireType = ${tag & 7} for field ${tag >>> 3} of ${type.goName}`);
