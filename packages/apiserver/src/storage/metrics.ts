@@ -1,6 +1,4 @@
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-
-/** What storage and watch caches count. */
+/** What storage and watch caches count; `server/storage-metrics.ts` shows it under upstream's names. */
 export interface StorageMetrics {
   /** @param type `*core.Pod`, or `*[]core.Pod` for lists */
   etcdRequest(operation: string, type: string, seconds: number): void;
@@ -8,46 +6,6 @@ export interface StorageMetrics {
   databaseSize(endpoint: string, bytes: number): void;
   terminatedWatcher(resource: string): void;
   initialEvents(resource: string, count: number): void;
-}
-
-/**
- * Under upstream's names.
- * Source: k8s.io/apiserver pkg/storage/etcd3/metrics/metrics.go, pkg/storage/cacher/metrics
- */
-export function newStorageMetrics(registry: MetricsRegistry): StorageMetrics {
-  const requests = registry.histogram({
-    name: "etcd_request_duration_seconds",
-    help: "Etcd request latency in seconds for each operation and object type.",
-    labels: ["operation", "type"],
-    buckets: [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60],
-  });
-  const objects = registry.gauge({
-    name: "apiserver_storage_objects",
-    help: "Number of stored objects at the time of last check split by kind.",
-    labels: ["resource"],
-  });
-  const databaseSize = registry.gauge({
-    name: "etcd_db_total_size_in_bytes",
-    help: "Total size of the etcd database file physically allocated in bytes.",
-    labels: ["endpoint"],
-  });
-  const terminated = registry.counter({
-    name: "apiserver_terminated_watchers_total",
-    help: "Counter of watchers closed due to unresponsiveness broken by resource type.",
-    labels: ["resource"],
-  });
-  const initial = registry.counter({
-    name: "apiserver_init_events_total",
-    help: "Counter of init events processed in watchcache broken by resource type.",
-    labels: ["resource"],
-  });
-  return {
-    etcdRequest: (operation, type, seconds) => requests.labels(operation, type).observe(seconds),
-    objects: (resource, count) => objects.labels(resource).set(count),
-    databaseSize: (endpoint, bytes) => databaseSize.labels(endpoint).set(bytes),
-    terminatedWatcher: (resource) => terminated.labels(resource).inc(),
-    initialEvents: (resource, count) => initial.labels(resource).inc(count),
-  };
 }
 
 /** Upstream's label is the name of its Go type: the group's package and the kind. */

@@ -94,7 +94,9 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
       try {
         consumer.apply(name, change.value, change.revision);
       } catch (err) {
-        log.error("a change could not be applied", err, { key, revision: change.revision });
+        // What it knows has a hole now. Not in this turn: the others first get the rest of this revision.
+        log.error("a change could not be applied, the cache is filled again", err, { key, revision: change.revision });
+        queueMicrotask(() => consumer.reset());
       }
     }
   }
@@ -160,7 +162,17 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
       });
   }
 
-  let barrier: Promise<number> | undefined;
+  let barrier: Promise<void> | undefined;
+  /** Of the last one written; its event is here or on its way. */
+  let barrierRevision = 0;
+
+  async function writeBarrier(): Promise<void> {
+    try {
+      barrierRevision = await source.writeBarrier();
+    } finally {
+      barrier = undefined;
+    }
+  }
 
   async function fresh(): Promise<number | undefined> {
     const wanted = await sharedRevision();
@@ -168,11 +180,17 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     // Either the event is on its way, or that revision was written outside of our prefix and none will come.
     const deadline = clock.monotonic() + barrierTimeoutMs;
     while (wanted > revision && clock.monotonic() < deadline) {
-      barrier ??= source.writeBarrier().finally(() => {
-        barrier = undefined;
-      });
-      const written = await barrier;
-      await reached(written, Math.max(deadline - clock.monotonic(), 1));
+      if (barrierRevision < wanted) {
+        try {
+          barrier ??= writeBarrier();
+          await barrier;
+        } catch (err) {
+          // A store that takes no writes (out of space) can still be read.
+          log.v(2)?.info("cannot write a barrier, reading etcd instead", { error: String(err) });
+          return undefined;
+        }
+      }
+      await reached(wanted, Math.max(deadline - clock.monotonic(), 1));
     }
     return wanted <= revision ? wanted : undefined;
   }

@@ -289,7 +289,13 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
       },
     });
     if (queue.ended) return queue;
-    const source = await store.watch({ ...request, signal: inner.signal });
+    let source: WatchStream;
+    try {
+      source = await store.watch({ ...request, signal: inner.signal });
+    } catch (err) {
+      queue.stop();
+      throw err;
+    }
     void pump();
     return queue;
 

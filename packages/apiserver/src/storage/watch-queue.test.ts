@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Entry, WatchEvent } from "./storage.ts";
+import { WatchQueue } from "./watch-queue.ts";
+
+const entry = (key: string): Entry => ({ key }) as Entry;
+const added = (key: string): WatchEvent => ({ type: "ADDED", entry: entry(key) });
+const keysOf = (events: WatchEvent[]): string[] => events.map((event) => (event.type === "ADDED" ? event.entry.key : event.type));
+const never = new AbortController().signal;
+
+test("the present state comes first, then what follows", async () => {
+  const queue = new WatchQueue({ initial: [entry("a"), entry("b")], signal: never });
+  queue.push(added("c"));
+  assert.deepEqual(keysOf(queue.take()), ["a", "b"]);
+  assert.deepEqual(keysOf(queue.take()), ["c"]);
+  assert.deepEqual(queue.take(), []);
+});
+
+test("one wake-up brings all that came in one turn", async () => {
+  const queue = new WatchQueue({ signal: never });
+  const ready = queue.ready();
+  queue.push(added("a"));
+  queue.push(added("b"));
+  assert.equal(await ready, true);
+  assert.deepEqual(keysOf(queue.take()), ["a", "b"]);
+});
+
+test("beyond its limit it ends and never thins out", async () => {
+  let stopped = 0;
+  const queue = new WatchQueue({ limit: 2, signal: never, onStop: () => stopped++ });
+  assert.deepEqual(
+    ["a", "b", "c", "d"].map((key) => queue.push(added(key))),
+    [true, true, false, false],
+  );
+  assert.deepEqual([queue.take(), await queue.ready(), queue.overflowed, stopped], [[], false, true, 1]);
+});
+
+test("an error is the last event", async () => {
+  const queue = new WatchQueue({ signal: never });
+  queue.push(added("a"));
+  queue.fail(new Error("gone"));
+  assert.equal(queue.push(added("b")), false);
+  assert.equal(await queue.ready(), true);
+  assert.deepEqual(keysOf(queue.take()), ["a", "ERROR"]);
+  assert.equal(await queue.ready(), false);
+});
+
+test("an abort ends it and wakes its reader", async () => {
+  const controller = new AbortController();
+  let stopped = 0;
+  const queue = new WatchQueue({ signal: controller.signal, onStop: () => stopped++ });
+  const ready = queue.ready();
+  controller.abort();
+  queue.stop();
+  assert.deepEqual([await ready, stopped], [false, 1]);
+});
+
+test("leaving the loop over it stops it", async () => {
+  let stopped = 0;
+  const queue = new WatchQueue({ signal: never, onStop: () => stopped++ });
+  queue.push(added("a"));
+  for await (const _ of queue) break;
+  assert.equal(stopped, 1);
+});

@@ -1,0 +1,137 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { type ChangeSource, newChangeFeed, type RawChange } from "./feed.ts";
+
+/** A store whose watch says only what the test lets it say. */
+function aSource() {
+  let onChanges: (changes: readonly RawChange[], revision: number) => void = () => {};
+  let onLost: () => void = () => {};
+  const source = {
+    revision: 10,
+    reads: 0,
+    barriers: 0,
+    watchedFrom: [] as number[],
+    canWrite: true,
+    async currentRevision() {
+      source.reads++;
+      return source.revision;
+    },
+    async writeBarrier() {
+      source.barriers++;
+      if (!source.canWrite) throw new Error("no space");
+      source.revision++;
+      const written = source.revision;
+      setImmediate(() => source.deliver([{ key: "barrier", value: undefined, revision: written }]));
+      return written;
+    },
+    watch(after: number, changes: typeof onChanges, lost: typeof onLost) {
+      source.watchedFrom.push(after);
+      onChanges = changes;
+      onLost = lost;
+      return { stop() {} };
+    },
+    deliver(changes: RawChange[]) {
+      onChanges(changes, (changes.at(-1) as RawChange).revision);
+    },
+    lose: () => onLost(),
+  };
+  return source satisfies ChangeSource & Record<string, unknown>;
+}
+
+async function aFeed(source: ReturnType<typeof aSource>) {
+  const feed = newChangeFeed({ source, clock: realClock, log: discardLogger });
+  await feed.start();
+  return feed;
+}
+
+test("changes go to the cache of their folder, also of two levels", async () => {
+  const source = aSource();
+  const feed = await aFeed(source);
+  const seen: string[] = [];
+  for (const folder of ["pods", "services/specs", "services/endpoints", "example.com/widgets"]) {
+    feed.attach(folder, {
+      apply: (key, value, revision) => seen.push(`${folder}: ${key} ${value ?? "-"} ${revision}`),
+      reset() {},
+    });
+  }
+  source.deliver([
+    { key: "pods/web/a", value: Buffer.from("1"), revision: 11 },
+    { key: "services/specs/web/b", value: Buffer.from("2"), revision: 11 },
+    { key: "services/endpoints/web/b", value: undefined, revision: 12 },
+    { key: "example.com/widgets/c", value: Buffer.from("3"), revision: 13 },
+    { key: "unknown/d", value: Buffer.from("4"), revision: 14 },
+    { key: "barrier", value: Buffer.from(""), revision: 15 },
+  ]);
+  assert.deepEqual(seen, [
+    "pods: web/a 1 11",
+    "services/specs: web/b 2 11",
+    "services/endpoints: web/b - 12",
+    "example.com/widgets: c 3 13",
+  ]);
+  assert.equal(feed.revision, 15);
+});
+
+test("requests of one turn share one read, and one that comes later gets its own", async () => {
+  const source = aSource();
+  const feed = await aFeed(source);
+  source.reads = 0;
+  assert.deepEqual(await Promise.all([feed.fresh(), feed.fresh(), feed.fresh()]), [10, 10, 10]);
+  assert.equal(source.reads, 1);
+  await feed.fresh();
+  assert.equal(source.reads, 2);
+  assert.equal(source.barriers, 0);
+});
+
+test("a fresh read waits for the change it must see", async () => {
+  const source = aSource();
+  const feed = await aFeed(source);
+  source.revision = 11;
+  const fresh = feed.fresh();
+  setImmediate(() => setImmediate(() => source.deliver([{ key: "pods/web/a", value: undefined, revision: 11 }])));
+  assert.equal(await fresh, 11);
+  assert.equal(feed.revision, 11);
+});
+
+test("when the revision was written elsewhere, one barrier serves all who wait", async () => {
+  const source = aSource();
+  const feed = await aFeed(source);
+  source.revision = 20;
+  assert.deepEqual(await Promise.all([feed.fresh(), feed.fresh(), feed.fresh()]), [20, 20, 20]);
+  assert.deepEqual([source.barriers, feed.revision], [1, 21]);
+});
+
+test("when no barrier can be written, reads are sent to the store", async () => {
+  const source = aSource();
+  const feed = await aFeed(source);
+  source.revision = 20;
+  source.canWrite = false;
+  assert.equal(await feed.fresh(), undefined);
+});
+
+test("lost history fills all caches anew, from a watch of the present", async () => {
+  const source = aSource();
+  const feed = await aFeed(source);
+  const resets = Promise.withResolvers<void>();
+  feed.attach("pods", { apply() {}, reset: () => resets.resolve() });
+  source.revision = 500;
+  source.lose();
+  await resets.promise;
+  assert.deepEqual([source.watchedFrom, feed.revision, feed.generation], [[10, 500], 500, 1]);
+});
+
+test("a cache that fails on a change is filled anew", async () => {
+  const source = aSource();
+  const feed = await aFeed(source);
+  const resets = Promise.withResolvers<void>();
+  feed.attach("pods", {
+    apply() {
+      throw new Error("bug");
+    },
+    reset: () => resets.resolve(),
+  });
+  source.deliver([{ key: "pods/web/a", value: undefined, revision: 11 }]);
+  await resets.promise;
+  assert.equal(feed.revision, 11);
+});

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Entry } from "../storage/storage.ts";
+import { Change } from "./change.ts";
+import { newHistory } from "./history.ts";
+
+function aClock(): Clock & { ms: number } {
+  const clock = { ms: 0, monotonic: (): number => clock.ms };
+  return clock as unknown as Clock & { ms: number };
+}
+
+const entry = (key: string, revision: number): Entry => ({ key, revision, sizeBytes: 10 }) as unknown as Entry;
+const change = (key: string, revision: number, previous?: Entry): Change =>
+  new Change(key, revision, previous, entry(key, revision));
+
+test("after a revision come the later changes, before the start nothing is known", () => {
+  const history = newHistory(aClock(), 10);
+  for (const revision of [11, 12, 12, 15]) history.push(change("a", revision));
+  assert.deepEqual(
+    history.after(12)?.map((c) => c.revision),
+    [15],
+  );
+  assert.deepEqual(history.after(10)?.length, 4);
+  assert.deepEqual(
+    history.after(13)?.map((c) => c.revision),
+    [15],
+  );
+  assert.deepEqual(history.after(99), []);
+  assert.equal(history.after(9), undefined);
+});
+
+test("states of the past are those before the first later change", () => {
+  const history = newHistory(aClock(), 10);
+  history.push(change("a", 11));
+  history.push(change("a", 12, entry("a", 11)));
+  history.push(change("b", 13, entry("b", 5)));
+  assert.deepEqual(
+    [...(history.statesAt(11) ?? [])].map(([key, e]) => [key, e?.revision]),
+    [
+      ["a", 11],
+      ["b", 5],
+    ],
+  );
+  assert.deepEqual(
+    [...(history.statesAt(10) ?? [])].map(([key, e]) => [key, e?.revision]),
+    [
+      ["a", undefined],
+      ["b", 5],
+    ],
+  );
+  assert.equal(history.statesAt(9), undefined);
+});
+
+test("what is old is dropped, but never the last hundred", () => {
+  const clock = aClock();
+  const history = newHistory(clock, 0);
+  for (let revision = 1; revision <= 150; revision++) history.push(change("a", revision));
+  assert.equal(history.length, 150);
+  clock.ms = 6 * 60_000;
+  history.push(change("a", 151));
+  assert.equal(history.length, 100);
+  assert.equal(history.start, 51);
+  assert.equal(history.after(50), undefined);
+  assert.equal(history.after(51)?.length, 100);
+});
+
+test("it stays bounded however much happens", () => {
+  const history = newHistory(aClock(), 0);
+  for (let revision = 1; revision <= 50_000; revision++) history.push(change("a", revision));
+  assert.equal(history.length, 20_000);
+  assert.equal(history.start, 30_000);
+});
