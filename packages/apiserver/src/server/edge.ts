@@ -1,7 +1,135 @@
 /**
- * The pages beside the API: health, metrics, the keys of service-account tokens, profiling. Express serves those that
- * are not asked for in a hurry; health is asked for all the time and is direct.
+ * The pages beside the API: health, metrics, the keys of service-account tokens. Health is asked for all the time and
+ * is direct, the rest is Express.
  */
-import { pprofRouter } from "@coxswain/apimachinery/serving/pprof";
+import express from "express";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { expressHandler } from "@coxswain/apimachinery/serving/express-handler";
-import { type Health, newHealth } from "@coxswain/apimachinery/serving/health";
+import type { IssuerDocuments } from "../authentication/token-issuer.ts";
+import { answerHealth, type HealthCheck } from "./health.ts";
+
+export interface EdgeOptions {
+  readonly metrics: MetricsRegistry;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly profiling: boolean;
+  /** Within this time after the start /livez takes unfinished hooks as passed. */
+  readonly livezGraceMs: number;
+  readonly documents: IssuerDocuments | undefined;
+}
+
+export interface Edge {
+  /** @returns undefined when the path is none of these pages; else resolves when it is answered. */
+  handle(exchange: Exchange): void | Promise<void> | undefined;
+  handles(path: string): boolean;
+  /** Paths for the list at `/`. */
+  paths(): string[];
+  addCheck(name: string, run: () => Promise<void>): void;
+  /** Only /readyz asks for it. */
+  addReadyCheck(name: string, run: () => Promise<void>): void;
+  /** @param problem the reason why the hook is not done */
+  addHook(name: string, problem: () => string | undefined): void;
+  /** Names of the checks of /readyz that fail. */
+  failedChecks(): Promise<string[]>;
+  /** From now on /readyz fails. */
+  shutDown(): void;
+}
+
+export function newEdge(options: EdgeOptions): Edge {
+  const { clock, log, livezGraceMs } = options;
+  const startedMs = clock.now();
+  let shuttingDown = false;
+  const everywhere: HealthCheck[] = [
+    { name: "ping", run: async () => {} },
+    { name: "log", run: async () => {} },
+  ];
+  const readyOnly: HealthCheck[] = [];
+  const hooks: { name: string; problem: () => string | undefined }[] = [];
+  const shutdown: HealthCheck = {
+    name: "shutdown",
+    async run() {
+      if (shuttingDown) throw new Error("process is shutting down");
+    },
+  };
+  const hookChecks = (lenient: boolean): HealthCheck[] =>
+    hooks.map(({ name, problem }) => ({
+      name: `poststarthook/${name}`,
+      async run() {
+        const reason = problem();
+        if (reason === undefined) return;
+        if (lenient && clock.now() - startedMs < livezGraceMs) return;
+        throw new Error(reason);
+      },
+    }));
+  const checksOf = (page: string): HealthCheck[] => {
+    switch (page) {
+      case "livez":
+        return [...everywhere, ...hookChecks(true)];
+      case "readyz":
+        return [...everywhere, ...readyOnly, ...hookChecks(false), shutdown];
+      default:
+        return [...everywhere, ...hookChecks(false)];
+    }
+  };
+  const app = newApp(options);
+  const pages = expressHandler(app);
+  const isPage = (path: string): boolean =>
+    path === "/metrics" ||
+    (options.documents !== undefined && (path === "/.well-known/openid-configuration" || path === "/openid/v1/jwks"));
+
+  return {
+    handles: (path) => healthPage(path) !== undefined || isPage(path),
+    handle(exchange) {
+      const path = exchange.url.split("?")[0] as string;
+      const page = healthPage(path);
+      if (page !== undefined) return answerHealth(exchange, page.name, page.check, checksOf(page.name), log);
+      return isPage(path) ? pages(exchange) : undefined;
+    },
+    paths() {
+      const health = ["healthz", "livez", "readyz"].flatMap((page) => [
+        `/${page}`,
+        ...checksOf(page).map(({ name }) => `/${page}/${name}`),
+      ]);
+      const documents = options.documents === undefined ? [] : ["/.well-known/openid-configuration", "/openid/v1/jwks"];
+      return [...health, ...documents, "/metrics"];
+    },
+    addCheck: (name, run) => void everywhere.push({ name, run }),
+    addReadyCheck: (name, run) => void readyOnly.push({ name, run }),
+    addHook: (name, problem) => void hooks.push({ name, problem }),
+    async failedChecks() {
+      const results = await Promise.allSettled(checksOf("readyz").map(async (check) => check.run()));
+      return checksOf("readyz")
+        .filter((_, i) => results[i]?.status === "rejected")
+        .map(({ name }) => name);
+    },
+    shutDown() {
+      shuttingDown = true;
+    },
+  };
+}
+
+function healthPage(path: string): { name: string; check: string } | undefined {
+  const match = /^\/(healthz|livez|readyz)(?:\/(.*))?$/.exec(path);
+  return match === null ? undefined : { name: match[1] as string, check: match[2] ?? "" };
+}
+
+function newApp({ metrics, documents }: EdgeOptions): express.Express {
+  const app = express();
+  app.disable("x-powered-by");
+  app.disable("etag");
+  app.get("/metrics", async (_request, response) => {
+    response.type(metrics.contentType).send(await metrics.render());
+  });
+  if (documents !== undefined) {
+    app.get("/.well-known/openid-configuration", (_request, response) => {
+      response.set("cache-control", "public, max-age=3600").type("application/json").send(documents.configuration);
+    });
+    app.get("/openid/v1/jwks", (_request, response) => {
+      response.set({ "cache-control": "public, max-age=3600", "content-type": "application/jwk-set+json" }).end(documents.keySet);
+    });
+  }
+  return app;
+}

@@ -55,7 +55,7 @@ export interface Rooms {
 }
 
 export function connectRooms(options: RoomOptions): Rooms {
-  const { config, storage, clock, log, metrics, featureEnabled, edge } = options;
+  const { config, clock, log, metrics, featureEnabled, edge } = options;
   const { flags } = config;
 
   const stores = new Map<string, RegistryStore>();
@@ -148,7 +148,7 @@ export function connectRooms(options: RoomOptions): Rooms {
 
   const serve = newFilterChain({
     handle: (request) => {
-      if (!request.info.isResourceRequest && edge.handle(request.exchange)) return;
+      if (!request.info.isResourceRequest && edge.handles(request.info.path)) return edge.handle(request.exchange);
       return handle(request);
     },
     authenticate,

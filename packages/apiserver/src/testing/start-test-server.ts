@@ -1,0 +1,193 @@
+/**
+ * The whole API server for tests: a real etcd with an own key prefix, real TLS on a free port, every filter. An
+ * administrator's token goes with each request unless the test says otherwise.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { connect as connectHttp2, type ClientHttp2Session } from "node:http2";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { randomUUID } from "node:crypto";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { newClient } from "@coxswain/apimachinery/client/client";
+import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import { discardLogger, newLogger } from "@coxswain/apimachinery/logging/logger";
+import { newCa, newCertificate, newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
+import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { configFromFlags } from "../config.ts";
+import { kubeApiserver } from "../flags.ts";
+import { type RunningApiserver, startApiserver } from "../server.ts";
+
+export interface TestServer {
+  readonly url: string;
+  readonly port: number;
+  /** PEM of the authority that signed the server's certificate and that signs clients'. */
+  readonly ca: string;
+  readonly adminToken: string;
+  readonly prefix: string;
+  readonly etcdEndpoint: string;
+  /** As the administrator; `headers` win (`authorization: undefined` for nobody). JSON in, JSON out. */
+  request(method: string, path: string, body?: unknown, headers?: Record<string, string | undefined>): Promise<TestResponse>;
+  /** The administrator's client library. */
+  readonly client: Client;
+  /** A client certificate signed by the authority. */
+  clientCertificate(commonName: string, organizations?: readonly string[]): Promise<{ cert: string; key: string }>;
+  stop(): Promise<void>;
+}
+
+export interface TestResponse {
+  readonly code: number;
+  readonly headers: Record<string, string | string[] | undefined>;
+  /** Parsed when it is JSON, else text. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+  readonly body: any;
+  readonly text: string;
+}
+
+interface TestContext {
+  after(fn: () => void | Promise<void>): void;
+}
+
+let shared: Promise<{ directory: string; ca: { certPem: string; keyPem: string } }> | undefined;
+
+/** Keys and certificates cost time and are the same for all servers of a process. */
+function sharedCertificates(): NonNullable<typeof shared> {
+  shared ??= (async () => {
+    const directory = mkdtempSync(join(tmpdir(), "cox-apiserver-"));
+    process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
+    const ca = await newCa({ commonName: "test-ca" });
+    const pair = await newCertificate({ commonName: "kube-apiserver", dnsNames: ["localhost"], ips: ["127.0.0.1"], usages: ["server"], ca });
+    const { keyPem, pubPem } = newServiceAccountKey();
+    const write = (name: string, text: string): void => writeFileSync(join(directory, name), text, { mode: 0o600 });
+    write("ca.crt", ca.certPem);
+    write("tls.crt", pair.certPem);
+    write("tls.key", pair.keyPem);
+    write("sa.key", keyPem);
+    write("sa.pub", pubPem);
+    return { directory, ca };
+  })();
+  return shared;
+}
+
+/**
+ * @param extraFlags as on the command line: `["--authorization-mode=RBAC"]`
+ * @returns when the server is ready
+ */
+export async function startTestServer(t: TestContext | undefined, extraFlags: readonly string[] = []): Promise<TestServer> {
+  const [{ directory, ca }, etcd] = await Promise.all([sharedCertificates(), startEtcd()]);
+  const file = (name: string): string => join(directory, name);
+  const prefix = `/test-${randomUUID()}`;
+  const adminToken = randomUUID();
+  const tokenFile = file(`tokens-${randomUUID()}.csv`);
+  writeFileSync(tokenFile, `${adminToken},admin,admin-uid,"system:masters"\nuser-token,jane,jane-uid,"developers"\n`, { mode: 0o600 });
+  const argv = [
+    `--etcd-servers=${etcd.endpoint}`,
+    `--etcd-prefix=${prefix}`,
+    "--bind-address=127.0.0.1",
+    "--secure-port=0",
+    `--tls-cert-file=${file("tls.crt")}`,
+    `--tls-private-key-file=${file("tls.key")}`,
+    `--client-ca-file=${file("ca.crt")}`,
+    `--token-auth-file=${tokenFile}`,
+    `--service-account-key-file=${file("sa.pub")}`,
+    `--service-account-signing-key-file=${file("sa.key")}`,
+    "--service-account-issuer=https://kubernetes.default.svc",
+    "--authorization-mode=Node,RBAC",
+    "--allow-privileged=true",
+    "--service-cluster-ip-range=10.0.0.0/24",
+    "--etcd-compaction-interval=0",
+  ];
+  const overridden = new Set(extraFlags.map((flag) => flag.split("=")[0]));
+  const kept = argv.filter((flag) => !overridden.has(flag.split("=")[0]));
+  const { values } = parseFlags(kubeApiserver.flags, [...kept, ...extraFlags]);
+  const log = process.env["COX_TEST_LOG"] === undefined ? discardLogger : newLogger({ verbosity: Number(process.env["COX_TEST_LOG"]) });
+  const featureGates = newFeatureGates(kubeApiserver.name, values["feature-gates"]);
+  const server: RunningApiserver = await startApiserver(configFromFlags(values), { log, featureGates });
+  const client = newClient({ host: server.url, ca: ca.certPem, token: adminToken, qps: -1, burst: 0, userAgent: "test" });
+  const http = newHttp(server.url, ca.certPem);
+  let stopped: Promise<void> | undefined;
+  const stop = (): Promise<void> => {
+    stopped ??= (async () => {
+      http.close();
+      client.close();
+      await server.stop(0);
+      rmSync(tokenFile, { force: true });
+    })();
+    return stopped;
+  };
+  t?.after(stop);
+  const deadline = AbortSignal.timeout(30_000);
+  try {
+    await server.ready(deadline);
+  } catch (err) {
+    await stop();
+    throw new Error("the test server did not become ready", { cause: err });
+  }
+  return {
+    url: server.url,
+    port: server.port,
+    ca: ca.certPem,
+    adminToken,
+    prefix,
+    etcdEndpoint: etcd.endpoint,
+    client,
+    request: (method, path, body, headers = {}) => http.request(method, path, body, { authorization: `Bearer ${adminToken}`, ...headers }),
+    async clientCertificate(commonName, organizations = []) {
+      const pair = await newCertificate({ commonName, organizations, usages: ["client"], ca });
+      return { cert: pair.certPem, key: pair.keyPem };
+    },
+    stop,
+  };
+}
+
+/** One HTTP/2 connection of a client, with its certificate if it has one. */
+export function newHttp(url: string, ca: string, certificate?: { cert: string; key: string }) {
+  let session: ClientHttp2Session | undefined;
+  const connection = (): ClientHttp2Session => {
+    if (session === undefined || session.closed || session.destroyed) {
+      session = connectHttp2(url, { ca, ...certificate });
+      session.on("error", () => {});
+      session.unref();
+    }
+    return session;
+  };
+  return {
+    request(method: string, path: string, body?: unknown, headers: Record<string, string | undefined> = {}): Promise<TestResponse> {
+      const sent = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
+      const payload = body === undefined ? undefined : typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+      const type = payload === undefined || sent["content-type"] !== undefined ? {} : { "content-type": "application/json" };
+      return new Promise((resolve, reject) => {
+        const stream = connection().request({ ":method": method, ":path": path, ...type, ...sent });
+        stream.once("error", reject);
+        stream.once("response", (received) => {
+          const chunks: Buffer[] = [];
+          stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+          stream.once("end", () => {
+            const text = Buffer.concat(chunks).toString("utf8");
+            const { ":status": code = 0, ...rest } = received;
+            resolve({ code, headers: rest as never, text, body: parsed(text, String(rest["content-type"] ?? "")) });
+          });
+        });
+        stream.end(payload);
+      });
+    },
+    close(): void {
+      session?.destroy();
+    },
+  };
+}
+
+function parsed(text: string, contentType: string): unknown {
+  if (!contentType.startsWith("application/json")) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** For tests that read what the server was given. */
+export async function readTestFile(name: "sa.key" | "sa.pub" | "ca.crt"): Promise<string> {
+  const { directory } = await sharedCertificates();
+  return readFileSync(join(directory, name), "utf8");
+}
