@@ -1,0 +1,21 @@
+#!/usr/bin/env node
+import { existsSync } from "node:fs";
+import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
+import { startAgent } from "./agent.ts";
+import { newAgentConfig } from "./config.ts";
+import { kubelet } from "./flags.ts";
+
+await runMain(kubelet, async (flags, { log, signal, set }) => {
+  const config = newAgentConfig(flags, set);
+  const featureGates = newFeatureGates("kubelet", config.featureGates);
+  if (config.kubeconfig !== "" && !existsSync(config.kubeconfig)) {
+    throw new ConfigError(`invalid kubeconfig: stat ${config.kubeconfig}: no such file or directory`);
+  }
+  const api = config.kubeconfig === "" ? undefined : await loadKubeconfig(config.kubeconfig);
+  const agent = await startAgent({ config, api, featureGates, clock: realClock, log });
+  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  await agent.stop();
+});

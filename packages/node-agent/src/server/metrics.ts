@@ -1,0 +1,159 @@
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Summary } from "./stats.ts";
+
+/** The agent's own metrics, under upstream's names. Source: pkg/kubelet/metrics/metrics.go */
+export function newAgentMetrics(registry: MetricsRegistry) {
+  const operations = registry.counter({
+    name: "kubelet_runtime_operations_total",
+    help: "Cumulative number of runtime operations by operation type.",
+    labels: ["operation_type"],
+  });
+  const operationErrors = registry.counter({
+    name: "kubelet_runtime_operations_errors_total",
+    help: "Cumulative number of runtime operation errors by operation type.",
+    labels: ["operation_type"],
+  });
+  const operationSeconds = registry.histogram({
+    name: "kubelet_runtime_operations_duration_seconds",
+    help: "Duration in seconds of runtime operations. Broken down by operation type.",
+    labels: ["operation_type"],
+    buckets: Array.from({ length: 14 }, (_, i) => 0.005 * 2.5 ** i),
+  });
+  return {
+    runtimeCall(method: string, durationMs: number, err: unknown): void {
+      const name = method.replace(/(?<=[a-z0-9])(?=[A-Z])/g, "_").toLowerCase();
+      operations.labels(name).inc();
+      operationSeconds.labels(name).observe(durationMs / 1000);
+      if (err !== undefined) operationErrors.labels(name).inc();
+    },
+    relist: registry.histogram({
+      name: "kubelet_pleg_relist_duration_seconds",
+      help: "Duration in seconds for relisting pods in PLEG.",
+    }),
+    syncPod: registry.histogram({
+      name: "kubelet_pod_worker_duration_seconds",
+      help: "Duration in seconds to sync a single pod. Broken down by operation type: create, update, or sync",
+      labels: ["operation_type"],
+    }),
+    runningPods: registry.gauge({ name: "kubelet_running_pods", help: "Number of pods that have a running pod sandbox" }),
+    nodeName: registry.gauge({ name: "kubelet_node_name", help: "The node's name. The count is always 1.", labels: ["node"] }),
+  };
+}
+
+export type AgentMetrics = ReturnType<typeof newAgentMetrics>;
+
+/** `/metrics/resource`: what autoscaling reads. Source: pkg/kubelet/metrics/collectors/resource_metrics.go */
+export function resourceMetrics(stats: Summary): string {
+  const text = new MetricText();
+  const at = (time: string): string => String(Date.parse(time));
+  text.family(
+    "container_cpu_usage_seconds_total",
+    "counter",
+    "[ALPHA] Cumulative cpu time consumed by the container in core-seconds",
+  );
+  for (const { labels, container } of containers(stats)) {
+    text.sample(
+      "container_cpu_usage_seconds_total",
+      labels,
+      (container.cpu.usageCoreNanoSeconds ?? 0) / 1e9,
+      at(container.cpu.time),
+    );
+  }
+  text.family("container_memory_working_set_bytes", "gauge", "[ALPHA] Current working set of the container in bytes");
+  for (const { labels, container } of containers(stats)) {
+    text.sample("container_memory_working_set_bytes", labels, container.memory.workingSetBytes ?? 0, at(container.memory.time));
+  }
+  text.family("node_cpu_usage_seconds_total", "counter", "[ALPHA] Cumulative cpu time consumed by the node in core-seconds");
+  text.sample("node_cpu_usage_seconds_total", {}, (stats.node.cpu.usageCoreNanoSeconds ?? 0) / 1e9, at(stats.node.cpu.time));
+  text.family("node_memory_working_set_bytes", "gauge", "[ALPHA] Current working set of the node in bytes");
+  text.sample("node_memory_working_set_bytes", {}, stats.node.memory.workingSetBytes ?? 0, at(stats.node.memory.time));
+  text.family("pod_cpu_usage_seconds_total", "counter", "[ALPHA] Cumulative cpu time consumed by the pod in core-seconds");
+  for (const pod of stats.pods) {
+    text.sample(
+      "pod_cpu_usage_seconds_total",
+      podLabels(pod.podRef),
+      (pod.cpu.usageCoreNanoSeconds ?? 0) / 1e9,
+      at(pod.cpu.time),
+    );
+  }
+  text.family("pod_memory_working_set_bytes", "gauge", "[ALPHA] Current working set of the pod in bytes");
+  for (const pod of stats.pods) {
+    text.sample("pod_memory_working_set_bytes", podLabels(pod.podRef), pod.memory.workingSetBytes ?? 0, at(pod.memory.time));
+  }
+  text.family("scrape_error", "gauge", "[ALPHA] 1 if there was an error while getting container metrics, 0 otherwise");
+  text.sample("scrape_error", {}, 0);
+  return text.toString();
+}
+
+/** `/metrics/cadvisor`: the few series that dashboards and autoscalers ask for. */
+export function cadvisorMetrics(stats: Summary, machine: { cpuCount: number; memoryBytes: number }): string {
+  const text = new MetricText();
+  const labelsOf = (ref: { namespace: string; name: string }, container: string): Record<string, string> => ({
+    container,
+    namespace: ref.namespace,
+    pod: ref.name,
+  });
+  text.family("container_cpu_usage_seconds_total", "counter", "Cumulative cpu time consumed in seconds.");
+  for (const pod of stats.pods) {
+    for (const { name, cpu } of pod.containers) {
+      text.sample(
+        "container_cpu_usage_seconds_total",
+        { ...labelsOf(pod.podRef, name), cpu: "total" },
+        (cpu.usageCoreNanoSeconds ?? 0) / 1e9,
+      );
+    }
+  }
+  const memory: readonly [string, string, "workingSetBytes" | "usageBytes" | "rssBytes"][] = [
+    ["container_memory_working_set_bytes", "Current working set in bytes.", "workingSetBytes"],
+    [
+      "container_memory_usage_bytes",
+      "Current memory usage in bytes, including all memory regardless of when it was accessed",
+      "usageBytes",
+    ],
+    ["container_memory_rss", "Size of RSS in bytes.", "rssBytes"],
+  ];
+  for (const [name, help, field] of memory) {
+    text.family(name, "gauge", help);
+    for (const pod of stats.pods) {
+      for (const container of pod.containers)
+        text.sample(name, labelsOf(pod.podRef, container.name), container.memory[field] ?? 0);
+    }
+  }
+  text.family("machine_cpu_cores", "gauge", "Number of logical CPU cores.");
+  text.sample("machine_cpu_cores", {}, machine.cpuCount);
+  text.family("machine_memory_bytes", "gauge", "Amount of memory installed on the machine.");
+  text.sample("machine_memory_bytes", {}, machine.memoryBytes);
+  return text.toString();
+}
+
+function* containers(
+  stats: Summary,
+): Generator<{ labels: Record<string, string>; container: Summary["pods"][number]["containers"][number] }> {
+  for (const pod of stats.pods) {
+    for (const container of pod.containers) yield { labels: { container: container.name, ...podLabels(pod.podRef) }, container };
+  }
+}
+
+function podLabels(ref: { namespace: string; name: string }): Record<string, string> {
+  return { namespace: ref.namespace, pod: ref.name };
+}
+
+/** Prometheus' text format, for series that are made anew for each scrape. */
+class MetricText {
+  #lines: string[] = [];
+
+  family(name: string, type: "counter" | "gauge", help: string): void {
+    this.#lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
+  }
+
+  sample(name: string, labels: Readonly<Record<string, string>>, value: number, time?: string): void {
+    const pairs = Object.entries(labels).map(([key, text]) => `${key}=${JSON.stringify(text)}`);
+    this.#lines.push(
+      `${name}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${value}${time === undefined ? "" : ` ${time}`}`,
+    );
+  }
+
+  toString(): string {
+    return `${this.#lines.join("\n")}\n`;
+  }
+}

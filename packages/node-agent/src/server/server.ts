@@ -1,0 +1,175 @@
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
+import type { NodePod } from "../pods/pod.ts";
+import type { LifecycleEvents } from "../runtime/lifecycle-events.ts";
+import type { ContainerRuntime } from "../runtime/runtime.ts";
+import type { Auth } from "./auth.ts";
+import { serveLogs } from "./logs.ts";
+import { cadvisorMetrics, resourceMetrics } from "./metrics.ts";
+import { newCpuSampler, type StatsContext, summary } from "./stats.ts";
+import { serveAttach, serveExec, servePortForward, serveRun } from "./streaming.ts";
+
+export interface ServerContext {
+  auth: Auth;
+  log: Logger;
+  runtime: ContainerRuntime;
+  events: LifecycleEvents;
+  metrics: MetricsRegistry;
+  probeMetrics: MetricsRegistry;
+  podLogsDir: string;
+  debuggingHandlers: boolean;
+  /** Wanted Pods, with their present status. */
+  pods: () => readonly NodePod[];
+  podByName: (namespace: string, name: string) => NodePod | undefined;
+  statusOf: (pod: NodePod) => PodStatus | undefined;
+  stats: StatsContext;
+  machine: { cpuCount: number; memoryBytes: number };
+  /** For /configz. */
+  config: () => Readonly<Record<string, unknown>>;
+  /** What keeps the agent from being healthy, undefined when nothing does. */
+  health: () => string | undefined;
+  now: () => number;
+}
+
+type Route = (exchange: Exchange, names: readonly string[], query: URLSearchParams) => Promise<void> | void;
+
+const text = { "content-type": "text/plain; charset=utf-8" };
+const json = { "content-type": "application/json" };
+
+/** The kubelet API: every request is authenticated and authorized, whatever it asks for. Source: pkg/kubelet/server/server.go */
+export function newKubeletHandler(context: ServerContext): ExchangeHandler {
+  const sampler = newCpuSampler();
+  const sendJson = (exchange: Exchange, value: unknown): void => exchange.respond(200, json, JSON.stringify(value));
+  const sendText = (exchange: Exchange, body: string): void =>
+    exchange.respond(200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }, body);
+  const off: Route = (exchange) => exchange.respond(405, text, "Debug endpoints are disabled.\n");
+  const debug = (route: Route): Route => (context.debuggingHandlers ? route : off);
+
+  const routes = new Map<string, Route>([
+    ["healthz", (exchange, names) => serveHealth(exchange, context.health, names)],
+    ["pods", (exchange) => sendJson(exchange, podList(context))],
+    [
+      "stats",
+      async (exchange, names) => {
+        if (names[0] !== "summary") return exchange.respond(404, text, "404 page not found\n");
+        sendJson(exchange, await summary(context.stats, sampler));
+      },
+    ],
+    [
+      "metrics",
+      async (exchange, names) => {
+        switch (names[0]) {
+          case undefined:
+            return exchange.respond(200, { "content-type": context.metrics.contentType }, await context.metrics.render());
+          case "cadvisor":
+            return sendText(exchange, cadvisorMetrics(await summary(context.stats, sampler), context.machine));
+          case "resource":
+            return sendText(exchange, resourceMetrics(await summary(context.stats, sampler)));
+          case "probes":
+            return exchange.respond(
+              200,
+              { "content-type": context.probeMetrics.contentType },
+              await context.probeMetrics.render(),
+            );
+          default:
+            return exchange.respond(404, text, "404 page not found\n");
+        }
+      },
+    ],
+    ["containerLogs", debug((exchange, names, query) => serveLogs(exchange, context, names, query))],
+    ["exec", debug((exchange, names, query) => serveExec(exchange, context, names, query))],
+    ["attach", debug((exchange, names, query) => serveAttach(exchange, context, names, query))],
+    ["portForward", debug((exchange, names, query) => servePortForward(exchange, context, names, query))],
+    ["run", debug((exchange, names, query) => serveRun(exchange, context, names, query))],
+    ["runningpods", debug((exchange) => sendJson(exchange, runningPods(context)))],
+    ["configz", debug((exchange) => sendJson(exchange, { kubeletconfig: context.config() }))],
+    // Files of the host's log folder are not handed out: a container with access to it could place links there.
+    ["logs", (exchange) => exchange.respond(405, text, "logs endpoint is disabled.\n")],
+  ]);
+
+  return async (exchange) => {
+    const parsed = parsePath(exchange.url);
+    try {
+      const verdict = await context.auth.check(exchange, parsed?.path ?? "/");
+      if (!verdict.allowed) return exchange.respond(verdict.status, text, `${verdict.message}\n`);
+      if (parsed === undefined) return exchange.respond(400, text, "400 Bad Request\n");
+      const [first = "", ...names] = parsed.segments;
+      const route = routes.get(first);
+      if (route === undefined) return exchange.respond(404, text, "404 page not found\n");
+      await route(exchange, names, parsed.query);
+    } catch (err) {
+      context.log.error("request to the kubelet API failed", err, { method: exchange.method, path: parsed?.path ?? "" });
+      if (!exchange.headersSent) exchange.respond(500, text, `${(err as Error).message}\n`);
+      else exchange.destroy();
+    }
+  };
+}
+
+/** `--healthz-port`: for the machine's own checks, without credentials. */
+export function newHealthHandler(health: () => string | undefined): ExchangeHandler {
+  return (exchange) => {
+    const parsed = parsePath(exchange.url);
+    const [first, ...names] = parsed?.segments ?? [];
+    if (first !== "healthz") return exchange.respond(404, text, "404 page not found\n");
+    serveHealth(exchange, health, names);
+  };
+}
+
+const checks = ["ping", "log", "syncloop"];
+
+function serveHealth(exchange: Exchange, health: () => string | undefined, names: readonly string[]): void {
+  const problem = health();
+  const [name] = names;
+  if (name !== undefined && !checks.includes(name)) {
+    exchange.respond(404, text, "404 page not found\n");
+    return;
+  }
+  if (problem === undefined || name === "ping" || name === "log") {
+    exchange.respond(200, text, "ok");
+    return;
+  }
+  const lines = checks.map((check) => (check === "syncloop" ? "[-]syncloop failed: reason withheld" : `[+]${check} ok`));
+  exchange.respond(
+    500,
+    text,
+    name === undefined ? `${lines.join("\n")}\nhealthz check failed\n` : `internal server error: ${problem}\n`,
+  );
+}
+
+/** @returns undefined for a path that is not plain: an encoded slash, a step upwards, a NUL. */
+function parsePath(url: string): { path: string; segments: string[]; query: URLSearchParams } | undefined {
+  const mark = url.indexOf("?");
+  const path = mark < 0 ? url : url.slice(0, mark);
+  if (!path.startsWith("/")) return undefined;
+  const segments: string[] = [];
+  for (const part of path.slice(1).replace(/\/$/, "").split("/")) {
+    let decoded: string;
+    try {
+      decoded = decodeURIComponent(part);
+    } catch {
+      return undefined;
+    }
+    if (decoded === "." || decoded === ".." || /[/\\\0;]/.test(decoded)) return undefined;
+    segments.push(decoded);
+  }
+  return { path: `/${segments.join("/")}`, segments, query: new URLSearchParams(mark < 0 ? "" : url.slice(mark + 1)) };
+}
+
+function podList(context: ServerContext): unknown {
+  const items = context.pods().map((pod) => {
+    const { apiVersion: _, kind: __, ...rest } = pod;
+    return { ...rest, status: context.statusOf(pod) ?? pod.status ?? {} };
+  });
+  return { kind: "PodList", apiVersion: "v1", metadata: {}, items };
+}
+
+function runningPods(context: ServerContext): unknown {
+  const items = [...(context.events.pods()?.values() ?? [])].map(({ name, namespace, uid }) => ({
+    metadata: { name, namespace, uid, creationTimestamp: null },
+    spec: { containers: [] },
+    status: {},
+  }));
+  return { kind: "PodList", apiVersion: "v1", metadata: {}, items };
+}

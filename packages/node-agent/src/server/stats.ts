@@ -1,0 +1,179 @@
+import { readFile } from "node:fs/promises";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import { filesystemOf } from "../node/machine.ts";
+import type { NodePod } from "../pods/pod.ts";
+import type { Cri } from "../runtime/cri-schema.ts";
+import { labelNames } from "../runtime/labels.ts";
+import type { ContainerRuntime } from "../runtime/runtime.ts";
+
+export interface StatsContext {
+  runtime: ContainerRuntime;
+  nodeName: string;
+  rootDir: string;
+  pods: () => readonly NodePod[];
+  startedAt: number;
+  now: () => number;
+}
+
+interface CpuStats {
+  time: string;
+  usageNanoCores?: number;
+  usageCoreNanoSeconds?: number;
+}
+
+interface MemoryStats {
+  time: string;
+  availableBytes?: number;
+  usageBytes?: number;
+  workingSetBytes?: number;
+  rssBytes?: number;
+  pageFaults?: number;
+  majorPageFaults?: number;
+}
+
+export interface Summary {
+  node: Record<string, unknown> & { cpu: CpuStats; memory: MemoryStats };
+  pods: PodSummary[];
+}
+
+export interface PodSummary {
+  podRef: { name: string; namespace: string; uid: string };
+  startTime: string;
+  containers: ContainerSummary[];
+  cpu: CpuStats;
+  memory: MemoryStats;
+}
+
+export interface ContainerSummary {
+  name: string;
+  startTime: string;
+  cpu: CpuStats;
+  memory: MemoryStats;
+  rootfs: Record<string, unknown>;
+}
+
+/** What `/stats/summary` tells. Source: k8s.io/kubelet pkg/apis/stats/v1alpha1/types.go */
+export async function summary(context: StatsContext, sampler: CpuSampler): Promise<Summary> {
+  const [stats, fs, cpu, memory] = await Promise.all([
+    context.runtime.listContainerStats(),
+    filesystemOf(context.rootDir),
+    nodeCpu(),
+    nodeMemory(),
+  ]);
+  const now = context.now();
+  const time = formatTime(now);
+  const byPod = new Map<string, PodSummary>();
+  const wanted = new Map(context.pods().map((pod) => [pod.metadata.uid, pod]));
+  for (const stat of stats) {
+    const labels = stat.attributes?.labels ?? {};
+    const uid = labels[labelNames.podUid];
+    const name = labels[labelNames.containerName];
+    if (uid === undefined || name === undefined || !wanted.has(uid)) continue;
+    const pod: PodSummary = byPod.get(uid) ?? {
+      podRef: { name: labels[labelNames.podName] ?? "", namespace: labels[labelNames.podNamespace] ?? "", uid },
+      startTime: wanted.get(uid)?.status?.startTime ?? time,
+      containers: [],
+      cpu: { time, usageNanoCores: 0, usageCoreNanoSeconds: 0 },
+      memory: { time, workingSetBytes: 0, usageBytes: 0, rssBytes: 0 },
+    };
+    byPod.set(uid, pod);
+    const container = containerSummary(stat, name, sampler);
+    pod.containers.push(container);
+    for (const field of ["usageNanoCores", "usageCoreNanoSeconds"] as const)
+      pod.cpu[field] = (pod.cpu[field] ?? 0) + (container.cpu[field] ?? 0);
+    for (const field of ["workingSetBytes", "usageBytes", "rssBytes"] as const) {
+      pod.memory[field] = (pod.memory[field] ?? 0) + (container.memory[field] ?? 0);
+    }
+  }
+  const storage = {
+    time,
+    availableBytes: fs.availableBytes,
+    capacityBytes: fs.capacityBytes,
+    usedBytes: fs.capacityBytes - fs.availableBytes,
+    inodesFree: fs.inodesFree,
+    inodes: fs.inodes,
+    inodesUsed: fs.inodes - fs.inodesFree,
+  };
+  return {
+    node: {
+      nodeName: context.nodeName,
+      startTime: formatTime(context.startedAt),
+      cpu: { time, usageNanoCores: sampler.rate("node", cpu, now * 1e6), usageCoreNanoSeconds: cpu },
+      memory: { time, ...memory },
+      fs: storage,
+      runtime: { imageFs: storage },
+      rlimit: await rlimit(time),
+    },
+    pods: [...byPod.values()],
+  };
+}
+
+function containerSummary(stat: Cri<"ContainerStats">, name: string, sampler: CpuSampler): ContainerSummary {
+  const cpuTime = formatTime((stat.cpu?.timestamp ?? 0) / 1e6);
+  const used = stat.cpu?.usageCoreNanoSeconds?.value ?? 0;
+  const { memory } = stat;
+  const id = stat.attributes?.id ?? "";
+  return {
+    name,
+    startTime: cpuTime,
+    cpu: { time: cpuTime, usageNanoCores: sampler.rate(id, used, stat.cpu?.timestamp ?? 0), usageCoreNanoSeconds: used },
+    memory: {
+      time: formatTime((memory?.timestamp ?? 0) / 1e6),
+      usageBytes: memory?.usageBytes?.value ?? 0,
+      workingSetBytes: memory?.workingSetBytes?.value ?? 0,
+      rssBytes: memory?.rssBytes?.value ?? 0,
+      pageFaults: memory?.pageFaults?.value ?? 0,
+      majorPageFaults: memory?.majorPageFaults?.value ?? 0,
+    },
+    rootfs: {
+      time: formatTime((stat.writableLayer?.timestamp ?? 0) / 1e6),
+      usedBytes: stat.writableLayer?.usedBytes?.value ?? 0,
+      inodesUsed: stat.writableLayer?.inodesUsed?.value ?? 0,
+    },
+  };
+}
+
+/** Turns counters of used CPU into rates, from one look to the next. */
+export interface CpuSampler {
+  rate(id: string, usedNs: number, atNs: number): number;
+}
+
+export function newCpuSampler(): CpuSampler {
+  const samples = new Map<string, { usedNs: number; atNs: number; rate: number }>();
+  return {
+    rate(id, usedNs, atNs) {
+      const before = samples.get(id);
+      if (before !== undefined && atNs - before.atNs < 1e9) return before.rate;
+      const rate = before === undefined ? 0 : Math.max(0, Math.round(((usedNs - before.usedNs) * 1e9) / (atNs - before.atNs)));
+      if (samples.size > 10_000) samples.clear();
+      samples.set(id, { usedNs, atNs, rate });
+      return rate;
+    },
+  };
+}
+
+const nsPerTick = 1e7;
+
+/** Nanoseconds of CPU used since boot, all processes: user, nice, system, irq, softirq, steal. */
+async function nodeCpu(): Promise<number> {
+  const line = (await readFile("/proc/stat", "utf8")).split("\n")[0] ?? "";
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0, steal = 0] = line.split(/\s+/).slice(1).map(Number);
+  return (user + nice + system + irq + softirq + steal) * nsPerTick;
+}
+
+async function nodeMemory(): Promise<Omit<MemoryStats, "time">> {
+  const text = await readFile("/proc/meminfo", "utf8");
+  const bytes = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(text)?.[1] ?? 0) * 1024;
+  const total = bytes("MemTotal");
+  const inactive = bytes("Inactive\\(file\\)");
+  const usageBytes = total - bytes("MemFree");
+  const workingSetBytes = Math.max(0, usageBytes - inactive);
+  return { availableBytes: total - workingSetBytes, usageBytes, workingSetBytes, rssBytes: bytes("AnonPages") };
+}
+
+async function rlimit(time: string): Promise<Record<string, unknown>> {
+  const maxpid = Number((await readFile("/proc/sys/kernel/pid_max", "utf8").catch(() => "0")).trim());
+  const load = await readFile("/proc/loadavg", "utf8").catch(() => "");
+  const curproc = Number(load.split(" ")[3]?.split("/")[1] ?? 0);
+  return { time, maxpid, curproc };
+}

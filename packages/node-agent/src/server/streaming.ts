@@ -1,0 +1,177 @@
+import type { IncomingMessage } from "node:http";
+import { connect } from "node:net";
+import type { Duplex } from "node:stream";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import type { NodePod } from "../pods/pod.ts";
+import { newestContainer, readPodRecord } from "../runtime/pod-record.ts";
+import type { ContainerRuntime } from "../runtime/runtime.ts";
+
+export interface StreamingContext {
+  runtime: ContainerRuntime;
+  log: Logger;
+  podByName: (namespace: string, name: string) => NodePod | undefined;
+}
+
+const dialTimeoutMs = 10_000;
+
+interface Target {
+  pod: NodePod;
+  containerId: string;
+  sandboxId: string;
+}
+
+/** Finds what `/{namespace}/{pod}[/{uid}][/{container}]` names; answers the request when there is no such thing. */
+async function findTarget(
+  exchange: Exchange,
+  context: StreamingContext,
+  names: readonly string[],
+  withContainer: boolean,
+): Promise<Target | undefined> {
+  const [namespace = "", podName = "", ...rest] = names;
+  const uid = rest.length > (withContainer ? 1 : 0) ? rest[0] : undefined;
+  const container = withContainer ? rest.at(-1) : undefined;
+  const pod = context.podByName(namespace, podName);
+  const refuse = (status: number, message: string): undefined => {
+    exchange.respond(status, { "content-type": "text/plain; charset=utf-8" }, `${message}\n`);
+    return undefined;
+  };
+  if (pod === undefined || (uid !== undefined && uid !== "" && uid !== pod.metadata.uid))
+    return refuse(404, "pod does not exist");
+  const record = await readPodRecord(context.runtime, pod.metadata);
+  const sandbox = record.sandboxes.find((candidate) => candidate.ready);
+  if (!withContainer) {
+    if (sandbox === undefined) return refuse(500, `failed to find sandboxID for pod ${podName}_${namespace}`);
+    return { pod, containerId: "", sandboxId: sandbox.id };
+  }
+  const found = newestContainer(record, container ?? "");
+  if (found === undefined) return refuse(404, `container not found (${JSON.stringify(container ?? "")})`);
+  return { pod, containerId: found.id, sandboxId: sandbox?.id ?? "" };
+}
+
+function streamFlags(query: URLSearchParams): { stdin: boolean; stdout: boolean; stderr: boolean; tty: boolean } {
+  const is = (name: string): boolean => query.get(name) === "1" || query.get(name) === "true";
+  const tty = is("tty");
+  return { stdin: is("input"), stdout: is("output"), stderr: is("error") && !tty, tty };
+}
+
+const noStreams = "you must specify at least 1 of stdin, stdout, stderr";
+
+/** `/exec/…?command=…`: the runtime's own streaming server does the work, its bytes pass through. */
+export async function serveExec(
+  exchange: Exchange,
+  context: StreamingContext,
+  names: readonly string[],
+  query: URLSearchParams,
+): Promise<void> {
+  const target = await findTarget(exchange, context, names, true);
+  if (target === undefined) return;
+  const flags = streamFlags(query);
+  if (!flags.stdin && !flags.stdout && !flags.stderr) return exchange.respond(400, { "content-type": "text/plain" }, noStreams);
+  await forward(exchange, () =>
+    context.runtime.exec({ containerId: target.containerId, cmd: query.getAll("command"), ...flags }),
+  );
+}
+
+export async function serveAttach(
+  exchange: Exchange,
+  context: StreamingContext,
+  names: readonly string[],
+  query: URLSearchParams,
+): Promise<void> {
+  const target = await findTarget(exchange, context, names, true);
+  if (target === undefined) return;
+  const flags = streamFlags(query);
+  if (!flags.stdin && !flags.stdout && !flags.stderr) return exchange.respond(400, { "content-type": "text/plain" }, noStreams);
+  await forward(exchange, () => context.runtime.attach({ containerId: target.containerId, ...flags }));
+}
+
+export async function servePortForward(
+  exchange: Exchange,
+  context: StreamingContext,
+  names: readonly string[],
+  query: URLSearchParams,
+): Promise<void> {
+  const target = await findTarget(exchange, context, names, false);
+  if (target === undefined) return;
+  const port = query
+    .getAll("port")
+    .flatMap((text) => text.split(","))
+    .map(Number)
+    .filter((number) => number > 0 && number < 65_536);
+  await forward(exchange, () => context.runtime.portForward({ podSandboxId: target.sandboxId, port }));
+}
+
+/** `/run/…?cmd=…`: runs to its end and answers with what it wrote. */
+export async function serveRun(
+  exchange: Exchange,
+  context: StreamingContext,
+  names: readonly string[],
+  query: URLSearchParams,
+): Promise<void> {
+  const target = await findTarget(exchange, context, names, true);
+  if (target === undefined) return;
+  const command = (query.get("cmd") ?? "").split(" ").filter((word) => word !== "");
+  const { stdout, stderr, exitCode } = await context.runtime.execSync(target.containerId, command, 0);
+  const output = Buffer.concat([stdout, stderr]);
+  if (exitCode === 0) return exchange.respond(200, { "content-type": "text/plain" }, output);
+  exchange.respond(
+    500,
+    { "content-type": "text/plain" },
+    Buffer.concat([output, Buffer.from(`command terminated with exit code ${exitCode}`)]),
+  );
+}
+
+async function forward(exchange: Exchange, locate: () => Promise<string>): Promise<void> {
+  const { upgrade } = exchange;
+  if (upgrade === undefined) {
+    exchange.respond(400, { "content-type": "text/plain; charset=utf-8" }, "Upgrade request required");
+    return;
+  }
+  const url = new URL(await locate());
+  const backend = await dial(url.hostname.replace(/^\[|\]$/g, ""), Number(url.port || 80));
+  backend.write(requestHead(exchange, url));
+  if (upgrade.head.length > 0) backend.write(upgrade.head);
+  splice(upgrade.socket, backend);
+}
+
+/** The client's own request, sent on to another path: names and number of headers as they came (they repeat). */
+function requestHead(exchange: Exchange, url: URL): string {
+  const raw = (exchange.nodeRequest as IncomingMessage).rawHeaders;
+  let head = `${exchange.method} ${url.pathname}${url.search} HTTP/1.1\r\nHost: ${url.host}\r\n`;
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = (raw[i] as string).toLowerCase();
+    // Credentials were for us alone.
+    if (name === "host" || name === "authorization" || name === "cookie") continue;
+    head += `${raw[i]}: ${raw[i + 1]}\r\n`;
+  }
+  return `${head}\r\n`;
+}
+
+function dial(host: string, port: number): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port });
+    const timer = setTimeout(() => socket.destroy(new Error(`dial tcp ${host}:${port}: i/o timeout`)), dialTimeoutMs);
+    socket.once("error", reject);
+    socket.once("connect", () => {
+      clearTimeout(timer);
+      socket.off("error", reject);
+      socket.setNoDelay(true);
+      resolve(socket);
+    });
+  });
+}
+
+/** Bytes both ways until either side is done; the end of one direction is handed on, a failure ends both. */
+function splice(client: Duplex, backend: Duplex): void {
+  const end = (): void => {
+    client.destroy();
+    backend.destroy();
+  };
+  client.on("error", end);
+  backend.on("error", end);
+  client.on("close", end);
+  backend.on("close", () => client.end(() => client.destroy()));
+  client.pipe(backend);
+  backend.pipe(client);
+}

@@ -1,0 +1,94 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { notFound } from "@coxswain/apimachinery/errors/status-error";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import { parseTime } from "@coxswain/apimachinery/meta/time";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { TokenRequest } from "@coxswain/apimachinery/schema/kinds/authentication/v1";
+import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import {
+  configMaps,
+  persistentVolumeClaims,
+  persistentVolumes,
+  secrets,
+  serviceAccounts,
+} from "@coxswain/apimachinery/schema/kinds/resources";
+import type { PodObjects, TokenRequestOptions } from "./pod-objects.ts";
+
+/** So many Pods that refer to one object ask for it once; short, so that a change shows at the next look. */
+const keepMs = 5_000;
+const maxTokenAgeMs = 24 * 3600_000;
+const tokenRefreshJitterMs = 10_000;
+
+/** Reads from the API server. Source: pkg/kubelet/util/manager, pkg/kubelet/token/token_manager.go */
+export function newApiObjects(client: Client, clock: Clock): PodObjects {
+  const kept = new Map<string, { at: number; object: Promise<KubeObject> }>();
+  const tokens = new Map<string, { token: string; requestedAt: number; expiresAt: number }>();
+
+  function read<T extends KubeObject>(ref: ResourceRef, namespace: string | undefined, name: string): Promise<T> {
+    const key = `${ref.resource}/${namespace ?? ""}/${name}`;
+    const now = clock.monotonic();
+    const found = kept.get(key);
+    if (found !== undefined && now - found.at < keepMs) return found.object as Promise<T>;
+    if (kept.size > 1000) for (const [old, entry] of kept) if (now - entry.at >= keepMs) kept.delete(old);
+    const object = client.get<T>(ref, { namespace, name });
+    kept.set(key, { at: now, object });
+    // A failure is not kept: the object may be made at the next moment.
+    object.catch(() => kept.get(key)?.object === object && kept.delete(key));
+    return object;
+  }
+
+  return {
+    configMap: (namespace, name) => read<ConfigMap>(configMaps, namespace, name),
+    secret: (namespace, name) => read<Secret>(secrets, namespace, name),
+    claim: (namespace, name) => read<PersistentVolumeClaim>(persistentVolumeClaims, namespace, name),
+    persistentVolume: (name) => read<PersistentVolume>(persistentVolumes, undefined, name),
+    async serviceAccountToken(request) {
+      const key = JSON.stringify(request);
+      const now = clock.now();
+      for (const [old, entry] of tokens) if (entry.expiresAt <= now) tokens.delete(old);
+      const found = tokens.get(key);
+      if (found !== undefined && !needsRefresh(found, now)) return found.token;
+      try {
+        const made = await requestToken(client, request);
+        const expiresAt = parseTime(made.status?.expirationTimestamp ?? "") ?? now + request.expirationSeconds * 1000;
+        const token = made.status?.token ?? "";
+        tokens.set(key, { token, requestedAt: now, expiresAt });
+        return token;
+      } catch (err) {
+        if (found === undefined || found.expiresAt <= now) throw err;
+        return found.token; // still good for a while
+      }
+    },
+  };
+}
+
+function needsRefresh(token: { requestedAt: number; expiresAt: number }, now: number): boolean {
+  const life = token.expiresAt - token.requestedAt;
+  const jitter = Math.random() * tokenRefreshJitterMs;
+  return now > token.requestedAt + life * 0.8 - jitter || now > token.requestedAt + maxTokenAgeMs - jitter;
+}
+
+function requestToken(client: Client, request: TokenRequestOptions): Promise<TokenRequest> {
+  const body: TokenRequest = {
+    apiVersion: "authentication.k8s.io/v1",
+    kind: "TokenRequest",
+    metadata: {},
+    spec: {
+      audiences: request.audience ? [request.audience] : [],
+      expirationSeconds: request.expirationSeconds,
+      boundObjectRef: { apiVersion: "v1", kind: "Pod", name: request.pod.name, uid: request.pod.uid },
+    },
+  };
+  const { namespace, serviceAccount } = request;
+  return client.create<TokenRequest>(serviceAccounts, body, { namespace, name: serviceAccount, subresource: "token" });
+}
+
+/** Without an API server there are no such objects. */
+export const noObjects: PodObjects = {
+  configMap: async (_, name) => Promise.reject(notFound(configMaps, name)),
+  secret: async (_, name) => Promise.reject(notFound(secrets, name)),
+  claim: async (_, name) => Promise.reject(notFound(persistentVolumeClaims, name)),
+  persistentVolume: async (name) => Promise.reject(notFound(persistentVolumes, name)),
+  serviceAccountToken: async ({ serviceAccount }) => Promise.reject(notFound(serviceAccounts, serviceAccount)),
+};
