@@ -7,7 +7,7 @@ const json = Buffer.from(
 );
 
 test("goes through all three encodings and back", () => {
-  let bytes = json;
+  let bytes: Buffer = json;
   for (const format of ["protobuf", "yaml", "protobuf", "json"] satisfies Format[]) bytes = convert(bytes, format);
   assert.deepEqual(JSON.parse(bytes.toString()), JSON.parse(json.toString()));
 });

@@ -117,7 +117,6 @@ function makeStructDecoder(type: TypeDescriptor): Decode {
       for (const key in object) {
         const field = fields.get(key);
         if (field === undefined) {
-          object[key] = undefined;
           dropped = true;
           continue;
         }
@@ -131,7 +130,7 @@ function makeStructDecoder(type: TypeDescriptor): Decode {
       if (err instanceof DecodeFailure) err.within(type.goName, current);
       throw err;
     }
-    return withRequired(dropped ? withoutUndefined(object) : object, required);
+    return withRequired(dropped ? onlyFields(object, fields) : object, required);
   };
 }
 
@@ -142,10 +141,12 @@ function withRequired(object: Record<string, unknown>, required: readonly FieldC
   return object;
 }
 
-function withoutUndefined(object: Record<string, unknown>): Record<string, unknown> {
+/** A copy with the fields that are known and set. */
+function onlyFields(object: Record<string, unknown>, fields: ReadonlyMap<string, FieldCodec>): Record<string, unknown> {
   const kept: Record<string, unknown> = {};
-  for (const key in object) {
-    if (object[key] !== undefined) kept[key] = object[key];
+  for (const name of fields.keys()) {
+    const value = object[name];
+    if (value !== undefined) kept[name] = value;
   }
   return kept;
 }

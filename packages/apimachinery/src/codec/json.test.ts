@@ -231,11 +231,21 @@ test("decodes another version of the kind as what it says it is", () => {
 });
 
 test("survives JSON that is nested as deep as allowed where the schema does not look", () => {
-  const deep = `{"metadata":{"name":"a"},"junk":${"[".repeat(9_990)}${"]".repeat(9_990)}}`;
+  const deep = `{"metadata":{"name":"a"},"junk":${"[".repeat(990)}${"]".repeat(990)}}`;
   assert.deepEqual(decode(deep, configMap), { metadata: { name: "a" }, apiVersion: "v1", kind: "ConfigMap" });
 });
 
 test("indents as Go does", () => {
   const value = { a: [], b: {}, c: [1, { d: 'x"{[,:' }] };
   assert.equal(indentJson(JSON.stringify(value)), JSON.stringify(value, null, 2));
+});
+
+test("writes whatever depth it reads", async () => {
+  const { encodeProtobuf, decodeProtobuf } = await import("./protobuf.ts");
+  const { toYaml } = await import("./yaml.ts");
+  const { deepClone } = await import("../meta/deep-equal.ts");
+  const text = `{"data":${'{"a":'.repeat(990)}1${"}".repeat(990)},"revision":1}`;
+  const object = decode(text, { group: "apps", version: "v1", kind: "ControllerRevision" }) as object;
+  assert.deepEqual(decodeProtobuf(encodeProtobuf(deepClone(object))), object);
+  assert.ok(toYaml(object).length > 990);
 });

@@ -25,15 +25,21 @@ export function yamlDocuments(text: string): unknown[] {
 
 /** A value as YAML, keys sorted and lists not indented, as Go writes it. Built-in kinds are written by their schema. */
 export function toYaml(value: unknown): string {
-  const plain = typeof value === "object" && value !== null ? parseJsonText(encodeJsonText(value)) : value;
-  return stringify(plain, {
-    version: "1.1",
-    sortMapEntries: true,
-    indentSeq: false,
-    lineWidth: 0,
-    aliasDuplicateObjects: false,
-    singleQuote: null,
-  });
+  const json = typeof value === "object" && value !== null ? encodeJsonText(value) : undefined;
+  try {
+    return stringify(json === undefined ? value : parseJsonText(json), {
+      version: "1.1",
+      sortMapEntries: true,
+      indentSeq: false,
+      lineWidth: 0,
+      aliasDuplicateObjects: false,
+      singleQuote: null,
+    });
+  } catch (err) {
+    // Nested deeper than the emitter's stack: JSON is YAML too.
+    if (err instanceof RangeError && json !== undefined) return `${json}\n`;
+    throw err;
+  }
 }
 
 function readDocuments(text: string): unknown[] {
@@ -87,7 +93,7 @@ function refuseDeepFlow(text: string): void {
     if (code === 0x5b || code === 0x7b) depth++;
     else if (code === 0x5d || code === 0x7d) depth = Math.max(0, depth - 1);
     else if (code !== 0x20 && code !== 0x0a && depth < 100) depth = 0; // only unbroken runs of brackets count
-    if (depth > maxDepth / 10) throw badRequest("error converting YAML to JSON: yaml: exceeded max depth");
+    if (depth > maxDepth) throw badRequest("error converting YAML to JSON: yaml: exceeded max depth");
   }
 }
 

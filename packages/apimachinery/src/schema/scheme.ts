@@ -188,6 +188,9 @@ function messageField(row: FieldRow, folder: string, declaredBy: string): Messag
   return { number, name: undefined, type: typeOf(ref, folder), pointer: false, omitEmpty: flags.includes("o"), required: false };
 }
 
+/** Named Go slices that protobuf puts into a message of their own. Source: the `nullable` marker of their declarations */
+const wrappedLists = new Set(["Verbs", "ExtraValue"]);
+
 const scalars: Readonly<Record<string, { kind: ScalarKind; goType: string }>> = {
   string: { kind: "string", goType: "string" },
   UID: { kind: "string", goType: "types.UID" },
@@ -229,7 +232,7 @@ function typeOf(ref: string, folder: string): FieldType {
   if (row.alias === undefined) return { kind: "struct", struct: structType(target.folder, target.name) as StructType, goType };
   const type = typeOf(row.alias, target.folder);
   if (type.kind === "struct") return type;
-  if (type.kind === "list") return { ...type, wrapped: true, goType };
+  if (type.kind === "list") return { ...type, wrapped: wrappedLists.has(target.name), goType };
   if (type.kind === "map") return { ...type, goType };
   const isEnum = row.markers?.includes("enum") ?? false;
   return { ...type, goType, ...(row.enum !== undefined && { values: row.enum }), ...(isEnum && { isEnum }) };
