@@ -37,8 +37,9 @@ import { isTerminal, newPodRunner } from "./pods/pod-runner.ts";
 import { newPodWorkers } from "./pods/pod-workers.ts";
 import { newHookRunner } from "./probes/lifecycle-hooks.ts";
 import { newProbeManager } from "./probes/probe-manager.ts";
+import { allocatable as newAllocatable } from "./resources/allocatable.ts";
 import { newCgroups } from "./resources/cgroups.ts";
-import type { ResourceList } from "./resources/pod-resources.ts";
+import { quantityOf, type ResourceList } from "./resources/pod-resources.ts";
 import { collectContainers } from "./runtime/container-gc.ts";
 import type { ContainerEvent } from "./runtime/containers.ts";
 import { newCriClient } from "./runtime/cri-client.ts";
@@ -250,7 +251,13 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   });
   try {
     const enforce = config.enforceNodeAllocatable.includes("pods");
-    await cgroups.start({ milliCpu: machine.cpuCount * 1000, memoryBytes: machine.memoryBytes }, enforce);
+    const { kubeReserved: kube, systemReserved: system } = config;
+    // What eviction keeps free is not taken from the cgroup: eviction comes first, the kernel's killer after it.
+    const limits = newAllocatable(ownStatus.capacity ?? {}, { kube, system, evictionHard: {} });
+    await cgroups.start(
+      { milliCpu: quantityOf(limits, "cpu").milliValue(), memoryBytes: quantityOf(limits, "memory").value() },
+      enforce,
+    );
   } catch (err) {
     throw new ConfigError(`Failed to initialize the cgroups of pods: ${(err as Error).message}`);
   }
@@ -571,8 +578,10 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   every(housekeepingMs, "housekeeping", async () => {
     agentMetrics.runningPods.set(events.pods()?.size ?? 0);
     if (!sources.allSynced()) return; // what is not wanted is not known yet
-    const inRuntime = events.pods();
-    if (inRuntime === undefined) return;
+    if (events.pods() === undefined) return;
+    // What was looked at a moment ago may be gone by now.
+    if ([...(events.pods()?.keys() ?? [])].some((uid) => !isKnown(uid))) await events.relist();
+    const inRuntime = events.pods() ?? new Map();
     for (const { uid, name, namespace } of inRuntime.values()) {
       if (isKnown(uid)) continue;
       log.info("Ending a pod that nobody wants any more", { pod: `${namespace}/${name}`, podUID: uid });

@@ -23,18 +23,15 @@ export const flagTable = flags(
     address: ip({
       default: "0.0.0.0",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The IP address of the insecure port.",
     }),
     "allowed-unsafe-sysctls": stringSlice({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Unsafe sysctls or patterns (ending in *) that pods may use. Use at your own risk.",
     }),
     "anonymous-auth": bool({
       default: true,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Enables anonymous requests. Requests that no other method rejects are treated as anonymous: user system:anonymous, group system:unauthenticated.",
     }),
     "application-metrics-count-limit": int({
@@ -45,31 +42,26 @@ export const flagTable = flags(
     }),
     "authentication-token-webhook": bool({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Asks the TokenReview API whether bearer tokens are valid.",
     }),
     "authentication-token-webhook-cache-ttl": duration({
       default: "2m0s",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "How long answers of the token webhook are kept.",
     }),
     "authorization-mode": string({
       default: "AlwaysAllow",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Authorization plugins in the order they are asked. Known ones: AlwaysAllow,AlwaysDeny,ABAC,Webhook,RBAC,Node.",
     }),
     "authorization-webhook-cache-authorized-ttl": duration({
       default: "5m0s",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "How long 'authorized' answers of the webhook authorizer are kept.",
     }),
     "authorization-webhook-cache-unauthorized-ttl": duration({
       default: "30s",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "How long 'unauthorized' answers of the webhook authorizer are kept.",
     }),
     "azure-container-registry-config": string({
@@ -88,29 +80,24 @@ export const flagTable = flags(
     }),
     "cert-dir": string({
       default: "/var/lib/kubelet/pki",
-      wired: false,
       help: "The directory where the TLS certificates are located. If --tls-cert-file and --tls-private-key-file are given, it is not used.",
     }),
     "cgroup-driver": string({
       default: "cgroupfs",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The driver that the kubelet manipulates cgroups of the host with. Possible values: 'cgroupfs', 'systemd'.",
     }),
     "cgroup-root": string({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Root cgroup of pods, as far as the runtime can honour it. Empty: the runtime's default.",
     }),
     "cgroups-per-qos": bool({
       default: true,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Creates a cgroup hierarchy by quality of service; pods' cgroups are below it.",
     }),
     "client-ca-file": string({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "If set, a request with a client certificate signed by one of the authorities in this file is authenticated as the certificate's CommonName.",
     }),
     "cloud-config": string({
@@ -125,12 +112,10 @@ export const flagTable = flags(
     }),
     "cluster-dns": stringSlice({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Addresses of DNS servers for pods with dnsPolicy=ClusterFirst, comma separated.",
     }),
     "cluster-domain": string({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Domain of the cluster. If set, containers search it besides the host's domains.",
     }),
     "cni-bin-dir": string({
@@ -151,7 +136,7 @@ export const flagTable = flags(
       wired: false,
       help: "Full path of the directory to look for CNI configuration files in. Only for the docker runtime.",
     }),
-    config: string({ wired: false, help: "The path to the configuration file." }),
+    config: string({ help: "The path to the configuration file." }),
     "container-hints": string({
       default: "/etc/cadvisor/container_hints.json",
       deprecated: "will be removed in a future version.",
@@ -161,23 +146,19 @@ export const flagTable = flags(
     "container-log-max-files": int32({
       default: 5,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The largest number of log files of a container, at least 2. Only for a remote runtime.",
     }),
     "container-log-max-size": string({
       default: "10Mi",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The size at which a container's log file is rotated (10Mi, say). Only for a remote runtime.",
     }),
     "container-runtime": string({
       default: "docker",
-      wired: false,
       help: "The container runtime to use. Possible values: 'docker', 'remote'.",
     }),
     "container-runtime-endpoint": string({
       default: "unix:///var/run/dockershim.sock",
-      wired: false,
       help: "The endpoint of the remote runtime service: a unix socket.",
     }),
     containerd: string({
@@ -200,13 +181,11 @@ export const flagTable = flags(
     "cpu-cfs-quota": bool({
       default: true,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Enforces CPU limits of containers by CFS quota.",
     }),
     "cpu-cfs-quota-period": duration({
       default: "100ms",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The period of CFS quota, cpu.cfs_period_us.",
     }),
     "cpu-manager-policy": string({
@@ -287,7 +266,6 @@ export const flagTable = flags(
     "enable-debugging-handlers": bool({
       default: true,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Enables server endpoints for log collection and for running containers and commands.",
     }),
     "enable-load-reader": bool({
@@ -298,25 +276,21 @@ export const flagTable = flags(
     "enable-server": bool({
       default: true,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Enables the kubelet's server.",
     }),
     "enforce-node-allocatable": stringSlice({
       default: ["pods"],
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "What of node allocatable the kubelet enforces: 'none', 'pods', 'system-reserved', 'kube-reserved'. The last two need --system-reserved-cgroup and --kube-reserved-cgroup.",
     }),
     "event-burst": int32({
       default: 10,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Burst of event records, while they stay below --event-qps on average. Must be >= 0. If 0, the default (10) is used.",
     }),
     "event-qps": int32({
       default: 5,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Limit of events a second. If 0, the default (5) is used.",
     }),
     "event-storage-age-limit": string({
@@ -335,7 +309,6 @@ export const flagTable = flags(
       default: { "imagefs.available": "15%", "memory.available": "100Mi", "nodefs.available": "10%", "nodefs.inodesFree": "5%" },
       separator: "<",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Thresholds (memory.available<1Gi, say) that, when met, evict a pod at once.",
     }),
     "eviction-max-pod-grace-period": int32({
@@ -406,7 +379,6 @@ export const flagTable = flags(
     "fail-swap-on": bool({
       default: true,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Makes the kubelet fail to start when swap is on.",
     }),
     "feature-gates": mapStringBool({
@@ -416,7 +388,6 @@ export const flagTable = flags(
     "file-check-frequency": duration({
       default: "20s",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "How often configuration files are looked at for new data.",
     }),
     "global-housekeeping-interval": duration({
@@ -434,24 +405,20 @@ export const flagTable = flags(
     "healthz-bind-address": ip({
       default: "127.0.0.1",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The address of the health server. 0.0.0.0 or ::: all interfaces.",
     }),
     "healthz-port": int32({
       default: 10248,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The port of the local health endpoint. 0 turns it off.",
     }),
     "hostname-override": string({
-      wired: false,
       help: "If given, it is the node's name instead of the host's. With a cloud provider, the provider decides.",
     }),
     "housekeeping-interval": duration({ default: "10s", wired: false, help: "Time between container housekeepings." }),
     "http-check-frequency": duration({
       default: "20s",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "How often HTTP is looked at for new data.",
     }),
     "image-credential-provider-bin-dir": string({
@@ -465,13 +432,11 @@ export const flagTable = flags(
     "image-gc-high-threshold": int32({
       default: 85,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The percentage of disk usage above which images are always collected, from 0 to 100. 100 turns it off.",
     }),
     "image-gc-low-threshold": int32({
       default: 80,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The percentage of disk usage below which images are never collected: what collection aims at, from 0 to 100. At most --image-gc-high-threshold.",
     }),
     "image-pull-progress-deadline": duration({
@@ -481,7 +446,6 @@ export const flagTable = flags(
       help: "If there is no progress of a pull in this time, it is given up. Only for the docker runtime.",
     }),
     "image-service-endpoint": string({
-      wired: false,
       help: "The endpoint of the remote image service. Empty: that of --container-runtime-endpoint.",
     }),
     "iptables-drop-bit": int32({
@@ -509,7 +473,6 @@ export const flagTable = flags(
     "kube-api-burst": int32({
       default: 10,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Burst of requests to the API server.",
     }),
     "kube-api-content-type": string({
@@ -521,12 +484,10 @@ export const flagTable = flags(
     "kube-api-qps": int32({
       default: 5,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Requests a second to the API server.",
     }),
     "kube-reserved": mapStringString({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Resources reserved for Kubernetes' own components, as name=quantity pairs (cpu=200m,memory=500Mi,ephemeral-storage=1Gi,pid=1000).",
     }),
     "kube-reserved-cgroup": string({
@@ -534,7 +495,7 @@ export const flagTable = flags(
       wired: false,
       help: "Absolute name of the top cgroup of Kubernetes' own components, for --kube-reserved.",
     }),
-    kubeconfig: string({ wired: false, help: "Path to a kubeconfig file with authorization and location of the API server." }),
+    kubeconfig: string({ help: "Path to a kubeconfig file with authorization and location of the API server." }),
     "kubelet-cgroups": string({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
       wired: false,
@@ -570,12 +531,10 @@ export const flagTable = flags(
     }),
     "manifest-url": string({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "URL of further pod specifications to run.",
     }),
     "manifest-url-header": multiMap({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "HTTP headers to send to --manifest-url, as 'a:hello,b:again'. Headers with one name are added up.",
     }),
     "master-service-namespace": string({
@@ -593,19 +552,16 @@ export const flagTable = flags(
     "max-pods": int32({
       default: 110,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Number of pods that can run on this kubelet.",
     }),
     "maximum-dead-containers": int32({
       default: -1,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The largest number of old container instances to keep in all. Negative: no limit.",
     }),
     "maximum-dead-containers-per-container": int32({
       default: 1,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The largest number of old instances of a container to keep.",
     }),
     "memory-manager-policy": string({
@@ -616,13 +572,11 @@ export const flagTable = flags(
     }),
     "minimum-container-ttl-duration": duration({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Least age of an ended container before it is collected.",
     }),
     "minimum-image-ttl-duration": duration({
       default: "2m0s",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Least age of an unused image before it is collected.",
     }),
     "network-plugin": string({
@@ -636,23 +590,19 @@ export const flagTable = flags(
       help: "The MTU to give to the network plugin. 0: the default, 1460. Only for the docker runtime.",
     }),
     "node-ip": string({
-      wired: false,
       help: "IP address of the node, or an IPv4 and an IPv6 address. If unset, the default interface's; '::' prefers IPv6.",
     }),
     "node-labels": mapStringString({
-      wired: false,
       help: "Labels to add when the node registers, as key=value pairs. Labels in kubernetes.io must begin with an allowed prefix or be one of the allowed ones.",
     }),
     "node-status-max-images": int32({
       default: 50,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The largest number of images in node status. -1: no cap.",
     }),
     "node-status-update-frequency": duration({
       default: "10s",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "How often node status is sent. Must fit the controller manager's --node-monitor-grace-period.",
     }),
     "non-masquerade-cidr": string({
@@ -669,34 +619,28 @@ export const flagTable = flags(
     }),
     "pod-cidr": string({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The range of pod addresses, in standalone mode only. In cluster mode it comes from the API server.",
     }),
     "pod-infra-container-image": string({
       default: "k8s.gcr.io/pause:3.6",
-      wired: false,
       help: "The image that image collection never removes, because the runtime's pods stand on it.",
     }),
     "pod-manifest-path": string({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Path to the directory with static pod files to run, or to one of them. Files that begin with a dot are ignored.",
     }),
     "pod-max-pids": int({
       default: -1,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The largest number of processes in a pod. -1: the node's allocatable.",
     }),
     "pods-per-core": int32({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Number of pods for each core; never more than --max-pods. 0: no such limit.",
     }),
     port: int32({
       default: 10250,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The port of unsecured access.",
     }),
     "protect-kernel-defaults": bool({
@@ -706,7 +650,6 @@ export const flagTable = flags(
     }),
     "provider-id": string({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Unique identifier of the machine for the cloud provider.",
     }),
     "qos-reserved": mapStringString({
@@ -727,29 +670,24 @@ export const flagTable = flags(
     }),
     "register-node": bool({
       default: true,
-      wired: false,
       help: "Registers the node with the API server. Without --kubeconfig it does nothing.",
     }),
     "register-schedulable": bool({
       default: true,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Registers the node as schedulable. Without --register-node it does nothing.",
     }),
     "register-with-taints": text("[]api.Taint", {
-      wired: false,
       help: "Registers the node with these taints, as <key>=<value>:<effect>, comma separated. Without --register-node it does nothing.",
     }),
     "registry-burst": int32({
       default: 10,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Burst of image pulls, while they stay below --registry-qps on average. Only used if --registry-qps > 0.",
     }),
     "registry-qps": int32({
       default: 5,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Limit of image pulls a second. 0: no limit.",
     }),
     "reserved-cpus": string({
@@ -764,12 +702,10 @@ export const flagTable = flags(
     "resolv-conf": string({
       default: "/etc/resolv.conf",
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "Resolver configuration of containers' DNS.",
     }),
     "root-dir": string({
       default: "/var/lib/kubelet",
-      wired: false,
       help: "The directory of the kubelet's files (volume mounts and others).",
     }),
     "rotate-certificates": bool({
@@ -791,17 +727,14 @@ export const flagTable = flags(
     "runtime-request-timeout": duration({
       default: "2m0s",
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "Time limit of runtime requests but long-running ones (pull, logs, exec, attach).",
     }),
     "seccomp-default": bool({
-      wired: false,
       help: "Uses RuntimeDefault as the default seccomp profile. Needs the gate SeccompDefault.",
     }),
     "serialize-image-pulls": bool({
       default: true,
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "Pulls images one at a time.",
     }),
     "storage-driver-buffer-duration": duration({
@@ -854,7 +787,6 @@ export const flagTable = flags(
     "sync-frequency": duration({
       default: "1m0s",
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "Longest time between the syncs of running containers with their configuration.",
     }),
     "system-cgroups": string({
@@ -864,7 +796,6 @@ export const flagTable = flags(
     }),
     "system-reserved": mapStringString({
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "Resources reserved for what is not Kubernetes, as name=quantity pairs (cpu=200m,memory=500Mi,ephemeral-storage=1Gi,pid=1000).",
     }),
     "system-reserved-cgroup": string({
@@ -874,22 +805,18 @@ export const flagTable = flags(
     }),
     "tls-cert-file": string({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "File with the x509 certificate for HTTPS (with the authority's after it). If neither it nor --tls-private-key-file is given, a self-signed pair is made for the public address and kept in --cert-dir.",
     }),
     "tls-cipher-suites": stringSlice({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Cipher suites of the server. If absent, the runtime's defaults are used.",
     }),
     "tls-min-version": string({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Least TLS version. Possible values: VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13.",
     }),
     "tls-private-key-file": string({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "File with the x509 private key that belongs to --tls-cert-file.",
     }),
     "tls-sni-cert-key": namedCertKeys({

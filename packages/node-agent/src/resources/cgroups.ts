@@ -173,8 +173,9 @@ async function controllerTrees(mountPoint: string): Promise<{ controller: string
   const names = await readdirOrNone(mountPoint);
   if (names.includes("cgroup.controllers")) return [{ controller: "", dir: mountPoint }];
   const trees: { controller: string; dir: string }[] = [];
+  // `unified` beside the others has no controllers, but processes are in it too: its cgroups have to go with the rest.
   for (const controller of names) {
-    if (controller.includes(",") || controller === "unified") continue;
+    if (controller.includes(",")) continue; // a link to one of two controllers that share a tree, or the tree of both
     const entries = await readdirOrNone(join(mountPoint, controller));
     if (entries.includes("cgroup.procs")) trees.push({ controller, dir: join(mountPoint, controller) });
   }

@@ -68,7 +68,8 @@ export async function summary(context: StatsContext, sampler: CpuSampler): Promi
     const labels = stat.attributes?.labels ?? {};
     const uid = labels[labelNames.podUid];
     const name = labels[labelNames.containerName];
-    if (uid === undefined || name === undefined || !wanted.has(uid)) continue;
+    const runs = (stat.cpu?.timestamp ?? 0) > 0;
+    if (uid === undefined || name === undefined || !wanted.has(uid) || !runs) continue;
     const pod: PodSummary = byPod.get(uid) ?? {
       podRef: { name: labels[labelNames.podName] ?? "", namespace: labels[labelNames.podNamespace] ?? "", uid },
       startTime: wanted.get(uid)?.status?.startTime ?? time,
