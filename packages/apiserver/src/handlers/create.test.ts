@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { before, describe, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { aConfigMap, configMaps, startShared, type TestServer } from "./testing.ts";
 
 describe("create", () => {
@@ -7,6 +7,7 @@ describe("create", () => {
   before(async () => {
     server = await startShared();
   });
+  after(() => server.stop());
 
   test("answers 201 with what the server adds", async () => {
     const { code, body } = await server.request("POST", configMaps, aConfigMap("created", { a: "1" }));

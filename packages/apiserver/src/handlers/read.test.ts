@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { before, describe, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { gunzipSync } from "node:zlib";
 import { aConfigMap, startShared, type TestServer } from "./testing.ts";
 
@@ -15,6 +15,7 @@ describe("get and list", () => {
       await server.request("POST", maps, aConfigMap(`map-${i}`, { i: String(i) }, { parity: i % 2 === 0 ? "even" : "odd" }));
     }
   });
+  after(() => server.stop());
 
   test("an object names its kind, items of a list do not", async () => {
     const one = await server.request("GET", `${maps}/map-0`);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { before, describe, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { startShared, type TestServer } from "./testing.ts";
 
 const deployments = "/apis/apps/v1/namespaces/default/deployments";
@@ -22,6 +22,7 @@ describe("subresources and virtual resources", () => {
     server = await startShared();
     await server.request("POST", deployments, aDeployment("scaled", 2));
   });
+  after(() => server.stop());
 
   test("scale shows and changes the number of replicas", async () => {
     const shown = await server.request("GET", `${deployments}/scaled/scale`);
@@ -121,6 +122,7 @@ describe("discovery", () => {
   before(async () => {
     server = await startShared();
   });
+  after(() => server.stop());
 
   test("/api and /apis name versions and groups", async () => {
     const { body: core } = await server.request("GET", "/api");

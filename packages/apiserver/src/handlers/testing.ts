@@ -1,6 +1,5 @@
 /** What the tests of this room share: one server for a file, requests that keep the bytes of the answer, small objects. */
 import { type ClientHttp2Session, connect } from "node:http2";
-import { after } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { startTestServer } from "../testing/start-test-server.ts";
 
@@ -9,6 +8,7 @@ export interface TestServer {
   request(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   /** A watch that stays open; `next` waits for the next line, `end` resolves when the server ends it. */
   watch(path: string, headers?: Record<string, string>): Promise<Watch>;
+  stop(): Promise<void>;
 }
 
 export interface Answer {
@@ -28,28 +28,25 @@ export interface Watch {
   close(): void;
 }
 
-/** To be called in `before`; stops after the suite. */
+/** To be called in `before`; `stop` belongs into `after`. */
 export async function startShared(flags: readonly string[] = []): Promise<TestServer> {
-  const server = await startTestServer(undefined, flags);
+  const server = await startTestServer(undefined, ["--advertise-address=10.250.0.1", ...flags]);
   const session: ClientHttp2Session = connect(server.url, { ca: server.ca });
   session.on("error", () => {});
-  after(async () => {
-    session.destroy();
-    await server.stop();
-  });
   const open = (method: string, path: string, body: Buffer | undefined, headers: Record<string, string>) => {
     const type = body === undefined || headers["content-type"] !== undefined ? {} : { "content-type": "application/json" };
-    const stream = session.request({
-      ":method": method,
-      ":path": path,
-      authorization: `Bearer ${server.adminToken}`,
-      ...type,
-      ...headers,
-    });
-    stream.end(body);
+    const stream = session.request(
+      { ":method": method, ":path": path, authorization: `Bearer ${server.adminToken}`, ...type, ...headers },
+      { endStream: body === undefined },
+    );
+    if (body !== undefined) stream.end(body);
     return stream;
   };
   return {
+    async stop() {
+      session.destroy();
+      await server.stop();
+    },
     request: (method, path, body, headers = {}) =>
       new Promise((resolve, reject) => {
         const stream = open(method, path, bytesOf(body), headers);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { before, describe, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { aConfigMap, configMaps, startShared, type TestServer } from "./testing.ts";
 import { watchTimeoutMs } from "./watch.ts";
 
@@ -28,6 +28,7 @@ describe("watch", () => {
   before(async () => {
     server = await startShared();
   });
+  after(() => server.stop());
 
   test("begins with what is there, then follows creation, change and deletion", async () => {
     await server.request("POST", configMaps, aConfigMap("watched-1", {}, { watched: "all" }));

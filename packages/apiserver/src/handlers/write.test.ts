@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { before, beforeEach, describe, test } from "node:test";
+import { after, before, beforeEach, describe, test } from "node:test";
 import { aConfigMap, configMaps, startShared, type TestServer } from "./testing.ts";
 
 const json = { "content-type": "application/json-patch+json" };
@@ -14,6 +14,7 @@ describe("update, patch and delete", () => {
   before(async () => {
     server = await startShared();
   });
+  after(() => server.stop());
   beforeEach(async () => {
     name = `written-${count++}`;
     path = `${configMaps}/${name}`;
