@@ -85,13 +85,15 @@ export class Http1Exchange implements Exchange {
       let size = 0;
       const onData = (chunk: Buffer): void => {
         size += chunk.length;
-        if (size > limitBytes) return tooLarge();
-        chunks.push(chunk);
+        if (size > limitBytes) tooLarge();
+        else chunks.push(chunk);
       };
       if (Number(request.headers["content-length"] ?? 0) > limitBytes) return tooLarge();
       request.on("data", onData);
       request.once("end", () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)));
-      request.once("close", () => reject(new Error("the client went away while it sent its request")));
+      request.once("close", () => {
+        if (!request.complete) reject(new Error("the client went away while it sent its request"));
+      });
       request.once("error", reject);
     });
   }

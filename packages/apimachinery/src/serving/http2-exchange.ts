@@ -7,6 +7,7 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from "node:http2";
+import { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { requestEntityTooLarge } from "../errors/status-error.ts";
 import type { Logger } from "../logging/logger.ts";
@@ -59,11 +60,14 @@ export class Http2Exchange implements Exchange {
     this.headers = withoutPseudoHeaders(headers);
     stream.on("error", () => {});
     stream.once("close", () => this.#onClose());
+    // A stream that nobody reads would not even say that it was closed.
+    if (stream.endAfterHeaders) stream.resume();
     if (headers["expect"] === "100-continue") stream.additionalHeaders({ ":status": 100 });
   }
 
   #onClose(): void {
-    if (this.#stream.writableFinished) return;
+    // Node ends the writable side of a stream that the client resets: finished alone does not mean sent.
+    if (this.#stream.writableFinished && !this.#stream.aborted) return;
     this.#gone = true;
     this.#controller?.abort(new Error("the client went away"));
   }
@@ -87,6 +91,7 @@ export class Http2Exchange implements Exchange {
 
   body(limitBytes: number): Promise<Buffer> {
     const stream = this.#stream;
+    if (stream.endAfterHeaders) return Promise.resolve(Buffer.alloc(0));
     return new Promise((resolve, reject) => {
       const tooLarge = (): void => {
         stream.off("data", onData);
@@ -97,8 +102,8 @@ export class Http2Exchange implements Exchange {
       let size = 0;
       const onData = (chunk: Buffer): void => {
         size += chunk.length;
-        if (size > limitBytes) return tooLarge();
-        chunks.push(chunk);
+        if (size > limitBytes) tooLarge();
+        else chunks.push(chunk);
       };
       if (Number(this.#rawHeaders["content-length"] ?? 0) > limitBytes) return tooLarge();
       stream.on("data", onData);
@@ -106,12 +111,14 @@ export class Http2Exchange implements Exchange {
         if (stream.aborted) reject(new Error("the client went away while it sent its request"));
         else resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size));
       });
-      stream.once("close", () => reject(new Error("the client went away while it sent its request")));
+      stream.once("close", () => {
+        if (!stream.readableEnded) reject(new Error("the client went away while it sent its request"));
+      });
     });
   }
 
   bodyStream(): NodeJS.ReadableStream {
-    return this.#stream;
+    return this.#stream.endAfterHeaders ? Readable.from([]) : this.#stream;
   }
 
   get headersSent(): boolean {
@@ -177,12 +184,17 @@ export class Http2Exchange implements Exchange {
     };
   }
 
-  /** What is left of a request that was answered early is not wanted (RFC 9113, 8.1). */
+  /**
+   * What is left of a request that was answered early is not wanted (RFC 9113, 8.1). Not at once: a reset can overtake
+   * the answer in clients, node's among them.
+   */
   #refuseRest(): void {
     const stream = this.#stream;
-    if (stream.closed || stream.destroyed || stream.readableEnded) return;
-    if (stream.endAfterHeaders) return;
-    stream.close(constants.NGHTTP2_NO_ERROR);
+    if (stream.closed || stream.destroyed || stream.readableEnded || stream.endAfterHeaders) return;
+    stream.resume();
+    setTimeout(() => {
+      if (!stream.closed && !stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
+    }, 1000).unref();
   }
 
   destroy(): void {

@@ -27,6 +27,8 @@ export interface HttpServerOptions {
   /** Streams at a time on one HTTP/2 connection. Default 250. */
   readonly maxConcurrentStreams?: number | undefined;
   readonly headersTimeoutMs?: number | undefined;
+  /** How often connections are looked through for those that exceed it. Default 5 s. */
+  readonly headersCheckMs?: number | undefined;
   readonly handshakeTimeoutMs?: number | undefined;
   /** A connection without a request is closed after this. Default 90 s. */
   readonly idleTimeoutMs?: number | undefined;
@@ -229,7 +231,7 @@ function newHttp1Server(options: HttpServerOptions, connections: Connections): S
     // A body may take as long as the request's own deadline allows.
     requestTimeout: 0,
     keepAliveTimeout: options.idleTimeoutMs ?? 90_000,
-    connectionsCheckingInterval: 5_000,
+    connectionsCheckingInterval: options.headersCheckMs ?? 5_000,
     maxHeaderSize: options.maxHeaderBytes ?? 256 * 1024,
     noDelay: true,
     keepAlive: true,
@@ -282,6 +284,7 @@ function newTlsListener(options: HttpServerOptions, tls: TlsOptions, http: Serve
   };
   server.on("connection", (socket: Socket) => connections.addSocket(socket));
   server.on("tlsClientError", (err, socket) => {
+    socket.destroy(); // a handshake that takes too long is only reported, the connection would stay
     options.onHandshakeError?.(err);
     options.log.v(3)?.info("TLS handshake error", { from: socket.remoteAddress, err: String(err.message) });
   });

@@ -1,0 +1,384 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { request as httpRequest } from "node:http";
+import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
+import { request as httpsRequest } from "node:https";
+import { connect as connectTcp } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { before, type TestContext, test } from "node:test";
+import { connect as connectTls } from "node:tls";
+import express from "express";
+import { StatusError } from "../errors/status-error.ts";
+import { discardLogger } from "../logging/logger.ts";
+import { type KeyPair, newCa, newCertificate, subjectOf } from "./certificates.ts";
+import type { Exchange, ExchangeHandler } from "./exchange.ts";
+import { expressHandler } from "./express-handler.ts";
+import { type HttpServer, type HttpServerOptions, startHttpServer } from "./https-server.ts";
+
+let ca: KeyPair;
+let serving: KeyPair;
+let client: KeyPair;
+let stranger: KeyPair;
+before(async () => {
+  ca = await newCa({ commonName: "ca" });
+  const other = await newCa({ commonName: "other" });
+  const names = { dnsNames: ["localhost"], ips: ["127.0.0.1", "::1"] };
+  serving = await newCertificate({ commonName: "server", ...names, usages: ["server"], ca });
+  client = await newCertificate({ commonName: "alice", organizations: ["a", "b"], usages: ["client"], ca });
+  stranger = await newCertificate({ commonName: "alice", usages: ["client"], ca: other });
+});
+
+async function start(t: TestContext, handler: ExchangeHandler, more: Partial<HttpServerOptions> = {}): Promise<HttpServer> {
+  const tls = { cert: serving.certPem, key: serving.keyPem, clientCa: ca.certPem };
+  const server = await startHttpServer({ port: 0, bindAddress: "127.0.0.1", handler, log: discardLogger, tls, ...more });
+  t.after(() => server.close());
+  return server;
+}
+
+interface Answer {
+  status: number;
+  headers: Record<string, unknown>;
+  body: string;
+}
+interface Ask {
+  method?: string;
+  path?: string;
+  headers?: Record<string, string>;
+  body?: string | Buffer;
+  pair?: KeyPair;
+}
+
+function http2Session(t: TestContext, server: HttpServer, pair?: KeyPair): ClientHttp2Session {
+  const identity = pair === undefined ? {} : { cert: pair.certPem, key: pair.keyPem };
+  const session = connectHttp2(`https://127.0.0.1:${server.port}`, { ca: ca.certPem, ...identity });
+  session.on("error", () => {});
+  t.after(() => session.destroy());
+  return session;
+}
+
+async function overHttp2(t: TestContext, server: HttpServer, ask: Ask): Promise<Answer> {
+  const session = http2Session(t, server, ask.pair);
+  const stream = session.request(
+    { ":method": ask.method ?? "GET", ":path": ask.path ?? "/", ...ask.headers },
+    { endStream: false },
+  );
+  stream.on("error", () => {});
+  stream.end(ask.body);
+  const [headers] = await once(stream, "response");
+  let body = "";
+  for await (const chunk of stream.setEncoding("utf8")) body += chunk;
+  session.close();
+  return { status: headers[":status"], headers, body };
+}
+
+async function overHttp1(_t: TestContext, server: HttpServer, ask: Ask): Promise<Answer> {
+  const identity = ask.pair === undefined ? {} : { cert: ask.pair.certPem, key: ask.pair.keyPem };
+  const options = { method: ask.method ?? "GET", path: ask.path ?? "/", headers: ask.headers ?? {}, agent: false as const };
+  const request = httpsRequest({ host: "127.0.0.1", port: server.port, ca: ca.certPem, ...identity, ...options });
+  request.on("error", () => {});
+  request.end(ask.body);
+  const [response] = await once(request, "response");
+  let body = "";
+  for await (const chunk of response.setEncoding("utf8")) body += chunk;
+  return { status: response.statusCode, headers: response.headers, body };
+}
+
+const echo: ExchangeHandler = async (exchange) => {
+  try {
+    const body = await exchange.body(1000);
+    exchange.setHeader("audit-id", "42");
+    exchange.appendHeader("Warning", "one");
+    exchange.appendHeader("warning", "two");
+    const certificate = exchange.tls?.getPeerX509Certificate();
+    const subject = certificate === undefined ? undefined : subjectOf(certificate);
+    const said = {
+      method: exchange.method,
+      url: exchange.url,
+      version: exchange.httpVersion,
+      host: exchange.headers.host,
+      body: String(body),
+    };
+    exchange.respond(
+      201,
+      { "content-type": "application/json" },
+      JSON.stringify({ ...said, subject, authorized: exchange.tls?.authorized }),
+    );
+  } catch (err) {
+    if (!(err instanceof StatusError)) throw err;
+    exchange.respond(err.code, {}, err.message);
+  }
+};
+
+for (const { protocol, ask, version } of [
+  { protocol: "HTTP/1.1", ask: overHttp1, version: "1.1" },
+  { protocol: "HTTP/2", ask: overHttp2, version: "2.0" },
+]) {
+  test(`${protocol}: gives the request to the handler and its answer to the client`, async (t) => {
+    const server = await start(t, echo);
+    const answer = await ask(t, server, { method: "POST", path: "/api/v1/pods?limit=5", body: "hello" });
+    assert.equal(answer.status, 201);
+    const host = `127.0.0.1:${server.port}`;
+    assert.deepEqual(JSON.parse(answer.body), {
+      method: "POST",
+      url: "/api/v1/pods?limit=5",
+      version,
+      host,
+      body: "hello",
+      authorized: false,
+    });
+    assert.partialDeepStrictEqual(answer.headers, {
+      "content-type": "application/json",
+      "content-length": protocol === "HTTP/2" ? String(answer.body.length) : String(answer.body.length),
+      "audit-id": "42",
+      warning: "one, two",
+    });
+    assert.ok(answer.headers["date"]);
+  });
+
+  test(`${protocol}: shows a client certificate and whether its authority is known`, async (t) => {
+    const server = await start(t, echo);
+    const known = JSON.parse((await ask(t, server, { pair: client })).body);
+    assert.deepEqual([known.subject, known.authorized], [{ commonName: "alice", organizations: ["a", "b"] }, true]);
+    const unknown = JSON.parse((await ask(t, server, { pair: stranger })).body);
+    assert.equal(unknown.authorized, false);
+  });
+
+  test(`${protocol}: refuses a body beyond the limit, with and without a length`, async (t) => {
+    const server = await start(t, echo);
+    const body = Buffer.alloc(5000, "x");
+    for (const headers of [{ "content-length": "5000" }, {}] as Record<string, string>[]) {
+      const answer = await ask(t, server, { method: "POST", body, headers });
+      assert.deepEqual([answer.status, answer.body], [413, "Request entity is too large: limit is 1000"]);
+    }
+  });
+
+  test(`${protocol}: streams with back pressure and counts what it wrote`, async (t) => {
+    const chunk = Buffer.alloc(64 * 1024, "y");
+    let waited = 0;
+    let exchange: Exchange | undefined;
+    const server = await start(t, async (one) => {
+      exchange = one;
+      const stream = one.stream(200, { "content-type": "text/plain" });
+      for (let i = 0; i < 100; i++) {
+        if (!stream.write(chunk)) {
+          waited++;
+          await stream.drained();
+        }
+      }
+      stream.end();
+    });
+    const answer = await ask(t, server, {});
+    assert.equal(answer.body.length, 100 * chunk.length);
+    assert.ok(waited > 0);
+    assert.deepEqual([exchange?.status, exchange?.bytesWritten], [200, 100 * chunk.length]);
+  });
+
+  test(`${protocol}: answers 500 when the handler throws`, async (t) => {
+    const server = await start(t, () => {
+      throw new Error("secret detail");
+    });
+    const answer = await ask(t, server, {});
+    assert.equal(answer.status, 500);
+    assert.doesNotMatch(answer.body, /secret/);
+  });
+
+  test(`${protocol}: answers HEAD and 204 without a body`, async (t) => {
+    const server = await start(t, (exchange) =>
+      exchange.respond(exchange.method === "HEAD" ? 200 : 204, {}, exchange.method === "HEAD" ? "abc" : ""),
+    );
+    const head = await ask(t, server, { method: "HEAD" });
+    assert.deepEqual([head.status, head.headers["content-length"], head.body], [200, "3", ""]);
+    const none = await ask(t, server, { method: "DELETE" });
+    assert.deepEqual([none.status, none.headers["content-length"]], [204, undefined]);
+  });
+
+  test(`${protocol}: serves an Express application with what filters set before`, async (t) => {
+    const app = express();
+    app.disable("x-powered-by");
+    app.get("/hello/:name", (request, response) => {
+      response.status(202).json({ name: request.params["name"], q: request.query["q"] });
+    });
+    app.get("/stream", (_request, response) => {
+      response.write("a");
+      response.end("b");
+    });
+    const handler = expressHandler(app);
+    const server = await start(t, (exchange) => {
+      exchange.setHeader("audit-id", "7");
+      return handler(exchange);
+    });
+    const answer = await ask(t, server, { path: "/hello/bob?q=1" });
+    assert.deepEqual([answer.status, answer.body, answer.headers["audit-id"]], [202, '{"name":"bob","q":"1"}', "7"]);
+    assert.equal((await ask(t, server, { path: "/stream" })).body, "ab");
+    assert.equal((await ask(t, server, { path: "/nowhere" })).status, 404);
+    const both = await Promise.all([overHttp1(t, server, { path: "/hello/a" }), overHttp2(t, server, { path: "/hello/b" })]);
+    assert.deepEqual(
+      both.map((one) => JSON.parse(one.body).name),
+      ["a", "b"],
+    );
+  });
+}
+
+test("tells the handler when the client goes away, over both protocols", async (t) => {
+  const seen: string[] = [];
+  let notify = (): void => {};
+  const server = await start(t, async (exchange) => {
+    exchange.stream(200, {}).write("x");
+    await once(exchange.signal, "abort");
+    seen.push(exchange.httpVersion);
+    notify();
+  });
+  const session = http2Session(t, server);
+  const stream = session.request({ ":path": "/" });
+  stream.on("error", () => {});
+  await once(stream, "data");
+  const done = new Promise<void>((resolve) => {
+    notify = () => {
+      if (seen.length === 2) resolve();
+    };
+  });
+  stream.close();
+  const request = httpsRequest({ host: "127.0.0.1", port: server.port, ca: ca.certPem, agent: false });
+  request.on("error", () => {});
+  request.end();
+  const [response] = await once(request, "response");
+  await once(response, "data");
+  request.destroy();
+  await done;
+  assert.deepEqual(seen.sort(), ["1.1", "2.0"]);
+});
+
+test("hands the socket over for an upgrade, or answers it plainly", async (t) => {
+  const server = await start(t, (exchange) => {
+    if (exchange.url === "/no") return exchange.respond(403, { "content-type": "text/plain" }, "no");
+    const { socket, head } = exchange.upgrade as NonNullable<Exchange["upgrade"]>;
+    socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+    if (head.length > 0) socket.write(head);
+    socket.pipe(socket);
+  });
+  const ask = (path: string, upgrade: string) => {
+    const headers = { connection: "Upgrade", upgrade };
+    const request = httpsRequest({
+      host: "127.0.0.1",
+      port: server.port,
+      ca: ca.certPem,
+      agent: false,
+      path,
+      method: "POST",
+      headers,
+    });
+    request.end();
+    return request;
+  };
+  const [, socket] = await once(ask("/yes", "SPDY/3.1"), "upgrade");
+  socket.write("ping");
+  assert.equal(String((await once(socket, "data"))[0]), "ping");
+  socket.destroy();
+  const [refused] = await once(ask("/no", "SPDY/3.1"), "response");
+  assert.equal(refused.statusCode, 403);
+  const [ignored] = await once(ask("/no", "h2c"), "response");
+  assert.equal(ignored.statusCode, 403);
+});
+
+test("sends a client away gently: what runs goes on, new requests go elsewhere", async (t) => {
+  const server = await start(t, async (exchange) => {
+    exchange.goAway();
+    const stream = exchange.stream(200, {});
+    stream.write("a");
+    await exchange.body(10);
+    stream.end("b");
+  });
+  const session = http2Session(t, server);
+  const stream = session.request({ ":method": "POST", ":path": "/" }, { endStream: false });
+  const goaway = once(session, "goaway");
+  await once(stream, "response");
+  await goaway;
+  stream.end();
+  let body = "";
+  for await (const chunk of stream.setEncoding("utf8")) body += chunk;
+  assert.equal(body, "ab");
+});
+
+test("lets running requests finish when it closes, and cuts off those that do not", async (t) => {
+  let finish = (): void => {};
+  const server = await start(t, async (exchange) => {
+    if (exchange.url === "/forever") return new Promise(() => {});
+    await new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    exchange.respond(200, {}, "done");
+  });
+  const session = http2Session(t, server);
+  const good = session.request({ ":path": "/" });
+  const bad = session.request({ ":path": "/forever" });
+  bad.on("error", () => {});
+  while (server.active < 2) await new Promise(setImmediate);
+  const closing = server.close(300);
+  finish();
+  const [headers] = await once(good, "response");
+  assert.equal(headers[":status"], 200);
+  await closing;
+  assert.equal(server.active, 0);
+  const refused = connectTcp(server.port, "127.0.0.1");
+  const [err] = await once(refused, "error");
+  assert.equal(err.code, "ECONNREFUSED");
+});
+
+test("closes connections that shake no hand or send no header", async (t) => {
+  const server = await start(t, echo, { handshakeTimeoutMs: 50, headersTimeoutMs: 50, headersCheckMs: 20 });
+  const silent = connectTcp(server.port, "127.0.0.1");
+  silent.on("error", () => {});
+  await once(silent, "close");
+  const shaken = connectTls({ host: "127.0.0.1", port: server.port, rejectUnauthorized: false, ALPNProtocols: ["http/1.1"] });
+  shaken.on("error", () => {});
+  await once(shaken, "secureConnect");
+  shaken.write("GET / HTTP/1.1\r\nHost: x\r\n");
+  shaken.resume();
+  await once(shaken, "close");
+});
+
+test("serves plain HTTP too", async (t) => {
+  const server = await start(t, echo, { tls: undefined });
+  const request = httpRequest({ host: "127.0.0.1", port: server.port, agent: false, path: "/x" });
+  request.end();
+  const [response] = await once(request, "response");
+  let body = "";
+  for await (const chunk of response.setEncoding("utf8")) body += chunk;
+  assert.equal(JSON.parse(body).url, "/x");
+});
+
+test("shows the certificate for the asked name, and new ones after their files changed", async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), "cox-serving-"));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const file = (name: string): string => join(directory, name);
+  const put = async (name: string, commonName: string): Promise<void> => {
+    const pair = await newCertificate({ commonName, dnsNames: [commonName], usages: ["server"], ca });
+    writeFileSync(file(`${name}.key`), pair.keyPem);
+    writeFileSync(file(`${name}.crt`), pair.certPem);
+  };
+  await put("main", "one");
+  await put("other", "special.example");
+  const tls = {
+    certFile: file("main.crt"),
+    keyFile: file("main.key"),
+    sni: [{ certFile: file("other.crt"), keyFile: file("other.key") }],
+  };
+  const server = await start(t, echo, { tls });
+  const shown = async (servername: string): Promise<string> => {
+    const socket = connectTls({ host: "127.0.0.1", port: server.port, servername, rejectUnauthorized: false });
+    await once(socket, "secureConnect");
+    const { commonName } = subjectOf(socket.getPeerX509Certificate() as never);
+    socket.destroy();
+    return commonName;
+  };
+  assert.equal(await shown("anything.example"), "one");
+  assert.equal(await shown("special.example"), "special.example");
+  await put("main", "two");
+  server.reloadCertificates();
+  assert.equal(await shown("anything.example"), "two");
+  writeFileSync(file("main.crt"), "broken");
+  assert.throws(() => server.reloadCertificates());
+  assert.equal(await shown("anything.example"), "two");
+});
