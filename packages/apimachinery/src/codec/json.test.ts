@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { GroupVersionKind } from "../meta/group-version.ts";
-import { decodeJson, encodeJsonText, indentJson } from "./json.ts";
+import { canonical, decodeJson, encodeJsonText, indentJson } from "./json.ts";
 
 const deployment: GroupVersionKind = { group: "apps", version: "v1", kind: "Deployment" };
 const pod: GroupVersionKind = { group: "", version: "v1", kind: "Pod" };
@@ -248,4 +248,16 @@ test("writes whatever depth it reads", async () => {
   const object = decode(text, { group: "apps", version: "v1", kind: "ControllerRevision" }) as object;
   assert.deepEqual(decodeProtobuf(encodeProtobuf(deepClone(object))), object);
   assert.ok(toYaml(object).length > 990);
+});
+
+test("brings answers of the server into the form that the types promise", () => {
+  const list = {
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "RoleList",
+    metadata: {},
+    items: [{ metadata: { creationTimestamp: null }, rules: null }],
+  };
+  assert.deepEqual(canonical(list), { ...list, items: [{ metadata: {}, rules: [] }] });
+  const other = { apiVersion: "example.com/v1", kind: "Foo", spec: null };
+  assert.equal(canonical(other), other);
 });

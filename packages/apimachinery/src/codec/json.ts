@@ -135,6 +135,17 @@ export function coerce(value: unknown, type: TypeDescriptor): KubeObject {
   }
 }
 
+/**
+ * An answer of the server (object or list, parsed) in canonical form, so that what the TypeScript types promise holds: the
+ * wire has `null` for required lists and `{}` for empty structs. Takes the value over; kinds that are not built in and
+ * values that are no objects stay as they are.
+ * @throws StatusError 400
+ */
+export function canonical(value: unknown): unknown {
+  const type = typeof value === "object" && value !== null ? descriptorOf(value) : undefined;
+  return type === undefined ? value : coerce(value, type);
+}
+
 /** The built-in kind that an object says it is. */
 export function descriptorOf(object: object): TypeDescriptor | undefined {
   const { apiVersion, kind } = object as { apiVersion?: unknown; kind?: unknown };

@@ -1,7 +1,7 @@
 import protobuf from "protobufjs/minimal.js";
 import { badRequest, StatusError } from "../errors/status-error.ts";
 import type { KubeObject } from "../meta/types.ts";
-import { coerce, descriptorOf, parseJson } from "./json.ts";
+import { canonical, parseJson } from "./json.ts";
 import { protobufMediaType } from "./negotiate.ts";
 import { decodeProtobuf } from "./protobuf.ts";
 
@@ -95,14 +95,9 @@ function readLines(bytes: Buffer, events: WatchEvent[]): number {
     if (typeof event?.type !== "string" || typeof event.object !== "object" || event.object === null) {
       throw badRequest("unable to decode an event from the watch stream");
     }
-    events.push({ type: event.type, object: canonical(event.object as KubeObject) });
+    events.push({ type: event.type, object: canonical(event.object) as KubeObject });
   }
   return at;
-}
-
-function canonical(object: KubeObject): KubeObject {
-  const type = descriptorOf(object);
-  return type === undefined ? object : coerce(object, type);
 }
 
 /** WatchEvent {type = 1, object = 2 {raw = 1}}; `raw` is an envelope and no JSON, so the tables do not fit. */
