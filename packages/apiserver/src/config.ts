@@ -67,6 +67,14 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
     "--tls-cert-file and --tls-private-key-file must be specified together",
   );
   require(
+    flags["storage-backend"] === "" || flags["storage-backend"] === "etcd3",
+    `--storage-backend invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'`,
+  );
+  require(
+    ["application/json", "application/vnd.kubernetes.protobuf"].includes(flags["storage-media-type"]),
+    `--storage-media-type ${JSON.stringify(flags["storage-media-type"])} is not supported by this server: application/json or application/vnd.kubernetes.protobuf`,
+  );
+  require(
     ["master-count", "lease", "none"].includes(flags["endpoint-reconciler-type"]),
     `--endpoint-reconciler-type: unknown endpoint reconciler type: ${flags["endpoint-reconciler-type"]}`,
   );

@@ -20,11 +20,9 @@ import {
 export const flagTable = flags(
   section("Generic", {
     "advertise-address": ip({
-      wired: false,
       help: "The IP address on which to advertise the API server to members of the cluster. If blank, --bind-address is used; if that is unspecified, the address of the default interface.",
     }),
     "cors-allowed-origins": stringSlice({
-      wired: false,
       help: "Origins that CORS allows, as regular expressions. Empty: CORS is off.",
     }),
     "enable-priority-and-fairness": bool({
@@ -32,50 +30,40 @@ export const flagTable = flags(
       wired: false,
       help: "If true and the APIPriorityAndFairness gate is on, replaces the max-in-flight limit with queues that are served fairly by priority.",
     }),
-    "external-hostname": string({ wired: false, help: "The hostname to use in URLs that the server makes for itself." }),
+    "external-hostname": string({ help: "The hostname to use in URLs that the server makes for itself." }),
     "feature-gates": mapStringBool({ help: "A set of key=value pairs that turn features on or off." }),
     "goaway-chance": float({
-      wired: false,
       help: "Chance that a request of an HTTP/2 client is answered with GOAWAY, so that it opens a new connection, perhaps to another server. From 0 (off) to .02.",
     }),
     "http2-max-streams-per-connection": int({
-      wired: false,
       help: "The limit that the server gives to clients for the number of streams in an HTTP/2 connection. 0 means the runtime's default.",
     }),
     "livez-grace-period": duration({
-      wired: false,
       help: "The longest time that start-up may take, as /livez sees it. Until then, unfinished start-up hooks do not make it unhealthy.",
     }),
     "max-mutating-requests-inflight": int({
       default: 200,
-      wired: false,
       help: "The largest number of mutating requests in flight at a time. Beyond it requests are rejected. 0 for no limit.",
     }),
     "max-requests-inflight": int({
       default: 400,
-      wired: false,
       help: "The largest number of non-mutating requests in flight at a time. Beyond it requests are rejected. 0 for no limit.",
     }),
     "min-request-timeout": int({
       default: 1800,
-      wired: false,
       help: "The least number of seconds a handler must keep a request open before it times it out. At present only watches honour it: each takes a random time above it, to spread the load.",
     }),
     "request-timeout": duration({
       default: "1m0s",
-      wired: false,
       help: "How long a handler may keep a request open before it times it out. Long-running requests may have a limit of their own, --min-request-timeout.",
     }),
     "shutdown-delay-duration": duration({
-      wired: false,
       help: "How long the server goes on to serve after it was asked to end; /readyz fails meanwhile, so that load balancers look elsewhere.",
     }),
     "shutdown-send-retry-after": bool({
-      wired: false,
       help: "If true, the server answers new requests with 429 and a Retry-After header while it ends, after it has stopped to listen.",
     }),
     "strict-transport-security-directives": stringSlice({
-      wired: false,
       help: "Directives of the HSTS header. Empty: no header.",
     }),
     "target-ram-mb": int({
@@ -88,12 +76,10 @@ export const flagTable = flags(
   section("Etcd", {
     "default-watch-cache-size": int({
       default: 100,
-      wired: false,
       help: "Default size of watch caches. 0 turns the watch cache off for resources that have no size of their own.",
     }),
     "delete-collection-workers": int({
       default: 1,
-      wired: false,
       help: "Number of workers of a DeleteCollection call; they speed up namespace cleanup.",
     }),
     "deserialization-cache-size": int({
@@ -104,36 +90,31 @@ export const flagTable = flags(
     }),
     "enable-garbage-collector": bool({
       default: true,
-      wired: false,
       help: "Enables the generic garbage collector. Must agree between the API server and the controller manager.",
     }),
     "encryption-provider-config": string({
       wired: false,
       help: "File with the configuration of encryption providers for secrets in etcd.",
     }),
-    "etcd-cafile": string({ wired: false, help: "Certificate authority file that secures communication with etcd." }),
-    "etcd-certfile": string({ wired: false, help: "Certificate file that secures communication with etcd." }),
+    "etcd-cafile": string({ help: "Certificate authority file that secures communication with etcd." }),
+    "etcd-certfile": string({ help: "Certificate file that secures communication with etcd." }),
     "etcd-compaction-interval": duration({
       default: "5m0s",
-      wired: false,
       help: "The interval of compaction requests. 0 turns compaction by the API server off.",
     }),
     "etcd-count-metric-poll-period": duration({
       default: "1m0s",
-      wired: false,
       help: "How often etcd is asked for the number of objects of each resource. 0 turns the metric off.",
     }),
     "etcd-db-metric-poll-interval": duration({
       default: "30s",
-      wired: false,
       help: "How often etcd is asked for its size. 0 turns the metric off.",
     }),
-    "etcd-healthcheck-timeout": duration({ default: "2s", wired: false, help: "Time limit of the check of etcd's health." }),
-    "etcd-keyfile": string({ wired: false, help: "Key file that secures communication with etcd." }),
-    "etcd-prefix": string({ default: "/registry", wired: false, help: "The prefix of all keys in etcd." }),
-    "etcd-servers": stringSlice({ wired: false, help: "etcd servers to connect to (scheme://ip:port), comma separated." }),
+    "etcd-healthcheck-timeout": duration({ default: "2s", help: "Time limit of the check of etcd's health." }),
+    "etcd-keyfile": string({ help: "Key file that secures communication with etcd." }),
+    "etcd-prefix": string({ default: "/registry", help: "The prefix of all keys in etcd." }),
+    "etcd-servers": stringSlice({ help: "etcd servers to connect to (scheme://ip:port), comma separated." }),
     "etcd-servers-overrides": stringSlice({
-      wired: false,
       help: "etcd servers for single resources, comma separated: group/resource#servers, where servers are URLs, semicolon separated.",
     }),
     "experimental-encryption-provider-config": string({
@@ -147,27 +128,23 @@ export const flagTable = flags(
       wired: false,
       help: "How long in seconds each etcd lease is used again. A low value could make many leases, which slows etcd down.",
     }),
-    "storage-backend": string({ wired: false, help: "The storage backend for persistence. Options: 'etcd3' (default)." }),
+    "storage-backend": string({ help: "The storage backend for persistence. Options: 'etcd3' (default)." }),
     "storage-media-type": string({
       default: "application/vnd.kubernetes.protobuf",
-      wired: false,
       help: "The media type of objects in storage. Some resources support only one, and ignore this.",
     }),
-    "watch-cache": bool({ default: true, wired: false, help: "Turns watch caching on in the API server." }),
+    "watch-cache": bool({ default: true, help: "Turns watch caching on in the API server." }),
     "watch-cache-sizes": stringSlice({
-      wired: false,
       help: "Watch cache sizes of single resources, comma separated: resource[.group]#size. 0 turns the cache of a resource off, other values mean that it has one.",
     }),
   }),
   section("Secure serving", {
     "bind-address": ip({
       default: "0.0.0.0",
-      wired: false,
       help: "The IP address on which to listen for --secure-port. Must be reachable by the rest of the cluster and by clients. If blank or unspecified (0.0.0.0 or ::), all interfaces are used.",
     }),
     "cert-dir": string({
       default: "/var/run/kubernetes",
-      wired: false,
       help: "The directory where the TLS certificates are located. If --tls-cert-file and --tls-private-key-file are given, it is not used.",
     }),
     "permit-address-sharing": bool({
@@ -175,29 +152,23 @@ export const flagTable = flags(
       help: "If true, SO_REUSEADDR is used when the port is bound: wildcard and specific addresses may share it, and it need not leave TIME_WAIT first.",
     }),
     "permit-port-sharing": bool({
-      wired: false,
       help: "If true, SO_REUSEPORT is used when the port is bound, so that several instances may listen on the same address and port.",
     }),
     "secure-port": int({
       default: 6443,
-      wired: false,
       help: "The port on which to serve HTTPS with authentication and authorization.",
     }),
     "tls-cert-file": string({
-      wired: false,
       help: "File with the x509 certificate for HTTPS (with the authority's after it). If neither it nor --tls-private-key-file is given, a self-signed pair is made for the public address and kept in --cert-dir.",
     }),
     "tls-cipher-suites": stringSlice({
-      wired: false,
       help: "Cipher suites of the server. If absent, the runtime's defaults are used.",
     }),
     "tls-min-version": string({
-      wired: false,
       help: "Least TLS version. Possible values: VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13.",
     }),
-    "tls-private-key-file": string({ wired: false, help: "File with the x509 private key that belongs to --tls-cert-file." }),
+    "tls-private-key-file": string({ help: "File with the x509 private key that belongs to --tls-cert-file." }),
     "tls-sni-cert-key": namedCertKeys({
-      wired: false,
       help: "A pair of certificate and key files, with domain patterns after them if wanted: fully qualified names, with a wildcard as first part perhaps. Without patterns the certificate's names are used. Exact names win over wildcards, patterns over names of the certificate. Repeat the flag for several pairs.",
     }),
   }),
@@ -363,11 +334,9 @@ export const flagTable = flags(
   section("Authentication", {
     "anonymous-auth": bool({
       default: true,
-      wired: false,
       help: "Enables anonymous requests. Requests that no other method rejects are treated as anonymous: user system:anonymous, group system:unauthenticated.",
     }),
     "api-audiences": stringSlice({
-      wired: false,
       help: "Identifiers of the API. A service account token is valid when it is bound to at least one of them. If only --service-account-issuer is given, it is the issuer URL.",
     }),
     "authentication-token-webhook-cache-ttl": duration({
@@ -385,11 +354,9 @@ export const flagTable = flags(
       help: "The version of authentication.k8s.io TokenReview to send to and expect from the webhook.",
     }),
     "client-ca-file": string({
-      wired: false,
       help: "If set, a request with a client certificate signed by one of the authorities in this file is authenticated as the certificate's CommonName.",
     }),
     "enable-bootstrap-token-auth": bool({
-      wired: false,
       help: "Allows secrets of type 'bootstrap.kubernetes.io/token' in the 'kube-system' namespace to be used for TLS bootstrapping authentication.",
     }),
     "oidc-ca-file": string({
@@ -431,23 +398,18 @@ export const flagTable = flags(
       help: "If given, it is put before all user names. Without it, names of claims other than 'email' are prefixed by the issuer URL. '-' means no prefix.",
     }),
     "requestheader-allowed-names": stringSlice({
-      wired: false,
       help: "Common names of client certificates that may give user names in the headers of --requestheader-username-headers. Empty: any certificate of --requestheader-client-ca-file.",
     }),
     "requestheader-client-ca-file": string({
-      wired: false,
       help: "Root certificates that client certificates of incoming requests are checked against before user names in headers are trusted. WARNING: do not rely on authorization having been done for them already.",
     }),
     "requestheader-extra-headers-prefix": stringSlice({
-      wired: false,
       help: "Prefixes of request headers to look at. X-Remote-Extra- is suggested.",
     }),
     "requestheader-group-headers": stringSlice({
-      wired: false,
       help: "Request headers to look at for groups. X-Remote-Group is suggested.",
     }),
     "requestheader-username-headers": stringSlice({
-      wired: false,
       help: "Request headers to look at for user names. X-Remote-User is common.",
     }),
     "service-account-api-audiences": stringSlice({
@@ -458,43 +420,34 @@ export const flagTable = flags(
     }),
     "service-account-extend-token-expiration": bool({
       default: true,
-      wired: false,
       help: "Extends the life of projected service account tokens, which eases the step from legacy tokens. Then the given expiration is no limit, up to a year.",
     }),
     "service-account-issuer": stringSlice({
-      wired: false,
       help: "Identifier of the issuer of service account tokens, put into their 'iss' claim: a string or URI. Repeat the flag for several; the first one signs, all are accepted.",
     }),
     "service-account-jwks-uri": string({
-      wired: false,
       help: "Overrides the URI of the JSON Web Key Set in the discovery document at /.well-known/openid-configuration.",
     }),
     "service-account-key-file": stringSlice({
-      wired: false,
       help: "File with PEM-encoded RSA or ECDSA private or public keys that verify service account tokens. It may hold several keys, and the flag may be repeated. If absent, --tls-private-key-file is used.",
     }),
     "service-account-lookup": bool({
       default: true,
-      wired: false,
       help: "If true, service account tokens are only valid while their account (and secret or pod) exists in etcd.",
     }),
     "service-account-max-token-expiration": duration({
-      wired: false,
       help: "The longest validity of a token that the server issues. A longer request is answered with a token of this validity.",
     }),
     "service-account-signing-key-file": string({
-      wired: false,
       help: "Path to the file with the private key that signs service account tokens.",
     }),
     "token-auth-file": string({
-      wired: false,
       help: "If set, the file with the tokens that authenticate requests to the secure port.",
     }),
   }),
   section("Authorization", {
     "authorization-mode": stringSlice({
       default: ["AlwaysAllow"],
-      wired: false,
       help: "Authorization plugins in the order they are asked. Known ones: AlwaysAllow,AlwaysDeny,ABAC,Webhook,RBAC,Node.",
     }),
     "authorization-policy-file": string({
@@ -539,7 +492,6 @@ export const flagTable = flags(
   }),
   section("API enablement", {
     "runtime-config": mapStringString({
-      wired: false,
       help: "key=value pairs that turn built-in APIs on or off: v1=true|false for the core group, <group>/<version>=true|false for one version, api/all, api/ga, api/beta and api/alpha for all of a kind. api/legacy is deprecated.",
     }),
   }),
@@ -555,20 +507,16 @@ export const flagTable = flags(
     "admission-control-config-file": string({ wired: false, help: "File with the configuration of admission plugins." }),
     "default-not-ready-toleration-seconds": int({
       default: 300,
-      wired: false,
       help: "Seconds of the toleration for notReady:NoExecute that every pod gets that does not have one.",
     }),
     "default-unreachable-toleration-seconds": int({
       default: 300,
-      wired: false,
       help: "Seconds of the toleration for unreachable:NoExecute that every pod gets that does not have one.",
     }),
     "disable-admission-plugins": stringSlice({
-      wired: false,
       help: "Admission plugins to disable although they are enabled by default. The order does not matter.",
     }),
     "enable-admission-plugins": stringSlice({
-      wired: false,
       help: "Admission plugins to enable in addition to the default ones. The order does not matter.",
     }),
   }),
@@ -578,7 +526,6 @@ export const flagTable = flags(
       help: "Values that a metric's label may take, as <MetricName>,<LabelName>='<value>,<value>'; others are shown as 'unexpected'.",
     }),
     "disabled-metrics": stringSlice({
-      wired: false,
       help: "Metrics to turn off, by their full name. Wins over showing hidden metrics.",
     }),
     "show-hidden-metrics-for-version": string({
@@ -659,7 +606,7 @@ export const flagTable = flags(
     "tracing-config-file": string({ wired: false, help: "File with the configuration of tracing." }),
   }),
   section("Misc", {
-    "allow-privileged": bool({ wired: false, help: "If true, allow privileged containers." }),
+    "allow-privileged": bool({ help: "If true, allow privileged containers." }),
     "apiserver-count": int({
       default: 1,
       wired: false,
@@ -678,10 +625,9 @@ export const flagTable = flags(
     }),
     "endpoint-reconciler-type": string({
       default: "lease",
-      wired: false,
       help: "Which endpoint reconciler to use: master-count, lease or none.",
     }),
-    "event-ttl": duration({ default: "1h0m0s", wired: false, help: "How long events are kept." }),
+    "event-ttl": duration({ default: "1h0m0s", help: "How long events are kept." }),
     "identity-lease-duration-seconds": int({
       default: 3600,
       wired: false,
@@ -692,12 +638,11 @@ export const flagTable = flags(
       wired: false,
       help: "Interval in seconds at which an API server renews its lease; must be positive. (In use when the APIServerIdentity gate is on.)",
     }),
-    "kubelet-certificate-authority": string({ wired: false, help: "Path to a file with the certificate authority of kubelets." }),
+    "kubelet-certificate-authority": string({ help: "Path to a file with the certificate authority of kubelets." }),
     "kubelet-client-certificate": string({
-      wired: false,
       help: "Path to a client certificate file for connections to kubelets.",
     }),
-    "kubelet-client-key": string({ wired: false, help: "Path to a client key file for connections to kubelets." }),
+    "kubelet-client-key": string({ help: "Path to a client key file for connections to kubelets." }),
     "kubelet-https": bool({
       default: true,
       hidden: true,
@@ -709,12 +654,10 @@ export const flagTable = flags(
       default: 10250,
       hidden: true,
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "The kubelets' port for nodes that do not say theirs.",
     }),
     "kubelet-preferred-address-types": stringSlice({
       default: ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"],
-      wired: false,
       help: "Which of a node's addresses to use for connections to its kubelet, best first.",
     }),
     "kubelet-read-only-port": int({
@@ -724,9 +667,8 @@ export const flagTable = flags(
       wired: false,
       help: "The kubelets' read-only port.",
     }),
-    "kubelet-timeout": duration({ default: "5s", wired: false, help: "Time limit of operations on kubelets." }),
+    "kubelet-timeout": duration({ default: "5s", help: "Time limit of operations on kubelets." }),
     "kubernetes-service-node-port": int({
-      wired: false,
       help: "If not zero, the kubernetes Service has type NodePort with this port. If zero, it has type ClusterIP.",
     }),
     "master-service-namespace": string({
@@ -748,12 +690,10 @@ export const flagTable = flags(
       help: "Private key of the client certificate that proves the identity of the aggregator or the API server when it calls out during a request.",
     }),
     "service-cluster-ip-range": string({
-      wired: false,
       help: "CIDR ranges from which cluster IPs of services are given; they must not overlap with those of nodes and pods. At most two, one of each family.",
     }),
     "service-node-port-range": portRange({
       default: "30000-32767",
-      wired: false,
       help: "The range of ports for services with NodePort visibility, both ends included.",
     }),
   }),

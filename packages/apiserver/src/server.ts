@@ -163,7 +163,7 @@ async function openWithRetry(config: ApiserverConfig, { clock, log, metrics, sig
           compactionIntervalMs: flags["etcd-compaction-interval"],
           healthTimeoutMs: flags["etcd-healthcheck-timeout"],
         },
-        watchCache: flags["watch-cache"],
+        watchCache: flags["watch-cache"] && flags["default-watch-cache-size"] > 0,
         uncached: config.uncached,
         mediaType: flags["storage-media-type"],
         clock,

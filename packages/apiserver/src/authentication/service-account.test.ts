@@ -1,0 +1,127 @@
+import assert from "node:assert/strict";
+import { createPrivateKey } from "node:crypto";
+import { test } from "node:test";
+import { CompactSign } from "jose";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
+import { boundServiceAccountToken, legacyServiceAccountToken, type ServiceAccountTokenOptions } from "./service-account.ts";
+import { parseKeys } from "./service-account-keys.ts";
+
+const issuer = "https://kubernetes.default.svc";
+const own = newServiceAccountKey();
+const foreign = newServiceAccountKey();
+const now = Date.parse("2022-01-01T00:00:00Z");
+const seconds = now / 1000;
+
+function sign(claims: Record<string, unknown>, header: Record<string, string> = {}, keyPem = own.keyPem): Promise<string> {
+  return new CompactSign(Buffer.from(JSON.stringify(claims))).setProtectedHeader({ alg: "RS256", ...header }).sign(createPrivateKey(keyPem));
+}
+
+function boundClaims(changes: Record<string, unknown> = {}, kubernetes: Record<string, unknown> = {}): Record<string, unknown> {
+  return {
+    iss: issuer,
+    aud: [issuer],
+    sub: "system:serviceaccount:web:robot",
+    exp: seconds + 3600,
+    nbf: seconds,
+    iat: seconds,
+    "kubernetes.io": { namespace: "web", serviceaccount: { name: "robot", uid: "sa-uid" }, pod: { name: "p", uid: "pod-uid" }, ...kubernetes },
+    ...changes,
+  };
+}
+
+function options(objects: Record<string, KubeObject>): ServiceAccountTokenOptions {
+  return {
+    issuers: [issuer],
+    keys: parseKeys(own.pubPem),
+    apiAudiences: [issuer],
+    lookup: true,
+    getter: { get: async (kind, namespace, name) => objects[`${kind}/${namespace}/${name}`] },
+    clock: newFakeClock(now),
+  };
+}
+
+const alive = {
+  "serviceaccounts/web/robot": { metadata: { name: "robot", namespace: "web", uid: "sa-uid" } },
+  "pods/web/p": { metadata: { name: "p", namespace: "web", uid: "pod-uid" } },
+};
+
+test("a bound token is its service account with the pod as extra", async () => {
+  const result = await boundServiceAccountToken(options(alive))(await sign(boundClaims()), [issuer]);
+  assert.deepEqual(result, {
+    user: {
+      name: "system:serviceaccount:web:robot",
+      uid: "sa-uid",
+      groups: ["system:serviceaccounts", "system:serviceaccounts:web"],
+      extra: { "authentication.kubernetes.io/pod-name": ["p"], "authentication.kubernetes.io/pod-uid": ["pod-uid"] },
+    },
+    audiences: [issuer],
+  });
+});
+
+for (const { name, claims = boundClaims(), key, objects = alive, audiences = [issuer] } of [
+  { name: "signed by another key", key: foreign.keyPem },
+  { name: "expired for more than the leeway", claims: boundClaims({ exp: seconds - 61 }) },
+  { name: "not valid yet", claims: boundClaims({ nbf: seconds + 61 }) },
+  { name: "without an expiry", claims: boundClaims({ exp: undefined }) },
+  { name: "for another audience", claims: boundClaims({ aud: ["vault"] }) },
+  { name: "asked for an audience it does not have", audiences: ["vault"] },
+  { name: "of a deleted service account", objects: { "pods/web/p": alive["pods/web/p"] } },
+  { name: "of a service account made again", claims: boundClaims({}, { serviceaccount: { name: "robot", uid: "old" } }) },
+  { name: "of a deleted pod", objects: { "serviceaccounts/web/robot": alive["serviceaccounts/web/robot"] } },
+  { name: "of a pod made again under its name", claims: boundClaims({}, { pod: { name: "p", uid: "old" } }) },
+  {
+    name: "of a pod whose deletion is long past",
+    objects: { ...alive, "pods/web/p": { metadata: { ...alive["pods/web/p"].metadata, deletionTimestamp: "2021-12-31T23:58:00Z" } } },
+  },
+] as { name: string; claims?: Record<string, unknown>; key?: string; objects?: Record<string, KubeObject>; audiences?: string[] }[]) {
+  test(`refuses a token ${name}`, async () => {
+    const token = await sign(claims, {}, key);
+    await assert.rejects(boundServiceAccountToken(options(objects))(token, audiences));
+  });
+}
+
+test("an expired token is good for a minute more, for clocks that differ", async () => {
+  const token = await sign(boundClaims({ exp: seconds - 59 }));
+  assert.ok(await boundServiceAccountToken(options(alive))(token, [issuer]));
+});
+
+test("leaves tokens of other issuers, and what is no token, to others", async () => {
+  const authenticate = boundServiceAccountToken(options(alive));
+  assert.equal(await authenticate(await sign(boundClaims({ iss: "https://elsewhere" })), [issuer]), undefined);
+  assert.equal(await authenticate("abc", undefined), undefined);
+  assert.equal(await authenticate("a.b.c", undefined), undefined);
+});
+
+test("refuses a token without signature, whatever its header says", async () => {
+  const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const token = `${part({ alg: "none" })}.${part(boundClaims())}.`;
+  await assert.rejects(boundServiceAccountToken(options(alive))(token, [issuer]), /invalid bearer token/);
+});
+
+test("refuses a token signed with the public key as a shared secret", async () => {
+  const token = await new CompactSign(Buffer.from(JSON.stringify(boundClaims())))
+    .setProtectedHeader({ alg: "HS256" })
+    .sign(Buffer.from(own.pubPem));
+  await assert.rejects(boundServiceAccountToken(options(alive))(token, [issuer]), /invalid bearer token/);
+});
+
+test("a legacy token must be the one that its secret holds", async () => {
+  const claims = {
+    iss: "kubernetes/serviceaccount",
+    sub: "system:serviceaccount:web:robot",
+    "kubernetes.io/serviceaccount/namespace": "web",
+    "kubernetes.io/serviceaccount/secret.name": "robot-token",
+    "kubernetes.io/serviceaccount/service-account.name": "robot",
+    "kubernetes.io/serviceaccount/service-account.uid": "sa-uid",
+  };
+  const token = await sign(claims);
+  const secret = (stored: string): KubeObject =>
+    ({ metadata: { name: "robot-token", namespace: "web" }, data: { token: Buffer.from(stored).toString("base64") } }) as KubeObject;
+  const good = await legacyServiceAccountToken(options({ ...alive, "secrets/web/robot-token": secret(token) }))(token, [issuer]);
+  assert.equal(good?.user.name, "system:serviceaccount:web:robot");
+  const other = options({ ...alive, "secrets/web/robot-token": secret("another") });
+  await assert.rejects(legacyServiceAccountToken(other)(token, [issuer]), /does not match server's copy/);
+  await assert.rejects(legacyServiceAccountToken(options(alive))(token, [issuer]), /invalidated/);
+});

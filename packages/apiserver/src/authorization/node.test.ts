@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Attributes, Decision } from "./authorizer.ts";
+import { type NodeGraph, nodeAuthorizer } from "./node.ts";
+import { podReferences, referenceKey } from "./pod-references.ts";
+
+const graph: NodeGraph = {
+  synced: true,
+  refersTo: (node, kind, namespace, name) => node === "n1" && `${kind}/${namespace}/${name}`.endsWith("/web/mine"),
+};
+const rules = [{ verbs: ["get", "list", "watch"], apiGroups: [""], resources: ["pods", "services"] }];
+const authorize = nodeAuthorizer(graph, rules);
+const kubelet = { name: "system:node:n1", groups: ["system:nodes"] };
+
+function asks(changes: Partial<Attributes>): Attributes {
+  return {
+    user: kubelet,
+    verb: "get",
+    isResourceRequest: true,
+    namespace: "web",
+    group: "",
+    version: "v1",
+    resource: "secrets",
+    subresource: "",
+    name: "mine",
+    path: "",
+    ...changes,
+  };
+}
+
+const lease = { group: "coordination.k8s.io", resource: "leases", namespace: "kube-node-lease", name: "n1" };
+for (const { name, changes, allowed } of [
+  { name: "read a secret of its pods", changes: {}, allowed: true },
+  { name: "watch that secret by name", changes: { verb: "watch" }, allowed: true },
+  { name: "read another secret", changes: { name: "other" }, allowed: false },
+  { name: "list secrets", changes: { verb: "list", name: "" }, allowed: false },
+  { name: "write a secret", changes: { verb: "update" }, allowed: false },
+  { name: "read a config map of its pods", changes: { resource: "configmaps" }, allowed: true },
+  { name: "ask for a token of its pods' account", changes: { verb: "create", resource: "serviceaccounts", subresource: "token" }, allowed: true },
+  { name: "ask for another account's token", changes: { verb: "create", resource: "serviceaccounts", subresource: "token", name: "x" }, allowed: false },
+  { name: "read that account", changes: { resource: "serviceaccounts" }, allowed: false },
+  { name: "renew its lease", changes: { ...lease, verb: "update" }, allowed: true },
+  { name: "renew another's lease", changes: { ...lease, verb: "update", name: "n2" }, allowed: false },
+  { name: "touch leases elsewhere", changes: { ...lease, namespace: "web" }, allowed: false },
+  { name: "do what the fixed rules say", changes: { resource: "pods", verb: "list", name: "", namespace: "" }, allowed: true },
+  { name: "do what they do not say", changes: { resource: "pods", verb: "delete" }, allowed: false },
+  { name: "use the rights of a node without its group", changes: { user: { name: "system:node:n1", groups: [] } }, allowed: false },
+] as { name: string; changes: Partial<Attributes>; allowed: boolean }[]) {
+  test(`a node agent may ${allowed ? "" : "not "}${name}`, async () => {
+    assert.equal(((await authorize(asks(changes))) as Decision).decision, allowed ? "allow" : "no-opinion");
+  });
+}
+
+test("a pod refers to what each of its parts names, a mirror pod to nothing", () => {
+  const metadata = { name: "p", namespace: "web" };
+  const spec = {
+    serviceAccountName: "robot",
+    imagePullSecrets: [{ name: "pull" }],
+    initContainers: [{ name: "i", envFrom: [{ secretRef: { name: "init" } }] }],
+    containers: [{ name: "c", env: [{ name: "A", valueFrom: { configMapKeyRef: { name: "settings", key: "a" } } }] }],
+    ephemeralContainers: [{ name: "e", env: [{ name: "A", valueFrom: { secretKeyRef: { name: "debug", key: "a" } } }] }],
+    volumes: [
+      { name: "v", secret: { secretName: "vol" } },
+      { name: "w", projected: { sources: [{ configMap: { name: "projected" } }] } },
+      { name: "x", persistentVolumeClaim: { claimName: "claim" } },
+      { name: "y", ephemeral: {} },
+    ],
+  };
+  const found = podReferences({ metadata, spec } as never);
+  const wanted = [
+    ["serviceaccounts", "robot"],
+    ["secrets", "pull"],
+    ["secrets", "init"],
+    ["configmaps", "settings"],
+    ["secrets", "debug"],
+    ["secrets", "vol"],
+    ["configmaps", "projected"],
+    ["persistentvolumeclaims", "claim"],
+    ["persistentvolumeclaims", "p-y"],
+  ] as const;
+  assert.deepEqual([...found].sort(), wanted.map(([kind, name]) => referenceKey(kind, "web", name)).sort());
+  const mirror = { metadata: { ...metadata, annotations: { "kubernetes.io/config.mirror": "x" } }, spec };
+  assert.equal(podReferences(mirror as never).size, 0);
+});
