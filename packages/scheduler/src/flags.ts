@@ -19,21 +19,18 @@ import {
 /** Every flag of kube-scheduler, under the name the user types; `wired: false` ones are parsed and warned about. */
 export const flagTable = flags(
   section("Misc", {
-    config: string({ wired: false, help: "The path to the configuration file." }),
+    config: string({ help: "The path to the configuration file." }),
     master: string({
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "The address of the API server; overrides any value in kubeconfig.",
     }),
     "write-config-to": string({
-      wired: false,
       help: "If set, writes the configuration with all defaults to this file and exits.",
     }),
   }),
   section("Secure serving", {
     "bind-address": ip({
       default: "0.0.0.0",
-      wired: false,
       help: "The IP address on which to listen for --secure-port. Must be reachable by the rest of the cluster and by clients. If blank or unspecified (0.0.0.0 or ::), all interfaces are used.",
     }),
     "cert-dir": string({
@@ -41,7 +38,6 @@ export const flagTable = flags(
       help: "The directory where the TLS certificates are located. If --tls-cert-file and --tls-private-key-file are given, it is not used.",
     }),
     "http2-max-streams-per-connection": int({
-      wired: false,
       help: "The limit that the server gives to clients for the number of streams in an HTTP/2 connection. 0 means the runtime's default.",
     }),
     "permit-address-sharing": bool({
@@ -49,27 +45,22 @@ export const flagTable = flags(
       help: "If true, SO_REUSEADDR is used when the port is bound: wildcard and specific addresses may share it, and it need not leave TIME_WAIT first.",
     }),
     "permit-port-sharing": bool({
-      wired: false,
       help: "If true, SO_REUSEPORT is used when the port is bound, so that several instances may listen on the same address and port.",
     }),
     "secure-port": int({
       default: 10259,
-      wired: false,
       help: "The port on which to serve HTTPS with authentication and authorization.",
     }),
     "tls-cert-file": string({
-      wired: false,
       help: "File with the x509 certificate for HTTPS (with the authority's after it). If neither it nor --tls-private-key-file is given, a self-signed pair is made for the public address and kept in --cert-dir.",
     }),
     "tls-cipher-suites": stringSlice({
-      wired: false,
       help: "Cipher suites of the server. If absent, the runtime's defaults are used.",
     }),
     "tls-min-version": string({
-      wired: false,
       help: "Least TLS version. Possible values: VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13.",
     }),
-    "tls-private-key-file": string({ wired: false, help: "File with the x509 private key that belongs to --tls-cert-file." }),
+    "tls-private-key-file": string({ help: "File with the x509 private key that belongs to --tls-cert-file." }),
     "tls-sni-cert-key": namedCertKeys({
       wired: false,
       help: "A pair of certificate and key files, with domain patterns after them if wanted: fully qualified names, with a wildcard as first part perhaps. Without patterns the certificate's names are used. Exact names win over wildcards, patterns over names of the certificate. Repeat the flag for several pairs.",
@@ -77,7 +68,6 @@ export const flagTable = flags(
   }),
   section("Authentication", {
     "authentication-kubeconfig": string({
-      wired: false,
       help: "kubeconfig file of the server that may create tokenreviews.authentication.k8s.io. If empty, all token requests are anonymous and no client CA is looked up in the cluster.",
     }),
     "authentication-skip-lookup": bool({
@@ -86,7 +76,6 @@ export const flagTable = flags(
     }),
     "authentication-token-webhook-cache-ttl": duration({
       default: "10s",
-      wired: false,
       help: "How long answers of the token webhook are kept.",
     }),
     "authentication-tolerate-lookup-failure": bool({
@@ -95,7 +84,6 @@ export const flagTable = flags(
       help: "If true, a failed look-up of authentication configuration in the cluster is no error; then all requests may be anonymous.",
     }),
     "client-ca-file": string({
-      wired: false,
       help: "If set, a request with a client certificate signed by one of the authorities in this file is authenticated as the certificate's CommonName.",
     }),
     "requestheader-allowed-names": stringSlice({
@@ -125,21 +113,17 @@ export const flagTable = flags(
   section("Authorization", {
     "authorization-always-allow-paths": stringSlice({
       default: ["/healthz", "/readyz", "/livez"],
-      wired: false,
       help: "HTTP paths to skip in authorization: they are allowed without asking the server.",
     }),
     "authorization-kubeconfig": string({
-      wired: false,
       help: "kubeconfig file of the server that may create subjectaccessreviews.authorization.k8s.io. If empty, requests that are not skipped by authorization are forbidden.",
     }),
     "authorization-webhook-cache-authorized-ttl": duration({
       default: "10s",
-      wired: false,
       help: "How long 'authorized' answers of the webhook authorizer are kept.",
     }),
     "authorization-webhook-cache-unauthorized-ttl": duration({
       default: "10s",
-      wired: false,
       help: "How long 'unauthorized' answers of the webhook authorizer are kept.",
     }),
   }),
@@ -147,7 +131,6 @@ export const flagTable = flags(
     address: string({
       default: "0.0.0.0",
       deprecated: "it has no effect.",
-      wired: false,
       help: "The IP address of the insecure port.",
     }),
     "contention-profiling": bool({
@@ -159,24 +142,20 @@ export const flagTable = flags(
     "kube-api-burst": int32({
       default: 100,
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "Burst of requests to the API server.",
     }),
     "kube-api-content-type": string({
       default: "application/vnd.kubernetes.protobuf",
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "Content type of requests to the API server.",
     }),
     "kube-api-qps": float({
       default: 50,
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "Requests a second to the API server.",
     }),
     kubeconfig: string({
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "Path to a kubeconfig file with authorization and location of the API server.",
     }),
     "lock-object-name": string({
@@ -191,7 +170,7 @@ export const flagTable = flags(
       wired: false,
       help: "The namespace of the lock object.",
     }),
-    port: int({ default: 10251, deprecated: "it has no effect.", wired: false, help: "The port of unsecured access." }),
+    port: int({ default: 10251, deprecated: "it has no effect.", help: "The port of unsecured access." }),
     profiling: bool({
       default: true,
       deprecated: "will be removed in a future version.",
@@ -202,37 +181,30 @@ export const flagTable = flags(
   section("Leader election", {
     "leader-elect": bool({
       default: true,
-      wired: false,
       help: "Starts a leader election client and gains leadership before the main loop. On for replicated components for high availability.",
     }),
     "leader-elect-lease-duration": duration({
       default: "15s",
-      wired: false,
       help: "How long candidates that are not the leader wait after a renewal before they try to take over: the longest time that a stopped leader goes unnoticed.",
     }),
     "leader-elect-renew-deadline": duration({
       default: "10s",
-      wired: false,
       help: "How long the leader tries to renew before it gives up. Must be at most the lease duration.",
     }),
     "leader-elect-resource-lock": string({
       default: "leases",
-      wired: false,
       help: "The type of the resource that is the lock. Supported: 'endpoints', 'configmaps', 'leases', 'endpointsleases' and 'configmapsleases'.",
     }),
     "leader-elect-resource-name": string({
       default: "kube-scheduler",
-      wired: false,
       help: "The name of the resource that is the lock.",
     }),
     "leader-elect-resource-namespace": string({
       default: "kube-system",
-      wired: false,
       help: "The namespace of the resource that is the lock.",
     }),
     "leader-elect-retry-period": duration({
       default: "2s",
-      wired: false,
       help: "How long candidates wait between attempts to become or stay the leader.",
     }),
   }),
@@ -245,7 +217,6 @@ export const flagTable = flags(
       help: "Values that a metric's label may take, as <MetricName>,<LabelName>='<value>,<value>'; others are shown as 'unexpected'.",
     }),
     "disabled-metrics": stringSlice({
-      wired: false,
       help: "Metrics to turn off, by their full name. Wins over showing hidden metrics.",
     }),
     "show-hidden-metrics-for-version": string({

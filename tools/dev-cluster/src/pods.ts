@@ -1,14 +1,16 @@
-import { connectRuntime } from "@coxswain/node-agent/runtime/cri-client";
+import { newCriClient } from "@coxswain/node-agent/runtime/cri-client";
+
+const requestTimeoutMs = 60_000;
 
 /** Stops and removes every pod of a runtime through CRI, which also takes down its network namespace and mounts. */
 export async function removeAllPods(socket: string): Promise<void> {
-  const runtime = await connectRuntime(`unix://${socket}`);
+  const runtime = newCriClient({ endpoint: `unix://${socket}`, requestTimeoutMs });
   try {
-    const { items } = await runtime.listPodSandbox({});
+    const sandboxes = await runtime.listPodSandboxes();
     await Promise.all(
-      items.map(async ({ id }) => {
-        await runtime.stopPodSandbox({ podSandboxId: id });
-        await runtime.removePodSandbox({ podSandboxId: id });
+      sandboxes.map(async ({ id }) => {
+        await runtime.stopPodSandbox(id);
+        await runtime.removePodSandbox(id);
       }),
     );
   } finally {

@@ -40,12 +40,34 @@ function applets(busyboxPath: string): string[] {
 }
 
 function rootFilesystem(links: readonly string[]): TarEntry[] {
-  const folders = ["dev", "etc", "home", "proc", "root", "sbin", "sys", "tmp", "usr", "usr/bin", "usr/sbin", "var", "var/log", "var/run", "var/spool", "var/www"];
+  const folders = [
+    "dev",
+    "etc",
+    "home",
+    "proc",
+    "root",
+    "sbin",
+    "sys",
+    "tmp",
+    "usr",
+    "usr/bin",
+    "usr/sbin",
+    "var",
+    "var/log",
+    "var/run",
+    "var/spool",
+    "var/www",
+  ];
   const text = (path: string, content: string): TarEntry => ({ type: "file", path, content: Buffer.from(content) });
   return [
     ...folders.map((path): TarEntry => ({ type: "folder", path, mode: path === "tmp" ? 0o1777 : 0o755 })),
-    ...links.filter((path) => /^(?:bin|sbin|usr\/bin|usr\/sbin)\/[^/]+$/.test(path)).map((path): TarEntry => ({ type: "symlink", path, target: "/bin/busybox" })),
-    text("etc/passwd", "root:x:0:0:root:/root:/bin/sh\ndaemon:x:1:1:daemon:/usr/sbin:/bin/false\nnobody:x:65534:65534:nobody:/home:/bin/false\n"),
+    ...links
+      .filter((path) => /^(?:bin|sbin|usr\/bin|usr\/sbin)\/[^/]+$/.test(path))
+      .map((path): TarEntry => ({ type: "symlink", path, target: "/bin/busybox" })),
+    text(
+      "etc/passwd",
+      "root:x:0:0:root:/root:/bin/sh\ndaemon:x:1:1:daemon:/usr/sbin:/bin/false\nnobody:x:65534:65534:nobody:/home:/bin/false\n",
+    ),
     text("etc/group", "root:x:0:\ndaemon:x:1:\nwww-data:x:33:\nnogroup:x:65534:\n"),
   ];
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { tar, type TarEntry } from "./tar.ts";
+import { type TarEntry, tar } from "./tar.ts";
 
 export interface ImageSpec {
   /** Full references, `docker.io/library/busybox:1.35`. */

@@ -29,8 +29,8 @@ export default async function* report(events: AsyncIterable<TestEvent>): AsyncGe
 }
 
 /** A file that cannot even be loaded shows as a failed test with the file's name; one that passes is no test. */
-function isFile(data: { name: string; file?: string | undefined; nesting: number; details: { error?: unknown } }): boolean {
-  return data.details.error === undefined && data.nesting === 0 && data.file !== undefined && data.file.endsWith(data.name);
+function isFile(data: { name: string; file?: string | undefined; nesting: number; details: object }): boolean {
+  return !("error" in data.details) && data.nesting === 0 && data.file?.endsWith(data.name) === true;
 }
 
 function reason(error: unknown): string {
