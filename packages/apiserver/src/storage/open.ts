@@ -2,7 +2,7 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
 import { newBookmarkClock } from "../watch/bookmarks.ts";
-import { type ChangeFeed, newChangeFeed } from "../watch/feed.ts";
+import { type ChangeFeed, newChangeFeed, type PastChange } from "../watch/feed.ts";
 import { newWatchCache, type WatchCache } from "../watch/watch-cache.ts";
 import { type EtcdClient, newEtcdClient } from "./etcd/client.ts";
 import { startCompactor } from "./etcd/compactor.ts";
@@ -11,7 +11,7 @@ import { newEtcdHealth } from "./etcd/health.ts";
 import { type Leases, newLeases } from "./etcd/leases.ts";
 import { newEtcdStore } from "./etcd/store.ts";
 import type { Transformer } from "./etcd/transformer.ts";
-import { startEtcdWatch } from "./etcd/watcher.ts";
+import { type EtcdWatch, startEtcdWatch } from "./etcd/watcher.ts";
 import { barrierKey, cleanPrefix, storageFolder } from "./key-layout.ts";
 import type { StorageMetrics } from "./metrics.ts";
 import { newObjectCodec, type StoredResource } from "./object-codec.ts";
@@ -28,6 +28,7 @@ export interface StorageSet {
   release(resource: GroupResource): void;
   /** All caches are filled. */
   ready(): boolean;
+  /** Resolves when all caches are filled that were opened before the first call, and know the last few minutes. */
   whenReady(): Promise<void>;
   /** The `etcd` health check; rejects with the reason. */
   health(): Promise<void>;
@@ -185,6 +186,20 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
     options.etcd.healthTimeoutMs ?? 2_000,
   );
 
+  async function caughtUp(): Promise<void> {
+    await Promise.all([...opened.values()].map(({ cache }) => cache?.whenReady()));
+    // Only a convenience: without it watches from before this process began are answered from etcd.
+    const past = Promise.all([...clusters.values()].map(({ feed }) => feed.tellPast(rememberedRevisions)));
+    await past.catch((err: unknown) => log.warn("cannot read the past of etcd", { error: String(err) }));
+  }
+  let past: Promise<void> | undefined;
+  const whenReady = (): Promise<void> => {
+    past ??= caughtUp();
+    return past;
+  };
+  // One turn later, when the caller has opened what it serves.
+  setImmediate(() => void whenReady());
+
   return {
     for: storageFor,
     release(resource) {
@@ -193,9 +208,7 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
       opened.delete(key);
     },
     ready: () => [...opened.values()].every(({ cache }) => cache === undefined || cache.ready),
-    async whenReady() {
-      await Promise.all([...opened.values()].map(({ cache }) => cache?.whenReady()));
-    },
+    whenReady,
     health: check,
     stop() {
       for (const timer of timers) timer?.cancel();
@@ -216,6 +229,7 @@ function openCluster(servers: readonly string[], prefix: string, options: Storag
     log,
     source: {
       currentRevision: async () => (await translated(client.range({ key: below + barrierKey, keysOnly: true }))).revision,
+      past: (after, upTo) => readPast(client, below, after, upTo, options),
       writeBarrier: () => translated(client.put(below + barrierKey, noBytes)),
       watch: (after, onChanges, onLost) =>
         startEtcdWatch({
@@ -252,6 +266,60 @@ function openCluster(servers: readonly string[], prefix: string, options: Storag
 }
 
 const noBytes = Buffer.alloc(0);
+/** History that is read at the start, for watches that were open before it. */
+const rememberedRevisions = 5_000;
+const pastTimeoutMs = 3_000;
+
+/** All changes between two revisions, the second being a write below the prefix, so that it is known when it is over. */
+function readPast(
+  client: EtcdClient,
+  prefix: string,
+  after: number,
+  upTo: number,
+  { clock, log }: StorageOptions,
+): Promise<{ after: number; changes: PastChange[] }> {
+  return new Promise((resolve, reject) => {
+    const changes: PastChange[] = [];
+    let watch: EtcdWatch | undefined;
+    const timer = clock.after(pastTimeoutMs, () => {
+      watch?.stop();
+      reject(new Error("it takes too long"));
+    });
+    const done = (from: number): void => {
+      watch?.stop();
+      timer.cancel();
+      resolve({ after: from, changes });
+    };
+    const start = (from: number): void => {
+      if (from >= upTo) {
+        done(upTo);
+        return;
+      }
+      watch = startEtcdWatch({
+        client,
+        prefix,
+        after: from,
+        prevKv: true,
+        clock,
+        log,
+        onEvents(events, revision) {
+          for (const { type, kv, prevKv } of events) {
+            if (kv.modRevision > upTo) break;
+            changes.push({
+              key: kv.key.slice(prefix.length),
+              value: type === "put" ? kv.value : undefined,
+              revision: kv.modRevision,
+              previous: prevKv === undefined ? undefined : { value: prevKv.value, revision: prevKv.modRevision },
+            });
+          }
+          if (revision >= upTo) done(from);
+        },
+        onCompacted: (compactRevision) => start(compactRevision),
+      });
+    };
+    start(after);
+  });
+}
 
 async function translated<T>(call: Promise<T>): Promise<T> {
   try {

@@ -182,10 +182,10 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
     const text =
       /Operation cannot be fulfilled on configmaps "a": StorageError: invalid object, Code: 4, Key: .*\/configmaps\/web\/a, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: other, UID in object meta: uid-of-a/;
     for (const attempt of [
-      storage.guaranteedUpdate("web/a", (e) => withData(e, { x: "1" }), { preconditions: { uid: "other" } }),
-      storage.delete("web/a", { preconditions: { uid: "other" } }),
+      () => storage.guaranteedUpdate("web/a", (e) => withData(e, { x: "1" }), { preconditions: { uid: "other" } }),
+      () => storage.delete("web/a", { preconditions: { uid: "other" } }),
     ]) {
-      await assert.rejects(attempt, (err) => isConflict(err) && text.test(String(err)));
+      await assert.rejects(attempt(), (err) => isConflict(err) && text.test(String(err)));
     }
     await assert.rejects(storage.delete("web/a", { preconditions: { resourceVersion: "1" } }), isConflict);
     await storage.delete("web/a", { preconditions: { uid: "uid-of-a", resourceVersion: String(revision) } });
@@ -255,13 +255,13 @@ export function runStorageSuite(name: string, open: OpenStorage): void {
   suite("an exact list of the past shows the past", async ({ storage }) => {
     const a = await storage.create("web/a", aConfigMap("a", { color: "red" }));
     await storage.guaranteedUpdate("web/a", (e) => withData(e, { color: "blue" }));
-    await storage.create("web/b", aConfigMap("b"));
+    const b = await storage.create("web/b", aConfigMap("b"));
     const past = await storage.list({ prefix: "", revision: a.revision, match: "Exact" });
     assert.deepEqual([keys(past.entries), past.revision], [["web/a"], a.revision]);
     assert.equal((past.entries[0]?.object() as ConfigMap)?.data?.["color"], "red");
     const paged = await storage.list({ prefix: "", revision: a.revision, limit: 5 });
     assert.deepEqual([keys(paged.entries), paged.revision], [["web/a"], a.revision]);
-    const newer = await storage.list({ prefix: "", revision: a.revision, match: "NotOlderThan", limit: 5 });
+    const newer = await storage.list({ prefix: "", revision: b.revision, match: "NotOlderThan", limit: 5 });
     assert.deepEqual(keys(newer.entries), ["web/a", "web/b"]);
   });
 

@@ -36,6 +36,9 @@ function aSource() {
       onChanges(changes, (changes.at(-1) as RawChange).revision);
     },
     lose: () => onLost(),
+    async past(after: number) {
+      return { after, changes: [{ key: "pods/web/a", value: Buffer.from("1"), revision: after + 1, previous: undefined }] };
+    },
   };
   return source satisfies ChangeSource & Record<string, unknown>;
 }
@@ -43,6 +46,7 @@ function aSource() {
 async function aFeed(source: ReturnType<typeof aSource>) {
   const feed = newChangeFeed({ source, clock: realClock, log: discardLogger });
   await feed.start();
+  source.barriers = 0;
   return feed;
 }
 
@@ -77,7 +81,7 @@ test("requests of one turn share one read, and one that comes later gets its own
   const source = aSource();
   const feed = await aFeed(source);
   source.reads = 0;
-  assert.deepEqual(await Promise.all([feed.fresh(), feed.fresh(), feed.fresh()]), [10, 10, 10]);
+  assert.deepEqual(await Promise.all([feed.fresh(), feed.fresh(), feed.fresh()]), [11, 11, 11]);
   assert.equal(source.reads, 1);
   await feed.fresh();
   assert.equal(source.reads, 2);
@@ -87,11 +91,11 @@ test("requests of one turn share one read, and one that comes later gets its own
 test("a fresh read waits for the change it must see", async () => {
   const source = aSource();
   const feed = await aFeed(source);
-  source.revision = 11;
+  source.revision = 12;
   const fresh = feed.fresh();
-  setImmediate(() => setImmediate(() => source.deliver([{ key: "pods/web/a", value: undefined, revision: 11 }])));
-  assert.equal(await fresh, 11);
-  assert.equal(feed.revision, 11);
+  setImmediate(() => setImmediate(() => source.deliver([{ key: "pods/web/a", value: undefined, revision: 12 }])));
+  assert.equal(await fresh, 12);
+  assert.equal(feed.revision, 12);
 });
 
 test("when the revision was written elsewhere, one barrier serves all who wait", async () => {
@@ -118,7 +122,7 @@ test("lost history fills all caches anew, from a watch of the present", async ()
   source.revision = 500;
   source.lose();
   await resets.promise;
-  assert.deepEqual([source.watchedFrom, feed.revision, feed.generation], [[10, 500], 500, 1]);
+  assert.deepEqual([source.watchedFrom, feed.revision, feed.generation], [[11, 501], 501, 1]);
 });
 
 test("a cache that fails on a change is filled anew", async () => {
@@ -131,7 +135,26 @@ test("a cache that fails on a change is filled anew", async () => {
     },
     reset: () => resets.resolve(),
   });
-  source.deliver([{ key: "pods/web/a", value: undefined, revision: 11 }]);
+  source.deliver([{ key: "pods/web/a", value: undefined, revision: 12 }]);
   await resets.promise;
-  assert.equal(feed.revision, 11);
+  assert.equal(feed.revision, 12);
+});
+
+test("the past goes to the cache of its folder", async () => {
+  const source = aSource();
+  const feed = await aFeed(source);
+  const seen: string[] = [];
+  feed.attach("pods", {
+    apply() {},
+    reset() {},
+    past: (after, changes) =>
+      void seen.push(`after ${after}: ${changes.map(({ key, revision }) => `${key} ${revision}`).join()}`),
+  });
+  feed.attach("secrets", {
+    apply() {},
+    reset() {},
+    past: (after, changes) => void seen.push(`after ${after}: ${changes.length}`),
+  });
+  await feed.tellPast(4);
+  assert.deepEqual(seen, ["after 7: web/a 8", "after 7: 0"]);
 });

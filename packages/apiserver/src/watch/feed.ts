@@ -11,6 +11,13 @@ export interface ChangeFeed {
   readonly revision: number;
   /** From now on `consumer` gets the changes below `folder` (`services/specs`). @returns detaches. */
   attach(folder: string, consumer: FeedConsumer): () => void;
+  /**
+   * Hands the changes of the last `revisions` revisions before the feed began to the consumers that can use them, so
+   * that clients of an API server that was restarted go on where they stopped. Once, after the caches are filled.
+   */
+  tellPast(revisions: number): Promise<void>;
+  /** Where the feed began; lists of exactly this revision have the past of `tellPast` before them. */
+  readonly startRevision: number;
   /** Resolves true as soon as `revision` is reached, false when that takes longer than `timeoutMs`. */
   reached(revision: number, timeoutMs: number): Promise<boolean>;
   /**
@@ -38,6 +45,12 @@ export interface ChangeSource {
     onChanges: (changes: readonly RawChange[], revision: number) => void,
     onLost: () => void,
   ): { stop(): void };
+  /** The changes after `after` up to `upTo`, which is the revision of a barrier, or fewer when history is compacted. */
+  past(after: number, upTo: number): Promise<{ after: number; changes: PastChange[] }>;
+}
+
+export interface PastChange extends RawChange {
+  previous: { value: Buffer; revision: number } | undefined;
 }
 
 export interface RawChange {
@@ -51,6 +64,8 @@ export interface RawChange {
 export interface FeedConsumer {
   /** @param key relative to the folder. */
   apply(key: string, value: Buffer | undefined, revision: number): void;
+  /** Changes between `after` and the feed's start. @param changes keys relative to the folder */
+  past?(after: number, changes: readonly PastChange[]): void;
   /** History was lost: what this consumer knows may miss changes, read everything again. */
   reset(): void;
 }
@@ -72,25 +87,30 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
   const { source, clock, log } = options;
   const consumers = new Map<string, FeedConsumer[]>();
   let revision = 0;
+  let startRevision = 0;
   let generation = 0;
   let stopped = false;
   let watch: { stop(): void } | undefined;
   let waiters: { revision: number; resolve: (reached: boolean) => void }[] = [];
 
+  /** Folders have one part (`pods`) or two (`services/specs`). */
+  function folderOf(key: string): string | undefined {
+    const first = key.indexOf("/");
+    if (first < 0) return undefined; // the barrier
+    const folder = key.slice(0, first);
+    if (consumers.has(folder)) return folder;
+    const second = key.indexOf("/", first + 1);
+    if (second < 0) return undefined;
+    const longer = key.slice(0, second);
+    return consumers.has(longer) ? longer : undefined;
+  }
+
   function route(change: RawChange): void {
     const { key } = change;
-    const first = key.indexOf("/");
-    if (first < 0) return; // the barrier
-    let folderEnd = first;
-    let found = consumers.get(key.slice(0, first));
-    if (found === undefined) {
-      folderEnd = key.indexOf("/", first + 1);
-      if (folderEnd < 0) return;
-      found = consumers.get(key.slice(0, folderEnd));
-      if (found === undefined) return;
-    }
-    const name = key.slice(folderEnd + 1);
-    for (const consumer of found) {
+    const folder = folderOf(key);
+    if (folder === undefined) return;
+    const name = key.slice(folder.length + 1);
+    for (const consumer of consumers.get(folder) as FeedConsumer[]) {
       try {
         consumer.apply(name, change.value, change.revision);
       } catch (err) {
@@ -196,8 +216,10 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
   }
 
   async function start(): Promise<void> {
-    const present = await source.currentRevision();
+    // A barrier, so that `tellPast` knows when it has heard everything before it.
+    const present = await source.writeBarrier().catch(() => source.currentRevision());
     if (stopped) return;
+    startRevision = present;
     advance(present);
     watch = source.watch(present, onChanges, onLost);
   }
@@ -219,10 +241,27 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     for (const list of consumers.values()) for (const consumer of list) consumer.reset();
   }
 
+  async function tellPast(revisions: number): Promise<void> {
+    const upTo = startRevision;
+    const past = await source.past(Math.max(upTo - revisions, 0), upTo);
+    if (stopped || startRevision !== upTo) return;
+    const byFolder = new Map<string, PastChange[]>([...consumers.keys()].map((folder) => [folder, []]));
+    for (const change of past.changes) {
+      const folder = folderOf(change.key);
+      if (folder !== undefined) byFolder.get(folder)?.push({ ...change, key: change.key.slice(folder.length + 1) });
+    }
+    for (const [folder, changes] of byFolder)
+      for (const consumer of consumers.get(folder) ?? []) consumer.past?.(past.after, changes);
+  }
+
   return {
     get revision() {
       return revision;
     },
+    get startRevision() {
+      return startRevision;
+    },
+    tellPast,
     get generation() {
       return generation;
     },

@@ -71,3 +71,15 @@ test("it stays bounded however much happens", () => {
   assert.equal(history.length, 20_000);
   assert.equal(history.start, 30_000);
 });
+
+test("the past can be put in front", () => {
+  const history = newHistory(aClock(), 10);
+  history.push(change("a", 11, entry("a", 8)));
+  history.prepend(5, [change("b", 7), change("a", 8)]);
+  assert.deepEqual(
+    history.after(6)?.map((c) => c.revision),
+    [7, 8, 11],
+  );
+  assert.equal(history.after(4), undefined);
+  assert.equal(history.start, 5);
+});

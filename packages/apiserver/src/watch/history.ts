@@ -16,6 +16,8 @@ export interface History {
   /** What the keys changed after `revision` held at it (undefined: absent); undefined as a whole before `start`. */
   statesAt(revision: number): Map<string, Entry | undefined> | undefined;
   reset(start: number): void;
+  /** Puts what was before the start in front, everything after `start`. */
+  prepend(start: number, older: readonly Change[]): void;
   readonly length: number;
 }
 
@@ -89,6 +91,14 @@ export function newHistory(clock: Clock, start = 0): History {
         if (!states.has(change.key)) states.set(change.key, change.previous);
       }
       return states;
+    },
+    prepend(revision, older) {
+      const now = clock.monotonic();
+      changes = [...older, ...changes.slice(head)];
+      times = [...older.map(() => now), ...times.slice(head)];
+      head = 0;
+      for (const change of older) bytes += weight(change);
+      from = revision;
     },
     reset(revision) {
       changes = [];

@@ -56,23 +56,28 @@ test("writes outside of the prefix do not hold up a fresh read", async (t) => {
   }
 });
 
-test("a watch from before this process began goes on from etcd's history, and then from the cache's", async (t) => {
-  const { storage, behind, reopen } = await openCache(t);
-  const start = await storage.currentRevision();
-  await behind.create("web/a", aConfigMap("a"));
-  await behind.guaranteedUpdate("web/a", (e) => withData(e, { color: "blue" }));
-  const second = await reopen();
-  await second.whenReady();
-  const restarted = second.for(suiteResource);
-  const watch = await follow(restarted, { prefix: "", revision: start });
-  assert.deepEqual(shapes(await watch.next(2)), ["ADDED web/a", "MODIFIED web/a"]);
-  for (let i = 0; i < 20; i++) await behind.create(`web/p${i}`, aConfigMap(`p${i}`));
-  assert.deepEqual(
-    shapes(await watch.next(20)),
-    Array.from({ length: 20 }, (_, i) => `ADDED web/p${i}`),
-  );
-  watch.stop();
-});
+for (const { name, opensEarly } of [
+  { name: "a watch from before this process began finds what it missed in memory", opensEarly: false },
+  { name: "a watch from before this process began, asked before the past is read, goes on from etcd", opensEarly: true },
+])
+  test(name, async (t) => {
+    const { storage, behind, reopen } = await openCache(t);
+    const start = await storage.currentRevision();
+    await behind.create("web/a", aConfigMap("a"));
+    await behind.guaranteedUpdate("web/a", (e) => withData(e, { color: "blue" }));
+    const second = await reopen();
+    if (!opensEarly) await second.whenReady();
+    const restarted = second.for(suiteResource);
+    const watch = await follow(restarted, { prefix: "", revision: start });
+    if (!opensEarly) assert.equal((await restarted.list({ prefix: "", revision: start, match: "Exact" })).entries.length, 0);
+    assert.deepEqual(shapes(await watch.next(2)), ["ADDED web/a", "MODIFIED web/a"]);
+    for (let i = 0; i < 20; i++) await behind.create(`web/p${i}`, aConfigMap(`p${i}`));
+    assert.deepEqual(
+      shapes(await watch.next(20)),
+      Array.from({ length: 20 }, (_, i) => `ADDED web/p${i}`),
+    );
+    watch.stop();
+  });
 
 test("a watch from before history and compaction is told 410", async (t) => {
   const { storage, behind, compact, reopen } = await openCache(t);

@@ -20,7 +20,7 @@ import { WatchQueue } from "../storage/watch-queue.ts";
 import type { BookmarkClock } from "./bookmarks.ts";
 import { newBroadcaster } from "./broadcaster.ts";
 import { Change } from "./change.ts";
-import type { ChangeFeed } from "./feed.ts";
+import type { ChangeFeed, PastChange } from "./feed.ts";
 import { newHistory } from "./history.ts";
 import { newSortedEntries } from "./sorted-entries.ts";
 import { CacheWatcher } from "./watcher.ts";
@@ -40,7 +40,7 @@ export interface WatchCache extends Storage {
 /** What the cache needs of the store below it besides `Storage`. */
 export interface CachedStore extends Storage {
   decode(key: string, value: Buffer, revision: number): Entry;
-  readAll(onPage: (entries: Entry[]) => void): Promise<number>;
+  readAll(onPage: (entries: Entry[]) => void, revision?: number): Promise<number>;
 }
 
 export interface WatchCacheOptions {
@@ -62,6 +62,8 @@ export interface WatchCacheOptions {
 
 const defaultPatienceMs = 3_000;
 const retryMs = 500;
+/** Revisions that are surely not compacted yet: etcd's history is counted in minutes. */
+const longestStartDistance = 1_000;
 
 export function newWatchCache(options: WatchCacheOptions): WatchCache {
   const { store, feed, clock, log, metrics, resource } = options;
@@ -81,7 +83,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   let early: { key: string; value: Buffer | undefined; revision: number }[] = [];
   let fillings = 0;
 
-  const detach = feed.attach(options.folder, { apply, reset });
+  const detach = feed.attach(options.folder, { apply, past: learnPast, reset });
   void fill();
 
   const revision = (): number => Math.max(feed.revision, listed);
@@ -90,15 +92,18 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
 
   async function fill(): Promise<void> {
     const mine = ++fillings;
-    while (!stopped && mine === fillings) {
+    for (let attempts = 1; !stopped && mine === fillings; attempts++) {
       const entries: Entry[] = [];
       try {
-        const at = await store.readAll((page) => {
+        const onPage = (page: Entry[]): void => {
           for (const entry of page) {
             cool(entry);
             entries.push(entry);
           }
-        });
+        };
+        // At the revision where the feed began if that is not long ago, because then the past can be put before it.
+        const wanted = feed.revision - feed.startRevision < longestStartDistance ? feed.startRevision : 0;
+        const at = await store.readAll(onPage, mine === 1 && attempts === 1 ? wanted : 0);
         if (stopped || mine !== fillings) return;
         metrics?.initialEvents(resource, entries.length);
         state.reset(entries);
@@ -142,6 +147,20 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     const change = new Change(key, at, previous, current);
     history.push(change);
     broadcaster.dispatch(change);
+  }
+
+  /** The changes just before the list, so that watches from before this process began find them here. */
+  function learnPast(after: number, past: readonly PastChange[]): void {
+    if (!ready || history.start !== listed || listed !== feed.startRevision) return;
+    const older: Change[] = [];
+    for (const { key, value, revision: at, previous } of past) {
+      const before = previous === undefined ? undefined : store.decode(key, previous.value, previous.revision);
+      const current = value === undefined ? undefined : store.decode(key, value, at);
+      if (before === undefined && current === undefined) continue;
+      for (const entry of [before, current]) if (entry !== undefined) cool(entry);
+      older.push(new Change(key, at, before, current));
+    }
+    history.prepend(after, older);
   }
 
   /** History was lost: readers come back with their last revision, which the new history says is too old. */

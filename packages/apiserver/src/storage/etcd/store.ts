@@ -48,8 +48,11 @@ export interface EtcdStore extends Storage {
   readonly prefix: string;
   /** For the cache: turns what the watch brings into an entry. @throws when the value cannot be read. */
   decode(key: string, value: Buffer, revision: number): Entry;
-  /** For the cache: all entries at one revision, in pages, so that no other request waits for one turn of the loop. */
-  readAll(onPage: (entries: Entry[]) => void): Promise<number>;
+  /**
+   * For the cache: all entries at one revision, in pages, so that no other request waits for one turn of the loop.
+   * @param revision the present one unless given
+   */
+  readAll(onPage: (entries: Entry[]) => void, revision?: number): Promise<number>;
 }
 
 export interface EtcdStoreOptions {
@@ -357,9 +360,9 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     return expired;
   }
 
-  async function readAll(onPage: (entries: Entry[]) => void): Promise<number> {
+  async function readAll(onPage: (entries: Entry[]) => void, at = 0): Promise<number> {
     let start = prefix;
-    let revision = 0;
+    let revision = at;
     for (;;) {
       const page = await timed(
         "list",
