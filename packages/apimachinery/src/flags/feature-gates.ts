@@ -10,7 +10,7 @@ export interface FeatureGates {
 
 /**
  * The node agent's documentation gives it other defaults for three gates and lacks one.
- * Source: rows R425 and R426 of the compatibility table.
+ * Source: the reference page of the kubelet in 1.23
  */
 const nodeAgentDefaults: Readonly<Record<string, boolean>> = {
   CSIMigrationAWS: false,

@@ -11,7 +11,11 @@ const program = {
   flags: flags(
     section("Generic", {
       "etcd-servers": stringSlice({ help: "Servers." }),
-      "request-timeout": duration({ default: "1m0s", help: "Time limit.", check: (ms) => (ms > 0 ? undefined : "must be positive") }),
+      "request-timeout": duration({
+        default: "1m0s",
+        help: "Time limit.",
+        check: (ms) => (ms > 0 ? undefined : "must be positive"),
+      }),
       "leader-elect": bool({ default: true, help: "Elects." }),
       port: int({ default: 80, help: "Port." }),
       name: string({ default: "web", help: "Name.", deprecated: "use --names." }),
@@ -29,9 +33,17 @@ for (const { name, argv, want } of [
   { name: "a value after = or after a blank", argv: ["--port=1", "--name", "x"], want: { port: 1, name: "x" } },
   { name: "a value that looks like a flag", argv: ["--name", "--port"], want: { name: "--port" } },
   { name: "an underscore is a dash", argv: ["--request_timeout=5s"], want: { "request-timeout": 5_000 } },
-  { name: "a bool alone, and one that is turned off", argv: ["--leader-elect", "--leader-elect=false"], want: { "leader-elect": false } },
+  {
+    name: "a bool alone, and one that is turned off",
+    argv: ["--leader-elect", "--leader-elect=false"],
+    want: { "leader-elect": false },
+  },
   { name: "slices add up", argv: ["--etcd-servers=a,b", "--etcd-servers=c"], want: { "etcd-servers": ["a", "b", "c"] } },
-  { name: "maps add up, prototype names are data", argv: ["--labels=a=1,constructor=2", "--labels=b=3"], want: { labels: { a: "1", constructor: "2", b: "3" } } },
+  {
+    name: "maps add up, prototype names are data",
+    argv: ["--labels=a=1,constructor=2", "--labels=b=3"],
+    want: { labels: { a: "1", constructor: "2", b: "3" } },
+  },
   { name: "shorthand with a blank", argv: ["-v", "4"], want: { v: 4 } },
   { name: "shorthand with =", argv: ["-v=5"], want: { v: 5 } },
   { name: "shorthand without anything between", argv: ["-v6"], want: { v: 6 } },
@@ -46,13 +58,23 @@ for (const { argv, message } of [
   { argv: ["--constructor=1"], message: "unknown flag: --constructor" },
   { argv: ["-x"], message: "unknown shorthand flag: 'x' in -x" },
   { argv: ["--port"], message: "flag needs an argument: --port" },
-  { argv: ["--port=many"], message: 'invalid argument "many" for "--port" flag: strconv.ParseInt: parsing "many": invalid syntax' },
+  {
+    argv: ["--port=many"],
+    message: 'invalid argument "many" for "--port" flag: strconv.ParseInt: parsing "many": invalid syntax',
+  },
   { argv: ["--request-timeout=0s"], message: 'invalid argument "0s" for "--request-timeout" flag: must be positive' },
-  { argv: ["--leader-elect=maybe"], message: 'invalid argument "maybe" for "--leader-elect" flag: strconv.ParseBool: parsing "maybe": invalid syntax' },
+  {
+    argv: ["--leader-elect=maybe"],
+    message: 'invalid argument "maybe" for "--leader-elect" flag: strconv.ParseBool: parsing "maybe": invalid syntax',
+  },
   { argv: ["--feature-gates=A"], message: 'invalid argument "A" for "--feature-gates" flag: missing bool value for A' },
   { argv: ["serve"], message: 'unknown command "serve"' },
 ]) {
-  test(`refuses ${argv.join(" ")}`, () => assert.throws(() => parse(...argv), (err) => err instanceof FlagError && err.message === message));
+  test(`refuses ${argv.join(" ")}`, () =>
+    assert.throws(
+      () => parse(...argv),
+      (err) => err instanceof FlagError && err.message === message,
+    ));
 }
 
 test("help shows sections, types, defaults and deprecations, and hides what is hidden", () => {
@@ -68,7 +90,10 @@ test("help shows sections, types, defaults and deprecations, and hides what is h
 });
 
 test("a flag is declared once", () => {
-  assert.throws(() => flags(section("A", { x: bool({ help: "" }) }), section("B", { x: bool({ help: "" }) })), /--x is declared twice/);
+  assert.throws(
+    () => flags(section("A", { x: bool({ help: "" }) }), section("B", { x: bool({ help: "" }) })),
+    /--x is declared twice/,
+  );
 });
 
 test("feature gates: groups set what is not named, locked and unknown ones refuse", () => {
@@ -76,8 +101,14 @@ test("feature gates: groups set what is not named, locked and unknown ones refus
   assert.equal(gates.enabled("APIServerTracing"), true);
   assert.equal(gates.enabled("OpenAPIV3"), false);
   assert.throws(() => newFeatureGates("kube-apiserver", { Nothing: true }), /^Error: unrecognized feature gate: Nothing$/);
-  assert.throws(() => newFeatureGates("kube-apiserver", { ConfigurableFSGroupPolicy: false }), /cannot set feature gate ConfigurableFSGroupPolicy to false, feature is locked to true/);
-  assert.match(newFeatureGates("kube-apiserver", { AdvancedAuditing: true }).warnings[0] ?? "", /^Setting GA feature gate AdvancedAuditing=true/);
+  assert.throws(
+    () => newFeatureGates("kube-apiserver", { ConfigurableFSGroupPolicy: false }),
+    /cannot set feature gate ConfigurableFSGroupPolicy to false, feature is locked to true/,
+  );
+  assert.match(
+    newFeatureGates("kube-apiserver", { AdvancedAuditing: true }).warnings[0] ?? "",
+    /^Setting GA feature gate AdvancedAuditing=true/,
+  );
   assert.equal(newFeatureGates("kubelet", {}).enabled("CSIMigrationAWS"), false);
   assert.throws(() => newFeatureGates("kubelet", {}).enabled("ServerSideFieldValidation"));
 });
