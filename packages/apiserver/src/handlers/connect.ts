@@ -29,6 +29,7 @@ export async function connect(
   }
   const options = { dryRun: false, fieldManager: "", fieldValidation: "Ignore", force: undefined } as const;
   const target = await handler.connect(subresourceCall(call, undefined, options), rest);
+  if (target === undefined) return ctx.exchange.respond(204, {});
   if (call.subresource === "proxy" && rest === "" && ctx.exchange.upgrade === undefined) return redirectToSlash(ctx);
   await env.nodeProxy.forward(ctx, target, {
     group: served.definition.group,

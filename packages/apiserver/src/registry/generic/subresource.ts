@@ -65,4 +65,5 @@ export type SubresourceHandler =
   /** Update of a part of the parent: a strategy of its own over the parent's store (status is made this way). */
   | { readonly type: "strategy"; readonly strategy: import("./strategy.ts").Strategy }
   | { readonly type: "scale" }
-  | { readonly type: "connect"; connect(call: SubresourceCall, path: string): Promise<ConnectTarget> };
+  /** undefined: there is nothing to connect to yet, and the answer is 204 (the log of a pod without a node). */
+  | { readonly type: "connect"; connect(call: SubresourceCall, path: string): Promise<ConnectTarget | undefined> };
