@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { createWriteStream } from "node:fs";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { access, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -99,6 +99,18 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
     throw new Error(`containerd did not start:\n${text.slice(-3000)}`, { cause: err });
   }
   return running;
+}
+
+/** Root, the binaries, a busybox to make images of: what a container needs. */
+export async function canRunContainerd(): Promise<boolean> {
+  if (process.getuid?.() !== 0) return false;
+  try {
+    await Promise.all(["containerd", "runc", "ctr"].map((name) => run(name, ["--version"])));
+    await Promise.all(["/usr/lib/cni/bridge", "/bin/busybox"].map((path) => access(path)));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 export function ctr(socket: string, ...args: string[]): Promise<{ stdout: string; stderr: string }> {

@@ -1,0 +1,9 @@
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { newFakeRuntime } from "./fake-runtime.ts";
+import { runtimeSuite } from "./suite.ts";
+
+runtimeSuite("fake runtime", async () => {
+  const runtime = newFakeRuntime(realClock);
+  runtime.addImage("registry.test/busybox:1");
+  return { runtime, image: "registry.test/busybox:1", logDirectory: "/tmp/logs" };
+});
