@@ -1,0 +1,16 @@
+import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import { age, ageColumn, integer, nameColumn } from "../cells.ts";
+import type { TableColumns } from "../generic/strategy.ts";
+
+export const webhookConfigurationTable: TableColumns = {
+  columns: [
+    nameColumn,
+    integer("Webhooks", "Webhooks indicates the number of webhooks registered in this configuration."),
+    ageColumn,
+  ],
+  cells: (object: Unstructured, now: number) => [
+    object.metadata.name ?? "",
+    Array.isArray(object.webhooks) ? object.webhooks.length : 0,
+    age(object, now),
+  ],
+};

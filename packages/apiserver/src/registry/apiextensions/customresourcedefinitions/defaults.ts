@@ -1,0 +1,19 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { CustomResourceDefinition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+
+/** Source: apiextensions-apiserver pkg/apis/apiextensions/v1/defaults.go */
+export function defaultCustomResourceDefinition(object: KubeObject): void {
+  const crd = object as CustomResourceDefinition;
+  const { spec } = crd;
+  if (!spec) return;
+  if (!crd.status?.storedVersions?.length) {
+    crd.status ??= {} as NonNullable<typeof crd.status>;
+    crd.status.storedVersions = (spec.versions ?? []).filter((version) => version.storage).map((version) => version.name);
+  }
+  spec.names ??= {} as typeof spec.names;
+  if (!spec.names.singular) spec.names.singular = (spec.names.kind ?? "").toLowerCase();
+  if (!spec.names.listKind && spec.names.kind) spec.names.listKind = `${spec.names.kind}List`;
+  spec.conversion ??= { strategy: "None" };
+  const service = spec.conversion.webhook?.clientConfig?.service;
+  if (service) service.port ??= 443;
+}

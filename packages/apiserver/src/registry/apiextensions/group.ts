@@ -1,0 +1,23 @@
+import { inGroup } from "../definition.ts";
+import type { ResourceDefinition } from "../generic/resource.ts";
+import { defaultCustomResourceDefinition } from "./customresourcedefinitions/defaults.ts";
+import {
+  customResourceDefinitionStatusStrategy,
+  customResourceDefinitionStrategy,
+} from "./customresourcedefinitions/strategy.ts";
+
+export function apiExtensionsResources(): ResourceDefinition[] {
+  return inGroup("apiextensions.k8s.io", [
+    {
+      resource: "customresourcedefinitions",
+      kind: "CustomResourceDefinition",
+      shortNames: ["crd", "crds"],
+      categories: ["api-extensions"],
+      namespaced: false,
+      versions: [{ version: "v1", defaults: defaultCustomResourceDefinition }],
+      storageFolder: "apiextensions.k8s.io/customresourcedefinitions",
+      strategy: customResourceDefinitionStrategy,
+      statusStrategy: customResourceDefinitionStatusStrategy,
+    },
+  ]);
+}

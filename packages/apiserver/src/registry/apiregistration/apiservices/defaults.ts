@@ -1,0 +1,7 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { APIService } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
+
+export function defaultApiService(object: KubeObject): void {
+  const service = (object as APIService).spec?.service;
+  if (service) service.port ??= 443;
+}

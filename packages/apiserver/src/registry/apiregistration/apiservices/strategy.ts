@@ -1,0 +1,75 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import type { APIService } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
+import { isDns1035Label, isDns1123Subdomain } from "../../field-checks.ts";
+import type { Strategy } from "../../generic/strategy.ts";
+import { statusStrategyOf, strategyOf } from "../../strategies.ts";
+
+/** Source: kube-aggregator pkg/registry/apiservice/strategy.go */
+export const apiServiceStrategy: Strategy<APIService> = strategyOf<APIService>({
+  namespaced: false,
+  status: true,
+  allowUnconditionalUpdate: false,
+  prepareForCreate(next) {
+    // Without a service the group is served right here.
+    next.status = next.spec?.service
+      ? {}
+      : {
+          conditions: [{ type: "Available", status: "True", reason: "Local", message: "Local APIServices are always available" }],
+        };
+  },
+  validate: (next) => validateApiService(next),
+});
+
+export const apiServiceStatusStrategy: Strategy<APIService> = statusStrategyOf({ namespaced: false });
+
+function validateApiService(service: APIService): FieldError[] {
+  const errors: FieldError[] = [];
+  const { spec } = service;
+  const required_ = `${spec?.version ?? ""}.${spec?.group ?? ""}`;
+  if (service.metadata.name !== required_) {
+    errors.push(
+      invalidValue("metadata.name", service.metadata.name ?? "", `must be \`spec.version+"."+spec.group\`: "${required_}"`),
+    );
+  }
+  if (!spec) return [...errors, required("spec.version")];
+  if (spec.group) {
+    for (const message of isDns1123Subdomain(spec.group)) errors.push(invalidValue("spec.group", spec.group, message));
+  } else if (spec.version !== "v1") {
+    errors.push(required("spec.group", "only v1 may have an empty group and it better be legacy kube"));
+  }
+  for (const message of isDns1035Label(spec.version ?? ""))
+    errors.push(invalidValue("spec.version", spec.version ?? "", message));
+  const groupPriority = spec.groupPriorityMinimum ?? 0;
+  if (groupPriority <= 0 || groupPriority > 20000) {
+    errors.push(invalidValue("spec.groupPriorityMinimum", groupPriority, "must be positive and less than 20000"));
+  }
+  const versionPriority = spec.versionPriority ?? 0;
+  if (versionPriority <= 0 || versionPriority > 1000) {
+    errors.push(invalidValue("spec.versionPriority", versionPriority, "must be positive and less than 1000"));
+  }
+  if (!spec.service) {
+    if (spec.caBundle)
+      errors.push(
+        invalidValue(
+          "spec.caBundle",
+          `${Buffer.from(spec.caBundle, "base64").length} bytes`,
+          "local APIServices may not have a caBundle",
+        ),
+      );
+    if (spec.insecureSkipTLSVerify) {
+      errors.push(invalidValue("spec.insecureSkipTLSVerify", true, "local APIServices may not have insecureSkipTLSVerify"));
+    }
+    return errors;
+  }
+  if (!spec.service.namespace) errors.push(required("spec.service.namespace"));
+  if (!spec.service.name) errors.push(required("spec.service.name"));
+  const port = spec.service.port ?? 443;
+  if (port < 1 || port > 65535) {
+    errors.push(invalidValue("spec.service.port", port, "port is not valid: must be between 1 and 65535, inclusive"));
+  }
+  if (spec.insecureSkipTLSVerify && spec.caBundle) {
+    errors.push(invalidValue("spec.insecureSkipTLSVerify", true, "may not be true if caBundle is present"));
+  }
+  return errors;
+}

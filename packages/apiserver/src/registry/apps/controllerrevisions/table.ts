@@ -1,0 +1,18 @@
+import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
+import type { ControllerRevision } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
+
+export const controllerRevisionTable = tableOf<ControllerRevision>(
+  [
+    nameColumn,
+    text("Controller", "Controller of the object"),
+    text("Revision", "Revision indicates the revision of the state represented by Data."),
+    ageColumn,
+  ],
+  (revision, now) => {
+    const owner = controllerOf(revision);
+    const group = owner?.apiVersion.includes("/") ? `.${owner.apiVersion.split("/")[0]}` : "";
+    const controller = owner ? `${owner.kind.toLowerCase()}${group}/${owner.name}` : "<none>";
+    return [revision.metadata.name ?? "", controller, revision.revision ?? 0, age(revision, now)];
+  },
+);

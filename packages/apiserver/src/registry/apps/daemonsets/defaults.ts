@@ -1,0 +1,18 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { defaultPodTemplate } from "../../core/pods/defaults.ts";
+
+export function defaultDaemonSet(object: KubeObject): void {
+  const daemonSet = object as DaemonSet;
+  daemonSet.spec ??= {} as NonNullable<DaemonSet["spec"]>;
+  const { spec } = daemonSet;
+  spec.updateStrategy ??= {};
+  spec.updateStrategy.type ||= "RollingUpdate";
+  if (spec.updateStrategy.type === "RollingUpdate") {
+    spec.updateStrategy.rollingUpdate ??= {};
+    spec.updateStrategy.rollingUpdate.maxUnavailable ??= 1;
+    spec.updateStrategy.rollingUpdate.maxSurge ??= 0;
+  }
+  spec.revisionHistoryLimit ??= 10;
+  defaultPodTemplate(spec.template);
+}

@@ -1,0 +1,21 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Deployment } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { defaultPodTemplate } from "../../core/pods/defaults.ts";
+
+/** Source: pkg/apis/apps/v1/defaults.go */
+export function defaultDeployment(object: KubeObject): void {
+  const deployment = object as Deployment;
+  deployment.spec ??= {} as NonNullable<Deployment["spec"]>;
+  const { spec } = deployment;
+  spec.replicas ??= 1;
+  spec.strategy ??= {};
+  spec.strategy.type ||= "RollingUpdate";
+  if (spec.strategy.type === "RollingUpdate") {
+    spec.strategy.rollingUpdate ??= {};
+    spec.strategy.rollingUpdate.maxUnavailable ??= "25%";
+    spec.strategy.rollingUpdate.maxSurge ??= "25%";
+  }
+  spec.revisionHistoryLimit ??= 10;
+  spec.progressDeadlineSeconds ??= 600;
+  defaultPodTemplate(spec.template);
+}

@@ -1,0 +1,30 @@
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { Deployment } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { templateOptions } from "../../core/pods/validation/pod-template.ts";
+import type { Strategy } from "../../generic/strategy.ts";
+import { statusStrategyOf, strategyOf } from "../../strategies.ts";
+import { immutableSelector } from "../replicasets/validation.ts";
+import { templateWarningsOnChange } from "../template-warnings.ts";
+import { validateDeployment, validateDeploymentStatus } from "./validation.ts";
+
+/** Source: pkg/registry/apps/deployment/strategy.go */
+export const deploymentStrategy: Strategy<Deployment> = strategyOf<Deployment>({
+  namespaced: true,
+  status: true,
+  generation: true,
+  prepareForUpdate(next, current) {
+    // Annotations of a deployment are copied to its replica sets: a change is one of what is wanted.
+    if (!semanticEqual(next.metadata.annotations, current.metadata.annotations)) {
+      next.metadata.generation = (current.metadata.generation ?? 0) + 1;
+    }
+  },
+  validate: (next, ctx) => validateDeployment(next, templateOptions(ctx.featureEnabled)),
+  validateUpdate: (next, current) => immutableSelector(next.spec?.selector, current.spec?.selector, "spec.selector"),
+  ...templateWarningsOnChange,
+});
+
+export const deploymentStatusStrategy: Strategy<Deployment> = statusStrategyOf({
+  namespaced: true,
+  keepLabels: true,
+  validateUpdate: (next, current) => validateDeploymentStatus(next.status, current.status),
+});

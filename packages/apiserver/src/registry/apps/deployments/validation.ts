@@ -1,0 +1,83 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import type { Deployment, DeploymentStatus } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
+import { validateSelectedTemplate } from "../../core/pods/validation/pod-template.ts";
+import { nonNegative } from "../../field-checks.ts";
+import { amount, notAbove100Percent, positiveIntOrPercent } from "../int-or-percent.ts";
+import { checkSelector } from "../replicasets/validation.ts";
+
+/** Source: pkg/apis/apps/validation ValidateDeployment */
+export function validateDeployment(deployment: Deployment, options: PodValidationOptions): FieldError[] {
+  const spec = deployment.spec ?? ({} as NonNullable<Deployment["spec"]>);
+  const errors = nonNegative(spec.replicas, "spec.replicas");
+  errors.push(...checkSelector(spec.selector, "spec.selector", "empty selector is invalid for deployment"));
+  errors.push(...validateSelectedTemplate(spec.template, spec.selector, "spec.template", options));
+  errors.push(...validateStrategy(spec.strategy));
+  errors.push(...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"));
+  errors.push(...nonNegative(spec.revisionHistoryLimit, "spec.revisionHistoryLimit"));
+  const deadline = spec.progressDeadlineSeconds;
+  if (deadline !== undefined && deadline !== null) {
+    errors.push(...nonNegative(deadline, "spec.progressDeadlineSeconds"));
+    if (deadline <= (spec.minReadySeconds ?? 0)) {
+      errors.push(invalidValue("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"));
+    }
+  }
+  return errors;
+}
+
+type Strategy = NonNullable<NonNullable<Deployment["spec"]>["strategy"]>;
+
+function validateStrategy(strategy: Strategy | undefined): FieldError[] {
+  const type: string = strategy?.type ?? "";
+  const rolling = strategy?.rollingUpdate;
+  if (type === "Recreate") {
+    return rolling
+      ? [forbiddenField("spec.strategy.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")]
+      : [];
+  }
+  if (type !== "RollingUpdate") return [notSupported("spec.strategy", strategy ?? {}, ["Recreate", "RollingUpdate"])];
+  if (!rolling) return [required("spec.strategy.rollingUpdate", "this should be defaulted and never be nil")];
+  const path = "spec.strategy.rollingUpdate";
+  const errors = positiveIntOrPercent(rolling.maxUnavailable, `${path}.maxUnavailable`);
+  errors.push(...positiveIntOrPercent(rolling.maxSurge, `${path}.maxSurge`));
+  if (amount(rolling.maxUnavailable) === 0 && amount(rolling.maxSurge) === 0) {
+    errors.push(invalidValue(`${path}.maxUnavailable`, rolling.maxUnavailable ?? 0, "may not be 0 when `maxSurge` is 0"));
+  }
+  return [...errors, ...notAbove100Percent(rolling.maxUnavailable, `${path}.maxUnavailable`)];
+}
+
+export function validateDeploymentStatus(
+  next: DeploymentStatus | undefined,
+  current: DeploymentStatus | undefined,
+): FieldError[] {
+  const status = next ?? {};
+  const errors: FieldError[] = [];
+  for (const field of [
+    "observedGeneration",
+    "replicas",
+    "updatedReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "unavailableReplicas",
+  ] as const) {
+    errors.push(...nonNegative(status[field], `status.${field}`));
+  }
+  const collisions = status.collisionCount;
+  if (collisions !== undefined) errors.push(...nonNegative(collisions, "status.collisionCount"));
+  const replicas = status.replicas ?? 0;
+  for (const field of ["updatedReplicas", "readyReplicas", "availableReplicas"] as const) {
+    const value = status[field] ?? 0;
+    if (value > replicas) errors.push(invalidValue(`status.${field}`, value, "cannot be greater than status.replicas"));
+  }
+  if ((status.availableReplicas ?? 0) > (status.readyReplicas ?? 0)) {
+    errors.push(invalidValue("status.availableReplicas", status.availableReplicas ?? 0, "cannot be greater than readyReplicas"));
+  }
+  const before = current?.collisionCount;
+  if (before !== undefined) {
+    if (collisions === undefined || collisions < before) {
+      errors.push(invalidValue("status.collisionCount", collisions ?? null, "cannot be decremented"));
+    }
+  }
+  return errors;
+}

@@ -1,0 +1,24 @@
+import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { templateOptions } from "../../core/pods/validation/pod-template.ts";
+import type { Strategy } from "../../generic/strategy.ts";
+import { statusStrategyOf, strategyOf } from "../../strategies.ts";
+import { templateWarningsOnChange } from "../template-warnings.ts";
+import { immutableSelector, validateReplicaCounts, validateReplicaSet } from "./validation.ts";
+
+/** Source: pkg/registry/apps/replicaset/strategy.go */
+export const replicaSetStrategy: Strategy<ReplicaSet> = strategyOf<ReplicaSet>({
+  namespaced: true,
+  status: true,
+  generation: true,
+  prepareForCreate(next) {
+    next.status = { replicas: 0 };
+  },
+  validate: (next, ctx) => validateReplicaSet(next, templateOptions(ctx.featureEnabled)),
+  validateUpdate: (next, current) => immutableSelector(next.spec?.selector, current.spec?.selector, "spec.selector"),
+  ...templateWarningsOnChange,
+});
+
+export const replicaSetStatusStrategy: Strategy<ReplicaSet> = statusStrategyOf({
+  namespaced: true,
+  validateUpdate: (next) => validateReplicaCounts(next.status),
+});

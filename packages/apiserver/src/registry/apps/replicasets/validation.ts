@@ -1,0 +1,62 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { goLabelSelector } from "@coxswain/apimachinery/errors/go-syntax";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { LabelSelector } from "@coxswain/apimachinery/meta/types";
+import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
+import { validateSelectedTemplate } from "../../core/pods/validation/pod-template.ts";
+import { checkLabelSelector, fieldImmutableText, isEmptySelector, nonNegative } from "../../field-checks.ts";
+
+/** Source: pkg/apis/apps/validation ValidateReplicaSet */
+export function validateReplicaSet(replicaSet: ReplicaSet, options: PodValidationOptions): FieldError[] {
+  const spec = replicaSet.spec ?? ({} as NonNullable<ReplicaSet["spec"]>);
+  const errors = nonNegative(spec.replicas, "spec.replicas");
+  errors.push(...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"));
+  errors.push(...checkSelector(spec.selector, "spec.selector", "empty selector is invalid for deployment"));
+  errors.push(...validateSelectedTemplate(spec.template, spec.selector, "spec.template", options));
+  return errors;
+}
+
+/** A selector that is needed and must not match everything. */
+export function checkSelector(selector: LabelSelector | undefined, path: string, emptyText: string): FieldError[] {
+  if (!selector) return [required(path, "")];
+  const errors = checkLabelSelector(selector, path);
+  if (isEmptySelector(selector)) errors.push(invalidValue(path, goLabelSelector(selector), emptyText));
+  return errors;
+}
+
+/** The selector of a workload in apps/v1 stays as it was made. */
+export function immutableSelector(
+  next: LabelSelector | undefined,
+  current: LabelSelector | undefined,
+  path: string,
+): FieldError[] {
+  return semanticEqual(next, current) ? [] : [invalidValue(path, goLabelSelector(next), fieldImmutableText)];
+}
+
+interface Counts {
+  replicas?: number;
+  fullyLabeledReplicas?: number;
+  readyReplicas?: number;
+  availableReplicas?: number;
+  observedGeneration?: number;
+}
+
+/** Source: pkg/apis/apps/validation ValidateReplicaSetStatus */
+export function validateReplicaCounts(next: Counts | undefined): FieldError[] {
+  const status = next ?? {};
+  const errors: FieldError[] = [];
+  for (const field of ["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration"] as const) {
+    errors.push(...nonNegative(status[field], `status.${field}`));
+  }
+  const replicas = status.replicas ?? 0;
+  for (const field of ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"] as const) {
+    const value = status[field] ?? 0;
+    if (value > replicas) errors.push(invalidValue(`status.${field}`, value, "cannot be greater than status.replicas"));
+  }
+  if ((status.availableReplicas ?? 0) > (status.readyReplicas ?? 0)) {
+    errors.push(invalidValue("status.availableReplicas", status.availableReplicas ?? 0, "cannot be greater than readyReplicas"));
+  }
+  return errors;
+}

@@ -1,0 +1,27 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { defaultPersistentVolumeClaim } from "../../core/persistentvolumeclaims/defaults.ts";
+import { defaultPodTemplate } from "../../core/pods/defaults.ts";
+
+export function defaultStatefulSet(object: KubeObject): void {
+  const statefulSet = object as StatefulSet;
+  statefulSet.spec ??= {} as NonNullable<StatefulSet["spec"]>;
+  const { spec } = statefulSet;
+  spec.podManagementPolicy ||= "OrderedReady";
+  spec.updateStrategy ??= {};
+  if (!spec.updateStrategy.type) {
+    spec.updateStrategy.type = "RollingUpdate";
+    spec.updateStrategy.rollingUpdate ??= {};
+    spec.updateStrategy.rollingUpdate.partition ??= 0;
+  } else if (spec.updateStrategy.type === "RollingUpdate" && spec.updateStrategy.rollingUpdate) {
+    spec.updateStrategy.rollingUpdate.partition ??= 0;
+  }
+  spec.replicas ??= 1;
+  spec.revisionHistoryLimit ??= 10;
+  defaultPodTemplate(spec.template);
+  for (const claim of spec.volumeClaimTemplates ?? []) {
+    claim.apiVersion ??= "v1";
+    claim.kind ??= "PersistentVolumeClaim";
+    defaultPersistentVolumeClaim(claim);
+  }
+}

@@ -1,0 +1,34 @@
+import { badRequest } from "@coxswain/apimachinery/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { TokenReview } from "@coxswain/apimachinery/schema/kinds/authentication/v1";
+import type { SubresourceCall } from "../../generic/subresource.ts";
+
+/**
+ * Asks the authenticators of this server who a token belongs to; stores nothing. A token that nobody knows is an answer,
+ * not an error.
+ * Source: pkg/registry/authentication/tokenreview/storage.go
+ */
+export async function reviewToken(call: SubresourceCall): Promise<KubeObject> {
+  const review = call.body as TokenReview | undefined;
+  const token = review?.spec?.token ?? "";
+  if (!review || token === "") throw badRequest("token is required for TokenReview in authentication");
+  if (call.services.authenticateToken === undefined) return { ...review, status: {} } as KubeObject;
+  const audiences = review.spec?.audiences ?? [];
+  const status: NonNullable<TokenReview["status"]> = {};
+  try {
+    const result = await call.services.authenticateToken(token, audiences);
+    if (result !== undefined) {
+      const { user } = result;
+      status.authenticated = true;
+      status.user = { username: user.name };
+      if (user.uid) status.user.uid = user.uid;
+      if (user.groups.length > 0) status.user.groups = [...user.groups];
+      const extra = Object.entries(user.extra ?? {}).map(([key, values]): [string, string[]] => [key, [...values]]);
+      if (extra.length > 0) status.user.extra = Object.fromEntries(extra);
+      if (result.audiences?.length) status.audiences = [...result.audiences];
+    }
+  } catch (err) {
+    status.error = err instanceof Error ? err.message : String(err);
+  }
+  return { ...review, status } as KubeObject;
+}

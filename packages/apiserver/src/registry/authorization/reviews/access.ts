@@ -1,0 +1,123 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type {
+  LocalSubjectAccessReview,
+  SelfSubjectAccessReview,
+  SubjectAccessReview,
+} from "@coxswain/apimachinery/schema/kinds/authorization/v1";
+import type { Attributes } from "../../../authorization/authorizer.ts";
+import type { UserInfo } from "../../../request/context.ts";
+import type { SubresourceCall } from "../../generic/subresource.ts";
+
+/**
+ * "May this user do that?", answered by this server's own authorizers and stored nowhere.
+ * Source: pkg/registry/authorization/{subjectaccessreview,selfsubjectaccessreview,localsubjectaccessreview}/rest.go
+ */
+export async function reviewSubjectAccess(call: SubresourceCall): Promise<KubeObject> {
+  const review = call.body as SubjectAccessReview | undefined;
+  if (!review) throw badRequest("not a SubjectAccessReview");
+  const errors = [...metadataErrors(review, ""), ...specErrors(review.spec ?? {})];
+  if (errors.length > 0) throw invalid({ group: "authorization.k8s.io", kind: "SubjectAccessReview" }, "", errors);
+  return { ...review, status: await decide(call, review.spec ?? {}, reviewedUser(review.spec ?? {})) } as KubeObject;
+}
+
+export async function reviewLocalSubjectAccess(call: SubresourceCall): Promise<KubeObject> {
+  const review = call.body as LocalSubjectAccessReview | undefined;
+  if (!review) throw badRequest("not a LocaLocalSubjectAccessReview");
+  const spec = review.spec ?? {};
+  const errors = [...metadataErrors(review, call.namespace), ...specErrors(spec)];
+  if (spec.resourceAttributes && spec.resourceAttributes.namespace !== review.metadata.namespace) {
+    errors.push(
+      invalidValue("spec.resourceAttributes.namespace", spec.resourceAttributes.namespace ?? "", "must match metadata.namespace"),
+    );
+  }
+  if (spec.nonResourceAttributes) {
+    errors.push(invalidValue("spec.nonResourceAttributes", spec.nonResourceAttributes, "disallowed on this kind of request"));
+  }
+  if (errors.length > 0) throw invalid({ group: "authorization.k8s.io", kind: "LocalSubjectAccessReview" }, "", errors);
+  if (call.namespace === "") throw badRequest("namespace is required on this type");
+  return { ...review, status: await decide(call, spec, reviewedUser(spec)) } as KubeObject;
+}
+
+export async function reviewSelfSubjectAccess(call: SubresourceCall): Promise<KubeObject> {
+  const review = call.body as SelfSubjectAccessReview | undefined;
+  if (!review) throw badRequest("not a SelfSubjectAccessReview");
+  const errors = [...metadataErrors(review, ""), ...attributeErrors(review.spec ?? {})];
+  if (errors.length > 0) throw invalid({ group: "authorization.k8s.io", kind: "SelfSubjectAccessReview" }, "", errors);
+  return { ...review, status: await decide(call, review.spec ?? {}, call.ctx.user) } as KubeObject;
+}
+
+type Spec = NonNullable<SubjectAccessReview["spec"]>;
+type Asked = Pick<Spec, "resourceAttributes" | "nonResourceAttributes">;
+
+function reviewedUser(spec: Spec): UserInfo {
+  return { name: spec.user ?? "", uid: spec.uid ?? "", groups: spec.groups ?? [], extra: spec.extra ?? {} };
+}
+
+async function decide(call: SubresourceCall, asked: Asked, user: UserInfo) {
+  const { resourceAttributes: r, nonResourceAttributes: n } = asked;
+  const attributes: Attributes = {
+    user,
+    verb: (r ?? n)?.verb ?? "",
+    isResourceRequest: r !== undefined && r !== null,
+    namespace: r?.namespace ?? "",
+    group: r?.group ?? "",
+    version: r?.version ?? "",
+    resource: r?.resource ?? "",
+    subresource: r?.subresource ?? "",
+    name: r?.name ?? "",
+    path: n?.path ?? "",
+  };
+  const decision = await call.services.authorize?.(attributes);
+  const status: NonNullable<SubjectAccessReview["status"]> = { allowed: decision?.decision === "allow" };
+  if (decision?.decision === "deny") status.denied = true;
+  if (decision?.reason) status.reason = decision.reason;
+  if (decision?.error) status.evaluationError = decision.error.message;
+  return status;
+}
+
+/** Only managed fields may be set; on the local form the namespace must be that of the path. */
+function metadataErrors(review: KubeObject, namespace: string): FieldError[] {
+  const { managedFields: _managed, ...metadata } = review.metadata ?? {};
+  const { namespace: given = "", creationTimestamp: _time, ...rest } = metadata;
+  const errors: FieldError[] = [];
+  if (!semanticEqual(rest, {}) || (namespace === "" && given !== "")) {
+    errors.push(
+      invalidValue("metadata", review.metadata, namespace === "" ? "must be empty" : "must be empty except for namespace"),
+    );
+  }
+  return errors;
+}
+
+function attributeErrors(spec: Asked): FieldError[] {
+  const { resourceAttributes, nonResourceAttributes } = spec;
+  if (resourceAttributes && nonResourceAttributes) {
+    return [
+      invalidValue(
+        "spec.nonResourceAttributes",
+        nonResourceAttributes,
+        "cannot be specified in combination with resourceAttributes",
+      ),
+    ];
+  }
+  if (!resourceAttributes && !nonResourceAttributes) {
+    return [
+      invalidValue(
+        "spec.resourceAttributes",
+        null,
+        "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+      ),
+    ];
+  }
+  return [];
+}
+
+function specErrors(spec: Spec): FieldError[] {
+  const errors = attributeErrors(spec);
+  if (!spec.user && !spec.groups?.length)
+    errors.push(invalidValue("spec.user", spec.user ?? "", "at least one of user or group must be specified"));
+  return errors;
+}

@@ -1,0 +1,32 @@
+import { badRequest } from "@coxswain/apimachinery/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { SelfSubjectRulesReview } from "@coxswain/apimachinery/schema/kinds/authorization/v1";
+import type { PolicyRule } from "../../../authorization/authorizer.ts";
+import type { SubresourceCall } from "../../generic/subresource.ts";
+
+/** "What may I do in this namespace?" Source: pkg/registry/authorization/selfsubjectrulesreview/rest.go */
+export async function reviewSelfSubjectRules(call: SubresourceCall): Promise<KubeObject> {
+  const review = call.body as SelfSubjectRulesReview | undefined;
+  if (!review) throw badRequest("not a SelfSubjectRulesReview");
+  const namespace = review.spec?.namespace ?? "";
+  if (namespace === "") throw badRequest("no namespace on request");
+  const resolved = (await call.services.resolveRules?.(call.ctx.user, namespace)) ?? { rules: [], incomplete: true, errors: [] };
+  const status: NonNullable<SelfSubjectRulesReview["status"]> = {
+    resourceRules: resolved.rules.filter((rule) => rule.resources?.length).map(resourceRule),
+    nonResourceRules: resolved.rules
+      .filter((rule) => rule.nonResourceURLs?.length)
+      .map((rule) => ({ verbs: rule.verbs, nonResourceURLs: rule.nonResourceURLs ?? [] })),
+    incomplete: resolved.incomplete,
+  };
+  if (resolved.errors.length > 0) status.evaluationError = resolved.errors.map((err) => err.message).join("\n");
+  return { ...review, status } as KubeObject;
+}
+
+function resourceRule(rule: PolicyRule) {
+  return {
+    verbs: rule.verbs,
+    ...(rule.apiGroups?.length ? { apiGroups: rule.apiGroups } : {}),
+    ...(rule.resources?.length ? { resources: rule.resources } : {}),
+    ...(rule.resourceNames?.length ? { resourceNames: rule.resourceNames } : {}),
+  };
+}

@@ -1,0 +1,57 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { HorizontalPodAutoscaler as HpaV1 } from "@coxswain/apimachinery/schema/kinds/autoscaling/v1";
+import type { HorizontalPodAutoscaler, HPAScalingRules } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
+import type { HorizontalPodAutoscaler as HpaV2beta1 } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2beta1";
+
+const averageCpuPercent = 80;
+
+/** v2 and v2beta2. Source: pkg/apis/autoscaling/v2/defaults.go */
+export function defaultAutoscaler(object: KubeObject): void {
+  const { spec } = object as HorizontalPodAutoscaler;
+  if (!spec) return;
+  spec.minReplicas ??= 1;
+  if (!spec.metrics?.length) {
+    spec.metrics = [
+      { type: "Resource", resource: { name: "cpu", target: { type: "Utilization", averageUtilization: averageCpuPercent } } },
+    ];
+  }
+  defaultBehavior(spec);
+}
+
+/** Rules are completed only where the user wrote a behavior at all. */
+export function defaultBehavior(spec: { behavior?: { scaleUp?: HPAScalingRules; scaleDown?: HPAScalingRules } }): void {
+  const { behavior } = spec;
+  if (!behavior) return;
+  behavior.scaleUp = {
+    stabilizationWindowSeconds: 0,
+    selectPolicy: "Max",
+    policies: [
+      { type: "Pods", value: 4, periodSeconds: 15 },
+      { type: "Percent", value: 100, periodSeconds: 15 },
+    ],
+    ...given(behavior.scaleUp),
+  };
+  behavior.scaleDown = {
+    selectPolicy: "Max",
+    policies: [{ type: "Percent", value: 100, periodSeconds: 15 }],
+    ...given(behavior.scaleDown),
+  };
+}
+
+function given(rules: HPAScalingRules | undefined): HPAScalingRules {
+  return Object.fromEntries(Object.entries(rules ?? {}).filter(([, value]) => value !== undefined && value !== null));
+}
+
+/** The target is defaulted after conversion, where metrics from annotations are known. */
+export function defaultAutoscalerV1(object: KubeObject): void {
+  const { spec } = object as HpaV1;
+  if (spec) spec.minReplicas ??= 1;
+}
+
+export function defaultAutoscalerV2beta1(object: KubeObject): void {
+  const { spec } = object as HpaV2beta1;
+  if (!spec) return;
+  spec.minReplicas ??= 1;
+  if (!spec.metrics?.length)
+    spec.metrics = [{ type: "Resource", resource: { name: "cpu", targetAverageUtilization: averageCpuPercent } }];
+}

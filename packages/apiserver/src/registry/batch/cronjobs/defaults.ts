@@ -1,0 +1,15 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { CronJob } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import { defaultPodTemplate } from "../../core/pods/defaults.ts";
+
+/** Source: pkg/apis/batch/v1/defaults.go */
+export function defaultCronJob(object: KubeObject): void {
+  const cronJob = object as CronJob;
+  cronJob.spec ??= {} as NonNullable<CronJob["spec"]>;
+  const { spec } = cronJob;
+  spec.concurrencyPolicy ||= "Allow";
+  spec.suspend ??= false;
+  spec.successfulJobsHistoryLimit ??= 3;
+  spec.failedJobsHistoryLimit ??= 1;
+  defaultPodTemplate(spec.jobTemplate?.spec?.template);
+}

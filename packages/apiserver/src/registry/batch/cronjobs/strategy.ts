@@ -1,0 +1,55 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import type { CronJob, JobSpec } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
+import { templateOptions } from "../../core/pods/validation/pod-template.ts";
+import { checkAnnotations, checkLabels, nonNegative } from "../../field-checks.ts";
+import type { Strategy } from "../../generic/strategy.ts";
+import { statusStrategyOf, strategyOf } from "../../strategies.ts";
+import { validateJobSpec } from "../jobs/validation.ts";
+import { scheduleError } from "./schedule.ts";
+
+/** Names of its jobs get eleven characters more and must stay labels. */
+const longestName = 52;
+
+/** Source: pkg/registry/batch/cronjob/strategy.go, pkg/apis/batch/validation ValidateCronJob */
+export const cronJobStrategy: Strategy<CronJob> = {
+  ...strategyOf<CronJob>({ namespaced: true, status: true, generation: true }),
+  defaultGarbageCollection: "Background",
+  validate(next, ctx) {
+    const errors = validateCronJob(next, templateOptions(ctx.featureEnabled));
+    const name = next.metadata.name ?? "";
+    if (name.length > longestName)
+      errors.push(invalidValue("metadata.name", name, `must be no more than ${longestName} characters`));
+    return errors;
+  },
+  validateUpdate: (next, _current, ctx) => validateCronJob(next, templateOptions(ctx.featureEnabled)),
+};
+
+export const cronJobStatusStrategy: Strategy<CronJob> = statusStrategyOf({ namespaced: true });
+
+function validateCronJob(cronJob: CronJob, options: PodValidationOptions): FieldError[] {
+  const spec = cronJob.spec ?? ({} as NonNullable<CronJob["spec"]>);
+  const errors: FieldError[] = [];
+  if (!spec.schedule) errors.push(required("spec.schedule", ""));
+  else {
+    const error = scheduleError(spec.schedule);
+    if (error !== undefined) errors.push(invalidValue("spec.schedule", spec.schedule, error));
+  }
+  errors.push(...nonNegative(spec.startingDeadlineSeconds, "spec.startingDeadlineSeconds"));
+  const policy: string = spec.concurrencyPolicy ?? "";
+  if (policy === "") errors.push(required("spec.concurrencyPolicy", ""));
+  else if (!["Allow", "Forbid", "Replace"].includes(policy)) {
+    errors.push(notSupported("spec.concurrencyPolicy", policy, ["Allow", "Forbid", "Replace"]));
+  }
+  const template = spec.jobTemplate;
+  errors.push(...checkLabels(template?.metadata?.labels, "spec.jobTemplate.labels"));
+  errors.push(...checkAnnotations(template?.metadata?.annotations, "spec.jobTemplate.annotations"));
+  if (template?.spec?.manualSelector) errors.push(notSupported("spec.jobTemplate.spec.manualSelector", true, ["nil", "false"]));
+  if (template?.spec?.selector)
+    errors.push(invalidValue("spec.jobTemplate.spec.selector", template.spec.selector, "`selector` will be auto-generated"));
+  errors.push(...validateJobSpec(template?.spec ?? ({} as JobSpec), "spec.jobTemplate.spec", options, true));
+  errors.push(...nonNegative(spec.successfulJobsHistoryLimit, "spec.successfulJobsHistoryLimit"));
+  errors.push(...nonNegative(spec.failedJobsHistoryLimit, "spec.failedJobsHistoryLimit"));
+  return errors;
+}

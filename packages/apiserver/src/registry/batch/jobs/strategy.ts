@@ -1,0 +1,64 @@
+import type { LabelSelector } from "@coxswain/apimachinery/meta/types";
+import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import { templateWarningsOnChange } from "../../apps/template-warnings.ts";
+import { templateOptions } from "../../core/pods/validation/pod-template.ts";
+import type { Strategy } from "../../generic/strategy.ts";
+import { statusStrategyOf, strategyOf } from "../../strategies.ts";
+import { validateJob, validateJobStatusUpdate, validateJobUpdate } from "./validation.ts";
+
+const trackingAnnotation = "batch.kubernetes.io/job-tracking";
+
+/** Source: pkg/registry/batch/job/strategy.go */
+export const jobStrategy: Strategy<Job> = {
+  ...strategyOf<Job>({
+    namespaced: true,
+    status: true,
+    generation: true,
+    prepareForCreate(next, ctx) {
+      generateSelector(next);
+      const annotations = { ...next.metadata.annotations };
+      if (ctx.featureEnabled("JobTrackingWithFinalizers")) annotations[trackingAnnotation] = "";
+      else delete annotations[trackingAnnotation];
+      if (Object.keys(annotations).length > 0) next.metadata.annotations = annotations;
+      else delete next.metadata.annotations;
+    },
+    prepareForUpdate(next, current, ctx) {
+      // Users neither turn tracking on nor off.
+      const tracked =
+        ctx.featureEnabled("JobTrackingWithFinalizers") && current.metadata.annotations?.[trackingAnnotation] !== undefined;
+      const has = next.metadata.annotations?.[trackingAnnotation] !== undefined;
+      if (has && !tracked && current.metadata.annotations?.[trackingAnnotation] === undefined) {
+        const { [trackingAnnotation]: _dropped, ...rest } = next.metadata.annotations ?? {};
+        next.metadata.annotations = rest;
+      }
+    },
+    ...templateWarningsOnChange,
+  }),
+  // Pods of a job are kept when an old client deletes it without saying what it wants.
+  defaultGarbageCollection: "Orphan",
+  validate: (next, ctx) => validateJob(next, templateOptions(ctx.featureEnabled)),
+  validateUpdate: (next, current, ctx) => validateJobUpdate(next, current, templateOptions(ctx.featureEnabled)),
+};
+
+export const jobStatusStrategy: Strategy<Job> = statusStrategyOf({
+  namespaced: true,
+  validateUpdate: (next) => validateJobStatusUpdate(next),
+});
+
+/** The selector finds the pods by the job's uid; `manualSelector` leaves that to the user. */
+export function generateSelector(job: Job): void {
+  const { spec } = job;
+  if (!spec || spec.manualSelector) return;
+  spec.template ??= { metadata: {}, spec: { containers: [] } };
+  spec.template.metadata ??= {};
+  const labels = { ...spec.template.metadata.labels };
+  const uid = job.metadata.uid ?? "";
+  // A label that the user wrote differently is left for validation to refuse.
+  labels["controller-uid"] ??= uid;
+  labels["job-name"] ??= job.metadata.name ?? "";
+  spec.template.metadata.labels = labels;
+  const selector: LabelSelector = { ...spec.selector, matchLabels: { ...spec.selector?.matchLabels } };
+  if (selector.matchLabels?.["controller-uid"] === undefined)
+    (selector.matchLabels as Record<string, string>)["controller-uid"] = uid;
+  spec.selector = selector;
+}

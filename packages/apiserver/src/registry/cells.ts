@@ -1,0 +1,90 @@
+import { humanDuration, parseTime } from "@coxswain/apimachinery/meta/time";
+import type { KubeObject, LabelSelector } from "@coxswain/apimachinery/meta/types";
+import type { TableColumn, TableColumns } from "./generic/strategy.ts";
+
+/**
+ * Columns and cells that several kinds' tables share, in kubectl's words.
+ * Source: pkg/printers/internalversion/printers.go
+ */
+export const nameColumn: TableColumn = {
+  name: "Name",
+  type: "string",
+  format: "name",
+  description:
+    "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: http://kubernetes.io/docs/user-guide/identifiers#names",
+};
+
+export const ageColumn: TableColumn = {
+  name: "Age",
+  type: "string",
+  description:
+    "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
+};
+
+export function text(name: string, description = "", priority = 0): TableColumn {
+  return { name, type: "string", description, priority };
+}
+
+export function wide(name: string, description = ""): TableColumn {
+  return { name, type: "string", description, priority: 1 };
+}
+
+export function integer(name: string, description = ""): TableColumn {
+  return { name, type: "integer", description };
+}
+
+export function flag(name: string, description = ""): TableColumn {
+  return { name, type: "boolean", description };
+}
+
+/** `5d3h`, or `<unknown>` for a time that is not there. */
+export function since(time: string | null | undefined, now: number): string {
+  const ms = time ? parseTime(time) : undefined;
+  return ms === undefined ? "<unknown>" : humanDuration(now - ms);
+}
+
+export function age(object: KubeObject, now: number): string {
+  return since(object.metadata.creationTimestamp, now);
+}
+
+/** `a=1,b=2` in key order; `<none>` for an empty map. */
+export function labelsText(labels: Readonly<Record<string, string>> | undefined): string {
+  const keys = Object.keys(labels ?? {}).sort();
+  return keys.length === 0 ? "<none>" : keys.map((key) => `${key}=${(labels as Record<string, string>)[key]}`).join(",");
+}
+
+/** The selector as `kubectl get -o wide` writes it. */
+export function selectorText(selector: LabelSelector | undefined): string {
+  if (selector === undefined || selector === null) return "<none>";
+  const terms: { key: string; text: string }[] = [];
+  for (const [key, value] of Object.entries(selector.matchLabels ?? {})) terms.push({ key, text: `${key}=${value}` });
+  for (const { key, operator, values = [] } of selector.matchExpressions ?? []) {
+    const list = [...values].sort().join(",");
+    if (operator === "In") terms.push({ key, text: `${key} in (${list})` });
+    else if (operator === "NotIn") terms.push({ key, text: `${key} notin (${list})` });
+    else if (operator === "Exists") terms.push({ key, text: key });
+    else if (operator === "DoesNotExist") terms.push({ key, text: `!${key}` });
+    else return "<error>";
+  }
+  if (terms.length === 0) return "<none>";
+  return terms
+    .sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0))
+    .map((term) => term.text)
+    .join(",");
+}
+
+interface Named {
+  name?: string;
+  image?: string;
+}
+
+/** Cells Containers and Images of a pod template. */
+export function containerCells(containers: readonly Named[] | undefined): [string, string] {
+  const list = containers ?? [];
+  return [list.map((c) => c.name ?? "").join(","), list.map((c) => c.image ?? "").join(",")];
+}
+
+/** A table whose cells are written for one kind. */
+export function tableOf<T>(columns: readonly TableColumn[], cells: (object: T, now: number) => readonly unknown[]): TableColumns {
+  return { columns, cells: (object, now) => cells(object as unknown as T, now) };
+}

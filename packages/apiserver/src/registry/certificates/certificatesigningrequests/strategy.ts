@@ -1,0 +1,97 @@
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
+import type { Strategy } from "../../generic/strategy.ts";
+import { keep, statusStrategyOf, strategyOf } from "../../strategies.ts";
+import {
+  validateApprovalUpdate,
+  validateCertificateSigningRequest,
+  validateCertificateSigningRequestUpdate,
+  validateStatusUpdate,
+} from "./validation.ts";
+
+type Csr = CertificateSigningRequest;
+
+/**
+ * The server says who asks; the spec never changes afterwards.
+ * Source: pkg/registry/certificates/certificates/strategy.go
+ */
+export const certificateSigningRequestStrategy: Strategy<Csr> = {
+  ...strategyOf<Csr>({ namespaced: false, status: true }),
+  allowUnconditionalUpdate: true,
+  resetFields: ["status"],
+  prepareForCreate(next, ctx) {
+    const { spec } = next;
+    if (!spec) return;
+    delete spec.username;
+    delete spec.uid;
+    delete spec.groups;
+    delete spec.extra;
+    if (ctx.user) {
+      spec.username = ctx.user.name;
+      if (ctx.user.uid) spec.uid = ctx.user.uid;
+      if (ctx.user.groups.length > 0) spec.groups = [...ctx.user.groups];
+      const extra = Object.entries(ctx.user.extra ?? {}).map(([key, values]): [string, string[]] => [key, [...values]]);
+      if (extra.length > 0) spec.extra = Object.fromEntries(extra);
+    }
+    if (!ctx.featureEnabled("CSRDuration")) delete spec.expirationSeconds;
+    next.status = {};
+  },
+  prepareForUpdate(next, current) {
+    keep(next, current, "spec");
+    keep(next, current, "status");
+  },
+  validate: (next) => validateCertificateSigningRequest(next),
+  validateUpdate: (next, current) => validateCertificateSigningRequestUpdate(next, current),
+};
+
+/** The signer's part: the certificate and conditions other than Approved and Denied. */
+export const certificateSigningRequestStatusStrategy: Strategy<Csr> = {
+  ...statusStrategyOf<Csr>({ namespaced: false }),
+  prepareForUpdate(next, current, ctx) {
+    keep(next, current, "spec");
+    const conditions = (next.status?.conditions ?? []).filter((c) => c.type !== "Approved" && c.type !== "Denied");
+    const decided = (current.status?.conditions ?? []).filter((c) => c.type === "Approved" || c.type === "Denied");
+    next.status = { ...next.status, conditions: [...decided, ...conditions] };
+    if (next.status.conditions?.length === 0) delete next.status.conditions;
+    stampConditions(next, current, ctx.now);
+  },
+  validateUpdate: (next, current) => validateStatusUpdate(next, current),
+};
+
+/** The approver's part: Approved and Denied, nothing else. */
+export const certificateApprovalStrategy: Strategy<Csr> = {
+  ...statusStrategyOf<Csr>({ namespaced: false }),
+  prepareForUpdate(next, current, ctx) {
+    keep(next, current, "spec");
+    const conditions = next.status?.conditions;
+    next.status = { ...current.status };
+    if (conditions?.length) next.status.conditions = conditions;
+    else delete next.status.conditions;
+    stampConditions(next, current, ctx.now);
+  },
+  validateUpdate: (next, current) => validateApprovalUpdate(next, current),
+};
+
+/** Fills the times of conditions that are new or changed. */
+function stampConditions(next: Csr, current: Csr, now: number): void {
+  const time = formatTime(now);
+  for (const condition of next.status?.conditions ?? []) {
+    condition.status ||= "True" as typeof condition.status;
+    const old = (current.status?.conditions ?? []).find((c) => c.type === condition.type);
+    if (!condition.lastUpdateTime)
+      condition.lastUpdateTime =
+        old &&
+        semanticEqual(
+          { ...old, lastUpdateTime: undefined, lastTransitionTime: undefined },
+          { ...condition, lastUpdateTime: undefined, lastTransitionTime: undefined },
+        ) &&
+        old.lastUpdateTime
+          ? old.lastUpdateTime
+          : time;
+    if (!condition.lastTransitionTime) {
+      condition.lastTransitionTime =
+        old && old.status === condition.status && old.lastTransitionTime ? old.lastTransitionTime : time;
+    }
+  }
+}

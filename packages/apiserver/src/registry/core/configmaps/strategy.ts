@@ -1,0 +1,47 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { forbiddenField, invalidValue, tooLong } from "@coxswain/apimachinery/errors/field-error";
+import { mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { ConfigMap } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isConfigMapKey } from "../../field-checks.ts";
+import type { Strategy } from "../../generic/strategy.ts";
+
+/** Source: pkg/registry/core/configmap/strategy.go, pkg/apis/core/validation ValidateConfigMap */
+export const configMapStrategy: Strategy<ConfigMap> = {
+  namespaceScoped: true,
+  allowCreateOnUpdate: false,
+  allowUnconditionalUpdate: true,
+  validate: (next) => validateConfigMap(next),
+  validateUpdate: (next, current) => validateConfigMapUpdate(next, current),
+};
+
+export const mostDataBytes = 1024 * 1024;
+
+export function validateConfigMap(map: ConfigMap): FieldError[] {
+  const errors: FieldError[] = [];
+  let size = 0;
+  for (const [key, value] of Object.entries(map.data ?? {})) {
+    for (const message of isConfigMapKey(key)) errors.push(invalidValue(mapKey("data", key), key, message));
+    if (Object.hasOwn(map.binaryData ?? {}, key))
+      errors.push(invalidValue(mapKey("data", key), key, "duplicate of key present in binaryData"));
+    size += Buffer.byteLength(value);
+  }
+  for (const [key, value] of Object.entries(map.binaryData ?? {})) {
+    for (const message of isConfigMapKey(key)) errors.push(invalidValue(mapKey("binaryData", key), key, message));
+    size += Buffer.byteLength(value, "base64");
+  }
+  if (size > mostDataBytes) errors.push(tooLong("", "", mostDataBytes));
+  return errors;
+}
+
+export function validateConfigMapUpdate(next: ConfigMap, current: ConfigMap): FieldError[] {
+  const errors: FieldError[] = [];
+  if (current.immutable) {
+    if (!next.immutable) errors.push(forbiddenField("immutable", "field is immutable when `immutable` is set"));
+    if (!semanticEqual(next.data, current.data))
+      errors.push(forbiddenField("data", "field is immutable when `immutable` is set"));
+    if (!semanticEqual(next.binaryData, current.binaryData))
+      errors.push(forbiddenField("binaryData", "field is immutable when `immutable` is set"));
+  }
+  return [...errors, ...validateConfigMap(next)];
+}

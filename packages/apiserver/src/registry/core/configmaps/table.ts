@@ -1,0 +1,11 @@
+import type { ConfigMap } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
+
+export const configMapTable = tableOf<ConfigMap>(
+  [nameColumn, text("Data", "Data contains the configuration data."), ageColumn],
+  (map, now) => [
+    map.metadata.name ?? "",
+    Object.keys(map.data ?? {}).length + Object.keys(map.binaryData ?? {}).length,
+    age(map, now),
+  ],
+);

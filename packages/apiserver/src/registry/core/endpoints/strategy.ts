@@ -1,0 +1,63 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import type { EndpointAddress, EndpointPort, EndpointSubset, Endpoints } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import {
+  checkNonSpecialIp,
+  dns1123Label,
+  isDns1123Subdomain,
+  isValidIp,
+  isValidPort,
+  oneOf,
+  qualifiedName,
+} from "../../field-checks.ts";
+import type { Strategy } from "../../generic/strategy.ts";
+
+/** Source: pkg/registry/core/endpoint/strategy.go, pkg/apis/core/validation ValidateEndpoints */
+export const endpointsStrategy: Strategy<Endpoints> = {
+  namespaceScoped: true,
+  allowCreateOnUpdate: true,
+  allowUnconditionalUpdate: true,
+  validate: (next) => validateEndpoints(next),
+  validateUpdate: (next) => validateEndpoints(next),
+};
+
+function validateEndpoints(endpoints: Endpoints): FieldError[] {
+  return (endpoints.subsets ?? []).flatMap((subset, i) => validateSubset(subset, index("subsets", i)));
+}
+
+function validateSubset(subset: EndpointSubset, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const { addresses = [], notReadyAddresses = [], ports = [] } = subset;
+  if (!addresses?.length && !notReadyAddresses?.length)
+    errors.push(required(path, "must specify `addresses` or `notReadyAddresses`"));
+  for (const [i, address] of (addresses ?? []).entries())
+    errors.push(...validateAddress(address, index(child(path, "addresses"), i)));
+  for (const [i, address] of (notReadyAddresses ?? []).entries()) {
+    errors.push(...validateAddress(address, index(child(path, "notReadyAddresses"), i)));
+  }
+  for (const [i, port] of (ports ?? []).entries())
+    errors.push(...validatePort(port, (ports ?? []).length > 1, index(child(path, "ports"), i)));
+  return errors;
+}
+
+function validateAddress(address: EndpointAddress, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const message of isValidIp(address.ip ?? "")) errors.push(invalidValue(child(path, "ip"), address.ip ?? "", message));
+  if (address.hostname) errors.push(...dns1123Label(address.hostname, child(path, "hostname")));
+  if (address.nodeName)
+    for (const message of isDns1123Subdomain(address.nodeName))
+      errors.push(invalidValue(child(path, "nodeName"), address.nodeName, message));
+  if (errors.length === 0) errors.push(...checkNonSpecialIp(address.ip ?? "", child(path, "ip")));
+  return errors;
+}
+
+function validatePort(port: EndpointPort, requireName: boolean, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if (requireName && !port.name) errors.push(required(child(path, "name"), ""));
+  else if (port.name) errors.push(...dns1123Label(port.name, child(path, "name")));
+  for (const message of isValidPort(port.port ?? 0)) errors.push(invalidValue(child(path, "port"), port.port ?? 0, message));
+  errors.push(...oneOf(port.protocol, ["TCP", "UDP", "SCTP"], child(path, "protocol")));
+  if (port.appProtocol !== undefined) errors.push(...qualifiedName(port.appProtocol, child(path, "appProtocol")));
+  return errors;
+}

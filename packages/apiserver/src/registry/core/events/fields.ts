@@ -1,0 +1,22 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** Source: pkg/registry/core/event/strategy.go ToSelectableFields */
+export function coreEventFields(object: KubeObject): Record<string, string> {
+  const event = object as Event;
+  const involved = event.involvedObject ?? {};
+  const source = event.source?.component || event.reportingComponent || "";
+  return {
+    "involvedObject.kind": involved.kind ?? "",
+    "involvedObject.namespace": involved.namespace ?? "",
+    "involvedObject.name": involved.name ?? "",
+    "involvedObject.uid": involved.uid ?? "",
+    "involvedObject.apiVersion": involved.apiVersion ?? "",
+    "involvedObject.resourceVersion": involved.resourceVersion ?? "",
+    "involvedObject.fieldPath": involved.fieldPath ?? "",
+    reason: event.reason ?? "",
+    reportingComponent: event.reportingComponent ?? "",
+    source,
+    type: event.type ?? "",
+  };
+}

@@ -1,0 +1,16 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { LimitRange, ResourceList } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** A container's limits follow from each other. Source: pkg/apis/core/v1/defaults.go SetDefaults_LimitRangeItem */
+export function defaultLimitRange(object: KubeObject): void {
+  for (const item of (object as LimitRange).spec?.limits ?? []) {
+    if (item.type !== "Container") continue;
+    item.default = withMissing(item.default, item.max);
+    item.defaultRequest = withMissing(withMissing(item.defaultRequest, item.default), item.min);
+  }
+}
+
+function withMissing(list: ResourceList | undefined, from: ResourceList | undefined): ResourceList {
+  const missing = Object.entries(from ?? {}).filter(([name]) => !Object.hasOwn(list ?? {}, name));
+  return Object.fromEntries([...Object.entries(list ?? {}), ...missing]);
+}

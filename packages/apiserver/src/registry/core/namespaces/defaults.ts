@@ -1,0 +1,14 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+export const namespaceNameLabel = "kubernetes.io/metadata.name";
+
+/** Source: pkg/apis/core/v1/defaults.go */
+export function defaultNamespace(object: KubeObject): void {
+  const namespace = object as Namespace;
+  namespace.status ??= {};
+  namespace.status.phase ||= "Active";
+  // A generated name is not known yet; the strategy writes the label then.
+  if (namespace.metadata.name)
+    namespace.metadata.labels = { ...namespace.metadata.labels, [namespaceNameLabel]: namespace.metadata.name };
+}

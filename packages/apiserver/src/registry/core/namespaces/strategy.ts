@@ -1,0 +1,51 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isDns1123Label } from "../../field-checks.ts";
+import type { Strategy } from "../../generic/strategy.ts";
+import { keep, statusStrategyOf } from "../../strategies.ts";
+import { namespaceNameLabel } from "./defaults.ts";
+
+/**
+ * A namespace is deleted in two steps: it turns Terminating and keeps `kubernetes` in spec.finalizers until the
+ * namespace controller has emptied it and says so through /finalize.
+ * Source: pkg/registry/core/namespace/strategy.go, storage/storage.go
+ */
+export const namespaceStrategy: Strategy<Namespace> = {
+  namespaceScoped: false,
+  allowCreateOnUpdate: false,
+  allowUnconditionalUpdate: true,
+  resetFields: ["status"],
+  validateName: isDns1123Label,
+  prepareForCreate(next) {
+    next.status = { phase: "Active" };
+    const finalizers = next.spec?.finalizers ?? [];
+    next.spec = { ...next.spec, finalizers: finalizers.includes("kubernetes") ? finalizers : [...finalizers, "kubernetes"] };
+    if (next.metadata.name) next.metadata.labels = { ...next.metadata.labels, [namespaceNameLabel]: next.metadata.name };
+  },
+  prepareForUpdate(next, current) {
+    next.spec = { ...next.spec };
+    if (current.spec?.finalizers === undefined) delete next.spec.finalizers;
+    else next.spec.finalizers = current.spec.finalizers;
+    keep(next, current, "status");
+  },
+  canonicalize(next) {
+    if (next.metadata.name) next.metadata.labels = { ...next.metadata.labels, [namespaceNameLabel]: next.metadata.name };
+  },
+  defaultGarbageCollection: "Background",
+};
+
+export const namespaceStatusStrategy: Strategy<Namespace> = statusStrategyOf({
+  namespaced: false,
+  validateUpdate(next) {
+    const errors: FieldError[] = [];
+    const phase: string = next.status?.phase ?? "";
+    if (next.metadata.deletionTimestamp) {
+      if (phase !== "Terminating")
+        errors.push(invalidValue("status.Phase", phase, "may only be 'Terminating' if `deletionTimestamp` is not empty"));
+    } else if (phase !== "Active") {
+      errors.push(invalidValue("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty"));
+    }
+    return errors;
+  },
+});

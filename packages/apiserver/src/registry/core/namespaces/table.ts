@@ -1,0 +1,7 @@
+import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
+
+export const namespaceTable = tableOf<Namespace>(
+  [nameColumn, text("Status", "The status of the namespace"), ageColumn],
+  (namespace, now) => [namespace.metadata.name ?? "", namespace.status?.phase ?? "", age(namespace, now)],
+);

@@ -1,0 +1,29 @@
+import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { CatalogueConfig } from "../../config.ts";
+import type { ConnectTarget, SubresourceCall } from "../../generic/subresource.ts";
+import { splitSchemeNamePort } from "../pods/proxy.ts";
+import { hostUrl, kubeletOf, preferredAddress, refuseSpecialAddress } from "./connection.ts";
+
+/**
+ * HTTP to a node: with no port, or the kubelet's, to the kubelet with this server's client certificate; to any other
+ * port without it.
+ * Source: pkg/registry/core/node/strategy.go ResourceLocation
+ */
+export function nodeProxy(config: CatalogueConfig): (call: SubresourceCall, path: string) => Promise<ConnectTarget> {
+  return async (call, path) => {
+    const { scheme, name, port } = splitSchemeNamePort(call.name);
+    const kubelet = await kubeletOf(call, name, config);
+    let url = kubelet;
+    let toNode = true;
+    if (port !== "" && port !== kubelet.port) {
+      const node = (await call.services.store("", "nodes").get("", name, { minimumRevision: 0 })).object() as Node;
+      const address = preferredAddress(node, config.kubeletConnection.preferredAddressTypes);
+      refuseSpecialAddress(address);
+      url = hostUrl(scheme || "http", address, port);
+      toNode = false;
+    }
+    url.pathname = path.startsWith("/") ? path : `/${path}`;
+    url.search = call.ctx.query.toString();
+    return { url, toNode, passHeaders: true };
+  };
+}

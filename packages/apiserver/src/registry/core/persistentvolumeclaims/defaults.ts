@@ -1,0 +1,15 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** Source: pkg/apis/core/v1/defaults.go */
+export function defaultPersistentVolumeClaim(object: KubeObject): void {
+  const claim = object as PersistentVolumeClaim;
+  claim.status ??= {};
+  claim.status.phase ||= "Pending";
+  claim.spec ??= {};
+  defaultClaimSpec(claim.spec);
+}
+
+export function defaultClaimSpec(spec: PersistentVolumeClaimSpec): void {
+  spec.volumeMode ??= "Filesystem";
+}

@@ -1,0 +1,30 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { PersistentVolume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** Source: pkg/apis/core/v1/defaults.go */
+export function defaultPersistentVolume(object: KubeObject): void {
+  const volume = object as PersistentVolume;
+  volume.status ??= {};
+  volume.status.phase ||= "Pending";
+  volume.spec ??= {};
+  const { spec } = volume;
+  spec.persistentVolumeReclaimPolicy ||= "Retain";
+  spec.volumeMode ??= "Filesystem";
+  if (spec.hostPath) spec.hostPath.type ??= "";
+  if (spec.iscsi) spec.iscsi.iscsiInterface ||= "default";
+  if (spec.rbd) {
+    spec.rbd.pool ||= "rbd";
+    spec.rbd.user ||= "admin";
+    spec.rbd.keyring ||= "/etc/ceph/keyring";
+  }
+  if (spec.azureDisk) {
+    spec.azureDisk.cachingMode ??= "ReadWrite";
+    spec.azureDisk.kind ??= "Shared";
+    spec.azureDisk.fsType ??= "ext4";
+    spec.azureDisk.readOnly ??= false;
+  }
+  if (spec.scaleIO) {
+    spec.scaleIO.storageMode ||= "ThinProvisioned";
+    spec.scaleIO.fsType ||= "xfs";
+  }
+}

@@ -1,0 +1,79 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { badRequest, conflict, invalid } from "@coxswain/apimachinery/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { KubeObject, Status } from "@coxswain/apimachinery/meta/types";
+import type { Binding, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Entry } from "../../../storage/storage.ts";
+import type { SubresourceCall } from "../../generic/subresource.ts";
+
+const pods = { group: "", resource: "pods" };
+
+/**
+ * Gives a pod its node. A pod gets one once; whoever comes second is told so by a conflict.
+ * Source: pkg/registry/core/pod/storage/storage.go BindingREST
+ */
+export async function createPodBinding(call: SubresourceCall): Promise<KubeObject> {
+  const binding = call.body as Binding | undefined;
+  if (!binding) throw badRequest("not a Binding object");
+  if (binding.metadata.name !== undefined && binding.metadata.name !== "" && binding.metadata.name !== call.name) {
+    throw badRequest("name in URL does not match name in Binding object");
+  }
+  const errors = validateBinding(binding);
+  if (errors.length > 0) throw invalid({ group: "", kind: "Binding" }, call.name, errors);
+  await call.admit(binding, undefined);
+  const { uid, resourceVersion } = binding.metadata;
+  await call.services
+    .store("", "pods")
+    .storage.guaranteedUpdate(
+      `${call.namespace}/${call.name}`,
+      (entry) => bind((entry as Entry).object() as Pod, binding, call.services.now()),
+      {
+        dryRun: call.dryRun,
+        signal: call.ctx.signal,
+        preconditions: { ...(uid ? { uid } : {}), ...(resourceVersion ? { resourceVersion } : {}) },
+      },
+    );
+  return {
+    kind: "Status",
+    apiVersion: "v1",
+    metadata: {},
+    status: "Success",
+    code: 201,
+  } satisfies Status as unknown as KubeObject;
+}
+
+function validateBinding(binding: Binding): FieldError[] {
+  const errors: FieldError[] = [];
+  const kind = binding.target?.kind;
+  if (kind && kind !== "Node") errors.push(notSupported("target.kind", kind, ["Node", "<empty>"]));
+  if (!binding.target?.name) errors.push(required("target.name", ""));
+  return errors;
+}
+
+/** The pod with its node. Pure but for what it throws. */
+export function bind(current: Pod, binding: Binding, now: number): Pod {
+  const name = current.metadata.name ?? "";
+  if (current.metadata.deletionTimestamp) {
+    throw conflict(pods, name, `pod ${name} is being deleted, cannot be assigned to a host`);
+  }
+  if (current.spec.nodeName) throw conflict(pods, name, `pod ${name} is already assigned to node "${current.spec.nodeName}"`);
+  const pod = deepClone(current);
+  pod.spec.nodeName = binding.target.name ?? "";
+  const annotations = { ...pod.metadata.annotations, ...binding.metadata.annotations };
+  if (Object.keys(annotations).length > 0) pod.metadata.annotations = annotations;
+  pod.status ??= {};
+  const conditions = pod.status.conditions ?? [];
+  const scheduled = conditions.find((condition) => condition.type === "PodScheduled");
+  if (scheduled === undefined) {
+    conditions.push({ type: "PodScheduled", status: "True", lastProbeTime: null, lastTransitionTime: formatTime(now) });
+  } else {
+    if (scheduled.status !== "True") scheduled.lastTransitionTime = formatTime(now);
+    scheduled.status = "True";
+    delete scheduled.reason;
+    delete scheduled.message;
+  }
+  pod.status.conditions = conditions;
+  return pod;
+}

@@ -1,0 +1,27 @@
+import { badRequest } from "@coxswain/apimachinery/errors/status-error";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+interface Named {
+  name?: string;
+}
+
+/**
+ * The container a request is about: the one that is named, or the only one.
+ * @throws 400 with the choices.
+ * Source: pkg/registry/core/pod/strategy.go LogLocation, streamLocation, getContainerNames
+ */
+export function chooseContainer(pod: Pod, asked: string): string {
+  const names = (list: readonly Named[] | undefined): string => (list ?? []).map((container) => container.name ?? "").join(" ");
+  const { containers = [], initContainers = [], ephemeralContainers = [] } = pod.spec;
+  const name = pod.metadata.name ?? "";
+  if (asked !== "") {
+    if ([...containers, ...initContainers, ...ephemeralContainers].some((container) => container.name === asked)) return asked;
+    throw badRequest(`container ${asked} is not valid for pod ${name}`);
+  }
+  if (containers.length === 1) return containers[0]?.name ?? "";
+  if (containers.length === 0) throw badRequest(`a container name must be specified for pod ${name}`);
+  let message = `a container name must be specified for pod ${name}, choose one of: [${names(containers)}]`;
+  if (initContainers.length > 0) message += ` or one of the init containers: [${names(initContainers)}]`;
+  if (ephemeralContainers.length > 0) message += ` or one of the ephemeral containers: [${names(ephemeralContainers)}]`;
+  throw badRequest(message);
+}

@@ -1,0 +1,167 @@
+import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type {
+  Container,
+  EnvVar,
+  Pod,
+  PodSpec,
+  PodTemplateSpec,
+  Probe,
+  ResourceList,
+  Volume,
+} from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { defaultClaimSpec } from "../persistentvolumeclaims/defaults.ts";
+
+/**
+ * Fills what a pod leaves open. A field of Go's value type counts as left open when it is zero (`||=`), one of pointer
+ * type only when it is absent (`??=`).
+ * Source: pkg/apis/core/v1/defaults.go
+ */
+export function defaultPod(object: KubeObject): void {
+  const pod = object as Pod;
+  pod.spec ??= {} as PodSpec;
+  // A limit without a request asks for what it limits; pods only, templates keep what was written.
+  for (const container of [...(pod.spec.containers ?? []), ...(pod.spec.initContainers ?? [])]) {
+    requestsFromLimits(container);
+  }
+  pod.spec.enableServiceLinks ??= true;
+  defaultPodSpec(pod.spec);
+}
+
+export function defaultPodTemplate(template: PodTemplateSpec | undefined | null): void {
+  if (!template) return;
+  template.spec ??= {} as PodSpec;
+  defaultPodSpec(template.spec);
+}
+
+export function defaultPodSpec(spec: PodSpec): void {
+  spec.dnsPolicy ||= "ClusterFirst";
+  spec.restartPolicy ||= "Always";
+  spec.terminationGracePeriodSeconds ??= 30;
+  spec.securityContext ??= {};
+  spec.schedulerName ||= "default-scheduler";
+  // The old name of the field always says the same.
+  if (!spec.serviceAccountName && spec.serviceAccount) spec.serviceAccountName = spec.serviceAccount;
+  if (spec.serviceAccountName) spec.serviceAccount = spec.serviceAccountName;
+  for (const volume of spec.volumes ?? []) defaultVolume(volume);
+  const containers: Container[] = [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
+  for (const container of containers) defaultContainer(container);
+  for (const container of spec.ephemeralContainers ?? []) defaultContainer(container);
+  if (spec.hostNetwork) for (const container of containers) useHostPorts(container);
+  if (spec.overhead) roundUpToMilli(spec.overhead);
+}
+
+function requestsFromLimits(container: Container): void {
+  const { limits } = container.resources ?? {};
+  if (!limits || !container.resources) return;
+  const requests = container.resources.requests ?? {};
+  for (const [name, value] of Object.entries(limits)) {
+    if (!Object.hasOwn(requests, name)) setOwn(requests, name, value);
+  }
+  if (Object.keys(requests).length > 0) container.resources.requests = requests;
+}
+
+type ContainerLike = Omit<Container, "name"> & { name?: string };
+
+export function defaultContainer(container: ContainerLike): void {
+  container.imagePullPolicy ||= pullPolicyOf(container.image ?? "");
+  container.terminationMessagePath ||= "/dev/termination-log";
+  container.terminationMessagePolicy ||= "File";
+  container.resources ??= {};
+  for (const port of container.ports ?? []) port.protocol ||= "TCP";
+  for (const variable of container.env ?? []) defaultEnv(variable);
+  for (const probe of [container.livenessProbe, container.readinessProbe, container.startupProbe]) if (probe) defaultProbe(probe);
+  for (const handler of [container.lifecycle?.postStart, container.lifecycle?.preStop]) {
+    if (handler?.httpGet) defaultHttpGet(handler.httpGet);
+  }
+  if (container.resources.limits) roundUpToMilli(container.resources.limits);
+  if (container.resources.requests) roundUpToMilli(container.resources.requests);
+}
+
+/** `:latest` and no tag at all are pulled always. */
+export function pullPolicyOf(image: string): "Always" | "IfNotPresent" {
+  if (image === "") return "IfNotPresent"; // no name, no tag: nothing to read a policy from
+  const [nameAndTag = "", digest] = image.split("@");
+  const tag = /:([\w][\w.-]{0,127})$/.exec(nameAndTag)?.[1];
+  if (tag === "latest") return "Always";
+  return tag === undefined && digest === undefined ? "Always" : "IfNotPresent";
+}
+
+function defaultEnv(variable: EnvVar): void {
+  if (variable.valueFrom?.fieldRef) variable.valueFrom.fieldRef.apiVersion ||= "v1";
+}
+
+function defaultProbe(probe: Probe): void {
+  if (probe.httpGet) defaultHttpGet(probe.httpGet);
+  if (probe.grpc) probe.grpc.service ??= "";
+  probe.timeoutSeconds ||= 1;
+  probe.periodSeconds ||= 10;
+  probe.successThreshold ||= 1;
+  probe.failureThreshold ||= 3;
+}
+
+function defaultHttpGet(action: { path?: string; scheme?: string }): void {
+  action.path ||= "/";
+  action.scheme ||= "HTTP";
+}
+
+/** On the host's network a container port is the host's port. */
+function useHostPorts(container: Container): void {
+  for (const port of container.ports ?? []) {
+    if (!port.hostPort && port.containerPort) port.hostPort = port.containerPort;
+  }
+}
+
+const defaultFileMode = 0o644;
+
+export function defaultVolume(volume: Volume): void {
+  const kinds = Object.keys(volume).filter(
+    (key) => key !== "name" && (volume as unknown as Record<string, unknown>)[key] != null,
+  );
+  if (kinds.length === 0) volume.emptyDir = {};
+  if (volume.secret) volume.secret.defaultMode ??= defaultFileMode;
+  if (volume.configMap) volume.configMap.defaultMode ??= defaultFileMode;
+  if (volume.downwardAPI) {
+    volume.downwardAPI.defaultMode ??= defaultFileMode;
+    for (const item of volume.downwardAPI.items ?? []) if (item.fieldRef) item.fieldRef.apiVersion ||= "v1";
+  }
+  if (volume.projected) {
+    volume.projected.defaultMode ??= defaultFileMode;
+    for (const source of volume.projected.sources ?? []) {
+      for (const item of source.downwardAPI?.items ?? []) if (item.fieldRef) item.fieldRef.apiVersion ||= "v1";
+      if (source.serviceAccountToken) source.serviceAccountToken.expirationSeconds ??= 3600;
+    }
+  }
+  if (volume.hostPath) volume.hostPath.type ??= "";
+  if (volume.iscsi) volume.iscsi.iscsiInterface ||= "default";
+  if (volume.rbd) {
+    volume.rbd.pool ||= "rbd";
+    volume.rbd.user ||= "admin";
+    volume.rbd.keyring ||= "/etc/ceph/keyring";
+  }
+  if (volume.azureDisk) {
+    volume.azureDisk.cachingMode ??= "ReadWrite";
+    volume.azureDisk.kind ??= "Shared";
+    volume.azureDisk.fsType ??= "ext4";
+    volume.azureDisk.readOnly ??= false;
+  }
+  if (volume.scaleIO) {
+    volume.scaleIO.storageMode ||= "ThinProvisioned";
+    volume.scaleIO.fsType ||= "xfs";
+  }
+  if (volume.ephemeral?.volumeClaimTemplate?.spec) defaultClaimSpec(volume.ephemeral.volumeClaimTemplate.spec);
+}
+
+/** Rounds amounts below a thousandth up; finer ones are not kept. */
+export function roundUpToMilli(list: ResourceList): void {
+  for (const [name, value] of Object.entries(list)) {
+    if (typeof value !== "string" || !/[nu.e]/i.test(value)) continue;
+    const quantity = Quantity.tryParse(value);
+    if (quantity && /[nu]$/.test(quantity.toString())) setOwn(list, name, `${quantity.milliValue()}m`);
+  }
+}
+
+/** Sets a key that a user chose; `__proto__` is one like any other. */
+function setOwn(map: Record<string, unknown>, key: string, value: unknown): void {
+  Object.defineProperty(map, key, { value, writable: true, enumerable: true, configurable: true });
+}

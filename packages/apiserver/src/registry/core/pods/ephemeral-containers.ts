@@ -1,0 +1,34 @@
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { CatalogueConfig } from "../../config.ts";
+import type { Strategy } from "../../generic/strategy.ts";
+import { validateEphemeralContainersUpdate } from "./validation/update.ts";
+
+/**
+ * `/ephemeralcontainers`: adds containers to a running pod; nothing else of the pod changes here.
+ * Source: pkg/registry/core/pod/strategy.go podEphemeralContainersStrategy
+ */
+export function newEphemeralContainersStrategy(config: Pick<CatalogueConfig, "allowPrivileged">): Strategy<Pod> {
+  return {
+    namespaceScoped: true,
+    allowCreateOnUpdate: false,
+    allowUnconditionalUpdate: true,
+    resetFields: ["status"],
+    prepareForUpdate(next, current) {
+      const { ephemeralContainers } = next.spec;
+      next.spec = { ...current.spec };
+      if (ephemeralContainers === undefined) delete next.spec.ephemeralContainers;
+      else next.spec.ephemeralContainers = ephemeralContainers;
+      next.metadata = {
+        ...current.metadata,
+        ...(next.metadata.resourceVersion ? { resourceVersion: next.metadata.resourceVersion } : {}),
+      };
+      if (current.status === undefined) delete next.status;
+      else next.status = current.status;
+    },
+    validateUpdate: (next, current, ctx) =>
+      validateEphemeralContainersUpdate(next, current, {
+        allowPrivileged: config.allowPrivileged ?? true,
+        featureEnabled: ctx.featureEnabled,
+      }),
+  };
+}

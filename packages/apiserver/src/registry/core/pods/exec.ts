@@ -1,0 +1,88 @@
+import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { CatalogueConfig } from "../../config.ts";
+import type { ConnectTarget, SubresourceCall } from "../../generic/subresource.ts";
+import { kubeletOf } from "../nodes/connection.ts";
+import { chooseContainer } from "./container-choice.ts";
+
+type Connect = (call: SubresourceCall, path: string) => Promise<ConnectTarget>;
+
+/**
+ * exec, attach and port-forward: upgraded streams to the kubelet of the pod's node. Streams are asked for under other
+ * names there (`stdin` is `input`).
+ * Source: pkg/registry/core/pod/rest/subresources.go, pkg/registry/core/pod/strategy.go streamLocation
+ */
+export function connectExec(config: CatalogueConfig): Connect {
+  return async (call) => {
+    const query = call.ctx.query;
+    const command = query.getAll("command");
+    const errors = [];
+    if (command.length === 0) errors.push(required("command", ""));
+    if (errors.length > 0) throw invalid({ group: "", kind: "PodExecOptions" }, call.name, errors);
+    const pod = await podOf(call);
+    const container = chooseContainer(pod, query.get("container") ?? "");
+    const url = await kubeletOf(call, nodeNameOf(pod), config);
+    url.pathname = `/exec/${encode(pod.metadata.namespace)}/${encode(pod.metadata.name)}/${encode(container)}`;
+    url.search = streamQuery(query, command).toString();
+    return { url, toNode: true, passHeaders: true, upgradeRequired: true };
+  };
+}
+
+export function connectAttach(config: CatalogueConfig): Connect {
+  return async (call) => {
+    const query = call.ctx.query;
+    const pod = await podOf(call);
+    const container = chooseContainer(pod, query.get("container") ?? "");
+    const url = await kubeletOf(call, nodeNameOf(pod), config);
+    url.pathname = `/attach/${encode(pod.metadata.namespace)}/${encode(pod.metadata.name)}/${encode(container)}`;
+    url.search = streamQuery(query, []).toString();
+    return { url, toNode: true, passHeaders: true, upgradeRequired: true };
+  };
+}
+
+export function connectPortForward(config: CatalogueConfig): Connect {
+  return async (call) => {
+    const query = call.ctx.query;
+    const pod = await podOf(call);
+    const url = await kubeletOf(call, nodeNameOf(pod), config);
+    url.pathname = `/portForward/${encode(pod.metadata.namespace)}/${encode(pod.metadata.name)}`;
+    const ports = query.getAll("ports").flatMap((value) => value.split(","));
+    for (const port of ports) {
+      const number = Number(port);
+      if (!/^\d{1,5}$/.test(port) || number < 1 || number > 65535) {
+        throw invalid({ group: "", kind: "PodPortForwardOptions" }, call.name, [
+          invalidValue("ports", port, "must be between 1 and 65535, inclusive"),
+        ]);
+      }
+      url.searchParams.append("port", port);
+    }
+    return { url, toNode: true, passHeaders: true, upgradeRequired: true };
+  };
+}
+
+export async function podOf(call: SubresourceCall): Promise<Pod> {
+  return (await call.services.store("", "pods").get(call.namespace, call.name, { minimumRevision: 0 })).object() as Pod;
+}
+
+export function nodeNameOf(pod: Pod): string {
+  if (!pod.spec.nodeName) throw badRequest(`pod ${pod.metadata.name} does not have a host assigned`);
+  return pod.spec.nodeName;
+}
+
+function streamQuery(query: URLSearchParams, command: readonly string[]): URLSearchParams {
+  const isOn = (name: string): boolean => ["1", "true", "True", "TRUE", "t", "T"].includes(query.get(name) ?? "");
+  // Left out altogether, output and error are on, as kubectl's older clients expect.
+  const on = (name: string, byDefault: boolean): boolean => (query.has(name) ? isOn(name) : byDefault);
+  const params = new URLSearchParams();
+  if (on("stdin", false)) params.append("input", "1");
+  if (on("stdout", true)) params.append("output", "1");
+  if (on("stderr", true)) params.append("error", "1");
+  if (on("tty", false)) params.append("tty", "1");
+  for (const word of command) params.append("command", word);
+  return params;
+}
+
+function encode(part: string | undefined): string {
+  return encodeURIComponent(part ?? "");
+}

@@ -1,0 +1,16 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** Fields of pods that field selectors may name. Source: pkg/registry/core/pod/strategy.go ToSelectableFields */
+export function podFields(object: KubeObject): Record<string, string> {
+  const { spec, status } = object as Pod;
+  return {
+    "spec.nodeName": spec?.nodeName ?? "",
+    "spec.restartPolicy": spec?.restartPolicy ?? "",
+    "spec.schedulerName": spec?.schedulerName ?? "",
+    "spec.serviceAccountName": spec?.serviceAccountName ?? "",
+    "status.phase": status?.phase ?? "",
+    "status.podIP": status?.podIPs?.[0]?.ip ?? status?.podIP ?? "",
+    "status.nominatedNodeName": status?.nominatedNodeName ?? "",
+  };
+}

@@ -1,0 +1,100 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
+import type { CatalogueConfig } from "../../config.ts";
+import type { ConnectTarget, SubresourceCall } from "../../generic/subresource.ts";
+import { kubeletOf } from "../nodes/connection.ts";
+import { chooseContainer } from "./container-choice.ts";
+import { podOf } from "./exec.ts";
+
+/**
+ * A container's log, streamed from the kubelet. A pod without a node has an empty one.
+ * Source: pkg/registry/core/pod/rest/log.go, pkg/registry/core/pod/strategy.go LogLocation
+ */
+export function connectLog(config: CatalogueConfig): (call: SubresourceCall) => Promise<ConnectTarget> {
+  return async (call) => {
+    const options = logOptions(call.ctx.query);
+    const errors = validateLogOptions(options);
+    if (errors.length > 0) throw invalid({ group: "", kind: "PodLogOptions" }, call.name, errors);
+    const pod = await podOf(call);
+    const container = chooseContainer(pod, options.container);
+    const { nodeName } = pod.spec;
+    if (!nodeName) throw badRequest(`container "${container}" in pod "${call.name}" is not assigned to a node yet`);
+    const url = await kubeletOf(call, nodeName, config);
+    url.pathname = `/containerLogs/${encodeURIComponent(call.namespace)}/${encodeURIComponent(call.name)}/${encodeURIComponent(container)}`;
+    url.search = kubeletQuery(options).toString();
+    return { url, toNode: true, method: "GET", passHeaders: false };
+  };
+}
+
+export interface LogOptions {
+  container: string;
+  follow: boolean;
+  previous: boolean;
+  timestamps: boolean;
+  insecureSkipTLSVerifyBackend: boolean;
+  sinceSeconds?: number;
+  sinceTime?: string;
+  tailLines?: number;
+  limitBytes?: number;
+}
+
+/** @throws 400 for numbers and booleans that are none. */
+export function logOptions(query: URLSearchParams): LogOptions {
+  const options: LogOptions = {
+    container: query.get("container") ?? "",
+    follow: bool(query, "follow"),
+    previous: bool(query, "previous"),
+    timestamps: bool(query, "timestamps"),
+    insecureSkipTLSVerifyBackend: bool(query, "insecureSkipTLSVerifyBackend"),
+  };
+  for (const name of ["sinceSeconds", "tailLines", "limitBytes"] as const) {
+    const value = number(query, name);
+    if (value !== undefined) options[name] = value;
+  }
+  const sinceTime = query.get("sinceTime");
+  if (sinceTime) options.sinceTime = sinceTime;
+  return options;
+}
+
+/** Source: pkg/apis/core/validation ValidatePodLogOptions */
+export function validateLogOptions(options: LogOptions): FieldError[] {
+  const errors: FieldError[] = [];
+  if (options.tailLines !== undefined && options.tailLines < 0) {
+    errors.push(invalidValue("tailLines", options.tailLines, "must be greater than or equal to 0"));
+  }
+  if (options.limitBytes !== undefined && options.limitBytes < 1) {
+    errors.push(invalidValue("limitBytes", options.limitBytes, "must be greater than 0"));
+  }
+  if (options.sinceSeconds !== undefined && options.sinceTime !== undefined) {
+    errors.push(forbiddenField("", "at most one of `sinceTime` or `sinceSeconds` may be specified"));
+  } else if (options.sinceSeconds !== undefined && options.sinceSeconds < 1) {
+    errors.push(invalidValue("sinceSeconds", options.sinceSeconds, "must be greater than 0"));
+  }
+  return errors;
+}
+
+function kubeletQuery(options: LogOptions): URLSearchParams {
+  const params = new URLSearchParams();
+  if (options.follow) params.set("follow", "true");
+  if (options.previous) params.set("previous", "true");
+  if (options.timestamps) params.set("timestamps", "true");
+  if (options.sinceSeconds !== undefined) params.set("sinceSeconds", String(options.sinceSeconds));
+  if (options.sinceTime !== undefined) params.set("sinceTime", options.sinceTime);
+  if (options.tailLines !== undefined) params.set("tailLines", String(options.tailLines));
+  if (options.limitBytes !== undefined) params.set("limitBytes", String(options.limitBytes));
+  return params;
+}
+
+/** Conversion of query values: anything but `false` and `0` is true. Source: k8s.io/apimachinery pkg/runtime/converter */
+function bool(query: URLSearchParams, name: string): boolean {
+  const value = query.get(name);
+  return value !== null && value.toLowerCase() !== "false" && value !== "0";
+}
+
+function number(query: URLSearchParams, name: string): number | undefined {
+  const value = query.get(name);
+  if (value === null || value === "") return undefined;
+  if (!/^[-+]?\d{1,15}$/.test(value)) throw badRequest(`strconv.ParseInt: parsing ${JSON.stringify(value)}: invalid syntax`);
+  return Number(value);
+}

@@ -1,0 +1,40 @@
+import { badRequest } from "@coxswain/apimachinery/errors/status-error";
+import type { ConnectTarget, SubresourceCall } from "../../generic/subresource.ts";
+import { hostUrl, refuseSpecialAddress } from "../nodes/connection.ts";
+import { podOf } from "./exec.ts";
+
+/**
+ * HTTP to a pod: the name may be `scheme:name:port`. Without a port, the first container port.
+ * Source: pkg/registry/core/pod/strategy.go ResourceLocation
+ */
+export async function connectPodProxy(call: SubresourceCall, path: string): Promise<ConnectTarget> {
+  const { scheme, name, port } = splitSchemeNamePort(call.name);
+  const pod = await podOf({ ...call, name });
+  const chosen = port || firstPort(pod.spec.containers ?? []);
+  const ip = pod.status?.podIPs?.[0]?.ip ?? pod.status?.podIP ?? "";
+  if (ip === "") throw badRequest(`address not allowed`);
+  refuseSpecialAddress(ip);
+  const url = hostUrl(scheme || "http", ip, chosen || (scheme === "https" ? 443 : 80));
+  url.pathname = path.startsWith("/") ? path : `/${path}`;
+  url.search = call.ctx.query.toString();
+  return { url, toNode: false, passHeaders: true };
+}
+
+function firstPort(containers: readonly { ports?: { containerPort: number }[] }[]): string {
+  for (const container of containers) {
+    const port = container.ports?.[0]?.containerPort;
+    if (port !== undefined) return String(port);
+  }
+  return "";
+}
+
+/** `https:web:8443`, `web:8443`, `web`, `https:web:`. @throws 400. Source: k8s.io/apimachinery pkg/util/net/port_split.go */
+export function splitSchemeNamePort(id: string): { scheme: string; name: string; port: string } {
+  const parts = id.split(":");
+  if (parts.length === 1) return { scheme: "", name: id, port: "" };
+  if (parts.length === 2) return { scheme: "", name: parts[0] as string, port: parts[1] as string };
+  const [scheme = "", name = "", port = ""] = parts;
+  if (parts.length > 3 || !["", "http", "https"].includes(scheme) || name === "")
+    throw badRequest(`invalid proxy request "${id}"`);
+  return { scheme, name, port };
+}

@@ -1,0 +1,85 @@
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { CatalogueConfig } from "../../config.ts";
+import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
+import { keep } from "../../strategies.ts";
+import { dropDisabledFields } from "./disabled-fields.ts";
+import { qosClass } from "./qos.ts";
+import { validatePod } from "./validation/pod.ts";
+import { validatePodStatusUpdate, validatePodUpdate } from "./validation/update.ts";
+import { podWarnings } from "./warnings.ts";
+
+/** Source: pkg/registry/core/pod/strategy.go */
+export function newPodStrategy(config: Pick<CatalogueConfig, "allowPrivileged">): Strategy<Pod> {
+  const options = { allowPrivileged: config.allowPrivileged ?? true };
+  return {
+    namespaceScoped: true,
+    allowCreateOnUpdate: false,
+    allowUnconditionalUpdate: true,
+    resetFields: ["status"],
+    prepareForCreate(next, ctx) {
+      next.status = { phase: "Pending", qosClass: qosClass(next.spec) };
+      delete next.spec.ephemeralContainers; // these only come through their subresource
+      dropDisabledFields(next.spec, undefined, ctx.featureEnabled);
+    },
+    prepareForUpdate(next, current, ctx) {
+      keep(next, current, "status");
+      dropDisabledFields(next.spec, current.spec, ctx.featureEnabled);
+    },
+    validate: (next, ctx) => validatePod(next, { ...options, featureEnabled: ctx.featureEnabled }),
+    validateUpdate: (next, current, ctx) => validatePodUpdate(next, current, { ...options, featureEnabled: ctx.featureEnabled }),
+    warningsOnCreate: (next) => podWarnings(next, undefined),
+    warningsOnUpdate: (next, current) => (semanticEqual(next.spec, current.spec) ? [] : podWarnings(next, current)),
+    gracePeriod: podGracePeriod,
+    defaultGarbageCollection: "Background",
+  };
+}
+
+/** How long a deleted pod may take: none at all when it never reached a node or is over. */
+function podGracePeriod(current: Pod, requested: number | undefined): number {
+  let period = requested ?? current.spec.terminationGracePeriodSeconds ?? 0;
+  const { phase } = current.status ?? {};
+  if (!current.spec.nodeName || phase === "Failed" || phase === "Succeeded") period = 0;
+  return period < 0 ? 1 : period;
+}
+
+/** `/status`: what the node agent says of a pod. */
+export function newPodStatusStrategy(config: Pick<CatalogueConfig, "allowPrivileged">): Strategy<Pod> {
+  return {
+    namespaceScoped: true,
+    allowCreateOnUpdate: false,
+    allowUnconditionalUpdate: true,
+    resetFields: ["spec", "metadata"],
+    prepareForUpdate(next, current) {
+      next.spec = current.spec;
+      delete next.metadata.deletionTimestamp;
+      if (current.metadata.deletionTimestamp) next.metadata.deletionTimestamp = current.metadata.deletionTimestamp;
+      // Owners are not the node agent's to change.
+      if (current.metadata.ownerReferences === undefined) delete next.metadata.ownerReferences;
+      else next.metadata.ownerReferences = current.metadata.ownerReferences;
+      next.status ??= {};
+      next.status.qosClass ||= current.status?.qosClass ?? qosClass(current.spec);
+      mirrorPodIps(next, current);
+    },
+    validateUpdate: (next: Pod, current: Pod, ctx: StrategyContext) =>
+      validatePodStatusUpdate(next, current, {
+        allowPrivileged: config.allowPrivileged ?? true,
+        featureEnabled: ctx.featureEnabled,
+      }),
+  };
+}
+
+/** `podIP` is the first of `podIPs`, whichever of them the client wrote. */
+function mirrorPodIps(next: Pod, current: Pod): void {
+  const status = next.status;
+  if (!status) return;
+  const old = current.status ?? {};
+  if (status.podIP !== old.podIP && semanticEqual(status.podIPs, old.podIPs)) {
+    if (status.podIP) status.podIPs = [{ ip: status.podIP }];
+    else delete status.podIPs;
+  } else if (status.podIPs?.length && status.podIPs[0]?.ip) {
+    status.podIP = status.podIPs[0].ip;
+  } else if (status.podIP) {
+    status.podIPs = [{ ip: status.podIP }];
+  }
+}

@@ -1,0 +1,129 @@
+import { humanDuration, parseTime } from "@coxswain/apimachinery/meta/time";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { age, ageColumn, nameColumn, tableOf, text, wide } from "../../cells.ts";
+
+/** kubectl get pods. Source: pkg/printers/internalversion/printers.go printPod */
+export const podTable = tableOf<Pod>(
+  [
+    nameColumn,
+    text("Ready", "The aggregate readiness state of this pod for accepting traffic."),
+    text("Status", "The aggregate status of the containers in this pod."),
+    text(
+      "Restarts",
+      "The number of times the containers in this pod have been restarted and when the last container in this pod has restarted.",
+    ),
+    ageColumn,
+    wide("IP", "IP address allocated to the pod. Routable at least within the cluster. Empty if not yet allocated."),
+    wide(
+      "Node",
+      "NodeName is a request to schedule this pod onto a specific node. If it is non-empty, the scheduler simply schedules this pod onto that node, assuming that it fits resource requirements.",
+    ),
+    wide(
+      "Nominated Node",
+      "nominatedNodeName is set only when this pod preempts other pods on the node, but it cannot be scheduled right away as preemption victims receive their graceful termination periods. This field does not guarantee that the pod will be scheduled on this node. Scheduler may decide to place the pod elsewhere if other nodes become available sooner. Scheduler may also decide to give the resources on this node to a higher priority pod that is created after preemption. As a result, this field may be different than PodSpec.nodeName when the pod is scheduled.",
+    ),
+    wide(
+      "Readiness Gates",
+      'If specified, all readiness gates will be evaluated for pod readiness. A pod is ready when all its containers are ready AND all conditions specified in the readiness gates have status equal to "True" More info: https://git.k8s.io/enhancements/keps/sig-network/580-pod-readiness-gates',
+    ),
+  ],
+  (pod, now) => {
+    const { ready, total, restarts, lastRestartMs, reason } = summarize(pod);
+    return [
+      pod.metadata.name ?? "",
+      `${ready}/${total}`,
+      reason,
+      lastRestartMs === undefined ? String(restarts) : `${restarts} (${humanDuration(now - lastRestartMs)} ago)`,
+      age(pod, now),
+      pod.status?.podIPs?.[0]?.ip ?? (pod.status?.podIP || "<none>"),
+      pod.spec.nodeName || "<none>",
+      pod.status?.nominatedNodeName || "<none>",
+      readinessGates(pod),
+    ];
+  },
+);
+
+interface Summary {
+  ready: number;
+  total: number;
+  restarts: number;
+  lastRestartMs: number | undefined;
+  reason: string;
+}
+
+/** What READY, STATUS and RESTARTS say. */
+export function summarize(pod: Pod): Summary {
+  const status = pod.status ?? {};
+  const summary: Summary = {
+    ready: 0,
+    total: pod.spec.containers?.length ?? 0,
+    restarts: 0,
+    lastRestartMs: undefined,
+    reason: status.reason || status.phase || "",
+  };
+  const initializing = summarizeInit(pod, summary);
+  if (!initializing) summarizeContainers(pod, summary);
+  if (pod.metadata.deletionTimestamp) {
+    summary.reason = status.reason === "NodeLost" ? "Unknown" : "Terminating";
+  }
+  return summary;
+}
+
+/** @returns true while init containers run. */
+function summarizeInit(pod: Pod, summary: Summary): boolean {
+  const statuses = pod.status?.initContainerStatuses ?? [];
+  for (const [i, container] of statuses.entries()) {
+    summary.restarts += container.restartCount ?? 0;
+    seeRestart(summary, container.lastState?.terminated?.finishedAt);
+    const { terminated, waiting } = container.state ?? {};
+    if (terminated && (terminated.exitCode ?? 0) === 0) continue;
+    if (terminated) {
+      if (terminated.reason) summary.reason = `Init:${terminated.reason}`;
+      else if (terminated.signal) summary.reason = `Init:Signal:${terminated.signal}`;
+      else summary.reason = `Init:ExitCode:${terminated.exitCode ?? 0}`;
+    } else if (waiting?.reason && waiting.reason !== "PodInitializing") {
+      summary.reason = `Init:${waiting.reason}`;
+    } else {
+      summary.reason = `Init:${i}/${pod.spec.initContainers?.length ?? 0}`;
+    }
+    return true;
+  }
+  return false;
+}
+
+function summarizeContainers(pod: Pod, summary: Summary): void {
+  summary.restarts = 0;
+  summary.lastRestartMs = undefined;
+  let running = false;
+  for (const container of (pod.status?.containerStatuses ?? []).toReversed()) {
+    summary.restarts += container.restartCount ?? 0;
+    seeRestart(summary, container.lastState?.terminated?.finishedAt);
+    const { terminated, waiting, running: runs } = container.state ?? {};
+    if (waiting?.reason) summary.reason = waiting.reason;
+    else if (terminated?.reason) summary.reason = terminated.reason;
+    else if (terminated && terminated.signal) summary.reason = `Signal:${terminated.signal}`;
+    else if (terminated) summary.reason = `ExitCode:${terminated.exitCode ?? 0}`;
+    else if (container.ready && runs) {
+      running = true;
+      summary.ready++;
+    }
+  }
+  if (summary.reason === "Completed" && running) {
+    const ready = (pod.status?.conditions ?? []).some((c) => c.type === "Ready" && c.status === "True");
+    summary.reason = ready ? "Running" : "NotReady";
+  }
+}
+
+function seeRestart(summary: Summary, finishedAt: string | null | undefined): void {
+  const ms = finishedAt ? parseTime(finishedAt) : undefined;
+  if (ms !== undefined && (summary.lastRestartMs === undefined || ms > summary.lastRestartMs)) summary.lastRestartMs = ms;
+}
+
+function readinessGates(pod: Pod): string {
+  const gates = pod.spec.readinessGates ?? [];
+  if (gates.length === 0) return "<none>";
+  const met = gates.filter((gate) =>
+    (pod.status?.conditions ?? []).some((condition) => condition.type === gate.conditionType && condition.status === "True"),
+  );
+  return `${met.length}/${gates.length}`;
+}

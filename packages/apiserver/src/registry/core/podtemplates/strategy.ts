@@ -1,0 +1,20 @@
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { PodTemplate } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Strategy } from "../../generic/strategy.ts";
+import { templateOptions, validatePodTemplate } from "../pods/validation/pod-template.ts";
+
+/** Source: pkg/registry/core/podtemplate/strategy.go */
+export const podTemplateStrategy: Strategy<PodTemplate> = {
+  namespaceScoped: true,
+  allowCreateOnUpdate: false,
+  allowUnconditionalUpdate: true,
+  prepareForCreate(next) {
+    next.metadata.generation = 1;
+  },
+  prepareForUpdate(next, current) {
+    const generation = current.metadata.generation ?? 0;
+    next.metadata.generation = semanticEqual(next.template, current.template) ? generation : generation + 1;
+  },
+  validate: (next, ctx) => validatePodTemplate(next.template, "template", templateOptions(ctx.featureEnabled)),
+  validateUpdate: (next, _current, ctx) => validatePodTemplate(next.template, "template", templateOptions(ctx.featureEnabled)),
+};

@@ -1,0 +1,37 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { required } from "@coxswain/apimachinery/errors/field-error";
+import type { ReplicationController } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { validateReplicaCounts } from "../../apps/replicasets/validation.ts";
+import { nonNegative } from "../../field-checks.ts";
+import type { Strategy } from "../../generic/strategy.ts";
+import { statusStrategyOf, strategyOf } from "../../strategies.ts";
+import type { PodValidationOptions } from "../pods/validation/options.ts";
+import { templateOptions, validateSelectedTemplate } from "../pods/validation/pod-template.ts";
+
+/** Source: pkg/registry/core/replicationcontroller/strategy.go, pkg/apis/core/validation ValidateReplicationController */
+export const replicationControllerStrategy: Strategy<ReplicationController> = strategyOf<ReplicationController>({
+  namespaced: true,
+  status: true,
+  generation: true,
+  prepareForCreate(next) {
+    next.status = { replicas: 0 };
+  },
+  // Pods outlive a controller that is deleted through the first API.
+  defaultGarbageCollection: "Orphan",
+  validate: (next, ctx) => validateController(next, templateOptions(ctx.featureEnabled)),
+});
+
+export const replicationControllerStatusStrategy: Strategy<ReplicationController> = statusStrategyOf({
+  namespaced: true,
+  validateUpdate: (next) => validateReplicaCounts(next.status),
+});
+
+function validateController(controller: ReplicationController, options: PodValidationOptions): FieldError[] {
+  const errors: FieldError[] = [];
+  const { spec = {} } = controller;
+  errors.push(...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"));
+  if (Object.keys(spec.selector ?? {}).length === 0) errors.push(required("spec.selector", ""));
+  errors.push(...nonNegative(spec.replicas, "spec.replicas"));
+  errors.push(...validateSelectedTemplate(spec.template, { matchLabels: spec.selector ?? {} }, "spec.template", options));
+  return errors;
+}

@@ -1,0 +1,20 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** `stringData` is written into `data` and never read back. Source: pkg/apis/core/v1/{defaults,conversion}.go */
+export function defaultSecret(object: KubeObject): void {
+  const secret = object as Secret;
+  secret.type ||= "Opaque";
+  if (secret.stringData === undefined || secret.stringData === null) return;
+  const data: Record<string, string> = secret.data ?? {};
+  for (const [key, value] of Object.entries(secret.stringData)) {
+    Object.defineProperty(data, key, {
+      value: Buffer.from(value).toString("base64"),
+      writable: true,
+      enumerable: true,
+      configurable: true,
+    });
+  }
+  if (Object.keys(data).length > 0) secret.data = data;
+  delete secret.stringData;
+}

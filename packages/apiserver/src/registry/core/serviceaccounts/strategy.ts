@@ -1,0 +1,17 @@
+import type { ServiceAccount } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Strategy } from "../../generic/strategy.ts";
+
+/** Source: pkg/registry/core/serviceaccount/strategy.go */
+export const serviceAccountStrategy: Strategy<ServiceAccount> = {
+  namespaceScoped: true,
+  allowCreateOnUpdate: false,
+  allowUnconditionalUpdate: true,
+  prepareForCreate: withoutSecretFields,
+  prepareForUpdate: withoutSecretFields,
+};
+
+/** Of a reference to a secret only the name counts. */
+function withoutSecretFields(account: ServiceAccount): void {
+  if (!account.secrets) return;
+  account.secrets = account.secrets.map((reference) => (reference.name === undefined ? {} : { name: reference.name }));
+}

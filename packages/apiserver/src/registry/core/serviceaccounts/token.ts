@@ -1,0 +1,132 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { badRequest, conflict, internalError, invalid } from "@coxswain/apimachinery/errors/status-error";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { TokenRequest } from "@coxswain/apimachinery/schema/kinds/authentication/v1";
+import type { Pod, ServiceAccount } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { SubresourceCall, TokenIssuer } from "../../generic/subresource.ts";
+
+const shortestSeconds = 10 * 60;
+const longestSeconds = 2 ** 32;
+const defaultSeconds = 60 * 60;
+/** What admission asks for; such tokens live longer while clients that do not reload them exist. */
+const warnAfterSeconds = 60 * 60 + 7;
+const extendedSeconds = 365 * 24 * 60 * 60;
+
+/**
+ * POST serviceaccounts/{name}/token: a signed token for an account, bound to a pod or secret when asked.
+ * Source: pkg/registry/core/serviceaccount/storage/token.go, pkg/serviceaccount/claims.go
+ */
+export async function createToken(call: SubresourceCall): Promise<KubeObject> {
+  const request = call.body as TokenRequest | undefined;
+  if (!request) throw badRequest("not a TokenRequest object");
+  const issuer = call.services.tokenIssuer;
+  if (issuer === undefined) throw badRequest("the server does not issue service account tokens: it has no signing key");
+  const account = (
+    await call.services.store("", "serviceaccounts").get(call.namespace, call.name, { minimumRevision: 0 })
+  ).object() as ServiceAccount;
+  if (!request.metadata?.name) request.metadata = { ...request.metadata, name: account.metadata.name ?? "" };
+  if (!request.metadata.namespace) request.metadata.namespace = account.metadata.namespace ?? "";
+  if (request.metadata.name !== account.metadata.name) {
+    throw badRequest(
+      `the name of the object (${request.metadata.name}) does not match the name on the URL (${account.metadata.name})`,
+    );
+  }
+  if (request.metadata.namespace !== account.metadata.namespace) {
+    throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
+  }
+  request.spec ??= { audiences: [] };
+  request.spec.expirationSeconds ??= defaultSeconds;
+  const errors = validateTokenRequest(request);
+  if (errors.length > 0) throw invalid({ group: "authentication.k8s.io", kind: "TokenRequest" }, call.name, errors);
+  await call.admit(request as KubeObject, undefined);
+  const bound = await boundObject(call, request, account);
+  if (!request.spec.audiences?.length) request.spec.audiences = [...issuer.defaultAudiences];
+  const { claims, expiresMs, seconds } = tokenClaims(request, account, bound, issuer, call.services.now());
+  request.spec.expirationSeconds = seconds;
+  const token = call.dryRun ? "" : await issuer.sign(claims);
+  return { ...request, status: { token, expirationTimestamp: formatTime(expiresMs) } } as KubeObject;
+}
+
+/** Source: pkg/apis/authentication/validation/validation.go */
+export function validateTokenRequest(request: TokenRequest): FieldError[] {
+  const seconds = request.spec?.expirationSeconds ?? 0;
+  const errors: FieldError[] = [];
+  if (seconds < shortestSeconds)
+    errors.push(invalidValue("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes"));
+  if (seconds > longestSeconds)
+    errors.push(invalidValue("spec.expirationSeconds", seconds, "may not specify a duration larger than 2^32 seconds"));
+  return errors;
+}
+
+interface Bound {
+  kind: "pod" | "secret";
+  name: string;
+  uid: string;
+}
+
+async function boundObject(call: SubresourceCall, request: TokenRequest, account: ServiceAccount): Promise<Bound | undefined> {
+  const reference = request.spec?.boundObjectRef;
+  if (!reference) return undefined;
+  const { kind = "", apiVersion = "", name = "", uid = "" } = reference;
+  if (apiVersion !== "v1" || (kind !== "Pod" && kind !== "Secret")) {
+    throw badRequest(`cannot bind token to object of type ${kindText(apiVersion, kind)}`);
+  }
+  const resource = kind === "Pod" ? "pods" : "secrets";
+  const object = (await call.services.store("", resource).get(call.namespace, name, { minimumRevision: 0 })).object();
+  if (kind === "Pod" && (object as Pod).spec.serviceAccountName !== account.metadata.name) {
+    throw badRequest(
+      `cannot bind token for serviceaccount "${account.metadata.name}" to pod running with serviceaccount name "${(object as Pod).spec.serviceAccountName}"`,
+    );
+  }
+  if (uid !== "" && uid !== object.metadata.uid) {
+    throw conflict(
+      { group: "", resource },
+      name,
+      `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`,
+    );
+  }
+  if (object.metadata.uid === undefined) throw internalError(new Error("bound object has no uid"));
+  return { kind: kind === "Pod" ? "pod" : "secret", name, uid: object.metadata.uid };
+}
+
+function kindText(apiVersion: string, kind: string): string {
+  return `${apiVersion}, Kind=${kind}`;
+}
+
+/** What is signed. Pure. */
+export function tokenClaims(
+  request: TokenRequest,
+  account: ServiceAccount,
+  bound: Bound | undefined,
+  issuer: Pick<TokenIssuer, "issuer" | "maxExpirationSeconds" | "extendExpiration">,
+  nowMs: number,
+): { claims: Record<string, unknown>; expiresMs: number; seconds: number } {
+  const asked = Math.min(
+    request.spec?.expirationSeconds ?? defaultSeconds,
+    issuer.maxExpirationSeconds ?? Number.MAX_SAFE_INTEGER,
+  );
+  const seconds = asked;
+  const now = Math.floor(nowMs / 1000);
+  const kubernetes: Record<string, unknown> = {
+    namespace: account.metadata.namespace ?? "",
+    serviceaccount: { name: account.metadata.name ?? "", uid: account.metadata.uid ?? "" },
+  };
+  if (bound) kubernetes[bound.kind] = { name: bound.name, uid: bound.uid };
+  let signedSeconds = seconds;
+  if (issuer.extendExpiration && bound?.kind === "pod" && request.spec?.expirationSeconds === warnAfterSeconds) {
+    kubernetes.warnafter = now + seconds;
+    signedSeconds = extendedSeconds;
+  }
+  const claims: Record<string, unknown> = {
+    aud: [...(request.spec?.audiences ?? [])],
+    exp: now + signedSeconds,
+    iat: now,
+    iss: issuer.issuer,
+    "kubernetes.io": kubernetes,
+    nbf: now,
+    sub: `system:serviceaccount:${account.metadata.namespace}:${account.metadata.name}`,
+  };
+  return { claims, expiresMs: (now + seconds) * 1000, seconds };
+}

@@ -1,0 +1,44 @@
+/**
+ * Which numbers of a range are taken: bit n of one big number, written big-endian without leading zeros, as upstream
+ * stores it. Source: pkg/registry/core/service/allocator/bitmap.go
+ */
+export interface Bitmap {
+  has(offset: number): boolean;
+  set(offset: number): void;
+  clear(offset: number): void;
+  count(): number;
+  /** base64. */
+  encode(): string;
+}
+
+/** @param size how many numbers the range has. Bits beyond it are dropped. */
+export function decodeBitmap(base64: string, size: number): Bitmap {
+  const bytes = Buffer.alloc(Math.ceil(size / 8)); // bytes[0] holds the lowest eight
+  const stored = Buffer.from(base64, "base64");
+  for (let i = 0; i < Math.min(stored.length, bytes.length); i++) bytes[i] = stored[stored.length - 1 - i] as number;
+  const at = (offset: number): [number, number] => [offset >> 3, 1 << (offset & 7)];
+  return {
+    has(offset) {
+      const [byte, mask] = at(offset);
+      return ((bytes[byte] ?? 0) & mask) !== 0;
+    },
+    set(offset) {
+      const [byte, mask] = at(offset);
+      bytes[byte] = (bytes[byte] as number) | mask;
+    },
+    clear(offset) {
+      const [byte, mask] = at(offset);
+      bytes[byte] = (bytes[byte] as number) & ~mask;
+    },
+    count() {
+      let count = 0;
+      for (const byte of bytes) for (let rest = byte; rest !== 0; rest &= rest - 1) count++;
+      return count;
+    },
+    encode() {
+      let last = bytes.length;
+      while (last > 0 && bytes[last - 1] === 0) last--;
+      return Buffer.from(bytes.subarray(0, last)).reverse().toString("base64");
+    },
+  };
+}

@@ -1,0 +1,128 @@
+import { isIPv4 } from "node:net";
+import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { internalError, invalid } from "@coxswain/apimachinery/errors/status-error";
+import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Storage } from "../../../storage/storage.ts";
+import { bigIntToIp, ipToBigInt, parseCidr } from "../../field-checks.ts";
+import type { Transaction } from "../../generic/strategy.ts";
+import { AllocationError, newRangeAllocator, type RangeAllocator } from "./range-allocator.ts";
+
+/** Beyond this a range is not used to its end: the bitmap is one value in etcd. */
+const mostAddresses = 65536;
+
+/**
+ * Addresses of services out of --service-cluster-ip-range.
+ * Source: pkg/registry/core/service/ipallocator/allocator.go, pkg/registry/core/service/storage/alloc.go
+ */
+export interface ClusterIpAllocator {
+  readonly family: "IPv4" | "IPv6";
+  readonly cidr: string;
+  contains(ip: string): boolean;
+  offsetOf(ip: string): number;
+  ipAt(offset: number): string;
+  readonly range: RangeAllocator;
+}
+
+/** @param storage of the RangeAllocations. Secondary ranges have a key of their own. */
+export function newClusterIpAllocator(cidr: string, storage: () => Storage, secondary = false): ClusterIpAllocator {
+  const parsed = parseCidr(cidr);
+  if (parsed === undefined) throw new Error(`invalid service cluster IP range ${cidr}`);
+  const hostBits = BigInt((parsed.family === 4 ? 32 : 128) - parsed.bits);
+  const network = (ipToBigInt(parsed.ip) >> hostBits) << hostBits;
+  const all = hostBits > 62n ? BigInt(Number.MAX_SAFE_INTEGER) : 1n << hostBits;
+  // Neither the address of the network nor, in IPv4, the broadcast address is given to anybody.
+  const reserved = parsed.family === 4 ? 2n : 1n;
+  const capped = parsed.family === 6 && all > BigInt(mostAddresses) ? BigInt(mostAddresses) : all;
+  const size = Math.max(Number(capped - reserved), 0);
+  const base = network + 1n;
+  const offsetOf = (ip: string): number => {
+    const offset = ipToBigInt(ip) - base;
+    return offset < 0n || offset >= BigInt(size) ? -1 : Number(offset);
+  };
+  const family = parsed.family === 4 ? "IPv4" : "IPv6";
+  const range = newRangeAllocator({
+    storage,
+    key: secondary ? "secondaryserviceips" : "serviceips",
+    range: `${bigIntToIp(network, parsed.family)}/${parsed.bits}`,
+    size,
+    texts: { taken: "provided IP is already allocated", full: "range is full" },
+  });
+  return {
+    family,
+    cidr,
+    contains: (ip) => (isIPv4(ip) ? 4 : 6) === parsed.family && offsetOf(ip) >= 0,
+    offsetOf,
+    ipAt: (offset) => bigIntToIp(base + BigInt(offset), parsed.family),
+    range,
+  };
+}
+
+/**
+ * Gives a service the addresses it needs and has not yet: writes `clusterIP` and `clusterIPs`.
+ * @param fixed addresses that it has already and keeps.
+ * @throws 422 for addresses that are taken or outside the range; 500 when the range is full.
+ */
+export async function allocateClusterIps(
+  service: Service,
+  allocators: ReadonlyMap<string, ClusterIpAllocator>,
+  fixed: readonly string[],
+): Promise<Transaction> {
+  const { spec } = service;
+  const taken: { allocator: ClusterIpAllocator; offset: number }[] = [];
+  const revert = async (): Promise<void> => {
+    for (const { allocator, offset } of taken.toReversed()) await allocator.range.release([offset]);
+  };
+  const wanted = spec.clusterIPs ?? [];
+  const result: string[] = [];
+  try {
+    for (const [i, family] of (spec.ipFamilies ?? []).entries()) {
+      const allocator = allocators.get(family);
+      if (allocator === undefined) continue;
+      const ip = wanted[i] ?? "";
+      if (ip !== "" && fixed.includes(ip)) {
+        result.push(ip);
+      } else if (ip !== "") {
+        const offset = allocator.contains(ip) ? allocator.offsetOf(ip) : -1;
+        if (offset < 0) {
+          throw refused(service, ip, `provided IP is not in the valid range. The range of valid IPs is ${allocator.cidr}`);
+        }
+        try {
+          await allocator.range.take([offset]);
+        } catch (err) {
+          if (err instanceof AllocationError) throw refused(service, ip, err.message);
+          throw err;
+        }
+        taken.push({ allocator, offset });
+        result.push(ip);
+      } else {
+        const offset = await allocator.range.takeAny().catch((err: unknown) => {
+          if (err instanceof AllocationError) throw internalError(new Error(`failed to allocate a serviceIP: ${err.message}`));
+          throw err;
+        });
+        taken.push({ allocator, offset });
+        result.push(allocator.ipAt(offset));
+      }
+    }
+  } catch (err) {
+    await revert();
+    throw err;
+  }
+  if (result.length > 0) {
+    spec.clusterIPs = result;
+    spec.clusterIP = result[0] as string;
+  }
+  return { commit() {}, revert };
+}
+
+function refused(service: Service, ip: string, reason: string): Error {
+  return invalid({ group: "", kind: "Service" }, service.metadata.name ?? "", [
+    invalidValue("spec.clusterIPs", service.spec.clusterIPs ?? [ip], `failed to allocate IP ${ip}: ${reason}`),
+  ]);
+}
+
+export async function releaseClusterIps(ips: readonly string[], allocators: Iterable<ClusterIpAllocator>): Promise<void> {
+  for (const allocator of allocators) {
+    const offsets = ips.filter((ip) => ip !== "None" && ip !== "" && allocator.contains(ip)).map((ip) => allocator.offsetOf(ip));
+    if (offsets.length > 0) await allocator.range.release(offsets);
+  }
+}

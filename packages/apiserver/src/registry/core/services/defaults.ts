@@ -1,0 +1,25 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Service, ServiceSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** Source: pkg/apis/core/v1/defaults.go SetDefaults_Service */
+export function defaultService(object: KubeObject): void {
+  const service = object as Service;
+  service.spec ??= {} as ServiceSpec;
+  const { spec } = service;
+  spec.sessionAffinity ||= "None";
+  if (spec.sessionAffinity === "None") delete spec.sessionAffinityConfig;
+  if (spec.sessionAffinity === "ClientIP") {
+    spec.sessionAffinityConfig ??= {};
+    spec.sessionAffinityConfig.clientIP ??= {};
+    spec.sessionAffinityConfig.clientIP.timeoutSeconds ??= 10800;
+  }
+  spec.type ||= "ClusterIP";
+  for (const port of spec.ports ?? []) {
+    port.protocol ||= "TCP";
+    if (port.targetPort === undefined || port.targetPort === null || port.targetPort === 0 || port.targetPort === "")
+      port.targetPort = port.port;
+  }
+  if (spec.type === "NodePort" || spec.type === "LoadBalancer") spec.externalTrafficPolicy ||= "Cluster";
+  if (spec.internalTrafficPolicy === undefined && spec.type !== "ExternalName") spec.internalTrafficPolicy = "Cluster";
+  if (spec.type === "LoadBalancer") spec.allocateLoadBalancerNodePorts ??= true;
+}

@@ -1,0 +1,84 @@
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** Which types of services have which fields. Source: pkg/registry/core/service/strategy.go, storage/storage.go */
+export const needsClusterIp = (service: Service): boolean => service.spec.type !== "ExternalName";
+export const isHeadless = (service: Service): boolean =>
+  service.spec.clusterIP === "None" || service.spec.clusterIPs?.[0] === "None";
+
+export function needsNodePort(service: Service): boolean {
+  const { type, allocateLoadBalancerNodePorts } = service.spec;
+  return type === "NodePort" || (type === "LoadBalancer" && allocateLoadBalancerNodePorts !== false);
+}
+
+export const mayHaveNodePort = (service: Service): boolean =>
+  service.spec.type === "NodePort" || service.spec.type === "LoadBalancer";
+
+export function needsHealthCheckPort(service: Service): boolean {
+  return service.spec.type === "LoadBalancer" && service.spec.externalTrafficPolicy === "Local";
+}
+
+/** `clusterIP` is the first of `clusterIPs`, whichever of them an old or new client wrote. Source: normalizeClusterIPs */
+export function normalizeClusterIps(next: Service, current: Service | undefined): void {
+  const { spec } = next;
+  if (current === undefined) {
+    if (spec.clusterIP && !spec.clusterIPs?.length) spec.clusterIPs = [spec.clusterIP];
+    else if (spec.clusterIPs?.length && !spec.clusterIP) spec.clusterIP = spec.clusterIPs[0] as string;
+    return;
+  }
+  const old = current.spec;
+  const sameList = semanticEqual(spec.clusterIPs, old.clusterIPs);
+  if (old.clusterIP && !spec.clusterIP && sameList) delete spec.clusterIPs;
+  else if (spec.clusterIP !== old.clusterIP && spec.clusterIP && sameList) spec.clusterIPs = [spec.clusterIP];
+}
+
+/** What an update does not say is what it was. Source: patchAllocatedValues */
+export function keepAllocated(next: Service, current: Service): void {
+  const [spec, old] = [next.spec, current.spec];
+  if (needsClusterIp(next) && needsClusterIp(current)) {
+    if (!spec.clusterIP && old.clusterIP) spec.clusterIP = old.clusterIP;
+    if (!spec.clusterIPs?.length && spec.clusterIP === old.clusterIP && old.clusterIPs) spec.clusterIPs = [...old.clusterIPs];
+  }
+  if (needsNodePort(next) && needsNodePort(current)) {
+    const used = new Set((spec.ports ?? []).map((port) => port.nodePort).filter(Boolean));
+    for (const port of spec.ports ?? []) {
+      if (port.nodePort) continue;
+      const before = (old.ports ?? []).find((other) => other.port === port.port && other.protocol === port.protocol);
+      if (before?.nodePort && !used.has(before.nodePort)) port.nodePort = before.nodePort;
+    }
+  }
+  if (needsHealthCheckPort(next) && needsHealthCheckPort(current) && !spec.healthCheckNodePort && old.healthCheckNodePort) {
+    spec.healthCheckNodePort = old.healthCheckNodePort;
+  }
+}
+
+/** A change of type drops what only the old type has, unless the client changed it too. Source: dropTypeDependentFields */
+export function dropForeignFields(next: Service, current: Service): void {
+  const [spec, old] = [next.spec, current.spec];
+  if (needsClusterIp(current) && !needsClusterIp(next)) {
+    if (spec.clusterIP === old.clusterIP && semanticEqual(spec.clusterIPs, old.clusterIPs)) {
+      delete spec.clusterIP;
+      delete spec.clusterIPs;
+    }
+    if (semanticEqual(spec.ipFamilies, old.ipFamilies)) delete spec.ipFamilies;
+    if (spec.ipFamilyPolicy === old.ipFamilyPolicy) delete spec.ipFamilyPolicy;
+  }
+  if (mayHaveNodePort(current) && !mayHaveNodePort(next)) {
+    const ports = (service: Service) => (service.spec.ports ?? []).map((port) => [port.port, port.protocol, port.nodePort ?? 0]);
+    if (
+      semanticEqual(
+        ports(next).map((p) => p[2]),
+        ports(current).map((p) => p[2]),
+      )
+    )
+      for (const port of spec.ports ?? []) delete port.nodePort;
+    if (spec.externalTrafficPolicy === old.externalTrafficPolicy) delete spec.externalTrafficPolicy;
+  }
+  if (needsHealthCheckPort(current) && !needsHealthCheckPort(next) && spec.healthCheckNodePort === old.healthCheckNodePort) {
+    delete spec.healthCheckNodePort;
+  }
+  if (old.type === "LoadBalancer" && spec.type !== "LoadBalancer") {
+    if (spec.allocateLoadBalancerNodePorts === old.allocateLoadBalancerNodePorts) delete spec.allocateLoadBalancerNodePorts;
+    if (spec.loadBalancerClass === old.loadBalancerClass) delete spec.loadBalancerClass;
+  }
+}

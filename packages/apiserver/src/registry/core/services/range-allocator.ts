@@ -1,0 +1,98 @@
+import { randomInt } from "node:crypto";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { RangeAllocation } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Storage } from "../../../storage/storage.ts";
+import { decodeBitmap } from "./bitmap.ts";
+
+/** What a range could not give. `message` is upstream's text. */
+export class AllocationError extends Error {}
+
+export const alreadyAllocatedText = "provided IP is already allocated";
+
+/**
+ * Numbers 0 … size-1 given out once each, kept in one stored RangeAllocation. Every change is one compare-and-swap on
+ * it, so several API servers may share it.
+ * Source: pkg/registry/core/service/allocator/storage/storage.go
+ */
+export interface RangeAllocator {
+  /** @throws AllocationError when it is taken. */
+  take(offsets: readonly number[]): Promise<void>;
+  /** Any free number. @throws AllocationError when there is none. */
+  takeAny(taken?: ReadonlySet<number>): Promise<number>;
+  release(offsets: readonly number[]): Promise<void>;
+  /** Makes exactly these taken; for the repair at start. */
+  replace(offsets: Iterable<number>): Promise<void>;
+}
+
+export function newRangeAllocator(options: {
+  /** Late: stores are made after the catalogue. */
+  storage: () => Storage;
+  /** `serviceips`, `servicenodeports`. */
+  key: string;
+  /** `10.96.0.0/12`, `30000-32767`. */
+  range: string;
+  size: number;
+  texts: { taken: string; full: string };
+}): RangeAllocator {
+  const { key, range, size, texts } = options;
+
+  async function change(edit: (bitmap: ReturnType<typeof decodeBitmap>) => void): Promise<void> {
+    await options.storage().guaranteedUpdate(
+      key,
+      (entry) => {
+        const current = entry?.object() as RangeAllocation | undefined;
+        // Another range than last time: what was given out belongs to other numbers now.
+        const bitmap = decodeBitmap(current?.range === range ? (current.data ?? "") : "", size);
+        edit(bitmap);
+        const next: RangeAllocation = {
+          apiVersion: "v1",
+          kind: "RangeAllocation",
+          metadata: { ...current?.metadata },
+          range,
+          data: bitmap.encode(),
+        };
+        return next as KubeObject;
+      },
+      { ignoreNotFound: true },
+    );
+  }
+
+  return {
+    take: (offsets) =>
+      change((bitmap) => {
+        for (const offset of offsets) {
+          if (bitmap.has(offset)) throw new AllocationError(texts.taken);
+          bitmap.set(offset);
+        }
+      }),
+    async takeAny(taken = new Set()) {
+      let chosen = -1;
+      await change((bitmap) => {
+        chosen = anyFree(size, (offset) => bitmap.has(offset) || taken.has(offset));
+        if (chosen < 0) throw new AllocationError(texts.full);
+        bitmap.set(chosen);
+      });
+      return chosen;
+    },
+    release: (offsets) =>
+      change((bitmap) => {
+        for (const offset of offsets) bitmap.clear(offset);
+      }),
+    replace: (offsets) =>
+      change((bitmap) => {
+        for (let offset = 0; offset < size; offset++) if (bitmap.has(offset)) bitmap.clear(offset);
+        for (const offset of offsets) if (offset >= 0 && offset < size) bitmap.set(offset);
+      }),
+  };
+}
+
+/** Begins somewhere at random, so that a number that was just given back is not soon another's. */
+function anyFree(size: number, isTaken: (offset: number) => boolean): number {
+  if (size <= 0) return -1;
+  const start = randomInt(size);
+  for (let i = 0; i < size; i++) {
+    const offset = (start + i) % size;
+    if (!isTaken(offset)) return offset;
+  }
+  return -1;
+}

@@ -1,0 +1,109 @@
+import { invalid } from "@coxswain/apimachinery/errors/status-error";
+import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { CatalogueConfig } from "../../config.ts";
+import type { Strategy, Transaction } from "../../generic/strategy.ts";
+import { validateLoadBalancer } from "../../networking/ingresses/validation.ts";
+import { keep, statusStrategyOf } from "../../strategies.ts";
+import { allocateClusterIps, type ClusterIpAllocator, newClusterIpAllocator, releaseClusterIps } from "./cluster-ip.ts";
+import {
+  dropForeignFields,
+  isHeadless,
+  keepAllocated,
+  needsClusterIp,
+  needsHealthCheckPort,
+  needsNodePort,
+  normalizeClusterIps,
+} from "./fields.ts";
+import { defaultIpFamilies } from "./ip-families.ts";
+import { allocateNodePorts, newNodePortAllocator, nodePortsOf } from "./node-port.ts";
+import { validateService, validateServiceUpdate } from "./validation.ts";
+
+/**
+ * Addresses and node ports are taken while the write is under way, given back when it fails, and released when the
+ * service lets go of them.
+ * Source: pkg/registry/core/service/strategy.go, storage/{storage,alloc}.go
+ */
+export function newServiceStrategy(
+  config: Pick<CatalogueConfig, "services" | "serviceClusterIpRange" | "nodePortRange">,
+): Strategy<Service> {
+  const { allocators, nodePorts } = newServiceAllocators(config);
+  const available = [...allocators.keys()] as ("IPv4" | "IPv6")[];
+
+  const fillFamilies = (next: Service, current: Service | undefined): void => {
+    const errors = defaultIpFamilies(next, current, available);
+    if (errors.length > 0) throw invalid({ group: "", kind: "Service" }, next.metadata.name ?? "", errors);
+  };
+
+  return {
+    namespaceScoped: true,
+    allowCreateOnUpdate: true,
+    allowUnconditionalUpdate: true,
+    resetFields: ["status"],
+    prepareForCreate(next) {
+      next.status = { loadBalancer: {} };
+      normalizeClusterIps(next, undefined);
+      fillFamilies(next, undefined);
+    },
+    prepareForUpdate(next, current) {
+      keep(next, current, "status");
+      normalizeClusterIps(next, current);
+      keepAllocated(next, current);
+      dropForeignFields(next, current);
+      fillFamilies(next, current);
+    },
+    validate: (next) => validateService(next),
+    validateUpdate: (next, current) => validateServiceUpdate(next, current),
+    beginCreate: (next) => allocate(next, undefined),
+    beginUpdate: (next, current) => allocate(next, current),
+    async afterDelete(last) {
+      await releaseClusterIps(last.spec.clusterIPs ?? [], allocators.values());
+      const ports = nodePortsOf(last).filter((port) => port >= nodePorts.from && port <= nodePorts.to);
+      if (ports.length > 0) await nodePorts.range.release(ports.map((port) => port - nodePorts.from));
+    },
+  };
+
+  async function allocate(next: Service, current: Service | undefined): Promise<Transaction> {
+    const oldIps = current && needsClusterIp(current) && !isHeadless(current) ? (current.spec.clusterIPs ?? []) : [];
+    const oldPorts = current ? nodePortsOf(current) : [];
+    const steps: Transaction[] = [];
+    const revert = async (): Promise<void> => {
+      for (const step of steps.toReversed()) await step.revert();
+    };
+    try {
+      if (needsClusterIp(next) && !isHeadless(next)) steps.push(await allocateClusterIps(next, allocators, oldIps));
+      const needs = { ports: needsNodePort(next), healthCheck: needsHealthCheckPort(next) };
+      if (needs.ports || needs.healthCheck) steps.push(await allocateNodePorts(next, nodePorts, oldPorts, needs));
+    } catch (err) {
+      await revert();
+      throw err;
+    }
+    const keptIps = next.spec.clusterIPs ?? [];
+    const keptPorts = new Set(nodePortsOf(next));
+    return {
+      revert,
+      async commit() {
+        const ips = oldIps.filter((ip) => !keptIps.includes(ip));
+        if (ips.length > 0) await releaseClusterIps(ips, allocators.values());
+        const ports = oldPorts.filter((port) => !keptPorts.has(port) && port >= nodePorts.from && port <= nodePorts.to);
+        if (ports.length > 0) await nodePorts.range.release(ports.map((port) => port - nodePorts.from));
+      },
+    };
+  }
+}
+
+/** One allocator a family, the primary one first. */
+export function newServiceAllocators(config: Pick<CatalogueConfig, "services" | "serviceClusterIpRange" | "nodePortRange">) {
+  const storage = () => config.services().store("", "rangeallocations").storage;
+  const allocators = new Map<string, ClusterIpAllocator>();
+  for (const [i, cidr] of config.serviceClusterIpRange.entries()) {
+    const allocator = newClusterIpAllocator(cidr, storage, i > 0);
+    allocators.set(allocator.family, allocator);
+  }
+  if (allocators.size === 0) throw new Error("no service cluster IP range");
+  return { allocators, nodePorts: newNodePortAllocator(config.nodePortRange, storage) };
+}
+
+export const serviceStatusStrategy: Strategy<Service> = statusStrategyOf({
+  namespaced: true,
+  validateUpdate: (next) => validateLoadBalancer(next.status?.loadBalancer, "status.loadBalancer"),
+});

@@ -1,0 +1,66 @@
+import type { LoadBalancerStatus, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { age, ageColumn, labelsText, nameColumn, tableOf, text, wide } from "../../cells.ts";
+
+/** kubectl get services. Source: pkg/printers/internalversion/printers.go printService */
+export const serviceTable = tableOf<Service>(
+  [
+    nameColumn,
+    text(
+      "Type",
+      "type determines how the Service is exposed. Defaults to ClusterIP. Valid options are ExternalName, ClusterIP, NodePort, and LoadBalancer.",
+    ),
+    text("Cluster-IP", "clusterIP is the IP address of the service and is usually assigned randomly."),
+    text(
+      "External-IP",
+      "externalIPs is a list of IP addresses for which nodes in the cluster will also accept traffic for this service.",
+    ),
+    text("Port(s)", "The list of ports that are exposed by this service."),
+    ageColumn,
+    wide("Selector", "Route service traffic to pods with label keys and values matching this selector."),
+  ],
+  (service, now) => [
+    service.metadata.name ?? "",
+    service.spec?.type ?? "",
+    service.spec?.clusterIPs?.[0] || service.spec?.clusterIP || "<none>",
+    externalText(service),
+    portsText(service),
+    age(service, now),
+    labelsText(service.spec?.selector),
+  ],
+);
+
+function externalText(service: Service): string {
+  const external = service.spec?.externalIPs ?? [];
+  switch (service.spec?.type as string) {
+    case "ClusterIP":
+    case "NodePort":
+      return external.length > 0 ? external.join(",") : "<none>";
+    case "LoadBalancer": {
+      const balanced = loadBalancerText(service.status?.loadBalancer);
+      if (external.length === 0) return balanced === "" ? "<pending>" : balanced;
+      return [...(balanced === "" ? [] : balanced.split(",")), ...external].join(",");
+    }
+    case "ExternalName":
+      return service.spec?.externalName ?? "";
+    default:
+      return "<unknown>";
+  }
+}
+
+/** Addresses of a load balancer, each once. Shared with ingresses. */
+export function loadBalancerText(status: LoadBalancerStatus | undefined): string {
+  const found = new Set<string>();
+  for (const { ip, hostname } of status?.ingress ?? []) {
+    if (ip) found.add(ip);
+    else if (hostname) found.add(hostname);
+  }
+  return [...found].sort().join(",");
+}
+
+function portsText(service: Service): string {
+  const ports = service.spec?.ports ?? [];
+  if (ports.length === 0) return "<none>";
+  return ports
+    .map((port) => (port.nodePort ? `${port.port}:${port.nodePort}/${port.protocol}` : `${port.port}/${port.protocol}`))
+    .join(",");
+}

@@ -1,0 +1,73 @@
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { ResourceDefinition, ResourceVersionDefinition, ScalePaths, SubresourceDefinition } from "./generic/resource.ts";
+import type { Strategy, TableColumns } from "./generic/strategy.ts";
+
+/** A row of the catalogue: what cannot be guessed from the kind. */
+export interface ResourceRow {
+  readonly resource: string;
+  readonly kind: string;
+  /** `<Kind>List` unless given. */
+  readonly listKind?: string;
+  readonly shortNames?: readonly string[];
+  readonly categories?: readonly string[];
+  /** All eight unless given. */
+  readonly verbs?: readonly string[];
+  readonly namespaced: boolean;
+  /** Served versions, preferred first. A text is a version without defaults or conversion. */
+  readonly versions: readonly (string | ResourceVersionDefinition)[];
+  /** The first version unless given. */
+  readonly hub?: string;
+  readonly hubGroup?: string;
+  readonly storage?: { readonly group: string; readonly version: string };
+  readonly storageFolder?: string;
+  readonly strategy?: Strategy;
+  readonly statusStrategy?: Strategy;
+  readonly scale?: ScalePaths;
+  readonly table?: TableColumns;
+  readonly selectableFields?: (object: KubeObject) => Record<string, string>;
+  readonly cacheIndexes?: readonly string[];
+  readonly ttlSeconds?: (flags: { eventTtlSeconds: number }) => number;
+  readonly subresources?: Readonly<Record<string, SubresourceDefinition>>;
+}
+
+export const allVerbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"] as const;
+/** For resources whose collection cannot be deleted at once. */
+export const verbsWithoutDeleteCollection = ["create", "delete", "get", "list", "patch", "update", "watch"] as const;
+
+/** Completes the rows of one API group. */
+export function inGroup(group: string, rows: readonly ResourceRow[]): ResourceDefinition[] {
+  return rows.map((row) => {
+    const versions = row.versions.map((version) => (typeof version === "string" ? { version } : version));
+    const definition: ResourceDefinition = {
+      ...row,
+      group,
+      listKind: row.listKind ?? `${row.kind}List`,
+      singular: "", // discovery of 1.23 leaves it empty for built-in resources
+      verbs: row.verbs ?? allVerbs,
+      versions,
+      hub: row.hub ?? (versions[0] as ResourceVersionDefinition).version,
+      table: row.table ?? nameAndCreated,
+    };
+    return definition;
+  });
+}
+
+/** Columns of a kind that has none of its own. Source: pkg/registry/rest/table.go */
+export const nameAndCreated: TableColumns = {
+  columns: [
+    {
+      name: "Name",
+      type: "string",
+      format: "name",
+      description:
+        "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: http://kubernetes.io/docs/user-guide/identifiers#names",
+    },
+    {
+      name: "Created At",
+      type: "date",
+      description:
+        "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
+    },
+  ],
+  cells: (object: Unstructured) => [object.metadata.name ?? "", object.metadata.creationTimestamp ?? null],
+};

@@ -1,0 +1,10 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+
+/** Source: pkg/apis/discovery/v1/defaults.go */
+export function defaultEndpointSlice(object: KubeObject): void {
+  for (const port of (object as EndpointSlice).ports ?? []) {
+    port.name ??= "";
+    port.protocol ??= "TCP";
+  }
+}

@@ -1,0 +1,28 @@
+import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
+
+export const endpointSliceTable = tableOf<EndpointSlice>(
+  [
+    nameColumn,
+    text("AddressType", "addressType specifies the type of address carried by this EndpointSlice."),
+    text("Ports", "ports specifies the list of network ports exposed by each endpoint in this slice."),
+    text("Endpoints", "endpoints is a list of unique endpoints in this slice."),
+    ageColumn,
+  ],
+  (slice, now) => [slice.metadata?.name ?? "", slice.addressType ?? "", portsCell(slice), endpointsCell(slice), age(slice, now)],
+);
+
+function portsCell(slice: EndpointSlice): string {
+  const ports = slice.ports ?? [];
+  if (ports.length === 0) return "<unset>";
+  return firstThree(ports.map((port) => (port.port !== undefined ? String(port.port) : port.name ? port.name : "*")));
+}
+
+function endpointsCell(slice: EndpointSlice): string {
+  const addresses = (slice.endpoints ?? []).flatMap((endpoint) => endpoint.addresses ?? []);
+  return addresses.length === 0 ? "<unset>" : firstThree(addresses);
+}
+
+function firstThree(texts: readonly string[]): string {
+  return texts.length <= 3 ? texts.join(",") : `${texts.slice(0, 3).join(",")} + ${texts.length - 3} more...`;
+}

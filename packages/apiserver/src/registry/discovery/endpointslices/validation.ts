@@ -1,0 +1,94 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { duplicate, invalidValue, notSupported, required, tooMany } from "@coxswain/apimachinery/errors/field-error";
+import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import {
+  checkLabels,
+  checkNonSpecialIp,
+  dns1123Label,
+  dns1123Subdomain,
+  immutableField,
+  isIpv4Text,
+  parseIp,
+  qualifiedName,
+} from "../../field-checks.ts";
+
+const maxEndpoints = 1000;
+const maxAddresses = 100;
+const maxPorts = 20000;
+const maxTopologyLabels = 16;
+
+/** Source: pkg/apis/discovery/validation/validation.go */
+export function validateEndpointSlice(slice: EndpointSlice): FieldError[] {
+  const addressType: string = slice.addressType ?? "";
+  const errors: FieldError[] = [];
+  if (addressType === "") errors.push(required("addressType"));
+  else if (!["IPv4", "IPv6", "FQDN"].includes(addressType))
+    errors.push(notSupported("addressType", addressType, ["FQDN", "IPv4", "IPv6"]));
+  errors.push(...validateEndpoints(slice, addressType), ...validatePorts(slice));
+  return errors;
+}
+
+export function validateEndpointSliceUpdate(next: EndpointSlice, current: EndpointSlice): FieldError[] {
+  return [...validateEndpointSlice(next), ...immutableField(next.addressType, current.addressType, "addressType")];
+}
+
+function validateEndpoints(slice: EndpointSlice, addressType: string): FieldError[] {
+  const endpoints = slice.endpoints ?? [];
+  if (endpoints.length > maxEndpoints) return [tooMany("endpoints", endpoints.length, maxEndpoints)];
+  const errors: FieldError[] = [];
+  for (const [i, endpoint] of endpoints.entries()) {
+    const at = index("endpoints", i);
+    const addresses = endpoint.addresses ?? [];
+    if (addresses.length === 0) errors.push(required(child(at, "addresses"), "must contain at least 1 address"));
+    else if (addresses.length > maxAddresses) errors.push(tooMany(child(at, "addresses"), addresses.length, maxAddresses));
+    for (const [j, address] of addresses.entries()) {
+      const path = index(child(at, "addresses"), j);
+      if (addressType === "IPv4") {
+        if (!isIpv4Text(address)) errors.push(invalidValue(path, address, "must be a valid IPv4 address"));
+        else errors.push(...checkNonSpecialIp(address, path));
+      } else if (addressType === "IPv6") {
+        if (parseIp(address) === undefined || isIpv4Text(address))
+          errors.push(invalidValue(path, address, "must be a valid IPv6 address"));
+        else errors.push(...checkNonSpecialIp(address, path));
+      } else if (addressType === "FQDN") {
+        errors.push(...dns1123Subdomain(address.replace(/\.$/, ""), path));
+      }
+    }
+    if (endpoint.nodeName !== undefined) errors.push(...dns1123Subdomain(endpoint.nodeName, child(at, "nodeName")));
+    const topology = endpoint.deprecatedTopology ?? {};
+    if (Object.keys(topology).length > maxTopologyLabels) {
+      errors.push(tooMany(child(at, "deprecatedTopology"), Object.keys(topology).length, maxTopologyLabels));
+    }
+    errors.push(...checkLabels(topology, child(at, "deprecatedTopology")));
+    if (endpoint.hostname !== undefined) errors.push(...dns1123Label(endpoint.hostname, child(at, "hostname")));
+    const zones = new Set<string>();
+    for (const [j, zone] of (endpoint.hints?.forZones ?? []).entries()) {
+      const path = child(index(child(at, "hints.forZones"), j), "name");
+      if (zones.has(zone.name)) errors.push(duplicate(path, zone.name));
+      zones.add(zone.name);
+      if (zone.name === "") errors.push(required(path));
+    }
+  }
+  return errors;
+}
+
+function validatePorts(slice: EndpointSlice): FieldError[] {
+  const ports = slice.ports ?? [];
+  if (ports.length > maxPorts) return [tooMany("ports", ports.length, maxPorts)];
+  const errors: FieldError[] = [];
+  const names = new Set<string>();
+  for (const [i, port] of ports.entries()) {
+    const at = index("ports", i);
+    const name = port.name ?? "";
+    if (name !== "") errors.push(...dns1123Label(name, child(at, "name")));
+    if (names.has(name)) errors.push(duplicate(child(at, "name"), name));
+    names.add(name);
+    const protocol: string = port.protocol ?? "";
+    if (protocol === "") errors.push(required(child(at, "protocol")));
+    else if (!["TCP", "UDP", "SCTP"].includes(protocol))
+      errors.push(notSupported(child(at, "protocol"), protocol, ["SCTP", "TCP", "UDP"]));
+    if (port.appProtocol !== undefined) errors.push(...qualifiedName(port.appProtocol, child(at, "appProtocol")));
+  }
+  return errors;
+}

@@ -1,0 +1,38 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Event as CoreEvent } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Event as NewEvent } from "@coxswain/apimachinery/schema/kinds/events/v1";
+
+/** New name of a field to its core v1 name. Source: pkg/apis/events/v1/conversion.go */
+const renamed: readonly (readonly [keyof NewEvent, keyof CoreEvent])[] = [
+  ["regarding", "involvedObject"],
+  ["note", "message"],
+  ["reportingController", "reportingComponent"],
+  ["deprecatedSource", "source"],
+  ["deprecatedFirstTimestamp", "firstTimestamp"],
+  ["deprecatedLastTimestamp", "lastTimestamp"],
+  ["deprecatedCount", "count"],
+];
+
+export function eventToCore(object: KubeObject): KubeObject {
+  const event = { ...object } as Record<string, unknown>;
+  for (const [from, to] of renamed) move(event, from, to);
+  event.apiVersion = "v1";
+  event.involvedObject ??= {};
+  return event as unknown as KubeObject;
+}
+
+/** @param apiVersion `events.k8s.io/v1` or `events.k8s.io/v1beta1`, which have one shape. */
+export function eventFromCore(apiVersion: string): (object: KubeObject) => KubeObject {
+  return (object) => {
+    const event = { ...object } as unknown as Record<string, unknown>;
+    for (const [to, from] of renamed) move(event, from, to);
+    event.apiVersion = apiVersion;
+    return event as unknown as KubeObject;
+  };
+}
+
+function move(event: Record<string, unknown>, from: string, to: string): void {
+  if (event[from] === undefined) return;
+  event[to] = event[from];
+  delete event[from];
+}

@@ -1,0 +1,53 @@
+import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { coreEventFields } from "../core/events/fields.ts";
+import { validateNewEvent, validateNewEventUpdate } from "../core/events/strategy.ts";
+import { eventTable } from "../core/events/table.ts";
+import { inGroup } from "../definition.ts";
+import type { ResourceDefinition } from "../generic/resource.ts";
+import type { Strategy } from "../generic/strategy.ts";
+import { eventFromCore, eventToCore } from "./events/conversion.ts";
+
+const strategy: Strategy<Event> = {
+  namespaceScoped: true,
+  allowCreateOnUpdate: true,
+  allowUnconditionalUpdate: true,
+  defaultGarbageCollection: "Unsupported",
+  validate: (next) => validateNewEvent(next),
+  validateUpdate: (next, current) => validateNewEventUpdate(next, current),
+};
+
+const version = (name: string) => ({ version: name, toHub: eventToCore, fromHub: eventFromCore(`events.k8s.io/${name}`) });
+
+/** The same events as core v1's, in the same place of etcd, in another shape: the hub is core v1. */
+export function eventsResources(): ResourceDefinition[] {
+  return inGroup("events.k8s.io", [
+    {
+      resource: "events",
+      kind: "Event",
+      shortNames: ["ev"],
+      namespaced: true,
+      versions: [
+        version("v1"),
+        {
+          ...version("v1beta1"),
+          deprecation: "events.k8s.io/v1beta1 Event is deprecated in v1.19+, unavailable in v1.25+; use events.k8s.io/v1 Event",
+        },
+      ],
+      hub: "v1",
+      hubGroup: "",
+      storage: { group: "", version: "v1" },
+      storageFolder: "events",
+      strategy,
+      selectableFields: (object) => {
+        const fields = coreEventFields(object);
+        for (const [name, value] of Object.entries(fields)) {
+          if (name.startsWith("involvedObject.")) fields[`regarding.${name.slice("involvedObject.".length)}`] = value;
+        }
+        fields.reportingController = fields.reportingComponent ?? "";
+        return fields;
+      },
+      ttlSeconds: (flags) => flags.eventTtlSeconds,
+      table: eventTable,
+    },
+  ]);
+}

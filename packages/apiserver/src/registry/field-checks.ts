@@ -1,0 +1,277 @@
+import { isIP, isIPv4 } from "node:net";
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import type { LabelSelector } from "@coxswain/apimachinery/meta/types";
+import {
+  isDns1035Label,
+  isDns1123Label,
+  isDns1123Subdomain,
+  isWildcardDns1123Subdomain,
+} from "@coxswain/apimachinery/validation/dns";
+import { isLabelValue, isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
+
+export { isDns1035Label, isDns1123Label, isDns1123Subdomain, isLabelValue, isQualifiedName, isWildcardDns1123Subdomain };
+
+/**
+ * Checks of single values that the validations of many kinds share. Those that take a path return field errors; the
+ * others return texts.
+ * Source: k8s.io/apimachinery pkg/api/validation, pkg/util/validation
+ */
+export const fieldImmutableText = "field is immutable";
+export const isNegativeText = "must be greater than or equal to 0";
+
+export function immutableField(next: unknown, current: unknown, path: string): FieldError[] {
+  return semanticEqual(next, current) ? [] : [invalidValue(path, next ?? null, fieldImmutableText)];
+}
+
+export function nonNegative(value: number | bigint | undefined | null, path: string): FieldError[] {
+  return value !== undefined && value !== null && value < 0 ? [invalidValue(path, value, isNegativeText)] : [];
+}
+
+export function dns1123Label(value: string, path: string): FieldError[] {
+  return isDns1123Label(value).map((message) => invalidValue(path, value, message));
+}
+
+export function dns1123Subdomain(value: string, path: string): FieldError[] {
+  return isDns1123Subdomain(value).map((message) => invalidValue(path, value, message));
+}
+
+export function qualifiedName(value: string, path: string): FieldError[] {
+  return isQualifiedName(value).map((message) => invalidValue(path, value, message));
+}
+
+export function checkLabels(labels: Readonly<Record<string, string>> | undefined | null, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const [key, value] of Object.entries(labels ?? {})) {
+    errors.push(...qualifiedName(key, path));
+    for (const message of isLabelValue(value)) errors.push(invalidValue(path, value, message));
+  }
+  return errors;
+}
+
+const annotationLimitBytes = 256 * 1024;
+
+export function checkAnnotations(annotations: Readonly<Record<string, string>> | undefined | null, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  let size = 0;
+  for (const [key, value] of Object.entries(annotations ?? {})) {
+    for (const message of isQualifiedName(key.toLowerCase())) errors.push(invalidValue(path, key, message));
+    size += Buffer.byteLength(key) + Buffer.byteLength(value);
+  }
+  if (size > annotationLimitBytes) {
+    errors.push({
+      type: "FieldValueTooLong",
+      field: path,
+      badValue: "",
+      detail: `must have at most ${annotationLimitBytes} bytes`,
+    });
+  }
+  return errors;
+}
+
+/** Source: k8s.io/apimachinery pkg/apis/meta/v1/validation/validation.go */
+export function checkLabelSelector(selector: LabelSelector | undefined | null, path: string): FieldError[] {
+  if (!selector) return [];
+  const errors = checkLabels(selector.matchLabels, child(path, "matchLabels"));
+  for (const [i, { key, operator, values = [] }] of (selector.matchExpressions ?? []).entries()) {
+    const at = index(child(path, "matchExpressions"), i);
+    if (operator === "In" || operator === "NotIn") {
+      if (!values?.length) errors.push(required(child(at, "values"), "must be specified when `operator` is 'In' or 'NotIn'"));
+    } else if (operator === "Exists" || operator === "DoesNotExist") {
+      if (values?.length)
+        errors.push(forbiddenField(child(at, "values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"));
+    } else {
+      errors.push(invalidValue(child(at, "operator"), operator ?? "", "not a valid selector operator"));
+    }
+    errors.push(...qualifiedName(key ?? "", child(at, "key")));
+  }
+  return errors;
+}
+
+export function isEmptySelector(selector: LabelSelector | undefined | null): boolean {
+  return !selector || (Object.keys(selector.matchLabels ?? {}).length === 0 && (selector.matchExpressions ?? []).length === 0);
+}
+
+export function oneOf(value: string | undefined | null, valid: readonly string[], path: string): FieldError[] {
+  if (!value) return [required(path)];
+  return valid.includes(value) ? [] : [notSupported(path, value, [...valid].sort())];
+}
+
+export function isValidPort(port: number): string[] {
+  return port >= 1 && port <= 65535 ? [] : ["must be between 1 and 65535, inclusive"];
+}
+
+export function checkPort(port: number | undefined, path: string): FieldError[] {
+  return isValidPort(port ?? 0).map((message) => invalidValue(path, port ?? 0, message));
+}
+
+/** IANA service names: `http`, `https-alt`. */
+export function isPortName(name: string): string[] {
+  const errors: string[] = [];
+  if (name.length > 15) errors.push("must be no more than 15 characters");
+  if (!/^[-a-z0-9]+$/.test(name)) errors.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)");
+  if (!/[a-z]/.test(name)) errors.push("must contain at least one letter (a-z)");
+  if (name.includes("--")) errors.push("must not contain consecutive hyphens");
+  if (name !== "" && (name.startsWith("-") || name.endsWith("-"))) errors.push("must not begin or end with a hyphen");
+  return errors;
+}
+
+export function checkPortNumOrName(port: number | string | undefined, path: string): FieldError[] {
+  if (typeof port === "string") return isPortName(port).map((message) => invalidValue(path, port, message));
+  return checkPort(port, path);
+}
+
+/** Go's sloppy parse: leading zeros of IPv4 are decimal. @returns the address in usual form, undefined when it is none. */
+export function parseIp(address: string): string | undefined {
+  const zeros = /^[0-9.]+$/.test(address)
+    ? address
+        .split(".")
+        .map((part) => (part === "" ? part : String(Number(part))))
+        .join(".")
+    : address;
+  if (address.includes("%")) return undefined;
+  return isIP(zeros) === 0 ? undefined : zeros;
+}
+
+export function isIpv4Text(address: string): boolean {
+  const parsed = parseIp(address);
+  return parsed !== undefined && isIPv4(parsed);
+}
+
+export const invalidIpText = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+
+export function isValidIp(address: string): string[] {
+  return parseIp(address) === undefined ? ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"] : [];
+}
+
+/** Addresses that would point at the node itself or its neighbours. Source: pkg/apis/core/validation ValidateNonSpecialIP */
+export function checkNonSpecialIp(address: string, path: string): FieldError[] {
+  const ip = parseIp(address);
+  if (ip === undefined) return [invalidValue(path, address, "must be a valid IP address")];
+  const plain = mappedIpv4(ip) ?? ip;
+  const errors: FieldError[] = [];
+  if (plain === "0.0.0.0" || isZeroIpv6(plain))
+    errors.push(invalidValue(path, address, "may not be unspecified (0.0.0.0 or ::)"));
+  if (/^127\./.test(plain) || isLoopbackIpv6(plain))
+    errors.push(invalidValue(path, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)"));
+  if (/^169\.254\./.test(plain) || /^fe[89ab]/i.test(plain)) {
+    errors.push(invalidValue(path, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"));
+  }
+  if (/^224\.0\.0\./.test(plain) || /^ff[0-9a-f]2:/i.test(plain)) {
+    errors.push(invalidValue(path, address, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"));
+  }
+  return errors;
+}
+
+function canonicalIpv6(ip: string): string {
+  return new URL(`http://[${ip}]/`).hostname.slice(1, -1);
+}
+
+function mappedIpv4(ip: string): string | undefined {
+  if (isIPv4(ip)) return undefined;
+  const match = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(canonicalIpv6(ip));
+  if (!match) return undefined;
+  const high = Number.parseInt(match[1] as string, 16);
+  const low = Number.parseInt(match[2] as string, 16);
+  return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`;
+}
+
+function isZeroIpv6(ip: string): boolean {
+  return !isIPv4(ip) && canonicalIpv6(ip) === "::";
+}
+
+function isLoopbackIpv6(ip: string): boolean {
+  return !isIPv4(ip) && canonicalIpv6(ip) === "::1";
+}
+
+/** @returns undefined when the text is no CIDR. */
+export function parseCidr(cidr: string): { ip: string; bits: number; family: 4 | 6 } | undefined {
+  const slash = cidr.indexOf("/");
+  if (slash < 0) return undefined;
+  const ip = parseIp(cidr.slice(0, slash));
+  const length = cidr.slice(slash + 1);
+  if (ip === undefined || !/^\d{1,3}$/.test(length)) return undefined;
+  const family = isIPv4(ip) ? 4 : 6;
+  const bits = Number(length);
+  return bits > (family === 4 ? 32 : 128) ? undefined : { ip, bits, family };
+}
+
+/** The address as a number. */
+export function ipToBigInt(ip: string): bigint {
+  if (isIPv4(ip)) return ip.split(".").reduce((sum, part) => sum * 256n + BigInt(part), 0n);
+  const [head = "", tail = ""] = canonicalIpv6(ip).split("::");
+  const groups = (text: string): string[] => (text === "" ? [] : text.split(":"));
+  const left = groups(head);
+  const right = groups(tail);
+  const full = [...left, ...Array.from({ length: 8 - left.length - right.length }, () => "0"), ...right];
+  return full.reduce((sum, part) => sum * 65536n + BigInt(Number.parseInt(part, 16)), 0n);
+}
+
+export function bigIntToIp(value: bigint, family: 4 | 6): string {
+  if (family === 4) return [24n, 16n, 8n, 0n].map((shift) => String((value >> shift) & 255n)).join(".");
+  const groups = Array.from({ length: 8 }, (_, i) => ((value >> BigInt(112 - 16 * i)) & 0xffffn).toString(16));
+  return canonicalIpv6(groups.join(":"));
+}
+
+export function cidrContains(cidr: string, ip: string): boolean {
+  const range = parseCidr(cidr);
+  const address = parseIp(ip);
+  if (!range || address === undefined || (isIPv4(address) ? 4 : 6) !== range.family) return false;
+  const shift = BigInt((range.family === 4 ? 32 : 128) - range.bits);
+  return ipToBigInt(address) >> shift === ipToBigInt(range.ip) >> shift;
+}
+
+/** Names of environment variables. */
+export function isEnvVarName(name: string): string[] {
+  const errors: string[] = [];
+  if (!/^[-._a-zA-Z][-._a-zA-Z0-9]*$/.test(name)) {
+    errors.push(
+      "a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or 'MyEnvName1', regex used for validation is '[-._a-zA-Z][-._a-zA-Z0-9]*')",
+    );
+  }
+  if (name === ".") errors.push("must not be '.'");
+  else if (name === "..") errors.push("must not be '..'");
+  else if (name.startsWith("..")) errors.push("must not start with '..'");
+  return errors;
+}
+
+/** Keys of config maps and secrets. */
+export function isConfigMapKey(key: string): string[] {
+  const errors: string[] = [];
+  if (key.length > 253) errors.push("must be no more than 253 characters");
+  if (!/^[-._a-zA-Z0-9]+$/.test(key)) {
+    errors.push(
+      "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
+    );
+  }
+  if (key === ".") errors.push("must not be '.'");
+  else if (key === "..") errors.push("must not be '..'");
+  else if (key.startsWith("..")) errors.push("must not start with '..'");
+  return errors;
+}
+
+export function isHttpHeaderName(name: string): string[] {
+  return /^[-A-Za-z0-9]+$/.test(name)
+    ? []
+    : [
+        "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')",
+      ];
+}
+
+/** A decoded quantity is checked by the codec already; what slips through is zero here. */
+export function quantityOf(text: string | number | undefined | null): Quantity {
+  if (text === undefined || text === null) return Quantity.parse("0");
+  return Quantity.tryParse(String(text)) ?? Quantity.parse("0");
+}
+
+/** `50%`. */
+export function isPercent(value: string): string[] {
+  return /^[0-9]+%$/.test(value)
+    ? []
+    : [
+        "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')",
+      ];
+}

@@ -1,0 +1,9 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { FlowSchema } from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
+
+/** Source: pkg/apis/flowcontrol/v1beta2/defaults.go */
+export function defaultFlowSchema(object: KubeObject): void {
+  const schema = object as FlowSchema;
+  schema.spec ??= {} as NonNullable<FlowSchema["spec"]>;
+  schema.spec.matchingPrecedence ||= 1000;
+}

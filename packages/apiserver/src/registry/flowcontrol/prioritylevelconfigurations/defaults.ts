@@ -1,0 +1,15 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { PriorityLevelConfiguration } from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
+
+/** Source: pkg/apis/flowcontrol/v1beta2/defaults.go */
+export function defaultPriorityLevel(object: KubeObject): void {
+  const limited = (object as PriorityLevelConfiguration).spec?.limited;
+  if (!limited) return;
+  limited.assuredConcurrencyShares ||= 30;
+  limited.limitResponse ??= { type: "Reject" };
+  const queuing = limited.limitResponse.queuing;
+  if (!queuing) return;
+  queuing.handSize ||= 8;
+  queuing.queues ||= 64;
+  queuing.queueLengthLimit ||= 50;
+}

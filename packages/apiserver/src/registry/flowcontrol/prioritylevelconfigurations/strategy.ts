@@ -1,0 +1,52 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import type { PriorityLevelConfiguration } from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
+import type { Strategy } from "../../generic/strategy.ts";
+import { statusStrategyOf, strategyOf } from "../../strategies.ts";
+
+/** Source: pkg/registry/flowcontrol/prioritylevelconfiguration/strategy.go, pkg/apis/flowcontrol/validation/validation.go */
+export const priorityLevelStrategy: Strategy<PriorityLevelConfiguration> = strategyOf<PriorityLevelConfiguration>({
+  namespaced: false,
+  status: true,
+  generation: true,
+  allowUnconditionalUpdate: false,
+  validate: (next) => validatePriorityLevel(next),
+});
+
+export const priorityLevelStatusStrategy: Strategy<PriorityLevelConfiguration> = statusStrategyOf({ namespaced: false });
+
+function validatePriorityLevel(level: PriorityLevelConfiguration): FieldError[] {
+  const { spec } = level;
+  const type: string = spec?.type ?? "";
+  if (type === "Exempt") {
+    return spec?.limited ? [forbiddenField("spec.limited", "must be nil if the type is not Limited")] : [];
+  }
+  if (type !== "Limited") return [notSupported("spec.type", type, ["Exempt", "Limited"])];
+  const limited = spec?.limited;
+  if (!limited) return [required("spec.limited", "must not be empty when type is Limited")];
+  const errors: FieldError[] = [];
+  const shares = limited.assuredConcurrencyShares ?? 0;
+  if (shares <= 0) errors.push(invalidValue("spec.limited.assuredConcurrencyShares", shares, "must be positive"));
+  const response = limited.limitResponse;
+  const responseType: string = response?.type ?? "";
+  const queuing = response?.queuing;
+  if (responseType === "Reject") {
+    if (queuing)
+      errors.push(
+        forbiddenField("spec.limited.limitResponse.queuing", "must be nil if limited.limitResponse.type is not Limited"),
+      );
+  } else if (responseType === "Queue") {
+    const path = "spec.limited.limitResponse.queuing";
+    if (!queuing) return [...errors, required(path, "must not be empty if limited.limitResponse.type is Limited")];
+    const { queues = 0, handSize = 0, queueLengthLimit = 0 } = queuing;
+    if (queueLengthLimit <= 0) errors.push(invalidValue(`${path}.queueLengthLimit`, queueLengthLimit, "must be positive"));
+    if (queues <= 0) errors.push(invalidValue(`${path}.queues`, queues, "must be positive"));
+    else if (queues > 10_000_000) errors.push(invalidValue(`${path}.queues`, queues, "must not be greater than 10000000"));
+    if (handSize <= 0) errors.push(invalidValue(`${path}.handSize`, handSize, "must be positive"));
+    else if (handSize > queues)
+      errors.push(invalidValue(`${path}.handSize`, handSize, `should not be greater than queues (${queues})`));
+  } else {
+    errors.push(notSupported("spec.limited.limitResponse.type", responseType, ["Queue", "Reject"]));
+  }
+  return errors;
+}

@@ -1,0 +1,18 @@
+import { inGroup } from "../definition.ts";
+import type { ResourceDefinition } from "../generic/resource.ts";
+import { statusStrategyOf, strategyOf } from "../strategies.ts";
+import { storageVersionTable } from "./storageversions/table.ts";
+
+export function internalApiserverResources(): ResourceDefinition[] {
+  return inGroup("internal.apiserver.k8s.io", [
+    {
+      resource: "storageversions",
+      kind: "StorageVersion",
+      namespaced: false,
+      versions: [{ version: "v1alpha1", servedByDefault: false }],
+      strategy: strategyOf({ namespaced: false, status: true }),
+      statusStrategy: statusStrategyOf({ namespaced: false }),
+      table: storageVersionTable,
+    },
+  ]);
+}

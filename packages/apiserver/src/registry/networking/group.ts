@@ -1,0 +1,43 @@
+import { inGroup } from "../definition.ts";
+import type { ResourceDefinition } from "../generic/resource.ts";
+import { defaultIngressClass } from "./ingressclasses/defaults.ts";
+import { ingressClassStrategy } from "./ingressclasses/strategy.ts";
+import { ingressClassTable } from "./ingressclasses/table.ts";
+import { ingressStatusStrategy, ingressStrategy } from "./ingresses/strategy.ts";
+import { ingressTable } from "./ingresses/table.ts";
+import { defaultNetworkPolicy } from "./networkpolicies/defaults.ts";
+import { networkPolicyStrategy } from "./networkpolicies/strategy.ts";
+import { networkPolicyTable } from "./networkpolicies/table.ts";
+
+export function networkingResources(): ResourceDefinition[] {
+  return inGroup("networking.k8s.io", [
+    {
+      resource: "ingressclasses",
+      kind: "IngressClass",
+      namespaced: false,
+      versions: [{ version: "v1", defaults: defaultIngressClass }],
+      strategy: ingressClassStrategy,
+      table: ingressClassTable,
+    },
+    {
+      resource: "ingresses",
+      kind: "Ingress",
+      shortNames: ["ing"],
+      namespaced: true,
+      versions: ["v1"],
+      storageFolder: "ingress",
+      strategy: ingressStrategy,
+      statusStrategy: ingressStatusStrategy,
+      table: ingressTable,
+    },
+    {
+      resource: "networkpolicies",
+      kind: "NetworkPolicy",
+      shortNames: ["netpol"],
+      namespaced: true,
+      versions: [{ version: "v1", defaults: defaultNetworkPolicy }],
+      strategy: networkPolicyStrategy,
+      table: networkPolicyTable,
+    },
+  ]);
+}

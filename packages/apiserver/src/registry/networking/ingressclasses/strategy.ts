@@ -1,0 +1,56 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { forbiddenField, invalidValue, notSupported, required, tooLong } from "@coxswain/apimachinery/errors/field-error";
+import type { IngressClass } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import { dns1123Label, immutableField, isDns1123Subdomain } from "../../field-checks.ts";
+import type { Strategy } from "../../generic/strategy.ts";
+import { strategyOf } from "../../strategies.ts";
+
+/** Source: pkg/registry/networking/ingressclass/strategy.go, pkg/apis/networking/validation/validation.go */
+export const ingressClassStrategy: Strategy<IngressClass> = strategyOf<IngressClass>({
+  namespaced: false,
+  generation: true,
+  validate: (next) => validateIngressClass(next),
+  validateUpdate: (next, current) => immutableField(next.spec?.controller, current.spec?.controller, "spec.controller"),
+});
+
+function validateIngressClass(ingressClass: IngressClass): FieldError[] {
+  const errors: FieldError[] = [];
+  const controller = ingressClass.spec?.controller ?? "";
+  if (controller.length > 250) errors.push(tooLong("spec.controller", controller, 250));
+  errors.push(...checkDomainPrefixedPath(controller, "spec.controller"));
+  const parameters = ingressClass.spec?.parameters;
+  if (!parameters) return errors;
+  if (parameters.apiGroup) {
+    for (const message of isDns1123Subdomain(parameters.apiGroup))
+      errors.push(invalidValue("spec.parameters.apiGroup", parameters.apiGroup, message));
+  }
+  if (!parameters.kind) errors.push(required("spec.parameters.kind", "kind is required"));
+  if (!parameters.name) errors.push(required("spec.parameters.name", "name is required"));
+  const scope = parameters.scope;
+  if (scope === undefined) errors.push(required("spec.parameters.scope"));
+  else if (scope !== "Cluster" && scope !== "Namespace")
+    errors.push(notSupported("spec.parameters.scope", scope, ["Cluster", "Namespace"]));
+  else if (scope === "Namespace") {
+    if (!parameters.namespace) errors.push(required("spec.parameters.namespace", "`parameters.scope` is set to 'Namespace'"));
+    else errors.push(...dns1123Label(parameters.namespace, "spec.parameters.namespace"));
+  } else if (parameters.namespace !== undefined) {
+    errors.push(forbiddenField("spec.parameters.namespace", "`parameters.scope` is set to 'Cluster'"));
+  }
+  return errors;
+}
+
+/** `acme.io/foo`. Source: k8s.io/apimachinery pkg/util/validation IsDomainPrefixedPath */
+export function checkDomainPrefixedPath(value: string, path: string): FieldError[] {
+  if (value === "") return [required(path)];
+  const slash = value.indexOf("/");
+  const domain = slash < 0 ? value : value.slice(0, slash);
+  const rest = slash < 0 ? "" : value.slice(slash + 1);
+  if (slash < 0 || domain === "" || rest === "") {
+    return [invalidValue(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')];
+  }
+  const messages = isDns1123Subdomain(domain);
+  if (messages.length > 0) return messages.map((message) => invalidValue(path, domain, message));
+  return /^([-a-zA-Z0-9._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})+(\/([-a-zA-Z0-9._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})*)*$/.test(rest)
+    ? []
+    : [invalidValue(path, rest, "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')")];
+}

@@ -1,0 +1,16 @@
+import type { Ingress } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import type { Strategy } from "../../generic/strategy.ts";
+import { statusStrategyOf, strategyOf } from "../../strategies.ts";
+import { validateIngress, validateIngressCreate, validateIngressStatus } from "./validation.ts";
+
+/** Source: pkg/registry/networking/ingress/strategy.go */
+export const ingressStrategy: Strategy<Ingress> = {
+  ...strategyOf<Ingress>({ namespaced: true, status: true, generation: true }),
+  validate: (next) => validateIngressCreate(next),
+  validateUpdate: (next) => validateIngress(next),
+};
+
+export const ingressStatusStrategy: Strategy<Ingress> = statusStrategyOf({
+  namespaced: true,
+  validateUpdate: (next) => validateIngressStatus(next),
+});

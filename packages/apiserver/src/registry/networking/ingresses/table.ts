@@ -1,0 +1,31 @@
+import type { Ingress } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import { age, ageColumn, nameColumn, tableOf, text } from "../../cells.ts";
+import { loadBalancerText } from "../../core/services/table.ts";
+
+export const ingressTable = tableOf<Ingress>(
+  [
+    nameColumn,
+    text("Class", "The name of the IngressClass resource that should be used for additional configuration"),
+    text("Hosts", "Hosts that incoming requests are matched against before the ingress rule"),
+    text("Address", "Address is a list containing ingress points for the load-balancer"),
+    text("Ports", "Ports of TLS configurations that open"),
+    ageColumn,
+  ],
+  (ingress, now) => [
+    ingress.metadata.name ?? "",
+    ingress.spec?.ingressClassName ?? "<none>",
+    hostsText(ingress),
+    loadBalancerText(ingress.status?.loadBalancer),
+    ingress.spec?.tls?.length ? "80, 443" : "80",
+    age(ingress, now),
+  ],
+);
+
+const mostHosts = 3;
+
+function hostsText(ingress: Ingress): string {
+  const hosts = (ingress.spec?.rules ?? []).map((rule) => rule.host ?? "").filter((host) => host !== "");
+  if (hosts.length === 0) return "*";
+  if (hosts.length > mostHosts) return `${hosts.slice(0, mostHosts).join(",")} + ${hosts.length - mostHosts} more...`;
+  return hosts.join(",");
+}

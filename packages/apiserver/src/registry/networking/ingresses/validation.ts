@@ -1,0 +1,141 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import type { HTTPIngressPath, Ingress, IngressBackend } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import {
+  checkPort,
+  dns1123Subdomain,
+  isDns1035Label,
+  isDns1123Subdomain,
+  isPortName,
+  isValidIp,
+  isWildcardDns1123Subdomain,
+  parseIp,
+} from "../../field-checks.ts";
+
+const classAnnotation = "kubernetes.io/ingress.class";
+
+/** Source: pkg/apis/networking/validation/validation.go */
+export function validateIngressCreate(ingress: Ingress): FieldError[] {
+  const errors = validateIngress(ingress);
+  if (ingress.metadata.annotations?.[classAnnotation] !== undefined && ingress.spec?.ingressClassName !== undefined) {
+    errors.push(
+      invalidValue(
+        child("annotations", classAnnotation),
+        ingress.metadata.annotations[classAnnotation],
+        "can not be set when the class field is also set",
+      ),
+    );
+  }
+  return errors;
+}
+
+export function validateIngress(ingress: Ingress): FieldError[] {
+  const errors: FieldError[] = [];
+  const spec = ingress.spec ?? {};
+  if (!spec.rules?.length && !spec.defaultBackend)
+    errors.push(invalidValue("spec", spec.rules ?? [], "either `defaultBackend` or `rules` must be specified"));
+  if (spec.defaultBackend) errors.push(...validateBackend(spec.defaultBackend, "spec.defaultBackend"));
+  for (const [i, rule] of (spec.rules ?? []).entries()) {
+    const at = index("spec.rules", i);
+    if (rule.host) errors.push(...validateHost(rule.host, child(at, "host")));
+    if (!rule.http) continue;
+    const paths = rule.http.paths ?? [];
+    if (paths.length === 0) errors.push(required(child(at, "http.paths"), ""));
+    for (const [j, path] of paths.entries()) errors.push(...validatePath(path, index(child(at, "http.paths"), j)));
+  }
+  for (const [i, tls] of (spec.tls ?? []).entries()) {
+    for (const [j, host] of (tls.hosts ?? []).entries()) {
+      const at = index(child(index("spec.tls", i), "hosts"), j);
+      const messages = host.includes("*") ? isWildcardDns1123Subdomain(host) : isDns1123Subdomain(host);
+      for (const message of messages) errors.push(invalidValue(at, host, message));
+    }
+    if (tls.secretName) errors.push(...dns1123Subdomain(tls.secretName, child(index("spec.tls", i), "secretName")));
+  }
+  if (spec.ingressClassName !== undefined) errors.push(...dns1123Subdomain(spec.ingressClassName, "spec.ingressClassName"));
+  return errors;
+}
+
+function validateHost(host: string, path: string): FieldError[] {
+  if (parseIp(host) !== undefined) return [invalidValue(path, host, "must be a DNS name, not an IP address")];
+  const messages = host.includes("*") ? isWildcardDns1123Subdomain(host) : isDns1123Subdomain(host);
+  return messages.map((message) => invalidValue(path, host, message));
+}
+
+const invalidSequences = ["//", "/./", "/../", "%2f", "%2F"];
+const invalidSuffixes = ["/..", "/."];
+
+function validatePath(path: HTTPIngressPath, at: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const type: string | undefined = path.pathType;
+  const text = path.path ?? "";
+  if (type === undefined) errors.push(required(child(at, "pathType"), "pathType must be specified"));
+  else if (type === "Exact" || type === "Prefix") {
+    if (!text.startsWith("/")) errors.push(invalidValue(child(at, "path"), text, "must be an absolute path"));
+    if (text !== "") {
+      for (const sequence of invalidSequences) {
+        if (text.includes(sequence)) errors.push(invalidValue(child(at, "path"), text, `must not contain '${sequence}'`));
+      }
+      for (const suffix of invalidSuffixes) {
+        if (text.endsWith(suffix)) errors.push(invalidValue(child(at, "path"), text, `cannot end with '${suffix}'`));
+      }
+    }
+  } else if (type === "ImplementationSpecific") {
+    if (text !== "" && !text.startsWith("/")) errors.push(invalidValue(child(at, "path"), text, "must be an absolute path"));
+  } else {
+    errors.push(notSupported(child(at, "pathType"), type, ["Exact", "ImplementationSpecific", "Prefix"]));
+  }
+  errors.push(...validateBackend(path.backend ?? {}, child(at, "backend")));
+  return errors;
+}
+
+function validateBackend(backend: IngressBackend, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const { resource, service } = backend;
+  if (resource && service) return [invalidValue(path, "", "cannot set both resource and service backends")];
+  if (resource) {
+    if (resource.apiGroup) errors.push(...dns1123Subdomain(resource.apiGroup, child(path, "resource.apiGroup")));
+    if (!resource.kind) errors.push(required(child(path, "resource.kind"), "kind is required"));
+    if (!resource.name) errors.push(required(child(path, "resource.name"), "name is required"));
+    return errors;
+  }
+  if (!service) return [required(path, "resource or service backend is required")];
+  if (!service.name) errors.push(required(child(path, "service.name"), ""));
+  else
+    for (const message of isDns1035Label(service.name))
+      errors.push(invalidValue(child(path, "service.name"), service.name, message));
+  const { name = "", number = 0 } = service.port ?? {};
+  if (name !== "" && number !== 0) {
+    errors.push(invalidValue(path, "", "cannot set both port name & port number"));
+  } else if (name !== "") {
+    for (const message of isPortName(name)) errors.push(invalidValue(child(path, "service.port.name"), name, message));
+  } else if (number !== 0) {
+    errors.push(...checkPort(number, child(path, "service.port.number")));
+  } else {
+    errors.push(required(path, "port name or number is required"));
+  }
+  return errors;
+}
+
+export function validateIngressStatus(ingress: Ingress): FieldError[] {
+  return validateLoadBalancer(ingress.status?.loadBalancer, "status.loadBalancer");
+}
+
+interface LoadBalancer {
+  ingress?: { ip?: string; hostname?: string }[];
+}
+
+/** Shared with services. Source: pkg/apis/core/validation ValidateLoadBalancerStatus */
+export function validateLoadBalancer(status: LoadBalancer | undefined, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const [i, { ip, hostname }] of (status?.ingress ?? []).entries()) {
+    const at = index(child(path, "ingress"), i);
+    if (ip && isValidIp(ip).length > 0) errors.push(invalidValue(child(at, "ip"), ip, "must be a valid IP address"));
+    if (hostname) {
+      for (const message of isDns1123Subdomain(hostname)) errors.push(invalidValue(child(at, "hostname"), hostname, message));
+      if (parseIp(hostname) !== undefined)
+        errors.push(invalidValue(child(at, "hostname"), hostname, "must be a DNS name, not an IP address"));
+    }
+  }
+  return errors;
+}

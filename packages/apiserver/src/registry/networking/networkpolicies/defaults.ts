@@ -1,0 +1,12 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { NetworkPolicy } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+
+/** Source: pkg/apis/networking/v1/defaults.go */
+export function defaultNetworkPolicy(object: KubeObject): void {
+  const policy = object as NetworkPolicy;
+  policy.spec ??= { podSelector: {} };
+  const { spec } = policy;
+  for (const rule of spec.ingress ?? []) for (const port of rule.ports ?? []) port.protocol ??= "TCP";
+  for (const rule of spec.egress ?? []) for (const port of rule.ports ?? []) port.protocol ??= "TCP";
+  if (!spec.policyTypes?.length) spec.policyTypes = spec.egress?.length ? ["Ingress", "Egress"] : ["Ingress"];
+}

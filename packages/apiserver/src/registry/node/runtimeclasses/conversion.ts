@@ -1,0 +1,23 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { RuntimeClass } from "@coxswain/apimachinery/schema/kinds/node/v1";
+
+interface RuntimeClassV1alpha1 extends KubeObject {
+  spec?: { runtimeHandler?: string; overhead?: RuntimeClass["overhead"]; scheduling?: RuntimeClass["scheduling"] };
+}
+
+/** v1alpha1 has its fields below `spec`. Source: pkg/apis/node/v1alpha1/conversion.go */
+export function runtimeClassToV1(object: KubeObject): KubeObject {
+  const { spec, ...rest } = object as RuntimeClassV1alpha1;
+  const converted: Record<string, unknown> = { ...rest, apiVersion: "node.k8s.io/v1", handler: spec?.runtimeHandler ?? "" };
+  if (spec?.overhead !== undefined) converted.overhead = spec.overhead;
+  if (spec?.scheduling !== undefined) converted.scheduling = spec.scheduling;
+  return converted as unknown as KubeObject;
+}
+
+export function runtimeClassFromV1(object: KubeObject): KubeObject {
+  const { handler, overhead, scheduling, ...rest } = object as RuntimeClass;
+  const spec: NonNullable<RuntimeClassV1alpha1["spec"]> = { runtimeHandler: handler };
+  if (overhead !== undefined) spec.overhead = overhead;
+  if (scheduling !== undefined) spec.scheduling = scheduling;
+  return { ...rest, apiVersion: "node.k8s.io/v1alpha1", spec } as unknown as KubeObject;
+}

@@ -1,0 +1,48 @@
+import { inGroup } from "../definition.ts";
+import type { ResourceDefinition } from "../generic/resource.ts";
+import { budgetFromV1, budgetToV1 } from "./poddisruptionbudgets/conversion.ts";
+import { podDisruptionBudgetStatusStrategy, podDisruptionBudgetStrategy } from "./poddisruptionbudgets/strategy.ts";
+import { podDisruptionBudgetTable } from "./poddisruptionbudgets/table.ts";
+import { defaultPodSecurityPolicy } from "./podsecuritypolicies/defaults.ts";
+import { podSecurityPolicyStrategy } from "./podsecuritypolicies/strategy.ts";
+import { podSecurityPolicyTable } from "./podsecuritypolicies/table.ts";
+
+export function policyResources(): ResourceDefinition[] {
+  return inGroup("policy", [
+    {
+      resource: "poddisruptionbudgets",
+      kind: "PodDisruptionBudget",
+      shortNames: ["pdb"],
+      namespaced: true,
+      versions: [
+        "v1",
+        {
+          version: "v1beta1",
+          toHub: budgetToV1,
+          fromHub: budgetFromV1,
+          deprecation:
+            "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+, unavailable in v1.25+; use policy/v1 PodDisruptionBudget",
+        },
+      ],
+      strategy: podDisruptionBudgetStrategy,
+      statusStrategy: podDisruptionBudgetStatusStrategy,
+      table: podDisruptionBudgetTable,
+    },
+    {
+      resource: "podsecuritypolicies",
+      kind: "PodSecurityPolicy",
+      shortNames: ["psp"],
+      namespaced: false,
+      versions: [
+        {
+          version: "v1beta1",
+          defaults: defaultPodSecurityPolicy,
+          deprecation: "policy/v1beta1 PodSecurityPolicy is deprecated in v1.21+, unavailable in v1.25+",
+        },
+      ],
+      storageFolder: "podsecuritypolicy",
+      strategy: podSecurityPolicyStrategy,
+      table: podSecurityPolicyTable,
+    },
+  ]);
+}

@@ -1,0 +1,7 @@
+/** Names of RBAC objects: anything that is one segment of a path. Source: k8s.io/apimachinery pkg/api/validation/path */
+export function isPathSegmentName(name: string): string[] {
+  if (name === "." || name === "..") return [`may not be '${name}'`];
+  const errors: string[] = [];
+  for (const part of ["/", "%"]) if (name.includes(part)) errors.push(`may not contain '${part}'`);
+  return errors;
+}

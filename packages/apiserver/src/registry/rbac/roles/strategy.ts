@@ -1,0 +1,86 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { ClusterRole } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
+import type { CatalogueConfig } from "../../config.ts";
+import { checkLabelSelector } from "../../field-checks.ts";
+import type { Strategy } from "../../generic/strategy.ts";
+import { refuseEscalation } from "../escalation.ts";
+import { isPathSegmentName } from "../names.ts";
+
+/** Roles and cluster roles. Source: pkg/registry/rbac/{role,clusterrole}/strategy.go, pkg/apis/rbac/validation */
+export function newRoleStrategy(config: Pick<CatalogueConfig, "services">, namespaced: boolean): Strategy<ClusterRole> {
+  const resource = namespaced ? "roles" : "clusterroles";
+  const target = (role: ClusterRole) => ({ resource, namespace: role.metadata.namespace ?? "", name: role.metadata.name ?? "" });
+  return {
+    namespaceScoped: namespaced,
+    allowCreateOnUpdate: true,
+    allowUnconditionalUpdate: true,
+    validateName: isPathSegmentName,
+    validate: (next) => validateRole(next, namespaced),
+    validateUpdate: (next) => validateRole(next, namespaced),
+    async beginCreate(next, ctx) {
+      await refuseEscalation(config, ctx, target(next), next.rules ?? []);
+      return undefined;
+    },
+    async beginUpdate(next, current, ctx) {
+      if (semanticEqual(next.rules, current.rules) && semanticEqual(next.aggregationRule, current.aggregationRule))
+        return undefined;
+      // An aggregated role may come to hold anything.
+      if (next.aggregationRule && !semanticEqual(next.aggregationRule, current.aggregationRule)) {
+        await refuseEscalation(config, ctx, target(next), everything);
+      }
+      await refuseEscalation(config, ctx, target(next), next.rules ?? []);
+      return undefined;
+    },
+  };
+}
+
+const everything = [
+  { verbs: ["*"], apiGroups: ["*"], resources: ["*"] },
+  { verbs: ["*"], nonResourceURLs: ["*"] },
+];
+
+function validateRole(role: ClusterRole, namespaced: boolean): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const [i, rule] of (role.rules ?? []).entries()) {
+    const at = index("rules", i);
+    if (!rule.verbs?.length) errors.push(required(child(at, "verbs"), "verbs must contain at least one value"));
+    if (rule.nonResourceURLs?.length) {
+      if (namespaced)
+        errors.push(
+          invalidValue(child(at, "nonResourceURLs"), rule.nonResourceURLs, "namespaced rules cannot apply to non-resource URLs"),
+        );
+      if (rule.apiGroups?.length || rule.resources?.length || rule.resourceNames?.length) {
+        errors.push(
+          invalidValue(
+            child(at, "nonResourceURLs"),
+            rule.nonResourceURLs,
+            "rules cannot apply to both regular resources and non-resource URLs",
+          ),
+        );
+      }
+      continue;
+    }
+    if (!rule.apiGroups?.length)
+      errors.push(required(child(at, "apiGroups"), "resource rules must supply at least one api group"));
+    if (!rule.resources?.length)
+      errors.push(required(child(at, "resources"), "resource rules must supply at least one resource"));
+  }
+  if (!namespaced && role.aggregationRule) {
+    const selectors = role.aggregationRule.clusterRoleSelectors ?? [];
+    if (selectors.length === 0) {
+      errors.push(
+        required(
+          "aggregationRule.clusterRoleSelectors",
+          "at least one clusterRoleSelector required if aggregationRule is non-nil",
+        ),
+      );
+    }
+    for (const [i, selector] of selectors.entries()) {
+      errors.push(...checkLabelSelector(selector, index("aggregationRule.clusterRoleSelectors", i)));
+    }
+  }
+  return errors;
+}

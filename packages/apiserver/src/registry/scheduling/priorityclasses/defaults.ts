@@ -1,0 +1,6 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { PriorityClass } from "@coxswain/apimachinery/schema/kinds/scheduling/v1";
+
+export function defaultPriorityClass(object: KubeObject): void {
+  (object as PriorityClass).preemptionPolicy ??= "PreemptLowerPriority";
+}

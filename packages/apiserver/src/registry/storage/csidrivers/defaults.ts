@@ -1,0 +1,15 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+
+/** Source: pkg/apis/storage/v1/defaults.go */
+export function defaultCsiDriver(object: KubeObject): void {
+  const driver = object as CSIDriver;
+  driver.spec ??= {};
+  const { spec } = driver;
+  spec.attachRequired ??= true;
+  spec.podInfoOnMount ??= false;
+  spec.storageCapacity ??= false;
+  spec.fsGroupPolicy ??= "ReadWriteOnceWithFSType";
+  if (!spec.volumeLifecycleModes?.length) spec.volumeLifecycleModes = ["Persistent"];
+  spec.requiresRepublish ??= false;
+}

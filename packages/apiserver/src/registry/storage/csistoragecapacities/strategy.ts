@@ -1,0 +1,31 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import type { CSIStorageCapacity } from "@coxswain/apimachinery/schema/kinds/storage/v1beta1";
+import { checkLabelSelector, immutableField, isDns1123Subdomain, quantityOf } from "../../field-checks.ts";
+import type { Strategy } from "../../generic/strategy.ts";
+
+/** Source: pkg/registry/storage/csistoragecapacity/strategy.go, pkg/apis/storage/validation/validation.go */
+export const csiStorageCapacityStrategy: Strategy<CSIStorageCapacity> = {
+  namespaceScoped: true,
+  allowCreateOnUpdate: false,
+  allowUnconditionalUpdate: false,
+  validate: (next) => validateCapacity(next),
+  validateUpdate: (next, current) => [
+    ...validateCapacity(next),
+    ...immutableField(next.nodeTopology, current.nodeTopology, "nodeTopology"),
+    ...immutableField(next.storageClassName, current.storageClassName, "storageClassName"),
+  ],
+};
+
+function validateCapacity(capacity: CSIStorageCapacity): FieldError[] {
+  const errors = checkLabelSelector(capacity.nodeTopology, "nodeTopology");
+  const className = capacity.storageClassName ?? "";
+  for (const message of isDns1123Subdomain(className)) errors.push(invalidValue("storageClassName", className, message));
+  for (const field of ["capacity", "maximumVolumeSize"] as const) {
+    const value = capacity[field];
+    if (value !== undefined && quantityOf(value).sign < 0) {
+      errors.push(invalidValue(field, String(value), "must be greater than or equal to 0"));
+    }
+  }
+  return errors;
+}

@@ -1,0 +1,87 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Strategy, StrategyContext } from "./generic/strategy.ts";
+
+/** An object with the two usual halves; fields as the kind has them. */
+// biome-ignore lint/suspicious/noExplicitAny: the parts are those of many kinds.
+export type SpecAndStatus = KubeObject & { spec?: any; status?: any };
+
+export interface StrategyOptions<T extends KubeObject> extends Omit<Strategy<T>, "namespaceScoped"> {
+  readonly namespaced: boolean;
+  /** The kind has /status: what users send as status is dropped here. */
+  readonly status?: boolean;
+  /** metadata.generation counts changes of spec. */
+  readonly generation?: boolean;
+}
+
+/**
+ * The strategy that most kinds share: status belongs to its subresource, generation counts changes of the spec, and an
+ * update is validated like a create with `validateUpdate` on top.
+ */
+export function strategyOf<T extends KubeObject>(options: StrategyOptions<T>): Strategy<T> {
+  const { namespaced, status, generation, ...rest } = options;
+  return {
+    ...rest,
+    namespaceScoped: namespaced,
+    allowCreateOnUpdate: rest.allowCreateOnUpdate ?? false,
+    allowUnconditionalUpdate: rest.allowUnconditionalUpdate ?? true,
+    ...(status ? { resetFields: rest.resetFields ?? ["status"] } : {}),
+    prepareForCreate(next: T, ctx: StrategyContext) {
+      if (status) (next as SpecAndStatus).status = {};
+      if (generation) next.metadata.generation = 1;
+      rest.prepareForCreate?.(next, ctx);
+    },
+    prepareForUpdate(next: T, current: T, ctx: StrategyContext) {
+      if (status) keep(next, current, "status");
+      if (generation) next.metadata.generation = current.metadata.generation ?? 0;
+      rest.prepareForUpdate?.(next, current, ctx);
+      if (generation && !semanticEqual((next as SpecAndStatus).spec, (current as SpecAndStatus).spec)) {
+        next.metadata.generation = (current.metadata.generation ?? 0) + 1;
+      }
+    },
+    validateUpdate(next: T, current: T, ctx: StrategyContext): FieldError[] {
+      return [...(rest.validate?.(next, ctx) ?? []), ...(rest.validateUpdate?.(next, current, ctx) ?? [])];
+    },
+  };
+}
+
+export interface StatusStrategyOptions<T extends KubeObject> {
+  readonly namespaced: boolean;
+  /** Besides status and metadata, which parts an update of /status may change. */
+  readonly prepareForUpdate?: (next: T, current: T, ctx: StrategyContext) => void;
+  readonly validateUpdate?: (next: T, current: T, ctx: StrategyContext) => FieldError[];
+  /** Labels stay as they are (workloads). */
+  readonly keepLabels?: boolean;
+}
+
+/** The strategy of `/status`: everything but status and metadata stays as stored. */
+export function statusStrategyOf<T extends KubeObject>(options: StatusStrategyOptions<T>): Strategy<T> {
+  return {
+    namespaceScoped: options.namespaced,
+    allowCreateOnUpdate: false,
+    allowUnconditionalUpdate: true,
+    resetFields: ["spec"],
+    prepareForUpdate(next: T, current: T, ctx: StrategyContext) {
+      for (const field of new Set([...Object.keys(next), ...Object.keys(current)])) {
+        if (field !== "status" && field !== "metadata" && field !== "apiVersion" && field !== "kind") keep(next, current, field);
+      }
+      if (current.metadata.generation === undefined) delete next.metadata.generation;
+      else next.metadata.generation = current.metadata.generation;
+      if (options.keepLabels) {
+        if (current.metadata.labels === undefined) delete next.metadata.labels;
+        else next.metadata.labels = current.metadata.labels;
+      }
+      options.prepareForUpdate?.(next, current, ctx);
+    },
+    validateUpdate: (next: T, current: T, ctx: StrategyContext) => options.validateUpdate?.(next, current, ctx) ?? [],
+  };
+}
+
+/** Sets a top-level field to what is stored. */
+export function keep(next: KubeObject, current: KubeObject, field: string): void {
+  const to = next as unknown as Record<string, unknown>;
+  const from = current as unknown as Record<string, unknown>;
+  if (from[field] === undefined) delete to[field];
+  else to[field] = from[field];
+}
