@@ -25,7 +25,7 @@ export function deepEqual(a: unknown, b: unknown): boolean {
  */
 export function semanticEqual(a: unknown, b: unknown): boolean {
   if (a === b) return true;
-  if (isEmpty(a) || isEmpty(b)) return isEmpty(a) && isEmpty(b);
+  if (a === undefined || a === null || b === undefined || b === null) return isEmpty(a) && isEmpty(b);
   if (typeof a !== "object" || typeof b !== "object") return false;
   if (Array.isArray(a)) return Array.isArray(b) && sameItems(a, b, semanticEqual);
   if (Array.isArray(b)) return false;

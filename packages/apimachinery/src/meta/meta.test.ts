@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { deepClone, deepEqual, semanticEqual } from "./deep-equal.ts";
+import { goQuote } from "./go-quote.ts";
+import { scaledValue } from "./int-or-string.ts";
+import { generateName } from "./names.ts";
+import { adoptPatch, controllerOf, isControlledBy, newControllerRef, releasePatch } from "./owner-references.ts";
+import { parseResourceVersion } from "./resource-version.ts";
+
+test("generates names of at most 63 characters from an alphabet without vowels", () => {
+  assert.match(generateName("web-"), /^web-[bcdfghjklmnpqrstvwxz2456789]{5}$/);
+  assert.equal(generateName("x".repeat(100)).length, 63);
+  assert.notEqual(generateName("a"), generateName("a"));
+});
+
+test("knows the controlling owner among others", () => {
+  const owner = { metadata: { name: "rs", uid: "1" } };
+  const reference = newControllerRef(owner, { group: "apps", version: "v1", kind: "ReplicaSet" });
+  const pod = { metadata: { ownerReferences: [{ apiVersion: "v1", kind: "X", name: "x", uid: "2" }, reference] } };
+  assert.deepEqual(controllerOf(pod), { ...reference, apiVersion: "apps/v1", controller: true, blockOwnerDeletion: true });
+  assert.equal(isControlledBy(pod, owner), true);
+  assert.equal(isControlledBy({ metadata: {} }, owner), false);
+  assert.deepEqual(adoptPatch(reference, "9"), { metadata: { ownerReferences: [reference], uid: "9" } });
+  assert.deepEqual(releasePatch(["1"], "9"), { metadata: { uid: "9", ownerReferences: [{ $patch: "delete", uid: "1" }] } });
+});
+
+test("reads resource versions and says what Go says of others", () => {
+  assert.deepEqual(["", "0", "42", "007"].map(parseResourceVersion), [0, 0, 42, 7]);
+  const text = 'resourceVersion: Invalid value: "a": strconv.ParseUint: parsing "a": invalid syntax';
+  assert.throws(() => parseResourceVersion("a"), { message: text });
+  assert.throws(() => parseResourceVersion("-1"), /invalid syntax/);
+  assert.throws(() => parseResourceVersion("99999999999999999999"), /value out of range/);
+});
+
+test("takes shares of a total, rounded as asked", () => {
+  assert.equal(scaledValue(3, 10, true), 3);
+  assert.equal(scaledValue("25%", 10, true), 3);
+  assert.equal(scaledValue("25%", 10, false), 2);
+  assert.throws(() => scaledValue("25", 10, true), {
+    message: "invalid value for IntOrString: invalid type: string is not a percentage",
+  });
+});
+
+for (const { name, a, b, deep, semantic } of [
+  { name: "nested and equal", a: { x: [1, { y: "z" }] }, b: { x: [1, { y: "z" }] }, deep: true, semantic: true },
+  { name: "undefined is absent", a: { x: undefined }, b: {}, deep: true, semantic: true },
+  { name: "null is not absent, but semantically", a: { x: null }, b: {}, deep: false, semantic: true },
+  { name: "an empty list", a: { x: [] }, b: {}, deep: false, semantic: true },
+  { name: "an empty map for null", a: { x: {} }, b: { x: null }, deep: false, semantic: true },
+  { name: "order of a list", a: [1, 2], b: [2, 1], deep: false, semantic: false },
+  { name: "one key more", a: { x: 1 }, b: { x: 1, y: 2 }, deep: false, semantic: false },
+  { name: "a prototype's name as key", a: {}, b: { constructor: "x" }, deep: false, semantic: false },
+  { name: "zero and absent", a: { x: 0 }, b: {}, deep: false, semantic: false },
+  { name: "list and map", a: [1], b: { 0: 1 }, deep: false, semantic: false },
+]) {
+  test(`compares: ${name}`, () => {
+    assert.deepEqual([deepEqual(a, b), deepEqual(b, a)], [deep, deep]);
+    assert.deepEqual([semanticEqual(a, b), semanticEqual(b, a)], [semantic, semantic]);
+  });
+}
+
+test("clones without sharing, and without letting a key change a prototype", () => {
+  const original = JSON.parse('{"a":[{"b":1}],"__proto__":{"polluted":true},"n":null}');
+  original.big = 10n;
+  const copy = deepClone(original);
+  assert.ok(deepEqual(copy, original));
+  assert.notEqual(copy.a[0], original.a[0]);
+  assert.equal(copy.polluted, undefined);
+  assert.ok(Object.hasOwn(copy, "__proto__"));
+});
+
+for (const [text, want] of [
+  ['a"b\\', '"a\\"b\\\\"'],
+  ["tab\there\u0001", '"tab\\there\\x01"'],
+  ["grüße 😀", '"grüße 😀"'],
+  ["\u200b\u{e0001}", '"\\u200b\\U000e0001"'],
+] as const) {
+  test(`quotes ${JSON.stringify(text)} as Go does`, () => assert.equal(goQuote(text), want));
+}

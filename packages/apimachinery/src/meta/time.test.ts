@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formatDuration, formatMicroTime, formatTime, humanDuration, parseDuration, parseTime } from "./time.ts";
+
+test("writes seconds and microseconds", () => {
+  assert.equal(formatTime(1_640_995_200_999), "2022-01-01T00:00:00Z");
+  assert.equal(formatMicroTime(1_640_995_200_123.456), "2022-01-01T00:00:00.123456Z");
+});
+
+for (const [text, want] of [
+  ["2022-01-01T00:00:00Z", 1_640_995_200_000],
+  ["2022-01-01T01:30:00+01:30", 1_640_995_200_000],
+  ["2021-12-31T23:00:00.5-01:00", 1_640_995_200_500],
+  ["2024-02-29T00:00:00Z", Date.UTC(2024, 1, 29)],
+  ["0001-01-01T00:00:00Z", -62_135_596_800_000],
+  ["2023-02-29T00:00:00Z", undefined],
+  ["2022-01-01", undefined],
+  ["2022-13-01T00:00:00Z", undefined],
+  ["2022-01-01T24:00:00Z", undefined],
+  ["2022-01-01 00:00:00Z", undefined],
+  ["", undefined],
+] as const) {
+  test(`reads ${JSON.stringify(text)} as ${want}`, () => assert.equal(parseTime(text), want));
+}
+
+for (const [text, want] of [
+  ["1m0s", 60_000],
+  ["1h30m", 5_400_000],
+  ["1.5s", 1500],
+  ["-1m", -60_000],
+  ["0", 0],
+  ["300ms", 300],
+  ["1us", 0.001],
+  [".5s", 500],
+  ["1", undefined],
+  ["", undefined],
+  ["s", undefined],
+  ["1d", undefined],
+  ["1 s", undefined],
+  ["9999999h", undefined],
+] as const) {
+  test(`reads the duration ${JSON.stringify(text)} as ${want}`, () => assert.equal(parseDuration(text), want));
+}
+
+for (const [ms, want] of [
+  [0, "0s"],
+  [60_000, "1m0s"],
+  [3_600_000, "1h0m0s"],
+  [1500, "1.5s"],
+  [300, "300ms"],
+  [0.5, "500µs"],
+  [0.0005, "500ns"],
+  [-90_000, "-1m30s"],
+  [86_400_000 * 365, "8760h0m0s"],
+] as const) {
+  test(`writes the duration ${want}`, () => {
+    assert.equal(formatDuration(ms), want);
+    assert.equal(parseDuration(want), ms);
+  });
+}
+
+const s = 1000;
+const m = 60 * s;
+const h = 60 * m;
+const d = 24 * h;
+for (const [ms, want] of [
+  [-2 * s, "<invalid>"],
+  [-s, "0s"],
+  [119 * s, "119s"],
+  [2 * m, "2m"],
+  [2 * m + 5 * s, "2m5s"],
+  [10 * m + 5 * s, "10m"],
+  [179 * m, "179m"],
+  [3 * h, "3h"],
+  [7 * h + 59 * m, "7h59m"],
+  [47 * h, "47h"],
+  [2 * d + h, "2d1h"],
+  [8 * d + h, "8d"],
+  [729 * d, "729d"],
+  [730 * d, "2y"],
+  [3 * 365 * d + 5 * d, "3y5d"],
+  [9 * 365 * d + 5 * d, "9y"],
+] as const) {
+  test(`shows the age ${want}`, () => assert.equal(humanDuration(ms), want));
+}

@@ -1,0 +1,151 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formatFieldErrors } from "../errors/field-error.ts";
+import type { ObjectMeta } from "../meta/types.ts";
+import { isDns1035Label, isDns1123Label, isDns1123Subdomain, isWildcardDns1123Subdomain } from "./dns.ts";
+import { validateObjectMeta, validateObjectMetaUpdate } from "./object-meta.ts";
+import { isLabelValue, isQualifiedName } from "./qualified-name.ts";
+
+const long = (length: number): string => "a".repeat(length);
+
+for (const { check, good, bad } of [
+  { check: isDns1123Label, good: ["a", "0", "a-b", long(63)], bad: ["", "A", "-a", "a-", "a.b", "a_b", long(64), "ä"] },
+  {
+    check: isDns1123Subdomain,
+    good: ["a", "a.b-c.0", long(253)],
+    bad: ["", ".", "a.", ".a", "a..b", "A.b", "a_b", long(254), "a.-b"],
+  },
+  { check: isDns1035Label, good: ["a", "a0", "a-b"], bad: ["", "0a", "-a", "a-", "A"] },
+  { check: isWildcardDns1123Subdomain, good: ["*.a", "*.a.b"], bad: ["*", "a", "*.*.a", "*a.b", "*."] },
+  {
+    check: isQualifiedName,
+    good: ["a", "A_b.c-1", "example.com/A", long(63)],
+    bad: ["", "/a", "a/", "a/b/c", "-a", "a b", "Ex.com/a", long(64)],
+  },
+  { check: isLabelValue, good: ["", "a", "A_b.c-1", long(63)], bad: ["-", "a/", "a b", "a-", long(64)] },
+]) {
+  test(`${check.name} takes what is valid and explains what is not`, () => {
+    for (const text of good) assert.deepEqual(check(text), [], text);
+    for (const text of bad) assert.notDeepEqual(check(text), [], text);
+  });
+}
+
+test("explains a name in upstream's words", () => {
+  assert.deepEqual(isDns1123Subdomain("Web"), [
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+  ]);
+  assert.deepEqual(isDns1123Label(long(64)), ["must be no more than 63 characters"]);
+});
+
+test("answers on hostile names at once", () => {
+  const started = performance.now();
+  isDns1123Subdomain(`${"a-".repeat(50_000)}!`);
+  isQualifiedName(`${"a.".repeat(50_000)}!`);
+  assert.ok(performance.now() - started < 500);
+});
+
+const errorsOf = (meta: ObjectMeta, namespaced = true): string =>
+  formatFieldErrors(validateObjectMeta(meta, namespaced, isDns1123Subdomain, "metadata"));
+
+for (const { name, meta, namespaced = true, want } of [
+  {
+    name: "what is complete",
+    meta: { name: "a", namespace: "b", labels: { x: "y" }, finalizers: ["example.com/f"] },
+    want: /^$/,
+  },
+  { name: "a base that ends with a dash", meta: { name: "a-x", generateName: "a-", namespace: "b" }, want: /^$/ },
+  { name: "no name", meta: { namespace: "b" }, want: /^metadata.name: Required value: name or generateName is required$/ },
+  { name: "no namespace", meta: { name: "a" }, want: /^metadata.namespace: Required value$/ },
+  {
+    name: "a namespace too much",
+    meta: { name: "a", namespace: "b" },
+    namespaced: false,
+    want: /^metadata.namespace: Forbidden: not allowed on this type$/,
+  },
+  {
+    name: "a label's value",
+    meta: { name: "a", namespace: "b", labels: { x: "y z" } },
+    want: /^metadata.labels: Invalid value: "y z": a valid label/,
+  },
+  {
+    name: "upper case annotations",
+    meta: { name: "a", namespace: "b", annotations: { "Example.com/A": "any text" } },
+    want: /^$/,
+  },
+  {
+    name: "annotations of more than 256 KiB",
+    meta: { name: "a", namespace: "b", annotations: { a: long(256 * 1024) } },
+    want: /^metadata.annotations: Too long: must have at most 262144 bytes$/,
+  },
+  {
+    name: "both deletion finalizers",
+    meta: { name: "a", namespace: "b", finalizers: ["orphan", "foregroundDeletion"] },
+    want: /^metadata.finalizers: Invalid value: \[\]string\{"orphan", "foregroundDeletion"\}: finalizer orphan and foregroundDeletion cannot be both set$/,
+  },
+  {
+    name: "an owner without version and uid",
+    meta: { name: "a", namespace: "b", ownerReferences: [{ apiVersion: "", kind: "K", name: "n", uid: "" }] },
+    want: /^\[metadata.ownerReferences.apiVersion: Invalid value: "": version must not be empty, metadata.ownerReferences.uid: Invalid value: "": must not be empty\]$/,
+  },
+  {
+    name: "an event as owner",
+    meta: { name: "a", namespace: "b", ownerReferences: [{ apiVersion: "v1", kind: "Event", name: "n", uid: "u" }] },
+    want: /: \/v1, Kind=Event is disallowed from being an owner$/,
+  },
+  {
+    name: "two controllers",
+    meta: {
+      name: "a",
+      namespace: "b",
+      ownerReferences: ["x", "y"].map((one) => ({ apiVersion: "v1", kind: "K", name: one, uid: one, controller: true })),
+    },
+    want: /Only one reference can have Controller set to true. Found "true" in references for K\/x and K\/y$/,
+  },
+  {
+    name: "managed fields of another operation",
+    meta: { name: "a", namespace: "b", managedFields: [{ operation: "Merge" as "Apply", manager: "m" }] },
+    want: /^metadata.managedFields\[0\].operation: Invalid value: "Merge": must be `Apply` or `Update`$/,
+  },
+]) {
+  test(`new metadata: ${name}`, () => assert.match(errorsOf(meta, namespaced), want));
+}
+
+const stored: ObjectMeta = {
+  name: "a",
+  namespace: "b",
+  uid: "1",
+  resourceVersion: "5",
+  generation: 2,
+  creationTimestamp: "2022-01-01T00:00:00Z",
+};
+for (const { name, change, current = stored, want } of [
+  { name: "nothing", change: {}, want: /^$/ },
+  { name: "labels", change: { labels: { a: "b" } }, want: /^$/ },
+  { name: "the name", change: { name: "c" }, want: /^metadata.name: Invalid value: "c": field is immutable$/ },
+  { name: "the uid", change: { uid: "2" }, want: /^metadata.uid: Invalid value: "2": field is immutable$/ },
+  {
+    name: "the time of creation",
+    change: { creationTimestamp: "2023-01-01T00:00:00Z" },
+    want: /^metadata.creationTimestamp: Invalid value: 2023-01-01 00:00:00 \+0000 UTC: field is immutable$/,
+  },
+  {
+    name: "a smaller generation",
+    change: { generation: 1 },
+    want: /^metadata.generation: Invalid value: 1: must not be decremented$/,
+  },
+  {
+    name: "no resourceVersion",
+    change: { resourceVersion: "" },
+    want: /^metadata.resourceVersion: Invalid value: "": must be specified for an update$/,
+  },
+  {
+    name: "a new finalizer while it is being deleted",
+    change: { finalizers: ["x/y", "a/b"], deletionTimestamp: "2022-01-02T00:00:00Z" },
+    current: { ...stored, deletionTimestamp: "2022-01-02T00:00:00Z", finalizers: ["x/y"] },
+    want: /^metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers \[\]string\{"a\/b"\}$/,
+  },
+] as { name: string; change: Partial<ObjectMeta>; current?: ObjectMeta; want: RegExp }[]) {
+  test(`changed metadata: ${name}`, () => {
+    assert.match(formatFieldErrors(validateObjectMetaUpdate({ ...current, ...change }, current, "metadata")), want);
+  });
+}
