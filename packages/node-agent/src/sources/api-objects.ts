@@ -1,5 +1,6 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { notFound } from "@coxswain/apimachinery/errors/status-error";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import { parseTime } from "@coxswain/apimachinery/meta/time";
@@ -39,8 +40,8 @@ export function newApiObjects(client: Client, clock: Clock): PodObjects {
   }
 
   return {
-    configMap: (namespace, name) => read<ConfigMap>(configMaps, namespace, name),
-    secret: (namespace, name) => read<Secret>(secrets, namespace, name),
+    configMap: (namespace, name) => named("configmap", name, read<ConfigMap>(configMaps, namespace, name)),
+    secret: (namespace, name) => named("secret", name, read<Secret>(secrets, namespace, name)),
     claim: (namespace, name) => read<PersistentVolumeClaim>(persistentVolumeClaims, namespace, name),
     persistentVolume: (name) => read<PersistentVolume>(persistentVolumes, undefined, name),
     async serviceAccountToken(request) {
@@ -61,6 +62,15 @@ export function newApiObjects(client: Client, clock: Clock): PodObjects {
       }
     },
   };
+}
+
+/** Events say `configmap "x" not found`, in the singular. */
+async function named<T>(singular: string, name: string, reading: Promise<T>): Promise<T> {
+  try {
+    return await reading;
+  } catch (err) {
+    throw isNotFound(err) ? notFound({ group: "", resource: singular }, name) : err;
+  }
 }
 
 function needsRefresh(token: { requestedAt: number; expiresAt: number }, now: number): boolean {
@@ -86,8 +96,8 @@ function requestToken(client: Client, request: TokenRequestOptions): Promise<Tok
 
 /** Without an API server there are no such objects. */
 export const noObjects: PodObjects = {
-  configMap: async (_, name) => Promise.reject(notFound(configMaps, name)),
-  secret: async (_, name) => Promise.reject(notFound(secrets, name)),
+  configMap: async (_, name) => Promise.reject(notFound({ group: "", resource: "configmap" }, name)),
+  secret: async (_, name) => Promise.reject(notFound({ group: "", resource: "secret" }, name)),
   claim: async (_, name) => Promise.reject(notFound(persistentVolumeClaims, name)),
   persistentVolume: async (name) => Promise.reject(notFound(persistentVolumes, name)),
   serviceAccountToken: async ({ serviceAccount }) => Promise.reject(notFound(serviceAccounts, serviceAccount)),

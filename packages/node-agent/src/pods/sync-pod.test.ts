@@ -1,0 +1,188 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { noProbes, type ProbeResults } from "../probes/results.ts";
+import type { ContainerRecord, SandboxRecord } from "../runtime/pod-record.ts";
+import { aContainer, aContainerRecord, aNodePod, aPodRecord, aSandboxRecord } from "../testing/builders.ts";
+import { planPod } from "./sync-pod.ts";
+
+interface Case {
+  name: string;
+  spec?: Partial<PodSpec>;
+  containers?: Partial<ContainerRecord>[];
+  sandboxes?: Partial<SandboxRecord>[];
+  probes?: Partial<ProbeResults>;
+  want: Partial<{
+    killPod: boolean;
+    createSandbox: boolean;
+    attempt: number;
+    init: string;
+    start: string[];
+    kill: string[];
+    ephemeral: string[];
+  }>;
+}
+
+const init = (...names: string[]): Partial<PodSpec> => ({ initContainers: names.map((name) => aContainer({ name })) });
+const exited = (overrides: Partial<ContainerRecord> = {}): Partial<ContainerRecord> => ({
+  state: "exited",
+  finishedAt: 2000,
+  ...overrides,
+});
+
+const cases: Case[] = [
+  {
+    name: "makes a sandbox for a new pod",
+    sandboxes: [],
+    want: { killPod: true, createSandbox: true, attempt: 0, start: ["main"] },
+  },
+  {
+    name: "begins with the first init container",
+    spec: init("a", "b"),
+    sandboxes: [],
+    want: { killPod: true, createSandbox: true, init: "a", start: [] },
+  },
+  {
+    name: "starts the second init container after the first",
+    spec: init("a", "b"),
+    containers: [exited({ name: "a" })],
+    want: { init: "b", start: [] },
+  },
+  { name: "waits for an init container that runs", spec: init("a", "b"), containers: [{ name: "a" }], want: { start: [] } },
+  {
+    name: "starts the containers after the last init container",
+    spec: init("a"),
+    containers: [exited({ name: "a" })],
+    want: { start: ["main"] },
+  },
+  {
+    name: "runs a failed init container again",
+    spec: init("a"),
+    containers: [exited({ name: "a", exitCode: 1 })],
+    want: { init: "a" },
+  },
+  {
+    name: "ends the pod when an init container failed and nothing restarts",
+    spec: { ...init("a"), restartPolicy: "Never" },
+    containers: [exited({ name: "a", exitCode: 1 })],
+    want: { killPod: true, start: [] },
+  },
+  { name: "leaves a running pod alone", containers: [{}], want: { start: [], kill: [] } },
+  { name: "restarts what has ended", containers: [exited()], want: { start: ["main"] } },
+  {
+    name: "restarts a failure on failure",
+    spec: { restartPolicy: "OnFailure" },
+    containers: [exited({ exitCode: 1 })],
+    want: { start: ["main"] },
+  },
+  {
+    name: "does not restart a success on failure",
+    spec: { restartPolicy: "OnFailure" },
+    containers: [exited()],
+    want: { killPod: true, start: [] },
+  },
+  {
+    name: "never restarts under Never",
+    spec: { restartPolicy: "Never" },
+    containers: [exited({ exitCode: 1 })],
+    want: { killPod: true, start: [] },
+  },
+  {
+    name: "starts what was only created",
+    spec: { restartPolicy: "Never" },
+    containers: [{ state: "created" }],
+    want: { start: ["main"] },
+  },
+  {
+    name: "replaces a container whose specification changed",
+    spec: { restartPolicy: "Never" },
+    containers: [{ hash: "old" }],
+    want: { start: ["main"], kill: ["main"] },
+  },
+  { name: "keeps a container of another maker", containers: [{ hash: "" }], want: { start: [], kill: [] } },
+  {
+    name: "restarts after a failed liveness probe",
+    containers: [{}],
+    probes: { liveness: () => "failure" },
+    want: { start: ["main"], kill: ["main"] },
+  },
+  {
+    name: "only kills after a failed liveness probe under Never",
+    spec: { restartPolicy: "Never" },
+    containers: [{}],
+    probes: { liveness: () => "failure" },
+    want: { start: [], kill: ["main"], killPod: true },
+  },
+  {
+    name: "restarts after a failed startup probe",
+    containers: [{}],
+    probes: { startup: () => "failure" },
+    want: { start: ["main"], kill: ["main"] },
+  },
+  {
+    name: "makes the sandbox anew when it is not ready",
+    containers: [exited()],
+    sandboxes: [{ ready: false }],
+    want: { killPod: true, createSandbox: true, attempt: 1, start: ["main"] },
+  },
+  {
+    name: "makes no sandbox for a pod that has ended under Never",
+    spec: { restartPolicy: "Never" },
+    containers: [exited()],
+    sandboxes: [{ ready: false }],
+    want: { killPod: true, createSandbox: false, start: [] },
+  },
+  {
+    name: "makes no sandbox when everything has succeeded",
+    spec: { restartPolicy: "OnFailure" },
+    containers: [exited()],
+    sandboxes: [{ ready: false }],
+    want: { killPod: true, createSandbox: false, start: [] },
+  },
+  {
+    name: "makes the sandbox anew when there are two",
+    containers: [{}],
+    sandboxes: [{ id: "s2", attempt: 1 }, {}],
+    want: { killPod: true, createSandbox: true, attempt: 2 },
+  },
+  {
+    name: "makes the sandbox anew when it has no address",
+    sandboxes: [{ ips: [] }],
+    want: { killPod: true, createSandbox: true, attempt: 1 },
+  },
+  {
+    name: "starts an ephemeral container once",
+    spec: { ephemeralContainers: [{ name: "debug" }, { name: "old" }] } as Partial<PodSpec>,
+    containers: [{}, exited({ name: "old", exitCode: 1 })],
+    want: { ephemeral: ["debug"], start: [] },
+  },
+  {
+    name: "takes initialisation for done when a container runs",
+    spec: init("a"),
+    containers: [{}],
+    want: { start: [], kill: [] },
+  },
+];
+
+for (const { name, spec, containers = [], sandboxes = [{}], probes, want } of cases) {
+  test(`plan: ${name}`, () => {
+    const record = aPodRecord(containers.map(aContainerRecord), sandboxes.map(aSandboxRecord));
+    const plan = planPod(aNodePod(spec), record, { ...noProbes, ...probes }, () => "new");
+    const got = {
+      killPod: plan.killPod,
+      createSandbox: plan.createSandbox,
+      attempt: plan.attempt,
+      init: plan.nextInitContainer?.name,
+      start: plan.toStart.map((container) => container.name),
+      kill: plan.toKill.map((kill) => kill.record.name),
+      ephemeral: plan.ephemeralToStart.map((container) => container.name),
+    };
+    assert.partialDeepStrictEqual(got, { killPod: false, createSandbox: false, ...want });
+  });
+}
+
+test("plan: a pod that is being deleted starts nothing", () => {
+  const pod = aNodePod({}, { deletionTimestamp: "2026-01-01T00:00:00Z" });
+  const plan = planPod(pod, aPodRecord([aContainerRecord(exited())]), noProbes, () => "new");
+  assert.deepEqual(plan.toStart, []);
+});

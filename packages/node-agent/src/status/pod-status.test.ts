@@ -1,0 +1,182 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PodSpec, PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { noProbes, type ProbeResults } from "../probes/results.ts";
+import type { ContainerRecord } from "../runtime/pod-record.ts";
+import { aContainer, aContainerRecord, aNodePod, aPodRecord } from "../testing/builders.ts";
+import { podStatus, terminatedStatus } from "./pod-status.ts";
+
+const now = Date.parse("2026-01-01T00:00:00Z");
+
+function make(options: {
+  spec?: Partial<PodSpec>;
+  containers?: Partial<ContainerRecord>[];
+  previous?: PodStatus;
+  probes?: Partial<ProbeResults>;
+  failures?: Record<string, { reason: string; message: string }>;
+  apiStatus?: PodStatus;
+  deleted?: boolean;
+}): PodStatus {
+  return podStatus({
+    pod: aNodePod(options.spec, options.deleted ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}, options.apiStatus),
+    record: aPodRecord((options.containers ?? []).map(aContainerRecord)),
+    previous: options.previous,
+    hostIps: ["192.0.2.1"],
+    probes: { ...noProbes, ...options.probes },
+    startFailure: (name) => options.failures?.[name],
+    runtimeName: "containerd",
+    now,
+  });
+}
+
+const condition = (status: PodStatus, type: string): unknown => {
+  const found = (status.conditions ?? []).find((candidate) => candidate.type === type);
+  return { status: found?.status, reason: found?.reason, message: found?.message };
+};
+const ended = (exitCode: number, overrides: Partial<ContainerRecord> = {}): Partial<ContainerRecord> => ({
+  state: "exited",
+  exitCode,
+  reason: exitCode === 0 ? "Completed" : "Error",
+  finishedAt: 5000,
+  ...overrides,
+});
+
+for (const { name, spec, containers, want } of [
+  { name: "nothing runs yet", containers: [], want: "Pending" },
+  { name: "all run", containers: [{}], want: "Running" },
+  {
+    name: "one of two waits",
+    spec: { containers: [aContainer(), aContainer({ name: "b" })] },
+    containers: [{}],
+    want: "Pending",
+  },
+  { name: "an ended one will restart", containers: [ended(1)], want: "Running" },
+  { name: "all succeeded under Never", spec: { restartPolicy: "Never" }, containers: [ended(0)], want: "Succeeded" },
+  { name: "one failed under Never", spec: { restartPolicy: "Never" }, containers: [ended(1)], want: "Failed" },
+  { name: "all succeeded under OnFailure", spec: { restartPolicy: "OnFailure" }, containers: [ended(0)], want: "Succeeded" },
+  { name: "a failure under OnFailure", spec: { restartPolicy: "OnFailure" }, containers: [ended(1)], want: "Running" },
+  {
+    name: "an init container runs",
+    spec: { initContainers: [aContainer({ name: "i" })] },
+    containers: [{ name: "i" }],
+    want: "Pending",
+  },
+  {
+    name: "an init container failed under Never",
+    spec: { initContainers: [aContainer({ name: "i" })], restartPolicy: "Never" },
+    containers: [ended(1, { name: "i" })],
+    want: "Failed",
+  },
+] as { name: string; spec?: Partial<PodSpec>; containers: Partial<ContainerRecord>[]; want: string }[]) {
+  test(`phase is ${want} when ${name}`, () => {
+    assert.equal(make({ ...(spec === undefined ? {} : { spec }), containers }).phase, want);
+  });
+}
+
+test("a new pod waits with ContainerCreating, and says which containers are not ready", () => {
+  const status = make({});
+  assert.deepEqual(status.containerStatuses?.[0]?.state, { waiting: { reason: "ContainerCreating" } });
+  assert.deepEqual(condition(status, "Ready"), {
+    status: "False",
+    reason: "ContainersNotReady",
+    message: "containers with unready status: [main]",
+  });
+  assert.deepEqual(condition(status, "Initialized"), { status: "True", reason: undefined, message: undefined });
+  assert.equal(status.hostIP, "192.0.2.1");
+  assert.equal(status.qosClass, "BestEffort");
+});
+
+test("with init containers the others wait with PodInitializing", () => {
+  const status = make({ spec: { initContainers: [aContainer({ name: "i" })] }, containers: [{ name: "i" }] });
+  assert.deepEqual(status.containerStatuses?.[0]?.state, { waiting: { reason: "PodInitializing" } });
+  assert.deepEqual(condition(status, "Initialized"), {
+    status: "False",
+    reason: "ContainersNotInitialized",
+    message: "containers with incomplete status: [i]",
+  });
+});
+
+test("a crash loop waits, with the last life in lastState", () => {
+  const status = make({
+    containers: [ended(3, { restartCount: 2 })],
+    failures: { main: { reason: "CrashLoopBackOff", message: "back-off 10s" } },
+  });
+  const [container] = status.containerStatuses ?? [];
+  assert.deepEqual(container?.state, { waiting: { reason: "CrashLoopBackOff", message: "back-off 10s" } });
+  assert.equal(container?.lastState?.terminated?.exitCode, 3);
+  assert.equal(container?.restartCount, 2);
+  assert.equal(status.phase, "Running");
+});
+
+test("the second last life is lastState of a running container", () => {
+  const status = make({ containers: [{ restartCount: 1, createdAt: 9000 }, ended(7)] });
+  assert.equal(status.containerStatuses?.[0]?.lastState?.terminated?.exitCode, 7);
+});
+
+test("readiness follows the probe, started follows the startup probe", () => {
+  const readiness = make({ containers: [{}], probes: { readiness: () => "failure" } });
+  assert.deepEqual([readiness.containerStatuses?.[0]?.started, readiness.containerStatuses?.[0]?.ready], [true, false]);
+  const startup = make({ containers: [{}], probes: { startup: () => "unknown" } });
+  assert.deepEqual([startup.containerStatuses?.[0]?.started, startup.containerStatuses?.[0]?.ready], [false, false]);
+  const silent = make({ containers: [{}], probes: { isProbed: (kind) => kind === "readiness" } });
+  assert.equal(silent.containerStatuses?.[0]?.ready, false, "a probe that has said nothing yet keeps it unready");
+});
+
+test("a completed pod is initialized and not ready for the reason PodCompleted", () => {
+  const status = make({ spec: { restartPolicy: "Never" }, containers: [ended(0)] });
+  assert.deepEqual(condition(status, "Ready"), { status: "False", reason: "PodCompleted", message: undefined });
+  assert.deepEqual(condition(status, "Initialized"), { status: "True", reason: "PodCompleted", message: undefined });
+});
+
+test("a pod that has ended stays ended when nothing of it is left", () => {
+  const old: PodStatus = {
+    phase: "Succeeded",
+    containerStatuses: make({ spec: { restartPolicy: "Never" }, containers: [ended(0)] }).containerStatuses ?? [],
+  };
+  const status = make({ apiStatus: old });
+  assert.equal(status.phase, "Succeeded");
+  assert.equal(status.containerStatuses?.[0]?.state?.terminated?.exitCode, 0);
+});
+
+test("a container that was running and is gone counts as one more restart", () => {
+  const before = make({ containers: [{ restartCount: 1 }] });
+  const status = make({ previous: before });
+  assert.equal(status.containerStatuses?.[0]?.restartCount, 2);
+  assert.equal(status.containerStatuses?.[0]?.lastState?.terminated?.exitCode, 137);
+});
+
+test("a transition time changes only with the status", () => {
+  const before = make({ containers: [{}] });
+  const old = {
+    ...before,
+    conditions: (before.conditions ?? []).map((entry) => ({ ...entry, lastTransitionTime: "2020-01-01T00:00:00Z" })),
+  };
+  const same = make({ containers: [{}], previous: old });
+  assert.ok((same.conditions ?? []).every((entry) => entry.lastTransitionTime === "2020-01-01T00:00:00Z"));
+  const unready = make({ containers: [{}], previous: old, probes: { readiness: () => "failure" } });
+  assert.equal((unready.conditions ?? []).find((entry) => entry.type === "Ready")?.lastTransitionTime, "2026-01-01T00:00:00Z");
+});
+
+test("a readiness gate keeps the pod unready, and its condition is kept", () => {
+  const gate = { type: "example.com/gate", status: "False", lastProbeTime: null, lastTransitionTime: null };
+  const status = make({
+    spec: { readinessGates: [{ conditionType: "example.com/gate" }] },
+    containers: [{}],
+    apiStatus: { conditions: [gate] } as unknown as PodStatus,
+  });
+  assert.deepEqual(condition(status, "Ready"), {
+    status: "False",
+    reason: "ReadinessGatesNotReady",
+    message: `the status of pod readiness gate "example.com/gate" is not "True", but False`,
+  });
+  assert.ok((status.conditions ?? []).some((entry) => entry.type === "example.com/gate"));
+});
+
+test("what cannot be found at the end is said to have been killed", () => {
+  const pod = aNodePod();
+  const status = terminatedStatus(make({ containers: [{}] }), pod);
+  assert.partialDeepStrictEqual(status.containerStatuses?.[0], {
+    ready: false,
+    state: { terminated: { exitCode: 137, reason: "ContainerStatusUnknown" } },
+  });
+});

@@ -1,0 +1,255 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readdir, readFile, readlink, realpath, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { noObjects } from "../sources/api-objects.ts";
+import type { PodObjects } from "../sources/pod-objects.ts";
+import { aNodePod } from "../testing/builders.ts";
+import { writeAtomically } from "./atomic-writer.ts";
+import { type Mounter, mountPoints, systemMounter } from "./mount.ts";
+import { bindSubPath, checkSubPath } from "./sub-path.ts";
+import { newVolumeManager } from "./volume-manager.ts";
+
+async function tempDir(t: TestContext): Promise<string> {
+  const dir = await realpath(await mkdtemp(join(tmpdir(), "cox-volumes-")));
+  t.after(async () => {
+    for (const path of await systemMounter.mountsBelow(dir)) await systemMounter.unmount(path);
+    await rm(dir, { recursive: true, force: true });
+  });
+  return dir;
+}
+
+/** Remembers mounts instead of making them. */
+function fakeMounter(): Mounter & { mounted: string[] } {
+  const mounted: string[] = [];
+  return {
+    mounted,
+    mount: async (_, target) => void mounted.push(target),
+    unmount: async (target) => void mounted.splice(mounted.indexOf(target), 1),
+    mountsBelow: async (prefix) => mounted.filter((path) => path === prefix || path.startsWith(`${prefix}/`)).reverse(),
+  };
+}
+
+const file = (text: string, mode = 0o644): { data: Buffer; mode: number } => ({ data: Buffer.from(text), mode });
+
+test("files appear behind links, and change all at once", async (t) => {
+  const dir = await tempDir(t);
+  assert.equal(
+    await writeAtomically(
+      dir,
+      new Map([
+        ["a", file("1")],
+        ["b/c", file("2", 0o400)],
+      ]),
+      0,
+    ),
+    true,
+  );
+  assert.equal(await readFile(join(dir, "b/c"), "utf8"), "2");
+  assert.equal((await stat(join(dir, "b/c"))).mode & 0o777, 0o400);
+  assert.equal(await readlink(join(dir, "a")), "..data/a");
+  const first = await readlink(join(dir, "..data"));
+  assert.match(first, /^\.\.\d/);
+
+  assert.equal(
+    await writeAtomically(
+      dir,
+      new Map([
+        ["a", file("1")],
+        ["b/c", file("2", 0o400)],
+      ]),
+      1,
+    ),
+    false,
+    "nothing changed",
+  );
+  assert.equal(await readlink(join(dir, "..data")), first);
+
+  assert.equal(await writeAtomically(dir, new Map([["a", file("3")]]), 2), true);
+  assert.equal(await readFile(join(dir, "a"), "utf8"), "3");
+  assert.deepEqual(
+    (await readdir(dir)).filter((name) => !name.startsWith("..")),
+    ["a"],
+    "what is gone leaves no link",
+  );
+  assert.equal((await readdir(dir)).filter((name) => /^\.\.\d/.test(name)).length, 1, "the old folder is removed");
+});
+
+for (const path of ["/abs", "../up", "a/../../up", "..data", ""]) {
+  test(`refuses to write the path ${JSON.stringify(path)}`, async (t) => {
+    await assert.rejects(writeAtomically(await tempDir(t), new Map([[path, file("x")]]), 0), /invalid path/);
+  });
+}
+
+test("reads mount points with escaped names, last mounted first", () => {
+  const info =
+    "22 1 0:1 / / rw - ext4 /dev/vda rw\n23 22 0:2 / /p/with\\040space rw - tmpfs tmpfs rw\n24 22 0:3 / /p/x rw - tmpfs tmpfs rw\n25 22 0:4 / /px rw - tmpfs x rw";
+  assert.deepEqual(mountPoints(info, "/p"), ["/p/x", "/p/with space"]);
+});
+
+for (const { subPath, want } of [
+  { subPath: "a/b", want: undefined },
+  { subPath: "/etc", want: "error SubPath `/etc` must not be an absolute path" },
+  { subPath: "a/../b", want: "unable to provision SubPath `a/../b`: must not contain '..'" },
+]) {
+  test(`subPath ${subPath} is ${want === undefined ? "taken" : "refused"}`, () => assert.equal(checkSubPath(subPath), want));
+}
+
+test("a subPath is bound, missing folders are made", { skip: process.getuid?.() !== 0 }, async (t) => {
+  const dir = await tempDir(t);
+  const volume = join(dir, "volume");
+  await mkdir(volume);
+  const target = await bindSubPath(volume, "x/y", join(dir, "bound/0"), systemMounter);
+  await writeFile(join(target, "f"), "inside");
+  assert.equal(await readFile(join(volume, "x/y/f"), "utf8"), "inside");
+  assert.equal(await bindSubPath(volume, "x/y", join(dir, "bound/0"), systemMounter), target, "a second time changes nothing");
+  assert.equal((await systemMounter.mountsBelow(target)).length, 1);
+  await writeFile(join(volume, "single"), "file");
+  assert.equal(await readFile(await bindSubPath(volume, "single", join(dir, "bound/1"), systemMounter), "utf8"), "file");
+});
+
+test("a link out of the volume is not followed", { skip: process.getuid?.() !== 0 }, async (t) => {
+  const dir = await tempDir(t);
+  const volume = join(dir, "volume");
+  await mkdir(volume);
+  await mkdir(join(dir, "secret"));
+  await symlink("/etc", join(volume, "absolute"));
+  await symlink("../secret", join(volume, "relative"));
+  await symlink("/etc/shadow", join(volume, "file"));
+  for (const subPath of ["absolute", "relative", "file", "absolute/new", "relative/a/b"]) {
+    await assert.rejects(
+      bindSubPath(volume, subPath, join(dir, `bound-${subPath.replace("/", "-")}`), systemMounter),
+      /is not within the volume path/,
+      subPath,
+    );
+  }
+  assert.deepEqual(await readdir(join(dir, "secret")), [], "nothing was made outside");
+  assert.deepEqual(await systemMounter.mountsBelow(dir), []);
+});
+
+const objects: PodObjects = {
+  ...noObjects,
+  configMap: async (_, name) => {
+    if (name !== "cm") return noObjects.configMap(_, name);
+    return { metadata: { name }, data: { one: "1", two: "2" }, binaryData: { raw: Buffer.from([0, 255]).toString("base64") } };
+  },
+  secret: async (_, name) => ({ metadata: { name }, data: { key: Buffer.from("s3cret").toString("base64") } }),
+  serviceAccountToken: async ({ serviceAccount, audience }) => `token of ${serviceAccount} for ${audience ?? "the API"}`,
+};
+const downward = { nodeName: "n", hostIps: ["192.0.2.1"], podIps: ["10.0.0.1"], allocatable: { cpu: "4", memory: "8Gi" } };
+
+function manager(dir: string, mounter: Mounter): ReturnType<typeof newVolumeManager> {
+  return newVolumeManager({ podsDir: dir, objects, mounter, clock: realClock, log: discardLogger });
+}
+
+test("a pod's volumes have their contents", async (t) => {
+  const dir = await tempDir(t);
+  const mounter = fakeMounter();
+  const volumes: Volume[] = [
+    { name: "scratch", emptyDir: {} },
+    { name: "mem", emptyDir: { medium: "Memory" } },
+    { name: "config", configMap: { name: "cm", items: [{ key: "one", path: "sub/uno", mode: 0o400 }] } },
+    { name: "secret", secret: { secretName: "s", defaultMode: 0o440 } },
+    {
+      name: "info",
+      downwardAPI: {
+        items: [
+          { path: "labels", fieldRef: { fieldPath: "metadata.labels" } },
+          { path: "cpu", resourceFieldRef: { containerName: "main", resource: "limits.cpu", divisor: "1m" } },
+        ],
+      },
+    },
+    {
+      name: "all",
+      projected: {
+        sources: [
+          { configMap: { name: "cm" } },
+          { serviceAccountToken: { path: "token", audience: "vault" } },
+          { secret: { name: "s", items: [{ key: "key", path: "k" }] } },
+        ],
+      },
+    },
+  ] as Volume[];
+  const pod = aNodePod({ volumes, serviceAccountName: "robot" }, { labels: { b: "2", a: 'q"' } });
+  const { volumes: made, failures } = await manager(dir, mounter).setUp(pod, downward);
+  assert.deepEqual(failures, []);
+  const at = (volume: string, path: string): string => join(made.get(volume)?.path ?? "", path);
+  assert.equal((await stat(at("scratch", ""))).mode & 0o777, 0o777);
+  assert.match(at("config", ""), /volumes\/kubernetes\.io~configmap\/config/);
+  assert.equal(await readFile(at("config", "sub/uno"), "utf8"), "1");
+  assert.equal((await stat(at("config", "sub/uno"))).mode & 0o777, 0o400);
+  assert.equal(await readFile(at("secret", "key"), "utf8"), "s3cret");
+  assert.equal((await stat(at("secret", "key"))).mode & 0o777, 0o440);
+  assert.equal(await readFile(at("info", "labels"), "utf8"), 'a="q\\""\nb="2"');
+  assert.equal(await readFile(at("info", "cpu"), "utf8"), "4000");
+  assert.equal(await readFile(at("all", "token"), "utf8"), "token of robot for vault");
+  assert.deepEqual([...(await readFile(at("all", "raw")))], [0, 255]);
+  assert.equal(await readFile(at("all", "k"), "utf8"), "s3cret");
+  assert.ok(mounter.mounted.includes(at("mem", "").replace(/\/$/, "")), "memory and secrets are mounts");
+  assert.ok(mounter.mounted.some((path) => path.endsWith("kubernetes.io~secret/secret")));
+
+  await manager(dir, mounter).remove(pod.metadata.uid);
+  assert.deepEqual(mounter.mounted, []);
+  assert.deepEqual(await readdir(dir), []);
+});
+
+test("each volume that is not there is told, optional ones are empty", async (t) => {
+  const dir = await tempDir(t);
+  const pod = aNodePod({
+    volumes: [
+      { name: "missing", configMap: { name: "nope" } },
+      { name: "key", configMap: { name: "cm", items: [{ key: "nope", path: "x" }] } },
+      { name: "optional", configMap: { name: "nope", optional: true } },
+      { name: "host", hostPath: { path: "/no-such-folder", type: "Directory" } },
+    ] as Volume[],
+  });
+  const { volumes, failures } = await manager(dir, fakeMounter()).setUp(pod, downward);
+  assert.deepEqual(Object.fromEntries(failures.map(({ volume, message }) => [volume, message])), {
+    missing: 'configmap "nope" not found',
+    key: "references non-existent config key: nope",
+    host: "hostPath type check failed: /no-such-folder is not a directory",
+  });
+  assert.deepEqual([...volumes.keys()], ["optional"]);
+});
+
+test("fsGroup owns the files and may read them", { skip: process.getuid?.() !== 0 }, async (t) => {
+  const dir = await tempDir(t);
+  const pod = aNodePod({
+    securityContext: { fsGroup: 1234 },
+    volumes: [
+      { name: "s", secret: { secretName: "s", defaultMode: 0o400 } },
+      { name: "e", emptyDir: {} },
+    ] as Volume[],
+  });
+  const { volumes } = await manager(dir, fakeMounter()).setUp(pod, downward);
+  const secret = await stat(join(volumes.get("s")?.path ?? "", "key"));
+  assert.deepEqual([secret.gid, secret.mode & 0o777], [1234, 0o440]);
+  const scratch = await stat(volumes.get("e")?.path ?? "");
+  assert.deepEqual([scratch.gid, scratch.mode & 0o7777], [1234, 0o2777]);
+});
+
+test("nothing is removed while something is mounted", async (t) => {
+  const dir = await tempDir(t);
+  const stuck: Mounter = {
+    mount: async () => undefined,
+    unmount: async () => Promise.reject(new Error("busy")),
+    mountsBelow: async (prefix) => [`${prefix}/volumes/x`],
+  };
+  await mkdir(join(dir, "uid-1/volumes/x"), { recursive: true });
+  await assert.rejects(manager(dir, stuck).remove("uid-1"), /1 mounts are left/);
+  assert.deepEqual(await readdir(join(dir, "uid-1/volumes")), ["x"]);
+});
+
+test("a uid or a volume's name cannot leave the folder of pods", async (t) => {
+  const dir = await tempDir(t);
+  await assert.rejects(manager(dir, fakeMounter()).remove(".."), /cannot be the name of a folder/);
+  const { failures } = await manager(dir, fakeMounter()).setUp(
+    aNodePod({ volumes: [{ name: "../../x", emptyDir: {} }] as Volume[] }),
+    downward,
+  );
+  assert.match(failures[0]?.message ?? "", /cannot be the name of a folder/);
+});
