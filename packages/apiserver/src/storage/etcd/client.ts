@@ -1,4 +1,13 @@
-import { type CallOptions, type ClientDuplexStream, type Client as GrpcClient, Metadata } from "@grpc/grpc-js";
+import { isIP } from "node:net";
+import { checkServerIdentity, type PeerCertificate } from "node:tls";
+import {
+  type CallOptions,
+  type ChannelCredentials,
+  type ClientDuplexStream,
+  credentials,
+  type Client as GrpcClient,
+  Metadata,
+} from "@grpc/grpc-js";
 import { Etcd3, type IOptions } from "etcd3";
 import { EtcdError, etcdErrorOf } from "./errors.ts";
 import {
@@ -56,7 +65,7 @@ const defaultDeadlineMs = 10_000;
 
 export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
   if (options.servers.length === 0) throw new Error("no etcd server given");
-  const members = options.servers.map((server) => new RawEtcd(etcd3Options(server, options)));
+  const members = options.servers.map((server) => new RawEtcd(server, options));
   const deadlineMs = options.deadlineMs ?? defaultDeadlineMs;
   let current = Math.floor(Math.random() * members.length);
   let closed = false;
@@ -122,19 +131,9 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
 const noBytes = Buffer.alloc(0);
 type Service = "KV" | "Lease" | "Maintenance" | "Watch";
 
-function etcd3Options(server: string, options: EtcdClientOptions): IOptions {
-  // etcd3 speaks TLS exactly when it has credentials or an https host; a CA alone is enough for the first.
-  const credentials =
-    server.startsWith("https://") && options.ca !== undefined
-      ? {
-          rootCertificate: options.ca,
-          ...(options.key !== undefined && { privateKey: options.key }),
-          ...(options.cert !== undefined && { certChain: options.cert }),
-        }
-      : undefined;
+function etcd3Options(server: string): IOptions {
   return {
     hosts: server,
-    ...(credentials !== undefined && { credentials }),
     grpcOptions: {
       "grpc.max_receive_message_length": -1,
       "grpc.max_send_message_length": -1,
@@ -144,13 +143,42 @@ function etcd3Options(server: string, options: EtcdClientOptions): IOptions {
       "grpc.max_reconnect_backoff_ms": 3_000,
       // Members share no connection with other clients of this process (tests open several).
       "grpc.use_local_subchannel_pool": 1,
+      ...(ipOf(server) !== undefined && { "grpc.ssl_target_name_override": "etcd" }),
     },
   };
+}
+
+/** The address of an https server without a name. */
+function ipOf(server: string): string | undefined {
+  if (!server.startsWith("https://")) return undefined;
+  const host = new URL(server).hostname.replace(/^\[|\]$/g, "");
+  return isIP(host) === 0 ? undefined : host;
+}
+
+/**
+ * grpc-js sends the host as the TLS server name, which Node refuses for an address: such a member gets the name `etcd`
+ * there, and its certificate is checked against the address.
+ */
+function secureCredentials(server: string, { ca, cert, key }: EtcdClientOptions): ChannelCredentials {
+  const ip = ipOf(server);
+  const verify =
+    ip === undefined ? {} : { checkServerIdentity: (_host: string, peer: PeerCertificate) => checkServerIdentity(ip, peer) };
+  return credentials.createSsl(ca ?? null, key ?? null, cert ?? null, verify);
 }
 
 /** Reaches etcd3's gRPC clients, which it keeps to itself. */
 class RawEtcd extends Etcd3 {
   readonly #clients = new Map<Service, GrpcClient>();
+
+  constructor(server: string, options: EtcdClientOptions) {
+    super(etcd3Options(server));
+    // etcd3 takes a CA and a pair, but no check of the peer's name.
+    if (server.startsWith("https://")) this.#host.channelCredentials = secureCredentials(server, options);
+  }
+
+  get #host(): RawHost {
+    return (this.pool as unknown as { hosts: RawHost[] }).hosts[0] as RawHost;
+  }
 
   unary(service: Service, path: string, bytes: Buffer, deadline: number, waitForReady: boolean): Promise<Buffer> {
     return new Promise((resolve, reject) => {
@@ -179,12 +207,16 @@ class RawEtcd extends Etcd3 {
   #client(service: Service): GrpcClient {
     let client = this.#clients.get(service);
     if (client === undefined) {
-      const hosts = (this.pool as unknown as { hosts: { getServiceClient(name: string): GrpcClient }[] }).hosts;
-      client = (hosts[0] as { getServiceClient(name: string): GrpcClient }).getServiceClient(service);
+      client = this.#host.getServiceClient(service);
       this.#clients.set(service, client);
     }
     return client;
   }
+}
+
+interface RawHost {
+  channelCredentials: ChannelCredentials;
+  getServiceClient(name: Service): GrpcClient;
 }
 
 const identity = (bytes: Buffer): Buffer => bytes;

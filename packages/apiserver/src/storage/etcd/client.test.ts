@@ -1,0 +1,166 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { freePort, startEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { type EtcdClient, newEtcdClient } from "./client.ts";
+import { compactOnce } from "./compactor.ts";
+import { EtcdError, statusErrorOf } from "./errors.ts";
+import { endOfPrefix } from "./wire.ts";
+
+let prefixes = 0;
+
+async function aClient(t: { after(fn: () => void): void }): Promise<{ client: EtcdClient; prefix: string }> {
+  const etcd = await startEtcd();
+  const client = newEtcdClient({ servers: [etcd.endpoint] });
+  t.after(() => client.close());
+  return { client, prefix: `/client-test-${prefixes++}/` };
+}
+
+const reason = (wanted: string) => (err: unknown) => err instanceof EtcdError && err.reason === wanted;
+
+test("bytes of any value and unicode keys come back as they went", async (t) => {
+  const { client, prefix } = await aClient(t);
+  const value = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
+  const revision = await client.put(`${prefix}schlüssel-🔑`, value);
+  const { kvs, count, more } = await client.range({ key: prefix, end: endOfPrefix(prefix) });
+  assert.deepEqual([kvs[0]?.key, kvs[0]?.modRevision, count, more], [`${prefix}schlüssel-🔑`, revision, 1, false]);
+  assert.deepEqual(kvs[0]?.value, value);
+});
+
+test("ranges page, count and read the past", async (t) => {
+  const { client, prefix } = await aClient(t);
+  const revisions: number[] = [];
+  for (const name of ["a", "b", "c"]) revisions.push(await client.put(prefix + name, Buffer.from(name)));
+  const end = endOfPrefix(prefix);
+  const page = await client.range({ key: prefix, end, limit: 2 });
+  assert.deepEqual([page.kvs.map((kv) => kv.key.slice(prefix.length)), page.more, page.count], [["a", "b"], true, 3]);
+  const past = await client.range({ key: prefix, end, revision: revisions[1] as number });
+  assert.deepEqual(
+    past.kvs.map((kv) => String(kv.value)),
+    ["a", "b"],
+  );
+  assert.equal((await client.range({ key: prefix, end, countOnly: true })).count, 3);
+  await assert.rejects(client.range({ key: prefix, revision: (revisions[2] as number) + 1000 }), reason("future-revision"));
+});
+
+test("a transaction writes when its comparison holds and reads when it does not", async (t) => {
+  const { client, prefix } = await aClient(t);
+  const key = `${prefix}a`;
+  const write = (modRevision: number, value: string) =>
+    client.txn({
+      compare: [{ key, target: "modRevision", value: modRevision }],
+      success: [{ type: "put", key, value: Buffer.from(value) }],
+      failure: [{ type: "range", range: { key } }],
+    });
+  const first = await write(0, "1");
+  assert.equal(first.succeeded, true);
+  const second = await write(0, "2");
+  assert.equal(second.succeeded, false);
+  assert.deepEqual([second.ranges[0]?.kvs[0]?.modRevision, String(second.ranges[0]?.kvs[0]?.value)], [first.revision, "1"]);
+  assert.equal((await write(first.revision, "2")).succeeded, true);
+});
+
+test("a value beyond etcd's limit is 413 for the client of the API", async (t) => {
+  const { client, prefix } = await aClient(t);
+  for (const sizeBytes of [1.6 * 1024 * 1024, 8 * 1024 * 1024]) {
+    const err = await client.put(`${prefix}big`, Buffer.alloc(sizeBytes)).then(
+      () => undefined,
+      (err: unknown) => err,
+    );
+    assert.ok(reason("too-large")(err), String(err));
+    const status = statusErrorOf(err);
+    assert.ok(status instanceof StatusError && status.code === 413);
+  }
+});
+
+test("values of many MiB are read in one answer", async (t) => {
+  const { client, prefix } = await aClient(t);
+  for (let i = 0; i < 10; i++) await client.put(`${prefix}${i}`, Buffer.alloc(1024 * 1024, i));
+  const { kvs } = await client.range({ key: prefix, end: endOfPrefix(prefix) });
+  assert.equal(
+    kvs.reduce((sum, kv) => sum + kv.value.length, 0),
+    10 * 1024 * 1024,
+  );
+});
+
+test("calls go on with another member when one is dead", async (t) => {
+  const etcd = await startEtcd();
+  const dead = `http://127.0.0.1:${await freePort()}`;
+  for (let i = 0; i < 6; i++) {
+    const client = newEtcdClient({ servers: [dead, etcd.endpoint, dead] });
+    t.after(() => client.close());
+    await client.put(`/failover-${i}`, Buffer.from("1"));
+    assert.equal((await client.range({ key: `/failover-${i}` })).kvs.length, 1);
+  }
+});
+
+test("without any member a call fails at its deadline, as 504 or 503", async (t) => {
+  const client = newEtcdClient({ servers: [`http://127.0.0.1:${await freePort()}`], deadlineMs: 300 });
+  t.after(() => client.close());
+  const err = await client.put("/a", Buffer.from("1")).then(
+    () => undefined,
+    (err: unknown) => statusErrorOf(err),
+  );
+  assert.ok(err instanceof StatusError && (err.code === 504 || err.code === 503), String(err));
+});
+
+test("API servers that compact together agree: one does, the others learn", async (t) => {
+  const { client, prefix } = await aClient(t);
+  // The key is shared by all tests of this etcd: learn its present version first.
+  let mine = await compactOnce(client, -1, 0);
+  let others = mine;
+  const old = await client.put(`${prefix}a`, Buffer.from("1"));
+  await client.put(`${prefix}a`, Buffer.from("2"));
+  mine = await compactOnce(client, mine.version, 0);
+  others = await compactOnce(client, others.version, 0);
+  assert.equal(others.version, mine.version);
+  await client.range({ key: `${prefix}a`, revision: old });
+  mine = await compactOnce(client, mine.version, mine.revision);
+  await assert.rejects(client.range({ key: `${prefix}a`, revision: old }), reason("compacted"));
+  others = await compactOnce(client, others.version, others.revision);
+  assert.equal(others.version, mine.version);
+});
+
+test("TLS with client certificates", async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), "cox-etcd-tls-"));
+  t.after(() => rmSync(directory, { recursive: true, force: true }));
+  const ca = await newCa({ commonName: "etcd-ca" });
+  const server = await newCertificate({ commonName: "etcd", ips: ["127.0.0.1"], usages: ["server", "client"], ca });
+  const user = await newCertificate({ commonName: "apiserver", usages: ["client"], ca });
+  const file = (name: string, text: string): string => {
+    writeFileSync(join(directory, name), text, { mode: 0o600 });
+    return join(directory, name);
+  };
+  const [port, peerPort] = await Promise.all([freePort(), freePort()]);
+  const endpoint = `https://127.0.0.1:${port}`;
+  const peer = `http://127.0.0.1:${peerPort}`;
+  const etcd = spawn(
+    "etcd",
+    [
+      ...["--data-dir", join(directory, "data"), "--listen-client-urls", endpoint, "--advertise-client-urls", endpoint],
+      ...["--listen-peer-urls", peer, "--log-level", "error", "--logger", "zap", "--unsafe-no-fsync"],
+      ...["--cert-file", file("s.crt", server.certPem), "--key-file", file("s.key", server.keyPem)],
+      ...["--initial-advertise-peer-urls", peer, "--initial-cluster", `default=${peer}`],
+      ...["--trusted-ca-file", file("ca.crt", ca.certPem), "--client-cert-auth"],
+    ],
+    { stdio: "ignore" },
+  );
+  t.after(() => void etcd.kill("SIGKILL"));
+  const client = newEtcdClient({
+    servers: [endpoint],
+    ca: Buffer.from(ca.certPem),
+    cert: Buffer.from(user.certPem),
+    key: Buffer.from(user.keyPem),
+    deadlineMs: 20_000,
+  });
+  t.after(() => client.close());
+  await client.put("/a", Buffer.from("1")); // waits for etcd to listen
+  const stranger = newEtcdClient({ servers: [endpoint], ca: Buffer.from(ca.certPem), deadlineMs: 500 });
+  t.after(() => stranger.close());
+  await assert.rejects(stranger.range({ key: "/a" }), EtcdError);
+});
