@@ -146,12 +146,35 @@ export interface ClientDependencies {
 }
 
 export function newClient(config: ClientConfig, dependencies: ClientDependencies = {}): Client {
-  const clock = dependencies.clock ?? realClock;
+  return newClientFamily(config, dependencies).member(config, dependencies.limiter);
+}
+
+/** Clients of one server with one set of credentials and one connection, each with its own limit and user agent. */
+export interface ClientFamily {
+  member(own: Pick<ClientConfig, "qps" | "burst" | "userAgent">, limiter?: TokenBucket): Client;
+  /** Ends the connection for all of them; so does `close` of any. */
+  close(): void;
+}
+
+export function newClientFamily(config: ClientConfig, dependencies: Omit<ClientDependencies, "limiter"> = {}): ClientFamily {
+  const { clock = realClock, observer } = dependencies;
   const credentials = newCredentials(config, clock, () => transport.reconnect());
   const transport = dependencies.transport ?? newTransport(config, { clock, certificate: () => credentials.certificate() });
-  const limiter = dependencies.limiter ?? limiterOf(config, clock);
-  const call: Call = { config, clock, credentials, transport, limiter, observer: dependencies.observer };
+  return {
+    member: (own, limiter) =>
+      memberOf({
+        config: { ...config, ...own },
+        clock,
+        credentials,
+        transport,
+        limiter: limiter ?? limiterOf(own, clock),
+        observer,
+      }),
+    close: () => transport.close(),
+  };
+}
 
+function memberOf(call: Call): Client {
   const object = async <T>(verb: string, ref: ResourceRef, name: string, request: TransportRequest): Promise<T> => {
     const response = await send(call, request);
     const body = await readBody(response.body);
@@ -233,7 +256,7 @@ export function newClient(config: ClientConfig, dependencies: ClientDependencies
       const response = await send(call, { method, path, headers, body: options.body, signal: options.signal });
       return { status: response.status, headers: response.headers, body: await readBody(response.body) };
     },
-    close: () => transport.close(),
+    close: () => call.transport.close(),
   };
 }
 
@@ -258,13 +281,13 @@ const patchTypes = {
   apply: "application/apply-patch+yaml",
 } as const;
 
-function limiterOf(config: ClientConfig, clock: Clock): TokenBucket {
+function limiterOf(config: Pick<ClientConfig, "qps" | "burst">, clock: Clock): TokenBucket {
   const qps = config.qps || 5;
   return qps < 0 ? unlimited : newTokenBucket({ qps, burst: config.burst || 10, clock });
 }
 
 function accepting(options: { metadataOnly?: boolean | undefined }, kind: string): Record<string, string> {
-  return { accept: options.metadataOnly === true ? `${jsonType};as=${kind};g=meta.k8s.io;v=v1` : jsonType };
+  return { accept: options.metadataOnly === true ? `${jsonType};as=${kind};g=meta.k8s.io;v=v1,${jsonType}` : jsonType };
 }
 
 function withJson(method: string, path: string, body: unknown, signal: AbortSignal | undefined): TransportRequest {

@@ -1,0 +1,29 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import { newMetricsRegistry } from "../metrics/registry.ts";
+import { queueMetrics } from "./metrics.ts";
+import { newRateLimitingQueue } from "./rate-limiting-queue.ts";
+
+test("shows how much waits, how long it waited and how long it takes", async () => {
+  const clock = newFakeClock();
+  const registry = newMetricsRegistry();
+  const observer = queueMetrics(registry, clock)<string>("test");
+  const queue = newRateLimitingQueue<string>({ clock, observer });
+  queue.add("a");
+  queue.add("b");
+  await clock.advance(2000);
+  await queue.get();
+  await clock.advance(3000);
+  const running = await registry.render();
+  assert.match(running, /workqueue_depth\{name="test"\} 1/);
+  assert.match(running, /workqueue_adds_total\{name="test"\} 2/);
+  assert.match(running, /workqueue_queue_duration_seconds_sum\{name="test"\} 2/);
+  assert.match(running, /workqueue_longest_running_processor_seconds\{name="test"\} 3/);
+  queue.done("a");
+  observer.retried();
+  const finished = await registry.render();
+  assert.match(finished, /workqueue_work_duration_seconds_sum\{name="test"\} 3/);
+  assert.match(finished, /workqueue_unfinished_work_seconds\{name="test"\} 0/);
+  assert.match(finished, /workqueue_retries_total\{name="test"\} 1/);
+});

@@ -1,0 +1,101 @@
+import type { ControllerContext, Runnable } from "./controller-context.ts";
+import { newDeploymentController } from "./controllers/deployment/controller.ts";
+import { newEndpointController } from "./controllers/endpoint/controller.ts";
+import { newEndpointSliceController } from "./controllers/endpointslice/controller.ts";
+import { newGarbageCollector } from "./controllers/garbagecollector/controller.ts";
+import { newNamespaceController } from "./controllers/namespace/controller.ts";
+import { newNodeLifecycleController } from "./controllers/nodelifecycle/controller.ts";
+import { newPodGarbageCollector } from "./controllers/podgc/controller.ts";
+import { newReplicaSetController } from "./controllers/replicaset/controller.ts";
+import { newReplicationControllerController } from "./controllers/replicationcontroller/controller.ts";
+import { newRootCaCertPublisher } from "./controllers/root-ca-cert-publisher/controller.ts";
+import { newServiceAccountController } from "./controllers/serviceaccount/controller.ts";
+
+export interface CatalogueEntry {
+  /** In `--controllers`. */
+  readonly name: string;
+  /** Suffix of the user agent, `source.component` of its Events, service account of `--use-service-account-credentials`. */
+  readonly user: string;
+  readonly onByDefault: boolean;
+  /** Its own limit of requests, as multiples of `--kube-api-qps` and `--kube-api-burst`. */
+  readonly rate?: { readonly qps: number; readonly burst: number };
+  /** Absent: known by its name, not built yet. @returns undefined when its configuration leaves it nothing to do */
+  readonly make?: (ctx: ControllerContext) => Runnable | undefined;
+}
+
+/** THE list of controllers of Kubernetes 1.23, in the order in which they are started. */
+export const catalogue: readonly CatalogueEntry[] = [
+  missing("serviceaccount-token", "tokens-controller"),
+  { name: "endpoint", user: "endpoint-controller", onByDefault: true, make: newEndpointController },
+  { name: "endpointslice", user: "endpointslice-controller", onByDefault: true, make: newEndpointSliceController },
+  missing("endpointslicemirroring", "endpointslicemirroring-controller"),
+  { name: "replicationcontroller", user: "replication-controller", onByDefault: true, make: newReplicationControllerController },
+  { name: "podgc", user: "pod-garbage-collector", onByDefault: true, make: newPodGarbageCollector },
+  missing("resourcequota", "resourcequota-controller"),
+  // Deleting what is in a namespace takes many requests.
+  { name: "namespace", user: "namespace-controller", onByDefault: true, rate: { qps: 20, burst: 100 }, make: newNamespaceController },
+  { name: "serviceaccount", user: "service-account-controller", onByDefault: true, make: newServiceAccountController },
+  // A deletion takes two requests.
+  { name: "garbagecollector", user: "generic-garbage-collector", onByDefault: true, rate: { qps: 2, burst: 2 }, make: newGarbageCollector },
+  missing("daemonset", "daemon-set-controller"),
+  missing("job", "job-controller"),
+  { name: "deployment", user: "deployment-controller", onByDefault: true, make: newDeploymentController },
+  { name: "replicaset", user: "replicaset-controller", onByDefault: true, make: newReplicaSetController },
+  missing("horizontalpodautoscaling", "horizontal-pod-autoscaler"),
+  missing("disruption", "disruption-controller"),
+  missing("statefulset", "statefulset-controller"),
+  missing("cronjob", "cronjob-controller"),
+  missing("csrsigning", "certificate-controller"),
+  missing("csrapproving", "certificate-controller"),
+  missing("csrcleaner", "certificate-controller"),
+  missing("ttl", "ttl-controller"),
+  missing("bootstrapsigner", "bootstrap-signer", false),
+  missing("tokencleaner", "token-cleaner", false),
+  missing("nodeipam", "node-controller"),
+  { name: "nodelifecycle", user: "node-controller", onByDefault: true, make: newNodeLifecycleController },
+  missing("service", "service-controller"),
+  missing("route", "route-controller"),
+  missing("cloud-node-lifecycle", "node-controller"),
+  missing("persistentvolume-binder", "persistent-volume-binder"),
+  missing("attachdetach", "attachdetach-controller"),
+  missing("persistentvolume-expander", "expand-controller"),
+  missing("clusterrole-aggregation", "clusterrole-aggregation-controller"),
+  missing("pvc-protection", "pvc-protection-controller"),
+  missing("pv-protection", "pv-protection-controller"),
+  missing("ttl-after-finished", "ttl-after-finished-controller"),
+  { name: "root-ca-cert-publisher", user: "root-ca-cert-publisher", onByDefault: true, make: newRootCaCertPublisher },
+  missing("ephemeral-volume", "ephemeral-volume-controller"),
+];
+
+function missing(name: string, user: string, onByDefault = true): CatalogueEntry {
+  return { name, user, onByDefault };
+}
+
+/** Controllers that a plain `*` leaves out because they are not built yet. */
+export const notBuilt: readonly string[] = catalogue.filter(({ make }) => make === undefined).map(({ name }) => name);
+
+/**
+ * Which controllers `--controllers` asks for: `name` on, `-name` off, `*` all that are on by default; the first word
+ * that names a controller decides.
+ * @param errors takes what is wrong: unknown names, and controllers asked for by name that are not built
+ * Source: cmd/kube-controller-manager/app, IsControllerEnabled
+ */
+export function enabledControllers(words: readonly string[], errors: string[]): Set<string> {
+  const known = new Map(catalogue.map((entry) => [entry.name, entry]));
+  for (const word of words) {
+    if (word === "*") continue;
+    const name = word.startsWith("-") ? word.slice(1) : word;
+    const entry = known.get(name);
+    if (entry === undefined) errors.push(`"${name}" is not in the list of known controllers`);
+    else if (entry.make === undefined && word === name) errors.push(`--controllers: the controller "${name}" is not implemented yet`);
+  }
+  return new Set(catalogue.filter((entry) => entry.make !== undefined && isEnabled(entry, words)).map(({ name }) => name));
+}
+
+function isEnabled({ name, onByDefault }: CatalogueEntry, words: readonly string[]): boolean {
+  for (const word of words) {
+    if (word === name) return true;
+    if (word === `-${name}`) return false;
+  }
+  return onByDefault && words.includes("*");
+}

@@ -1,0 +1,156 @@
+import { readFileSync } from "node:fs";
+import { checkDurations } from "@coxswain/apimachinery/controller/leader-election";
+import { resourceLockKinds } from "@coxswain/apimachinery/controller/resource-lock";
+import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import { enabledControllers } from "./catalogue.ts";
+import type { ControllerManagerFlags } from "./flags.ts";
+
+/** What the flags come to, checked. Times are in ms. */
+export interface ControllerManagerConfig {
+  /** Names of the controllers to run. */
+  readonly controllers: ReadonlySet<string>;
+  readonly kubeconfig: string;
+  readonly master: string;
+  readonly qps: number;
+  readonly burst: number;
+  readonly minResyncPeriodMs: number;
+  readonly controllerStartIntervalMs: number;
+  readonly leaderElection: LeaderElectionConfig;
+  readonly concurrency: Concurrency;
+  readonly endpointUpdatesBatchMs: number;
+  readonly endpointSliceUpdatesBatchMs: number;
+  readonly maxEndpointsPerSlice: number;
+  readonly garbageCollector: boolean;
+  readonly namespaceSyncPeriodMs: number;
+  readonly nodeLifecycle: NodeLifecycleConfig;
+  /** Terminated Pods beyond so many are deleted; 0 or less: none. */
+  readonly terminatedPodGcThreshold: number;
+  /** PEM, for `kube-root-ca.crt` and token secrets. */
+  readonly rootCa: string | undefined;
+  /** PEM of the key that signs service account tokens. */
+  readonly serviceAccountKey: string | undefined;
+}
+
+export interface LeaderElectionConfig {
+  readonly enabled: boolean;
+  readonly leaseDurationMs: number;
+  readonly renewDeadlineMs: number;
+  readonly retryPeriodMs: number;
+  readonly resourceLock: string;
+  readonly resourceName: string;
+  readonly resourceNamespace: string;
+}
+
+/** Workers of each controller. */
+export interface Concurrency {
+  readonly deployment: number;
+  readonly replicaSet: number;
+  readonly replicationController: number;
+  readonly endpoint: number;
+  readonly endpointSlice: number;
+  readonly garbageCollector: number;
+  readonly namespace: number;
+  readonly serviceAccountToken: number;
+}
+
+export interface NodeLifecycleConfig {
+  readonly monitorPeriodMs: number;
+  readonly monitorGraceMs: number;
+  readonly startupGraceMs: number;
+  readonly podEvictionTimeoutMs: number;
+  readonly taintManager: boolean;
+  /** Nodes a second. */
+  readonly evictionRate: number;
+  readonly secondaryEvictionRate: number;
+  readonly largeClusterSizeThreshold: number;
+  readonly unhealthyZoneThreshold: number;
+}
+
+/** @throws ConfigError for flags that cannot be honoured, all of them in one message */
+export function completeConfig(flags: ControllerManagerFlags): ControllerManagerConfig {
+  const errors: string[] = [];
+  const leaderElection: LeaderElectionConfig = {
+    enabled: flags["leader-elect"],
+    leaseDurationMs: flags["leader-elect-lease-duration"],
+    renewDeadlineMs: flags["leader-elect-renew-deadline"],
+    retryPeriodMs: flags["leader-elect-retry-period"],
+    resourceLock: flags["leader-elect-resource-lock"],
+    resourceName: flags["leader-elect-resource-name"],
+    resourceNamespace: flags["leader-elect-resource-namespace"],
+  };
+  if (leaderElection.enabled) errors.push(...leaderElectionErrors(leaderElection));
+  const controllers = enabledControllers(flags.controllers, errors);
+  if (flags["cluster-cidr"] !== "" && !flags["allocate-node-cidrs"]) errors.push("--cluster-cidr needs --allocate-node-cidrs=true");
+  const rootCa = readPem(flags["root-ca-file"], "--root-ca-file", errors);
+  const serviceAccountKey = readPem(flags["service-account-private-key-file"], "--service-account-private-key-file", errors);
+  const concurrency: Concurrency = {
+    deployment: flags["concurrent-deployment-syncs"],
+    replicaSet: flags["concurrent-replicaset-syncs"],
+    replicationController: flags["concurrent-rc-syncs"],
+    endpoint: flags["concurrent-endpoint-syncs"],
+    endpointSlice: flags["concurrent-service-endpoint-syncs"],
+    garbageCollector: flags["concurrent-gc-syncs"],
+    namespace: flags["concurrent-namespace-syncs"],
+    serviceAccountToken: flags["concurrent-serviceaccount-token-syncs"],
+  };
+  const { endpointSlice } = concurrency;
+  if (endpointSlice < 1 || endpointSlice > 50) {
+    errors.push(`concurrent-service-endpoint-syncs must be between 1 and 50, but got ${endpointSlice}`);
+  }
+  const maxEndpointsPerSlice = flags["max-endpoints-per-slice"];
+  if (maxEndpointsPerSlice < 1 || maxEndpointsPerSlice > 1000) {
+    errors.push(`max-endpoints-per-slice must be between 1 and 1000, but got ${maxEndpointsPerSlice}`);
+  }
+  if (errors.length > 0) throw new ConfigError(errors.join("; "));
+  return {
+    controllers,
+    kubeconfig: flags.kubeconfig,
+    master: flags.master,
+    qps: flags["kube-api-qps"],
+    burst: flags["kube-api-burst"],
+    minResyncPeriodMs: flags["min-resync-period"],
+    controllerStartIntervalMs: flags["controller-start-interval"],
+    leaderElection,
+    concurrency,
+    endpointUpdatesBatchMs: flags["endpoint-updates-batch-period"],
+    endpointSliceUpdatesBatchMs: flags["endpointslice-updates-batch-period"],
+    maxEndpointsPerSlice,
+    garbageCollector: flags["enable-garbage-collector"],
+    namespaceSyncPeriodMs: flags["namespace-sync-period"],
+    nodeLifecycle: {
+      monitorPeriodMs: flags["node-monitor-period"],
+      monitorGraceMs: flags["node-monitor-grace-period"],
+      startupGraceMs: flags["node-startup-grace-period"],
+      podEvictionTimeoutMs: flags["pod-eviction-timeout"],
+      taintManager: flags["enable-taint-manager"],
+      evictionRate: flags["node-eviction-rate"],
+      secondaryEvictionRate: flags["secondary-node-eviction-rate"],
+      largeClusterSizeThreshold: flags["large-cluster-size-threshold"],
+      unhealthyZoneThreshold: flags["unhealthy-zone-threshold"],
+    },
+    terminatedPodGcThreshold: flags["terminated-pod-gc-threshold"],
+    rootCa,
+    serviceAccountKey,
+  };
+}
+
+function leaderElectionErrors(config: LeaderElectionConfig): string[] {
+  const durations = checkDurations(config);
+  const errors = durations === undefined ? [] : [durations];
+  if (!(resourceLockKinds as readonly string[]).includes(config.resourceLock)) errors.push(`Invalid lock-type ${config.resourceLock}`);
+  if (config.resourceName === "") errors.push("--leader-elect-resource-name must not be empty");
+  if (config.resourceNamespace === "") errors.push("--leader-elect-resource-namespace must not be empty");
+  return errors;
+}
+
+function readPem(path: string, flag: string, errors: string[]): string | undefined {
+  if (path === "") return undefined;
+  try {
+    const text = readFileSync(path, "utf8");
+    if (!text.includes("-----BEGIN ")) errors.push(`${flag}: ${path} holds no PEM block`);
+    return text;
+  } catch (err) {
+    errors.push(`${flag}: ${err instanceof Error ? err.message : String(err)}`);
+    return undefined;
+  }
+}

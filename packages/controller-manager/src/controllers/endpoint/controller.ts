@@ -1,0 +1,106 @@
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import { hasCause, isAlreadyExists, isForbidden, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { endpoints, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ControllerContext } from "../../controller-context.ts";
+import { textOf } from "../../pods/pod-control.ts";
+import { isHeadless, podsOf, serviceSources } from "../../services/service-pods.ts";
+import { endpointsOfPods } from "./endpoints-of-pods.ts";
+import { canonicalSubsets, limitAddresses } from "./subsets.ts";
+
+/**
+ * endpoint-controller: the Endpoints of each service with a selector list the addresses of its Pods.
+ * Watches Services, Pods (keys of the services that select them) and Endpoints (own key); writes Endpoints.
+ * Source: pkg/controller/endpoint/endpoints_controller.go
+ */
+export const newEndpointController = (ctx: ControllerContext): Controller =>
+  newController({
+    name: "endpoint",
+    sources: [...serviceSources(ctx.informers), enqueueSelf(ctx.informers.for<Endpoints>(endpoints))],
+    reconcile: (key, signal) => reconcile(ctx, key, signal),
+    workers: ctx.config.concurrency.endpoint,
+    maxRetries: 15,
+    batchMs: ctx.config.endpointUpdatesBatchMs,
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  });
+
+const headlessLabel = "service.kubernetes.io/headless";
+const overCapacityAnnotation = "endpoints.kubernetes.io/over-capacity";
+const lastChangeAnnotation = "endpoints.kubernetes.io/last-change-trigger-time";
+/** Set on Endpoints that an election uses as its lock: not ours to touch. */
+const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader";
+
+async function reconcile(ctx: ControllerContext, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const service = ctx.informers.for<Service>(services).lister.get(key);
+  const current = ctx.informers.for<Endpoints>(endpoints).lister.get(key);
+  if (service === undefined) return removeLeftover(ctx, current, signal);
+  // Without a selector whoever made it fills it; an external name has no Pods.
+  if (service.spec?.selector === undefined || service.spec.type === "ExternalName") return done;
+  const { subsets, truncated } = limitAddresses(canonicalSubsets(endpointsOfPods(service, podsOf(ctx.informers, service))));
+  const wanted = wantedEndpoints(service, current, subsets, truncated);
+  if (current !== undefined && isSame(current, wanted)) return done;
+  try {
+    if (current === undefined) await ctx.client.create<Endpoints>(endpoints, wanted, { signal });
+    else await ctx.client.update<Endpoints>(endpoints, wanted, { signal });
+  } catch (err) {
+    if (hasCause(err, "NamespaceTerminating") || (isForbidden(err) && current === undefined)) return done;
+    const verb = current === undefined ? "create" : "update";
+    const reason = current === undefined ? "FailedToCreateEndpoint" : "FailedToUpdateEndpoint";
+    ctx.recorder.event(wanted, "Warning", reason, `Failed to ${verb} endpoint ${key}: ${textOf(err)}`);
+    if (!isAlreadyExists(err)) throw err;
+    throw new Error("the cache does not show the endpoints yet", { cause: err });
+  }
+  return done;
+}
+
+/** The service is gone; so go the Endpoints of its name, unless they are an election's. */
+async function removeLeftover(ctx: ControllerContext, current: Endpoints | undefined, signal: AbortSignal): Promise<Result> {
+  if (current === undefined || current.metadata.annotations?.[leaderAnnotation] !== undefined) return done;
+  const { namespace, name = "", uid } = current.metadata;
+  try {
+    await ctx.client.delete(endpoints, { namespace, name }, { ...(uid === undefined ? {} : { preconditions: { uid } }), signal });
+  } catch (err) {
+    if (!isNotFound(err)) throw err;
+  }
+  return done;
+}
+
+/** Pure: the service's labels on it; its own other metadata stays. */
+export function wantedEndpoints(
+  service: Service,
+  current: Endpoints | undefined,
+  subsets: NonNullable<Endpoints["subsets"]>,
+  truncated: boolean,
+): Endpoints {
+  const { namespace, name, labels: serviceLabels } = service.metadata;
+  const { [headlessLabel]: _, ...labels } = { ...serviceLabels };
+  if (isHeadless(service)) labels[headlessLabel] = "";
+  const { [overCapacityAnnotation]: __, ...annotations } = { ...current?.metadata.annotations };
+  if (truncated) annotations[overCapacityAnnotation] = "truncated";
+  return {
+    apiVersion: "v1",
+    kind: "Endpoints",
+    metadata: {
+      ...current?.metadata,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(name === undefined ? {} : { name }),
+      labels,
+      ...(Object.keys(annotations).length === 0 && current?.metadata.annotations === undefined ? {} : { annotations }),
+    },
+    subsets,
+  };
+}
+
+function isSame(current: Endpoints, wanted: Endpoints): boolean {
+  const annotations = (e: Endpoints): object => ({ ...e.metadata.annotations, [lastChangeAnnotation]: undefined });
+  return (
+    deepEqual(canonicalSubsets(current.subsets ?? []), wanted.subsets ?? []) &&
+    deepEqual(current.metadata.labels ?? {}, wanted.metadata.labels ?? {}) &&
+    deepEqual(annotations(current), annotations(wanted))
+  );
+}

@@ -1,0 +1,52 @@
+import type { EndpointAddress, EndpointPort, EndpointSubset, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isReady } from "../../pods/pod-state.ts";
+import {
+  addressesOf,
+  countsAsEndpoint,
+  familiesOf,
+  hostnameIn,
+  ipFamilyOf,
+  isHeadless,
+  publishesNotReady,
+  targetPortOf,
+} from "../../services/service-pods.ts";
+
+/** Pure: one subset for each Pod and the ports that it has; to be merged. Source: endpoints_controller.go syncService */
+export function endpointsOfPods(service: Service, pods: readonly Pod[]): EndpointSubset[] {
+  const tolerateUnready = publishesNotReady(service);
+  const subsets: EndpointSubset[] = [];
+  for (const pod of pods) {
+    if (!countsAsEndpoint(pod, tolerateUnready)) continue;
+    const address = addressOf(service, pod);
+    if (address === undefined) continue;
+    const ports = portsOf(service, pod);
+    if (ports.length === 0 && !(isHeadless(service) && (service.spec?.ports ?? []).length === 0)) continue;
+    const list = tolerateUnready || isReady(pod) ? "addresses" : "notReadyAddresses";
+    subsets.push({ [list]: [address], ...(ports.length === 0 ? {} : { ports }) });
+  }
+  return subsets;
+}
+
+/** Endpoints have one family, the service's first. */
+function addressOf(service: Service, pod: Pod): EndpointAddress | undefined {
+  const [family] = familiesOf(service);
+  const ip = addressesOf(pod).find((candidate) => ipFamilyOf(candidate) === family);
+  if (ip === undefined) return undefined;
+  const { namespace, name, uid } = pod.metadata;
+  const hostname = hostnameIn(pod, service);
+  return {
+    ip,
+    ...(hostname === undefined ? {} : { hostname }),
+    ...(pod.spec.nodeName ? { nodeName: pod.spec.nodeName } : {}),
+    targetRef: { kind: "Pod", ...(namespace === undefined ? {} : { namespace }), name: name ?? "", uid: uid ?? "" },
+  };
+}
+
+function portsOf(service: Service, pod: Pod): EndpointPort[] {
+  return (service.spec?.ports ?? []).flatMap((servicePort) => {
+    const port = targetPortOf(pod, servicePort);
+    if (port === undefined) return [];
+    const { name, protocol = "TCP", appProtocol } = servicePort;
+    return [{ ...(name ? { name } : {}), port, protocol, ...(appProtocol === undefined ? {} : { appProtocol }) }];
+  });
+}

@@ -1,0 +1,85 @@
+import type { EndpointAddress, EndpointPort, EndpointSubset } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/**
+ * Pure: the fewest subsets that say the same, in one order. Addresses with the same ports are together; an address that
+ * is ready for a port is not also listed as not ready for it.
+ * Source: k8s.io/kubernetes pkg/api/v1/endpoints/util.go RepackSubsets
+ */
+export function canonicalSubsets(subsets: readonly EndpointSubset[]): EndpointSubset[] {
+  /** Ports by their text, and for each the addresses with their readiness. */
+  const byPort = new Map<string, { port: EndpointPort | undefined; addresses: Map<string, { address: EndpointAddress; ready: boolean }> }>();
+  for (const { addresses = [], notReadyAddresses = [], ports } of subsets) {
+    const listed: (EndpointPort | undefined)[] = ports === undefined || ports.length === 0 ? [undefined] : ports;
+    for (const port of listed) {
+      const entry = getOrAdd(byPort, JSON.stringify(port && portKey(port)) ?? "", () => ({ port, addresses: new Map() }));
+      for (const address of notReadyAddresses) {
+        const key = addressKey(address);
+        if (!entry.addresses.has(key)) entry.addresses.set(key, { address, ready: false });
+      }
+      for (const address of addresses) entry.addresses.set(addressKey(address), { address, ready: true });
+    }
+  }
+  /** Ports that have the very same addresses share a subset. */
+  const byAddresses = new Map<string, { ports: EndpointPort[]; addresses: { address: EndpointAddress; ready: boolean }[] }>();
+  for (const { port, addresses } of byPort.values()) {
+    const sorted = [...addresses].toSorted(([a], [b]) => (a < b ? -1 : 1));
+    const key = JSON.stringify(sorted.map(([name, { ready }]) => [name, ready]));
+    const entry = getOrAdd(byAddresses, key, () => ({ ports: [], addresses: sorted.map(([, value]) => value) }));
+    if (port !== undefined) entry.ports.push(port);
+  }
+  return [...byAddresses.values()].map(toSubset).toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
+}
+
+/** No more addresses than this in one Endpoints object. Source: endpoints_controller.go maxCapacity */
+const maxAddresses = 1000;
+
+/** Pure: cuts what is beyond the limit, ready addresses kept before others. Source: truncateEndpoints */
+export function limitAddresses(subsets: readonly EndpointSubset[]): { subsets: EndpointSubset[]; truncated: boolean } {
+  const count = (list: "addresses" | "notReadyAddresses"): number => subsets.reduce((sum, subset) => sum + (subset[list]?.length ?? 0), 0);
+  const [ready, notReady] = [count("addresses"), count("notReadyAddresses")];
+  if (ready + notReady <= maxAddresses) return { subsets: [...subsets], truncated: false };
+  let [readyLeft, notReadyLeft] = [Math.min(ready, maxAddresses), Math.max(0, maxAddresses - ready)];
+  const cut = subsets.flatMap((subset): EndpointSubset[] => {
+    const addresses = (subset.addresses ?? []).slice(0, readyLeft);
+    const notReadyAddresses = (subset.notReadyAddresses ?? []).slice(0, notReadyLeft);
+    readyLeft -= addresses.length;
+    notReadyLeft -= notReadyAddresses.length;
+    if (addresses.length + notReadyAddresses.length === 0) return [];
+    return [{ ...some("addresses", addresses), ...some("notReadyAddresses", notReadyAddresses), ...some("ports", subset.ports ?? []) }];
+  });
+  return { subsets: cut, truncated: true };
+}
+
+function toSubset({ ports, addresses }: { ports: EndpointPort[]; addresses: { address: EndpointAddress; ready: boolean }[] }): EndpointSubset {
+  const of = (wanted: boolean): EndpointAddress[] => addresses.filter(({ ready }) => ready === wanted).map(({ address }) => address);
+  const sorted = ports.toSorted((a, b) => (JSON.stringify(portKey(a)) < JSON.stringify(portKey(b)) ? -1 : 1));
+  return { ...some("addresses", of(true)), ...some("notReadyAddresses", of(false)), ...some("ports", sorted) };
+}
+
+/** An empty list is left out. */
+function some<K extends string, V>(name: K, list: readonly V[]): { [P in K]?: V[] } {
+  return (list.length === 0 ? {} : { [name]: list }) as { [P in K]?: V[] };
+}
+
+function portKey({ name = "", port, protocol = "TCP", appProtocol = "" }: EndpointPort): unknown[] {
+  return [name, protocol, port, appProtocol];
+}
+
+/** By address, numerically as far as text can, then by Pod. */
+function addressKey({ ip, targetRef, hostname = "", nodeName = "" }: EndpointAddress): string {
+  const padded = ip.includes(":") ? ip : ip.split(".").map((part) => part.padStart(3, "0")).join(".");
+  return [padded, targetRef?.uid ?? "", hostname, nodeName].join("/");
+}
+
+function sortKey({ ports = [], addresses = [], notReadyAddresses = [] }: EndpointSubset): string {
+  return JSON.stringify([ports.map(portKey), addresses.map(addressKey), notReadyAddresses.map(addressKey)]);
+}
+
+function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = make();
+    map.set(key, value);
+  }
+  return value;
+}

@@ -1,0 +1,131 @@
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Endpoint, EndpointPort, EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { familiesOf } from "../../services/service-pods.ts";
+import type { EndpointGroup } from "./endpoints-of-pods.ts";
+import { labelsOfSlice, newSlice, type SlicePlan } from "./labels.ts";
+
+/**
+ * Pure: the fewest writes after which the slices list the desired endpoints. What is listed stays in its slice; new
+ * endpoints go to slices that are written anyway, then into one with room, then into new ones. A service without
+ * endpoints keeps one empty slice for each address type, so that readers can tell "none" from "not yet".
+ * Source: endpointslice/reconciler.go reconcileByPortMapping
+ */
+export function planSlices(options: {
+  service: Service;
+  existing: readonly EndpointSlice[];
+  desired: readonly EndpointGroup[];
+  maxPerSlice: number;
+}): SlicePlan {
+  const { service, existing, desired, maxPerSlice } = options;
+  const plan: Changes = { create: [], update: [], delete: [] };
+  const families = familiesOf(service);
+  plan.delete.push(...existing.filter(({ addressType }) => !families.includes(addressType as "IPv4")));
+  for (const addressType of families) {
+    const ofType = existing.filter((slice) => slice.addressType === addressType);
+    const groups = desired.filter((group) => group.addressType === addressType);
+    const isWanted = (slice: EndpointSlice): boolean => groups.some((group) => samePorts(group.ports, slice.ports));
+    const own: Changes = { create: [], update: [], delete: ofType.filter((slice) => !isWanted(slice)) };
+    for (const group of groups) {
+      planGroup(
+        own,
+        service,
+        group,
+        ofType.filter((slice) => samePorts(group.ports, slice.ports)),
+        maxPerSlice,
+      );
+    }
+    keepPlaceholder(own, service, addressType, ofType);
+    plan.create.push(...own.create);
+    plan.update.push(...own.update);
+    plan.delete.push(...own.delete);
+  }
+  return plan;
+}
+
+interface Changes {
+  create: EndpointSlice[];
+  update: EndpointSlice[];
+  delete: EndpointSlice[];
+}
+
+function planGroup(plan: Changes, service: Service, group: EndpointGroup, slices: readonly EndpointSlice[], maxPerSlice: number): void {
+  const left = new Map(group.endpoints.map((endpoint) => [identityOf(endpoint), endpoint]));
+  const labels = labelsOfSlice(service);
+  const changed: EndpointSlice[] = [];
+  const unchanged: EndpointSlice[] = [];
+  for (const slice of slices) {
+    const kept: Endpoint[] = [];
+    let differs = !deepEqual(slice.metadata.labels ?? {}, labels);
+    for (const endpoint of slice.endpoints ?? []) {
+      const wanted = left.get(identityOf(endpoint));
+      if (wanted === undefined) {
+        differs = true; // gone, or listed twice
+        continue;
+      }
+      left.delete(identityOf(endpoint));
+      if (!deepEqual(withoutHints(endpoint), wanted)) differs = true;
+      kept.push(wanted);
+    }
+    if (!differs) unchanged.push(slice);
+    else if (kept.length === 0) plan.delete.push(slice);
+    else changed.push(withEndpoints(slice, kept, labels));
+  }
+
+  const rest = [...left.values()];
+  for (const slice of changed) slice.endpoints.push(...rest.splice(0, maxPerSlice - slice.endpoints.length));
+  // One slice with just enough room is better than a new one, but several are not rewritten for it.
+  if (rest.length > 0 && rest.length < maxPerSlice) {
+    const fitting = bestFit(unchanged, rest.length, maxPerSlice);
+    if (fitting !== undefined) changed.push(withEndpoints(fitting, [...(fitting.endpoints ?? []), ...rest.splice(0)], labels));
+  }
+  // Rather rewrite a slice that was to be deleted than delete it and make another.
+  while (rest.length > 0) {
+    const reused = plan.delete.find((slice) => slices.includes(slice));
+    const endpoints = rest.splice(0, maxPerSlice);
+    if (reused === undefined) {
+      plan.create.push({ ...newSlice(service, group.addressType, group.ports), endpoints });
+      continue;
+    }
+    plan.delete = plan.delete.filter((slice) => slice !== reused);
+    changed.push(withEndpoints(reused, endpoints, labels));
+  }
+  plan.update.push(...changed);
+}
+
+/** The fullest slice that still has room for so many. */
+function bestFit(slices: readonly EndpointSlice[], count: number, maxPerSlice: number): EndpointSlice | undefined {
+  const sizeOf = ({ endpoints }: EndpointSlice): number => endpoints?.length ?? 0;
+  return slices.filter((slice) => sizeOf(slice) + count <= maxPerSlice).toSorted((a, b) => sizeOf(b) - sizeOf(a))[0];
+}
+
+function keepPlaceholder(plan: Changes, service: Service, addressType: string, existing: readonly EndpointSlice[]): void {
+  if (plan.create.length > 0 || plan.delete.length < existing.length) return;
+  const placeholder = plan.delete.find(({ endpoints, ports }) => (endpoints ?? []).length === 0 && (ports ?? []).length === 0);
+  if (placeholder === undefined) {
+    plan.create.push(newSlice(service, addressType, []));
+    return;
+  }
+  plan.delete = plan.delete.filter((slice) => slice !== placeholder);
+  const labels = labelsOfSlice(service);
+  if (!deepEqual(placeholder.metadata.labels ?? {}, labels)) plan.update.push(withEndpoints(placeholder, [], labels));
+}
+
+function withEndpoints(slice: EndpointSlice, endpoints: Endpoint[], labels: Record<string, string>): EndpointSlice {
+  return { ...slice, metadata: { ...slice.metadata, labels }, endpoints };
+}
+
+/** The same Pod at the same addresses is the same endpoint, whatever its state. Source: endpointset.go */
+function identityOf({ addresses, targetRef, hostname = "" }: Endpoint): string {
+  return JSON.stringify([addresses.toSorted(), targetRef?.uid ?? "", hostname]);
+}
+
+function withoutHints({ hints: _, ...endpoint }: Endpoint): Endpoint {
+  return endpoint;
+}
+
+function samePorts(a: readonly EndpointPort[], b: readonly EndpointPort[] | undefined | null): boolean {
+  const form = (ports: readonly EndpointPort[]): unknown[] =>
+    ports.map(({ name = "", protocol = "TCP", port, appProtocol = "" }) => [name, protocol, port, appProtocol]).toSorted((x, y) => (String(x) < String(y) ? -1 : 1));
+  return deepEqual(form(a), form(b ?? []));
+}

@@ -1,0 +1,73 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+
+/**
+ * Remembers the slices that were written, so that a cache that does not show them yet is not taken for the truth: it
+ * would make slices of generated names twice. Not for ever: what a cache did not show for five minutes it may have missed.
+ * Source: pkg/controller/util/endpointslice/endpointslice_tracker.go
+ */
+export interface SliceTracker {
+  wrote(service: ObjectKey, stored: EndpointSlice): void;
+  deleted(service: ObjectKey, slice: EndpointSlice): void;
+  forget(service: ObjectKey): void;
+  /** True when a slice that was written is not in the cache, or an older state of it, or one that was deleted still is. */
+  isStale(service: ObjectKey, cached: readonly EndpointSlice[]): boolean;
+  /** False for the echo of an own write. */
+  isNews(slice: EndpointSlice): boolean;
+  /** @returns true when it was expected. */
+  sawDeletion(slice: EndpointSlice): boolean;
+}
+
+interface Written {
+  /** `deletedMark` once we deleted it. */
+  readonly generation: number;
+  readonly at: number;
+}
+
+export function newSliceTracker(clock: Clock): SliceTracker {
+  const byUid = new Map<string, Written>();
+  const uidsOf = new Map<ObjectKey, Set<string>>();
+  const generationOf = ({ metadata }: EndpointSlice): number => metadata.generation ?? 0;
+  const uidOf = ({ metadata }: EndpointSlice): string => metadata.uid ?? "";
+  const note = (service: ObjectKey, uid: string, generation: number): void => {
+    byUid.set(uid, { generation, at: clock.monotonic() });
+    const uids = uidsOf.get(service) ?? new Set();
+    uidsOf.set(service, uids.add(uid));
+  };
+  return {
+    wrote: (service, stored) => note(service, uidOf(stored), generationOf(stored)),
+    deleted: (service, slice) => note(service, uidOf(slice), deletedMark),
+    forget(service) {
+      for (const uid of uidsOf.get(service) ?? []) byUid.delete(uid);
+      uidsOf.delete(service);
+    },
+    isStale(service, cached) {
+      const present = new Map(cached.map((slice) => [uidOf(slice), generationOf(slice)]));
+      const uids = uidsOf.get(service) ?? new Set();
+      for (const uid of uids) {
+        const written = byUid.get(uid);
+        if (written === undefined) {
+          uids.delete(uid); // its deletion was seen
+          continue;
+        }
+        if (clock.monotonic() - written.at > forgetAfterMs) continue;
+        const shown = present.get(uid);
+        if (written.generation === deletedMark ? shown !== undefined : shown === undefined || shown < written.generation) return true;
+      }
+      return false;
+    },
+    isNews(slice) {
+      const written = byUid.get(uidOf(slice));
+      return written === undefined || written.generation < generationOf(slice);
+    },
+    sawDeletion(slice) {
+      const expected = byUid.get(uidOf(slice))?.generation === deletedMark;
+      byUid.delete(uidOf(slice));
+      return expected;
+    },
+  };
+}
+
+const deletedMark = -1;
+const forgetAfterMs = 5 * 60_000;

@@ -1,0 +1,252 @@
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { newPeriodic } from "@coxswain/apimachinery/controller/periodic";
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/types";
+import type { ControllerContext, Runnable } from "../../controller-context.ts";
+import { decide, type OwnerState } from "./decide.ts";
+import { blockingDependents, type Effects, foregroundFinalizer, type GraphNode, type Identity, orphanFinalizer } from "./graph.ts";
+import { type GraphBuilder, newGraphBuilder } from "./graph-builder.ts";
+
+/**
+ * garbagecollector: deletes objects whose owners are gone; makes foreground deletion wait for dependents, and lets go of
+ * dependents when their owner is deleted with Orphan.
+ * Watches the metadata of everything that can be deleted; before it deletes anything it asks the server itself for the
+ * object and for each of its owners.
+ * Source: pkg/controller/garbagecollector/
+ */
+export function newGarbageCollector(ctx: ControllerContext): Runnable | undefined {
+  if (!ctx.config.garbageCollector) return undefined;
+  const collector = newCollector(ctx);
+  const refreshing = newPeriodic({
+    name: "garbagecollector",
+    periodMs: 30_000,
+    work: (signal) => collector.builder.refresh(signal),
+    log: ctx.log,
+    clock: ctx.clock,
+  });
+  return {
+    async run(signal) {
+      await firstRefresh(ctx, collector.builder, signal);
+      const background = refreshing.run(signal);
+      await collector.builder.waitForSync(signal).catch(() => {});
+      await Promise.all([background, collector.deleting.run(signal), collector.orphaning.run(signal)]);
+    },
+  };
+}
+
+/** Without discovery nothing can be watched. */
+async function firstRefresh({ clock, log }: ControllerContext, builder: GraphBuilder, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      return await builder.refresh(signal);
+    } catch (err) {
+      if (!signal.aborted) log.error("cannot discover the server's resources", err);
+    }
+    await clock.sleep(1000, signal).catch(() => {});
+  }
+}
+
+/** @internal for tests: the parts, to be run one by one. */
+export function newCollector(ctx: ControllerContext): { builder: GraphBuilder; deleting: Controller; orphaning: Controller } {
+  const { log, clock, metrics } = ctx;
+  const onEffects = ({ attemptToDelete, attemptToOrphan }: Effects): void => {
+    for (const uid of attemptToDelete) deleting.enqueue(uid);
+    for (const uid of attemptToOrphan) orphaning.enqueue(uid);
+  };
+  const builder = newGraphBuilder(ctx, onEffects);
+  const room: Room = { ctx, builder, absentOwners: newRecentSet(500), onEffects };
+  const workers = ctx.config.concurrency.garbageCollector;
+  const deleting = newController({
+    name: "garbage_collector_attempt_to_delete",
+    sources: [],
+    reconcile: (uid, signal) => attemptToDelete(room, uid, signal),
+    workers,
+    log,
+    clock,
+    metrics,
+  });
+  const orphaning = newController({
+    name: "garbage_collector_attempt_to_orphan",
+    sources: [],
+    reconcile: (uid, signal) => attemptToOrphan(room, uid, signal),
+    workers,
+    log,
+    clock,
+    metrics,
+  });
+  return { builder, deleting, orphaning };
+}
+
+interface Room {
+  readonly ctx: ControllerContext;
+  readonly builder: GraphBuilder;
+  /** Uids that the server did not have; a uid never comes back. */
+  readonly absentOwners: ReturnType<typeof newRecentSet>;
+  readonly onEffects: (effects: Effects) => void;
+}
+
+/** Looks at one object: does it still have an owner; does its own deletion still wait for anyone. */
+async function attemptToDelete(room: Room, uid: string, signal: AbortSignal): Promise<Result> {
+  const { ctx, builder, onEffects } = room;
+  const node = builder.graph.get(uid);
+  if (node === undefined) return done;
+  if (node.beingDeleted && !node.deletingDependents) return done; // on its way out by itself
+  const ref = builder.resourceOf(node.identity.apiVersion, node.identity.kind);
+  if (ref === undefined) {
+    if (node.virtual) throw new Error(`no resource is known for ${describe(node.identity)}`);
+    return done; // its resource is no longer served
+  }
+  const latest = await getLive(ctx, ref, node.identity, signal);
+  if (latest === undefined) {
+    room.absentOwners.add(absenceKey(node.identity.uid, node.identity.namespace));
+    onEffects(builder.graph.forget(uid));
+    return done;
+  }
+  if (node.virtual) return { requeueAfterMs: unobservedRetryMs }; // it exists; its watch will tell
+  if (node.deletingDependents) return finishForeground(room, node, ref, signal);
+
+  const owners = latest.metadata.ownerReferences ?? [];
+  const states: [OwnerReference, OwnerState][] = [];
+  for (const owner of owners) {
+    const state = await ownerState(room, node, owner, signal);
+    if (state === "unknowable") return done;
+    states.push([owner, state]);
+  }
+  const verdict = decide(node, latest.metadata, states);
+  const { namespace, name } = node.identity;
+  if (verdict.do === "drop-owners") {
+    ctx.log.v(2)?.info("object has at least one existing owner; it loses those that are gone", { object: describe(node.identity) });
+    await patchMetadata(ctx, ref, latest, { ownerReferences: verdict.owners }, signal);
+  } else if (verdict.do === "delete") {
+    if (verdict.unblock) {
+      await patchMetadata(ctx, ref, latest, { ownerReferences: owners.map((owner) => ({ ...owner, blockOwnerDeletion: false })) }, signal);
+    }
+    ctx.log.v(2)?.info("Deleting object", { object: describe(node.identity), propagationPolicy: verdict.policy });
+    const options = { preconditions: { uid }, propagationPolicy: verdict.policy, signal };
+    await ctx.client.delete(ref, { namespace, name }, options).catch((err) => {
+      if (!isNotFound(err)) throw err;
+    });
+  }
+  return done;
+}
+
+const unobservedRetryMs = 5000;
+
+/** The object is deleted in the foreground: it may go when nothing blocks it, until then its dependents have to. */
+async function finishForeground(room: Room, node: GraphNode, ref: ResourceRef, signal: AbortSignal): Promise<Result> {
+  const { builder, onEffects, ctx } = room;
+  const blocking = blockingDependents(node);
+  if (blocking.length > 0) {
+    const waiting = blocking.filter(({ deletingDependents }) => !deletingDependents).map(({ identity }) => identity.uid);
+    onEffects({ attemptToDelete: waiting, attemptToOrphan: [] });
+    return done;
+  }
+  // A watch that has not seen everything may yet show a dependent.
+  if (!builder.synced) return { requeueAfterMs: unobservedRetryMs };
+  ctx.log.v(2)?.info("remove DeleteDependents finalizer", { object: describe(node.identity) });
+  await removeFinalizer(ctx, ref, node.identity, foregroundFinalizer, signal);
+  return done;
+}
+
+/** @returns `unknowable` where a wrong answer would delete: a cluster-scoped object cannot have an owner in a namespace. */
+async function ownerState(room: Room, node: GraphNode, owner: OwnerReference, signal: AbortSignal): Promise<OwnerState | "unknowable"> {
+  const { ctx, builder, absentOwners } = room;
+  const ref = builder.resourceOf(owner.apiVersion, owner.kind);
+  if (ref === undefined) throw new Error(`no resource is known for owner kind ${owner.apiVersion} ${owner.kind} of ${describe(node.identity)}`);
+  if (ref.namespaced && node.identity.namespace === "") {
+    const message = `ownerRef [${owner.apiVersion}/${owner.kind}, namespace: , name: ${owner.name}, uid: ${owner.uid}] does not exist in namespace ""`;
+    ctx.recorder.event(node.identity, "Warning", "OwnerRefInvalidNamespace", message);
+    return "unknowable";
+  }
+  const namespace = ref.namespaced ? node.identity.namespace : "";
+  const key = absenceKey(owner.uid, namespace);
+  if (absentOwners.has(key)) return "absent";
+  const { apiVersion, kind, name, uid } = owner;
+  const found = await getLive(ctx, ref, { apiVersion, kind, namespace, name, uid }, signal);
+  if (found === undefined) {
+    absentOwners.add(key);
+    return "absent";
+  }
+  const { deletionTimestamp, finalizers = [] } = found.metadata;
+  return deletionTimestamp && finalizers.includes(foregroundFinalizer) ? "waiting-for-dependents" : "solid";
+}
+
+/** The object is deleted with Orphan: its dependents forget it, then it may go. */
+async function attemptToOrphan(room: Room, uid: string, signal: AbortSignal): Promise<Result> {
+  const { ctx, builder } = room;
+  const node = builder.graph.get(uid);
+  if (node === undefined) return done;
+  if (!builder.synced) return { requeueAfterMs: unobservedRetryMs };
+  const results = await Promise.allSettled([...node.dependents].map((dependent) => orphan(room, dependent, uid, signal)));
+  const failed = results.find((result) => result.status === "rejected");
+  if (failed !== undefined) throw new Error(`cannot orphan all dependents of ${describe(node.identity)}`, { cause: failed.reason });
+  const ref = builder.resourceOf(node.identity.apiVersion, node.identity.kind);
+  if (ref !== undefined) await removeFinalizer(ctx, ref, node.identity, orphanFinalizer, signal);
+  return done;
+}
+
+async function orphan({ ctx, builder }: Room, { identity }: GraphNode, ownerUid: string, signal: AbortSignal): Promise<void> {
+  const ref = builder.resourceOf(identity.apiVersion, identity.kind);
+  const latest = ref === undefined ? undefined : await getLive(ctx, ref, identity, signal);
+  if (ref === undefined || latest === undefined) return;
+  const owners = latest.metadata.ownerReferences ?? [];
+  const left = owners.filter(({ uid }) => uid !== ownerUid);
+  if (left.length < owners.length) await patchMetadata(ctx, ref, latest, { ownerReferences: left }, signal);
+}
+
+async function removeFinalizer(ctx: ControllerContext, ref: ResourceRef, identity: Identity, finalizer: string, signal: AbortSignal): Promise<void> {
+  const latest = await getLive(ctx, ref, identity, signal);
+  const finalizers = latest?.metadata.finalizers ?? [];
+  if (latest === undefined || !finalizers.includes(finalizer)) return;
+  await patchMetadata(ctx, ref, latest, { finalizers: finalizers.filter((name) => name !== finalizer) }, signal);
+}
+
+/** A merge patch, which every resource takes; refused when the object changed since it was read, and tried again then. */
+async function patchMetadata(
+  { client }: ControllerContext,
+  ref: ResourceRef,
+  { metadata }: KubeObject,
+  change: { finalizers?: readonly string[]; ownerReferences?: readonly OwnerReference[] },
+  signal: AbortSignal,
+): Promise<void> {
+  const { namespace, name = "", uid, resourceVersion } = metadata;
+  try {
+    await client.patch(ref, { namespace, name }, { type: "merge", body: { metadata: { uid, resourceVersion, ...change } } }, { signal });
+  } catch (err) {
+    if (!isNotFound(err)) throw err;
+  }
+}
+
+/** The object as the server has it; undefined when it is gone, or another one has its name. */
+async function getLive({ client }: ControllerContext, ref: ResourceRef, identity: Identity, signal: AbortSignal): Promise<KubeObject | undefined> {
+  const { namespace, name, uid } = identity;
+  try {
+    const found = await client.get<KubeObject & object>(ref, { namespace, name }, { metadataOnly: true, signal });
+    return found.metadata.uid === uid ? found : undefined;
+  } catch (err) {
+    if (isNotFound(err)) return undefined;
+    throw err;
+  }
+}
+
+function absenceKey(uid: string, namespace: string): string {
+  return `${namespace}/${uid}`;
+}
+
+function describe({ apiVersion, kind, namespace, name, uid }: Identity): string {
+  return `[${apiVersion}/${kind}, namespace: ${namespace}, name: ${name}, uid: ${uid}]`;
+}
+
+/** A set that forgets what was added longest ago. */
+function newRecentSet(limit: number) {
+  const members = new Set<string>();
+  return {
+    has: (member: string): boolean => members.has(member),
+    add(member: string): void {
+      members.delete(member);
+      members.add(member);
+      if (members.size > limit) members.delete(members.values().next().value as string);
+    },
+  };
+}

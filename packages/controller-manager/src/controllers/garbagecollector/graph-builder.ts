@@ -1,0 +1,107 @@
+import { type DiscoveredResource, discoverPreferredResources } from "@coxswain/apimachinery/client/discovery";
+import { newSharedInformer, type SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { formatGroupVersion, parseGroupVersion, type ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { ControllerContext } from "../../controller-context.ts";
+import { type Effects, newOwnerGraph, type OwnerGraph } from "./graph.ts";
+
+/**
+ * Watches the metadata of every object that can be deleted, of whatever resources the server has at the time, and keeps
+ * the graph of owners by it.
+ * Source: pkg/controller/garbagecollector/graph_builder.go
+ */
+export interface GraphBuilder {
+  readonly graph: OwnerGraph;
+  /** Looks at what the server serves now: starts and ends watches. @throws when discovery fails altogether */
+  refresh(signal: AbortSignal): Promise<void>;
+  /** Every watch has seen everything; until then nobody can say that an object has no dependents. */
+  readonly synced: boolean;
+  waitForSync(signal: AbortSignal): Promise<void>;
+  /** @returns undefined for a kind that the server does not have, or did not have at the last refresh. */
+  resourceOf(apiVersion: string, kind: string): ResourceRef | undefined;
+}
+
+/** Events have no owners to speak of, and there are too many of them. */
+const ignored = new Set(["/events", "events.k8s.io/events"]);
+
+export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Effects) => void): GraphBuilder {
+  const graph = newOwnerGraph();
+  const monitors = new Map<string, { informer: SharedInformer<KubeObject>; stop: AbortController }>();
+  let known = new Map<string, DiscoveredResource>();
+
+  const start = (resource: DiscoveredResource, signal: AbortSignal): void => {
+    const stop = new AbortController();
+    const { client, clock, log } = ctx;
+    const informer = newSharedInformer<KubeObject>({ client, clock, log, ref: resource, metadataOnly: true, transform: onlyWhatOwnersNeed });
+    const apiVersion = formatGroupVersion(resource);
+    const observe = ({ metadata }: KubeObject): void => {
+      const { namespace = "", name = "", uid = "" } = metadata;
+      onEffects(graph.observe({ apiVersion, kind: resource.kind, namespace, name, uid }, metadata));
+    };
+    informer.addHandler({
+      added: observe,
+      updated: (_old, now) => observe(now),
+      deleted: ({ metadata }) => onEffects(graph.forget(metadata.uid ?? "")),
+    });
+    monitors.set(idOf(resource), { informer, stop });
+    void informer.run(AbortSignal.any([signal, stop.signal]));
+  };
+  const end = (id: string): void => {
+    const monitor = monitors.get(id);
+    monitors.delete(id);
+    monitor?.stop.abort(new Error("the resource is no longer served"));
+    for (const { metadata } of monitor?.informer.lister.list() ?? []) onEffects(graph.forget(metadata.uid ?? ""));
+  };
+
+  return {
+    graph,
+    async refresh(signal) {
+      const discovered = await discoverPreferredResources(ctx.client, { signal });
+      for (const { groupVersion, error } of discovered.failed) {
+        ctx.log.warn("failed to discover some groups", { groupVersion, err: String(error) });
+      }
+      const failedGroups = new Set(discovered.failed.map(({ groupVersion }) => parseGroupVersion(groupVersion)?.group));
+      // What a group that does not answer now had before is not gone for that.
+      const kept = [...known.values()].filter(({ group }) => failedGroups.has(group));
+      known = new Map([...kept, ...discovered.resources].map((resource) => [kindId(resource.group, resource.kind), resource]));
+      const wanted = new Map([...kept, ...discovered.resources].filter(isMonitored).map((resource) => [idOf(resource), resource]));
+      for (const id of [...monitors.keys()]) if (!wanted.has(id)) end(id);
+      for (const [id, resource] of wanted) if (!monitors.has(id)) start(resource, signal);
+    },
+    get synced() {
+      return [...monitors.values()].every(({ informer }) => informer.synced);
+    },
+    async waitForSync(signal) {
+      await Promise.all([...monitors.values()].map(({ informer }) => informer.waitForSync(signal)));
+    },
+    resourceOf: (apiVersion, kind) => known.get(kindId(parseGroupVersion(apiVersion)?.group ?? "", kind)),
+  };
+}
+
+function isMonitored({ group, resource, verbs }: DiscoveredResource): boolean {
+  return !ignored.has(`${group}/${resource}`) && ["delete", "list", "watch"].every((verb) => verbs.includes(verb));
+}
+
+function idOf({ group, version, resource }: ResourceRef): string {
+  return `${group}/${version}/${resource}`;
+}
+
+function kindId(group: string, kind: string): string {
+  return `${group}/${kind}`;
+}
+
+/** Every object of the cluster is held: nothing of it that is not needed. */
+function onlyWhatOwnersNeed({ metadata }: KubeObject): KubeObject {
+  const { namespace, name, uid, resourceVersion, ownerReferences, finalizers, deletionTimestamp } = metadata;
+  return {
+    metadata: {
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(name === undefined ? {} : { name }),
+      ...(uid === undefined ? {} : { uid }),
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      ...(ownerReferences === undefined ? {} : { ownerReferences }),
+      ...(finalizers === undefined ? {} : { finalizers }),
+      ...(deletionTimestamp ? { deletionTimestamp } : {}),
+    },
+  };
+}

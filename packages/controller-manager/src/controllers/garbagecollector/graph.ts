@@ -1,0 +1,172 @@
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { ObjectMeta, OwnerReference } from "@coxswain/apimachinery/meta/types";
+
+export const orphanFinalizer = "orphan";
+export const foregroundFinalizer = "foregroundDeletion";
+
+/** Enough to find an object on the server. */
+export interface Identity {
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** `""` for a cluster-scoped object. */
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** An object as far as its deletion concerns others. */
+export interface GraphNode {
+  identity: Identity;
+  owners: readonly OwnerReference[];
+  readonly dependents: Set<GraphNode>;
+  beingDeleted: boolean;
+  /** Deleted in the foreground: it goes when its blocking dependents are gone. */
+  deletingDependents: boolean;
+  /** Only an owner reference tells of it; nobody has seen it yet. */
+  virtual: boolean;
+}
+
+/** What an event makes necessary to look at, by uid. */
+export interface Effects {
+  readonly attemptToDelete: readonly string[];
+  readonly attemptToOrphan: readonly string[];
+}
+
+/**
+ * Owners and dependents, kept up to date by what is observed of each object. Pure in the sense that it only answers
+ * which objects have to be looked at; looking and deleting is the controller's.
+ * Source: pkg/controller/garbagecollector/graph_builder.go
+ */
+export interface OwnerGraph {
+  get(uid: string): GraphNode | undefined;
+  /** An object exists, in this state. */
+  observe(identity: Identity, metadata: ObjectMeta): Effects;
+  /** An object is gone: a watch said so, or the server has none of this uid. */
+  forget(uid: string): Effects;
+  readonly size: number;
+}
+
+export function newOwnerGraph(): OwnerGraph {
+  const nodes = new Map<string, GraphNode>();
+
+  /** Links a node to these owners; an owner that nobody knows becomes a virtual node that has to be looked for. */
+  const link = (node: GraphNode, owners: readonly OwnerReference[], found: EffectsBuilder): void => {
+    for (const owner of owners) {
+      let ownerNode = nodes.get(owner.uid);
+      if (ownerNode === undefined) {
+        const { apiVersion, kind, name, uid } = owner;
+        ownerNode = newNode({ apiVersion, kind, namespace: node.identity.namespace, name, uid });
+        ownerNode.virtual = true;
+        nodes.set(uid, ownerNode);
+        found.attemptToDelete.add(uid);
+      }
+      ownerNode.dependents.add(node);
+    }
+  };
+  const unlink = (node: GraphNode, owners: readonly OwnerReference[]): void => {
+    for (const { uid } of owners) {
+      const ownerNode = nodes.get(uid);
+      ownerNode?.dependents.delete(node);
+      if (ownerNode?.virtual && ownerNode.dependents.size === 0) nodes.delete(uid);
+    }
+  };
+  /** Owners that wait for their dependents may have one fewer to wait for. */
+  const wakeUnblockedOwners = (before: readonly OwnerReference[], now: readonly OwnerReference[], found: EffectsBuilder): void => {
+    const blocking = new Set(now.filter(isBlocking).map(({ uid }) => uid));
+    for (const owner of before.filter(isBlocking)) if (!blocking.has(owner.uid)) found.attemptToDelete.add(owner.uid);
+  };
+  const transitions = (node: GraphNode, metadata: ObjectMeta, found: EffectsBuilder): void => {
+    if (!metadata.deletionTimestamp) return;
+    node.beingDeleted = true;
+    const finalizers = metadata.finalizers ?? [];
+    if (finalizers.includes(orphanFinalizer)) found.attemptToOrphan.add(node.identity.uid);
+    if (!finalizers.includes(foregroundFinalizer)) return;
+    if (!node.deletingDependents) {
+      node.deletingDependents = true;
+      for (const { identity } of node.dependents) found.attemptToDelete.add(identity.uid);
+    }
+    found.attemptToDelete.add(node.identity.uid);
+  };
+
+  return {
+    get: (uid) => nodes.get(uid),
+    observe(identity, metadata) {
+      const found = newEffects();
+      const owners = metadata.ownerReferences ?? [];
+      let node = nodes.get(identity.uid);
+      if (node === undefined) {
+        node = newNode(identity);
+        nodes.set(identity.uid, node);
+      }
+      if (node.virtual) {
+        // What the reference said may not be so; then those who named it wrongly have no such owner.
+        const renamed = !sameCoordinates(node.identity, identity);
+        node.virtual = false;
+        node.identity = identity;
+        if (renamed) for (const dependent of node.dependents) found.attemptToDelete.add(dependent.identity.uid);
+      }
+      if (!deepEqual(node.owners, owners)) {
+        const before = node.owners;
+        node.owners = owners;
+        wakeUnblockedOwners(before, owners, found);
+        const uids = new Set(owners.map(({ uid }) => uid));
+        unlink(
+          node,
+          before.filter(({ uid }) => !uids.has(uid)),
+        );
+        link(node, owners, found);
+      }
+      transitions(node, metadata, found);
+      return found.build();
+    },
+    forget(uid) {
+      const found = newEffects();
+      const node = nodes.get(uid);
+      if (node === undefined) return found.build();
+      nodes.delete(uid);
+      unlink(node, node.owners);
+      for (const dependent of node.dependents) found.attemptToDelete.add(dependent.identity.uid);
+      for (const owner of node.owners) if (nodes.get(owner.uid)?.deletingDependents) found.attemptToDelete.add(owner.uid);
+      return found.build();
+    },
+    get size() {
+      return nodes.size;
+    },
+  };
+}
+
+/** Dependents that the owner's foreground deletion has to wait for. */
+export function blockingDependents(node: GraphNode): GraphNode[] {
+  return [...node.dependents].filter(({ owners }) => owners.some((owner) => owner.uid === node.identity.uid && isBlocking(owner)));
+}
+
+function isBlocking({ blockOwnerDeletion }: OwnerReference): boolean {
+  return blockOwnerDeletion === true;
+}
+
+function newNode(identity: Identity): GraphNode {
+  return { identity, owners: [], dependents: new Set(), beingDeleted: false, deletingDependents: false, virtual: false };
+}
+
+function sameCoordinates(a: Identity, b: Identity): boolean {
+  const groupOf = (apiVersion: string): string => (apiVersion.includes("/") ? (apiVersion.split("/")[0] as string) : "");
+  // The namespace of a cluster-scoped owner is not known from a reference.
+  const namespaces = b.namespace === "" || a.namespace === b.namespace;
+  return groupOf(a.apiVersion) === groupOf(b.apiVersion) && a.kind === b.kind && a.name === b.name && namespaces;
+}
+
+interface EffectsBuilder {
+  readonly attemptToDelete: Set<string>;
+  readonly attemptToOrphan: Set<string>;
+  build(): Effects;
+}
+
+function newEffects(): EffectsBuilder {
+  const attemptToDelete = new Set<string>();
+  const attemptToOrphan = new Set<string>();
+  return {
+    attemptToDelete,
+    attemptToOrphan,
+    build: () => ({ attemptToDelete: [...attemptToDelete], attemptToOrphan: [...attemptToOrphan] }),
+  };
+}

@@ -1,0 +1,99 @@
+import { discoverPreferredResources } from "@coxswain/apimachinery/client/discovery";
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { enqueueBy } from "@coxswain/apimachinery/controller/sources";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import { exponentialBackoff } from "@coxswain/apimachinery/workqueue/rate-limiters";
+import type { ControllerContext } from "../../controller-context.ts";
+import { deletionConditions } from "./conditions.ts";
+import { type DeletionOutcome, deleteContents } from "./delete-contents.ts";
+
+/**
+ * namespace-controller: empties a namespace that is being deleted, says what is in the way, and lets it go.
+ * Watches Namespaces (own key, if it has a deletionTimestamp); deletes everything in it, writes namespaces/status and
+ * namespaces/finalize.
+ * Source: pkg/controller/namespace/
+ */
+export function newNamespaceController(ctx: ControllerContext): Controller {
+  const informer = ctx.informers.for<Namespace>(namespaces);
+  return newController({
+    name: "namespace",
+    sources: [
+      enqueueBy(informer, (queue) => {
+        const look = (namespace: Namespace): void => {
+          if (!namespace.metadata.deletionTimestamp || (namespace.spec?.finalizers ?? []).length === 0) return;
+          // Every API server has to know of the deletion first, so that nothing new is made behind our back.
+          queue.enqueueAfter(namespace.metadata.name ?? "", observationDelayMs);
+        };
+        return { added: look, updated: (_old: Namespace, now: Namespace) => look(now) };
+      }),
+    ],
+    reconcile: (key, signal) => reconcile(ctx, key, signal),
+    workers: ctx.config.concurrency.namespace,
+    limiter: exponentialBackoff(5, 60_000),
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  });
+}
+
+/** Source: namespace_controller.go namespaceDeletionGracePeriod */
+const observationDelayMs = 5000;
+const finalizer = "kubernetes";
+
+async function reconcile(ctx: ControllerContext, name: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { client, log, clock } = ctx;
+  let namespace: Namespace;
+  try {
+    namespace = await client.get<Namespace>(namespaces, { name }, { signal });
+  } catch (err) {
+    if (isNotFound(err)) return done;
+    throw err;
+  }
+  if (!namespace.metadata.deletionTimestamp || !hasFinalizer(namespace)) return done;
+  if (namespace.status?.phase !== "Terminating") {
+    const status = { ...namespace.status, phase: "Terminating" };
+    namespace = await client.update<Namespace>(namespaces, { ...namespace, status }, { subresource: "status", signal });
+  }
+  const outcome = await deleteContents(client, await discoverPreferredResources(client, { signal }), name, signal);
+  namespace = await writeConditions(ctx, namespace, outcome, signal);
+  if (outcome.estimateSeconds > 0) {
+    const requeueAfterMs = Math.floor(outcome.estimateSeconds / 2 + 1) * 1000;
+    log.v(4)?.info("Content remaining in namespace", { namespace: name, waitMs: requeueAfterMs });
+    return { requeueAfterMs };
+  }
+  const [failure] = [...outcome.discoveryFailures.map(({ error }) => error), ...outcome.failures];
+  if (failure !== undefined) throw new Error(`cannot empty namespace ${name}`, { cause: failure });
+  log.v(4)?.info("finalizing namespace", { namespace: name, at: clock.now() });
+  await finalize(ctx, namespace, signal);
+  return done;
+}
+
+function hasFinalizer({ spec }: Namespace): boolean {
+  return spec?.finalizers?.includes(finalizer) === true;
+}
+
+async function writeConditions(ctx: ControllerContext, namespace: Namespace, outcome: DeletionOutcome, signal: AbortSignal): Promise<Namespace> {
+  const conditions = deletionConditions(namespace.status?.conditions ?? [], outcome, ctx.clock.now());
+  if (deepEqual(conditions, namespace.status?.conditions ?? [])) return namespace;
+  try {
+    const status = { ...namespace.status, conditions };
+    return await ctx.client.update<Namespace>(namespaces, { ...namespace, status }, { subresource: "status", signal });
+  } catch (err) {
+    if (isConflict(err)) return ctx.client.get<Namespace>(namespaces, { name: namespace.metadata.name ?? "" }, { signal });
+    throw err;
+  }
+}
+
+async function finalize(ctx: ControllerContext, namespace: Namespace, signal: AbortSignal): Promise<void> {
+  const finalizers = (namespace.spec?.finalizers ?? []).filter((name) => name !== finalizer);
+  try {
+    const changed = { ...namespace, spec: { ...namespace.spec, finalizers } };
+    await ctx.client.update<Namespace>(namespaces, changed, { subresource: "finalize", signal });
+  } catch (err) {
+    if (!isNotFound(err)) throw err;
+  }
+}

@@ -1,0 +1,109 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Discovered, DiscoveredResource } from "@coxswain/apimachinery/client/discovery";
+import { isMethodNotSupported, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isFinished } from "../../pods/pod-state.ts";
+
+/** What came of deleting everything in a namespace. */
+export interface DeletionOutcome {
+  /** When to look again; 0: nothing is left, or nobody knows. */
+  readonly estimateSeconds: number;
+  readonly discoveryFailures: Discovered["failed"];
+  readonly failures: readonly Error[];
+  /** Objects that are still there, by `<resource>.<group>`. */
+  readonly remaining: ReadonlyMap<string, number>;
+  /** Objects that a finalizer holds, by finalizer. */
+  readonly finalizers: ReadonlyMap<string, number>;
+}
+
+/**
+ * Deletes every object of every resource, one resource after the other, whatever fails on the way.
+ * Source: pkg/controller/namespace/deletion/namespaced_resources_deleter.go deleteAllContent
+ */
+export async function deleteContents(client: Client, discovered: Discovered, namespace: string, signal: AbortSignal): Promise<DeletionOutcome> {
+  const remaining = new Map<string, number>();
+  const finalizers = new Map<string, number>();
+  const failures: Error[] = [];
+  let estimateSeconds = 0;
+  for (const resource of discovered.resources) {
+    if (!resource.namespaced || !resource.verbs.includes("delete")) continue;
+    try {
+      const left = await deleteAllOf(client, resource, namespace, signal);
+      estimateSeconds = Math.max(estimateSeconds, left.estimateSeconds);
+      if (left.objects.length > 0) remaining.set(`${resource.resource}.${resource.group}`, left.objects.length);
+      for (const { metadata } of left.objects) {
+        for (const name of metadata.finalizers ?? []) finalizers.set(name, (finalizers.get(name) ?? 0) + 1);
+      }
+      if (left.failure !== undefined) failures.push(left.failure);
+    } catch (err) {
+      signal.throwIfAborted();
+      failures.push(err instanceof Error ? err : new Error(String(err)));
+    }
+  }
+  return { estimateSeconds, discoveryFailures: discovered.failed, failures, remaining, finalizers };
+}
+
+interface Left {
+  readonly objects: readonly KubeObject[];
+  readonly estimateSeconds: number;
+  readonly failure?: Error;
+}
+
+async function deleteAllOf(client: Client, resource: DiscoveredResource, namespace: string, signal: AbortSignal): Promise<Left> {
+  const isPods = resource.group === pods.group && resource.resource === pods.resource;
+  const graceSeconds = isPods ? await longestGrace(client, namespace, signal) : 0;
+  if (!resource.verbs.includes("list")) return { objects: [], estimateSeconds: 0 };
+  if (!(await deleteCollection(client, resource, namespace, signal))) await deleteEach(client, resource, namespace, signal);
+
+  const objects = await list(client, resource, namespace, signal);
+  if (objects.length === 0) return { objects, estimateSeconds: 0 };
+  if (graceSeconds > 0) return { objects, estimateSeconds: graceSeconds };
+  // What a finalizer holds goes when whoever set it is done.
+  if (objects.every(({ metadata }) => (metadata.finalizers ?? []).length > 0)) return { objects, estimateSeconds: finalizerEstimateSeconds };
+  const name = `${resource.group}/${resource.version}, Resource=${resource.resource}`;
+  return { objects, estimateSeconds: 0, failure: new Error(`unexpected items still remain in namespace: ${namespace} for gvr: ${name}`) };
+}
+
+const finalizerEstimateSeconds = 15;
+
+async function longestGrace(client: Client, namespace: string, signal: AbortSignal): Promise<number> {
+  const { items } = await client.list<Pod>(pods, { namespace }, { signal });
+  const graces = items
+    .filter(({ status }) => !isFinished(status?.phase))
+    .map(({ spec, metadata }) => Math.max(spec.terminationGracePeriodSeconds ?? 0, metadata.deletionGracePeriodSeconds ?? 0));
+  return Math.max(0, ...graces);
+}
+
+/** @returns false when the resource has no such request. */
+async function deleteCollection(client: Client, resource: DiscoveredResource, namespace: string, signal: AbortSignal): Promise<boolean> {
+  if (!resource.verbs.includes("deletecollection")) return false;
+  try {
+    await client.deleteCollection(resource, { namespace }, { propagationPolicy: "Background", signal });
+    return true;
+  } catch (err) {
+    if (isMethodNotSupported(err) || isNotFound(err)) return false;
+    throw err;
+  }
+}
+
+async function deleteEach(client: Client, resource: DiscoveredResource, namespace: string, signal: AbortSignal): Promise<void> {
+  for (const { metadata } of await list(client, resource, namespace, signal)) {
+    try {
+      await client.delete(resource, { namespace, name: metadata.name ?? "" }, { propagationPolicy: "Background", signal });
+    } catch (err) {
+      if (!isNotFound(err) && !isMethodNotSupported(err)) throw err;
+    }
+  }
+}
+
+async function list(client: Client, resource: DiscoveredResource, namespace: string, signal: AbortSignal): Promise<KubeObject[]> {
+  try {
+    const { items } = await client.list<KubeObject>(resource, { namespace }, { metadataOnly: true, signal });
+    return items;
+  } catch (err) {
+    if (isMethodNotSupported(err) || isNotFound(err)) return [];
+    throw err;
+  }
+}

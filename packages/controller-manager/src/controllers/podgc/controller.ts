@@ -1,0 +1,92 @@
+import { newPeriodic } from "@coxswain/apimachinery/controller/periodic";
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { parseTime } from "@coxswain/apimachinery/meta/time";
+import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ControllerContext, Runnable } from "../../controller-context.ts";
+
+/**
+ * pod-garbage-collector: every 20 s removes finished Pods beyond the threshold, Pods of nodes that are gone, and Pods
+ * that were deleted before they had a node. Nobody else would: their node agent is not there, or there is none.
+ * Reads Pods and Nodes; deletes Pods at once, without grace.
+ * Source: pkg/controller/podgc/gc_controller.go
+ */
+export function newPodGarbageCollector(ctx: ControllerContext): Runnable {
+  const [podInformer, nodeInformer] = [ctx.informers.for<Pod>(pods), ctx.informers.for<Node>(nodes)];
+  /** Nodes that Pods name and nobody knows, with the time when that was first seen. */
+  const missingSince = new Map<string, number>();
+  return newPeriodic({
+    name: "podgc",
+    periodMs: 20_000,
+    synced: [podInformer, nodeInformer],
+    async work(signal) {
+      const all = podInformer.lister.list();
+      const knownNodes = new Set(nodeInformer.lister.list().map(({ metadata }) => metadata.name ?? ""));
+      const goneNodes = await confirmGone(ctx, missingNodes(all, knownNodes, missingSince, ctx.clock.monotonic()), signal);
+      for (const name of goneNodes) missingSince.delete(name);
+      const doomed = new Set([
+        ...surplusFinished(all, ctx.config.terminatedPodGcThreshold),
+        ...all.filter(({ spec }) => goneNodes.has(spec.nodeName ?? "")),
+        ...unscheduledTerminating(all),
+      ]);
+      await Promise.all([...doomed].map((pod) => forceDelete(ctx, pod, signal)));
+    },
+    log: ctx.log,
+    clock: ctx.clock,
+  });
+}
+
+/** Pure: finished Pods beyond the threshold, oldest first. */
+export function surplusFinished(all: readonly Pod[], threshold: number): Pod[] {
+  if (threshold <= 0) return [];
+  const finished = all.filter(({ status }) => !["Pending", "Running", "Unknown"].includes(status?.phase ?? "Pending"));
+  return finished.toSorted(byCreation).slice(0, Math.max(0, finished.length - threshold));
+}
+
+/** Pure: Pods that are being deleted and have no node whose agent would end it. */
+export function unscheduledTerminating(all: readonly Pod[]): Pod[] {
+  return all.filter(({ metadata, spec }) => metadata.deletionTimestamp && !spec.nodeName);
+}
+
+/**
+ * Pure but for `missingSince`, which it keeps: nodes named by a Pod and unknown for 40 s. A cache may know a Pod before
+ * its node.
+ */
+export function missingNodes(all: readonly Pod[], known: ReadonlySet<string>, missingSince: Map<string, number>, now: number): string[] {
+  const named = new Set(all.map(({ spec }) => spec.nodeName ?? "").filter((name) => name !== "" && !known.has(name)));
+  for (const name of [...missingSince.keys()]) if (!named.has(name)) missingSince.delete(name);
+  for (const name of named) if (!missingSince.has(name)) missingSince.set(name, now);
+  return [...named].filter((name) => now - (missingSince.get(name) ?? now) >= quarantineMs);
+}
+
+const quarantineMs = 40_000;
+
+/** The server itself is asked before Pods are taken from a node. */
+async function confirmGone(ctx: ControllerContext, names: readonly string[], signal: AbortSignal): Promise<Set<string>> {
+  const gone = new Set<string>();
+  for (const name of names) {
+    try {
+      await ctx.client.get<Node>(nodes, { name }, { signal });
+    } catch (err) {
+      if (isNotFound(err)) gone.add(name);
+      else ctx.log.error("cannot ask for a node; leaving its pods", err, { node: name });
+    }
+  }
+  return gone;
+}
+
+async function forceDelete(ctx: ControllerContext, { metadata, spec }: Pod, signal: AbortSignal): Promise<void> {
+  const { namespace, name = "", uid } = metadata;
+  ctx.log.info("PodGC is force deleting Pod", { pod: `${namespace}/${name}`, node: spec.nodeName });
+  try {
+    const preconditions = uid === undefined ? {} : { preconditions: { uid } };
+    await ctx.client.delete(pods, { namespace, name }, { gracePeriodSeconds: 0, ...preconditions, signal });
+  } catch (err) {
+    if (!isNotFound(err)) ctx.log.error("cannot delete pod", err, { pod: `${namespace}/${name}` });
+  }
+}
+
+function byCreation(a: Pod, b: Pod): number {
+  const at = ({ metadata }: Pod): number => parseTime(metadata.creationTimestamp ?? "") ?? 0;
+  return at(a) - at(b) || ((a.metadata.name ?? "") < (b.metadata.name ?? "") ? -1 : 1);
+}

@@ -1,0 +1,61 @@
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import { hasCause, isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { toKey } from "@coxswain/apimachinery/meta/object-key";
+import type { ConfigMap, Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { configMaps, namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ControllerContext } from "../../controller-context.ts";
+
+/**
+ * root-ca-cert-publisher: every active namespace has a ConfigMap `kube-root-ca.crt` by which Pods trust the API server.
+ * Watches Namespaces and ConfigMaps (key of the namespace); writes ConfigMaps. Nothing to do without a CA bundle.
+ * Source: pkg/controller/certificates/rootcacertpublisher/publisher.go
+ */
+export function newRootCaCertPublisher(ctx: ControllerContext): Controller | undefined {
+  const { rootCa } = ctx.config;
+  if (rootCa === undefined) {
+    ctx.log.warn("no root CA is known: neither --root-ca-file nor the kubeconfig gives one; namespaces get no kube-root-ca.crt");
+    return undefined;
+  }
+  return newController({
+    name: "root_ca_cert_publisher",
+    sources: [
+      enqueueSelf(ctx.informers.for<Namespace>(namespaces)),
+      enqueueMapped(ctx.informers.for<ConfigMap>(configMaps), ({ metadata }) =>
+        metadata.name === configMapName ? [metadata.namespace ?? ""] : [],
+      ),
+    ],
+    reconcile: (namespace, signal) => reconcile(ctx, rootCa, namespace, signal),
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  });
+}
+
+const configMapName = "kube-root-ca.crt";
+const annotations = {
+  "kubernetes.io/description":
+    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service " +
+    "IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.",
+};
+
+async function reconcile(ctx: ControllerContext, rootCa: string, namespace: string, signal: AbortSignal): Promise<Result> {
+  const found = ctx.informers.for<Namespace>(namespaces).lister.get(namespace);
+  if (found?.status?.phase !== "Active") return done;
+  const data = { "ca.crt": rootCa };
+  const current = ctx.informers.for<ConfigMap>(configMaps).lister.get(toKey(namespace, configMapName));
+  if (current === undefined) {
+    try {
+      await ctx.client.create<ConfigMap>(configMaps, { metadata: { namespace, name: configMapName, annotations }, data }, { signal });
+    } catch (err) {
+      if (!isAlreadyExists(err) && !hasCause(err, "NamespaceTerminating")) throw err;
+    }
+    return done;
+  }
+  const described = current.metadata.annotations?.["kubernetes.io/description"] === annotations["kubernetes.io/description"];
+  if (described && deepEqual(current.data, data)) return done;
+  const metadata = { ...current.metadata, annotations: { ...current.metadata.annotations, ...annotations } };
+  await ctx.client.update<ConfigMap>(configMaps, { ...current, metadata, data }, { signal });
+  return done;
+}

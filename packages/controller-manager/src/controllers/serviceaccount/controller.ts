@@ -1,0 +1,41 @@
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import { hasCause, isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
+import { toKey } from "@coxswain/apimachinery/meta/object-key";
+import type { Namespace, ServiceAccount } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { namespaces, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ControllerContext } from "../../controller-context.ts";
+
+/**
+ * service-account-controller: every active namespace has an account named `default`.
+ * Watches Namespaces and ServiceAccounts (key of the namespace); writes ServiceAccounts.
+ * Source: pkg/controller/serviceaccount/serviceaccounts_controller.go
+ */
+export function newServiceAccountController(ctx: ControllerContext): Controller {
+  const accounts = ctx.informers.for<ServiceAccount>(serviceAccounts);
+  return newController({
+    name: "serviceaccount",
+    sources: [
+      enqueueSelf(ctx.informers.for<Namespace>(namespaces)),
+      enqueueMapped(accounts, ({ metadata }) => (metadata.name === accountName ? [metadata.namespace ?? ""] : [])),
+    ],
+    reconcile: (namespace, signal) => reconcile(ctx, namespace, signal),
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  });
+}
+
+const accountName = "default";
+
+async function reconcile(ctx: ControllerContext, namespace: string, signal: AbortSignal): Promise<Result> {
+  const found = ctx.informers.for<Namespace>(namespaces).lister.get(namespace);
+  if (found?.status?.phase !== "Active") return done; // a namespace on its way out gets nothing new
+  if (ctx.informers.for<ServiceAccount>(serviceAccounts).lister.get(toKey(namespace, accountName)) !== undefined) return done;
+  try {
+    await ctx.client.create<ServiceAccount>(serviceAccounts, { metadata: { namespace, name: accountName } }, { signal });
+  } catch (err) {
+    if (!isAlreadyExists(err) && !hasCause(err, "NamespaceTerminating")) throw err;
+  }
+  return done;
+}

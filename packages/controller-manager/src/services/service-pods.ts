@@ -1,0 +1,115 @@
+import { enqueueBy, enqueueSelf, type Source } from "@coxswain/apimachinery/controller/sources";
+import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import type { Pod, Service, ServicePort } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isFinished, isReady } from "../pods/pod-state.ts";
+
+/** What the controllers that follow Services to their Pods share. Source: k8s.io/kubernetes pkg/controller/util/endpoint */
+export function isSelectedBy(pod: Pod, service: Service): boolean {
+  const { selector } = service.spec ?? {};
+  if (selector === undefined) return false;
+  const labels = pod.metadata.labels ?? {};
+  const wanted = Object.entries(selector);
+  return wanted.length > 0 && wanted.every(([key, value]) => Object.hasOwn(labels, key) && labels[key] === value);
+}
+
+export function podsOf(informers: InformerFactory, service: Service): Pod[] {
+  return informers
+    .for<Pod>(pods)
+    .lister.inNamespace(service.metadata.namespace ?? "")
+    .filter((pod) => isSelectedBy(pod, service));
+}
+
+/** A Pod that finished is no endpoint, nor one without an address, nor, unless asked for, one on its way out. */
+export function countsAsEndpoint(pod: Pod, includeTerminating: boolean): boolean {
+  if (isFinished(pod.status?.phase) || addressesOf(pod).length === 0) return false;
+  return includeTerminating || !pod.metadata.deletionTimestamp;
+}
+
+export function addressesOf({ status }: Pod): string[] {
+  const listed = (status?.podIPs ?? []).map(({ ip }) => ip ?? "").filter((ip) => ip !== "");
+  return listed.length > 0 ? listed : status?.podIP ? [status.podIP] : [];
+}
+
+export function ipFamilyOf(address: string): "IPv4" | "IPv6" {
+  return address.includes(":") ? "IPv6" : "IPv4";
+}
+
+/** The address families that a service has. An older service says it only by its cluster IP; a headless one may be both. */
+export function familiesOf({ spec }: Service): ("IPv4" | "IPv6")[] {
+  if (spec?.ipFamilies !== undefined && spec.ipFamilies.length > 0) return spec.ipFamilies as ("IPv4" | "IPv6")[];
+  const { clusterIP } = spec ?? {};
+  return clusterIP && clusterIP !== "None" ? [ipFamilyOf(clusterIP)] : ["IPv4", "IPv6"];
+}
+
+export function isHeadless({ spec }: Service): boolean {
+  return spec?.clusterIP === "None";
+}
+
+export function publishesNotReady({ metadata, spec }: Service): boolean {
+  return spec?.publishNotReadyAddresses === true || metadata.annotations?.["service.alpha.kubernetes.io/tolerate-unready-endpoints"] === "true";
+}
+
+/** The number of the Pod's port that a service's port means; undefined when the Pod has none of that name. */
+export function targetPortOf(pod: Pod, { targetPort, port, protocol = "TCP" }: ServicePort): number | undefined {
+  if (targetPort === undefined || targetPort === 0 || targetPort === "") return port;
+  if (typeof targetPort === "number") return targetPort;
+  for (const container of pod.spec.containers) {
+    const found = container.ports?.find((candidate) => candidate.name === targetPort && (candidate.protocol ?? "TCP") === protocol);
+    if (found !== undefined) return found.containerPort;
+  }
+  return undefined;
+}
+
+/** The Pod's own name in a headless service's DNS. */
+export function hostnameIn({ metadata, spec }: Pod, service: Service): string | undefined {
+  const named = spec.hostname && spec.subdomain === service.metadata.name && metadata.namespace === service.metadata.namespace;
+  return named ? spec.hostname : undefined;
+}
+
+/** Services themselves, and for each change of a Pod that shows in endpoints the services that select or selected it. */
+export function serviceSources(informers: InformerFactory): Source[] {
+  const serviceInformer = informers.for<Service>(services);
+  const podInformer = informers.for<Pod>(pods);
+  return [
+    enqueueSelf(serviceInformer),
+    enqueueBy(podInformer, (queue) => {
+      const enqueueFor = (...versions: readonly Pod[]): void => {
+        const namespace = versions[0]?.metadata.namespace ?? "";
+        for (const service of serviceInformer.lister.inNamespace(namespace)) {
+          if (versions.some((pod) => isSelectedBy(pod, service))) queue.enqueue(keyOf(service));
+        }
+      };
+      return {
+        added: (pod: Pod) => enqueueFor(pod),
+        updated(old: Pod, now: Pod) {
+          if (showsInEndpoints(old, now)) enqueueFor(old, now);
+        },
+        deleted: (pod: Pod) => enqueueFor(pod),
+      };
+    }),
+  ];
+}
+
+/** What of a Pod endpoints are made of. Source: endpointutil.podEndpointsChanged */
+export function showsInEndpoints(old: Pod, now: Pod): boolean {
+  if (old.metadata.resourceVersion === now.metadata.resourceVersion) return false; // a resync
+  return !deepEqual(endpointState(old), endpointState(now));
+}
+
+function endpointState(pod: Pod): unknown {
+  const { metadata, spec, status } = pod;
+  return [
+    metadata.labels ?? {},
+    Boolean(metadata.deletionTimestamp),
+    isReady(pod),
+    isFinished(status?.phase),
+    addressesOf(pod),
+    spec.nodeName ?? "",
+    spec.hostname ?? "",
+    spec.subdomain ?? "",
+    metadata.uid ?? "",
+  ];
+}
