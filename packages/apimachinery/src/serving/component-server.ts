@@ -1,12 +1,15 @@
 import type { Client } from "../client/client.ts";
 import type { Clock } from "../clock/clock.ts";
 import { ConfigError } from "../flags/run-main.ts";
-import type { Logger } from "../logging/logger.ts";
+import type { RootLogger } from "../logging/logger.ts";
 import type { MetricsRegistry } from "../metrics/registry.ts";
-import { newCa, newCertificate } from "./certificates.ts";
 import { newDelegatedAuth } from "./delegated-auth.ts";
 import type { Exchange } from "./exchange.ts";
+import { answerHealth, healthPage } from "./health.ts";
 import { type HttpServer, startHttpServer, type TlsOptions } from "./https-server.ts";
+import { newDebugPages } from "./pprof.ts";
+import { selfSignedPair } from "./self-signed.ts";
+import { parseSniCertKey } from "./tls-options.ts";
 
 /** The flags of a component's own port, as the tables of the controller manager and the scheduler have them. */
 export interface ComponentServingFlags {
@@ -14,6 +17,8 @@ export interface ComponentServingFlags {
   readonly "bind-address": string;
   readonly "tls-cert-file": string;
   readonly "tls-private-key-file": string;
+  readonly "cert-dir": string;
+  readonly "tls-sni-cert-key": readonly string[];
   readonly "tls-min-version": string;
   readonly "tls-cipher-suites": readonly string[];
   readonly "client-ca-file": string;
@@ -23,6 +28,7 @@ export interface ComponentServingFlags {
   readonly "authorization-webhook-cache-authorized-ttl": number;
   readonly "authorization-webhook-cache-unauthorized-ttl": number;
   readonly "authorization-always-allow-paths": readonly string[];
+  readonly profiling: boolean;
 }
 
 export interface ComponentServerOptions {
@@ -30,7 +36,7 @@ export interface ComponentServerOptions {
   readonly flags: ComponentServingFlags;
   /** Asks the API server about callers; undefined when no kubeconfig was given for it. */
   readonly client: Client | undefined;
-  readonly log: Logger;
+  readonly log: RootLogger;
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
   /** Name → throws when it is not well. */
@@ -41,7 +47,8 @@ export interface ComponentServerOptions {
 
 /**
  * /healthz, /livez, /readyz, /metrics, /configz of the controller manager and the scheduler, behind delegated
- * authentication and authorization. A certificate is made for the time of the process when none is given.
+ * authentication and authorization, with /debug/pprof/ where --profiling is on. Without a certificate a self-signed one
+ * is made.
  * @returns undefined when --secure-port is 0
  * @throws ConfigError when it cannot listen
  */
@@ -57,11 +64,15 @@ export async function startComponentServer(options: ComponentServerOptions): Pro
     unauthorizedTtlMs: flags["authorization-webhook-cache-unauthorized-ttl"],
     alwaysAllowPaths: flags["authorization-always-allow-paths"],
   });
+  const debug = newDebugPages({ log, clock: options.clock });
+  const checks = [{ name: "ping", run: () => {} }, ...Object.entries(options.checks).map(([name, run]) => ({ name, run }))];
   const answer = async (exchange: Exchange, path: string): Promise<void> => {
-    if (/^\/(healthz|livez|readyz)(\/|$)/.test(path)) return answerHealth(exchange, path, options.checks);
+    const health = healthPage(path);
+    if (health !== undefined) return answerHealth(exchange, health.page, health.check, checks, log);
     if (path === "/metrics") return exchange.respond(200, { "content-type": metrics.contentType }, await metrics.render());
     if (path === "/configz")
       return exchange.respond(200, { "content-type": "application/json" }, JSON.stringify(options.configz()));
+    if (flags.profiling && debug.handles(path)) return debug.handle(exchange, path);
     exchange.respond(404, plainText, "404 page not found\n");
   };
   try {
@@ -90,42 +101,20 @@ export async function startComponentServer(options: ComponentServerOptions): Pro
 
 const plainText = { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" };
 
-async function answerHealth(exchange: Exchange, path: string, checks: ComponentServerOptions["checks"]): Promise<void> {
-  const [, endpoint = "", only] = path.split("/");
-  const lines: string[] = [];
-  let failed = false;
-  for (const [name, check] of Object.entries({ ping: () => {}, ...checks })) {
-    if (only !== undefined && only !== name) continue;
-    try {
-      await check();
-      lines.push(`[+]${name} ok`);
-    } catch {
-      failed = true;
-      lines.push(`[-]${name} failed: reason withheld`);
-    }
-  }
-  if (only !== undefined && lines.length === 0) return exchange.respond(404, plainText, "404 page not found\n");
-  const isVerbose = new URLSearchParams(exchange.url.split("?")[1] ?? "").has("verbose");
-  const all = `${lines.join("\n")}\n${endpoint} check ${failed ? "failed" : "passed"}\n`;
-  exchange.respond(failed ? 500 : 200, plainText, failed || isVerbose ? all : "ok");
-}
-
 async function tlsOptions(name: string, flags: ComponentServingFlags): Promise<TlsOptions> {
-  const shared = {
-    clientCaFile: flags["client-ca-file"] || undefined,
-    minVersion: flags["tls-min-version"] || undefined,
-    cipherSuites: flags["tls-cipher-suites"].length > 0 ? flags["tls-cipher-suites"] : undefined,
-  };
-  if (flags["tls-cert-file"] !== "")
-    return { ...shared, certFile: flags["tls-cert-file"], keyFile: flags["tls-private-key-file"] };
-  const ca = await newCa({ commonName: `${name}-ca` });
-  const pair = await newCertificate({
-    commonName: name,
-    organizations: [],
+  const given = { certFile: flags["tls-cert-file"], keyFile: flags["tls-private-key-file"] };
+  const made = {
+    certDir: flags["cert-dir"],
+    pairName: name,
+    host: "localhost",
     dnsNames: ["localhost"],
-    ips: ["127.0.0.1"],
-    usages: ["server"],
-    ca,
-  });
-  return { ...shared, cert: pair.certPem, key: pair.keyPem };
+    ips: ["127.0.0.1", "::1"],
+  };
+  return {
+    ...(given.certFile === "" ? await selfSignedPair(made) : given),
+    clientCaFile: flags["client-ca-file"] || undefined,
+    sni: flags["tls-sni-cert-key"].map(parseSniCertKey),
+    minVersion: flags["tls-min-version"] || undefined,
+    cipherSuites: flags["tls-cipher-suites"],
+  };
 }

@@ -89,6 +89,19 @@ export function opensslVersion(name: string | undefined): SecureVersion {
   return versions[name] as SecureVersion;
 }
 
+/**
+ * One value of --tls-sni-cert-key: `cert.pem,key.pem` or `cert.pem,key.pem:*.example.com,example.com`.
+ * @throws Error for another form
+ */
+export function parseSniCertKey(text: string): CertificateFiles & { names: string[] } {
+  const [files = "", names = "", more] = text.split(":");
+  const [certFile = "", keyFile = "", extra] = files.split(",").map((file) => file.trim());
+  if (more !== undefined || extra !== undefined || certFile === "" || keyFile === "") {
+    throw new Error("expected comma separated certificate and key file paths");
+  }
+  return { certFile, keyFile, names: names === "" ? [] : names.split(",").map((name) => name.trim()) };
+}
+
 /** Every file that the options name, for watching. */
 export function filesOf(options: TlsOptions): string[] {
   const files = [options.certFile, options.keyFile, options.clientCaFile, ...(options.clientCaFiles ?? [])];

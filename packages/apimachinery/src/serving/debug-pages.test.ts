@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { gunzipSync } from "node:zlib";
+import { Profile } from "pprof-format";
+import { discardLogger, newLogger } from "../logging/logger.ts";
+import type { Exchange } from "./exchange.ts";
+import { answerHealth, healthPage } from "./health.ts";
+import { newDebugPages } from "./pprof.ts";
+import { selfSignedPair } from "./self-signed.ts";
+
+interface Sent {
+  status: number;
+  body: Buffer;
+}
+
+function ask(url: string, method = "GET", body = ""): { exchange: Exchange; sent: Sent } {
+  const sent: Sent = { status: 0, body: Buffer.alloc(0) };
+  const exchange = {
+    method,
+    url,
+    body: () => Promise.resolve(Buffer.from(body)),
+    respond(status: number, _headers: object, bytes: Buffer | string = "") {
+      Object.assign(sent, { status, body: Buffer.from(bytes) });
+    },
+  } as unknown as Exchange;
+  return { exchange, sent };
+}
+
+const checks = [
+  { name: "ping", run: () => {} },
+  {
+    name: "etcd",
+    run: async () => {
+      throw new Error("secret reason");
+    },
+  },
+];
+for (const { url, status, body } of [
+  { url: "/readyz", status: 500, body: "[+]ping ok\n[-]etcd failed: reason withheld\nreadyz check failed\n" },
+  { url: "/readyz?exclude=etcd", status: 200, body: "ok" },
+  { url: "/readyz?exclude=etcd&verbose", status: 200, body: "[+]ping ok\n[+]etcd excluded: ok\nreadyz check passed\n" },
+  {
+    url: "/livez?exclude=etcd&exclude=x&verbose=1",
+    status: 200,
+    body: '[+]ping ok\n[+]etcd excluded: ok\nwarn: some health checks cannot be excluded: no matches for "x"\nlivez check passed\n',
+  },
+  { url: "/healthz/ping", status: 200, body: "ok" },
+  { url: "/healthz/etcd", status: 500, body: "internal server error: secret reason\n" },
+  { url: "/healthz/none", status: 404, body: "404 page not found\n" },
+]) {
+  test(`health: ${url}`, async () => {
+    const { exchange, sent } = ask(url);
+    const { page, check } = healthPage(url.split("?")[0] as string) as { page: string; check: string };
+    await answerHealth(exchange, page, check, checks, discardLogger);
+    assert.deepEqual([sent.status, String(sent.body)], [status, body]);
+  });
+}
+
+test("takes a CPU profile that pprof reads, one at a time", async () => {
+  const pages = newDebugPages({ log: newLogger() });
+  const first = ask("/debug/pprof/profile?seconds=0.2");
+  const second = ask("/debug/pprof/profile?seconds=0.2");
+  const taking = pages.handle(first.exchange, "/debug/pprof/profile");
+  await pages.handle(second.exchange, "/debug/pprof/profile");
+  assert.deepEqual(
+    [second.sent.status, String(second.sent.body)],
+    [500, "Could not enable profiling: profiling already in use\n"],
+  );
+  const until = performance.now() + 100;
+  while (performance.now() < until) burnSomeTime();
+  await taking;
+  assert.equal(first.sent.status, 200);
+  const profile = Profile.decode(gunzipSync(first.sent.body));
+  assert.deepEqual(
+    profile.sampleType.map(({ type }) => profile.stringTable.strings[Number(type)]),
+    ["samples", "cpu"],
+  );
+  assert.ok(profile.stringTable.strings.includes("burnSomeTime"));
+  assert.ok(profile.sample.length > 0);
+});
+
+function burnSomeTime(): number {
+  let sum = 0;
+  for (let i = 0; i < 1e5; i++) sum += Math.sqrt(i);
+  return sum;
+}
+
+test("takes a heap profile", async () => {
+  const pages = newDebugPages({ log: newLogger() });
+  const { exchange, sent } = ask("/debug/pprof/heap?seconds=0.05");
+  await pages.handle(exchange, "/debug/pprof/heap");
+  const profile = Profile.decode(gunzipSync(sent.body));
+  assert.equal(profile.stringTable.strings[Number(profile.sampleType[1]?.type)], "inuse_space");
+});
+
+test("answers the other debug pages, and none that are not", async () => {
+  const pages = newDebugPages({ log: newLogger() });
+  for (const [path, status, body] of [
+    ["/debug/pprof/", 200, /profile/],
+    ["/debug/pprof", 301, /^$/],
+    ["/debug/pprof/goroutine", 200, /\t/],
+    ["/debug/pprof/none", 404, /Unknown profile/],
+    ["/debug/pprof/profile?seconds=9999", 400, /seconds/],
+  ] as const) {
+    const { exchange, sent } = ask(path);
+    await pages.handle(exchange, path.split("?")[0] as string);
+    assert.equal(sent.status, status, path);
+    assert.match(String(sent.body), body);
+  }
+  assert.deepEqual(
+    ["/debug", "/debug/pprofx", "/debug/pprof/", "/debug/flags/v"].map((path) => pages.handles(path)),
+    [false, false, true, true],
+  );
+});
+
+test("changes the verbosity of the log", async () => {
+  const log = newLogger({ write: () => {} });
+  const pages = newDebugPages({ log });
+  const { exchange, sent } = ask("/debug/flags/v", "PUT", "4");
+  await pages.handle(exchange, "/debug/flags/v");
+  assert.deepEqual([sent.status, String(sent.body)], [200, "successfully set klog.logging.verbosity to 4"]);
+  assert.ok(log.enabled(4));
+  const wrong = ask("/debug/flags/v", "PUT", "loud");
+  await pages.handle(wrong.exchange, "/debug/flags/v");
+  assert.equal(wrong.sent.status, 400);
+});
+
+test("makes a serving pair once and finds it again", async (t) => {
+  const certDir = mkdtempSync(join(tmpdir(), "cox-cert-"));
+  t.after(() => rmSync(certDir, { recursive: true }));
+  const options = { certDir: join(certDir, "deep"), pairName: "kube-x", host: "h", dnsNames: ["localhost"], ips: ["127.0.0.1"] };
+  const made = await selfSignedPair(options);
+  assert.ok("certFile" in made);
+  assert.equal(statSync(made.keyFile).mode & 0o777, 0o600);
+  const before = readFileSync(made.certFile, "utf8");
+  await selfSignedPair(options);
+  assert.equal(readFileSync(made.certFile, "utf8"), before);
+  assert.ok("cert" in (await selfSignedPair({ ...options, certDir: "" })));
+});

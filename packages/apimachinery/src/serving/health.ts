@@ -1,0 +1,71 @@
+import type { Logger } from "../logging/logger.ts";
+import type { Exchange } from "./exchange.ts";
+
+export interface HealthCheck {
+  readonly name: string;
+  /** Throws or rejects with the reason, which goes to the log and not to the one who asks. */
+  run(): void | Promise<void>;
+}
+
+const headers = { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" };
+
+/** `/readyz/etcd?verbose` → page `readyz`, check `etcd`; undefined for a path that is no page of health. */
+export function healthPage(path: string): { page: string; check: string } | undefined {
+  const match = /^\/(healthz|livez|readyz)(?:\/(.*))?$/.exec(path);
+  return match === null ? undefined : { page: match[1] as string, check: match[2] ?? "" };
+}
+
+/**
+ * Answers one page of health from its checks: `ok`, or the list of checks with what failed. `?verbose` lists them
+ * always, `?exclude=name` leaves one out.
+ * @param single name of one check, `""` for the whole page
+ * Source: k8s.io/apiserver pkg/server/healthz/healthz.go
+ */
+export async function answerHealth(
+  exchange: Exchange,
+  page: string,
+  single: string,
+  checks: readonly HealthCheck[],
+  log: Logger,
+): Promise<void> {
+  if (single !== "") return answerOne(exchange, checks, single);
+  const at = exchange.url.indexOf("?");
+  const query = new URLSearchParams(at < 0 ? "" : exchange.url.slice(at + 1));
+  const excluded = new Set(query.getAll("exclude").flatMap((names) => names.split(",")));
+  excluded.delete("");
+  let text = "";
+  let failed = false;
+  const reasons = await Promise.all(checks.map((check) => (excluded.has(check.name) ? undefined : reasonOf(check))));
+  for (const [i, { name }] of checks.entries()) {
+    if (excluded.delete(name)) text += `[+]${name} excluded: ok\n`;
+    else if (reasons[i] === undefined) text += `[+]${name} ok\n`;
+    else {
+      failed = true;
+      text += `[-]${name} failed: reason withheld\n`;
+      log.v(2)?.info("health check failed", { page, check: name, reason: reasons[i] });
+    }
+  }
+  if (excluded.size > 0) {
+    const names = [...excluded].map((name) => JSON.stringify(name)).sort();
+    text += `warn: some health checks cannot be excluded: no matches for ${names.join(",")}\n`;
+  }
+  if (failed) return exchange.respond(500, headers, `${text}${page} check failed\n`);
+  exchange.respond(200, headers, query.has("verbose") ? `${text}${page} check passed\n` : "ok");
+}
+
+async function answerOne(exchange: Exchange, checks: readonly HealthCheck[], name: string): Promise<void> {
+  const check = checks.find((one) => one.name === name);
+  if (check === undefined) return exchange.respond(404, headers, "404 page not found\n");
+  const reason = await reasonOf(check);
+  if (reason === undefined) exchange.respond(200, headers, "ok");
+  else exchange.respond(500, headers, `internal server error: ${reason}\n`);
+}
+
+async function reasonOf(check: HealthCheck): Promise<string | undefined> {
+  try {
+    await check.run();
+    return undefined;
+  } catch (err) {
+    return err instanceof Error ? err.message : String(err);
+  }
+}
