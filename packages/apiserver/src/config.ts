@@ -106,10 +106,10 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
   return config;
 }
 
-/** --advertise-address, else --bind-address, else the address of the default interface. */
+/** --advertise-address, else --bind-address where others can reach it, else the address of an interface. */
 function advertiseAddress(flags: ApiserverFlags): string {
   for (const address of [flags["advertise-address"], flags["bind-address"]]) {
-    if (address && isIP(address) !== 0 && address !== "0.0.0.0" && address !== "::") return address;
+    if (address && !unreachable.test(address)) return address;
   }
   for (const addresses of Object.values(networkInterfaces())) {
     const found = addresses?.find(({ internal, family }) => !internal && family === "IPv4");
@@ -117,6 +117,9 @@ function advertiseAddress(flags: ApiserverFlags): string {
   }
   throw new Error(`unable to find suitable network address of ${hostname()}: use --advertise-address`);
 }
+
+/** Unspecified and loopback addresses. */
+const unreachable = /^(0\.0\.0\.0|127\..*|::|::1)$/;
 
 /** The first usable address of the primary range is that of the service `kubernetes`. */
 function serviceRange(text: string): string[] {

@@ -111,7 +111,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     url: `https://${flags["bind-address"] === "0.0.0.0" ? "127.0.0.1" : flags["bind-address"]}:${server.port}`,
     port: server.port,
     async ready(wanted) {
-      await started;
+      await (wanted === undefined ? started : Promise.race([started, aborted(wanted)]));
       while ((await edge.failedChecks()).length > 0) await clock.sleep(readyPollMs, wanted);
     },
     async stop(graceMs = flags["request-timeout"]) {
@@ -129,6 +129,13 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       requestHeaderCa?.close();
     },
   };
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
 }
 
 function poolOf(path: string): CertificatePool | undefined {

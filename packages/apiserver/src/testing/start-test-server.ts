@@ -84,6 +84,7 @@ export async function startTestServer(t: TestContext | undefined, extraFlags: re
     `--etcd-servers=${etcd.endpoint}`,
     `--etcd-prefix=${prefix}`,
     "--bind-address=127.0.0.1",
+    "--advertise-address=192.0.2.10",
     "--secure-port=0",
     `--tls-cert-file=${file("tls.crt")}`,
     `--tls-private-key-file=${file("tls.key")}`,

@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
+
+let server: TestServer;
+before(async () => {
+  server = await startTestServer(undefined);
+});
+after(() => server.stop());
+
+for (const page of ["healthz", "livez", "readyz"]) {
+  test(`/${page} is ok, and verbose names every check`, async () => {
+    assert.deepEqual((({ code, text }) => ({ code, text }))(await server.request("GET", `/${page}`)), { code: 200, text: "ok" });
+    const { text } = await server.request("GET", `/${page}?verbose`);
+    for (const check of ["ping", "log", "etcd", "poststarthook/rbac/bootstrap-roles"]) assert.ok(text.includes(`[+]${check} ok\n`), check);
+    assert.ok(text.endsWith(`${page} check passed\n`));
+    assert.equal(text.includes("[+]shutdown ok"), page === "readyz");
+  });
+}
+
+test("a check has its own path, one that is not there does not", async () => {
+  assert.equal((await server.request("GET", "/livez/etcd")).text, "ok");
+  assert.equal((await server.request("GET", "/readyz/poststarthook/bootstrap-controller")).text, "ok");
+  assert.equal((await server.request("GET", "/livez/nothing")).code, 404);
+});
+
+test("an excluded check is named as such, one that is not there is warned about", async () => {
+  const { text } = await server.request("GET", "/readyz?verbose&exclude=etcd&exclude=moon");
+  assert.ok(text.includes("[+]etcd excluded: ok\n"));
+  assert.ok(text.includes('warn: some health checks cannot be excluded: no matches for "moon"\n'));
+});
