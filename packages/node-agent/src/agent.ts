@@ -48,6 +48,7 @@ import { newImageGc } from "./runtime/image-gc.ts";
 import { newImagePuller } from "./runtime/images.ts";
 import { newLifecycleEvents } from "./runtime/lifecycle-events.ts";
 import { runLogRotation } from "./runtime/log-rotation.ts";
+import { removePodLogs } from "./runtime/pod-logs.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { newAuth } from "./server/auth.ts";
 import { newAgentMetrics } from "./server/metrics.ts";
@@ -587,7 +588,11 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       log.info("Ending a pod that nobody wants any more", { pod: `${namespace}/${name}`, podUID: uid });
       workers.removeOrphan(orphan(uid, name, namespace));
     }
-    for (const uid of await volumes.list()) if (!isKnown(uid) && !inRuntime.has(uid)) await volumes.remove(uid);
+    for (const uid of await volumes.list()) {
+      if (isKnown(uid) || inRuntime.has(uid)) continue;
+      await removePodLogs({ podLogsDir, containerLogsDir }, uid);
+      await volumes.remove(uid);
+    }
     for (const uid of await cgroups.list()) if (!isKnown(uid) && !inRuntime.has(uid)) await cgroups.remove(uid);
     await cgroups.updateBurstable(sources.list().filter(isActive));
     await mirrors?.removeOrphans(sources.list());
@@ -598,7 +603,6 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       runtime,
       clock,
       log,
-      podLogsDir,
       containerLogsDir,
       maxPerContainer: config.maxDeadPerContainer,
       maxTotal: config.maxDead,

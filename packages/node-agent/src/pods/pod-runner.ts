@@ -1,5 +1,4 @@
-import { mkdir, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir } from "node:fs/promises";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
@@ -14,16 +13,11 @@ import type { Cgroups } from "../resources/cgroups.ts";
 import { containerResources } from "../resources/container-resources.ts";
 import type { ResourceList } from "../resources/pod-resources.ts";
 import { ContainerError } from "../runtime/container-error.ts";
-import {
-  type ContainerDependencies,
-  killContainer,
-  podLogDirectory,
-  removeContainer,
-  startContainer,
-} from "../runtime/containers.ts";
+import { type ContainerDependencies, killContainer, removeContainer, startContainer } from "../runtime/containers.ts";
 import type { CriInput } from "../runtime/cri-schema.ts";
 import type { ImagePuller } from "../runtime/images.ts";
 import { containerHash } from "../runtime/labels.ts";
+import { podLogDirectory, removePodLogs } from "../runtime/pod-logs.ts";
 import { type PodRecord, podIps, readPodRecord } from "../runtime/pod-record.ts";
 import { isRuntimeNotFound } from "../runtime/runtime.ts";
 import { sandboxConfig } from "../runtime/sandbox.ts";
@@ -476,9 +470,10 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
         if (!isRuntimeNotFound(err)) throw err;
       }
     }
-    await volumes.remove(uid);
-    await rm(join(podLogDirectory(containers.podLogsDir, pod)), { recursive: true, force: true });
+    await removePodLogs(containers, uid);
     if (!(await options.cgroups.remove(uid))) throw new Error(`processes are left in the cgroup of pod ${uid}`);
+    // The folder goes last: it is what tells an agent that starts anew that there is something to take away.
+    await volumes.remove(uid);
   }
 
   return {

@@ -1,5 +1,3 @@
-import { readdir, rm, stat, unlink } from "node:fs/promises";
-import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { removeContainer } from "./containers.ts";
@@ -10,7 +8,6 @@ export interface ContainerGcOptions {
   runtime: ContainerRuntime;
   clock: Clock;
   log: Logger;
-  podLogsDir: string;
   containerLogsDir: string;
   /** `--maximum-dead-containers-per-container`; below zero keeps all. */
   maxPerContainer: number;
@@ -86,25 +83,6 @@ export async function collectContainers(options: ContainerGcOptions): Promise<vo
       await runtime.removePodSandbox(sandbox.id);
     } catch (err) {
       if (!isRuntimeNotFound(err)) options.log.error("cannot remove a sandbox", err, { sandbox: sandbox.id });
-    }
-  }
-  if (options.allSourcesSynced())
-    await removeLogs(options, new Set(containers.map((container) => container.labels[labelNames.podUid])));
-}
-
-/** Logs of Pods that nobody knows, and links that lead nowhere. */
-async function removeLogs(options: ContainerGcOptions, withContainers: ReadonlySet<string | undefined>): Promise<void> {
-  for (const folder of await readdir(options.podLogsDir).catch(() => [] as string[])) {
-    const uid = folder.slice(folder.lastIndexOf("_") + 1);
-    if (!folder.includes("_") || options.isKnown(uid) || withContainers.has(uid)) continue;
-    await rm(join(options.podLogsDir, folder), { recursive: true, force: true });
-  }
-  for (const name of await readdir(options.containerLogsDir).catch(() => [] as string[])) {
-    const path = join(options.containerLogsDir, name);
-    try {
-      await stat(path);
-    } catch (err) {
-      if ((err as NodeJS.ErrnoException).code === "ENOENT" && name.endsWith(".log")) await unlink(path).catch(() => undefined);
     }
   }
 }

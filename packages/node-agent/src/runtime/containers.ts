@@ -9,6 +9,7 @@ import type { RunHook } from "../probes/lifecycle-hooks.ts";
 import { ContainerError } from "./container-error.ts";
 import type { Cri, CriInput } from "./cri-schema.ts";
 import { annotationNames, containerAnnotations, containerLabels } from "./labels.ts";
+import { podLogDirectory } from "./pod-logs.ts";
 import { type ContainerRecord, newestContainer, type PodRecord } from "./pod-record.ts";
 import { type ContainerRuntime, isRuntimeNotFound } from "./runtime.ts";
 import { containerSecurityContext, violatesNonRoot } from "./security-context.ts";
@@ -47,11 +48,6 @@ export interface StartRequest {
   resources: CriInput<"LinuxContainerResources">;
   /** Makes the mounts and variables; what it throws is the container's CreateContainerConfigError. */
   options(): Promise<{ environment: ReadonlyMap<string, string>; mounts: CriInput<"Mount">[] }>;
-}
-
-export function podLogDirectory(podLogsDir: string, pod: { metadata: { name: string; namespace: string; uid: string } }): string {
-  const { namespace, name, uid } = pod.metadata;
-  return join(podLogsDir, `${namespace}_${name}_${uid}`);
 }
 
 /**

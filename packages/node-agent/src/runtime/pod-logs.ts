@@ -1,0 +1,25 @@
+import { readdir, readlink, rm, unlink } from "node:fs/promises";
+import { join, sep } from "node:path";
+
+/** `<namespace>_<name>_<uid>`: where a Pod's containers log to. */
+export function podLogDirectory(podLogsDir: string, pod: { metadata: { name: string; namespace: string; uid: string } }): string {
+  const { namespace, name, uid } = pod.metadata;
+  return join(podLogsDir, `${namespace}_${name}_${uid}`);
+}
+
+/**
+ * Takes away the logs of a Pod and the links to them. Other folders stay, whether anybody knows their Pod or not: more
+ * than one agent may log here.
+ */
+export async function removePodLogs(dirs: { podLogsDir: string; containerLogsDir: string }, uid: string): Promise<void> {
+  const folders = (await readdir(dirs.podLogsDir).catch(() => [] as string[]))
+    .filter((name) => name.endsWith(`_${uid}`))
+    .map((name) => join(dirs.podLogsDir, name));
+  if (folders.length === 0) return;
+  for (const name of await readdir(dirs.containerLogsDir).catch(() => [] as string[])) {
+    const link = join(dirs.containerLogsDir, name);
+    const target = await readlink(link).catch(() => "");
+    if (folders.some((folder) => target.startsWith(folder + sep))) await unlink(link).catch(() => undefined);
+  }
+  for (const folder of folders) await rm(folder, { recursive: true, force: true });
+}
