@@ -267,7 +267,7 @@ function openCluster(servers: readonly string[], prefix: string, options: Storag
 
 const noBytes = Buffer.alloc(0);
 /** History that is read at the start, for watches that were open before it. */
-const rememberedRevisions = 5_000;
+const rememberedRevisions = 2_000;
 const pastTimeoutMs = 3_000;
 
 /** All changes between two revisions, the second being a write below the prefix, so that it is known when it is over. */

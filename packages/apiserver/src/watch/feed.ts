@@ -65,7 +65,7 @@ export interface FeedConsumer {
   /** @param key relative to the folder. */
   apply(key: string, value: Buffer | undefined, revision: number): void;
   /** Changes between `after` and the feed's start. @param changes keys relative to the folder */
-  past?(after: number, changes: readonly PastChange[]): void;
+  past?(after: number, changes: readonly PastChange[]): Promise<void> | void;
   /** History was lost: what this consumer knows may miss changes, read everything again. */
   reset(): void;
 }
@@ -250,8 +250,9 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
       const folder = folderOf(change.key);
       if (folder !== undefined) byFolder.get(folder)?.push({ ...change, key: change.key.slice(folder.length + 1) });
     }
-    for (const [folder, changes] of byFolder)
-      for (const consumer of consumers.get(folder) ?? []) consumer.past?.(past.after, changes);
+    for (const [folder, changes] of byFolder) {
+      for (const consumer of consumers.get(folder) ?? []) await consumer.past?.(past.after, changes);
+    }
   }
 
   return {

@@ -1,6 +1,8 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { decodeContinueToken, encodeContinueToken } from "../storage/continue-token.ts";
 import { cool, warm } from "../storage/entry.ts";
 import type { StorageMetrics } from "../storage/metrics.ts";
@@ -15,6 +17,7 @@ import type {
   UpdateOptions,
   WatchRequest,
   WatchStream,
+  WriteOptions,
 } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 import type { BookmarkClock } from "./bookmarks.ts";
@@ -62,6 +65,8 @@ export interface WatchCacheOptions {
 
 const defaultPatienceMs = 3_000;
 const retryMs = 500;
+/** Own writes on their way back; beyond it (the feed is interrupted) the oldest are decoded again. */
+const mostOwn = 1_000;
 /** Revisions that are surely not compacted yet: etcd's history is counted in minutes. */
 const longestStartDistance = 1_000;
 
@@ -82,6 +87,8 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   /** Changes that came while the list was read. */
   let early: { key: string; value: Buffer | undefined; revision: number }[] = [];
   let fillings = 0;
+  /** Entries written here whose events have not come back, by revision. */
+  const own = new Map<number, Entry>();
 
   const detach = feed.attach(options.folder, { apply, past: learnPast, reset });
   void fill();
@@ -132,7 +139,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     let current: Entry | undefined;
     if (value !== undefined) {
       try {
-        current = store.decode(key, value, at);
+        current = takeOwn(key, at) ?? store.decode(key, value, at);
       } catch {
         // Logged by the store. To readers an object that cannot be read is gone.
       }
@@ -150,23 +157,29 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   }
 
   /** The changes just before the list, so that watches from before this process began find them here. */
-  function learnPast(after: number, past: readonly PastChange[]): void {
-    if (!ready || history.start !== listed || listed !== feed.startRevision) return;
+  async function learnPast(after: number, past: readonly PastChange[]): Promise<void> {
+    const usable = (): boolean => ready && history.start === listed && listed === feed.startRevision;
     const older: Change[] = [];
+    const latest = new Map<string, Entry | undefined>();
     for (const { key, value, revision: at, previous } of past) {
-      const before = previous === undefined ? undefined : store.decode(key, previous.value, previous.revision);
-      const current = value === undefined ? undefined : store.decode(key, value, at);
-      if (before === undefined && current === undefined) continue;
-      for (const entry of [before, current]) if (entry !== undefined) cool(entry);
-      older.push(new Change(key, at, before, current));
+      if (!usable()) return;
+      let before = latest.get(key);
+      if (!latest.has(key) && previous !== undefined) before = cooled(store.decode(key, previous.value, previous.revision));
+      const present = state.get(key);
+      let current: Entry | undefined;
+      if (value !== undefined) current = present?.revision === at ? present : cooled(store.decode(key, value, at));
+      latest.set(key, current);
+      if (before !== undefined || current !== undefined) older.push(new Change(key, at, before, current));
+      if (older.length % 100 === 99) await nextTurn();
     }
-    history.prepend(after, older);
+    if (usable()) history.prepend(after, older);
   }
 
   /** History was lost: readers come back with their last revision, which the new history says is too old. */
   function reset(): void {
     ready = false;
     early = [];
+    own.clear();
     whenReady = Promise.withResolvers();
     for (const watcher of [...broadcaster.all()]) watcher.queue.end();
     void fill();
@@ -342,16 +355,43 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
 
   // ---- writes
 
-  function guaranteedUpdate(
+  async function create(key: string, object: KubeObject, write: WriteOptions = {}): Promise<Entry> {
+    const entry = await store.create(key, object, write);
+    return write.dryRun ? entry : shared(entry);
+  }
+
+  async function guaranteedUpdate(
     key: string,
     change: Parameters<Storage["guaranteedUpdate"]>[1],
     update: UpdateOptions = {},
   ): Promise<Entry> {
-    return store.guaranteedUpdate(key, change, { ...update, suggestion: update.suggestion ?? known(key) });
+    const entry = await store.guaranteedUpdate(key, change, { ...update, suggestion: update.suggestion ?? known(key) });
+    return update.dryRun ? entry : shared(entry);
   }
 
   function remove(key: string, request: DeleteRequest = {}): Promise<Entry> {
     return store.delete(key, { ...request, suggestion: request.suggestion ?? known(key) });
+  }
+
+  /**
+   * One entry for the writer's answer and for the watchers, so that it is decoded and encoded once: what was written
+   * waits for its event, or is the one that the event has brought already. Never for a dry-run, whose entry is no state.
+   */
+  function shared(entry: Entry): Entry {
+    const present = known(entry.key);
+    if (present?.revision === entry.revision) return present;
+    if (ready && entry.revision > revision()) {
+      own.set(entry.revision, entry);
+      if (own.size > mostOwn) own.delete(own.keys().next().value as number);
+    }
+    return entry;
+  }
+
+  function takeOwn(key: string, at: number): Entry | undefined {
+    const entry = own.get(at);
+    if (entry === undefined) return undefined;
+    own.delete(at);
+    return entry.key === key ? entry : undefined;
   }
 
   const known = (key: string): Entry | undefined => (ready ? state.get(key) : undefined);
@@ -361,7 +401,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
       return ready;
     },
     whenReady: () => whenReady.promise,
-    create: (key, object, write) => store.create(key, object, write),
+    create,
     get,
     list,
     guaranteedUpdate,
@@ -379,6 +419,11 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
       for (const watcher of [...broadcaster.all()]) watcher.queue.end();
     },
   };
+}
+
+function cooled(entry: Entry): Entry {
+  cool(entry);
+  return entry;
 }
 
 function selectionOf(request: WatchRequest): Pick<ListRequest, "labels" | "fields"> {

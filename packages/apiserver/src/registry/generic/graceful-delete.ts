@@ -40,5 +40,6 @@ function propagationOf(
  * Source: store.go ShouldDeleteDuringUpdate
  */
 export function deletesByUpdate(next: KubeObject, current: KubeObject): boolean {
-  return (next.metadata.finalizers?.length ?? 0) === 0 && current.metadata.deletionGracePeriodSeconds === 0;
+  if ((next.metadata.finalizers?.length ?? 0) > 0 || !current.metadata.deletionTimestamp) return false;
+  return (current.metadata.deletionGracePeriodSeconds ?? 0) === 0;
 }

@@ -200,7 +200,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
       beforeUpdate(definition, strategy, ctx, next, current);
       if (!ctx.dryRun) undo = await strategy.beginUpdate?.(next, current, ctx);
       await request.validateAdmission?.(next, current);
-      if (deletesByUpdate(next, current)) {
+      if (deletesByUpdate(next, current) && (strategy.completesDeletion?.(next) ?? true)) {
         last = { object: next, entry: stored as Entry };
         throw emptiedFinalizers;
       }
@@ -283,16 +283,21 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
       await strategy.beforeDelete?.(current, ctx);
       await validateAdmission?.(current);
       const deletion = beforeDelete(definition, strategy, ctx, current, deleteOptions);
-      if (deletion.type === "pending") {
+      const begun = strategy.beginDeletion?.(current, ctx);
+      if (deletion.type === "pending" || begun === "pending") {
         outcome = "pending";
         throw stayAsItIs;
       }
-      let next = deletion.type === "graceful" ? deletion.object : current;
+      let next = begun ?? (deletion.type === "graceful" ? deletion.object : current);
       if (options.garbageCollection !== false) {
         const finalizers = finalizersForDeletion(strategy, current, deleteOptions);
         if (finalizers !== current.metadata.finalizers && (finalizers.length > 0 || current.metadata.finalizers?.length)) {
           next = { ...next, metadata: { ...next.metadata, finalizers: [...finalizers] } };
         }
+      }
+      if (begun !== undefined) {
+        outcome = "update";
+        return next;
       }
       const held = (next.metadata.finalizers?.length ?? 0) > 0;
       if (deletion.type === "now") {

@@ -39,6 +39,13 @@ export interface Strategy<T extends KubeObject = any> {
   afterDelete?(last: T, ctx: StrategyContext): Promise<void> | void;
   /** Refuses a deletion by throwing a StatusError (namespaces that are not empty, protected priority classes). */
   beforeDelete?(current: T, ctx: StrategyContext): Promise<void> | void;
+  /**
+   * A deletion in steps of the resource's own (namespaces): the object as it stays for now, `pending` when it waits
+   * already, undefined to go the usual way. Returns a new object.
+   */
+  beginDeletion?(current: T, ctx: StrategyContext): T | "pending" | undefined;
+  /** Whether an update that leaves no finalizers may complete a deletion; default yes. */
+  completesDeletion?(next: T): boolean;
   /** Fills what is computed for readers and not stored. Rare. */
   decorate?(object: T): void;
 }
