@@ -15,7 +15,6 @@ export const jobStrategy: Strategy<Job> = {
     status: true,
     generation: true,
     prepareForCreate(next, ctx) {
-      generateSelector(next);
       const annotations = { ...next.metadata.annotations };
       if (ctx.featureEnabled("JobTrackingWithFinalizers")) annotations[trackingAnnotation] = "";
       else delete annotations[trackingAnnotation];
@@ -36,7 +35,10 @@ export const jobStrategy: Strategy<Job> = {
   }),
   // Pods of a job are kept when an old client deletes it without saying what it wants.
   defaultGarbageCollection: "Orphan",
-  validate: (next, ctx) => validateJob(next, templateOptions(ctx.featureEnabled)),
+  validate(next, ctx) {
+    generateSelector(next); // here, because only now the job has its uid
+    return validateJob(next, templateOptions(ctx.featureEnabled));
+  },
   validateUpdate: (next, current, ctx) => validateJobUpdate(next, current, templateOptions(ctx.featureEnabled)),
 };
 

@@ -5,12 +5,14 @@ import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isQualifiedName } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { keep } from "../../strategies.ts";
+import { isFinalized } from "./strategy.ts";
 
 /** PUT /finalize writes spec.finalizers and nothing else. Source: pkg/registry/core/namespace/strategy.go */
 export const namespaceFinalizeStrategy: Strategy<Namespace> = {
   namespaceScoped: false,
   allowCreateOnUpdate: false,
   allowUnconditionalUpdate: true,
+  completesDeletion: isFinalized,
   prepareForUpdate: (next, current) => keep(next, current, "status"),
   validateUpdate(next) {
     const errors: FieldError[] = [];

@@ -1,5 +1,6 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isDns1123Label } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
@@ -32,11 +33,25 @@ export const namespaceStrategy: Strategy<Namespace> = {
   canonicalize(next) {
     if (next.metadata.name) next.metadata.labels = { ...next.metadata.labels, [namespaceNameLabel]: next.metadata.name };
   },
+  beginDeletion(current, ctx) {
+    if (!current.metadata.deletionTimestamp) {
+      const metadata = { ...current.metadata, deletionTimestamp: formatTime(ctx.now) };
+      return { ...current, metadata, status: { ...current.status, phase: "Terminating" } };
+    }
+    return (current.spec?.finalizers?.length ?? 0) > 0 ? "pending" : undefined;
+  },
+  completesDeletion: isFinalized,
   defaultGarbageCollection: "Background",
 };
 
-export const namespaceStatusStrategy: Strategy<Namespace> = statusStrategyOf({
-  namespaced: false,
+/** Nothing waits any more for the namespace's contents. */
+export function isFinalized(namespace: Namespace): boolean {
+  return (namespace.spec?.finalizers?.length ?? 0) === 0;
+}
+
+export const namespaceStatusStrategy: Strategy<Namespace> = {
+  ...statusStrategyOf<Namespace>({ namespaced: false }),
+  completesDeletion: isFinalized,
   validateUpdate(next) {
     const errors: FieldError[] = [];
     const phase: string = next.status?.phase ?? "";
@@ -48,4 +63,4 @@ export const namespaceStatusStrategy: Strategy<Namespace> = statusStrategyOf({
     }
     return errors;
   },
-});
+};

@@ -101,7 +101,7 @@ function summarizeContainers(pod: Pod, summary: Summary): void {
     const { terminated, waiting, running: runs } = container.state ?? {};
     if (waiting?.reason) summary.reason = waiting.reason;
     else if (terminated?.reason) summary.reason = terminated.reason;
-    else if (terminated && terminated.signal) summary.reason = `Signal:${terminated.signal}`;
+    else if (terminated?.signal) summary.reason = `Signal:${terminated.signal}`;
     else if (terminated) summary.reason = `ExitCode:${terminated.exitCode ?? 0}`;
     else if (container.ready && runs) {
       running = true;

@@ -339,7 +339,7 @@ function validateDevices(
     if (!device.devicePath) errors.push(required(child(at, "devicePath"), ""));
     if (names.has(device.name)) errors.push(invalidValue(child(at, "name"), device.name, "must be unique"));
     if (paths.has(device.devicePath)) errors.push(invalidValue(child(at, "devicePath"), device.devicePath, "must be unique"));
-    if (device.devicePath && device.devicePath.split("/").includes("..")) {
+    if (device.devicePath?.split("/").includes("..")) {
       errors.push(invalidValue(child(at, "devicePath"), device.devicePath, "can not contain backsteps ('..')"));
     } else paths.add(device.devicePath);
     const volume = volumes.get(device.name);

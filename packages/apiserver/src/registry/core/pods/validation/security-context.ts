@@ -144,7 +144,6 @@ function checkWindows(windows: WindowsSecurityContextOptions | undefined | null,
   const user = windows.runAsUserName;
   if (user === undefined) return errors;
   const at = child(path, "runAsUserName");
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
   if (/[\u0000-\u001f\u007f]/.test(user)) errors.push(invalidValue(at, user, "runAsUserName cannot contain control characters"));
   const parts = user.split("\\");
   if (parts.length > 2) errors.push(invalidValue(at, user, "runAsUserName cannot contain more than one backslash"));
