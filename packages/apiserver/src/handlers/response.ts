@@ -268,25 +268,30 @@ function plainInto(response: ResponseStream): Sink {
 
 function gzipInto(response: ResponseStream, signal: AbortSignal): Sink {
   const compressor = createGzip({ level: gzipLevel });
+  let waiting: { resolve: () => void; reject: (err: Error) => void } | undefined;
+  const giveUp = (): void => void compressor.destroy();
   const done = (async () => {
     for await (const chunk of compressor) {
       if (!response.write(chunk as Buffer)) await response.drained();
     }
     response.end();
   })();
-  done.catch(() => compressor.destroy());
-  signal.addEventListener("abort", () => compressor.destroy(), { once: true });
+  done.catch(giveUp);
+  compressor.on("drain", () => waiting?.resolve());
+  compressor.once("close", () => waiting?.reject(new Error("the client went away in the middle of a list")));
+  signal.addEventListener("abort", giveUp, { once: true });
   return {
     write: (chunk) =>
       compressor.write(chunk)
         ? undefined
         : new Promise<void>((resolve, reject) => {
-            compressor.once("drain", resolve);
-            compressor.once("close", () => reject(new Error("the client went away in the middle of a list")));
+            waiting = { resolve, reject };
+            if (compressor.destroyed) reject(new Error("the client went away in the middle of a list"));
           }),
     async end() {
       compressor.end();
       await done;
+      signal.removeEventListener("abort", giveUp);
     },
   };
 }
