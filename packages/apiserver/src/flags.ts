@@ -536,12 +536,10 @@ export const flagTable = flags(
   section("Logs", {
     "add-dir-header": bool({
       deprecated: "will be removed in a future release.",
-      wired: false,
       help: "If true, adds the file directory to the header of the log messages.",
     }),
     alsologtostderr: bool({
       deprecated: "will be removed in a future release.",
-      wired: false,
       help: "log to standard error as well as files",
     }),
     "experimental-logging-sanitization": bool({
@@ -556,18 +554,15 @@ export const flagTable = flags(
     }),
     "log-dir": string({
       deprecated: "will be removed in a future release.",
-      wired: false,
       help: "If non-empty, write log files in this directory",
     }),
     "log-file": string({
       deprecated: "will be removed in a future release.",
-      wired: false,
       help: "If non-empty, use this log file",
     }),
     "log-file-max-size": uint({
       default: 1800,
       deprecated: "will be removed in a future release.",
-      wired: false,
       help: "Largest size of a log file in megabytes. 0: no limit.",
     }),
     "log-flush-frequency": duration({ default: "5s", help: "Longest time between log flushes." }),
@@ -579,7 +574,6 @@ export const flagTable = flags(
     }),
     "one-output": bool({
       deprecated: "will be removed in a future release.",
-      wired: false,
       help: "If true, only write logs to their native severity level (otherwise to each lower one as well)",
     }),
     "skip-headers": bool({
@@ -588,13 +582,11 @@ export const flagTable = flags(
     }),
     "skip-log-headers": bool({
       deprecated: "will be removed in a future release.",
-      wired: false,
       help: "If true, avoid headers when opening log files",
     }),
     stderrthreshold: text("severity", {
       default: "2",
       deprecated: "will be removed in a future release.",
-      wired: false,
       help: "logs at or above this threshold go to stderr",
     }),
     v: level({ shorthand: "v", help: "number for the log level verbosity" }),

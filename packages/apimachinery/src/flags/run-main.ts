@@ -1,4 +1,5 @@
-import { newLogger, type RootLogger } from "../logging/logger.ts";
+import { type LogFileOptions, newFileWriter } from "../logging/log-files.ts";
+import { type LoggerOptions, newLogger, type RootLogger, writeToStderr } from "../logging/logger.ts";
 import { type FeatureGates, newFeatureGates } from "./feature-gates.ts";
 import { FlagError, type FlagTable, type FlagValues, type ParsedFlags, type Program, parseFlags } from "./flags.ts";
 import { helpText, usageText } from "./help.ts";
@@ -34,7 +35,7 @@ export async function runMain<T extends FlagTable>(
   let log: RootLogger;
   let featureGates: FeatureGates;
   try {
-    log = newLogger(loggingOptions(values));
+    log = newLogger(loggingOptions(program.name, values));
     featureGates = newFeatureGates(program.name, (values["feature-gates"] as Record<string, boolean> | undefined) ?? {});
   } catch (err) {
     return refuse(program, (err as Error).message);
@@ -103,15 +104,28 @@ function refuse(program: Program, message: string): undefined {
   process.exit(1);
 }
 
-function loggingOptions(values: Readonly<Record<string, unknown>>): Parameters<typeof newLogger>[0] {
+function loggingOptions(program: string, values: Readonly<Record<string, unknown>>): LoggerOptions {
   const format = values["logging-format"];
   if (format !== undefined && format !== "text" && format !== "json")
     throw new Error(`unsupported log format: ${String(format)}`);
+  const files: LogFileOptions = {
+    program,
+    logtostderr: values["logtostderr"] !== false,
+    alsologtostderr: values["alsologtostderr"] === true,
+    stderrthreshold: String(values["stderrthreshold"] ?? "2"),
+    logFile: String(values["log-file"] ?? ""),
+    logFileMaxSizeMb: Number(values["log-file-max-size"] ?? 1800),
+    logDir: String(values["log-dir"] ?? ""),
+    oneOutput: values["one-output"] === true,
+    skipLogHeaders: values["skip-log-headers"] === true,
+  };
   return {
     format: format ?? "text",
     verbosity: Number(values["v"] ?? 0),
     vmodule: String(values["vmodule"] ?? ""),
     skipHeaders: values["skip-headers"] === true,
+    addDirHeader: values["add-dir-header"] === true,
+    write: newFileWriter(files, writeToStderr),
   };
 }
 

@@ -1,5 +1,5 @@
 import { writeSync } from "node:fs";
-import { basename } from "node:path";
+import { basename, dirname } from "node:path";
 import winston from "winston";
 import { type Clock, realClock } from "../clock/clock.ts";
 import { type Fields, jsonLine, type LogFormat, type LogRecord, type Severity, textLine } from "./format.ts";
@@ -41,6 +41,8 @@ export interface LoggerOptions {
   readonly clock?: Clock;
   /** Lines without date, level and place. */
   readonly skipHeaders?: boolean;
+  /** The place of a call with the directory of its file. */
+  readonly addDirHeader?: boolean;
   /** Where lines go; default stderr, unbuffered. */
   readonly write?: (line: string, severity: Severity) => void;
   readonly exit?: (code: number) => never;
@@ -54,6 +56,7 @@ export function newLogger(options: LoggerOptions = {}): RootLogger {
     clock: options.clock ?? realClock,
     exit: options.exit ?? ((code) => process.exit(code)),
     sink: newSink(options),
+    withDirectory: options.addDirHeader ?? false,
   };
   return new LeveledLogger(state, "", undefined);
 }
@@ -65,6 +68,7 @@ interface State {
   readonly clock: Clock;
   readonly exit: (code: number) => never;
   readonly sink: winston.Logger;
+  readonly withDirectory: boolean;
 }
 
 /** winston exports it, its types do not say so. */
@@ -86,7 +90,7 @@ function newSink(options: LoggerOptions): winston.Logger {
   return winston.createLogger({ level: "info", format: format(), transports: [transport], exitOnError: false });
 }
 
-function writeToStderr(line: string): void {
+export function writeToStderr(line: string): void {
   const bytes = Buffer.from(line);
   for (let sent = 0, tries = 0; sent < bytes.length && tries < 1000; ) {
     try {
@@ -163,14 +167,14 @@ class LeveledLogger implements RootLogger {
       fields: this.#fields === undefined ? fields : { ...this.#fields, ...fields },
       time: this.#state.clock.now(),
       name: this.#name,
-      caller: callerOf(this.#write),
+      caller: callerOf(this.#write, undefined, this.#state.withDirectory),
     };
     this.#state.sink.log({ level: severity === "I" ? "info" : severity === "W" ? "warn" : "error", message, record });
   }
 }
 
 /** `file.ts:line` of whoever called the logger. */
-function callerOf(below: (...args: never[]) => unknown, skip?: string): string {
+function callerOf(below: (...args: never[]) => unknown, skip?: string, withDirectory = false): string {
   const { prepareStackTrace, stackTraceLimit } = Error;
   Error.stackTraceLimit = 4;
   Error.prepareStackTrace = (_error, sites) => sites;
@@ -181,7 +185,8 @@ function callerOf(below: (...args: never[]) => unknown, skip?: string): string {
   Error.stackTraceLimit = stackTraceLimit;
   const site = sites.find((one) => one.getFileName() !== import.meta.url && one.getFunctionName() !== skip) ?? sites.at(-1);
   const file = site?.getFileName();
-  return file ? `${basename(file)}:${site?.getLineNumber() ?? 1}` : "unknown:1";
+  const directory = file && withDirectory ? `${basename(dirname(file))}/` : "";
+  return file ? `${directory}${basename(file)}:${site?.getLineNumber() ?? 1}` : "unknown:1";
 }
 
 /** Says nothing, for tests. */

@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { type LogFileOptions, newFileWriter } from "./log-files.ts";
+
+function setUp(t: TestContext, more: Partial<LogFileOptions>) {
+  const directory = mkdtempSync(join(tmpdir(), "cox-log-"));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const stderr: string[] = [];
+  const options: LogFileOptions = {
+    program: "kube-x",
+    logtostderr: false,
+    alsologtostderr: false,
+    stderrthreshold: "ERROR",
+    logFile: "",
+    logFileMaxSizeMb: 1,
+    logDir: directory,
+    oneOutput: false,
+    skipLogHeaders: true,
+    ...more,
+  };
+  const write = newFileWriter(options, (line) => stderr.push(line));
+  const read = (name: string): string => readFileSync(join(directory, name), "utf8");
+  return { directory, stderr, write, read };
+}
+
+test("writes nothing but stderr by default", (t) => {
+  const { directory, stderr, write } = setUp(t, { logtostderr: true });
+  write("a\n", "I");
+  assert.deepEqual([stderr, readdirSync(directory)], [["a\n"], []]);
+});
+
+test("keeps a file for each severity, graver lines in the lesser ones too, grave ones on stderr", (t) => {
+  const { stderr, write, read } = setUp(t, {});
+  write("info\n", "I");
+  write("bad\n", "E");
+  assert.equal(read("kube-x.INFO"), "info\nbad\n");
+  assert.equal(read("kube-x.WARNING"), "bad\n");
+  assert.equal(read("kube-x.ERROR"), "bad\n");
+  assert.deepEqual(stderr, ["bad\n"]);
+});
+
+test("writes each line once with oneOutput", (t) => {
+  const { directory, write, read } = setUp(t, { oneOutput: true });
+  write("bad\n", "E");
+  assert.equal(read("kube-x.ERROR"), "bad\n");
+  assert.ok(!readdirSync(directory).includes("kube-x.INFO"));
+});
+
+test("begins its one file anew when it is full", (t) => {
+  const directory = mkdtempSync(join(tmpdir(), "cox-log-"));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const logFile = join(directory, "all.log");
+  const { write } = setUp(t, { logFile, skipLogHeaders: false, alsologtostderr: true });
+  write("x".repeat(600 * 1024), "I");
+  write("y".repeat(600 * 1024), "I");
+  const content = readFileSync(logFile, "utf8");
+  assert.match(content, /^Log file created at: /);
+  assert.ok(!content.includes("xxx"));
+});
+
+test("refuses a threshold that is no severity", (t) => {
+  assert.throws(() => setUp(t, { stderrthreshold: "loud" }), /invalid severity/);
+});
