@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { closedLoop, percentile } from "./load.ts";
+import { cpuSecondsOf } from "./process-usage.ts";
+
+for (const { values, share, want } of [
+  { values: [3, 1, 2], share: 0.5, want: 2 },
+  { values: [3, 1, 2], share: 0.99, want: 3 },
+  { values: [7], share: 0.5, want: 7 },
+  { values: [], share: 0.5, want: Number.NaN },
+]) {
+  test(`the ${share} percentile of [${values}] is ${want}`, () => assert.equal(percentile(values, share), want));
+}
+
+test("runs as many operations at once as asked, and no more than allowed in all", async () => {
+  let running = 0;
+  let most = 0;
+  const samples = await closedLoop(
+    async () => {
+      most = Math.max(most, ++running);
+      await new Promise((resolve) => setImmediate(resolve));
+      running--;
+      return { totalMs: 1 };
+    },
+    { concurrency: 4, seconds: 60, maxOperations: 100 },
+  );
+  assert.deepEqual([most, samples.operations], [4, 100]);
+});
+
+test("ends with the error of an operation", async () => {
+  const failing = async (sequence: number) => {
+    if (sequence === 3) throw new Error("refused");
+    return { totalMs: 1 };
+  };
+  await assert.rejects(closedLoop(failing, { concurrency: 2, seconds: 60, maxOperations: 100 }), /refused/);
+});
+
+test("reads the CPU time of a process whose name looks like columns", () => {
+  const stat = "12 (a ) b 7) S 1 12 12 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 11 0 300 1000 200";
+  assert.equal(cpuSecondsOf(stat), 3);
+});

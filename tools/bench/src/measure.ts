@@ -1,0 +1,45 @@
+import { noSamples, type Samples } from "./load.ts";
+import { cpuSeconds, residentMb } from "./process-usage.ts";
+import type { Row } from "./rows.ts";
+import type { Stage } from "./stage.ts";
+
+/** Everything of one row and one server. */
+export interface Result extends Samples {
+  cpuSeconds: number;
+  etcdCpuSeconds: number;
+  residentMb: number;
+}
+
+/**
+ * Runs a row on all servers in turn, round after round, so that whatever else this machine does meets them alike.
+ * @returns per server, in the order given; undefined where the row does not apply
+ */
+export async function measure(
+  row: Row,
+  stages: readonly Stage[],
+  options: { seconds: number; rounds: number },
+): Promise<(Result | undefined)[]> {
+  const seconds = options.seconds / options.rounds;
+  const results: (Result | undefined)[] = stages.map(() => ({ ...noSamples(), cpuSeconds: 0, etcdCpuSeconds: 0, residentMb: 0 }));
+  for (const stage of stages) await row.run(stage, seconds / 4); // warm up
+  for (let round = 0; round < options.rounds; round++) {
+    for (const [index, stage] of stages.entries()) {
+      const { pid, etcdPid } = stage.target;
+      const before = [cpuSeconds(pid), etcdPid === undefined ? 0 : cpuSeconds(etcdPid)] as const;
+      const samples = await row.run(stage, seconds);
+      const result = results[index];
+      if (samples === undefined || result === undefined) {
+        results[index] = undefined;
+        continue;
+      }
+      result.cpuSeconds += cpuSeconds(pid) - before[0];
+      if (etcdPid !== undefined) result.etcdCpuSeconds += cpuSeconds(etcdPid) - before[1];
+      result.operations += samples.operations;
+      result.seconds += samples.seconds;
+      for (const latency of samples.latencies) result.latencies.push(latency);
+      for (const latency of samples.firstBytes) result.firstBytes.push(latency);
+      result.residentMb = residentMb(pid);
+    }
+  }
+  return results;
+}

@@ -1,0 +1,38 @@
+/** The Pod that is stored and read, about 3 kB as JSON: two containers as a web application's, without secrets and nodes. */
+export function benchPod(name: string, index: number): object {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name,
+      labels: { app: "web", tier: `tier-${index % 5}`, sample: `${index % 100}`, "pod-template-hash": "5d8f7c9b6d" },
+      annotations: {
+        "example.com/description":
+          "a pod of the benchmark, with text enough to be as long as the pods of a usual cluster ".repeat(2),
+        "example.com/checksum": "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c",
+      },
+    },
+    spec: {
+      serviceAccountName: "default",
+      automountServiceAccountToken: false,
+      schedulerName: "nobody", // stays pending in a cluster that has a scheduler
+      containers: [container("web", 8080), container("metrics", 9090)],
+      volumes: [{ name: "scratch", emptyDir: {} }],
+      terminationGracePeriodSeconds: 0,
+    },
+  };
+}
+
+function container(name: string, port: number): object {
+  return {
+    name,
+    image: `registry.example.com/team/${name}:v1.2.3`,
+    args: ["--listen", `:${port}`, "--log-level=info", "--workers=4"],
+    ports: [{ name: "http", containerPort: port }],
+    env: Array.from({ length: 8 }, (_, index) => ({ name: `SETTING_${index}`, value: `value-of-setting-${index}` })),
+    resources: { requests: { cpu: "100m", memory: "64Mi" }, limits: { cpu: "500m", memory: "128Mi" } },
+    readinessProbe: { httpGet: { path: "/ready", port: "http" }, periodSeconds: 10 },
+    livenessProbe: { httpGet: { path: "/live", port: "http" }, periodSeconds: 20 },
+    volumeMounts: [{ name: "scratch", mountPath: "/scratch" }],
+  };
+}

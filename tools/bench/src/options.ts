@@ -1,0 +1,85 @@
+import { parseArgs } from "node:util";
+
+/** What `bench api` was asked for. */
+export interface BenchOptions {
+  /** Objects in each of the measured lists. */
+  readonly pods: number;
+  /** Seconds for each row and server, in `rounds` parts. */
+  readonly rowSeconds: number;
+  readonly rounds: number;
+  /** After this the run stops, finished or not. */
+  readonly limitSeconds: number;
+  /** Rows whose name contains this. */
+  readonly only: string;
+  readonly cpuProfileFolder?: string;
+  readonly against?: SecondServer;
+}
+
+/** A server that runs already, of which we know the process. */
+export interface SecondServer {
+  readonly url: string;
+  readonly token: string;
+  readonly pid: number;
+  readonly etcdPid?: number;
+  readonly caFile?: string;
+}
+
+export const usage = `usage: ./cox bench api [--quick] [--pods <n>] [--only <text>] [--cpu-prof <folder>]
+       [--against <url> --token <t> --pid <p> [--etcd-pid <p>] [--ca <file>]]`;
+
+/** @throws Error for an unknown option, a number that is none, or a server that is not on this machine */
+export function parseOptions(argv: readonly string[]): BenchOptions {
+  const { values, positionals } = parseArgs({
+    args: [...argv],
+    allowPositionals: true,
+    options: {
+      quick: { type: "boolean", default: false },
+      pods: { type: "string" },
+      only: { type: "string", default: "" },
+      "cpu-prof": { type: "string" },
+      against: { type: "string" },
+      token: { type: "string" },
+      pid: { type: "string" },
+      "etcd-pid": { type: "string" },
+      ca: { type: "string" },
+    },
+  });
+  if (positionals.length !== 1 || positionals[0] !== "api") throw new Error(usage);
+  const { quick } = values;
+  return {
+    pods: wholeNumber("--pods", values.pods ?? (quick ? "1000" : "5000"), 100, 20_000),
+    rowSeconds: quick ? 0.8 : 8,
+    rounds: quick ? 1 : 4,
+    limitSeconds: quick ? 60 : 900,
+    only: values.only,
+    ...(values["cpu-prof"] !== undefined && { cpuProfileFolder: values["cpu-prof"] }),
+    ...(values.against !== undefined && {
+      against: {
+        url: loopback(values.against),
+        token: required("--token", values.token),
+        pid: wholeNumber("--pid", required("--pid", values.pid), 1, 2 ** 31),
+        ...(values["etcd-pid"] !== undefined && { etcdPid: wholeNumber("--etcd-pid", values["etcd-pid"], 1, 2 ** 31) }),
+        ...(values.ca !== undefined && { caFile: values.ca }),
+      },
+    }),
+  };
+}
+
+/** Load is for one's own machine only. */
+export function loopback(text: string): string {
+  const url = new URL(text);
+  const isLocal = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
+  if (url.protocol !== "https:" || !isLocal) throw new Error(`--against takes https on a loopback address, not ${text}`);
+  return url.origin;
+}
+
+function required(flag: string, value: string | undefined): string {
+  if (value === undefined || value === "") throw new Error(`--against needs ${flag}`);
+  return value;
+}
+
+function wholeNumber(flag: string, text: string, min: number, max: number): number {
+  const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value >= min && value <= max)) throw new Error(`${flag} must be a whole number from ${min} to ${max}, not ${text}`);
+  return value;
+}
