@@ -97,9 +97,11 @@ test("a flag is declared once", () => {
 });
 
 test("feature gates: groups set what is not named, locked and unknown ones refuse", () => {
-  const gates = newFeatureGates("kube-apiserver", { AllAlpha: true, OpenAPIV3: false });
-  assert.equal(gates.enabled("APIServerTracing"), true);
-  assert.equal(gates.enabled("OpenAPIV3"), false);
+  const gates = newFeatureGates("kube-apiserver", { AllAlpha: true, ProcMountType: false });
+  assert.equal(gates.enabled("GRPCContainerProbe"), true);
+  assert.equal(gates.enabled("ProcMountType"), false);
+  assert.equal(gates.enabled("APIListChunking"), true);
+  assert.equal(newFeatureGates("kube-apiserver", { AllBeta: false }).enabled("APIListChunking"), false);
   assert.throws(() => newFeatureGates("kube-apiserver", { Nothing: true }), /^Error: unrecognized feature gate: Nothing$/);
   assert.throws(
     () => newFeatureGates("kube-apiserver", { ConfigurableFSGroupPolicy: false }),
@@ -111,4 +113,15 @@ test("feature gates: groups set what is not named, locked and unknown ones refus
   );
   assert.equal(newFeatureGates("kubelet", {}).enabled("CSIMigrationAWS"), false);
   assert.throws(() => newFeatureGates("kubelet", {}).enabled("ServerSideFieldValidation"));
+});
+
+test("feature gates: what is not built cannot be turned on, alone or with its group", () => {
+  assert.throws(
+    () => newFeatureGates("kube-apiserver", { NodeSwap: true }),
+    /cannot set feature gate NodeSwap to true, the feature is not built/,
+  );
+  assert.equal(newFeatureGates("kube-apiserver", { NodeSwap: false }).enabled("NodeSwap"), false);
+  const all = newFeatureGates("kube-apiserver", { AllAlpha: true });
+  assert.equal(all.enabled("NodeSwap"), false);
+  assert.match(all.warnings[0] ?? "", /^AllAlpha=true leaves these feature gates off.*NodeSwap/);
 });

@@ -155,3 +155,58 @@ export const gates: Readonly<Record<string, GateSpec>> = {
   WinDSR: alpha,
   WinOverlay: beta,
 };
+
+/**
+ * Gates that are off by default and whose feature is not built: turning one on is refused, so that nobody relies on
+ * it. Take a name out when the feature comes.
+ */
+export const unbuiltGates: ReadonlySet<string> = new Set([
+  "AnyVolumeDataSource",
+  "APIServerIdentity",
+  "APIServerTracing",
+  "CPUManagerPolicyAlphaOptions",
+  "CSIMigrationAzureFile",
+  "CSIMigrationPortworx",
+  "csiMigrationRBD",
+  "CSIMigrationvSphere",
+  "CSIVolumeHealth",
+  "CustomCPUCFSQuotaPeriod",
+  "CustomResourceValidationExpressions",
+  "DynamicKubeletConfig",
+  "ExperimentalHostUserNamespaceDefaulting",
+  "GracefulNodeShutdownBasedOnPodPriority",
+  "HonorPVReclaimPolicy",
+  "HPAContainerMetrics",
+  "JobReadyPods",
+  "KubeletCredentialProviders",
+  "KubeletInUserNamespace",
+  "LocalStorageCapacityIsolationFSQuotaMonitoring",
+  "MemoryQoS",
+  "MixedProtocolLBService",
+  "NodeSwap",
+  "OpenAPIEnums",
+  "OpenAPIV3",
+  "PodAndContainerStatsFromCRI",
+  "QOSReserved",
+  "RecoverVolumeExpansionFailure",
+  "StorageVersionAPI",
+  "StreamingProxyRedirects",
+  "TopologyAwareHints",
+  "VolumeCapacityPriority",
+]);
+
+/** Gates that are off by default and have nothing to do here: they are for kube-proxy, or take away what we never had. */
+export const idleGates: ReadonlySet<string> = new Set([
+  "DisableCloudProviders",
+  "DisableKubeletCloudCredentialProviders",
+  "InTreePluginAWSUnregister",
+  "InTreePluginAzureDiskUnregister",
+  "InTreePluginAzureFileUnregister",
+  "InTreePluginGCEUnregister",
+  "InTreePluginOpenStackUnregister",
+  "InTreePluginPortworxUnregister",
+  "InTreePluginRBDUnregister",
+  "InTreePluginvSphereUnregister",
+  "ProxyTerminatingEndpoints",
+  "WinDSR",
+]);
