@@ -22,6 +22,7 @@ export function inputMediaType(call: Call): string {
 
 /**
  * @param expected what the body is when it does not say.
+ * @param otherVersions of the expected group that are as good.
  * @throws BadRequest: malformed, of another kind or version, or (strict) with unknown or duplicate fields.
  */
 export function decodeBody(
@@ -30,6 +31,7 @@ export function decodeBody(
   mediaType: string,
   expected: GroupVersionKind,
   fieldValidation: FieldValidation = "Ignore",
+  otherVersions: readonly string[] = [],
 ): KubeObject {
   const mode = call.env.services.featureEnabled("ServerSideFieldValidation") ? fieldValidation : "Ignore";
   const strict = mode === "Strict" ? "strict" : mode === "Warn" ? "warn" : "ignore";
@@ -42,7 +44,8 @@ export function decodeBody(
         `converting (${found.version}.${found.kind}) to (${expected.version}.${expected.kind}): unknown conversion`,
     );
   }
-  if (found.group !== expected.group || found.version !== expected.version) {
+  const knownVersion = found.version === expected.version || otherVersions.includes(found.version);
+  if (found.group !== expected.group || !knownVersion) {
     throw badRequest(
       `the API version in the data (${formatGroupVersion(found)}) does not match the expected API version (${formatGroupVersion(expected)})`,
     );

@@ -3,15 +3,18 @@
  * with an answer of their own (binding, eviction, token). Connections are in `connect.ts`.
  */
 
+import { encodeJson } from "@coxswain/apimachinery/codec/json";
 import { methodNotSupported, notFound } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
+import { toKey } from "@coxswain/apimachinery/meta/object-key";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
 import type { ResourceDefinition, ScalePaths, SubresourceDefinition } from "../registry/generic/resource.ts";
 import { applyScale, scaleOf } from "../registry/generic/scale.ts";
 import type { RegistryStore } from "../registry/generic/store.ts";
 import type { Strategy } from "../registry/generic/strategy.ts";
 import type { SubresourceCall } from "../registry/generic/subresource.ts";
+import type { Entry } from "../storage/storage.ts";
 import { admissionAttributes } from "./admission.ts";
 import { checkName, decodeBody, inputMediaType, matchNamespace, readBody } from "./body.ts";
 import { connect } from "./connect.ts";
@@ -19,7 +22,7 @@ import { type Call, strategyContext } from "./env.ts";
 import { get } from "./get.ts";
 import { listOptions, revisionParam, type WriteRequestOptions, writeOptions } from "./options.ts";
 import { patch, patchTypeOf, readPatch } from "./patch.ts";
-import { negotiate, writeObject } from "./response.ts";
+import { negotiate, writeEntry, writeList, writeObject } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { update } from "./update.ts";
 
@@ -178,22 +181,26 @@ export async function runObject(
   const { ctx } = call;
   const { handler } = subresource;
   if (handler.type !== "object") throw methodNotSupported(call.served.definition, verb);
+  // The columns of a table are the resource's; its subresources have none.
+  const transforms = call.subresource === "";
+  if (verb === "get" && handler.get !== undefined) {
+    const output = negotiate(ctx, { transforms });
+    const answer = await handler.get(subresourceCall(call, undefined, emptyOptions));
+    return output.as === undefined ? writeObject(ctx, 200, answer, output) : writeEntry(call, 200, entryOf(answer), output);
+  }
+  if (verb === "list" && handler.list !== undefined) {
+    listOptions(ctx.query);
+    const output = negotiate(ctx, { transforms });
+    const items = await handler.list(subresourceCall(call, undefined, emptyOptions));
+    if (output.as !== undefined) return writeList(call, { entries: items.map(entryOf), revision: 0 }, output);
+    const list = { kind: call.served.definition.listKind, apiVersion: formatGroupVersion(kind), metadata: {}, items };
+    return writeObject(ctx, 200, list as unknown as KubeObject, output);
+  }
   const output = negotiate(ctx, { transforms: false });
   switch (verb) {
-    case "get": {
-      if (handler.get === undefined) break;
-      return writeObject(ctx, 200, await handler.get(subresourceCall(call, undefined, emptyOptions)), output);
-    }
-    case "list": {
-      if (handler.list === undefined) break;
-      listOptions(ctx.query);
-      const items = await handler.list(subresourceCall(call, undefined, emptyOptions));
-      const list = { kind: call.served.definition.listKind, apiVersion: formatGroupVersion(kind), metadata: {}, items };
-      return writeObject(ctx, 200, list as unknown as KubeObject, output);
-    }
     case "create": {
       if (handler.create === undefined) break;
-      const { options, object } = await readObject(call, kind, "CreateOptions");
+      const { options, object } = await readObject(call, kind, "CreateOptions", subresource.otherVersions);
       const answer = await handler.create(subresourceCall(call, object as Unstructured, options));
       return writeObject(ctx, handler.createStatus ?? 201, withCode(answer, handler.createStatus ?? 201), output);
     }
@@ -215,17 +222,34 @@ export async function runObject(
   throw methodNotSupported(call.served.definition, verb);
 }
 
+/** An object that is not stored, in the form that tables are made of. */
+function entryOf(object: KubeObject): Entry {
+  const { name = "", namespace = "" } = object.metadata;
+  const entry: Entry = {
+    key: toKey(namespace, name),
+    revision: 0,
+    labels: object.metadata.labels ?? {},
+    fields: {},
+    object: () => object,
+    json: () => encodeJson(object),
+    memo: (_slot, make) => make(entry),
+    with: entryOf,
+  };
+  return entry;
+}
+
 const emptyOptions: WriteRequestOptions = { dryRun: false, fieldManager: "", fieldValidation: "Ignore", force: undefined };
 
 async function readObject(
   call: Call,
   kind: GroupVersionKind,
   optionsKind: "CreateOptions" | "UpdateOptions",
+  otherVersions: readonly string[] = [],
 ): Promise<{ options: WriteRequestOptions; object: KubeObject }> {
   const mediaType = inputMediaType(call);
   const body = await readBody(call);
   const options = writeOptions(call.ctx.query, optionsKind);
-  const object = decodeBody(call, body, mediaType, kind, options.fieldValidation);
+  const object = decodeBody(call, body, mediaType, kind, options.fieldValidation, otherVersions);
   matchNamespace(object, call.namespace);
   return { options, object };
 }

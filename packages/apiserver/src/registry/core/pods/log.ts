@@ -11,7 +11,7 @@ import { podOf } from "./exec.ts";
  * A container's log, streamed from the kubelet. A pod without a node has an empty one.
  * Source: pkg/registry/core/pod/rest/log.go, pkg/registry/core/pod/strategy.go LogLocation
  */
-export function connectLog(config: CatalogueConfig): (call: SubresourceCall) => Promise<ConnectTarget> {
+export function connectLog(config: CatalogueConfig): (call: SubresourceCall) => Promise<ConnectTarget | undefined> {
   return async (call) => {
     const options = logOptions(call.ctx.query);
     const errors = validateLogOptions(options);
@@ -19,7 +19,7 @@ export function connectLog(config: CatalogueConfig): (call: SubresourceCall) => 
     const pod = await podOf(call);
     const container = chooseContainer(pod, options.container);
     const { nodeName } = pod.spec;
-    if (!nodeName) throw badRequest(`container "${container}" in pod "${call.name}" is not assigned to a node yet`);
+    if (!nodeName) return undefined;
     const url = await kubeletOf(call, nodeName, config);
     url.pathname = `/containerLogs/${encodeURIComponent(call.namespace)}/${encodeURIComponent(call.name)}/${encodeURIComponent(container)}`;
     url.search = kubeletQuery(options).toString();
