@@ -70,6 +70,8 @@ export interface SubresourceDefinition {
   readonly kind: string;
   /** Group and version of its kind, when they differ from the parent's. */
   readonly kindGroupVersion?: { readonly group: string; readonly version: string };
+  /** More versions of that group that a body may have; the shape is the same. */
+  readonly otherVersions?: readonly string[];
   readonly verbs: readonly string[];
   readonly handler: import("./subresource.ts").SubresourceHandler;
 }

@@ -56,8 +56,7 @@ export async function refuseUncovered(
   const missing = uncoveredRules(owned.rules, rules);
   if (missing.length === 0) return;
   const groups = user.groups.map((group) => JSON.stringify(group)).join(" ");
-  let message = `user ${JSON.stringify(user.name)} (groups=[${groups}]) is attempting to grant RBAC permissions not currently held:\n${missing.map(ruleText).sort().join("\n")}`;
-  if (owned.errors.length > 0) message += `; resolution errors: [${owned.errors.map((err) => err.message).join(", ")}]`;
+  const message = `user ${JSON.stringify(user.name)} (groups=[${groups}]) is attempting to grant RBAC permissions not currently held:\n${missing.map(ruleText).sort().join("\n")}`;
   throw forbidden({ group: rbacGroup, resource: target.resource }, target.name, message);
 }
 

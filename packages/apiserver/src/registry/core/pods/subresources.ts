@@ -20,6 +20,7 @@ export function podSubresources(config: CatalogueConfig): Record<string, Subreso
     eviction: {
       kind: "Eviction",
       kindGroupVersion: { group: "policy", version: "v1" },
+      otherVersions: ["v1beta1"],
       verbs: ["create"],
       handler: { type: "object", create: createEviction },
     },
