@@ -14,8 +14,10 @@ import { newServiceAccountController } from "./controllers/serviceaccount/contro
 export interface CatalogueEntry {
   /** In `--controllers`. */
   readonly name: string;
-  /** Suffix of the user agent, `source.component` of its Events, service account of `--use-service-account-credentials`. */
+  /** Suffix of the user agent, and the service account of `--use-service-account-credentials`. */
   readonly user: string;
+  /** `source.component` of its Events, where it is not `user`. */
+  readonly component?: string;
   readonly onByDefault: boolean;
   /** Its own limit of requests, as multiples of `--kube-api-qps` and `--kube-api-burst`. */
   readonly rate?: { readonly qps: number; readonly burst: number };
@@ -27,16 +29,35 @@ export interface CatalogueEntry {
 export const catalogue: readonly CatalogueEntry[] = [
   missing("serviceaccount-token", "tokens-controller"),
   { name: "endpoint", user: "endpoint-controller", onByDefault: true, make: newEndpointController },
-  { name: "endpointslice", user: "endpointslice-controller", onByDefault: true, make: newEndpointSliceController },
+  {
+    name: "endpointslice",
+    user: "endpointslice-controller",
+    component: "endpoint-slice-controller",
+    onByDefault: true,
+    make: newEndpointSliceController,
+  },
   missing("endpointslicemirroring", "endpointslicemirroring-controller"),
   { name: "replicationcontroller", user: "replication-controller", onByDefault: true, make: newReplicationControllerController },
   { name: "podgc", user: "pod-garbage-collector", onByDefault: true, make: newPodGarbageCollector },
   missing("resourcequota", "resourcequota-controller"),
   // Deleting what is in a namespace takes many requests.
-  { name: "namespace", user: "namespace-controller", onByDefault: true, rate: { qps: 20, burst: 100 }, make: newNamespaceController },
+  {
+    name: "namespace",
+    user: "namespace-controller",
+    onByDefault: true,
+    rate: { qps: 20, burst: 100 },
+    make: newNamespaceController,
+  },
   { name: "serviceaccount", user: "service-account-controller", onByDefault: true, make: newServiceAccountController },
   // A deletion takes two requests.
-  { name: "garbagecollector", user: "generic-garbage-collector", onByDefault: true, rate: { qps: 2, burst: 2 }, make: newGarbageCollector },
+  {
+    name: "garbagecollector",
+    user: "generic-garbage-collector",
+    component: "garbage-collector-controller",
+    onByDefault: true,
+    rate: { qps: 2, burst: 2 },
+    make: newGarbageCollector,
+  },
   missing("daemonset", "daemon-set-controller"),
   missing("job", "job-controller"),
   { name: "deployment", user: "deployment-controller", onByDefault: true, make: newDeploymentController },
@@ -87,7 +108,8 @@ export function enabledControllers(words: readonly string[], errors: string[]): 
     const name = word.startsWith("-") ? word.slice(1) : word;
     const entry = known.get(name);
     if (entry === undefined) errors.push(`"${name}" is not in the list of known controllers`);
-    else if (entry.make === undefined && word === name) errors.push(`--controllers: the controller "${name}" is not implemented yet`);
+    else if (entry.make === undefined && word === name)
+      errors.push(`--controllers: the controller "${name}" is not implemented yet`);
   }
   return new Set(catalogue.filter((entry) => entry.make !== undefined && isEnabled(entry, words)).map(({ name }) => name));
 }

@@ -25,6 +25,7 @@ export interface ControllerManagerConfig {
   readonly nodeLifecycle: NodeLifecycleConfig;
   /** Terminated Pods beyond so many are deleted; 0 or less: none. */
   readonly terminatedPodGcThreshold: number;
+  readonly useServiceAccountCredentials: boolean;
   /** PEM, for `kube-root-ca.crt` and token secrets. */
   readonly rootCa: string | undefined;
   /** PEM of the key that signs service account tokens. */
@@ -80,7 +81,8 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
   };
   if (leaderElection.enabled) errors.push(...leaderElectionErrors(leaderElection));
   const controllers = enabledControllers(flags.controllers, errors);
-  if (flags["cluster-cidr"] !== "" && !flags["allocate-node-cidrs"]) errors.push("--cluster-cidr needs --allocate-node-cidrs=true");
+  if (flags["cluster-cidr"] !== "" && !flags["allocate-node-cidrs"])
+    errors.push("--cluster-cidr needs --allocate-node-cidrs=true");
   const rootCa = readPem(flags["root-ca-file"], "--root-ca-file", errors);
   const serviceAccountKey = readPem(flags["service-account-private-key-file"], "--service-account-private-key-file", errors);
   const concurrency: Concurrency = {
@@ -129,6 +131,7 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
       unhealthyZoneThreshold: flags["unhealthy-zone-threshold"],
     },
     terminatedPodGcThreshold: flags["terminated-pod-gc-threshold"],
+    useServiceAccountCredentials: flags["use-service-account-credentials"],
     rootCa,
     serviceAccountKey,
   };
@@ -137,7 +140,8 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
 function leaderElectionErrors(config: LeaderElectionConfig): string[] {
   const durations = checkDurations(config);
   const errors = durations === undefined ? [] : [durations];
-  if (!(resourceLockKinds as readonly string[]).includes(config.resourceLock)) errors.push(`Invalid lock-type ${config.resourceLock}`);
+  if (!(resourceLockKinds as readonly string[]).includes(config.resourceLock))
+    errors.push(`Invalid lock-type ${config.resourceLock}`);
   if (config.resourceName === "") errors.push("--leader-elect-resource-name must not be empty");
   if (config.resourceNamespace === "") errors.push("--leader-elect-resource-namespace must not be empty");
   return errors;

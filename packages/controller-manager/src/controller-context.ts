@@ -11,6 +11,8 @@ export interface ControllerContext {
   readonly client: Client;
   readonly informers: InformerFactory;
   readonly recorder: EventRecorder;
+  /** For a part that speaks under a name of its own. */
+  readonly recorderOf: (component: string) => EventRecorder;
   readonly config: ControllerManagerConfig;
   readonly log: Logger;
   readonly clock: Clock;

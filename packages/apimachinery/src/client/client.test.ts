@@ -183,7 +183,10 @@ test("shows its certificate, its token and its name", async (t) => {
 test("asks for metadata alone where that is enough", async (t) => {
   const running = await startServer(t, { body: { metadata: {}, items: [] } });
   await clientOf(t, running).list(pods, {}, { metadataOnly: true });
-  assert.equal(running.seen[0]?.headers.accept, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json");
+  assert.equal(
+    running.seen[0]?.headers.accept,
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+  );
 });
 
 test("refuses a server that the CA did not sign, unless told not to look", async (t) => {

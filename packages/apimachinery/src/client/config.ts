@@ -21,6 +21,8 @@ export interface ClientConfig {
   readonly token?: string | undefined;
   /** Read again each minute; beats `token` as long as it can be read. */
   readonly tokenFile?: string | undefined;
+  /** Asked for each request; keeps its own time. */
+  readonly tokenSource?: (() => Promise<string>) | undefined;
   readonly username?: string | undefined;
   readonly password?: string | undefined;
   readonly exec?: ExecConfig | undefined;

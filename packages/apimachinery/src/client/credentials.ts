@@ -25,7 +25,7 @@ export function newCredentials(config: ClientConfig, clock: Clock, onNewCertific
 
   return {
     async headers() {
-      const token = plugin !== undefined ? await plugin.token() : tokenFile !== undefined ? await tokenFile.read() : config.token;
+      const token = await (plugin?.token() ?? tokenFile?.read() ?? config.tokenSource?.() ?? config.token);
       return token === undefined || token === "" ? fixed : { ...fixed, authorization: `Bearer ${token}` };
     },
     certificate: () => plugin?.certificate(),

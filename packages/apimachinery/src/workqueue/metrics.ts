@@ -3,13 +3,20 @@ import { exponentialBuckets, type MetricsRegistry } from "../metrics/registry.ts
 import type { QueueObserver } from "./queue.ts";
 
 /** Upstream's metrics of queues. @returns makes the observer of a queue by the queue's name */
-export function queueMetrics(registry: MetricsRegistry, clock: Clock): <K>(name: string) => QueueObserver<K> & { retried(): void } {
+export function queueMetrics(
+  registry: MetricsRegistry,
+  clock: Clock,
+): <K>(name: string) => QueueObserver<K> & { retried(): void } {
   const unfinished: ((now: number) => { name: string; total: number; longest: number })[] = [];
   const buckets = exponentialBuckets(10e-9, 10, 10);
   const labels = ["name"];
   const depth = registry.gauge({ name: "workqueue_depth", help: "Current depth of workqueue", labels });
   const adds = registry.counter({ name: "workqueue_adds_total", help: "Total number of adds handled by workqueue", labels });
-  const retries = registry.counter({ name: "workqueue_retries_total", help: "Total number of retries handled by workqueue", labels });
+  const retries = registry.counter({
+    name: "workqueue_retries_total",
+    help: "Total number of retries handled by workqueue",
+    labels,
+  });
   const waited = registry.histogram({
     name: "workqueue_queue_duration_seconds",
     help: "How long in seconds an item stays in workqueue before being requested.",

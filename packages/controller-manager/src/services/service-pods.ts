@@ -49,7 +49,10 @@ export function isHeadless({ spec }: Service): boolean {
 }
 
 export function publishesNotReady({ metadata, spec }: Service): boolean {
-  return spec?.publishNotReadyAddresses === true || metadata.annotations?.["service.alpha.kubernetes.io/tolerate-unready-endpoints"] === "true";
+  return (
+    spec?.publishNotReadyAddresses === true ||
+    metadata.annotations?.["service.alpha.kubernetes.io/tolerate-unready-endpoints"] === "true"
+  );
 }
 
 /** The number of the Pod's port that a service's port means; undefined when the Pod has none of that name. */
@@ -57,7 +60,9 @@ export function targetPortOf(pod: Pod, { targetPort, port, protocol = "TCP" }: S
   if (targetPort === undefined || targetPort === 0 || targetPort === "") return port;
   if (typeof targetPort === "number") return targetPort;
   for (const container of pod.spec.containers) {
-    const found = container.ports?.find((candidate) => candidate.name === targetPort && (candidate.protocol ?? "TCP") === protocol);
+    const found = container.ports?.find(
+      (candidate) => candidate.name === targetPort && (candidate.protocol ?? "TCP") === protocol,
+    );
     if (found !== undefined) return found.containerPort;
   }
   return undefined;

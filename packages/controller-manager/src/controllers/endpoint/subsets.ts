@@ -7,7 +7,10 @@ import type { EndpointAddress, EndpointPort, EndpointSubset } from "@coxswain/ap
  */
 export function canonicalSubsets(subsets: readonly EndpointSubset[]): EndpointSubset[] {
   /** Ports by their text, and for each the addresses with their readiness. */
-  const byPort = new Map<string, { port: EndpointPort | undefined; addresses: Map<string, { address: EndpointAddress; ready: boolean }> }>();
+  const byPort = new Map<
+    string,
+    { port: EndpointPort | undefined; addresses: Map<string, { address: EndpointAddress; ready: boolean }> }
+  >();
   for (const { addresses = [], notReadyAddresses = [], ports } of subsets) {
     const listed: (EndpointPort | undefined)[] = ports === undefined || ports.length === 0 ? [undefined] : ports;
     for (const port of listed) {
@@ -35,7 +38,8 @@ const maxAddresses = 1000;
 
 /** Pure: cuts what is beyond the limit, ready addresses kept before others. Source: truncateEndpoints */
 export function limitAddresses(subsets: readonly EndpointSubset[]): { subsets: EndpointSubset[]; truncated: boolean } {
-  const count = (list: "addresses" | "notReadyAddresses"): number => subsets.reduce((sum, subset) => sum + (subset[list]?.length ?? 0), 0);
+  const count = (list: "addresses" | "notReadyAddresses"): number =>
+    subsets.reduce((sum, subset) => sum + (subset[list]?.length ?? 0), 0);
   const [ready, notReady] = [count("addresses"), count("notReadyAddresses")];
   if (ready + notReady <= maxAddresses) return { subsets: [...subsets], truncated: false };
   let [readyLeft, notReadyLeft] = [Math.min(ready, maxAddresses), Math.max(0, maxAddresses - ready)];
@@ -45,13 +49,22 @@ export function limitAddresses(subsets: readonly EndpointSubset[]): { subsets: E
     readyLeft -= addresses.length;
     notReadyLeft -= notReadyAddresses.length;
     if (addresses.length + notReadyAddresses.length === 0) return [];
-    return [{ ...some("addresses", addresses), ...some("notReadyAddresses", notReadyAddresses), ...some("ports", subset.ports ?? []) }];
+    return [
+      { ...some("addresses", addresses), ...some("notReadyAddresses", notReadyAddresses), ...some("ports", subset.ports ?? []) },
+    ];
   });
   return { subsets: cut, truncated: true };
 }
 
-function toSubset({ ports, addresses }: { ports: EndpointPort[]; addresses: { address: EndpointAddress; ready: boolean }[] }): EndpointSubset {
-  const of = (wanted: boolean): EndpointAddress[] => addresses.filter(({ ready }) => ready === wanted).map(({ address }) => address);
+function toSubset({
+  ports,
+  addresses,
+}: {
+  ports: EndpointPort[];
+  addresses: { address: EndpointAddress; ready: boolean }[];
+}): EndpointSubset {
+  const of = (wanted: boolean): EndpointAddress[] =>
+    addresses.filter(({ ready }) => ready === wanted).map(({ address }) => address);
   const sorted = ports.toSorted((a, b) => (JSON.stringify(portKey(a)) < JSON.stringify(portKey(b)) ? -1 : 1));
   return { ...some("addresses", of(true)), ...some("notReadyAddresses", of(false)), ...some("ports", sorted) };
 }
@@ -67,7 +80,12 @@ function portKey({ name = "", port, protocol = "TCP", appProtocol = "" }: Endpoi
 
 /** By address, numerically as far as text can, then by Pod. */
 function addressKey({ ip, targetRef, hostname = "", nodeName = "" }: EndpointAddress): string {
-  const padded = ip.includes(":") ? ip : ip.split(".").map((part) => part.padStart(3, "0")).join(".");
+  const padded = ip.includes(":")
+    ? ip
+    : ip
+        .split(".")
+        .map((part) => part.padStart(3, "0"))
+        .join(".");
   return [padded, targetRef?.uid ?? "", hostname, nodeName].join("/");
 }
 

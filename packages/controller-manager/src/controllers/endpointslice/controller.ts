@@ -96,14 +96,22 @@ function zonesOf(ctx: ControllerContext): (pod: Pod) => string | undefined {
   return ({ spec }) => lister.get(spec.nodeName ?? "")?.metadata.labels?.["topology.kubernetes.io/zone"];
 }
 
-async function apply(ctx: ControllerContext, tracker: SliceTracker, service: Service, plan: SlicePlan, signal: AbortSignal): Promise<void> {
+async function apply(
+  ctx: ControllerContext,
+  tracker: SliceTracker,
+  service: Service,
+  plan: SlicePlan,
+  signal: AbortSignal,
+): Promise<void> {
   const { namespace, name = "" } = service.metadata;
   const key = toKey(namespace, name);
   try {
     if (!service.metadata.deletionTimestamp) {
-      for (const slice of plan.create) tracker.wrote(key, await ctx.client.create<EndpointSlice>(endpointSlices, slice, { signal }));
+      for (const slice of plan.create)
+        tracker.wrote(key, await ctx.client.create<EndpointSlice>(endpointSlices, slice, { signal }));
     }
-    for (const slice of plan.update) tracker.wrote(key, await ctx.client.update<EndpointSlice>(endpointSlices, slice, { signal }));
+    for (const slice of plan.update)
+      tracker.wrote(key, await ctx.client.update<EndpointSlice>(endpointSlices, slice, { signal }));
     for (const slice of plan.delete) {
       const { name: sliceName = "" } = slice.metadata;
       await ctx.client.delete(endpointSlices, { namespace, name: sliceName }, { signal }).catch((err) => {

@@ -24,7 +24,11 @@ export interface EndpointGroup {
  * way out stays as terminating, never ready unless the service publishes what is not ready.
  * Source: endpointslice/reconciler.go, utils.go podToEndpoint
  */
-export function endpointsOfPods(service: Service, pods: readonly Pod[], zoneOf: (pod: Pod) => string | undefined): EndpointGroup[] {
+export function endpointsOfPods(
+  service: Service,
+  pods: readonly Pod[],
+  zoneOf: (pod: Pod) => string | undefined,
+): EndpointGroup[] {
   const groups = new Map<string, EndpointGroup>();
   for (const addressType of familiesOf(service)) {
     for (const pod of pods) {

@@ -49,7 +49,13 @@ interface Changes {
   delete: EndpointSlice[];
 }
 
-function planGroup(plan: Changes, service: Service, group: EndpointGroup, slices: readonly EndpointSlice[], maxPerSlice: number): void {
+function planGroup(
+  plan: Changes,
+  service: Service,
+  group: EndpointGroup,
+  slices: readonly EndpointSlice[],
+  maxPerSlice: number,
+): void {
   const left = new Map(group.endpoints.map((endpoint) => [identityOf(endpoint), endpoint]));
   const labels = labelsOfSlice(service);
   const changed: EndpointSlice[] = [];
@@ -126,6 +132,8 @@ function withoutHints({ hints: _, ...endpoint }: Endpoint): Endpoint {
 
 function samePorts(a: readonly EndpointPort[], b: readonly EndpointPort[] | undefined | null): boolean {
   const form = (ports: readonly EndpointPort[]): unknown[] =>
-    ports.map(({ name = "", protocol = "TCP", port, appProtocol = "" }) => [name, protocol, port, appProtocol]).toSorted((x, y) => (String(x) < String(y) ? -1 : 1));
+    ports
+      .map(({ name = "", protocol = "TCP", port, appProtocol = "" }) => [name, protocol, port, appProtocol])
+      .toSorted((x, y) => (String(x) < String(y) ? -1 : 1));
   return deepEqual(form(a), form(b ?? []));
 }

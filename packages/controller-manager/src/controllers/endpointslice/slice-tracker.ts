@@ -53,7 +53,8 @@ export function newSliceTracker(clock: Clock): SliceTracker {
         }
         if (clock.monotonic() - written.at > forgetAfterMs) continue;
         const shown = present.get(uid);
-        if (written.generation === deletedMark ? shown !== undefined : shown === undefined || shown < written.generation) return true;
+        if (written.generation === deletedMark ? shown !== undefined : shown === undefined || shown < written.generation)
+          return true;
       }
       return false;
     },

@@ -5,7 +5,14 @@ import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/types";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { decide, type OwnerState } from "./decide.ts";
-import { blockingDependents, type Effects, foregroundFinalizer, type GraphNode, type Identity, orphanFinalizer } from "./graph.ts";
+import {
+  blockingDependents,
+  type Effects,
+  foregroundFinalizer,
+  type GraphNode,
+  type Identity,
+  orphanFinalizer,
+} from "./graph.ts";
 import { type GraphBuilder, newGraphBuilder } from "./graph-builder.ts";
 
 /**
@@ -116,11 +123,19 @@ async function attemptToDelete(room: Room, uid: string, signal: AbortSignal): Pr
   const verdict = decide(node, latest.metadata, states);
   const { namespace, name } = node.identity;
   if (verdict.do === "drop-owners") {
-    ctx.log.v(2)?.info("object has at least one existing owner; it loses those that are gone", { object: describe(node.identity) });
+    ctx.log
+      .v(2)
+      ?.info("object has at least one existing owner; it loses those that are gone", { object: describe(node.identity) });
     await patchMetadata(ctx, ref, latest, { ownerReferences: verdict.owners }, signal);
   } else if (verdict.do === "delete") {
     if (verdict.unblock) {
-      await patchMetadata(ctx, ref, latest, { ownerReferences: owners.map((owner) => ({ ...owner, blockOwnerDeletion: false })) }, signal);
+      await patchMetadata(
+        ctx,
+        ref,
+        latest,
+        { ownerReferences: owners.map((owner) => ({ ...owner, blockOwnerDeletion: false })) },
+        signal,
+      );
     }
     ctx.log.v(2)?.info("Deleting object", { object: describe(node.identity), propagationPolicy: verdict.policy });
     const options = { preconditions: { uid }, propagationPolicy: verdict.policy, signal };
@@ -150,10 +165,16 @@ async function finishForeground(room: Room, node: GraphNode, ref: ResourceRef, s
 }
 
 /** @returns `unknowable` where a wrong answer would delete: a cluster-scoped object cannot have an owner in a namespace. */
-async function ownerState(room: Room, node: GraphNode, owner: OwnerReference, signal: AbortSignal): Promise<OwnerState | "unknowable"> {
+async function ownerState(
+  room: Room,
+  node: GraphNode,
+  owner: OwnerReference,
+  signal: AbortSignal,
+): Promise<OwnerState | "unknowable"> {
   const { ctx, builder, absentOwners } = room;
   const ref = builder.resourceOf(owner.apiVersion, owner.kind);
-  if (ref === undefined) throw new Error(`no resource is known for owner kind ${owner.apiVersion} ${owner.kind} of ${describe(node.identity)}`);
+  if (ref === undefined)
+    throw new Error(`no resource is known for owner kind ${owner.apiVersion} ${owner.kind} of ${describe(node.identity)}`);
   if (ref.namespaced && node.identity.namespace === "") {
     const message = `ownerRef [${owner.apiVersion}/${owner.kind}, namespace: , name: ${owner.name}, uid: ${owner.uid}] does not exist in namespace ""`;
     ctx.recorder.event(node.identity, "Warning", "OwnerRefInvalidNamespace", message);
@@ -180,7 +201,8 @@ async function attemptToOrphan(room: Room, uid: string, signal: AbortSignal): Pr
   if (!builder.synced) return { requeueAfterMs: unobservedRetryMs };
   const results = await Promise.allSettled([...node.dependents].map((dependent) => orphan(room, dependent, uid, signal)));
   const failed = results.find((result) => result.status === "rejected");
-  if (failed !== undefined) throw new Error(`cannot orphan all dependents of ${describe(node.identity)}`, { cause: failed.reason });
+  if (failed !== undefined)
+    throw new Error(`cannot orphan all dependents of ${describe(node.identity)}`, { cause: failed.reason });
   const ref = builder.resourceOf(node.identity.apiVersion, node.identity.kind);
   if (ref !== undefined) await removeFinalizer(ctx, ref, node.identity, orphanFinalizer, signal);
   return done;
@@ -195,7 +217,13 @@ async function orphan({ ctx, builder }: Room, { identity }: GraphNode, ownerUid:
   if (left.length < owners.length) await patchMetadata(ctx, ref, latest, { ownerReferences: left }, signal);
 }
 
-async function removeFinalizer(ctx: ControllerContext, ref: ResourceRef, identity: Identity, finalizer: string, signal: AbortSignal): Promise<void> {
+async function removeFinalizer(
+  ctx: ControllerContext,
+  ref: ResourceRef,
+  identity: Identity,
+  finalizer: string,
+  signal: AbortSignal,
+): Promise<void> {
   const latest = await getLive(ctx, ref, identity, signal);
   const finalizers = latest?.metadata.finalizers ?? [];
   if (latest === undefined || !finalizers.includes(finalizer)) return;
@@ -212,14 +240,24 @@ async function patchMetadata(
 ): Promise<void> {
   const { namespace, name = "", uid, resourceVersion } = metadata;
   try {
-    await client.patch(ref, { namespace, name }, { type: "merge", body: { metadata: { uid, resourceVersion, ...change } } }, { signal });
+    await client.patch(
+      ref,
+      { namespace, name },
+      { type: "merge", body: { metadata: { uid, resourceVersion, ...change } } },
+      { signal },
+    );
   } catch (err) {
     if (!isNotFound(err)) throw err;
   }
 }
 
 /** The object as the server has it; undefined when it is gone, or another one has its name. */
-async function getLive({ client }: ControllerContext, ref: ResourceRef, identity: Identity, signal: AbortSignal): Promise<KubeObject | undefined> {
+async function getLive(
+  { client }: ControllerContext,
+  ref: ResourceRef,
+  identity: Identity,
+  signal: AbortSignal,
+): Promise<KubeObject | undefined> {
   const { namespace, name, uid } = identity;
   try {
     const found = await client.get<KubeObject & object>(ref, { namespace, name }, { metadataOnly: true, signal });

@@ -25,6 +25,10 @@ export function decide(node: GraphNode, latest: ObjectMeta, owners: readonly (re
     return { do: "delete", policy: "Foreground", unblock: circular };
   }
   const finalizers = latest.finalizers ?? [];
-  const policy = finalizers.includes(orphanFinalizer) ? "Orphan" : finalizers.includes(foregroundFinalizer) ? "Foreground" : "Background";
+  const policy = finalizers.includes(orphanFinalizer)
+    ? "Orphan"
+    : finalizers.includes(foregroundFinalizer)
+      ? "Foreground"
+      : "Background";
   return { do: "delete", policy, unblock: false };
 }

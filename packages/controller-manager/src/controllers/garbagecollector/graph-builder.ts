@@ -31,8 +31,16 @@ export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Eff
 
   const start = (resource: DiscoveredResource, signal: AbortSignal): void => {
     const stop = new AbortController();
-    const { client, clock, log } = ctx;
-    const informer = newSharedInformer<KubeObject>({ client, clock, log, ref: resource, metadataOnly: true, transform: onlyWhatOwnersNeed });
+    const { clock, log } = ctx;
+    const { client } = ctx.informers;
+    const informer = newSharedInformer<KubeObject>({
+      client,
+      clock,
+      log,
+      ref: resource,
+      metadataOnly: true,
+      transform: onlyWhatOwnersNeed,
+    });
     const apiVersion = formatGroupVersion(resource);
     const observe = ({ metadata }: KubeObject): void => {
       const { namespace = "", name = "", uid = "" } = metadata;
@@ -56,7 +64,7 @@ export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Eff
   return {
     graph,
     async refresh(signal) {
-      const discovered = await discoverPreferredResources(ctx.client, { signal });
+      const discovered = await discoverPreferredResources(ctx.informers.client, { signal });
       for (const { groupVersion, error } of discovered.failed) {
         ctx.log.warn("failed to discover some groups", { groupVersion, err: String(error) });
       }
@@ -64,7 +72,9 @@ export function newGraphBuilder(ctx: ControllerContext, onEffects: (effects: Eff
       // What a group that does not answer now had before is not gone for that.
       const kept = [...known.values()].filter(({ group }) => failedGroups.has(group));
       known = new Map([...kept, ...discovered.resources].map((resource) => [kindId(resource.group, resource.kind), resource]));
-      const wanted = new Map([...kept, ...discovered.resources].filter(isMonitored).map((resource) => [idOf(resource), resource]));
+      const wanted = new Map(
+        [...kept, ...discovered.resources].filter(isMonitored).map((resource) => [idOf(resource), resource]),
+      );
       for (const id of [...monitors.keys()]) if (!wanted.has(id)) end(id);
       for (const [id, resource] of wanted) if (!monitors.has(id)) start(resource, signal);
     },

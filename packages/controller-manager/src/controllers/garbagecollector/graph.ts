@@ -59,6 +59,8 @@ export function newOwnerGraph(): OwnerGraph {
         ownerNode.virtual = true;
         nodes.set(uid, ownerNode);
         found.attemptToDelete.add(uid);
+      } else if (!ownerNode.virtual && !isNamedBy(owner, node, ownerNode)) {
+        found.attemptToDelete.add(node.identity.uid); // there is no such owner where it is looked for
       }
       ownerNode.dependents.add(node);
     }
@@ -71,7 +73,11 @@ export function newOwnerGraph(): OwnerGraph {
     }
   };
   /** Owners that wait for their dependents may have one fewer to wait for. */
-  const wakeUnblockedOwners = (before: readonly OwnerReference[], now: readonly OwnerReference[], found: EffectsBuilder): void => {
+  const wakeUnblockedOwners = (
+    before: readonly OwnerReference[],
+    now: readonly OwnerReference[],
+    found: EffectsBuilder,
+  ): void => {
     const blocking = new Set(now.filter(isBlocking).map(({ uid }) => uid));
     for (const owner of before.filter(isBlocking)) if (!blocking.has(owner.uid)) found.attemptToDelete.add(owner.uid);
   };
@@ -137,7 +143,9 @@ export function newOwnerGraph(): OwnerGraph {
 
 /** Dependents that the owner's foreground deletion has to wait for. */
 export function blockingDependents(node: GraphNode): GraphNode[] {
-  return [...node.dependents].filter(({ owners }) => owners.some((owner) => owner.uid === node.identity.uid && isBlocking(owner)));
+  return [...node.dependents].filter(({ owners }) =>
+    owners.some((owner) => owner.uid === node.identity.uid && isBlocking(owner)),
+  );
 }
 
 function isBlocking({ blockOwnerDeletion }: OwnerReference): boolean {
@@ -153,6 +161,10 @@ function sameCoordinates(a: Identity, b: Identity): boolean {
   // The namespace of a cluster-scoped owner is not known from a reference.
   const namespaces = b.namespace === "" || a.namespace === b.namespace;
   return groupOf(a.apiVersion) === groupOf(b.apiVersion) && a.kind === b.kind && a.name === b.name && namespaces;
+}
+
+function isNamedBy({ apiVersion, kind, name, uid }: OwnerReference, dependent: GraphNode, owner: GraphNode): boolean {
+  return sameCoordinates({ apiVersion, kind, name, uid, namespace: dependent.identity.namespace }, owner.identity);
 }
 
 interface EffectsBuilder {

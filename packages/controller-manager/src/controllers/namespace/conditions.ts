@@ -7,14 +7,19 @@ import type { DeletionOutcome } from "./delete-contents.ts";
  * one whose status stays keeps its transition time unless its reason or message changed.
  * Source: pkg/controller/namespace/deletion/status_condition_utils.go
  */
-export function deletionConditions(before: readonly NamespaceCondition[], outcome: DeletionOutcome, now: number): NamespaceCondition[] {
+export function deletionConditions(
+  before: readonly NamespaceCondition[],
+  outcome: DeletionOutcome,
+  now: number,
+): NamespaceCondition[] {
   const conditions = [...before];
   for (const wanted of wantedConditions(outcome)) {
     const at = conditions.findIndex(({ type }) => type === wanted.type);
     const stamped = { ...wanted, lastTransitionTime: formatTime(now) };
     const current = conditions[at];
     if (current === undefined) conditions.push(stamped);
-    else if (current.status !== wanted.status || current.message !== wanted.message || current.reason !== wanted.reason) conditions[at] = stamped;
+    else if (current.status !== wanted.status || current.message !== wanted.message || current.reason !== wanted.reason)
+      conditions[at] = stamped;
   }
   return conditions;
 }
@@ -33,7 +38,11 @@ function wantedConditions({ discoveryFailures, failures, remaining, finalizers }
       : condition("NamespaceDeletionDiscoveryFailure", "DiscoveryFailed", discoveryMessage(discoveryFailures), true),
     condition("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
     failures.length === 0
-      ? condition("NamespaceDeletionContentFailure", "ContentDeleted", "All content successfully deleted, may be waiting on finalization")
+      ? condition(
+          "NamespaceDeletionContentFailure",
+          "ContentDeleted",
+          "All content successfully deleted, may be waiting on finalization",
+        )
       : condition("NamespaceDeletionContentFailure", "ContentDeletionFailed", contentMessage(failures), true),
     remaining.size === 0
       ? condition("NamespaceContentRemaining", "ContentRemoved", "All content successfully removed")
@@ -59,7 +68,9 @@ function condition(type: string, reason: string, message: string, bad = false): 
 }
 
 function discoveryMessage(failures: DeletionOutcome["discoveryFailures"]): string {
-  const texts = failures.map(({ groupVersion, error }) => `${groupVersion}: ${error instanceof Error ? error.message : String(error)}`);
+  const texts = failures.map(
+    ({ groupVersion, error }) => `${groupVersion}: ${error instanceof Error ? error.message : String(error)}`,
+  );
   return `Discovery failed for some groups, ${failures.length} failing: unable to retrieve the complete list of server APIs: ${texts.join(", ")}`;
 }
 

@@ -76,7 +76,12 @@ function hasFinalizer({ spec }: Namespace): boolean {
   return spec?.finalizers?.includes(finalizer) === true;
 }
 
-async function writeConditions(ctx: ControllerContext, namespace: Namespace, outcome: DeletionOutcome, signal: AbortSignal): Promise<Namespace> {
+async function writeConditions(
+  ctx: ControllerContext,
+  namespace: Namespace,
+  outcome: DeletionOutcome,
+  signal: AbortSignal,
+): Promise<Namespace> {
   const conditions = deletionConditions(namespace.status?.conditions ?? [], outcome, ctx.clock.now());
   if (deepEqual(conditions, namespace.status?.conditions ?? [])) return namespace;
   try {

@@ -22,7 +22,12 @@ export interface DeletionOutcome {
  * Deletes every object of every resource, one resource after the other, whatever fails on the way.
  * Source: pkg/controller/namespace/deletion/namespaced_resources_deleter.go deleteAllContent
  */
-export async function deleteContents(client: Client, discovered: Discovered, namespace: string, signal: AbortSignal): Promise<DeletionOutcome> {
+export async function deleteContents(
+  client: Client,
+  discovered: Discovered,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<DeletionOutcome> {
   const remaining = new Map<string, number>();
   const finalizers = new Map<string, number>();
   const failures: Error[] = [];
@@ -61,9 +66,14 @@ async function deleteAllOf(client: Client, resource: DiscoveredResource, namespa
   if (objects.length === 0) return { objects, estimateSeconds: 0 };
   if (graceSeconds > 0) return { objects, estimateSeconds: graceSeconds };
   // What a finalizer holds goes when whoever set it is done.
-  if (objects.every(({ metadata }) => (metadata.finalizers ?? []).length > 0)) return { objects, estimateSeconds: finalizerEstimateSeconds };
+  if (objects.every(({ metadata }) => (metadata.finalizers ?? []).length > 0))
+    return { objects, estimateSeconds: finalizerEstimateSeconds };
   const name = `${resource.group}/${resource.version}, Resource=${resource.resource}`;
-  return { objects, estimateSeconds: 0, failure: new Error(`unexpected items still remain in namespace: ${namespace} for gvr: ${name}`) };
+  return {
+    objects,
+    estimateSeconds: 0,
+    failure: new Error(`unexpected items still remain in namespace: ${namespace} for gvr: ${name}`),
+  };
 }
 
 const finalizerEstimateSeconds = 15;
@@ -77,7 +87,12 @@ async function longestGrace(client: Client, namespace: string, signal: AbortSign
 }
 
 /** @returns false when the resource has no such request. */
-async function deleteCollection(client: Client, resource: DiscoveredResource, namespace: string, signal: AbortSignal): Promise<boolean> {
+async function deleteCollection(
+  client: Client,
+  resource: DiscoveredResource,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<boolean> {
   if (!resource.verbs.includes("deletecollection")) return false;
   try {
     await client.deleteCollection(resource, { namespace }, { propagationPolicy: "Background", signal });

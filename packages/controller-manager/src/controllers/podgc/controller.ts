@@ -52,7 +52,12 @@ export function unscheduledTerminating(all: readonly Pod[]): Pod[] {
  * Pure but for `missingSince`, which it keeps: nodes named by a Pod and unknown for 40 s. A cache may know a Pod before
  * its node.
  */
-export function missingNodes(all: readonly Pod[], known: ReadonlySet<string>, missingSince: Map<string, number>, now: number): string[] {
+export function missingNodes(
+  all: readonly Pod[],
+  known: ReadonlySet<string>,
+  missingSince: Map<string, number>,
+  now: number,
+): string[] {
   const named = new Set(all.map(({ spec }) => spec.nodeName ?? "").filter((name) => name !== "" && !known.has(name)));
   for (const name of [...missingSince.keys()]) if (!named.has(name)) missingSince.delete(name);
   for (const name of named) if (!missingSince.has(name)) missingSince.set(name, now);

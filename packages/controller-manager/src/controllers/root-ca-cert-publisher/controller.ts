@@ -47,7 +47,11 @@ async function reconcile(ctx: ControllerContext, rootCa: string, namespace: stri
   const current = ctx.informers.for<ConfigMap>(configMaps).lister.get(toKey(namespace, configMapName));
   if (current === undefined) {
     try {
-      await ctx.client.create<ConfigMap>(configMaps, { metadata: { namespace, name: configMapName, annotations }, data }, { signal });
+      await ctx.client.create<ConfigMap>(
+        configMaps,
+        { metadata: { namespace, name: configMapName, annotations }, data },
+        { signal },
+      );
     } catch (err) {
       if (!isAlreadyExists(err) && !hasCause(err, "NamespaceTerminating")) throw err;
     }

@@ -1,0 +1,129 @@
+import { formatTime, parseTime } from "@coxswain/apimachinery/meta/time";
+import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
+import type { Node, NodeCondition } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** What is remembered of a node between looks. Times are the observer's own: the node's clock is not trusted. */
+export interface NodeHealth {
+  /** When a sign of life was last seen: another heartbeat in the status, or a renewed lease. */
+  readonly seenAt: number;
+  /** When Ready last changed. */
+  readonly readyChangedAt: number;
+  readonly heartbeat: string | undefined;
+  readonly transition: string | undefined;
+  readonly leaseRenewal: string | undefined;
+}
+
+export interface Judgement {
+  readonly health: NodeHealth;
+  /** Ready as the node said it. */
+  readonly observed: "True" | "False" | "Unknown";
+  /** Ready as it is after this look. */
+  readonly current: "True" | "False" | "Unknown";
+  /** To be written; undefined when nothing changed. */
+  readonly conditions: NodeCondition[] | undefined;
+}
+
+/** Conditions that nobody knows any more once a node is silent. */
+const reported = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"] as const;
+
+/**
+ * Pure: is there a sign of life within the grace period, and if not, what the node's conditions become.
+ * Source: pkg/controller/nodelifecycle/node_lifecycle_controller.go tryUpdateNodeHealth
+ */
+export function judgeHealth(options: {
+  node: Node;
+  lease: Lease | undefined;
+  known: NodeHealth | undefined;
+  now: number;
+  graceMs: number;
+  startupGraceMs: number;
+}): Judgement {
+  const { node, lease, known, now } = options;
+  const ready = conditionOf(node, "Ready");
+  const observed = statusOf(ready);
+  const health = nextHealth(node, ready, lease, known, now);
+  const graceMs = ready === undefined ? options.startupGraceMs : options.graceMs;
+  if (now <= health.seenAt + graceMs) return { health, observed, current: observed, conditions: undefined };
+
+  const conditions = silentConditions(node, now);
+  if (conditions === undefined) return { health, observed, current: observed, conditions };
+  const current = conditions.find(({ type }) => type === "Ready");
+  // Own writes are no sign of life: what is written here is what the next look expects to find.
+  const after = {
+    ...health,
+    heartbeat: current?.lastHeartbeatTime ?? undefined,
+    transition: current?.lastTransitionTime ?? undefined,
+  };
+  return {
+    health: observed === "Unknown" ? after : { ...after, readyChangedAt: now },
+    observed,
+    current: statusOf(current),
+    conditions,
+  };
+}
+
+function nextHealth(
+  node: Node,
+  ready: NodeCondition | undefined,
+  lease: Lease | undefined,
+  known: NodeHealth | undefined,
+  now: number,
+): NodeHealth {
+  const heartbeat = ready?.lastHeartbeatTime ?? undefined;
+  const transition = ready?.lastTransitionTime ?? undefined;
+  const leaseRenewal = lease?.spec?.renewTime ?? undefined;
+  if (known === undefined) {
+    const createdAt = parseTime(node.metadata.creationTimestamp ?? "") ?? now;
+    // A node that never said anything is judged from its birth, one that has from now.
+    const at = ready === undefined ? createdAt : now;
+    return { seenAt: at, readyChangedAt: at, heartbeat, transition, leaseRenewal };
+  }
+  const beat = ready !== undefined && heartbeat !== known.heartbeat;
+  const renewed = leaseRenewal !== undefined && (known.leaseRenewal === undefined || leaseRenewal > known.leaseRenewal);
+  return {
+    seenAt: beat || renewed ? now : known.seenAt,
+    readyChangedAt: beat && transition !== known.transition ? now : known.readyChangedAt,
+    heartbeat,
+    transition,
+    leaseRenewal: renewed ? leaseRenewal : known.leaseRenewal,
+  };
+}
+
+/** @returns undefined when all of them are Unknown already. */
+function silentConditions(node: Node, now: number): NodeCondition[] | undefined {
+  const conditions = [...(node.status?.conditions ?? [])];
+  let changed = false;
+  for (const type of reported) {
+    const at = conditions.findIndex((condition) => condition.type === type);
+    const current = conditions[at];
+    if (current?.status === "Unknown") continue;
+    changed = true;
+    if (current === undefined) {
+      conditions.push({
+        type,
+        status: "Unknown",
+        lastHeartbeatTime: node.metadata.creationTimestamp ?? null,
+        lastTransitionTime: formatTime(now),
+        reason: "NodeStatusNeverUpdated",
+        message: "Kubelet never posted node status.",
+      });
+    } else {
+      conditions[at] = {
+        ...current,
+        status: "Unknown",
+        lastTransitionTime: formatTime(now),
+        reason: "NodeStatusUnknown",
+        message: "Kubelet stopped posting node status.",
+      };
+    }
+  }
+  return changed ? conditions : undefined;
+}
+
+export function conditionOf(node: Node, type: string): NodeCondition | undefined {
+  return node.status?.conditions?.find((condition) => condition.type === type);
+}
+
+export function statusOf(condition: NodeCondition | undefined): "True" | "False" | "Unknown" {
+  return (condition?.status ?? "Unknown") as "True" | "False" | "Unknown";
+}

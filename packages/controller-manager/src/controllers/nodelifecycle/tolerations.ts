@@ -1,0 +1,29 @@
+import type { Pod, Taint, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/**
+ * Pure: how long a Pod may stay on a node with these NoExecute taints.
+ * @returns ms; 0 for not at all, Infinity for as long as it likes
+ * Source: pkg/controller/nodelifecycle/scheduler/taint_manager.go
+ */
+export function staysForMs({ spec }: Pod, taints: readonly Taint[]): number {
+  const noExecute = taints.filter(({ effect }) => effect === "NoExecute");
+  let staysMs = Number.POSITIVE_INFINITY;
+  const used: Toleration[] = [];
+  for (const taint of noExecute) {
+    const toleration = (spec.tolerations ?? []).find((candidate) => tolerates(candidate, taint));
+    if (toleration === undefined) return 0;
+    used.push(toleration);
+  }
+  for (const { tolerationSeconds } of used) {
+    if (tolerationSeconds !== undefined) staysMs = Math.min(staysMs, Math.max(0, Number(tolerationSeconds)) * 1000);
+  }
+  return staysMs;
+}
+
+/** Source: k8s.io/api core/v1 toleration.go ToleratesTaint */
+export function tolerates({ key = "", operator = "Equal", value = "", effect = "" }: Toleration, taint: Taint): boolean {
+  if (effect !== "" && effect !== taint.effect) return false;
+  if (key !== "" && key !== taint.key) return false;
+  if (operator === "Exists") return true;
+  return (operator === "Equal" || operator === "") && value === (taint.value ?? "");
+}

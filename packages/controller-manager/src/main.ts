@@ -1,0 +1,52 @@
+import { newClient } from "@coxswain/apimachinery/client/client";
+import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { type Runtime, runMain } from "@coxswain/apimachinery/flags/run-main";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
+import { notBuilt } from "./catalogue.ts";
+import { completeConfig } from "./config.ts";
+import { type ControllerManagerFlags, kubeControllerManager } from "./flags.ts";
+import { loadClientConfig, runManager } from "./manager.ts";
+
+await runMain(kubeControllerManager, run);
+
+/** kube-controller-manager: health and metrics from the start, controllers once it leads. */
+async function run(flags: ControllerManagerFlags, { log, signal }: Runtime): Promise<void> {
+  const completed = completeConfig(flags);
+  const clientConfig = await loadClientConfig(completed);
+  // Without --root-ca-file, what this process trusts itself. Source: app/certificates.go startRootCACertPublisher
+  const config = { ...completed, rootCa: completed.rootCa ?? clientConfig.ca };
+  if (flags.controllers.includes("*"))
+    log.info("controllers that are not built yet do not run", { controllers: notBuilt.join(",") });
+
+  const clock = realClock;
+  const metrics = newMetricsRegistry({
+    disabled: flags["disabled-metrics"],
+    showHidden: flags["show-hidden-metrics-for-version"] !== "",
+    processMetrics: true,
+  });
+  const authPath = flags["authentication-kubeconfig"] || flags["authorization-kubeconfig"];
+  const authClient = authPath === "" ? undefined : newClient({ ...(await loadKubeconfig(authPath)), qps: -1 });
+  const { rootCa: _, serviceAccountKey: __, controllers, ...shown } = config;
+  const server = await startComponentServer({
+    name: kubeControllerManager.name,
+    flags,
+    client: authClient,
+    log,
+    clock,
+    metrics,
+    checks: {},
+    configz: () => ({ "kubecontrollermanager.config.k8s.io": { ...shown, controllers: [...controllers] } }),
+  });
+  try {
+    const end = await runManager({ config, clientConfig, log, clock, metrics, signal });
+    if (end === "leadership-lost") {
+      log.error("leaderelection lost");
+      process.exit(1); // another leads now: nothing of ours may go on
+    }
+  } finally {
+    authClient?.close();
+    await server?.close(0);
+  }
+}

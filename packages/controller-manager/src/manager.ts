@@ -1,0 +1,164 @@
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import { type Client, type ClientFamily, newClientFamily } from "@coxswain/apimachinery/client/client";
+import { type ClientConfig, userAgentOf } from "@coxswain/apimachinery/client/config";
+import { inClusterConfig } from "@coxswain/apimachinery/client/in-cluster";
+import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
+import { newResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
+import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { queueMetrics } from "@coxswain/apimachinery/workqueue/metrics";
+import { type CatalogueEntry, catalogue } from "./catalogue.ts";
+import type { ControllerManagerConfig } from "./config.ts";
+import type { ControllerContext, Runnable } from "./controller-context.ts";
+import { serviceAccountTokens } from "./service-account-tokens.ts";
+
+export interface ManagerOptions {
+  readonly config: ControllerManagerConfig;
+  readonly clientConfig: ClientConfig;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly metrics: MetricsRegistry;
+  readonly signal: AbortSignal;
+}
+
+/** How a manager's life ended. */
+export type ManagerEnd = "stopped" | "leadership-lost";
+
+/** Leader election, then informers, then controllers. Resolves when `signal` is aborted or the leadership is lost. */
+export async function runManager(options: ManagerOptions): Promise<ManagerEnd> {
+  const { config, clientConfig, log, clock, metrics, signal } = options;
+  const family = newClientFamily(clientConfig, { clock, observer: clientMetrics(metrics) });
+  const { leaderElection } = config;
+  try {
+    if (!leaderElection.enabled) {
+      await runControllers(options, family, signal);
+      return "stopped";
+    }
+    const isLeader = metrics.gauge({
+      name: "leader_election_master_status",
+      help: "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.",
+      labels: ["name"],
+    });
+    isLeader.labels(leaderElection.resourceName).set(0);
+    let running: Promise<void> = Promise.resolve();
+    await runLeaderElection({
+      ...leaderElection,
+      client: family.member({ qps: -1, userAgent: userAgentOf(program, "leader-election") }),
+      lock: newResourceLock(leaderElection.resourceLock, leaderElection.resourceNamespace, leaderElection.resourceName),
+      identity: `${hostname()}_${randomUUID()}`,
+      onStarted(leading) {
+        isLeader.labels(leaderElection.resourceName).set(1);
+        running = runControllers(options, family, leading);
+        running.catch((err) => log.fatal("controllers failed", err));
+      },
+      onStopped: () => isLeader.labels(leaderElection.resourceName).set(0),
+      onNewLeader: (identity) => log.info("new leader elected", { identity }),
+      log,
+      clock,
+      signal,
+    });
+    await running;
+    return signal.aborted ? "stopped" : "leadership-lost";
+  } finally {
+    family.close();
+  }
+}
+
+const program = "kube-controller-manager";
+
+/** @throws ConfigError when there is no way to the API server */
+export async function loadClientConfig(config: Pick<ControllerManagerConfig, "kubeconfig" | "master">): Promise<ClientConfig> {
+  const { kubeconfig, master } = config;
+  try {
+    const loaded =
+      kubeconfig !== ""
+        ? await loadKubeconfig(kubeconfig, master === "" ? {} : { master })
+        : master !== ""
+          ? { host: master.includes("://") ? master : `http://${master}` }
+          : await inClusterConfig();
+    return { ...loaded, userAgent: userAgentOf(program) };
+  } catch (err) {
+    throw new ConfigError(`unable to load the client configuration: ${causes(err)}`);
+  }
+}
+
+function causes(err: unknown): string {
+  return err instanceof Error ? (err.cause === undefined ? err.message : `${err.message}: ${causes(err.cause)}`) : String(err);
+}
+
+async function runControllers(options: ManagerOptions, family: ClientFamily, signal: AbortSignal): Promise<void> {
+  const { config, log, clock } = options;
+  const jitter = 1 + Math.random();
+  const informers = newInformerFactory(family.member({ qps: -1, userAgent: userAgentOf(program, "shared-informers") }), {
+    log: log.named("informers"),
+    clock,
+    resyncMs: config.minResyncPeriodMs * jitter,
+  });
+  const made = catalogue.flatMap((entry): { name: string; controller: Runnable }[] => {
+    if (!config.controllers.has(entry.name)) return [];
+    const controller = entry.make?.(contextOf(options, family, informers, entry));
+    if (controller === undefined) log.info("Skipping", { controller: entry.name });
+    return controller === undefined ? [] : [{ name: entry.name, controller }];
+  });
+  informers.start(signal);
+  const running: Promise<void>[] = [];
+  for (const { name, controller } of made) {
+    if (signal.aborted) break;
+    log.v(1)?.info("Starting", { controller: name });
+    running.push(controller.run(signal));
+    if (config.controllerStartIntervalMs > 0) await clock.sleep(config.controllerStartIntervalMs, signal).catch(() => {});
+  }
+  log.info("controllers started", { count: made.length });
+  await Promise.all(running);
+}
+
+function contextOf(
+  options: ManagerOptions,
+  family: ClientFamily,
+  informers: InformerFactory,
+  entry: CatalogueEntry,
+): ControllerContext {
+  const { config, clock, metrics } = options;
+  const log = options.log.named(entry.name);
+  const client = clientOf(options, family, entry);
+  const recorderOf = (component: string) => newEventRecorder({ client: eventClient, component, log, clock });
+  const eventClient = family.member({ qps: config.qps, burst: config.burst, userAgent: userAgentOf(program, entry.user) });
+  return {
+    client,
+    informers,
+    recorder: recorderOf(entry.component ?? entry.user),
+    recorderOf,
+    config,
+    log,
+    clock,
+    metrics: queueMetricsOf(metrics, clock),
+  };
+}
+
+/** Its own limit; its own identity if asked for. */
+function clientOf({ config, clientConfig, clock }: ManagerOptions, family: ClientFamily, entry: CatalogueEntry): Client {
+  const { qps = 1, burst = 1 } = entry.rate ?? {};
+  const own = { qps: config.qps * qps, burst: config.burst * burst, userAgent: userAgentOf(program, entry.user) };
+  if (!config.useServiceAccountCredentials) return family.member(own);
+  const { host, ca, caFile, insecure, serverName } = clientConfig;
+  const tokenSource = serviceAccountTokens(family.member(own), entry.user, clock);
+  return newClientFamily({ host, ca, caFile, insecure, serverName, tokenSource }, { clock }).member(own);
+}
+
+/** One set of families for all queues. */
+const queueMetricsByRegistry = new WeakMap<MetricsRegistry, ReturnType<typeof queueMetrics>>();
+function queueMetricsOf(registry: MetricsRegistry, clock: Clock): ReturnType<typeof queueMetrics> {
+  let made = queueMetricsByRegistry.get(registry);
+  if (made === undefined) {
+    made = queueMetrics(registry, clock);
+    queueMetricsByRegistry.set(registry, made);
+  }
+  return made;
+}

@@ -1,0 +1,55 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { parseTime } from "@coxswain/apimachinery/meta/time";
+import { serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+
+const namespace = "kube-system";
+
+/**
+ * Tokens of a controller's own service account in kube-system, which is made when it does not exist; a new one is asked
+ * for when four fifths of the last one's time are over.
+ * Source: k8s.io/controller-manager pkg/clientbuilder, DynamicControllerClientBuilder
+ */
+export function serviceAccountTokens(client: Client, name: string, clock: Clock): () => Promise<string> {
+  let current: { token: string; renewAt: number } | undefined;
+  let asking: Promise<void> | undefined;
+
+  const ask = async (): Promise<void> => {
+    const askedAt = clock.now();
+    const request = {
+      apiVersion: "authentication.k8s.io/v1",
+      kind: "TokenRequest",
+      spec: { audiences: [], expirationSeconds: 3600 },
+    };
+    const create = () =>
+      client.create<TokenRequest>(serviceAccounts, request as TokenRequest, { namespace, name, subresource: "token" });
+    let answer: TokenRequest;
+    try {
+      answer = await create();
+    } catch (err) {
+      if (!isNotFound(err)) throw new Error(`cannot get a token of service account ${namespace}/${name}`, { cause: err });
+      await client.create(serviceAccounts, { metadata: { namespace, name } }).catch((failure) => {
+        if (!isAlreadyExists(failure)) throw failure;
+      });
+      answer = await create();
+    }
+    const { token = "", expirationTimestamp = "" } = answer.status ?? {};
+    const expiresAt = parseTime(expirationTimestamp) ?? askedAt + 3_600_000;
+    current = { token, renewAt: askedAt + (expiresAt - askedAt) * 0.8 };
+  };
+  return async () => {
+    if (current === undefined || clock.now() >= current.renewAt) {
+      asking ??= ask().finally(() => {
+        asking = undefined;
+      });
+      await asking;
+    }
+    return current?.token ?? "";
+  };
+}
+
+interface TokenRequest {
+  readonly spec: object;
+  readonly status?: { token?: string; expirationTimestamp?: string };
+}
