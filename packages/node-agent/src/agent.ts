@@ -414,8 +414,10 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
 
   /** A mirror came, changed or went: its static Pod sees to it. */
   function wakeStatic(mirror: NodePod): void {
-    const own = sources.list().find((pod) => isStaticPod(pod) && !isMirrorPod(pod) && fullName(pod) === fullName(mirror));
-    if (own !== undefined) workers.wake(own.metadata.uid);
+    const own = sources.list().find((pod) => isStaticPod(pod) && fullName(pod) === fullName(mirror));
+    if (own === undefined) return;
+    status.resync(own.metadata.uid);
+    workers.wake(own.metadata.uid);
   }
 
   const podByName = (namespace: string, name: string): NodePod | undefined => {

@@ -24,10 +24,10 @@ export function describePod(pod: { metadata: { name: string; namespace: string; 
   return `${fullName(pod)}(${pod.metadata.uid})`;
 }
 
-/** A Pod that came from a file or a URL, not from the API server. */
+/** A Pod that came from a file or a URL; its mirror, which bears the same annotations, came from the API server. */
 export function isStaticPod(pod: Pod): boolean {
   const source = pod.metadata.annotations?.[configSourceAnnotation];
-  return source !== undefined && source !== "api";
+  return source !== undefined && source !== "api" && !isMirrorPod(pod);
 }
 
 export function isMirrorPod(pod: Pod): boolean {

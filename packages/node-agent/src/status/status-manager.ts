@@ -23,8 +23,8 @@ export interface StatusManager {
   /** Nothing of the Pod is left: its last status is written, then the object is deleted. Retries until that is done. */
   finish(pod: NodePod): Promise<void>;
   forget(uid: string): void;
-  /** Writes again what a server that was away has missed, or another has overwritten. */
-  resync(): void;
+  /** Writes again what a server that was away has missed, or another has overwritten; of one Pod, or of all. */
+  resync(uid?: string): void;
   stop(): void;
 }
 
@@ -150,8 +150,9 @@ export function newStatusManager(options: StatusManagerOptions): StatusManager {
       await done;
     },
     forget: (uid) => void entries.delete(uid),
-    resync() {
+    resync(only) {
       for (const [uid, entry] of entries) {
+        if (only !== undefined && uid !== only) continue;
         const target = options.apiPodOf(entry.pod);
         if (target === undefined || isUpToDate(target, entry.status)) continue;
         if (entry.version === entry.written) entry.version++;
