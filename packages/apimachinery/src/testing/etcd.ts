@@ -35,7 +35,9 @@ export async function startOwnEtcd(t?: TestContext, extraFlags: readonly string[
   for (let attempt = 1; ; attempt++) {
     const [clientPort, peerPort] = await Promise.all([freePort(), freePort()]);
     const endpoint = `http://127.0.0.1:${clientPort}`;
-    const child = spawn("etcd", etcdFlags(directory, endpoint, `http://127.0.0.1:${peerPort}`, extraFlags), {
+    // However this process ends, killed too, its etcd ends with it.
+    const flags = ["--pdeathsig", "KILL", "etcd", ...etcdFlags(directory, endpoint, `http://127.0.0.1:${peerPort}`, extraFlags)];
+    const child = spawn("setpriv", flags, {
       stdio: ["ignore", "ignore", "pipe"],
     });
     let exited = false;

@@ -1,0 +1,159 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
+import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { deployments, pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aDeployment } from "@coxswain/apimachinery/testing/builders";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newTestContext, type TestContext } from "../../testing/test-context.ts";
+import { newReplicaSetController } from "../replicaset/controller.ts";
+import { newDeploymentController } from "./controller.ts";
+
+/** A node agent for all nodes: every Pod that exists runs and is ready. @returns how many were made so */
+async function makeReady({ client, clock }: TestContext, image?: string): Promise<void> {
+  for (let quiet = 0; quiet < 2; ) {
+    const waiting = client.objects<Pod>(pods).filter(({ spec, status }) => !status?.conditions && (image === undefined || spec.containers[0]?.image === image));
+    quiet = waiting.length === 0 ? quiet + 1 : 0;
+    for (const pod of waiting) {
+      client.put(pods, { ...pod, status: { phase: "Running", conditions: [{ type: "Ready", status: "True", lastTransitionTime: pod.metadata.creationTimestamp }] } } as Pod);
+    }
+    await settle(30);
+    await clock.advance(50);
+  }
+}
+
+const stored = ({ client }: TestContext) => client.object<Deployment>(deployments, "default/web") as Deployment;
+const sizes = ({ client }: TestContext): Record<string, number> =>
+  Object.fromEntries(client.objects<ReplicaSet>(replicaSets).map(({ spec }) => [spec.template?.spec?.containers[0]?.image ?? "", spec.replicas ?? 1]));
+const reasonOf = (d: Deployment, type: string) => d.status?.conditions?.find((c) => c.type === type)?.reason;
+
+async function rollOut(t: { after(fn: () => void): void }, deployment: Deployment): Promise<TestContext> {
+  const world = newTestContext(t);
+  world.client.put(deployments, deployment);
+  await world.run(newDeploymentController(world.ctx), newReplicaSetController(world.ctx));
+  return world;
+}
+
+function change(world: TestContext, edit: (deployment: Deployment) => void): Promise<void> {
+  const deployment = deepClone(stored(world));
+  edit(deployment);
+  deployment.metadata.generation = (deployment.metadata.generation ?? 0) + 1;
+  world.client.put(deployments, deployment);
+  return settle(30);
+}
+const setImage = (image: string) => (deployment: Deployment) => {
+  (deployment.spec.template.spec.containers[0] as { image: string }).image = image;
+};
+
+test("a deployment becomes a set, the set becomes pods, and the status tells of them", async (t) => {
+  const world = await rollOut(t, aDeployment({ replicas: 3, image: "v1" }));
+  assert.deepEqual(sizes(world), { v1: 3 });
+  assert.equal(world.client.objects(pods).length, 3);
+  assert.equal(reasonOf(stored(world), "Available"), "MinimumReplicasUnavailable");
+  await makeReady(world);
+  const { status, metadata } = stored(world);
+  assert.partialDeepStrictEqual(status, { replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3, observedGeneration: 1 });
+  assert.equal(metadata.annotations?.["deployment.kubernetes.io/revision"], "1");
+  assert.equal(reasonOf(stored(world), "Progressing"), "NewReplicaSetAvailable");
+  assert.equal(reasonOf(stored(world), "Available"), "MinimumReplicasAvailable");
+  const [set] = world.client.objects<ReplicaSet>(replicaSets);
+  assert.ok(world.events.includes(`Normal ScalingReplicaSet Scaled up replica set ${set?.metadata.name} to 3`), world.events.join("\n"));
+});
+
+test("a rolling update never has too many or too few, and ends with all of the new", async (t) => {
+  const world = await rollOut(t, aDeployment({ replicas: 4, image: "v1", spec: { strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 1 } } } }));
+  await makeReady(world);
+  let most = 0;
+  let fewest = 4;
+  world.client.react("*", "pods", () => {
+    const all = world.client.objects<Pod>(pods);
+    most = Math.max(most, all.length);
+    fewest = Math.min(fewest, all.filter(({ status }) => status?.phase === "Running").length);
+    return undefined;
+  });
+  await change(world, setImage("v2"));
+  await makeReady(world);
+  assert.deepEqual(sizes(world), { v1: 0, v2: 4 });
+  assert.deepEqual([...new Set(world.client.objects<Pod>(pods).map(({ spec }) => spec.containers[0]?.image))], ["v2"]);
+  assert.ok(most <= 5, `${most} pods at once`);
+  assert.ok(fewest >= 3, `only ${fewest} pods were ready`);
+  assert.equal(stored(world).metadata.annotations?.["deployment.kubernetes.io/revision"], "2");
+  assert.equal(reasonOf(stored(world), "Progressing"), "NewReplicaSetAvailable");
+});
+
+test("a new version that does not come up leaves the old one in service, and times out", async (t) => {
+  const world = await rollOut(t, aDeployment({ replicas: 4, image: "v1" }));
+  await makeReady(world);
+  await change(world, setImage("broken"));
+  await makeReady(world, "v1");
+  assert.deepEqual(sizes(world), { v1: 3, broken: 2 });
+  await world.clock.advance(700_000);
+  assert.partialDeepStrictEqual(stored(world).status?.conditions?.find(({ type }) => type === "Progressing"), {
+    status: "False",
+    reason: "ProgressDeadlineExceeded",
+  });
+  await change(world, setImage("v1"));
+  await makeReady(world);
+  assert.deepEqual(sizes(world), { v1: 4, broken: 0 });
+  assert.equal(stored(world).metadata.annotations?.["deployment.kubernetes.io/revision"], "3");
+});
+
+test("recreate starts nothing new before the old is gone", async (t) => {
+  const world = await rollOut(t, aDeployment({ replicas: 2, image: "v1", spec: { strategy: { type: "Recreate" } } }));
+  await makeReady(world);
+  let overlapped = false;
+  world.client.react("create", "pods", () => {
+    overlapped ||= world.client.objects<Pod>(pods).some(({ spec }) => spec.containers[0]?.image === "v1");
+    return undefined;
+  });
+  await change(world, setImage("v2"));
+  await makeReady(world);
+  assert.deepEqual(sizes(world), { v1: 0, v2: 2 });
+  assert.equal(overlapped, false);
+});
+
+test("a paused deployment scales but does not roll; resumed it does", async (t) => {
+  const world = await rollOut(t, aDeployment({ replicas: 2, image: "v1" }));
+  await makeReady(world);
+  await change(world, (deployment) => {
+    deployment.spec.paused = true;
+    deployment.spec.replicas = 3;
+    setImage("v2")(deployment);
+  });
+  await makeReady(world);
+  assert.deepEqual(sizes(world), { v1: 3 });
+  assert.equal(reasonOf(stored(world), "Progressing"), "DeploymentPaused");
+  await change(world, ({ spec }) => {
+    spec.paused = false;
+  });
+  await makeReady(world);
+  assert.deepEqual(sizes(world), { v1: 0, v2: 3 });
+});
+
+test("keeps only so many old sets", async (t) => {
+  const world = await rollOut(t, aDeployment({ replicas: 1, image: "v1", spec: { revisionHistoryLimit: 1 } }));
+  for (const image of ["v2", "v3", "v4"]) {
+    await makeReady(world);
+    await change(world, setImage(image));
+  }
+  await makeReady(world);
+  assert.deepEqual(Object.keys(sizes(world)).toSorted(), ["v3", "v4"]);
+});
+
+test("adopts a set with its labels, and every pod belongs to a set", async (t) => {
+  const world = await rollOut(t, aDeployment({ replicas: 1, image: "v1" }));
+  const [set] = world.client.objects<ReplicaSet>(replicaSets);
+  const { ownerReferences: _, ...metadata } = (set as ReplicaSet).metadata;
+  world.client.put(replicaSets, { ...(set as ReplicaSet), metadata });
+  await settle(30);
+  assert.equal(controllerOf(world.client.objects(replicaSets)[0] as ReplicaSet)?.name, "web");
+  assert.equal(controllerOf(world.client.objects(pods)[0] as Pod)?.kind, "ReplicaSet");
+});
+
+test("refuses to select everything", async (t) => {
+  const world = await rollOut(t, aDeployment({ spec: { selector: {} } }));
+  assert.deepEqual(sizes(world), {});
+  assert.ok(world.events.some((event) => event.startsWith("Warning SelectingAll ")));
+});

@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { forbidden } from "@coxswain/apimachinery/errors/status-error";
+import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { Pod, ReplicationController } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pods, replicaSets, replicationControllers } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newTestContext } from "../../testing/test-context.ts";
+import { newReplicationControllerController } from "../replicationcontroller/controller.ts";
+import { newReplicaSetController } from "./controller.ts";
+
+test("creates what is missing, once, and counts it in the status", async (t) => {
+  const { client, ctx, run, events } = newTestContext(t);
+  client.put(replicaSets, aReplicaSet({ replicas: 3, generation: 2 }));
+  await run(newReplicaSetController(ctx));
+  assert.equal(client.objects(pods).length, 3);
+  assert.equal(events.filter((event) => event.startsWith("Normal SuccessfulCreate Created pod: web-")).length, 3);
+  assert.partialDeepStrictEqual(client.object<ReplicaSet>(replicaSets, "default/web")?.status, { replicas: 3, fullyLabeledReplicas: 3, observedGeneration: 2 });
+});
+
+test("does not create twice what its cache does not show yet", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(replicaSets, aReplicaSet({ replicas: 2 }));
+  let created = 0;
+  client.react("create", "pods", () => {
+    created++;
+    return aPod({ name: `unseen-${created}` }); // stored nowhere: no event will come
+  });
+  await run(newReplicaSetController(ctx));
+  client.put(replicaSets, aReplicaSet({ replicas: 2, labels: { touched: "yes" } }));
+  await settle(30);
+  assert.equal(created, 2);
+});
+
+test("replaces a pod that went, and one that failed", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(replicaSets, aReplicaSet({ replicas: 2 }));
+  await run(newReplicaSetController(ctx));
+  const [first, second] = client.objects<Pod>(pods);
+  client.remove(pods, `default/${first?.metadata.name}`);
+  client.put(pods, { ...(second as Pod), status: { phase: "Failed" } });
+  await settle(30);
+  const active = client.objects<Pod>(pods).filter(({ status }) => status?.phase !== "Failed");
+  assert.equal(active.length, 2);
+});
+
+test("deletes the surplus", async (t) => {
+  const { client, ctx, run, events } = newTestContext(t);
+  client.put(replicaSets, aReplicaSet({ replicas: 3 }));
+  await run(newReplicaSetController(ctx));
+  client.put(replicaSets, { ...(client.object<ReplicaSet>(replicaSets, "default/web") as ReplicaSet), spec: aReplicaSet({ replicas: 1 }).spec });
+  await settle(30);
+  assert.equal(client.objects(pods).length, 1);
+  assert.equal(events.filter((event) => event.startsWith("Normal SuccessfulDelete Deleted pod: ")).length, 2);
+});
+
+test("says when it may not create, and goes on trying", async (t) => {
+  const { client, clock, ctx, run, events } = newTestContext(t);
+  client.put(replicaSets, aReplicaSet({ replicas: 3 }));
+  let refuse = true;
+  client.react("create", "pods", () => {
+    if (refuse) throw forbidden(pods, "", "exceeded quota");
+    return undefined;
+  });
+  await run(newReplicaSetController(ctx));
+  const status = client.object<ReplicaSet>(replicaSets, "default/web")?.status;
+  assert.partialDeepStrictEqual(status?.conditions?.[0], { type: "ReplicaFailure", status: "True", reason: "FailedCreate" });
+  assert.ok(events.some((event) => event.startsWith("Warning FailedCreate Error creating: ")));
+  refuse = false;
+  await clock.advance(1000);
+  assert.equal(client.objects(pods).length, 3);
+  assert.equal(client.object<ReplicaSet>(replicaSets, "default/web")?.status?.conditions, undefined);
+});
+
+test("adopts orphans that it selects instead of creating", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(replicaSets, aReplicaSet({ replicas: 2 }));
+  client.put(pods, aPod({ name: "orphan", labels: { app: "web" } }));
+  await run(newReplicaSetController(ctx));
+  assert.equal(client.objects(pods).length, 2);
+  assert.equal(client.object<Pod>(pods, "default/orphan")?.metadata.ownerReferences?.[0]?.name, "web");
+});
+
+test("lets go of a pod whose labels changed, and replaces it", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(replicaSets, aReplicaSet({ replicas: 1 }));
+  await run(newReplicaSetController(ctx));
+  const [pod] = client.objects<Pod>(pods) as [Pod];
+  client.put(pods, { ...pod, metadata: { ...pod.metadata, labels: { app: "debug" } } });
+  await settle(30);
+  assert.deepEqual(client.object<Pod>(pods, `default/${pod.metadata.name}`)?.metadata.ownerReferences ?? [], []);
+  assert.equal(client.objects(pods).length, 2);
+});
+
+test("creates nothing once it is being deleted", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(replicaSets, aReplicaSet({ replicas: 2, deletedAt: "2022-01-01T00:00:00Z", finalizers: ["x"] }));
+  await run(newReplicaSetController(ctx));
+  assert.equal(client.objects(pods).length, 0);
+});
+
+test("counts a pod as available only after minReadySeconds, with nobody telling", async (t) => {
+  const { client, clock, ctx, run } = newTestContext(t);
+  client.put(replicaSets, aReplicaSet({ replicas: 1, minReadySeconds: 30 }));
+  await run(newReplicaSetController(ctx));
+  const [pod] = client.objects<Pod>(pods) as [Pod];
+  const ready = { type: "Ready", status: "True" as const, lastTransitionTime: "2022-01-01T00:00:00Z" };
+  client.put(pods, { ...pod, status: { phase: "Running", conditions: [ready] } });
+  await settle(30);
+  const available = () => client.object<ReplicaSet>(replicaSets, "default/web")?.status?.availableReplicas;
+  assert.equal(available(), 0);
+  await clock.advance(31_000);
+  assert.equal(available(), 1);
+});
+
+test("a replication controller does the same", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  const { metadata, spec } = aReplicaSet({ replicas: 2 });
+  client.put(replicationControllers, { metadata, spec: { ...spec, selector: { app: "web" } } } as ReplicationController);
+  await run(newReplicationControllerController(ctx));
+  assert.equal(client.objects(pods).length, 2);
+  assert.equal(client.objects<Pod>(pods)[0]?.metadata.ownerReferences?.[0]?.kind, "ReplicationController");
+});

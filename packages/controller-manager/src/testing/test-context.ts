@@ -1,0 +1,104 @@
+import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import type { ControllerManagerConfig } from "../config.ts";
+import type { ControllerContext, Runnable } from "../controller-context.ts";
+
+/** The flags' defaults. */
+export const defaultConfig: ControllerManagerConfig = {
+  controllers: new Set(),
+  kubeconfig: "",
+  master: "",
+  qps: 20,
+  burst: 30,
+  minResyncPeriodMs: 43_200_000,
+  controllerStartIntervalMs: 0,
+  leaderElection: {
+    enabled: true,
+    leaseDurationMs: 15_000,
+    renewDeadlineMs: 10_000,
+    retryPeriodMs: 2000,
+    resourceLock: "leases",
+    resourceName: "kube-controller-manager",
+    resourceNamespace: "kube-system",
+  },
+  concurrency: {
+    deployment: 5,
+    replicaSet: 5,
+    replicationController: 5,
+    endpoint: 5,
+    endpointSlice: 5,
+    garbageCollector: 20,
+    namespace: 10,
+    serviceAccountToken: 5,
+  },
+  endpointUpdatesBatchMs: 0,
+  endpointSliceUpdatesBatchMs: 0,
+  maxEndpointsPerSlice: 100,
+  garbageCollector: true,
+  namespaceSyncPeriodMs: 300_000,
+  nodeLifecycle: {
+    monitorPeriodMs: 5000,
+    monitorGraceMs: 40_000,
+    startupGraceMs: 60_000,
+    podEvictionTimeoutMs: 300_000,
+    taintManager: true,
+    evictionRate: 0.1,
+    secondaryEvictionRate: 0.01,
+    largeClusterSizeThreshold: 50,
+    unhealthyZoneThreshold: 0.55,
+  },
+  terminatedPodGcThreshold: 12_500,
+  useServiceAccountCredentials: false,
+  rootCa: undefined,
+  serviceAccountKey: undefined,
+};
+
+export interface TestContext {
+  readonly client: FakeClient;
+  readonly clock: FakeClock;
+  readonly ctx: ControllerContext;
+  /** What was told to users: `<type> <reason> <message>`. */
+  readonly events: string[];
+  readonly signal: AbortSignal;
+  /** Starts controllers and lets them come to rest. */
+  run(...controllers: (Runnable | undefined)[]): Promise<void>;
+}
+
+/** A controller's world in memory: client, clock, informers. Everything ends with the test. */
+export function newTestContext(t: { after(fn: () => void): void }, config: Partial<ControllerManagerConfig> = {}): TestContext {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  const informers = newInformerFactory(client, { log: discardLogger, clock });
+  const stop = new AbortController();
+  t.after(() => stop.abort(new Error("the test is over")));
+  const events: string[] = [];
+  const recorder: EventRecorder = {
+    event: (_object, type, reason, message) => void events.push(`${type} ${reason} ${message}`),
+    flush: () => Promise.resolve(),
+  };
+  const ctx: ControllerContext = {
+    client,
+    informers,
+    recorder,
+    recorderOf: () => recorder,
+    config: { ...defaultConfig, ...config },
+    log: discardLogger,
+    clock,
+  };
+  return {
+    client,
+    clock,
+    ctx,
+    events,
+    signal: stop.signal,
+    async run(...controllers) {
+      informers.start(stop.signal);
+      for (const controller of controllers) void controller?.run(stop.signal);
+      await settle(30);
+    },
+  };
+}
