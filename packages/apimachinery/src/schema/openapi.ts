@@ -17,6 +17,8 @@ export interface OpenApiResource {
   readonly listKind: string;
   readonly namespaced: boolean;
   readonly verbs: readonly string[];
+  /** A deletion answers with the last state instead of a Status. */
+  readonly returnsDeleted?: boolean;
   readonly subresources: readonly OpenApiSubresource[];
 }
 
@@ -378,8 +380,8 @@ function makeOperation(
         break;
       case "delete":
         parameters.push(body(options(), false), ...deleteParameters);
-        responses["200"] = { description: "OK", schema: status() };
-        responses["202"] = { description: "Accepted", schema: status() };
+        responses["200"] = { description: "OK", schema: resource.returnsDeleted ? details.answer : status() };
+        responses["202"] = { description: "Accepted", schema: resource.returnsDeleted ? details.answer : status() };
         break;
       case "deletecollection":
         parameters.push(body(options(), false), ...deleteParameters, ...listParameters);

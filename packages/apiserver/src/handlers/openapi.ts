@@ -97,6 +97,7 @@ function describe(served: ServedResource): OpenApiResource {
     listKind: definition.listKind,
     namespaced: definition.namespaced,
     verbs: virtual?.verbs ?? definition.verbs,
+    returnsDeleted: definition.returnDeletedObject === true,
     subresources: subresourceNames(definition).flatMap((name) => {
       const subresource = findSubresource(served, name);
       if (subresource === undefined) return [];

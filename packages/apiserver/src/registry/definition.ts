@@ -28,6 +28,7 @@ export interface ResourceRow {
   readonly cacheIndexes?: readonly string[];
   readonly ttlSeconds?: (flags: { eventTtlSeconds: number }) => number;
   readonly subresources?: Readonly<Record<string, SubresourceDefinition>>;
+  readonly returnDeletedObject?: boolean;
 }
 
 export const allVerbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"] as const;

@@ -150,6 +150,7 @@ export function coreResources(config: CatalogueConfig): ResourceDefinition[] {
     },
     {
       resource: "persistentvolumeclaims",
+      returnDeletedObject: true,
       kind: "PersistentVolumeClaim",
       shortNames: ["pvc"],
       namespaced: true,
@@ -161,6 +162,7 @@ export function coreResources(config: CatalogueConfig): ResourceDefinition[] {
     },
     {
       resource: "persistentvolumes",
+      returnDeletedObject: true,
       kind: "PersistentVolume",
       shortNames: ["pv"],
       namespaced: false,
@@ -172,6 +174,7 @@ export function coreResources(config: CatalogueConfig): ResourceDefinition[] {
     },
     {
       resource: "pods",
+      returnDeletedObject: true,
       kind: "Pod",
       shortNames: ["po"],
       categories: ["all"],
@@ -186,6 +189,7 @@ export function coreResources(config: CatalogueConfig): ResourceDefinition[] {
     },
     {
       resource: "podtemplates",
+      returnDeletedObject: true,
       kind: "PodTemplate",
       namespaced: true,
       versions: [{ version: "v1", defaults: defaultPodTemplateObject }],
@@ -213,6 +217,7 @@ export function coreResources(config: CatalogueConfig): ResourceDefinition[] {
     },
     {
       resource: "resourcequotas",
+      returnDeletedObject: true,
       kind: "ResourceQuota",
       shortNames: ["quota"],
       namespaced: true,
@@ -232,6 +237,7 @@ export function coreResources(config: CatalogueConfig): ResourceDefinition[] {
     },
     {
       resource: "serviceaccounts",
+      returnDeletedObject: true,
       kind: "ServiceAccount",
       shortNames: ["sa"],
       namespaced: true,
@@ -249,6 +255,7 @@ export function coreResources(config: CatalogueConfig): ResourceDefinition[] {
     },
     {
       resource: "services",
+      returnDeletedObject: true,
       kind: "Service",
       shortNames: ["svc"],
       categories: ["all"],

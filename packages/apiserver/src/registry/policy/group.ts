@@ -30,6 +30,7 @@ export function policyResources(): ResourceDefinition[] {
     },
     {
       resource: "podsecuritypolicies",
+      returnDeletedObject: true,
       kind: "PodSecurityPolicy",
       shortNames: ["psp"],
       namespaced: false,

@@ -17,6 +17,7 @@ export function storageResources(): ResourceDefinition[] {
   return inGroup("storage.k8s.io", [
     {
       resource: "csidrivers",
+      returnDeletedObject: true,
       kind: "CSIDriver",
       namespaced: false,
       versions: [{ version: "v1", defaults: defaultCsiDriver }],
@@ -25,6 +26,7 @@ export function storageResources(): ResourceDefinition[] {
     },
     {
       resource: "csinodes",
+      returnDeletedObject: true,
       kind: "CSINode",
       namespaced: false,
       versions: ["v1"],
@@ -41,6 +43,7 @@ export function storageResources(): ResourceDefinition[] {
     },
     {
       resource: "storageclasses",
+      returnDeletedObject: true,
       kind: "StorageClass",
       shortNames: ["sc"],
       namespaced: false,
@@ -50,6 +53,7 @@ export function storageResources(): ResourceDefinition[] {
     },
     {
       resource: "volumeattachments",
+      returnDeletedObject: true,
       kind: "VolumeAttachment",
       namespaced: false,
       versions: ["v1", { version: "v1alpha1", servedByDefault: false }],
