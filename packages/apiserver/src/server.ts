@@ -17,7 +17,7 @@ import { ensurePriorityClasses } from "./bootstrap/priority-classes.ts";
 import { ensureRbacPolicy } from "./bootstrap/rbac-policy.ts";
 import { newServerLeases, serverLeasesResource } from "./bootstrap/server-leases.ts";
 import type { ApiserverConfig } from "./config.ts";
-import type { Drain } from "./filters/drain.ts";
+import { Drain } from "./filters/drain.ts";
 import { writeError } from "./handlers/response.ts";
 import { type Edge, newEdge } from "./server/edge.ts";
 import { firstAddress } from "./server/first-address.ts";
@@ -54,7 +54,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   const metrics = newMetricsRegistry({ processMetrics: true, disabled: flags["disabled-metrics"] });
   const stopping = new AbortController();
   const { signal } = stopping;
-  const drain: Drain = { sendRetryAfter: false };
+  const drain = new Drain();
   const clientCa = poolOf(flags["client-ca-file"]);
   const requestHeaderCa = poolOf(flags["requestheader-client-ca-file"]);
   const keys = serviceAccountKeys(config);
@@ -121,7 +121,10 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       );
       if (flags["shutdown-delay-duration"] > 0) await clock.sleep(flags["shutdown-delay-duration"]);
       drain.sendRetryAfter = flags["shutdown-send-retry-after"];
-      await server.close(graceMs);
+      // Listens no more; open connections are told to end.
+      const closed = server.close(graceMs);
+      await drain.end(graceMs, clock);
+      await closed;
       stopping.abort(new Error("the server has stopped"));
       await started.catch(() => {});
       storage?.stop();

@@ -83,7 +83,7 @@ export function newFilterChain(options: FilterChainOptions): ExchangeHandler {
     let request: ServerRequest;
     try {
       const info = requestInfo(exchange);
-      request = new ServerRequest(exchange, info, clock.now(), isLongRunning(info));
+      request = new ServerRequest(exchange, info, clock.now(), isLongRunning(info), options.drain.signal);
     } catch (err) {
       return writeError(exchange, err);
     }

@@ -1,27 +1,60 @@
 /**
- * Shutting down with --shutdown-send-retry-after: new requests get 429 and are told to come back on a new connection,
- * which a load balancer leads to another server. Health, metrics and the server's own requests go on.
- * Source: k8s.io/apiserver pkg/server/filters/with_retry_after.go
+ * Shutting down. Short requests come to their end; watches and streams are ended once those have, their clients go to
+ * another server. With --shutdown-send-retry-after new requests get 429 on the way, and a connection that is told to
+ * end, so that a load balancer leads them elsewhere. Health, metrics and the server's own requests go on.
+ * Source: k8s.io/apiserver pkg/server/filters/{with_retry_after,waitgroup}.go
  */
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { apiserverUser } from "../request/user-names.ts";
 import type { Filter } from "./filter.ts";
 
-export interface Drain {
+export class Drain {
   /** Set when termination begins and the flag is on. */
-  sendRetryAfter: boolean;
+  sendRetryAfter = false;
+  readonly #ended = new AbortController();
+  #active = 0;
+
+  /** Aborted when watches and streams are to end. */
+  get signal(): AbortSignal {
+    return this.#ended.signal;
+  }
+
+  enter(): void {
+    this.#active++;
+  }
+
+  leave(): void {
+    this.#active--;
+  }
+
+  /** Resolves when no short request runs, at the latest after `graceMs`; then watches and streams end. */
+  async end(graceMs: number, clock: Clock): Promise<void> {
+    const deadline = clock.monotonic() + graceMs;
+    while (this.#active > 0 && clock.monotonic() < deadline) await clock.sleep(pollMs);
+    this.#ended.abort(new Error("the server is shutting down"));
+  }
 }
 
+const pollMs = 10;
 const exempt = ["/readyz", "/livez", "/healthz", "/metrics"];
 
 export function drain(state: Drain): Filter {
-  return (request, next) => {
-    if (!state.sendRetryAfter || request.user.name === apiserverUser) return next(request);
-    if (exempt.some((path) => request.info.path === path || request.info.path.startsWith(`${path}/`))) return next(request);
-    request.exchange.goAway();
-    request.exchange.respond(
-      429,
-      { "content-type": "text/plain; charset=utf-8", "retry-after": "5" },
-      "The apiserver is shutting down, please try again later.",
-    );
+  return async (request, next) => {
+    if (state.sendRetryAfter && request.user.name !== apiserverUser && !isExempt(request.info.path)) {
+      request.exchange.goAway();
+      const headers = { "content-type": "text/plain; charset=utf-8", "retry-after": "5" };
+      return request.exchange.respond(429, headers, "The apiserver is shutting down, please try again later.");
+    }
+    if (request.longRunning) return next(request);
+    state.enter();
+    try {
+      await next(request);
+    } finally {
+      state.leave();
+    }
   };
+}
+
+function isExempt(path: string): boolean {
+  return exempt.some((one) => path === one || path.startsWith(`${one}/`));
 }

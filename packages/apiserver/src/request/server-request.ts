@@ -25,14 +25,17 @@ export class ServerRequest implements RequestContext {
   #query: URLSearchParams | undefined;
   #cancel: AbortController | undefined;
   #signal: AbortSignal | undefined;
+  readonly #stopping: AbortSignal | undefined;
   readonly #warnings = new Set<string>();
   #warningBytes = 0;
 
-  constructor(exchange: Exchange, info: RequestInfo, receivedMs: number, longRunning: boolean) {
+  /** @param stopping aborted when watches and streams are to end because the server does */
+  constructor(exchange: Exchange, info: RequestInfo, receivedMs: number, longRunning: boolean, stopping?: AbortSignal) {
     this.exchange = exchange;
     this.info = info;
     this.receivedMs = receivedMs;
     this.longRunning = longRunning;
+    this.#stopping = stopping;
     this.auditId = auditIdOf(exchange);
   }
 
@@ -47,7 +50,8 @@ export class ServerRequest implements RequestContext {
   get signal(): AbortSignal {
     if (this.#signal === undefined) {
       if (this.deadlineMs === undefined) {
-        this.#signal = this.exchange.signal;
+        const { signal } = this.exchange;
+        this.#signal = this.longRunning && this.#stopping !== undefined ? AbortSignal.any([signal, this.#stopping]) : signal;
       } else {
         this.#cancel = new AbortController();
         this.#signal = AbortSignal.any([this.exchange.signal, this.#cancel.signal]);
