@@ -20,7 +20,7 @@ import {
 export const flagTable = flags(
   section("Debugging", {
     "contention-profiling": bool({ wired: false, help: "Turns lock contention profiling on, if profiling is on." }),
-    profiling: bool({ default: true, wired: false, help: "Enables profiling through host:port/debug/pprof/." }),
+    profiling: bool({ default: true, help: "Enables profiling through host:port/debug/pprof/." }),
   }),
   section("Generic", {
     "allocate-node-cidrs": bool({ wired: false, help: "Should CIDRs for pods be given and set on the nodes." }),
@@ -47,10 +47,9 @@ export const flagTable = flags(
       wired: false,
       help: "Should CIDRs given by --allocate-node-cidrs be configured on the cloud provider.",
     }),
-    "controller-start-interval": duration({ wired: false, help: "Time between the starts of controllers." }),
+    "controller-start-interval": duration({ help: "Time between the starts of controllers." }),
     controllers: stringSlice({
       default: ["*"],
-      wired: false,
       help: "Controllers to enable. '*' enables all that are on by default, 'foo' enables the one named foo, '-foo' disables it.",
     }),
     "enable-leader-migration": bool({ wired: false, help: "Whether controller leader migration is on." }),
@@ -59,46 +58,38 @@ export const flagTable = flags(
       help: "The volume plugin to use when the cloud provider is external.",
     }),
     "feature-gates": mapStringBool({ help: "A set of key=value pairs that turn features on or off." }),
-    "kube-api-burst": int32({ default: 30, wired: false, help: "Burst of requests to the API server." }),
+    "kube-api-burst": int32({ default: 30, help: "Burst of requests to the API server." }),
     "kube-api-content-type": string({
       default: "application/vnd.kubernetes.protobuf",
-      wired: false,
       help: "Content type of requests to the API server.",
     }),
-    "kube-api-qps": float({ default: 20, wired: false, help: "Requests a second to the API server." }),
+    "kube-api-qps": float({ default: 20, help: "Requests a second to the API server." }),
     "leader-elect": bool({
       default: true,
-      wired: false,
       help: "Starts a leader election client and gains leadership before the main loop. On for replicated components for high availability.",
     }),
     "leader-elect-lease-duration": duration({
       default: "15s",
-      wired: false,
       help: "How long candidates that are not the leader wait after a renewal before they try to take over: the longest time that a stopped leader goes unnoticed.",
     }),
     "leader-elect-renew-deadline": duration({
       default: "10s",
-      wired: false,
       help: "How long the leader tries to renew before it gives up. Must be at most the lease duration.",
     }),
     "leader-elect-resource-lock": string({
       default: "leases",
-      wired: false,
       help: "The type of the resource that is the lock. Supported: 'endpoints', 'configmaps', 'leases', 'endpointsleases' and 'configmapsleases'.",
     }),
     "leader-elect-resource-name": string({
       default: "kube-controller-manager",
-      wired: false,
       help: "The name of the resource that is the lock.",
     }),
     "leader-elect-resource-namespace": string({
       default: "kube-system",
-      wired: false,
       help: "The namespace of the resource that is the lock.",
     }),
     "leader-elect-retry-period": duration({
       default: "2s",
-      wired: false,
       help: "How long candidates wait between attempts to become or stay the leader.",
     }),
     "leader-migration-config": string({
@@ -107,10 +98,9 @@ export const flagTable = flags(
     }),
     "min-resync-period": duration({
       default: "12h0m0s",
-      wired: false,
       help: "The resync period of reflectors is random between this and twice this.",
     }),
-    "node-monitor-period": duration({ default: "5s", wired: false, help: "The period of syncing node status." }),
+    "node-monitor-period": duration({ default: "5s", help: "The period of syncing node status." }),
     "node-sync-period": duration({
       hidden: true,
       deprecated: "it has no effect.",
@@ -123,7 +113,6 @@ export const flagTable = flags(
       help: "The period of reconciling routes made for nodes by the cloud provider.",
     }),
     "use-service-account-credentials": bool({
-      wired: false,
       help: "If true, each controller uses its own service account's credentials.",
     }),
   }),
@@ -133,15 +122,12 @@ export const flagTable = flags(
   section("Secure serving", {
     "bind-address": ip({
       default: "0.0.0.0",
-      wired: false,
       help: "The IP address on which to listen for --secure-port. Must be reachable by the rest of the cluster and by clients. If blank or unspecified (0.0.0.0 or ::), all interfaces are used.",
     }),
     "cert-dir": string({
-      wired: false,
       help: "The directory where the TLS certificates are located. If --tls-cert-file and --tls-private-key-file are given, it is not used.",
     }),
     "http2-max-streams-per-connection": int({
-      wired: false,
       help: "The limit that the server gives to clients for the number of streams in an HTTP/2 connection. 0 means the runtime's default.",
     }),
     "permit-address-sharing": bool({
@@ -149,29 +135,23 @@ export const flagTable = flags(
       help: "If true, SO_REUSEADDR is used when the port is bound: wildcard and specific addresses may share it, and it need not leave TIME_WAIT first.",
     }),
     "permit-port-sharing": bool({
-      wired: false,
       help: "If true, SO_REUSEPORT is used when the port is bound, so that several instances may listen on the same address and port.",
     }),
     "secure-port": int({
       default: 10257,
-      wired: false,
       help: "The port on which to serve HTTPS with authentication and authorization.",
     }),
     "tls-cert-file": string({
-      wired: false,
       help: "File with the x509 certificate for HTTPS (with the authority's after it). If neither it nor --tls-private-key-file is given, a self-signed pair is made for the public address and kept in --cert-dir.",
     }),
     "tls-cipher-suites": stringSlice({
-      wired: false,
       help: "Cipher suites of the server. If absent, the runtime's defaults are used.",
     }),
     "tls-min-version": string({
-      wired: false,
       help: "Least TLS version. Possible values: VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13.",
     }),
-    "tls-private-key-file": string({ wired: false, help: "File with the x509 private key that belongs to --tls-cert-file." }),
+    "tls-private-key-file": string({ help: "File with the x509 private key that belongs to --tls-cert-file." }),
     "tls-sni-cert-key": namedCertKeys({
-      wired: false,
       help: "A pair of certificate and key files, with domain patterns after them if wanted: fully qualified names, with a wildcard as first part perhaps. Without patterns the certificate's names are used. Exact names win over wildcards, patterns over names of the certificate. Repeat the flag for several pairs.",
     }),
   }),
@@ -186,7 +166,6 @@ export const flagTable = flags(
   }),
   section("Authentication", {
     "authentication-kubeconfig": string({
-      wired: false,
       help: "kubeconfig file of the server that may create tokenreviews.authentication.k8s.io. If empty, all token requests are anonymous and no client CA is looked up in the cluster.",
     }),
     "authentication-skip-lookup": bool({
@@ -195,7 +174,6 @@ export const flagTable = flags(
     }),
     "authentication-token-webhook-cache-ttl": duration({
       default: "10s",
-      wired: false,
       help: "How long answers of the token webhook are kept.",
     }),
     "authentication-tolerate-lookup-failure": bool({
@@ -203,7 +181,6 @@ export const flagTable = flags(
       help: "If true, a failed look-up of authentication configuration in the cluster is no error; then all requests may be anonymous.",
     }),
     "client-ca-file": string({
-      wired: false,
       help: "If set, a request with a client certificate signed by one of the authorities in this file is authenticated as the certificate's CommonName.",
     }),
     "requestheader-allowed-names": stringSlice({
@@ -233,21 +210,17 @@ export const flagTable = flags(
   section("Authorization", {
     "authorization-always-allow-paths": stringSlice({
       default: ["/healthz", "/readyz", "/livez"],
-      wired: false,
       help: "HTTP paths to skip in authorization: they are allowed without asking the server.",
     }),
     "authorization-kubeconfig": string({
-      wired: false,
       help: "kubeconfig file of the server that may create subjectaccessreviews.authorization.k8s.io. If empty, requests that are not skipped by authorization are forbidden.",
     }),
     "authorization-webhook-cache-authorized-ttl": duration({
       default: "10s",
-      wired: false,
       help: "How long 'authorized' answers of the webhook authorizer are kept.",
     }),
     "authorization-webhook-cache-unauthorized-ttl": duration({
       default: "10s",
-      wired: false,
       help: "How long 'unauthorized' answers of the webhook authorizer are kept.",
     }),
   }),
@@ -319,7 +292,6 @@ export const flagTable = flags(
   section("Deployment controller", {
     "concurrent-deployment-syncs": int32({
       default: 5,
-      wired: false,
       help: "Deployments that may be synced at once. More answer faster and cost more CPU and network.",
     }),
     "deployment-controller-sync-period": duration({
@@ -332,27 +304,22 @@ export const flagTable = flags(
   section("Endpoint controller", {
     "concurrent-endpoint-syncs": int32({
       default: 5,
-      wired: false,
       help: "Endpoints that may be synced at once. More answer faster and cost more CPU and network.",
     }),
     "endpoint-updates-batch-period": duration({
-      wired: false,
       help: "How long endpoint updates wait for more pod changes, so that there are fewer of them. A larger value means longer delays.",
     }),
   }),
   section("Endpointslice controller", {
     "concurrent-service-endpoint-syncs": int32({
       default: 5,
-      wired: false,
       help: "Services whose endpoint slices may be synced at once.",
     }),
     "endpointslice-updates-batch-period": duration({
-      wired: false,
       help: "How long endpoint slice updates wait for more pod changes, so that there are fewer of them. A larger value means longer delays.",
     }),
     "max-endpoints-per-slice": int32({
       default: 100,
-      wired: false,
       help: "The largest number of endpoints that are added to an EndpointSlice. More make fewer and larger slices.",
     }),
   }),
@@ -380,10 +347,9 @@ export const flagTable = flags(
     }),
   }),
   section("Garbagecollector controller", {
-    "concurrent-gc-syncs": int32({ default: 20, wired: false, help: "Workers of the garbage collector." }),
+    "concurrent-gc-syncs": int32({ default: 20, help: "Workers of the garbage collector." }),
     "enable-garbage-collector": bool({
       default: true,
-      wired: false,
       help: "Enables the generic garbage collector. Must agree between the API server and the controller manager.",
     }),
   }),
@@ -438,7 +404,6 @@ export const flagTable = flags(
   section("Namespace controller", {
     "concurrent-namespace-syncs": int32({
       default: 10,
-      wired: false,
       help: "Namespaces that may be synced at once. More finish deletions faster and cost more CPU and network.",
     }),
     "namespace-sync-period": duration({
@@ -473,32 +438,26 @@ export const flagTable = flags(
     }),
     "enable-taint-manager": bool({
       default: true,
-      wired: false,
       help: "If true, pods are evicted from nodes with NoExecute taints that they do not tolerate.",
     }),
     "large-cluster-size-threshold": int32({
       default: 50,
-      wired: false,
       help: "Number of nodes from which a cluster counts as large for evictions. In smaller ones --secondary-node-eviction-rate is taken as 0.",
     }),
     "node-eviction-rate": float({
       default: 0.1,
-      wired: false,
       help: "Nodes a second whose pods are deleted when a node fails while its zone is healthy. A zone is the whole cluster where there are none.",
     }),
     "node-monitor-grace-period": duration({
       default: "40s",
-      wired: false,
       help: "How long a running node may be silent before it is marked unhealthy. Must be several times the kubelet's status update period.",
     }),
     "node-startup-grace-period": duration({
       default: "1m0s",
-      wired: false,
       help: "How long a starting node may be silent before it is marked unhealthy.",
     }),
     "pod-eviction-timeout": duration({
       default: "5m0s",
-      wired: false,
       help: "The grace period for deleting pods on failed nodes.",
     }),
     "register-retry-count": int({
@@ -510,12 +469,10 @@ export const flagTable = flags(
     }),
     "secondary-node-eviction-rate": float({
       default: 0.01,
-      wired: false,
       help: "Nodes a second whose pods are deleted when a node fails while its zone is unhealthy. Taken as 0 in small clusters.",
     }),
     "unhealthy-zone-threshold": float({
       default: 0.55,
-      wired: false,
       help: "The share of nodes in a zone that must not be ready (three at least) for the zone to be unhealthy.",
     }),
   }),
@@ -580,15 +537,14 @@ export const flagTable = flags(
   section("Podgc controller", {
     "terminated-pod-gc-threshold": int32({
       default: 12500,
-      wired: false,
       help: "How many terminated pods may exist before the garbage collector deletes some. 0 or less turns it off.",
     }),
   }),
   section("Replicaset controller", {
-    "concurrent-replicaset-syncs": int32({ default: 5, wired: false, help: "ReplicaSets that may be synced at once." }),
+    "concurrent-replicaset-syncs": int32({ default: 5, help: "ReplicaSets that may be synced at once." }),
   }),
   section("Replicationcontroller", {
-    "concurrent-rc-syncs": int32({ default: 5, wired: false, help: "ReplicationControllers that may be synced at once." }),
+    "concurrent-rc-syncs": int32({ default: 5, help: "ReplicationControllers that may be synced at once." }),
   }),
   section("Resourcequota controller", {
     "concurrent-resource-quota-syncs": int32({ default: 5, wired: false, help: "Resource quotas that may be synced at once." }),
@@ -625,11 +581,9 @@ export const flagTable = flags(
       help: "Values that a metric's label may take, as <MetricName>,<LabelName>='<value>,<value>'; others are shown as 'unexpected'.",
     }),
     "disabled-metrics": stringSlice({
-      wired: false,
       help: "Metrics to turn off, by their full name. Wins over showing hidden metrics.",
     }),
     "show-hidden-metrics-for-version": string({
-      wired: false,
       help: "The previous version whose hidden metrics are shown, as <major>.<minor>. Only the previous minor version means something.",
     }),
   }),
@@ -666,7 +620,7 @@ export const flagTable = flags(
       help: "Largest size of a log file in megabytes. 0: no limit.",
     }),
     "log-flush-frequency": duration({ default: "5s", help: "Longest time between log flushes." }),
-    "logging-format": string({ default: "text", help: 'Sets the log format. Permitted formats: "text".' }),
+    "logging-format": string({ default: "text", help: 'Sets the log format. Permitted formats: "json", "text".' }),
     logtostderr: bool({
       default: true,
       deprecated: "will be removed in a future release.",
@@ -695,10 +649,9 @@ export const flagTable = flags(
     }),
   }),
   section("Misc", {
-    kubeconfig: string({ wired: false, help: "Path to a kubeconfig file with authorization and location of the API server." }),
-    master: string({ wired: false, help: "The address of the API server; overrides any value in kubeconfig." }),
+    kubeconfig: string({ help: "Path to a kubeconfig file with authorization and location of the API server." }),
+    master: string({ help: "The address of the API server; overrides any value in kubeconfig." }),
     "root-ca-file": string({
-      wired: false,
       help: "If set, this root certificate authority is put into service accounts' token secrets. Must be a valid PEM bundle.",
     }),
   }),

@@ -1,4 +1,5 @@
 import type { Clock } from "../clock/clock.ts";
+import { isConflict } from "../errors/predicates.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { ObjectKey } from "../meta/object-key.ts";
 import type { QueueObserver } from "../workqueue/queue.ts";
@@ -76,7 +77,9 @@ export function newController(options: ControllerOptions): Controller {
       queue.forget(key);
       return;
     }
-    log.error("reconcile failed", err, { controller: name, key });
+    // To lose against another writer is daily business: what it wrote is looked at next.
+    if (isConflict(err)) log.v(2)?.info("reconcile lost against another writer", { controller: name, key });
+    else log.error("reconcile failed", err, { controller: name, key });
     metrics?.retried();
     queue.addRateLimited(key);
   };

@@ -45,7 +45,7 @@ export interface FakeClient extends Client {
   readonly writes: readonly Action[];
   clearActions(): void;
   /** Stores objects as they are, as if someone else had written them; watches see it. */
-  put(ref: ResourceRef, ...objects: KubeObject[]): void;
+  put<T extends KubeObject>(ref: ResourceRef, ...objects: T[]): void;
   /** Removes an object, finalizers or not. */
   remove(ref: ResourceRef, key: ObjectKey): void;
   object<T extends KubeObject = Unstructured>(ref: ResourceRef, key: ObjectKey): T | undefined;

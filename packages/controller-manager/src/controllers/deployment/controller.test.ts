@@ -148,8 +148,8 @@ test("adopts a set with its labels, and every pod belongs to a set", async (t) =
   const { ownerReferences: _, ...metadata } = (set as ReplicaSet).metadata;
   world.client.put(replicaSets, { ...(set as ReplicaSet), metadata });
   await settle(30);
-  assert.equal(controllerOf(world.client.objects(replicaSets)[0] as ReplicaSet)?.name, "web");
-  assert.equal(controllerOf(world.client.objects(pods)[0] as Pod)?.kind, "ReplicaSet");
+  assert.equal(controllerOf(world.client.objects<ReplicaSet>(replicaSets)[0] as ReplicaSet)?.name, "web");
+  assert.equal(controllerOf(world.client.objects<Pod>(pods)[0] as Pod)?.kind, "ReplicaSet");
 });
 
 test("refuses to select everything", async (t) => {

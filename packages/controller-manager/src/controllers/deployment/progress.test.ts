@@ -111,7 +111,7 @@ test("without a deadline nothing is said about progress", () => {
 
 test("a set's failure is the deployment's", () => {
   const failing = set("new", 1, 0);
-  const failure = { type: "ReplicaFailure", status: "True", reason: "FailedCreate", message: "exceeded quota" };
+  const failure = { type: "ReplicaFailure", status: "True" as const, reason: "FailedCreate", message: "exceeded quota" };
   failing.status = { replicas: 0, conditions: [{ ...failure, lastTransitionTime: "2024-01-01T00:00:00Z" }] };
   const status = after(aDeployment(), failing, [], start);
   assert.partialDeepStrictEqual(conditionOf(status.conditions, "ReplicaFailure"), failure);
