@@ -329,7 +329,7 @@ export const flagTable = flags(
       wired: false,
       help: "Serves a user interface for the API's description.",
     }),
-    profiling: bool({ default: true, wired: false, help: "Enables profiling through host:port/debug/pprof/." }),
+    profiling: bool({ default: true, help: "Enables profiling through host:port/debug/pprof/." }),
   }),
   section("Authentication", {
     "anonymous-auth": bool({
@@ -565,8 +565,12 @@ export const flagTable = flags(
       deprecated: "will be removed in a future release.",
       help: "Largest size of a log file in megabytes. 0: no limit.",
     }),
-    "log-flush-frequency": duration({ default: "5s", help: "Longest time between log flushes." }),
-    "logging-format": string({ default: "text", help: 'Sets the log format. Permitted formats: "text".' }),
+    "log-flush-frequency": duration({
+      default: "5s",
+      idle: "lines are never held back",
+      help: "Longest time between log flushes.",
+    }),
+    "logging-format": string({ default: "text", help: 'Sets the log format. Permitted formats: "json", "text".' }),
     logtostderr: bool({
       default: true,
       deprecated: "will be removed in a future release.",

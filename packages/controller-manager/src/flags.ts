@@ -23,7 +23,7 @@ export const flagTable = flags(
     profiling: bool({ default: true, help: "Enables profiling through host:port/debug/pprof/." }),
   }),
   section("Generic", {
-    "allocate-node-cidrs": bool({ wired: false, help: "Should CIDRs for pods be given and set on the nodes." }),
+    "allocate-node-cidrs": bool({ help: "Should CIDRs for pods be given and set on the nodes." }),
     "allow-untagged-cloud": bool({
       hidden: true,
       deprecated: "will be removed in a future version.",
@@ -40,7 +40,7 @@ export const flagTable = flags(
       wired: false,
       help: "CIDRs opened in the GCE firewall for layer 4 load balancer traffic and health checks.",
     }),
-    "cluster-cidr": string({ wired: false, help: "CIDR range of pods in the cluster. Needs --allocate-node-cidrs." }),
+    "cluster-cidr": string({ help: "CIDR range of pods in the cluster. Needs --allocate-node-cidrs." }),
     "cluster-name": string({ default: "kubernetes", wired: false, help: "The prefix of the cluster's instances." }),
     "configure-cloud-routes": bool({
       default: true,
@@ -61,6 +61,7 @@ export const flagTable = flags(
     "kube-api-burst": int32({ default: 30, help: "Burst of requests to the API server." }),
     "kube-api-content-type": string({
       default: "application/vnd.kubernetes.protobuf",
+      wired: false,
       help: "Content type of requests to the API server.",
     }),
     "kube-api-qps": float({ default: 20, help: "Requests a second to the API server." }),
@@ -408,7 +409,6 @@ export const flagTable = flags(
     }),
     "namespace-sync-period": duration({
       default: "5m0s",
-      wired: false,
       help: "The period of syncing namespace life-cycle updates.",
     }),
   }),
@@ -557,11 +557,9 @@ export const flagTable = flags(
   section("Serviceaccount controller", {
     "concurrent-serviceaccount-token-syncs": int32({
       default: 5,
-      wired: false,
       help: "Service account tokens that may be synced at once.",
     }),
     "service-account-private-key-file": string({
-      wired: false,
       help: "File with the PEM-encoded private RSA or ECDSA key that signs service account tokens.",
     }),
   }),
@@ -619,7 +617,11 @@ export const flagTable = flags(
       deprecated: "will be removed in a future release.",
       help: "Largest size of a log file in megabytes. 0: no limit.",
     }),
-    "log-flush-frequency": duration({ default: "5s", help: "Longest time between log flushes." }),
+    "log-flush-frequency": duration({
+      default: "5s",
+      idle: "lines are never held back",
+      help: "Longest time between log flushes.",
+    }),
     "logging-format": string({ default: "text", help: 'Sets the log format. Permitted formats: "json", "text".' }),
     logtostderr: bool({
       default: true,

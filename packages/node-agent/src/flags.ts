@@ -75,7 +75,6 @@ export const flagTable = flags(
       help: "Files to look for the boot ID in, comma separated.",
     }),
     "bootstrap-kubeconfig": string({
-      wired: false,
       help: "Path to a kubeconfig file to get a client certificate with, used when the file of --kubeconfig does not exist.",
     }),
     "cert-dir": string({
@@ -895,11 +894,15 @@ export const flagTable = flags(
       deprecated: "will be removed in a future release.",
       help: "Largest size of a log file in megabytes. 0: no limit.",
     }),
-    "log-flush-frequency": duration({ default: "5s", help: "Longest time between log flushes." }),
+    "log-flush-frequency": duration({
+      default: "5s",
+      idle: "lines are never held back",
+      help: "Longest time between log flushes.",
+    }),
     "logging-format": string({
       default: "text",
       deprecated: "will be removed in a future release.",
-      help: 'Sets the log format. Permitted formats: "text".',
+      help: 'Sets the log format. Permitted formats: "json", "text".',
     }),
     logtostderr: bool({
       default: true,
@@ -935,5 +938,6 @@ export const kubelet: Program<typeof flagTable.table> = {
   name: "kubelet",
   description:
     "The kubelet is the agent that runs on each node. It registers the node with the API server under the host's name, a name given by a flag, or one from the cloud provider. It works on pod specifications: YAML or JSON objects that describe pods. It takes them from the API server, and also from files (a directory checked every 20 seconds) and from an HTTP endpoint, and makes sure that the containers they describe run and are healthy. It does not manage containers that Kubernetes did not create.",
+  unsectioned: true,
   flags: flagTable,
 };

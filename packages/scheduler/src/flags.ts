@@ -34,7 +34,6 @@ export const flagTable = flags(
       help: "The IP address on which to listen for --secure-port. Must be reachable by the rest of the cluster and by clients. If blank or unspecified (0.0.0.0 or ::), all interfaces are used.",
     }),
     "cert-dir": string({
-      wired: false,
       help: "The directory where the TLS certificates are located. If --tls-cert-file and --tls-private-key-file are given, it is not used.",
     }),
     "http2-max-streams-per-connection": int({
@@ -62,7 +61,6 @@ export const flagTable = flags(
     }),
     "tls-private-key-file": string({ help: "File with the x509 private key that belongs to --tls-cert-file." }),
     "tls-sni-cert-key": namedCertKeys({
-      wired: false,
       help: "A pair of certificate and key files, with domain patterns after them if wanted: fully qualified names, with a wildcard as first part perhaps. Without patterns the certificate's names are used. Exact names win over wildcards, patterns over names of the certificate. Repeat the flag for several pairs.",
     }),
   }),
@@ -131,6 +129,7 @@ export const flagTable = flags(
     address: string({
       default: "0.0.0.0",
       deprecated: "it has no effect.",
+      idle: "upstream's does nothing either",
       help: "The IP address of the insecure port.",
     }),
     "contention-profiling": bool({
@@ -147,6 +146,7 @@ export const flagTable = flags(
     "kube-api-content-type": string({
       default: "application/vnd.kubernetes.protobuf",
       deprecated: "will be removed in a future version.",
+      wired: false,
       help: "Content type of requests to the API server.",
     }),
     "kube-api-qps": float({
@@ -170,11 +170,15 @@ export const flagTable = flags(
       wired: false,
       help: "The namespace of the lock object.",
     }),
-    port: int({ default: 10251, deprecated: "it has no effect.", help: "The port of unsecured access." }),
+    port: int({
+      default: 10251,
+      deprecated: "it has no effect.",
+      idle: "upstream's does nothing either",
+      help: "The port of unsecured access.",
+    }),
     profiling: bool({
       default: true,
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "Enables profiling through host:port/debug/pprof/.",
     }),
   }),
@@ -256,8 +260,12 @@ export const flagTable = flags(
       deprecated: "will be removed in a future release.",
       help: "Largest size of a log file in megabytes. 0: no limit.",
     }),
-    "log-flush-frequency": duration({ default: "5s", help: "Longest time between log flushes." }),
-    "logging-format": string({ default: "text", help: 'Sets the log format. Permitted formats: "text".' }),
+    "log-flush-frequency": duration({
+      default: "5s",
+      idle: "lines are never held back",
+      help: "Longest time between log flushes.",
+    }),
+    "logging-format": string({ default: "text", help: 'Sets the log format. Permitted formats: "json", "text".' }),
     logtostderr: bool({
       default: true,
       deprecated: "will be removed in a future release.",

@@ -29,6 +29,8 @@ export interface Program<T extends FlagTable = FlagTable> {
   /** `kube-apiserver` */
   readonly name: string;
   readonly description: string;
+  /** --help is one list without sections. */
+  readonly unsectioned?: boolean;
   readonly flags: ProgramFlags<T>;
 }
 

@@ -8,7 +8,12 @@ export function helpText(program: Program, columns = 0): string {
 }
 
 export function usageText(program: Program, columns = 0): string {
-  const sections = [...program.flags.sections, { title: "Global", flags: globalFlags }];
+  const global = globalFlags(program.name);
+  if (program.unsectioned === true) {
+    const all = Object.entries({ ...program.flags.table, ...global });
+    return `Usage:\n  ${program.name} [flags]\n\nFlags:\n${sectionText(program.name, all, columns)}\n`;
+  }
+  const sections = [...program.flags.sections, { title: "Global", flags: global }];
   const shown = sections.map(
     ({ title, flags }) => `${title} flags:\n\n${sectionText(program.name, Object.entries(flags), columns)}`,
   );
@@ -16,10 +21,10 @@ export function usageText(program: Program, columns = 0): string {
 }
 
 /** Read by the parser itself, for every program. */
-const globalFlags: Readonly<Record<string, Flag<unknown>>> = {
-  help: bool({ shorthand: "h", help: "help for the program" }) as Flag<unknown>,
+const globalFlags = (program: string): Readonly<Record<string, Flag<unknown>>> => ({
+  help: bool({ shorthand: "h", help: `help for ${program}` }) as Flag<unknown>,
   version: text("version[=true]", { help: "Print version information and quit" }) as Flag<unknown>,
-};
+});
 
 /** Flags in alphabetical order, their texts in one column. */
 function sectionText(program: string, flags: readonly (readonly [string, Flag<unknown>])[], columns: number): string {

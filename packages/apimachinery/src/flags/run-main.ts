@@ -135,8 +135,7 @@ function report<T extends FlagTable>(program: Program<T>, { values, set }: Parse
     const value = (values as Record<string, unknown>)[name];
     log.v(1)?.info(`FLAG: --${name}=${JSON.stringify(flag.format(value))}`);
     if (!set.has(name)) continue;
-    if (flag.deprecated !== undefined && program.name !== "kubelet")
-      log.warn(`Flag --${name} has been deprecated, ${flag.deprecated}`);
+    if (flag.deprecated !== undefined) process.stderr.write(`Flag --${name} has been deprecated, ${flag.deprecated}\n`);
     if (flag.wired === false && flag.format(value) !== flag.format(flag.default)) {
       log.warn("this flag is accepted and has no effect yet", { flag: `--${name}`, value: flag.format(value) });
     }

@@ -15,6 +15,8 @@ export interface FlagOptions<T> {
   readonly check?: (value: T) => string | undefined;
   /** False: parsed, but nothing reads it yet; setting it to something else than its default warns at start. */
   readonly wired?: boolean;
+  /** Why nothing has to read it: upstream's does nothing either, or ours always does what it asks for. */
+  readonly idle?: string;
   /** What the help shows in place of the default (a path that is only known at run time). */
   readonly defaultText?: string;
 }
