@@ -53,31 +53,27 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
   require(flags["etcd-servers"].length > 0, "--etcd-servers must be specified");
   require(flags["service-account-issuer"].every((issuer) => issuer !== ""), "--service-account-issuer contained an empty value");
   const signing = flags["service-account-signing-key-file"];
-  require(
-    signing === "" || (flags["service-account-issuer"].length > 0 && flags["service-account-key-file"].length > 0),
-    "service-account-signing-key-file, service-account-issuer and service-account-key-file should be specified together",
-  );
+  require(signing === "" ||
+    (flags["service-account-issuer"].length > 0 &&
+      flags["service-account-key-file"].length >
+        0), "service-account-signing-key-file, service-account-issuer and service-account-key-file should be specified together");
   require(flags["service-account-issuer"].length === 0 || signing !== "", "service-account-signing-key-file is a required flag");
-  require(flags["goaway-chance"] >= 0 && flags["goaway-chance"] <= 0.02, "--goaway-chance can not be less than 0 or greater than 0.02");
+  require(flags["goaway-chance"] >= 0 &&
+    flags["goaway-chance"] <= 0.02, "--goaway-chance can not be less than 0 or greater than 0.02");
   require(flags["request-timeout"] > 0, "--request-timeout can not be negative value");
   require(flags["max-requests-inflight"] >= 0, "--max-requests-inflight can not be negative value");
   require(flags["max-mutating-requests-inflight"] >= 0, "--max-mutating-requests-inflight can not be negative value");
-  require(
-    (flags["tls-cert-file"] === "") === (flags["tls-private-key-file"] === ""),
-    "--tls-cert-file and --tls-private-key-file must be specified together",
-  );
-  require(
-    flags["storage-backend"] === "" || flags["storage-backend"] === "etcd3",
-    `--storage-backend invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'`,
-  );
-  require(
-    ["application/json", "application/vnd.kubernetes.protobuf"].includes(flags["storage-media-type"]),
-    `--storage-media-type ${JSON.stringify(flags["storage-media-type"])} is not supported by this server: application/json or application/vnd.kubernetes.protobuf`,
-  );
-  require(
-    ["master-count", "lease", "none"].includes(flags["endpoint-reconciler-type"]),
-    `--endpoint-reconciler-type: unknown endpoint reconciler type: ${flags["endpoint-reconciler-type"]}`,
-  );
+  require((flags["tls-cert-file"] === "") ===
+    (flags["tls-private-key-file"] === ""), "--tls-cert-file and --tls-private-key-file must be specified together");
+  require(flags["storage-backend"] === "" ||
+    flags["storage-backend"] ===
+      "etcd3", `--storage-backend invalid, allowed values: etcd3. If not specified, it will default to 'etcd3'`);
+  require(["application/json", "application/vnd.kubernetes.protobuf"].includes(
+    flags["storage-media-type"],
+  ), `--storage-media-type ${JSON.stringify(flags["storage-media-type"])} is not supported by this server: application/json or application/vnd.kubernetes.protobuf`);
+  require(["master-count", "lease", "none"].includes(
+    flags["endpoint-reconciler-type"],
+  ), `--endpoint-reconciler-type: unknown endpoint reconciler type: ${flags["endpoint-reconciler-type"]}`);
 
   const config: ApiserverConfig = {
     flags,
@@ -131,7 +127,10 @@ function serviceRange(text: string): string[] {
     if (isIP(address) === 0 || !/^\d{1,3}$/.test(bits) || Number(bits) > longest) {
       throw new Error(`--service-cluster-ip-range[0] is not a valid CIDR: ${range}`);
     }
-    if (longest - Number(bits) > 20) throw new Error(`specified --service-cluster-ip-range is too large; for ${longest}-bit addresses, the mask must be >= ${longest - 20}`);
+    if (longest - Number(bits) > 20)
+      throw new Error(
+        `specified --service-cluster-ip-range is too large; for ${longest}-bit addresses, the mask must be >= ${longest - 20}`,
+      );
   }
   const families = ranges.map((range) => isIPv6(range.split("/")[0] as string));
   if (families.length === 2 && families[0] === families[1]) {
@@ -145,7 +144,8 @@ function authorizationModes(modes: readonly string[]): string[] {
   for (const [index, mode] of modes.entries()) {
     if (!knownModes.includes(mode)) throw new Error(`authorization-mode ${JSON.stringify(mode)} is not a valid mode`);
     if (!builtModes.has(mode)) throw new Error(`authorization-mode ${mode} is not supported by this server`);
-    if (modes.indexOf(mode) !== index) throw new Error(`authorization-mode ${JSON.stringify(modes)} has mode specified more than once`);
+    if (modes.indexOf(mode) !== index)
+      throw new Error(`authorization-mode ${JSON.stringify(modes)} has mode specified more than once`);
   }
   return [...modes];
 }
@@ -153,7 +153,10 @@ function authorizationModes(modes: readonly string[]): string[] {
 /** `group/resource#servers`, servers separated by semicolons; the core group is empty: `/events#https://…`. */
 function parseOverride(text: string): { group: string; resource: string; servers: string[] } {
   const match = /^([^/#]*)\/([^#]+)#(.+)$/.exec(text);
-  if (match === null) throw new Error(`--etcd-servers-overrides invalid, must be of format: group/resource#servers, where servers are URLs, semicolon separated: ${text}`);
+  if (match === null)
+    throw new Error(
+      `--etcd-servers-overrides invalid, must be of format: group/resource#servers, where servers are URLs, semicolon separated: ${text}`,
+    );
   return { group: match[1] as string, resource: match[2] as string, servers: (match[3] as string).split(";") };
 }
 
@@ -185,7 +188,9 @@ function keyPair(certFile: string, keyFile: string): { cert: Buffer; key: Buffer
  * Source: k8s.io/apiserver pkg/server/resourceconfig/helpers.go
  */
 export function servedBy(runtimeConfig: Readonly<Record<string, string>>): ApiserverConfig["served"] {
-  const entries = new Map(Object.entries(runtimeConfig).map(([key, value]) => [key, value === "" || value.toLowerCase() === "true"]));
+  const entries = new Map(
+    Object.entries(runtimeConfig).map(([key, value]) => [key, value === "" || value.toLowerCase() === "true"]),
+  );
   return (group, version, resource, byDefault) => {
     const gv = group === "" ? version : `${group}/${version}`;
     const stage = /alpha/.test(version) ? "api/alpha" : /beta/.test(version) ? "api/beta" : "api/ga";

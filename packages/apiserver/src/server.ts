@@ -5,7 +5,7 @@
 import { type Clock, realClock } from "@coxswain/apimachinery/clock/clock";
 import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger, RootLogger } from "@coxswain/apimachinery/logging/logger";
 import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { type CertificatePool, certificatePool } from "./authentication/certificate-pool.ts";
@@ -62,7 +62,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     metrics,
     log,
     clock,
-    profiling: flags.profiling,
+    profiling: flags.profiling && isRoot(log) ? log : undefined,
     livezGraceMs: flags["livez-grace-period"],
     documents: issuerDocumentsOf(config, keys, log),
   });
@@ -80,7 +80,19 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   const start = async (): Promise<void> => {
     storage = await openWithRetry(config, { clock, log, metrics, signal });
     const featureEnabled = (gate: string): boolean => runtime.featureGates.enabled(gate);
-    const rooms = connectRooms({ config, storage, featureEnabled, keys, clientCa, requestHeaderCa, edge, drain, clock, log, metrics });
+    const rooms = connectRooms({
+      config,
+      storage,
+      featureEnabled,
+      keys,
+      clientCa,
+      requestHeaderCa,
+      edge,
+      drain,
+      clock,
+      log,
+      metrics,
+    });
     const service: KubernetesServiceOptions = {
       client: rooms.client,
       leases: flags["endpoint-reconciler-type"] === "none" ? undefined : newServerLeases(storage.for(serverLeasesResource)),
@@ -132,6 +144,10 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       requestHeaderCa?.close();
     },
   };
+}
+
+function isRoot(log: Logger): log is RootLogger {
+  return "setVerbosity" in log;
 }
 
 function aborted(signal: AbortSignal): Promise<never> {
@@ -189,7 +205,12 @@ async function openWithRetry(config: ApiserverConfig, { clock, log, metrics, sig
   }
 }
 
-function hooksOf(config: ApiserverConfig, rooms: Rooms, service: KubernetesServiceOptions, info: AuthenticationInfo): PostStartHook[] {
+function hooksOf(
+  config: ApiserverConfig,
+  rooms: Rooms,
+  service: KubernetesServiceOptions,
+  info: AuthenticationInfo,
+): PostStartHook[] {
   const { client, informers } = rooms;
   const hooks: PostStartHook[] = [
     { name: "start-kube-apiserver-admission-initializer", run: (signal) => informers.waitForSync(signal) },

@@ -26,7 +26,9 @@ test("nothing is created in a namespace that is going away", async () => {
   await server.request("DELETE", "/api/v1/namespaces/leaving");
   const answer = await waitFor(
     async () => {
-      const { code, body } = await server.request("POST", "/api/v1/namespaces/leaving/configmaps", { metadata: { generateName: "a-" } });
+      const { code, body } = await server.request("POST", "/api/v1/namespaces/leaving/configmaps", {
+        metadata: { generateName: "a-" },
+      });
       return code === 403 ? body : undefined;
     },
     { timeoutMs: 5000, what: "the namespace to be seen as terminating" },
@@ -66,7 +68,10 @@ test("a pod gets a service account, its token, tolerations and a priority", asyn
 test("a pod of an account that is not there is refused", async () => {
   const { code, body } = await server.request("POST", pods, aPod("lost", { serviceAccountName: "ghost" }));
   assert.equal(code, 403);
-  assert.equal(body.message, 'pods "lost" is forbidden: error looking up service account default/ghost: serviceaccount "ghost" not found');
+  assert.equal(
+    body.message,
+    'pods "lost" is forbidden: error looking up service account default/ghost: serviceaccount "ghost" not found',
+  );
 });
 
 test("priority comes from the class and from nowhere else", async () => {
@@ -88,14 +93,22 @@ test("a node starts with the not-ready taint, and its agent cannot touch other n
   const other = await http.request("POST", "/api/v1/nodes", node("n2"));
   assert.equal(other.code, 403);
   assert.match(other.body.message, /node "n1" is not allowed to modify node "n2"/);
-  const label = await http.request("PATCH", "/api/v1/nodes/n1", { metadata: { labels: { "node-restriction.kubernetes.io/x": "y" } } }, {
-    "content-type": "application/merge-patch+json",
-  });
+  const label = await http.request(
+    "PATCH",
+    "/api/v1/nodes/n1",
+    { metadata: { labels: { "node-restriction.kubernetes.io/x": "y" } } },
+    {
+      "content-type": "application/merge-patch+json",
+    },
+  );
   assert.match(label.body.message, /is not allowed to modify labels: node-restriction.kubernetes.io\/x/);
   const secret = await http.request("GET", "/api/v1/namespaces/default/secrets/any");
   assert.equal(secret.code, 403);
   assert.match(secret.body.message, /no relationship found between node 'n1' and this object/);
-  const lease = await http.request("POST", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", { metadata: { name: "n1" }, spec: {} });
+  const lease = await http.request("POST", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", {
+    metadata: { name: "n1" },
+    spec: {},
+  });
   assert.equal(lease.code, 201);
   const pod = await http.request("POST", pods, aPod("own"));
   assert.match(pod.body.message, /can only create mirror pods/);

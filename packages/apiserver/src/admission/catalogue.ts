@@ -3,8 +3,9 @@
  * them by name ends the start.
  * Source: pkg/kubeapiserver/options/plugins.go
  */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+
 import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Authorizer } from "../authorization/authorizer.ts";
@@ -14,16 +15,17 @@ import { alwaysDeny } from "./plugins/always-deny.ts";
 import { alwaysPullImages } from "./plugins/always-pull-images.ts";
 import { certificateApproval, certificateSigning, certificateSubjectRestriction } from "./plugins/certificates.ts";
 import { defaultIngressClass } from "./plugins/default-ingress-class.ts";
-import { denyServiceExternalIps } from "./plugins/deny-service-external-ips.ts";
-import { nodeRestriction } from "./plugins/node-restriction.ts";
-import { persistentVolumeClaimResize } from "./plugins/persistent-volume-claim-resize.ts";
-import { runtimeClass } from "./plugins/runtime-class.ts";
 import { defaultStorageClass } from "./plugins/default-storage-class.ts";
 import { defaultTolerationSeconds } from "./plugins/default-toleration-seconds.ts";
+import { denyServiceExternalIps } from "./plugins/deny-service-external-ips.ts";
+import { limitRanger } from "./plugins/limit-ranger.ts";
 import { namespaceAutoProvision } from "./plugins/namespace-auto-provision.ts";
 import { namespaceExists } from "./plugins/namespace-exists.ts";
 import { namespaceLifecycle } from "./plugins/namespace-lifecycle.ts";
+import { nodeRestriction } from "./plugins/node-restriction.ts";
+import { persistentVolumeClaimResize } from "./plugins/persistent-volume-claim-resize.ts";
 import { priority } from "./plugins/priority.ts";
+import { runtimeClass } from "./plugins/runtime-class.ts";
 import { serviceAccount } from "./plugins/service-account.ts";
 import { storageObjectInUseProtection } from "./plugins/storage-object-in-use-protection.ts";
 import { taintNodesByCondition } from "./plugins/taint-nodes-by-condition.ts";
@@ -54,7 +56,7 @@ export const pluginCatalogue: readonly PluginRow[] = [
   { name: "NamespaceExists", make: namespaceExists },
   { name: "SecurityContextDeny" },
   { name: "LimitPodHardAntiAffinityTopology" },
-  { name: "LimitRanger", onByDefault: true },
+  { name: "LimitRanger", onByDefault: true, make: limitRanger },
   { name: "ServiceAccount", onByDefault: true, make: serviceAccount },
   { name: "NodeRestriction", make: nodeRestriction },
   { name: "TaintNodesByCondition", onByDefault: true, make: taintNodesByCondition },
@@ -104,7 +106,8 @@ export function selectPlugins(selection: PluginSelection): { rows: readonly Plug
     if (unknown.length > 0) throw new Error(`${flag} plugin ${JSON.stringify(unknown[0])} is unknown`);
   }
   const both = selection.enable.filter((name) => selection.disable.includes(name));
-  if (both.length > 0) throw new Error(`[${both.join(", ")}] in enable-admission-plugins and disable-admission-plugins overlapped`);
+  if (both.length > 0)
+    throw new Error(`[${both.join(", ")}] in enable-admission-plugins and disable-admission-plugins overlapped`);
   const unbuilt = selection.enable.filter((name) => known.get(name)?.make === undefined && !known.get(name)?.onByDefault);
   if (unbuilt.length > 0) throw new Error(`enable-admission-plugins: ${unbuilt.join(", ")} is not supported by this server`);
   const chosen = pluginCatalogue.filter(

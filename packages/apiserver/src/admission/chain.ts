@@ -16,11 +16,7 @@ export function newAdmissionChain(plugins: readonly AdmissionPlugin[], metrics: 
     labels,
     buckets,
   });
-  const step = async (
-    plugin: AdmissionPlugin,
-    type: "admit" | "validate",
-    attributes: AdmissionAttributes,
-  ): Promise<void> => {
+  const step = async (plugin: AdmissionPlugin, type: "admit" | "validate", attributes: AdmissionAttributes): Promise<void> => {
     const startedAt = performance.now();
     let rejected = "true";
     try {

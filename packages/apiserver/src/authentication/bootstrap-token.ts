@@ -18,7 +18,8 @@ export function bootstrapToken(getter: ServiceAccountGetter, clock: Clock): Toke
     const secret = (await getter.get("secrets", "kube-system", `bootstrap-token-${id}`, false)) as
       | { metadata: { deletionTimestamp?: string | null }; type?: string; data?: Record<string, string> }
       | undefined;
-    if (secret === undefined || secret.metadata.deletionTimestamp || secret.type !== "bootstrap.kubernetes.io/token") return undefined;
+    if (secret === undefined || secret.metadata.deletionTimestamp || secret.type !== "bootstrap.kubernetes.io/token")
+      return undefined;
     const data = (key: string): string => Buffer.from(secret.data?.[key] ?? "", "base64").toString("utf8");
     if (!sameText(data("token-secret"), secretPart) || data("token-id") !== id) return undefined;
     const expiration = data("expiration");

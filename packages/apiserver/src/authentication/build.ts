@@ -15,7 +15,13 @@ import { boundServiceAccountToken, legacyServiceAccountToken, type ServiceAccoun
 import type { VerificationKey } from "./service-account-keys.ts";
 import { cachedTokens } from "./token-cache.ts";
 import { tokenFile } from "./token-file.ts";
-import { unionAuthenticator, unionTokenAuthenticator, withAuthenticatedGroup, withAuthenticatedGroupToken, withFallback } from "./union.ts";
+import {
+  unionAuthenticator,
+  unionTokenAuthenticator,
+  withAuthenticatedGroup,
+  withAuthenticatedGroupToken,
+  withFallback,
+} from "./union.ts";
 import { x509 } from "./x509.ts";
 
 export interface AuthenticationOptions {

@@ -4,7 +4,7 @@
  * accepts any certificate, so that a wrong one is answered 401 and not a closed connection.
  */
 import { X509Certificate } from "node:crypto";
-import { readFileSync, watchFile, unwatchFile } from "node:fs";
+import { readFileSync, unwatchFile, watchFile } from "node:fs";
 
 const clientAuth = "1.3.6.1.5.5.7.3.2";
 const anyUsage = "2.5.29.37.0";

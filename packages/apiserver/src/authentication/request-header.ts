@@ -4,8 +4,8 @@
  * Source: k8s.io/apiserver pkg/authentication/request/headerrequest/requestheader.go
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { subjectOf } from "@coxswain/apimachinery/serving/certificates";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { headerValues, unescapeExtraKey } from "../filters/headers.ts";
 import type { Authenticator } from "./authenticator.ts";
 import type { CertificatePool } from "./certificate-pool.ts";
@@ -26,7 +26,9 @@ export function requestHeader(options: RequestHeaderOptions): Authenticator {
   const groupHeaders = options.groupHeaders.map((name) => name.toLowerCase());
   const extraPrefixes = options.extraHeaderPrefixes.map((name) => name.toLowerCase());
   return async (exchange) => {
-    const name = usernameHeaders.map((header) => headerValues(exchange, header)[0]).find((value) => value !== undefined && value !== "");
+    const name = usernameHeaders
+      .map((header) => headerValues(exchange, header)[0])
+      .find((value) => value !== undefined && value !== "");
     if (name === undefined) return undefined;
     try {
       const leaf = exchange.tls === undefined ? undefined : peerCertificate(exchange.tls);

@@ -15,7 +15,10 @@ export interface VerificationKey {
 export function readVerificationKeys(paths: readonly string[]): VerificationKey[] {
   return paths.flatMap((path) => {
     const keys = parseKeys(readFileSync(path, "utf8"));
-    if (keys.length === 0) throw new Error(`failed to parse service account issuer key file ${path}: data does not contain any valid RSA or ECDSA public keys`);
+    if (keys.length === 0)
+      throw new Error(
+        `failed to parse service account issuer key file ${path}: data does not contain any valid RSA or ECDSA public keys`,
+      );
     return keys;
   });
 }

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { createPrivateKey } from "node:crypto";
 import { test } from "node:test";
-import { CompactSign } from "jose";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
+import { CompactSign } from "jose";
 import { boundServiceAccountToken, legacyServiceAccountToken, type ServiceAccountTokenOptions } from "./service-account.ts";
 import { parseKeys } from "./service-account-keys.ts";
 
@@ -15,7 +15,9 @@ const now = Date.parse("2022-01-01T00:00:00Z");
 const seconds = now / 1000;
 
 function sign(claims: Record<string, unknown>, header: Record<string, string> = {}, keyPem = own.keyPem): Promise<string> {
-  return new CompactSign(Buffer.from(JSON.stringify(claims))).setProtectedHeader({ alg: "RS256", ...header }).sign(createPrivateKey(keyPem));
+  return new CompactSign(Buffer.from(JSON.stringify(claims)))
+    .setProtectedHeader({ alg: "RS256", ...header })
+    .sign(createPrivateKey(keyPem));
 }
 
 function boundClaims(changes: Record<string, unknown> = {}, kubernetes: Record<string, unknown> = {}): Record<string, unknown> {
@@ -26,7 +28,12 @@ function boundClaims(changes: Record<string, unknown> = {}, kubernetes: Record<s
     exp: seconds + 3600,
     nbf: seconds,
     iat: seconds,
-    "kubernetes.io": { namespace: "web", serviceaccount: { name: "robot", uid: "sa-uid" }, pod: { name: "p", uid: "pod-uid" }, ...kubernetes },
+    "kubernetes.io": {
+      namespace: "web",
+      serviceaccount: { name: "robot", uid: "sa-uid" },
+      pod: { name: "p", uid: "pod-uid" },
+      ...kubernetes,
+    },
     ...changes,
   };
 }
@@ -73,9 +80,18 @@ for (const { name, claims = boundClaims(), key, objects = alive, audiences = [is
   { name: "of a pod made again under its name", claims: boundClaims({}, { pod: { name: "p", uid: "old" } }) },
   {
     name: "of a pod whose deletion is long past",
-    objects: { ...alive, "pods/web/p": { metadata: { ...alive["pods/web/p"].metadata, deletionTimestamp: "2021-12-31T23:58:00Z" } } },
+    objects: {
+      ...alive,
+      "pods/web/p": { metadata: { ...alive["pods/web/p"].metadata, deletionTimestamp: "2021-12-31T23:58:00Z" } },
+    },
   },
-] as { name: string; claims?: Record<string, unknown>; key?: string; objects?: Record<string, KubeObject>; audiences?: string[] }[]) {
+] as {
+  name: string;
+  claims?: Record<string, unknown>;
+  key?: string;
+  objects?: Record<string, KubeObject>;
+  audiences?: string[];
+}[]) {
   test(`refuses a token ${name}`, async () => {
     const token = await sign(claims, {}, key);
     await assert.rejects(boundServiceAccountToken(options(objects))(token, audiences));
@@ -118,7 +134,10 @@ test("a legacy token must be the one that its secret holds", async () => {
   };
   const token = await sign(claims);
   const secret = (stored: string): KubeObject =>
-    ({ metadata: { name: "robot-token", namespace: "web" }, data: { token: Buffer.from(stored).toString("base64") } }) as KubeObject;
+    ({
+      metadata: { name: "robot-token", namespace: "web" },
+      data: { token: Buffer.from(stored).toString("base64") },
+    }) as KubeObject;
   const good = await legacyServiceAccountToken(options({ ...alive, "secrets/web/robot-token": secret(token) }))(token, [issuer]);
   assert.equal(good?.user.name, "system:serviceaccount:web:robot");
   const other = options({ ...alive, "secrets/web/robot-token": secret("another") });

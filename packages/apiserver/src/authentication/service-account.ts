@@ -4,11 +4,11 @@
  * Source: pkg/serviceaccount/{jwt,legacy,claims}.go
  */
 import { timingSafeEqual } from "node:crypto";
-import { compactVerify, decodeJwt, decodeProtectedHeader } from "jose";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { AuthenticationResult, TokenAuthenticator } from "./authenticator.ts";
+import { compactVerify, decodeJwt, decodeProtectedHeader } from "jose";
 import { serviceAccountGroups, serviceAccountUsername, splitServiceAccountUsername } from "../request/user-names.ts";
+import type { AuthenticationResult, TokenAuthenticator } from "./authenticator.ts";
 import type { VerificationKey } from "./service-account-keys.ts";
 
 export const legacyIssuer = "kubernetes/serviceaccount";
@@ -19,7 +19,12 @@ const leewayMs = 60_000;
 
 /** Reads what tokens are bound to; undefined when it is not there. May answer from a cache, `fresh` asks the store. */
 export interface ServiceAccountGetter {
-  get(kind: "serviceaccounts" | "secrets" | "pods", namespace: string, name: string, fresh: boolean): Promise<KubeObject | undefined>;
+  get(
+    kind: "serviceaccounts" | "secrets" | "pods",
+    namespace: string,
+    name: string,
+    fresh: boolean,
+  ): Promise<KubeObject | undefined>;
 }
 
 export interface ServiceAccountTokenOptions {
@@ -92,7 +97,9 @@ function grantedAudiences(
   if (requested === undefined) return undefined;
   const granted = tokenAudiences.filter((audience) => requested.includes(audience));
   if (granted.length === 0) {
-    throw new Error(`token audiences ${JSON.stringify(tokenAudiences)} is invalid for the target audiences ${JSON.stringify(requested)}`);
+    throw new Error(
+      `token audiences ${JSON.stringify(tokenAudiences)} is invalid for the target audiences ${JSON.stringify(requested)}`,
+    );
   }
   return granted;
 }
@@ -154,9 +161,11 @@ async function checkAlive(
   let object = await getter.get(kind, namespace, wanted.name, false);
   // A cache may be behind a token that was issued a moment ago.
   if (object === undefined || object.metadata.uid !== wanted.uid) object = await getter.get(kind, namespace, wanted.name, true);
-  if (object === undefined) throw new Error(`${what} ${namespace}/${wanted.name} not found: service account token has been invalidated`);
+  if (object === undefined)
+    throw new Error(`${what} ${namespace}/${wanted.name} not found: service account token has been invalidated`);
   const deletedMs = object.metadata.deletionTimestamp ? Date.parse(object.metadata.deletionTimestamp) : undefined;
-  if (deletedMs !== undefined && deletedMs < now - leewayMs) throw new Error(`${what} ${namespace}/${wanted.name} has been deleted`);
+  if (deletedMs !== undefined && deletedMs < now - leewayMs)
+    throw new Error(`${what} ${namespace}/${wanted.name} has been deleted`);
   if (object.metadata.uid !== wanted.uid) {
     throw new Error(`${what} UID (${object.metadata.uid}) does not match claim (${wanted.uid})`);
   }
@@ -169,25 +178,34 @@ async function checkLegacy(token: string, claims: Claims, options: ServiceAccoun
     return typeof value === "string" ? value : "";
   };
   const subject = typeof claims["sub"] === "string" ? splitServiceAccountUsername(claims["sub"]) : undefined;
-  const [namespace, secretName, name, uid] = [claim("namespace"), claim("secret.name"), claim("service-account.name"), claim("service-account.uid")];
+  const [namespace, secretName, name, uid] = [
+    claim("namespace"),
+    claim("secret.name"),
+    claim("service-account.name"),
+    claim("service-account.uid"),
+  ];
   if (subject === undefined) throw new Error("sub claim is missing or not a service account");
   if (namespace === "" || secretName === "" || name === "" || uid === "") throw new Error("a service account claim is missing");
-  if (subject.namespace !== namespace || subject.name !== name) throw new Error("sub claim does not match the service account claims");
+  if (subject.namespace !== namespace || subject.name !== name)
+    throw new Error("sub claim does not match the service account claims");
 
   if (options.lookup) {
     const { getter } = options;
-    const secret = (await getter.get("secrets", namespace, secretName, false)) ?? (await getter.get("secrets", namespace, secretName, true));
+    const secret =
+      (await getter.get("secrets", namespace, secretName, false)) ?? (await getter.get("secrets", namespace, secretName, true));
     if (secret === undefined || secret.metadata.deletionTimestamp) throw new Error("Token has been invalidated");
     const stored = (secret as { data?: Record<string, string> }).data?.["token"];
     if (stored === undefined || !sameBytes(Buffer.from(stored, "base64"), Buffer.from(token))) {
       throw new Error("Token does not match server's copy");
     }
     let account = await getter.get("serviceaccounts", namespace, name, false);
-    if (account === undefined || account.metadata.uid !== uid) account = await getter.get("serviceaccounts", namespace, name, true);
+    if (account === undefined || account.metadata.uid !== uid)
+      account = await getter.get("serviceaccounts", namespace, name, true);
     if (account === undefined || account.metadata.deletionTimestamp) {
       throw new Error(`ServiceAccount ${namespace}/${name} has been deleted`);
     }
-    if (account.metadata.uid !== uid) throw new Error(`ServiceAccount UID (${account.metadata.uid}) does not match claim (${uid})`);
+    if (account.metadata.uid !== uid)
+      throw new Error(`ServiceAccount UID (${account.metadata.uid}) does not match claim (${uid})`);
   }
   return { user: { name: serviceAccountUsername(namespace, name), uid, groups: serviceAccountGroups(namespace) } };
 }

@@ -37,7 +37,11 @@ export function buildAuthorization({ modes, informers, nodeRules }: Authorizatio
       case "Node": {
         const graph = informedNodeGraph(informers);
         authorizers.push(nodeAuthorizer(graph, nodeRules));
-        resolvers.push(async () => ({ rules: [], incomplete: true, errors: [new Error("node authorizer does not support user rule resolution")] }));
+        resolvers.push(async () => ({
+          rules: [],
+          incomplete: true,
+          errors: [new Error("node authorizer does not support user rule resolution")],
+        }));
         synced.push(() => graph.synced);
         break;
       }

@@ -36,15 +36,27 @@ for (const { name, changes, allowed } of [
   { name: "list secrets", changes: { verb: "list", name: "" }, allowed: false },
   { name: "write a secret", changes: { verb: "update" }, allowed: false },
   { name: "read a config map of its pods", changes: { resource: "configmaps" }, allowed: true },
-  { name: "ask for a token of its pods' account", changes: { verb: "create", resource: "serviceaccounts", subresource: "token" }, allowed: true },
-  { name: "ask for another account's token", changes: { verb: "create", resource: "serviceaccounts", subresource: "token", name: "x" }, allowed: false },
+  {
+    name: "ask for a token of its pods' account",
+    changes: { verb: "create", resource: "serviceaccounts", subresource: "token" },
+    allowed: true,
+  },
+  {
+    name: "ask for another account's token",
+    changes: { verb: "create", resource: "serviceaccounts", subresource: "token", name: "x" },
+    allowed: false,
+  },
   { name: "read that account", changes: { resource: "serviceaccounts" }, allowed: false },
   { name: "renew its lease", changes: { ...lease, verb: "update" }, allowed: true },
   { name: "renew another's lease", changes: { ...lease, verb: "update", name: "n2" }, allowed: false },
   { name: "touch leases elsewhere", changes: { ...lease, namespace: "web" }, allowed: false },
   { name: "do what the fixed rules say", changes: { resource: "pods", verb: "list", name: "", namespace: "" }, allowed: true },
   { name: "do what they do not say", changes: { resource: "pods", verb: "delete" }, allowed: false },
-  { name: "use the rights of a node without its group", changes: { user: { name: "system:node:n1", groups: [] } }, allowed: false },
+  {
+    name: "use the rights of a node without its group",
+    changes: { user: { name: "system:node:n1", groups: [] } },
+    allowed: false,
+  },
 ] as { name: string; changes: Partial<Attributes>; allowed: boolean }[]) {
   test(`a node agent may ${allowed ? "" : "not "}${name}`, async () => {
     assert.equal(((await authorize(asks(changes))) as Decision).decision, allowed ? "allow" : "no-opinion");

@@ -16,7 +16,12 @@ import { ruleAllows } from "./policy-rule.ts";
 /** Which node needs what, at this moment. */
 export interface NodeGraph {
   readonly synced: boolean;
-  refersTo(node: string, kind: ReferenceKind | "persistentvolumes" | "volumeattachments", namespace: string, name: string): boolean;
+  refersTo(
+    node: string,
+    kind: ReferenceKind | "persistentvolumes" | "volumeattachments",
+    namespace: string,
+    name: string,
+  ): boolean;
 }
 
 export function nodeAuthorizer(graph: NodeGraph, nodeRules: readonly PolicyRule[]): Authorizer {
@@ -82,7 +87,8 @@ function updateStatus(graph: NodeGraph, node: string, attributes: Attributes): D
 }
 
 function createToken(graph: NodeGraph, node: string, attributes: Attributes): Decision {
-  if (attributes.verb !== "create" || attributes.subresource !== "token") return no("can only create tokens for individual service accounts");
+  if (attributes.verb !== "create" || attributes.subresource !== "token")
+    return no("can only create tokens for individual service accounts");
   return related(graph, node, "serviceaccounts", attributes);
 }
 
@@ -92,7 +98,8 @@ function ownLease(node: string, attributes: Attributes): Decision {
   }
   if (attributes.namespace !== "kube-node-lease") return no('can only access leases in the "kube-node-lease" system namespace');
   // The name of a create is in its body: the NodeRestriction plugin looks at that.
-  if (attributes.verb !== "create" && attributes.name !== node) return no("can only access node lease with the same name as the requesting node");
+  if (attributes.verb !== "create" && attributes.name !== node)
+    return no("can only access node lease with the same name as the requesting node");
   return { decision: "allow" };
 }
 
@@ -101,7 +108,8 @@ function ownCsiNode(node: string, attributes: Attributes): Decision {
     return no("can only get, create, update, patch, or delete a CSINode");
   }
   if (attributes.subresource !== "") return no("cannot authorize CSINode subresources");
-  if (attributes.verb !== "create" && attributes.name !== node) return no("can only access CSINode with the same name as the requesting node");
+  if (attributes.verb !== "create" && attributes.name !== node)
+    return no("can only access CSINode with the same name as the requesting node");
   return { decision: "allow" };
 }
 

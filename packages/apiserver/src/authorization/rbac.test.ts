@@ -10,7 +10,8 @@ function policy(objects: {
   clusterRoleBindings?: RbacBinding[];
   roleBindings?: RbacBinding[];
 }): RbacPolicy {
-  const role = (rules: RbacRole["rules"] | undefined): RbacRole | undefined => (rules === undefined ? undefined : { metadata: {}, rules });
+  const role = (rules: RbacRole["rules"] | undefined): RbacRole | undefined =>
+    rules === undefined ? undefined : { metadata: {}, rules };
   return {
     version: 1,
     role: (namespace, name) => role(objects.roles?.[`${namespace}/${name}`]),
@@ -48,9 +49,21 @@ const set = policy({
   },
   roles: { "web/secrets": [{ verbs: ["get"], apiGroups: [""], resources: ["secrets"] }] },
   clusterRoleBindings: [
-    { metadata: { name: "readers" }, subjects: [{ kind: "Group", name: "dev" }], roleRef: { kind: "ClusterRole", name: "pod-reader" } },
-    { metadata: { name: "health" }, subjects: [{ kind: "User", name: "jane" }], roleRef: { kind: "ClusterRole", name: "health" } },
-    { metadata: { name: "scalers" }, subjects: [{ kind: "User", name: "jane" }], roleRef: { kind: "ClusterRole", name: "scaler" } },
+    {
+      metadata: { name: "readers" },
+      subjects: [{ kind: "Group", name: "dev" }],
+      roleRef: { kind: "ClusterRole", name: "pod-reader" },
+    },
+    {
+      metadata: { name: "health" },
+      subjects: [{ kind: "User", name: "jane" }],
+      roleRef: { kind: "ClusterRole", name: "health" },
+    },
+    {
+      metadata: { name: "scalers" },
+      subjects: [{ kind: "User", name: "jane" }],
+      roleRef: { kind: "ClusterRole", name: "scaler" },
+    },
   ],
   roleBindings: [
     {
@@ -72,10 +85,18 @@ for (const { name, changes, allowed } of [
   { name: "a verb that is not in the rule", changes: { verb: "delete" }, allowed: false },
   { name: "a subresource in the rule", changes: { subresource: "log" }, allowed: true },
   { name: "a subresource that is not in the rule", changes: { subresource: "exec" }, allowed: false },
-  { name: "any resource's scale", changes: { verb: "update", group: "apps", resource: "deployments", subresource: "scale" }, allowed: true },
+  {
+    name: "any resource's scale",
+    changes: { verb: "update", group: "apps", resource: "deployments", subresource: "scale" },
+    allowed: true,
+  },
   { name: "an object by name", changes: { verb: "update", resource: "configmaps", name: "one" }, allowed: true },
   { name: "another name", changes: { verb: "update", resource: "configmaps", name: "two" }, allowed: false },
-  { name: "a named object in another namespace", changes: { namespace: "x", verb: "update", resource: "configmaps", name: "one" }, allowed: false },
+  {
+    name: "a named object in another namespace",
+    changes: { namespace: "x", verb: "update", resource: "configmaps", name: "one" },
+    allowed: false,
+  },
   { name: "a service account of the binding's namespace", changes: { user: robot, resource: "secrets" }, allowed: true },
   { name: "a user who only looks like it", changes: { user: { ...robot, name: "robot" }, resource: "secrets" }, allowed: false },
   { name: "a path in the rule", changes: { isResourceRequest: false, path: "/healthz" }, allowed: true },
@@ -103,7 +124,9 @@ test("says which binding allowed it, in upstream's words", async () => {
 
 test("names a role that is missing", async () => {
   const missing = policy({
-    clusterRoleBindings: [{ metadata: { name: "b" }, subjects: [{ kind: "User", name: "jane" }], roleRef: { kind: "ClusterRole", name: "gone" } }],
+    clusterRoleBindings: [
+      { metadata: { name: "b" }, subjects: [{ kind: "User", name: "jane" }], roleRef: { kind: "ClusterRole", name: "gone" } },
+    ],
   });
   const decision = await rbac(newRuleResolver(missing))(asks({}));
   assert.deepEqual(decision, { decision: "no-opinion", reason: 'RBAC: clusterrole.rbac.authorization.k8s.io "gone" not found' });

@@ -4,8 +4,8 @@
  * Source: pkg/registry/rbac/validation/rule.go
  */
 import { LRUCache } from "lru-cache";
-import { serviceAccountUsername } from "../request/user-names.ts";
 import type { UserInfo } from "../request/context.ts";
+import { serviceAccountUsername } from "../request/user-names.ts";
 import type { PolicyRule, RuleResolver } from "./authorizer.ts";
 
 export interface RbacSubject {
@@ -63,7 +63,11 @@ export function newRuleResolver(policy: RbacPolicy): RbacRuleResolver {
     appliedRules,
     resolve: async (user, namespace) => {
       const { rules, errors } = appliedRules(user, namespace);
-      return { rules: rules.map(({ rule }) => rule), incomplete: errors.length > 0, errors: errors.map((text) => new Error(text)) };
+      return {
+        rules: rules.map(({ rule }) => rule),
+        incomplete: errors.length > 0,
+        errors: errors.map((text) => new Error(text)),
+      };
     },
   };
 }
@@ -120,9 +124,7 @@ export function appliesTo(subject: RbacSubject, user: UserInfo, bindingNamespace
 
 function describe(binding: RbacBinding, subject: RbacSubject, namespace: string): string {
   const [kind, name] =
-    namespace === ""
-      ? ["ClusterRoleBinding", binding.metadata.name]
-      : ["RoleBinding", `${binding.metadata.name}/${namespace}`];
+    namespace === "" ? ["ClusterRoleBinding", binding.metadata.name] : ["RoleBinding", `${binding.metadata.name}/${namespace}`];
   const who = subject.kind === "ServiceAccount" ? `${subject.name}/${subject.namespace || namespace}` : subject.name;
   const { roleRef } = binding;
   return `${kind} ${JSON.stringify(name)} of ${roleRef.kind} ${JSON.stringify(roleRef.name)} to ${subject.kind} ${JSON.stringify(who)}`;

@@ -31,7 +31,12 @@ function ask(
     const final = note(decision, reasons, errors);
     if (final !== undefined) return final;
   }
-  const error = errors.length === 0 ? undefined : errors.length === 1 ? errors[0] : new AggregateError(errors, errors.map((err) => err.message).join(", "));
+  const error =
+    errors.length === 0
+      ? undefined
+      : errors.length === 1
+        ? errors[0]
+        : new AggregateError(errors, errors.map((err) => err.message).join(", "));
   return {
     decision: "no-opinion",
     ...(reasons.length === 0 ? {} : { reason: reasons.join("\n") }),

@@ -33,10 +33,19 @@ const levels: Readonly<Record<string, object>> = {
 
 const group = (name: string): object => ({ kind: "Group", group: { name } });
 const user = (name: string): object => ({ kind: "User", user: { name } });
-const serviceAccount = (namespace: string, name: string): object => ({ kind: "ServiceAccount", serviceAccount: { namespace, name } });
+const serviceAccount = (namespace: string, name: string): object => ({
+  kind: "ServiceAccount",
+  serviceAccount: { namespace, name },
+});
 const everybody = [group("system:unauthenticated"), group("system:authenticated")];
 
-function resourceRule(verbs: string[], apiGroups: string[], resources: string[], namespaces: string[], clusterScope: boolean): object {
+function resourceRule(
+  verbs: string[],
+  apiGroups: string[],
+  resources: string[],
+  namespaces: string[],
+  clusterScope: boolean,
+): object {
   return { verbs, apiGroups, resources, ...(clusterScope ? { clusterScope } : {}), namespaces };
 }
 const anyResource = [resourceRule(["*"], ["*"], ["*"], ["*"], true)];
@@ -105,7 +114,13 @@ const schemas: readonly SchemaRow[] = [
       },
     ],
   },
-  { name: "system-nodes", level: "system", precedence: 500, by: "ByUser", rules: [{ subjects: [group("system:nodes")], ...anything }] },
+  {
+    name: "system-nodes",
+    level: "system",
+    precedence: 500,
+    by: "ByUser",
+    rules: [{ subjects: [group("system:nodes")], ...anything }],
+  },
   {
     name: "kube-controller-manager",
     level: "workload-high",
@@ -134,7 +149,13 @@ const schemas: readonly SchemaRow[] = [
     by: "ByUser",
     rules: [{ subjects: [group("system:serviceaccounts")], ...anything }],
   },
-  { name: "global-default", level: "global-default", precedence: 9900, by: "ByUser", rules: [{ subjects: everybody, ...anything }] },
+  {
+    name: "global-default",
+    level: "global-default",
+    precedence: 9900,
+    by: "ByUser",
+    rules: [{ subjects: everybody, ...anything }],
+  },
   { name: "catch-all", level: "catch-all", precedence: 10000, by: "ByUser", rules: [{ subjects: everybody, ...anything }] },
 ];
 

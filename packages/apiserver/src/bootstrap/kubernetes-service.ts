@@ -100,7 +100,11 @@ async function ensureService(options: KubernetesServiceOptions, signal: AbortSig
   );
 }
 
-async function writeEndpoints(options: KubernetesServiceOptions, addresses: readonly string[], signal?: AbortSignal): Promise<void> {
+async function writeEndpoints(
+  options: KubernetesServiceOptions,
+  addresses: readonly string[],
+  signal?: AbortSignal,
+): Promise<void> {
   const sorted = [...new Set(addresses)].sort();
   const ports = [{ name: "https", port: options.securePort, protocol: "TCP" }];
   const subsets = sorted.length === 0 ? [] : [{ addresses: sorted.map((ip) => ({ ip })), ports }];

@@ -12,8 +12,7 @@ const systemClasses = [
   {
     metadata: { name: "system-cluster-critical" },
     value: 2_000_000_000,
-    description:
-      "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+    description: "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
   },
 ];
 

@@ -12,7 +12,15 @@ import {
   roles as rolesRef,
 } from "@coxswain/apimachinery/schema/kinds/resources";
 import { ensure, forEachLimited } from "./ensure.ts";
-import { clusterRoleBindings, clusterRoles, type ClusterRoleRow, roleBindings, roles, type RuleRow, type SubjectRow } from "./rbac-policy-data.ts";
+import {
+  type ClusterRoleRow,
+  clusterRoleBindings,
+  clusterRoles,
+  type RuleRow,
+  roleBindings,
+  roles,
+  type SubjectRow,
+} from "./rbac-policy-data.ts";
 
 const autoUpdate = "rbac.authorization.kubernetes.io/autoupdate";
 const bootstrapLabels = { "kubernetes.io/bootstrapping": "rbac-defaults" };
@@ -39,8 +47,12 @@ interface Binding extends KubeObject {
 export const nodeRules: readonly RuleRow[] = clusterRoles.find(({ name }) => name === "system:node")?.rules ?? [];
 
 export async function ensureRbacPolicy(client: Client, signal?: AbortSignal): Promise<void> {
-  await forEachLimited(clusterRoles.map(clusterRoleOf), atOnce, (wanted) => ensure(client, clusterRolesRef, wanted, bringRole(wanted), signal));
-  await forEachLimited(allClusterRoleBindings(), atOnce, (wanted) => ensureBinding(client, clusterRoleBindingsRef, wanted, signal));
+  await forEachLimited(clusterRoles.map(clusterRoleOf), atOnce, (wanted) =>
+    ensure(client, clusterRolesRef, wanted, bringRole(wanted), signal),
+  );
+  await forEachLimited(allClusterRoleBindings(), atOnce, (wanted) =>
+    ensureBinding(client, clusterRoleBindingsRef, wanted, signal),
+  );
   await forEachLimited(roles, atOnce, ({ namespace, name, rules }) => {
     const wanted: Role = { metadata: metadataOf(name, namespace), rules };
     return ensure(client, rolesRef, wanted, bringRole(wanted), signal);
@@ -63,7 +75,10 @@ function clusterRoleOf(row: ClusterRoleRow): Role {
   const labels = row.aggregateTo === undefined ? {} : { [aggregateLabel + row.aggregateTo]: "true" };
   const metadata = metadataOf(row.name, undefined, labels);
   if (row.aggregateFrom === undefined) return { metadata, rules: row.rules ?? [] };
-  return { metadata, aggregationRule: { clusterRoleSelectors: [{ matchLabels: { [aggregateLabel + row.aggregateFrom]: "true" } }] } };
+  return {
+    metadata,
+    aggregationRule: { clusterRoleSelectors: [{ matchLabels: { [aggregateLabel + row.aggregateFrom]: "true" } }] },
+  };
 }
 
 /** Each controller's role is bound to its service account in kube-system. */
@@ -72,9 +87,14 @@ function allClusterRoleBindings(): Binding[] {
   const ofControllers = clusterRoles
     .filter(({ name }) => name.startsWith(prefix))
     .map(({ name }) =>
-      bindingOf(name, "ClusterRole", name, [{ kind: "ServiceAccount", namespace: "kube-system", name: name.slice(prefix.length) }]),
+      bindingOf(name, "ClusterRole", name, [
+        { kind: "ServiceAccount", namespace: "kube-system", name: name.slice(prefix.length) },
+      ]),
     );
-  return [...clusterRoleBindings.map(({ name, role, subjects }) => bindingOf(name, "ClusterRole", role, subjects)), ...ofControllers];
+  return [
+    ...clusterRoleBindings.map(({ name, role, subjects }) => bindingOf(name, "ClusterRole", role, subjects)),
+    ...ofControllers,
+  ];
 }
 
 function bindingOf(name: string, kind: string, role: string, subjects: readonly SubjectRow[], namespace?: string): Binding {
@@ -117,7 +137,8 @@ function bringMetadata(existing: KubeObject, wanted: KubeObject): KubeObject["me
 
 /** Is every single permission of the rule in the others? Source: k8s.io/component-helpers auth/rbac/validation/policy_comparator.go */
 export function covers(have: readonly RuleRow[], rule: RuleRow): boolean {
-  const isIn = (list: readonly string[] | undefined, wanted: string): boolean => list !== undefined && (list.includes(wanted) || list.includes("*"));
+  const isIn = (list: readonly string[] | undefined, wanted: string): boolean =>
+    list !== undefined && (list.includes(wanted) || list.includes("*"));
   const allowed = (test: (candidate: RuleRow) => boolean): boolean => have.some(test);
   if (rule.nonResourceURLs !== undefined) {
     return rule.nonResourceURLs.every((url) =>
@@ -142,7 +163,12 @@ export function covers(have: readonly RuleRow[], rule: RuleRow): boolean {
   );
 }
 
-async function ensureBinding(client: Client, ref: typeof roleBindingsRef, wanted: Binding, signal: AbortSignal | undefined): Promise<void> {
+async function ensureBinding(
+  client: Client,
+  ref: typeof roleBindingsRef,
+  wanted: Binding,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   let wrongRole = false;
   await ensure<Binding>(
     client,
@@ -161,7 +187,11 @@ async function ensureBinding(client: Client, ref: typeof roleBindingsRef, wanted
   );
   if (!wrongRole) return;
   // A binding's role cannot change: it is made anew.
-  await client.delete(ref, { namespace: wanted.metadata.namespace, name: wanted.metadata.name as string }, { ...(signal ? { signal } : {}) });
+  await client.delete(
+    ref,
+    { namespace: wanted.metadata.namespace, name: wanted.metadata.name as string },
+    { ...(signal ? { signal } : {}) },
+  );
   await client.create(ref, wanted, { signal });
 }
 

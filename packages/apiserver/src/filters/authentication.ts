@@ -5,8 +5,8 @@
 import { StatusError, unauthorized } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Authenticator } from "../authentication/authenticator.ts";
-import type { RequestMetrics } from "./metrics.ts";
 import type { Filter } from "./filter.ts";
+import type { RequestMetrics } from "./metrics.ts";
 
 export interface AuthenticationOptions {
   authenticate: Authenticator;

@@ -55,7 +55,9 @@ function forbiddenMessage(attributes: Attributes): string {
   if (!attributes.isResourceRequest) return `User ${user} cannot ${attributes.verb} path ${quoteGo(attributes.path)}`;
   const resource = attributes.subresource === "" ? attributes.resource : `${attributes.resource}/${attributes.subresource}`;
   const what = `User ${user} cannot ${attributes.verb} resource ${quoteGo(resource)} in API group ${quoteGo(attributes.group)}`;
-  return attributes.namespace === "" ? `${what} at the cluster scope` : `${what} in the namespace ${quoteGo(attributes.namespace)}`;
+  return attributes.namespace === ""
+    ? `${what} at the cluster scope`
+    : `${what} in the namespace ${quoteGo(attributes.namespace)}`;
 }
 
 /** Go's %q for printable text. */

@@ -27,7 +27,13 @@ test("who shows nothing is anonymous and may ask for health and version only", a
 test("a token that nobody knows is 401, not anonymous", async () => {
   const { code, body } = await server.request("GET", "/healthz", undefined, { authorization: "Bearer wrong" });
   assert.equal(code, 401);
-  assert.partialDeepStrictEqual(body, { kind: "Status", status: "Failure", message: "Unauthorized", reason: "Unauthorized", code: 401 });
+  assert.partialDeepStrictEqual(body, {
+    kind: "Status",
+    status: "Failure",
+    message: "Unauthorized",
+    reason: "Unauthorized",
+    code: 401,
+  });
 });
 
 test("a refusal names verb, resource, group and namespace", async () => {
@@ -63,7 +69,8 @@ test("a client certificate is its CommonName in all its Organizations", async (t
 });
 
 test("impersonation needs the right for each part of the identity", async () => {
-  const as = (headers: Record<string, string | undefined>) => server.request("GET", "/api/v1/namespaces/default/pods", undefined, headers);
+  const as = (headers: Record<string, string | undefined>) =>
+    server.request("GET", "/api/v1/namespaces/default/pods", undefined, headers);
   const admin = await as({ "impersonate-user": "jane" });
   assert.equal(admin.code, 403);
   assert.match(admin.body.message, /User "jane" cannot list resource "pods"/);
@@ -79,7 +86,11 @@ test("impersonation needs the right for each part of the identity", async () => 
 });
 
 test("a service account who is impersonated is in its groups", async () => {
-  const review = { apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview", spec: { nonResourceAttributes: { path: "/openid/v1/jwks", verb: "get" } } };
+  const review = {
+    apiVersion: "authorization.k8s.io/v1",
+    kind: "SelfSubjectAccessReview",
+    spec: { nonResourceAttributes: { path: "/openid/v1/jwks", verb: "get" } },
+  };
   const { body } = await server.request("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review, {
     "impersonate-user": "system:serviceaccount:default:robot",
   });
@@ -108,6 +119,9 @@ test("counts requests of served resources, and only of those", async () => {
   await server.request("GET", "/apis/made.up/v1/things");
   const { text, headers } = await server.request("GET", "/metrics");
   assert.match(String(headers["content-type"]), /^text\/plain; version=0\.0\.4/);
-  assert.match(text, /apiserver_request_total\{verb="GET",dry_run="",group="",version="v1",resource="namespaces",subresource="",scope="resource",component="apiserver",code="200"\} \d+/);
+  assert.match(
+    text,
+    /apiserver_request_total\{verb="GET",dry_run="",group="",version="v1",resource="namespaces",subresource="",scope="resource",component="apiserver",code="200"\} \d+/,
+  );
   assert.doesNotMatch(text, /made\.up/);
 });

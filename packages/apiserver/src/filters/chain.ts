@@ -109,7 +109,10 @@ function requestInfo(exchange: Exchange): RequestInfo {
 /** Whatever was thrown, the client gets an end and the process lives on. */
 function recover(options: FilterChainOptions, request: ServerRequest, err: unknown): void {
   const { exchange } = request;
-  if (exchange.signal.aborted) return exchange.destroy();
+  if (exchange.signal.aborted) {
+    exchange.destroy();
+    return;
+  }
   if (!(err instanceof StatusError)) {
     options.log.error("Request failed", err, { verb: request.info.verb, URI: exchange.url, "audit-ID": request.auditId });
   }

@@ -6,9 +6,14 @@
 import { internalError } from "@coxswain/apimachinery/errors/status-error";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { Attributes, Authorizer } from "../authorization/authorizer.ts";
-import { allAuthenticated, allUnauthenticated, anonymousName } from "../request/user-names.ts";
-import { serviceAccountGroups, splitServiceAccountUsername } from "../request/user-names.ts";
 import type { UserInfo } from "../request/context.ts";
+import {
+  allAuthenticated,
+  allUnauthenticated,
+  anonymousName,
+  serviceAccountGroups,
+  splitServiceAccountUsername,
+} from "../request/user-names.ts";
 import { forbiddenError } from "./authorization.ts";
 import type { Filter } from "./filter.ts";
 import { headerValues, unescapeExtraKey } from "./headers.ts";

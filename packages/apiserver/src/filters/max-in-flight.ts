@@ -3,8 +3,9 @@
  * counted; members of system:masters always get an answer.
  * Source: k8s.io/apiserver pkg/server/filters/maxinflight.go
  */
-import type { RequestMetrics } from "./metrics.ts";
+
 import type { Filter } from "./filter.ts";
+import type { RequestMetrics } from "./metrics.ts";
 
 export interface MaxInFlightOptions {
   /** 0: no limit. */

@@ -2,8 +2,9 @@
  * Gives requests a deadline and answers 504 for a handler that missed it. Watches and streams have none.
  * Source: k8s.io/apiserver pkg/server/filters/timeout.go
  */
-import { timeout as timeoutError } from "@coxswain/apimachinery/errors/status-error";
+
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { timeout as timeoutError } from "@coxswain/apimachinery/errors/status-error";
 import { requestTimeoutMs } from "../request/deadline.ts";
 import type { ServerRequest } from "../request/server-request.ts";
 import type { Filter } from "./filter.ts";
@@ -21,7 +22,8 @@ export function timeout(options: TimeoutOptions): Filter {
   return async (request, next) => {
     if (request.longRunning) return next(request);
     const at = request.exchange.url.indexOf("timeout=");
-    const timeoutMs = at < 0 ? options.requestTimeoutMs : requestTimeoutMs(request.query.get("timeout"), options.requestTimeoutMs);
+    const timeoutMs =
+      at < 0 ? options.requestTimeoutMs : requestTimeoutMs(request.query.get("timeout"), options.requestTimeoutMs);
     request.deadlineMs = request.receivedMs + timeoutMs;
     let grace: { cancel(): void } | undefined;
     const timer = options.clock.after(timeoutMs, () => {

@@ -30,7 +30,10 @@ export interface LoopbackOptions {
 
 export function newLoopbackClient(options: LoopbackOptions): Client {
   const user: UserInfo = { name: apiserverUser, uid: randomUUID(), groups: [privilegedGroup] };
-  const wire = newClient({ host: "http://loopback", qps: -1, userAgent: "kube-apiserver/v1.23.0 loopback" }, { transport: transport(options, user) });
+  const wire = newClient(
+    { host: "http://loopback", qps: -1, userAgent: "kube-apiserver/v1.23.0 loopback" },
+    { transport: transport(options, user) },
+  );
   return {
     ...wire,
     async get(ref, target, get = {}) {
@@ -52,12 +55,17 @@ export function newLoopbackClient(options: LoopbackOptions): Client {
         ...(list.continue === undefined ? {} : { continueToken: list.continue }),
         ...(list.signal === undefined ? {} : { signal: list.signal }),
       });
-      const metadata = { resourceVersion: String(result.revision), ...(result.continueToken ? { continue: result.continueToken } : {}) };
+      const metadata = {
+        resourceVersion: String(result.revision),
+        ...(result.continueToken ? { continue: result.continueToken } : {}),
+      };
       return { metadata, items: result.entries.map((entry) => entry.object()) } as KubeList<never>;
     },
     watch(ref, target, watch) {
       const store = watch.metadataOnly ? undefined : options.storeOf(ref);
-      return store === undefined ? wire.watch(ref, target, watch) : (watchStore(store, ref, target.namespace ?? "", watch) as never);
+      return store === undefined
+        ? wire.watch(ref, target, watch)
+        : (watchStore(store, ref, target.namespace ?? "", watch) as never);
     },
   };
 }

@@ -28,9 +28,19 @@ for (const { method = "GET", url, want } of [
   {
     url: "/apis/apps/v1/namespaces/web/deployments",
     method: "DELETE",
-    want: { verb: "deletecollection", group: "apps", version: "v1", resource: "deployments", namespace: "web", apiPrefix: "apis" },
+    want: {
+      verb: "deletecollection",
+      group: "apps",
+      version: "v1",
+      resource: "deployments",
+      namespace: "web",
+      apiPrefix: "apis",
+    },
   },
-  { url: "/api/v1/namespaces/a/configmaps/x%3Ay", want: { verb: "get", name: "x:y", path: "/api/v1/namespaces/a/configmaps/x:y" } },
+  {
+    url: "/api/v1/namespaces/a/configmaps/x%3Ay",
+    want: { verb: "get", name: "x:y", path: "/api/v1/namespaces/a/configmaps/x:y" },
+  },
   { url: "/apis/apps/v1", want: { isResourceRequest: false, verb: "get", path: "/apis/apps/v1" } },
   { url: "/api/v1", want: { isResourceRequest: false } },
   { url: "/", want: { isResourceRequest: false, path: "/", verb: "get" } },

@@ -2,20 +2,23 @@
  * The pages beside the API: health, metrics, the keys of service-account tokens. Health is asked for all the time and
  * is direct, the rest is Express.
  */
-import express from "express";
+
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Logger, RootLogger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { expressHandler } from "@coxswain/apimachinery/serving/express-handler";
+import { answerHealth, type HealthCheck, healthPage } from "@coxswain/apimachinery/serving/health";
+import { type DebugPages, newDebugPages } from "@coxswain/apimachinery/serving/pprof";
+import express from "express";
 import type { IssuerDocuments } from "../authentication/token-issuer.ts";
-import { answerHealth, type HealthCheck } from "./health.ts";
 
 export interface EdgeOptions {
   readonly metrics: MetricsRegistry;
   readonly log: Logger;
   readonly clock: Clock;
-  readonly profiling: boolean;
+  /** Serves /debug/pprof and /debug/flags with this logger; undefined: not at all. */
+  readonly profiling: RootLogger | undefined;
   /** Within this time after the start /livez takes unfinished hooks as passed. */
   readonly livezGraceMs: number;
   readonly documents: IssuerDocuments | undefined;
@@ -43,21 +46,21 @@ export function newEdge(options: EdgeOptions): Edge {
   const startedMs = clock.now();
   let shuttingDown = false;
   const everywhere: HealthCheck[] = [
-    { name: "ping", run: async () => {} },
-    { name: "log", run: async () => {} },
+    { name: "ping", run() {} },
+    { name: "log", run() {} },
   ];
   const readyOnly: HealthCheck[] = [];
   const hooks: { name: string; problem: () => string | undefined }[] = [];
   const shutdown: HealthCheck = {
     name: "shutdown",
-    async run() {
+    run() {
       if (shuttingDown) throw new Error("process is shutting down");
     },
   };
   const hookChecks = (lenient: boolean): HealthCheck[] =>
     hooks.map(({ name, problem }) => ({
       name: `poststarthook/${name}`,
-      async run() {
+      run() {
         const reason = problem();
         if (reason === undefined) return;
         if (lenient && clock.now() - startedMs < livezGraceMs) return;
@@ -74,18 +77,20 @@ export function newEdge(options: EdgeOptions): Edge {
         return [...everywhere, ...hookChecks(false)];
     }
   };
-  const app = newApp(options);
-  const pages = expressHandler(app);
+  const debug: DebugPages | undefined =
+    options.profiling === undefined ? undefined : newDebugPages({ log: options.profiling, clock });
+  const pages = expressHandler(newApp(options));
   const isPage = (path: string): boolean =>
     path === "/metrics" ||
     (options.documents !== undefined && (path === "/.well-known/openid-configuration" || path === "/openid/v1/jwks"));
 
   return {
-    handles: (path) => healthPage(path) !== undefined || isPage(path),
+    handles: (path) => healthPage(path) !== undefined || isPage(path) || debug?.handles(path) === true,
     handle(exchange) {
       const path = exchange.url.split("?")[0] as string;
-      const page = healthPage(path);
-      if (page !== undefined) return answerHealth(exchange, page.name, page.check, checksOf(page.name), log);
+      const health = healthPage(path);
+      if (health !== undefined) return answerHealth(exchange, health.page, health.check, checksOf(health.page), log);
+      if (debug?.handles(path)) return debug.handle(exchange, path);
       return isPage(path) ? pages(exchange) : undefined;
     },
     paths() {
@@ -94,7 +99,7 @@ export function newEdge(options: EdgeOptions): Edge {
         ...checksOf(page).map(({ name }) => `/${page}/${name}`),
       ]);
       const documents = options.documents === undefined ? [] : ["/.well-known/openid-configuration", "/openid/v1/jwks"];
-      return [...health, ...documents, "/metrics"];
+      return [...health, ...documents, ...(debug?.paths ?? []), "/metrics"];
     },
     addCheck: (name, run) => void everywhere.push({ name, run }),
     addReadyCheck: (name, run) => void readyOnly.push({ name, run }),
@@ -109,11 +114,6 @@ export function newEdge(options: EdgeOptions): Edge {
       shuttingDown = true;
     },
   };
-}
-
-function healthPage(path: string): { name: string; check: string } | undefined {
-  const match = /^\/(healthz|livez|readyz)(?:\/(.*))?$/.exec(path);
-  return match === null ? undefined : { name: match[1] as string, check: match[2] ?? "" };
 }
 
 function newApp({ metrics, documents }: EdgeOptions): express.Express {

@@ -12,7 +12,8 @@ for (const page of ["healthz", "livez", "readyz"]) {
   test(`/${page} is ok, and verbose names every check`, async () => {
     assert.deepEqual((({ code, text }) => ({ code, text }))(await server.request("GET", `/${page}`)), { code: 200, text: "ok" });
     const { text } = await server.request("GET", `/${page}?verbose`);
-    for (const check of ["ping", "log", "etcd", "poststarthook/rbac/bootstrap-roles"]) assert.ok(text.includes(`[+]${check} ok\n`), check);
+    for (const check of ["ping", "log", "etcd", "poststarthook/rbac/bootstrap-roles"])
+      assert.ok(text.includes(`[+]${check} ok\n`), check);
     assert.ok(text.endsWith(`${page} check passed\n`));
     assert.equal(text.includes("[+]shutdown ok"), page === "readyz");
   });

@@ -1,17 +1,20 @@
 /** The TLS port from the flags. Without a certificate a self-signed pair is made and kept in --cert-dir. */
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
-import { join } from "node:path";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { type HttpServer, startHttpServer, type TlsOptions } from "@coxswain/apimachinery/serving/https-server";
+import { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
 import type { ApiserverConfig } from "../config.ts";
 import { firstAddress } from "./first-address.ts";
 
 /** @throws Error when the port is taken or a file does not fit. */
-export async function listen(config: ApiserverConfig, handler: ExchangeHandler, log: Logger, metrics: MetricsRegistry): Promise<HttpServer> {
+export async function listen(
+  config: ApiserverConfig,
+  handler: ExchangeHandler,
+  log: Logger,
+  metrics: MetricsRegistry,
+): Promise<HttpServer> {
   const { flags } = config;
   const handshakeErrors = metrics.counter({
     name: "apiserver_tls_handshake_errors_total",
@@ -48,24 +51,21 @@ async function tlsOptions(config: ApiserverConfig): Promise<TlsOptions> {
 function parseSni(text: string): { certFile: string; keyFile: string; names: string[] } {
   const [files = "", names = ""] = text.split(":");
   const [certFile = "", keyFile = ""] = files.split(",");
-  if (certFile === "" || keyFile === "") throw new Error(`--tls-sni-cert-key: expected comma separated certificate and key file paths: ${text}`);
-  return { certFile: certFile.trim(), keyFile: keyFile.trim(), names: names === "" ? [] : names.split(",").map((name) => name.trim()) };
+  if (certFile === "" || keyFile === "")
+    throw new Error(`--tls-sni-cert-key: expected comma separated certificate and key file paths: ${text}`);
+  return {
+    certFile: certFile.trim(),
+    keyFile: keyFile.trim(),
+    names: names === "" ? [] : names.split(",").map((name) => name.trim()),
+  };
 }
 
-async function selfSigned({ flags, advertiseAddress, serviceClusterIpRange }: ApiserverConfig): Promise<{ certFile: string; keyFile: string }> {
-  const certFile = join(flags["cert-dir"], "apiserver.crt");
-  const keyFile = join(flags["cert-dir"], "apiserver.key");
-  if (existsSync(certFile) && existsSync(keyFile)) return { certFile, keyFile };
-  const ca = await newCa({ commonName: `${advertiseAddress}-ca@${Math.floor(Date.now() / 1000)}` });
-  const pair = await newCertificate({
-    commonName: `${advertiseAddress}@${Math.floor(Date.now() / 1000)}`,
+function selfSigned({ flags, advertiseAddress, serviceClusterIpRange }: ApiserverConfig): ReturnType<typeof selfSignedPair> {
+  return selfSignedPair({
+    certDir: flags["cert-dir"],
+    pairName: "apiserver",
+    host: advertiseAddress,
     dnsNames: ["kubernetes.default.svc", "kubernetes.default", "kubernetes", "localhost", hostname().toLowerCase()],
     ips: [advertiseAddress, "127.0.0.1", firstAddress(serviceClusterIpRange[0] as string)],
-    usages: ["server"],
-    ca,
   });
-  mkdirSync(flags["cert-dir"], { recursive: true, mode: 0o755 });
-  writeFileSync(keyFile, pair.keyPem, { mode: 0o600 });
-  writeFileSync(certFile, pair.certPem + ca.certPem, { mode: 0o644 });
-  return { certFile, keyFile };
 }

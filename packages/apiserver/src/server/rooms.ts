@@ -82,7 +82,11 @@ export function connectRooms(options: RoomOptions): Rooms {
     },
   });
   const informers = newInformerFactory(client, { log: log.named("informers"), clock });
-  const { authorize, resolveRules, synced } = buildAuthorization({ modes: config.authorizationModes, informers, nodeRules: [...nodeRules] });
+  const { authorize, resolveRules, synced } = buildAuthorization({
+    modes: config.authorizationModes,
+    informers,
+    nodeRules: [...nodeRules],
+  });
   services.authorize = authorize;
   services.resolveRules = resolveRules;
 
@@ -198,7 +202,8 @@ function serveCatalogue(options: RoomOptions, services: RegistryServices, stores
     if (!catalogue.includes(definition)) continue;
     for (const version of definition.versions) {
       const { group, resource } = definition;
-      if (config.served(group, version.version, resource, version.servedByDefault ?? true)) served.add(definition, version, store);
+      if (config.served(group, version.version, resource, version.servedByDefault ?? true))
+        served.add(definition, version, store);
     }
   }
   return served;

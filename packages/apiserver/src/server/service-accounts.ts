@@ -37,7 +37,9 @@ export function issuerDocumentsOf(
   const [issuer] = flags["service-account-issuer"];
   if (issuer === undefined) return undefined;
   const host = flags["external-hostname"] || advertiseAddress;
-  const jwksUri = flags["service-account-jwks-uri"] || `https://${host.includes(":") ? `[${host}]` : host}:${flags["secure-port"]}/openid/v1/jwks`;
+  const jwksUri =
+    flags["service-account-jwks-uri"] ||
+    `https://${host.includes(":") ? `[${host}]` : host}:${flags["secure-port"]}/openid/v1/jwks`;
   try {
     return issuerDocuments({ issuer, jwksUri, keys });
   } catch (err) {

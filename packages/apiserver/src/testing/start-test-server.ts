@@ -2,11 +2,12 @@
  * The whole API server for tests: a real etcd with an own key prefix, real TLS on a free port, every filter. An
  * administrator's token goes with each request unless the test says otherwise.
  */
+
+import { randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { connect as connectHttp2, type ClientHttp2Session } from "node:http2";
+import { type ClientHttp2Session, connect as connectHttp2 } from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { randomUUID } from "node:crypto";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
@@ -56,7 +57,13 @@ function sharedCertificates(): NonNullable<typeof shared> {
     const directory = mkdtempSync(join(tmpdir(), "cox-apiserver-"));
     process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
     const ca = await newCa({ commonName: "test-ca" });
-    const pair = await newCertificate({ commonName: "kube-apiserver", dnsNames: ["localhost"], ips: ["127.0.0.1"], usages: ["server"], ca });
+    const pair = await newCertificate({
+      commonName: "kube-apiserver",
+      dnsNames: ["localhost"],
+      ips: ["127.0.0.1"],
+      usages: ["server"],
+      ca,
+    });
     const { keyPem, pubPem } = newServiceAccountKey();
     const write = (name: string, text: string): void => writeFileSync(join(directory, name), text, { mode: 0o600 });
     write("ca.crt", ca.certPem);
@@ -79,7 +86,9 @@ export async function startTestServer(t: TestContext | undefined, extraFlags: re
   const prefix = `/test-${randomUUID()}`;
   const adminToken = randomUUID();
   const tokenFile = file(`tokens-${randomUUID()}.csv`);
-  writeFileSync(tokenFile, `${adminToken},admin,admin-uid,"system:masters"\nuser-token,jane,jane-uid,"developers"\n`, { mode: 0o600 });
+  writeFileSync(tokenFile, `${adminToken},admin,admin-uid,"system:masters"\nuser-token,jane,jane-uid,"developers"\n`, {
+    mode: 0o600,
+  });
   const argv = [
     `--etcd-servers=${etcd.endpoint}`,
     `--etcd-prefix=${prefix}`,
@@ -101,7 +110,8 @@ export async function startTestServer(t: TestContext | undefined, extraFlags: re
   const overridden = new Set(extraFlags.map((flag) => flag.split("=")[0]));
   const kept = argv.filter((flag) => !overridden.has(flag.split("=")[0]));
   const { values } = parseFlags(kubeApiserver.flags, [...kept, ...extraFlags]);
-  const log = process.env["COX_TEST_LOG"] === undefined ? discardLogger : newLogger({ verbosity: Number(process.env["COX_TEST_LOG"]) });
+  const log =
+    process.env["COX_TEST_LOG"] === undefined ? discardLogger : newLogger({ verbosity: Number(process.env["COX_TEST_LOG"]) });
   const featureGates = newFeatureGates(kubeApiserver.name, values["feature-gates"]);
   const server: RunningApiserver = await startApiserver(configFromFlags(values), { log, featureGates });
   const client = newClient({ host: server.url, ca: ca.certPem, token: adminToken, qps: -1, burst: 0, userAgent: "test" });
@@ -132,7 +142,8 @@ export async function startTestServer(t: TestContext | undefined, extraFlags: re
     prefix,
     etcdEndpoint: etcd.endpoint,
     client,
-    request: (method, path, body, headers = {}) => http.request(method, path, body, { authorization: `Bearer ${adminToken}`, ...headers }),
+    request: (method, path, body, headers = {}) =>
+      http.request(method, path, body, { authorization: `Bearer ${adminToken}`, ...headers }),
     async clientCertificate(commonName, organizations = []) {
       const pair = await newCertificate({ commonName, organizations, usages: ["client"], ca });
       return { cert: pair.certPem, key: pair.keyPem };
@@ -153,9 +164,15 @@ export function newHttp(url: string, ca: string, certificate?: { cert: string; k
     return session;
   };
   return {
-    request(method: string, path: string, body?: unknown, headers: Record<string, string | undefined> = {}): Promise<TestResponse> {
+    request(
+      method: string,
+      path: string,
+      body?: unknown,
+      headers: Record<string, string | undefined> = {},
+    ): Promise<TestResponse> {
       const sent = Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
-      const payload = body === undefined ? undefined : typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+      const payload =
+        body === undefined ? undefined : typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body);
       const type = payload === undefined || sent["content-type"] !== undefined ? {} : { "content-type": "application/json" };
       return new Promise((resolve, reject) => {
         const stream = connection().request({ ":method": method, ":path": path, ...type, ...sent });

@@ -17,7 +17,10 @@ export const alwaysPullImages = (): AdmissionPlugin => ({
     if (pod === undefined) return;
     for (const { container, path } of allContainers(pod)) {
       if (container.imagePullPolicy !== "Always") {
-        throw refuse(attributes, `${path}.imagePullPolicy: Unsupported value: "${container.imagePullPolicy ?? ""}": supported values: "Always"`);
+        throw refuse(
+          attributes,
+          `${path}.imagePullPolicy: Unsupported value: "${container.imagePullPolicy ?? ""}": supported values: "Always"`,
+        );
       }
     }
   },

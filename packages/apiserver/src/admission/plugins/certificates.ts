@@ -71,7 +71,12 @@ function isRequest({ resource }: AdmissionAttributes): boolean {
 }
 
 /** Allowed for the signer by its name, or for its whole domain: `example.com/*`. */
-async function mayUseSigner(authorize: Authorizer, attributes: AdmissionAttributes, verb: string, signer: string): Promise<boolean> {
+async function mayUseSigner(
+  authorize: Authorizer,
+  attributes: AdmissionAttributes,
+  verb: string,
+  signer: string,
+): Promise<boolean> {
   const base = {
     user: attributes.user,
     verb,

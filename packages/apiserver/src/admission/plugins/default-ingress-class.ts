@@ -2,8 +2,9 @@
  * Ingresses that name no class get the default one.
  * Source: plugin/pkg/admission/network/defaultingressclass/admission.go
  */
-import { ingressClasses } from "@coxswain/apimachinery/schema/kinds/resources";
+
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { ingressClasses } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
@@ -29,7 +30,8 @@ export function defaultIngressClass(ctx: PluginContext): AdmissionPlugin {
       if (ingress.spec?.ingressClassName !== undefined) return;
       if (annotations !== undefined && Object.hasOwn(annotations, classAnnotation)) return;
       const defaults = informer.lister.list().filter(({ metadata }) => metadata.annotations?.[defaultAnnotation] === "true");
-      if (defaults.length > 1) throw refuse(attributes, `Internal error occurred: ${defaults.length} default IngressClasses were found`);
+      if (defaults.length > 1)
+        throw refuse(attributes, `Internal error occurred: ${defaults.length} default IngressClasses were found`);
       const name = defaults[0]?.metadata.name;
       if (name !== undefined) ingress.spec = { ...ingress.spec, ingressClassName: name };
     },

@@ -2,8 +2,9 @@
  * Claims that name no class get the default one.
  * Source: plugin/pkg/admission/storage/storageclass/setdefault/admission.go
  */
-import { storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
+
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionPlugin } from "../plugin.ts";

@@ -4,12 +4,12 @@
  * Source: k8s.io/apiserver pkg/admission/plugin/namespace/lifecycle/admission.go
  */
 import { forbidden, notFound, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LRUCache } from "lru-cache";
 import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import { type NamespaceObject, namespaceLookup } from "./namespace-lookup.ts";
-import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
 
 const immortal = new Set(["default", "kube-system", "kube-public"]);
 /** After a deletion the cache may still show the namespace as it was. */
@@ -51,6 +51,10 @@ function isAccessReview({ resource }: AdmissionAttributes): boolean {
 function terminating(attributes: AdmissionAttributes): StatusError {
   const { namespace } = attributes;
   const { status } = refuse(attributes, `unable to create new content in namespace ${namespace} because it is being terminated`);
-  const cause = { reason: "NamespaceTerminating", message: `namespace ${namespace} is being terminated`, field: "metadata.namespace" };
+  const cause = {
+    reason: "NamespaceTerminating",
+    message: `namespace ${namespace} is being terminated`,
+    field: "metadata.namespace",
+  };
   return new StatusError({ ...status, details: { ...status.details, causes: [...(status.details?.causes ?? []), cause] } });
 }

@@ -1,6 +1,6 @@
-import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
 

@@ -58,18 +58,29 @@ export function nodeRestriction(ctx: PluginContext): AdmissionPlugin {
 
 type FindPod = (namespace: string, name: string) => Promise<PodObject | undefined>;
 
-async function admitPods(attributes: AdmissionAttributes, node: string, nodeObject: NodeObject | undefined, find: FindPod): Promise<void> {
+async function admitPods(
+  attributes: AdmissionAttributes,
+  node: string,
+  nodeObject: NodeObject | undefined,
+  find: FindPod,
+): Promise<void> {
   switch (attributes.subresource) {
     case "":
       if (attributes.operation === "CREATE") return admitPodCreate(attributes, node, nodeObject);
       if (attributes.operation === "DELETE") return admitPodDelete(attributes, node, find);
-      throw refuse(attributes, `unexpected operation ${JSON.stringify(attributes.operation)}, node ${JSON.stringify(node)} can only create and delete mirror pods`);
+      throw refuse(
+        attributes,
+        `unexpected operation ${JSON.stringify(attributes.operation)}, node ${JSON.stringify(node)} can only create and delete mirror pods`,
+      );
     case "status":
       return admitPodStatus(attributes, node);
     case "eviction":
       return admitPodEviction(attributes, node, find);
     default:
-      throw refuse(attributes, `unexpected pod subresource ${JSON.stringify(attributes.subresource)}, only 'status' and 'eviction' are allowed`);
+      throw refuse(
+        attributes,
+        `unexpected pod subresource ${JSON.stringify(attributes.subresource)}, only 'status' and 'eviction' are allowed`,
+      );
   }
 }
 
@@ -78,22 +89,30 @@ function admitPodCreate(attributes: AdmissionAttributes, node: string, nodeObjec
   const quoted = JSON.stringify(node);
   const { annotations } = pod.metadata;
   if (annotations === undefined || !Object.hasOwn(annotations, mirrorPodAnnotation)) {
-    throw refuse(attributes, `pod does not have ${JSON.stringify(mirrorPodAnnotation)} annotation, node ${quoted} can only create mirror pods`);
+    throw refuse(
+      attributes,
+      `pod does not have ${JSON.stringify(mirrorPodAnnotation)} annotation, node ${quoted} can only create mirror pods`,
+    );
   }
-  if (pod.spec?.nodeName !== node) throw refuse(attributes, `node ${quoted} can only create pods with spec.nodeName set to itself`);
+  if (pod.spec?.nodeName !== node)
+    throw refuse(attributes, `node ${quoted} can only create pods with spec.nodeName set to itself`);
   const owners = pod.metadata.ownerReferences ?? [];
-  if (owners.length > 1) throw refuse(attributes, `node ${quoted} can only create pods with a single owner reference set to itself`);
+  if (owners.length > 1)
+    throw refuse(attributes, `node ${quoted} can only create pods with a single owner reference set to itself`);
   const [owner] = owners;
   if (owner === undefined) throw refuse(attributes, `node ${quoted} can only create pods with an owner reference set to itself`);
   if (owner.apiVersion !== "v1" || owner.kind !== "Node" || owner.name !== node) {
     throw refuse(attributes, `node ${quoted} can only create pods with an owner reference set to itself`);
   }
-  if (owner.controller !== true) throw refuse(attributes, `node ${quoted} can only create pods with a controller owner reference set to itself`);
-  if (owner.blockOwnerDeletion === true) throw refuse(attributes, `node ${quoted} must not set blockOwnerDeletion on an owner reference`);
+  if (owner.controller !== true)
+    throw refuse(attributes, `node ${quoted} can only create pods with a controller owner reference set to itself`);
+  if (owner.blockOwnerDeletion === true)
+    throw refuse(attributes, `node ${quoted} must not set blockOwnerDeletion on an owner reference`);
   if (nodeObject !== undefined && owner.uid !== nodeObject.metadata.uid) {
     throw refuse(attributes, `node ${quoted} UID mismatch: expected ${owner.uid} got ${nodeObject.metadata.uid}`);
   }
-  if (pod.spec.serviceAccountName) throw refuse(attributes, `node ${quoted} can not create pods that reference a service account`);
+  if (pod.spec.serviceAccountName)
+    throw refuse(attributes, `node ${quoted} can not create pods that reference a service account`);
   const { [mirrorPodAnnotation]: _, ...others } = annotations;
   for (const reference of podReferences({ ...pod, metadata: { ...pod.metadata, annotations: others } })) {
     const kind = reference.split("/")[0];
@@ -153,7 +172,9 @@ function isForbiddenLabel(key: string, creating: boolean): boolean {
   if (namespace === restrictedNamespace || namespace.endsWith(`.${restrictedNamespace}`)) return true;
   // At creation a node agent may still carry other labels of ours, from before they were restricted.
   if (creating || ownLabels.has(key)) return false;
-  const ofKubelet = ["kubelet.kubernetes.io", "node.kubernetes.io"].some((own) => namespace === own || namespace.endsWith(`.${own}`));
+  const ofKubelet = ["kubelet.kubernetes.io", "node.kubernetes.io"].some(
+    (own) => namespace === own || namespace.endsWith(`.${own}`),
+  );
   if (ofKubelet) return false;
   return ["kubernetes.io", "k8s.io"].some((reserved) => namespace === reserved || namespace.endsWith(`.${reserved}`));
 }
@@ -166,9 +187,11 @@ function admitNode(attributes: AdmissionAttributes, node: string): void {
   }
   const object = attributes.object as NodeObject | undefined;
   if (attributes.operation === "CREATE") {
-    if (object?.spec?.configSource !== undefined) throw refuse(attributes, `node ${quoted} is not allowed to create pods with a non-nil configSource`);
+    if (object?.spec?.configSource !== undefined)
+      throw refuse(attributes, `node ${quoted} is not allowed to create pods with a non-nil configSource`);
     const forbidden = Object.keys(object?.metadata.labels ?? {}).filter((key) => isForbiddenLabel(key, true));
-    if (forbidden.length > 0) throw refuse(attributes, `node ${quoted} is not allowed to set the following labels: ${forbidden.sort().join(", ")}`);
+    if (forbidden.length > 0)
+      throw refuse(attributes, `node ${quoted} is not allowed to set the following labels: ${forbidden.sort().join(", ")}`);
   }
   if (attributes.operation === "UPDATE") {
     const before = attributes.oldObject as NodeObject;
@@ -189,7 +212,10 @@ function admitNode(attributes: AdmissionAttributes, node: string): void {
 
 function admitClaimStatus(attributes: AdmissionAttributes, node: string): void {
   if (attributes.subresource !== "status" || attributes.operation !== "UPDATE") {
-    throw refuse(attributes, `unexpected subresource ${JSON.stringify(attributes.subresource)} or operation ${JSON.stringify(attributes.operation)}`);
+    throw refuse(
+      attributes,
+      `unexpected subresource ${JSON.stringify(attributes.subresource)} or operation ${JSON.stringify(attributes.operation)}`,
+    );
   }
   // Only what a volume's growth changes: capacity, conditions and the like.
   const strip = (object: unknown): object => {
@@ -199,7 +225,10 @@ function admitClaimStatus(attributes: AdmissionAttributes, node: string): void {
     return { ...claim, metadata, status };
   };
   if (!semanticEqual(strip(attributes.object), strip(attributes.oldObject))) {
-    throw refuse(attributes, `node ${JSON.stringify(node)} is not allowed to update fields other than status.capacity and status.conditions`);
+    throw refuse(
+      attributes,
+      `node ${JSON.stringify(node)} is not allowed to update fields other than status.capacity and status.conditions`,
+    );
   }
 }
 
@@ -217,7 +246,10 @@ async function admitToken(attributes: AdmissionAttributes, node: string, find: F
   const pod = await find(attributes.namespace, ref.name);
   if (pod === undefined) throw notFound(pods, ref.name);
   if (pod.metadata.uid !== ref.uid) {
-    throw refuse(attributes, `the UID in the bound object reference (${ref.uid}) does not match the UID in record. The object might have been deleted and then recreated`);
+    throw refuse(
+      attributes,
+      `the UID in the bound object reference (${ref.uid}) does not match the UID in record. The object might have been deleted and then recreated`,
+    );
   }
   if (pod.spec?.nodeName !== node) {
     throw refuse(attributes, "node requested token bound to a pod scheduled on a different node");
@@ -226,7 +258,8 @@ async function admitToken(attributes: AdmissionAttributes, node: string, find: F
 
 function admitLease(attributes: AdmissionAttributes, node: string): void {
   const { namespace, operation } = attributes;
-  if (namespace !== "kube-node-lease") throw refuse(attributes, 'can only access leases in the "kube-node-lease" system namespace');
+  if (namespace !== "kube-node-lease")
+    throw refuse(attributes, 'can only access leases in the "kube-node-lease" system namespace');
   const name = operation === "CREATE" ? attributes.object?.metadata.name : attributes.name;
   if (name !== node) throw refuse(attributes, "can only access node lease with the same name as the requesting node");
 }

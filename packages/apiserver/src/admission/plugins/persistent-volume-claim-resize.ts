@@ -3,8 +3,8 @@
  * Source: plugin/pkg/admission/storage/persistentvolume/resize/admission.go
  */
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import { storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionPlugin } from "../plugin.ts";

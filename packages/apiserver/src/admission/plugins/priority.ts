@@ -2,10 +2,11 @@
  * Gives each pod the number of its priority class, and keeps at most one class the default.
  * Source: plugin/pkg/admission/priority/admission.go
  */
+
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { priorityClasses } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";

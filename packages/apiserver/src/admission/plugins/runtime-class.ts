@@ -63,10 +63,16 @@ export function runtimeClass(ctx: PluginContext): AdmissionPlugin {
 }
 
 function podIn({ resource, subresource, object }: AdmissionAttributes): PodObject | undefined {
-  return resource.group === "" && resource.resource === "pods" && subresource === "" ? (object as PodObject | undefined) : undefined;
+  return resource.group === "" && resource.resource === "pods" && subresource === ""
+    ? (object as PodObject | undefined)
+    : undefined;
 }
 
-function setScheduling(attributes: AdmissionAttributes, { spec }: PodObject, scheduling: NonNullable<RuntimeClassObject["scheduling"]>): void {
+function setScheduling(
+  attributes: AdmissionAttributes,
+  { spec }: PodObject,
+  scheduling: NonNullable<RuntimeClassObject["scheduling"]>,
+): void {
   const selector = scheduling.nodeSelector ?? {};
   for (const [key, value] of Object.entries(selector)) {
     if (spec.nodeSelector !== undefined && Object.hasOwn(spec.nodeSelector, key) && spec.nodeSelector[key] !== value) {

@@ -10,8 +10,8 @@ export const taintNodesByCondition = (): AdmissionPlugin => ({
   async admit({ resource, subresource, object }) {
     if (resource.group !== "" || resource.resource !== "nodes" || subresource !== "" || object === undefined) return;
     const node = object as Node;
-    node.spec ??= {};
-    const taints = (node.spec.taints ??= []);
-    if (!taints.some(({ key, effect }) => key === notReady.key && effect === notReady.effect)) taints.push({ ...notReady });
+    const taints = node.spec?.taints ?? [];
+    if (taints.some(({ key, effect }) => key === notReady.key && effect === notReady.effect)) return;
+    node.spec = { ...node.spec, taints: [...taints, { ...notReady }] };
   },
 });

@@ -1,0 +1,187 @@
+/**
+ * Limit ranges of a namespace: fills what containers ask for and may use, and keeps pods and claims within the bounds.
+ * Source: plugin/pkg/admission/limitranger/admission.go
+ */
+import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Container, LimitRangeItem, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { limitRanges } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { PluginContext } from "../catalogue.ts";
+import { refuse } from "../errors.ts";
+import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import { podResources, type ResourceList } from "./pod-resources.ts";
+
+interface LimitRangeObject extends KubeObject {
+  spec?: { limits?: LimitRangeItem[] };
+}
+
+const annotation = "kubernetes.io/limit-ranger";
+
+export function limitRanger(ctx: PluginContext): AdmissionPlugin {
+  const informer = ctx.informers.for<LimitRangeObject>(limitRanges);
+  return {
+    name: "LimitRanger",
+    handles: (operation) => operation === "CREATE" || operation === "UPDATE",
+    ready: () => informer.synced,
+    async admit(attributes) {
+      if (!isLimited(attributes) || attributes.resource.resource !== "pods") return;
+      for (const { spec } of informer.lister.inNamespace(attributes.namespace))
+        fillPod(attributes.object as Pod, spec?.limits ?? []);
+    },
+    async validate(attributes) {
+      if (!isLimited(attributes)) return;
+      const check = attributes.resource.resource === "pods" ? podProblems : claimProblems;
+      for (const { spec } of informer.lister.inNamespace(attributes.namespace)) {
+        const problems = check(attributes.object as never, spec?.limits ?? []);
+        if (problems.length > 0)
+          throw refuse(attributes, problems.length === 1 ? (problems[0] as string) : `[${problems.join(", ")}]`);
+      }
+    },
+  };
+}
+
+/** A pod's resources cannot be changed later, so that only its creation is looked at. */
+function isLimited({ resource, subresource, operation, oldObject }: AdmissionAttributes): boolean {
+  if (resource.group !== "" || subresource !== "") return false;
+  if (operation === "UPDATE" && oldObject?.metadata.deletionTimestamp) return false;
+  return resource.resource === "persistentvolumeclaims" || (resource.resource === "pods" && operation === "CREATE");
+}
+
+function fillPod(pod: Pod, limits: readonly LimitRangeItem[]): void {
+  const requests: ResourceList = {};
+  const upper: ResourceList = {};
+  for (const limit of limits) {
+    if (limit.type !== "Container") continue;
+    Object.assign(requests, limit.defaultRequest);
+    Object.assign(upper, limit.default);
+  }
+  const done: string[] = [];
+  const fillAll = (containers: readonly Container[] | undefined, what: string): void => {
+    for (const container of containers ?? [])
+      done.push(...fillContainer(container, requests, upper, `${what} ${container.name}`));
+  };
+  fillAll(pod.spec?.containers, "container");
+  fillAll(pod.spec?.initContainers, "init container");
+  if (done.length === 0) return;
+  const metadata = (pod as KubeObject).metadata;
+  metadata.annotations = { ...metadata.annotations, [annotation]: `LimitRanger plugin set: ${done.join("; ")}` };
+}
+
+function fillContainer(container: Container, requests: ResourceList, limits: ResourceList, what: string): string[] {
+  const had = container.resources ?? {};
+  const missing = (wanted: ResourceList, present: ResourceList | undefined): string[] =>
+    Object.keys(wanted)
+      .filter((name) => present === undefined || !Object.hasOwn(present, name))
+      .sort();
+  const newRequests = missing(requests, had.requests);
+  const newLimits = missing(limits, had.limits);
+  if (newRequests.length === 0 && newLimits.length === 0) return [];
+  const merged = (wanted: ResourceList, names: readonly string[], present: ResourceList | undefined): ResourceList => ({
+    ...present,
+    ...Object.fromEntries(names.map((name) => [name, wanted[name] as string])),
+  });
+  container.resources = {
+    ...had,
+    ...(newLimits.length > 0 ? { limits: merged(limits, newLimits, had.limits) } : {}),
+    ...(newRequests.length > 0 ? { requests: merged(requests, newRequests, had.requests) } : {}),
+  };
+  return [
+    ...(newRequests.length > 0 ? [`${newRequests.join(", ")} request for ${what}`] : []),
+    ...(newLimits.length > 0 ? [`${newLimits.join(", ")} limit for ${what}`] : []),
+  ];
+}
+
+export function podProblems(pod: Pod, limits: readonly LimitRangeItem[]): string[] {
+  const problems: string[] = [];
+  const containers = [...(pod.spec?.containers ?? []), ...(pod.spec?.initContainers ?? [])];
+  for (const limit of limits) {
+    if (limit.type === "Container") {
+      for (const { resources } of containers)
+        problems.push(...usageProblems(limit, resources?.requests ?? {}, resources?.limits ?? {}));
+    }
+    if (limit.type === "Pod") {
+      problems.push(...usageProblems(limit, podResources(pod, "requests"), podResources(pod, "limits")));
+    }
+  }
+  return problems;
+}
+
+export function claimProblems(claim: PersistentVolumeClaim, limits: readonly LimitRangeItem[]): string[] {
+  const requests: ResourceList = claim.spec?.resources?.requests ?? {};
+  return limits
+    .filter(({ type }) => type === "PersistentVolumeClaim")
+    .flatMap((limit) => [
+      ...problemsOf(limit.min, (name, bound) => belowMinimum(limit, name, bound, requests, {})),
+      ...problemsOf(limit.max, (name, bound) => aboveMaximumRequest(limit, name, bound, requests)),
+    ]);
+}
+
+function usageProblems(limit: LimitRangeItem, requests: ResourceList, limits: ResourceList): string[] {
+  return [
+    ...problemsOf(limit.min, (name, bound) => belowMinimum(limit, name, bound, requests, limits)),
+    ...problemsOf(limit.max, (name, bound) => aboveMaximum(limit, name, bound, requests, limits)),
+    ...problemsOf(limit.maxLimitRequestRatio, (name, bound) => aboveRatio(limit, name, bound, requests, limits)),
+  ];
+}
+
+function problemsOf(bounds: ResourceList | undefined, check: (name: string, bound: Quantity) => string | undefined): string[] {
+  return Object.keys(bounds ?? {})
+    .sort()
+    .flatMap((name) => check(name, Quantity.parse(bounds?.[name] as string)) ?? []);
+}
+
+function quantityOf(list: ResourceList, name: string): Quantity | undefined {
+  return Object.hasOwn(list, name) ? Quantity.tryParse(String(list[name])) : undefined;
+}
+
+function belowMinimum(
+  limit: LimitRangeItem,
+  name: string,
+  bound: Quantity,
+  requests: ResourceList,
+  limits: ResourceList,
+): string | undefined {
+  const [request, upper] = [quantityOf(requests, name), quantityOf(limits, name)];
+  const sentence = `minimum ${name} usage per ${limit.type} is ${bound.toString()}`;
+  if (request === undefined) return `${sentence}.  No request is specified`;
+  if (request.cmp(bound) < 0) return `${sentence}, but request is ${request.toString()}`;
+  if (upper !== undefined && upper.cmp(bound) < 0) return `${sentence}, but limit is ${upper.toString()}`;
+  return undefined;
+}
+
+function aboveMaximum(
+  limit: LimitRangeItem,
+  name: string,
+  bound: Quantity,
+  requests: ResourceList,
+  limits: ResourceList,
+): string | undefined {
+  const [request, upper] = [quantityOf(requests, name), quantityOf(limits, name)];
+  const sentence = `maximum ${name} usage per ${limit.type} is ${bound.toString()}`;
+  if (upper === undefined) return `${sentence}.  No limit is specified`;
+  if (upper.cmp(bound) > 0) return `${sentence}, but limit is ${upper.toString()}`;
+  if (request !== undefined && request.cmp(bound) > 0) return `${sentence}, but request is ${request.toString()}`;
+  return undefined;
+}
+
+function aboveMaximumRequest(limit: LimitRangeItem, name: string, bound: Quantity, requests: ResourceList): string | undefined {
+  const request = quantityOf(requests, name);
+  const sentence = `maximum ${name} usage per ${limit.type} is ${bound.toString()}`;
+  if (request === undefined) return `${sentence}.  No request is specified`;
+  return request.cmp(bound) > 0 ? `${sentence}, but request is ${request.toString()}` : undefined;
+}
+
+function aboveRatio(
+  limit: LimitRangeItem,
+  name: string,
+  bound: Quantity,
+  requests: ResourceList,
+  limits: ResourceList,
+): string | undefined {
+  const [request, upper] = [quantityOf(requests, name), quantityOf(limits, name)];
+  const sentence = `${name} max limit to request ratio per ${limit.type} is ${bound.toString()}`;
+  if (request === undefined || request.isZero) return `${sentence}, but no request is specified or request is 0`;
+  if (upper === undefined || upper.isZero) return `${sentence}, but no limit is specified or limit is 0`;
+  const ratio = upper.milliValue() / request.milliValue();
+  return ratio * 1000 > bound.milliValue() ? `${sentence}, but provided ratio is ${ratio.toFixed(6)}` : undefined;
+}
