@@ -108,20 +108,18 @@ function withoutRecord(container: AnyContainer, old: ContainerStatus | undefined
   if (old.state?.terminated !== undefined) return { ...old };
   status.restartCount = old.restartCount ?? 0;
   status.lastState = old.lastState ?? {};
-  if (old.state?.running === undefined) return status;
-  const lost = {
-    reason: "ContainerStatusUnknown",
-    message: "The container could not be located when the pod was deleted.  The container used to be Running",
-    exitCode: 137,
-    startedAt: null,
-    finishedAt: null,
-  };
-  if (pod.metadata.deletionTimestamp != null) {
-    status.state = { terminated: lost } as ContainerState;
-    return status;
-  }
-  status.lastState = { terminated: { ...lost, message: lost.message.replace("deleted", "terminated") } } as ContainerState;
-  status.restartCount += 1;
+  if (old.state?.running === undefined || status.lastState?.terminated !== undefined) return status;
+  // It ran, and nothing is left that says how it ended.
+  status.lastState = {
+    terminated: {
+      reason: "ContainerStatusUnknown",
+      message: "The container could not be located when the pod was deleted.  The container used to be Running",
+      exitCode: 137,
+      startedAt: null,
+      finishedAt: null,
+    },
+  } as ContainerState;
+  if (pod.metadata.deletionTimestamp == null) status.restartCount += 1;
   return status;
 }
 

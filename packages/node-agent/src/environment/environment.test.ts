@@ -1,0 +1,244 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PodSpec, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { noObjects } from "../sources/api-objects.ts";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { type DnsConfig, parseResolvConf, podDns } from "./dns.ts";
+import { fieldValue, goQuote, resourceValue } from "./downward-api-env.ts";
+import { environmentOf } from "./env-vars.ts";
+import { expand } from "./expansion.ts";
+import { hostnameAndDomain, hostsFile, nodenameOf } from "./hostname.ts";
+import { serviceEnvironment } from "./service-links.ts";
+
+for (const { text, want } of [
+  { text: "$(A)", want: "one" },
+  { text: "x$(A)y$(B)z", want: "xoneytwoz" },
+  { text: "$$(A)", want: "$(A)" },
+  { text: "$$$(A)", want: "$one" },
+  { text: "$(UNKNOWN)", want: "$(UNKNOWN)" },
+  { text: "$A", want: "$A" },
+  { text: "$(A", want: "$(A" },
+  { text: "$", want: "$" },
+  { text: "$()", want: "$()" },
+  { text: "a$$", want: "a$" },
+  { text: "$(A)$(A)", want: "oneone" },
+]) {
+  test(`${text} expands to ${want}`, () =>
+    assert.equal(
+      expand(text, (name) => ({ A: "one", B: "two" })[name]),
+      want,
+    ));
+}
+
+const context = {
+  nodeName: "n1",
+  hostIps: ["192.0.2.1"],
+  podIps: ["10.0.0.1", "fd00::1"],
+  allocatable: { cpu: "4", memory: "8Gi" },
+};
+
+test("fields of a pod", () => {
+  const pod = aNodePod({ nodeName: "n1", serviceAccountName: "sa" }, { labels: { "a/b": "1" }, annotations: { c: "x\ny" } });
+  const want: Record<string, string> = {
+    "metadata.name": "web",
+    "metadata.namespace": "default",
+    "metadata.uid": "uid-1",
+    "metadata.labels['a/b']": "1",
+    "metadata.labels['none']": "",
+    "metadata.labels": 'a/b="1"',
+    "metadata.annotations": 'c="x\\ny"',
+    "spec.nodeName": "n1",
+    "spec.serviceAccountName": "sa",
+    "status.hostIP": "192.0.2.1",
+    "status.podIP": "10.0.0.1",
+    "status.podIPs": "10.0.0.1,fd00::1",
+  };
+  for (const [path, value] of Object.entries(want)) assert.equal(fieldValue(pod, path, context), value, path);
+  assert.throws(() => fieldValue(pod, "spec.containers", context), /unsupported fieldPath: spec.containers/);
+  assert.equal(fieldValue(pod, "metadata.labels['constructor']", context), "");
+});
+
+test("Go's quotes", () => assert.equal(goQuote('a"b\\c\td\u0001é'), '"a\\"b\\\\c\\td\\x01é"'));
+
+for (const { resource, divisor, want } of [
+  { resource: "limits.cpu", divisor: undefined, want: "1" },
+  { resource: "limits.cpu", divisor: "1m", want: "500" },
+  { resource: "requests.memory", divisor: "1Mi", want: "32" },
+  { resource: "limits.memory", divisor: undefined, want: "8589934592" },
+  { resource: "requests.cpu", divisor: "0", want: "0" },
+]) {
+  test(`${resource} by ${divisor ?? "1"} is ${want}`, () => {
+    const pod = aNodePod({ containers: [aContainer({ resources: { limits: { cpu: "500m" }, requests: { memory: "32Mi" } } })] });
+    assert.equal(resourceValue(pod, { resource, ...(divisor === undefined ? {} : { divisor }) }, "main", context), want);
+  });
+}
+
+const service = (name: string, namespace: string, clusterIP: string, ports: unknown[]): Service =>
+  ({ metadata: { name, namespace }, spec: { clusterIP, ports } }) as unknown as Service;
+
+test("services are told in variables, the API server always", () => {
+  const services = [
+    service("kubernetes", "default", "10.96.0.1", [{ name: "https", port: 443, protocol: "TCP" }]),
+    service("my-db", "web", "10.96.0.7", [{ port: 5432 }, { name: "metrics", port: 9100, protocol: "UDP" }]),
+    service("headless", "web", "None", [{ port: 1 }]),
+    service("other", "elsewhere", "10.96.0.8", [{ port: 1 }]),
+  ];
+  const all = serviceEnvironment(services, "web", true);
+  assert.deepEqual(Object.fromEntries([...all].filter(([name]) => name.startsWith("MY_DB"))), {
+    MY_DB_SERVICE_HOST: "10.96.0.7",
+    MY_DB_SERVICE_PORT: "5432",
+    MY_DB_SERVICE_PORT_METRICS: "9100",
+    MY_DB_PORT: "tcp://10.96.0.7:5432",
+    MY_DB_PORT_5432_TCP: "tcp://10.96.0.7:5432",
+    MY_DB_PORT_5432_TCP_PROTO: "tcp",
+    MY_DB_PORT_5432_TCP_PORT: "5432",
+    MY_DB_PORT_5432_TCP_ADDR: "10.96.0.7",
+    MY_DB_PORT_9100_UDP: "udp://10.96.0.7:9100",
+    MY_DB_PORT_9100_UDP_PROTO: "udp",
+    MY_DB_PORT_9100_UDP_PORT: "9100",
+    MY_DB_PORT_9100_UDP_ADDR: "10.96.0.7",
+  });
+  assert.equal(all.get("KUBERNETES_SERVICE_HOST"), "10.96.0.1");
+  const without = serviceEnvironment(services, "web", false);
+  assert.deepEqual([without.has("MY_DB_SERVICE_HOST"), without.has("KUBERNETES_SERVICE_HOST")], [false, true]);
+});
+
+const objects = {
+  ...noObjects,
+  configMap: async (namespace: string, name: string) =>
+    name === "cm"
+      ? { metadata: {}, data: { key: "value", "not a name": "x", __proto__x: "p" } }
+      : noObjects.configMap(namespace, name),
+  secret: async () => ({ metadata: {}, data: { pw: Buffer.from("s3cret").toString("base64") } }),
+};
+const environment = (container: Partial<PodSpec["containers"][number]>, invalid: string[] = []): Promise<Map<string, string>> =>
+  environmentOf(aNodePod(), aContainer(container), {
+    ...context,
+    objects,
+    services: [],
+    onInvalidNames: (_, __, keys) => void invalid.push(...keys),
+  });
+
+test("variables come from values, references and whole objects", async () => {
+  const invalid: string[] = [];
+  const got = await environment(
+    {
+      envFrom: [
+        { prefix: "P_", configMapRef: { name: "cm" } },
+        { secretRef: { name: "s" } },
+        { configMapRef: { name: "none", optional: true } },
+      ],
+      env: [
+        { name: "A", value: "a" },
+        { name: "B", value: "$(A)-$(pw)-$(LATER)" },
+        { name: "LATER", value: "l" },
+        { name: "NAME", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } },
+        { name: "PW", valueFrom: { secretKeyRef: { name: "s", key: "pw" } } },
+        { name: "NONE", valueFrom: { configMapKeyRef: { name: "cm", key: "none", optional: true } } },
+        { name: "EMPTY" },
+      ],
+    },
+    invalid,
+  );
+  assert.deepEqual(Object.fromEntries(got), {
+    P_key: "value",
+    P___proto__x: "p",
+    pw: "s3cret",
+    A: "a",
+    B: "a-s3cret-$(LATER)",
+    LATER: "l",
+    NAME: "web",
+    PW: "s3cret",
+    EMPTY: "",
+  });
+  assert.deepEqual(invalid, ["P_not a name"]);
+});
+
+test("what is required and missing is told", async () => {
+  await assert.rejects(
+    environment({ env: [{ name: "X", valueFrom: { configMapKeyRef: { name: "none", key: "k" } } }] }),
+    /configmap "none" not found/,
+  );
+  await assert.rejects(
+    environment({ env: [{ name: "X", valueFrom: { configMapKeyRef: { name: "cm", key: "none" } } }] }),
+    /couldn't find key none in ConfigMap default\/cm/,
+  );
+});
+
+const host: DnsConfig = { servers: ["192.0.2.53"], searches: ["corp.example"], options: ["edns0"] };
+const settings = { clusterDns: ["10.96.0.10"], clusterDomain: "cluster.local", host, hostIps: ["192.0.2.1"] };
+for (const { name, spec, want } of [
+  {
+    name: "ClusterFirst",
+    spec: {},
+    want: {
+      servers: ["10.96.0.10"],
+      searches: ["default.svc.cluster.local", "svc.cluster.local", "cluster.local", "corp.example"],
+      options: ["ndots:5"],
+    },
+  },
+  { name: "Default", spec: { dnsPolicy: "Default" }, want: host },
+  { name: "ClusterFirst in the host's network", spec: { hostNetwork: true }, want: host },
+  {
+    name: "None with its own",
+    spec: {
+      dnsPolicy: "None",
+      dnsConfig: { nameservers: ["1.1.1.1"], searches: ["x"], options: [{ name: "ndots", value: "2" }, { name: "single" }] },
+    },
+    want: { servers: ["1.1.1.1"], searches: ["x"], options: ["ndots:2", "single"] },
+  },
+  {
+    name: "its own options over the cluster's",
+    spec: { dnsConfig: { options: [{ name: "ndots", value: "1" }] } },
+    want: {
+      servers: ["10.96.0.10"],
+      searches: ["default.svc.cluster.local", "svc.cluster.local", "cluster.local", "corp.example"],
+      options: ["ndots:1"],
+    },
+  },
+] as { name: string; spec: Partial<PodSpec>; want: DnsConfig }[]) {
+  test(`resolver of a pod: ${name}`, () => assert.deepEqual(podDns(aNodePod(spec), settings), want));
+}
+
+test("ClusterFirstWithHostNet asks the cluster from the host's network", () => {
+  assert.deepEqual(podDns(aNodePod({ hostNetwork: true, dnsPolicy: "ClusterFirstWithHostNet" }), settings).servers, [
+    "10.96.0.10",
+  ]);
+});
+
+test("too many servers and searches are cut, and that is told", () => {
+  const told: string[] = [];
+  const spec = {
+    dnsPolicy: "None",
+    dnsConfig: { nameservers: ["1", "2", "3", "4"], searches: ["a", "b", "c", "d", "e", "f", "g"] },
+  };
+  const got = podDns(aNodePod(spec), settings, (reason) => told.push(reason));
+  assert.deepEqual([got.servers.length, got.searches.length], [3, 6]);
+  assert.deepEqual(told, ["DNSConfigForming", "DNSConfigForming"]);
+});
+
+test("reads a resolv.conf", () => {
+  assert.deepEqual(
+    parseResolvConf(
+      "# c\nnameserver 10.0.0.1\nsearch old\nsearch a.example. b\noptions ndots:3 rotate\n; x\nnameserver 10.0.0.2 # y\n",
+    ),
+    {
+      servers: ["10.0.0.1", "10.0.0.2"],
+      searches: ["a.example", "b"],
+      options: ["ndots:3", "rotate"],
+    },
+  );
+});
+
+test("host names: own, of a subdomain, long, and as a whole", () => {
+  assert.deepEqual(hostnameAndDomain(aNodePod(), "cluster.local"), { hostname: "web", domain: "" });
+  const pod = aNodePod({ hostname: "h", subdomain: "sub", setHostnameAsFQDN: true });
+  const { hostname, domain } = hostnameAndDomain(pod, "cluster.local");
+  assert.deepEqual([hostname, domain], ["h", "sub.default.svc.cluster.local"]);
+  assert.equal(nodenameOf(pod, hostname, domain), "h.sub.default.svc.cluster.local");
+  assert.throws(() => nodenameOf(pod, "h".repeat(60), domain), /is too long \(64 characters is the max/);
+  assert.equal(hostnameAndDomain(aNodePod({}, { name: `${"a".repeat(62)}-b` }), "x").hostname, "a".repeat(62));
+  const text = hostsFile(aNodePod({ hostAliases: [{ ip: "1.2.3.4", hostnames: ["x", "y"] }] }), ["10.0.0.1"], "h", "d");
+  assert.match(text, /^# Kubernetes-managed hosts file\.\n127\.0\.0\.1\tlocalhost\n/);
+  assert.match(text, /\n10\.0\.0\.1\th\.d\th\n\n# Entries added by HostAliases\.\n1\.2\.3\.4\tx\ty\n$/);
+});

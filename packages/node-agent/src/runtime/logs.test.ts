@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { appendFile, mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { formatLine, type LogOptions, type LogSource, readLog, readLogTail } from "./logs.ts";
+
+async function tempDir(t: TestContext): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "cox-logs-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+const line = (second: number, text: string, tag = "F", stream = "stdout"): string =>
+  `2026-01-01T00:00:0${second}.123456789Z ${stream} ${tag} ${text}\n`;
+
+async function read(source: LogSource, options: LogOptions = {}): Promise<string> {
+  const pieces: Buffer[] = [];
+  for await (const piece of readLog(source, options)) pieces.push(piece);
+  return Buffer.concat(pieces).toString("utf8");
+}
+
+const content = [line(1, "one"), line(2, "two ", "P"), line(3, "parts"), line(4, "err", "F", "stderr"), line(5, "")].join("");
+
+for (const { name, options, want } of [
+  { name: "everything", options: {}, want: "one\ntwo parts\nerr\n\n" },
+  { name: "the last two lines", options: { tailLines: 2 }, want: "err\n\n" },
+  { name: "no lines", options: { tailLines: 0 }, want: "" },
+  { name: "more lines than there are", options: { tailLines: 99 }, want: "one\ntwo parts\nerr\n\n" },
+  { name: "what is not older", options: { since: Date.parse("2026-01-01T00:00:04Z") }, want: "err\n\n" },
+  { name: "so many bytes", options: { limitBytes: 6 }, want: "one\ntw" },
+  {
+    name: "the time of each line",
+    options: { timestamps: true, tailLines: 2 },
+    want: "2026-01-01T00:00:04.123456789Z err\n2026-01-01T00:00:05.123456789Z \n",
+  },
+] as { name: string; options: LogOptions; want: string }[]) {
+  test(`a log shows ${name}`, async (t) => {
+    const path = join(await tempDir(t), "0.log");
+    await writeFile(path, content);
+    assert.equal(await read({ path }, options), want);
+  });
+}
+
+test("lines that no runtime wrote are left out", () => {
+  for (const text of ["", "x", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z neither F text"]) {
+    assert.equal(formatLine(Buffer.from(text), {}), undefined, text);
+  }
+});
+
+test("long logs are read whole and tailed from the end", async (t) => {
+  const path = join(await tempDir(t), "0.log");
+  const lines = Array.from({ length: 5000 }, (_, i) => line(1, `line ${i} ${"x".repeat(50)}`));
+  await writeFile(path, lines.join(""));
+  assert.equal((await read({ path })).split("\n").length, 5001);
+  assert.equal(await read({ path }, { tailLines: 1 }), `line 4999 ${"x".repeat(50)}\n`);
+  assert.equal((await read({ path }, { tailLines: 3000 })).split("\n").length, 3001);
+  assert.equal((await readLogTail(path, 80, 100)).length, 100);
+});
+
+test("following goes on through rotation and ends with the container", async (t) => {
+  const dir = await tempDir(t);
+  const path = join(dir, "0.log");
+  await writeFile(path, line(1, "one"));
+  let running = true;
+  let got = "";
+  const done = (async () => {
+    for await (const piece of readLog({ path, isRunning: async () => running }, { follow: true })) got += piece;
+  })();
+  await waitFor(() => got === "one\n");
+  await appendFile(path, line(2, "two"));
+  await waitFor(() => got === "one\ntwo\n");
+  await rename(path, `${path}.old`);
+  await writeFile(path, line(3, "three"));
+  await waitFor(() => got === "one\ntwo\nthree\n");
+  running = false;
+  await done;
+});
+
+test("following ends when the client goes", async (t) => {
+  const path = join(await tempDir(t), "0.log");
+  await writeFile(path, "");
+  const controller = new AbortController();
+  const done = read({ path, isRunning: async () => true, signal: controller.signal }, { follow: true });
+  controller.abort();
+  assert.equal(await done, "");
+});
+
+test("a log that is a link, or lies behind one, shows nothing of the host", async (t) => {
+  const dir = await tempDir(t);
+  const root = join(dir, "pods");
+  await mkdir(join(root, "real"), { recursive: true });
+  await mkdir(join(dir, "outside"));
+  await writeFile(join(dir, "outside", "0.log"), line(1, "secret"));
+  await symlink(join(dir, "outside", "0.log"), join(root, "real", "0.log"));
+  await symlink(join(dir, "outside"), join(root, "linked"));
+  await assert.rejects(read({ path: join(root, "real", "0.log"), root }), { code: "ELOOP" });
+  await assert.rejects(read({ path: join(root, "linked", "0.log"), root }), { code: "EACCES" });
+  await assert.rejects(read({ path: join(root, "none.log"), root }), { code: "ENOENT" });
+});
