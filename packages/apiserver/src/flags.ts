@@ -148,7 +148,7 @@ export const flagTable = flags(
       help: "The directory where the TLS certificates are located. If --tls-cert-file and --tls-private-key-file are given, it is not used.",
     }),
     "permit-address-sharing": bool({
-      wired: false,
+      idle: "it is always so here",
       help: "If true, SO_REUSEADDR is used when the port is bound: wildcard and specific addresses may share it, and it need not leave TIME_WAIT first.",
     }),
     "permit-port-sharing": bool({

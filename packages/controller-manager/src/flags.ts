@@ -132,7 +132,7 @@ export const flagTable = flags(
       help: "The limit that the server gives to clients for the number of streams in an HTTP/2 connection. 0 means the runtime's default.",
     }),
     "permit-address-sharing": bool({
-      wired: false,
+      idle: "it is always so here",
       help: "If true, SO_REUSEADDR is used when the port is bound: wildcard and specific addresses may share it, and it need not leave TIME_WAIT first.",
     }),
     "permit-port-sharing": bool({

@@ -74,3 +74,16 @@ export function whenDrained(writable: Writable): Promise<void> {
     writable.once("close", onClose);
   });
 }
+
+let dateSecond = 0;
+let dateText = "";
+
+/** The time of day for a Date header, made once a second. */
+export function httpDate(): string {
+  const second = Math.floor(Date.now() / 1000);
+  if (second !== dateSecond) {
+    dateSecond = second;
+    dateText = new Date(second * 1000).toUTCString();
+  }
+  return dateText;
+}

@@ -12,7 +12,7 @@ import type { TLSSocket } from "node:tls";
 import { requestEntityTooLarge } from "../errors/status-error.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Exchange, ResponseStream } from "./exchange.ts";
-import { bodyMayFollow, plainAddress, ResponseHeaders, whenDrained } from "./exchange-parts.ts";
+import { bodyMayFollow, httpDate, plainAddress, ResponseHeaders, whenDrained } from "./exchange-parts.ts";
 
 /** Headers of a connection, which HTTP/2 does not have. */
 const connectionHeaders: ReadonlySet<string> = new Set([
@@ -147,8 +147,7 @@ export class Http2Exchange implements Exchange {
     }
     if (stream.destroyed || stream.closed) return;
     const bytes = typeof body === "string" ? Buffer.from(body) : body;
-    const all = this.#allHeaders(status, headers);
-    if (bodyMayFollow(status)) all["content-length"] = bytes?.length ?? 0;
+    const all = this.#allHeaders(status, headers, bodyMayFollow(status) ? (bytes?.length ?? 0) : undefined);
     if (bytes === undefined || bytes.length === 0 || this.method === "HEAD" || !bodyMayFollow(status)) {
       stream.respond(all, { endStream: true });
       this.#refuseRest();
@@ -156,7 +155,8 @@ export class Http2Exchange implements Exchange {
     }
     stream.respond(all);
     this.bytesWritten += bytes.length;
-    stream.end(bytes, () => this.#refuseRest());
+    stream.end(bytes);
+    this.#refuseRest();
   }
 
   stream(status: number, headers: OutgoingHttpHeaders): ResponseStream {
@@ -177,9 +177,9 @@ export class Http2Exchange implements Exchange {
       end(chunk) {
         if (!open()) return;
         exchange.bytesWritten += chunk?.length ?? 0;
-        const done = (): void => exchange.#refuseRest();
-        if (chunk === undefined) stream.end(done);
-        else stream.end(chunk, done);
+        if (chunk === undefined) stream.end();
+        else stream.end(chunk);
+        exchange.#refuseRest();
       },
     };
   }
@@ -192,9 +192,12 @@ export class Http2Exchange implements Exchange {
     const stream = this.#stream;
     if (stream.closed || stream.destroyed || stream.readableEnded || stream.endAfterHeaders) return;
     stream.resume();
-    setTimeout(() => {
-      if (!stream.closed && !stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
-    }, 1000).unref();
+    const refuse = (): void => {
+      if (stream.closed || stream.destroyed || stream.readableEnded) return;
+      if (stream.writableFinished) stream.close(constants.NGHTTP2_NO_ERROR);
+      else setTimeout(refuse, 1000).unref();
+    };
+    setTimeout(refuse, 1000).unref();
   }
 
   destroy(): void {
@@ -206,9 +209,19 @@ export class Http2Exchange implements Exchange {
     if (session !== undefined) this.#goAway(session as ServerHttp2Session);
   }
 
-  #allHeaders(status: number, headers: OutgoingHttpHeaders): Record<string, string | number | string[]> {
-    const all: Record<string, string | number | string[]> = { ":status": status };
-    for (const [name, value] of this.#headers.merged(headers)) if (!connectionHeaders.has(name)) all[name] = value;
+  /** As a flat list, which node passes on without sorting it into an object again. */
+  #allHeaders(status: number, headers: OutgoingHttpHeaders, length?: number): string[] {
+    const all = [":status", String(status)];
+    let dated = false;
+    for (const [name, value] of this.#headers.merged(headers)) {
+      if (connectionHeaders.has(name) || (name === "content-length" && length !== undefined)) continue;
+      if (name === "date") dated = true; // a proxied answer has its own
+      if (typeof value === "string") all.push(name, value);
+      else if (Array.isArray(value)) for (const one of value) all.push(name, one);
+      else all.push(name, String(value));
+    }
+    if (length !== undefined) all.push("content-length", String(length));
+    if (!dated) all.push("date", httpDate());
     return all;
   }
 

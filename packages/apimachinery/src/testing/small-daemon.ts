@@ -1,0 +1,48 @@
+/** A program that does what --mode says, for the tests of its process: exit codes, signals, what is printed. */
+import { once } from "node:events";
+import { flags, section } from "../flags/flags.ts";
+import { ConfigError, runMain } from "../flags/run-main.ts";
+import { int, level, mapStringBool, string } from "../flags/types.ts";
+
+const program = {
+  name: "small-daemon",
+  description: "A small daemon.",
+  flags: flags(
+    section("Generic", {
+      mode: string({ help: "What to do." }),
+      unused: int({ wired: false, help: "Nothing." }),
+      old: int({ deprecated: "use --new", help: "Nothing." }),
+      "feature-gates": mapStringBool({ help: "Gates." }),
+      v: level({ shorthand: "v", help: "Verbosity." }),
+    }),
+  ),
+};
+
+await runMain(program, async (values, { signal }) => {
+  process.stdout.write("started\n");
+  switch (values.mode) {
+    case "refuse":
+      throw new ConfigError("--mode must be something else");
+    case "fail":
+      throw new Error("no port", { cause: new Error("taken") });
+    case "reject":
+      void Promise.reject(new Error("forgotten"));
+      await new Promise(setImmediate);
+      process.stdout.write("still here\n");
+      return;
+    case "throw":
+      setImmediate(() => {
+        throw new Error("out of the blue");
+      });
+      return new Promise(() => {});
+    case "wait":
+      setInterval(() => {}, 1000);
+      await once(signal, "abort");
+      process.stdout.write("drained\n");
+      return;
+    case "hang":
+      setInterval(() => {}, 1000);
+      return new Promise(() => {});
+    default:
+  }
+});
