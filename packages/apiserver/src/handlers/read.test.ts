@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { gunzipSync } from "node:zlib";
+import { encodeJson } from "@coxswain/apimachinery/codec/json";
+import { decodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
 import { aConfigMap, startShared, type TestServer } from "./testing.ts";
 
 const namespace = "read";
@@ -114,6 +116,23 @@ describe("get and list", () => {
       assert.equal(headers["content-type"], accept);
       assert.equal(raw.subarray(0, 4).toString("latin1"), "k8s\0");
     }
+  });
+
+  test("a protobuf list says what the JSON list says", async () => {
+    const path = `${maps}?labelSelector=parity&limit=3`;
+    const json = await server.request("GET", path);
+    const protobuf = await server.request("GET", path, undefined, { accept: "application/vnd.kubernetes.protobuf" });
+    const list = decodeProtobuf(protobuf.raw);
+    assert.equal(list.kind, "ConfigMapList");
+    assert.deepEqual(JSON.parse(encodeJson(list).toString()), json.body);
+    const accept = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
+    const partial = await server.request("GET", path, undefined, { accept });
+    const decoded = decodeProtobuf(partial.raw) as unknown as { kind: string; items: { metadata: { name: string } }[] };
+    assert.equal(decoded.kind, "PartialObjectMetadataList");
+    assert.deepEqual(
+      decoded.items.map((item) => item.metadata.name),
+      json.body.items.map((item: { metadata: { name: string } }) => item.metadata.name),
+    );
   });
 
   test("an Accept that nobody serves is 406", async () => {
