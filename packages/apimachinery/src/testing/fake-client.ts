@@ -305,7 +305,7 @@ export function newFakeClient(
     },
     put(ref, ...objects) {
       for (const given of objects) {
-        const object = deepClone(given) as Unstructured;
+        const object = deepClone(given) as unknown as Unstructured;
         object.apiVersion ??= formatGroupVersion(ref);
         object.kind ??= ref.kind;
         object.metadata.uid ??= collection(ref).get(keyOf(object))?.metadata.uid ?? `uid-${++uids}`;

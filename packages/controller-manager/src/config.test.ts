@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import { completeConfig } from "./config.ts";
+import { kubeControllerManager } from "./flags.ts";
+import { defaultConfig } from "./testing/test-context.ts";
+
+const complete = (...argv: string[]) => completeConfig(parseFlags(kubeControllerManager.flags, argv).values);
+
+test("without flags it is what the documentation says", () => {
+  const { controllers, ...config } = complete();
+  const { controllers: _, ...wanted } = defaultConfig;
+  assert.deepEqual(config, wanted);
+  assert.ok(controllers.size > 5);
+});
+
+for (const { flags, message } of [
+  { flags: ["--leader-elect-lease-duration=5s"], message: /leaseDuration must be greater than renewDeadline/ },
+  { flags: ["--leader-elect-resource-lock=secrets"], message: /Invalid lock-type secrets/ },
+  { flags: ["--max-endpoints-per-slice=0"], message: /must be between 1 and 1000/ },
+  { flags: ["--root-ca-file=/nowhere"], message: /--root-ca-file: ENOENT/ },
+  { flags: ["--controllers=x"], message: /"x" is not in the list of known controllers/ },
+  { flags: ["--cluster-cidr=10.0.0.0/8"], message: /needs --allocate-node-cidrs/ },
+]) {
+  test(`refuses ${flags.join(" ")}`, () => assert.throws(() => complete(...flags), message));
+}
+
+test("durations of an election that is off do not matter", () => {
+  assert.equal(complete("--leader-elect=false", "--leader-elect-lease-duration=5s").leaderElection.enabled, false);
+});
+
+test("reads the root CA", (t) => {
+  const directory = mkdtempSync(join(tmpdir(), "cox-config-"));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const path = join(directory, "ca.crt");
+  writeFileSync(path, "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n");
+  assert.match(complete(`--root-ca-file=${path}`).rootCa ?? "", /BEGIN CERTIFICATE/);
+});

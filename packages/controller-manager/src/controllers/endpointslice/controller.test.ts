@@ -1,0 +1,158 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { endpointSlices, nodes, pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aNode, aPod, aService } from "@coxswain/apimachinery/testing/builders";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newTestContext, type TestContext } from "../../testing/test-context.ts";
+import { newEndpointSliceController } from "./controller.ts";
+import { endpointsOfPods } from "./endpoints-of-pods.ts";
+import { newSlice } from "./labels.ts";
+import { planSlices } from "./plan.ts";
+import { newSliceTracker } from "./slice-tracker.ts";
+
+const webPod = (n: number, options: Parameters<typeof aPod>[0] = {}) =>
+  aPod({ name: `p${n}`, podIP: `10.1.0.${n}`, nodeName: "n1", labels: { app: "web" }, ...options });
+const podsOf = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => webPod(from + i));
+const stored = ({ client }: TestContext) => client.objects<EndpointSlice>(endpointSlices);
+const addresses = (slices: readonly EndpointSlice[]) => slices.map(({ endpoints }) => endpoints.flatMap((endpoint) => endpoint.addresses));
+
+async function started(t: { after(fn: () => void): void }, maxEndpointsPerSlice = 100): Promise<TestContext> {
+  const world = newTestContext(t, { maxEndpointsPerSlice });
+  world.client.put(nodes, aNode({ name: "n1", labels: { "topology.kubernetes.io/zone": "z1" } }));
+  world.client.put(services, aService({ labels: { team: "a" } }));
+  await world.run(newEndpointSliceController(world.ctx));
+  return world;
+}
+
+test("lists pods with all that is known of them, under the service's name", async (t) => {
+  const world = await started(t);
+  world.client.put(pods, webPod(1), webPod(2, { ready: false }), webPod(3, { deletedAt: "2022-01-01T00:00:00Z" }));
+  await settle(50);
+  const slices = stored(world);
+  assert.equal(slices.length, 1);
+  const [slice] = slices as [EndpointSlice];
+  assert.match(slice.metadata.name ?? "", /^web-[a-z0-9]{5}$/);
+  assert.deepEqual(slice.metadata.labels, {
+    team: "a",
+    "kubernetes.io/service-name": "web",
+    "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+  });
+  assert.partialDeepStrictEqual(slice.metadata.ownerReferences?.[0], { kind: "Service", name: "web", controller: true, blockOwnerDeletion: true });
+  assert.equal(slice.addressType, "IPv4");
+  assert.deepEqual(slice.ports, [{ name: "http", protocol: "TCP", port: 8080 }]);
+  assert.deepEqual(slice.endpoints[0], {
+    addresses: ["10.1.0.1"],
+    conditions: { ready: true, serving: true, terminating: false },
+    targetRef: { kind: "Pod", namespace: "default", name: "p1", uid: "p1-uid" },
+    nodeName: "n1",
+    zone: "z1",
+  });
+  assert.deepEqual(
+    slice.endpoints.slice(1).map(({ conditions }) => conditions),
+    [
+      { ready: false, serving: false, terminating: false },
+      { ready: false, serving: true, terminating: true },
+    ],
+  );
+});
+
+test("a service without pods has one empty slice", async (t) => {
+  const world = await started(t);
+  assert.deepEqual(
+    stored(world).map(({ endpoints, ports }) => ({ endpoints, ports })),
+    [{ endpoints: [], ports: [] }],
+  );
+});
+
+test("splits what does not fit into one slice, and writes only the slice that changed", async (t) => {
+  const world = await started(t, 3);
+  world.client.put(pods, ...podsOf(1, 7));
+  await settle(80);
+  assert.deepEqual(
+    addresses(stored(world))
+      .map(({ length }) => length)
+      .toSorted(),
+    [1, 3, 3],
+  );
+  world.client.clearActions();
+  world.client.put(pods, webPod(4, { ready: false }));
+  await settle(50);
+  assert.deepEqual(
+    world.client.writes.map(({ verb }) => verb),
+    ["update"],
+  );
+});
+
+test("makes nothing twice while its cache is behind", async (t) => {
+  const world = newTestContext(t);
+  world.client.put(services, aService());
+  let created = 0;
+  world.client.react("create", "endpointslices", () => {
+    created++;
+    return { metadata: { name: `unseen-${created}`, uid: `u${created}`, generation: 1 } };
+  });
+  await world.run(newEndpointSliceController(world.ctx));
+  world.client.put(services, aService({ labels: { touched: "yes" } }));
+  await settle(50);
+  assert.equal(created, 1);
+});
+
+const service = aService();
+const desired = (all: ReturnType<typeof podsOf>) => endpointsOfPods(service, all, () => undefined);
+function sliceOf(name: string, all: ReturnType<typeof podsOf>): EndpointSlice {
+  const [group] = desired(all);
+  const slice = newSlice(service, "IPv4", group?.ports ?? []);
+  return { ...slice, metadata: { ...slice.metadata, name }, endpoints: group?.endpoints ?? [] };
+}
+const plan = (existing: EndpointSlice[], all: ReturnType<typeof podsOf>, maxPerSlice = 3) => planSlices({ service, existing, desired: desired(all), maxPerSlice });
+const summary = ({ create, update, delete: remove }: ReturnType<typeof plan>) => ({
+  create: create.map(({ endpoints }) => endpoints.length),
+  update: Object.fromEntries(update.map(({ metadata, endpoints }) => [metadata.name, endpoints.length])),
+  delete: remove.map(({ metadata }) => metadata.name),
+});
+
+for (const { name, existing, wanted, want } of [
+  { name: "nothing when all is there", existing: [sliceOf("a", podsOf(1, 3))], wanted: podsOf(1, 3), want: { create: [], update: {}, delete: [] } },
+  { name: "a new slice when the others are full", existing: [sliceOf("a", podsOf(1, 3))], wanted: podsOf(1, 4), want: { create: [1], update: {}, delete: [] } },
+  { name: "room in a slice that changes anyway", existing: [sliceOf("a", podsOf(1, 3)), sliceOf("b", podsOf(4, 5))], wanted: [...podsOf(2, 5), webPod(9)], want: { create: [], update: { a: 3 }, delete: [] } },
+  { name: "the fullest slice with enough room", existing: [sliceOf("a", podsOf(1, 1)), sliceOf("b", podsOf(2, 3))], wanted: podsOf(1, 4), want: { create: [], update: { b: 3 }, delete: [] } },
+  { name: "deleting a slice that lists nothing any more", existing: [sliceOf("a", podsOf(1, 3)), sliceOf("b", podsOf(4, 4))], wanted: podsOf(1, 3), want: { create: [], update: {}, delete: ["b"] } },
+  { name: "using a slice again whose pods were all replaced", existing: [sliceOf("a", podsOf(1, 2))], wanted: podsOf(7, 8), want: { create: [], update: { a: 2 }, delete: [] } },
+  { name: "listing nobody twice", existing: [sliceOf("a", podsOf(1, 2)), sliceOf("b", podsOf(2, 3))], wanted: podsOf(1, 3), want: { create: [], update: { b: 1 }, delete: [] } },
+  { name: "an empty slice when the last pod goes", existing: [sliceOf("a", podsOf(1, 1))], wanted: [], want: { create: [0], update: {}, delete: ["a"] } },
+]) {
+  test(`plans ${name}`, () => assert.deepEqual(summary(plan(existing, wanted)), want));
+}
+
+test("each address family has slices of its own", () => {
+  const dual = aService({ spec: { ipFamilies: ["IPv4", "IPv6"] } });
+  const pod = webPod(1, { status: { podIPs: [{ ip: "10.1.0.1" }, { ip: "fd00::1" }] } });
+  const { create } = planSlices({ service: dual, existing: [], desired: endpointsOfPods(dual, [pod], () => undefined), maxPerSlice: 100 });
+  assert.deepEqual(
+    create.map(({ addressType, endpoints }) => [addressType, endpoints[0]?.addresses]),
+    [
+      ["IPv4", ["10.1.0.1"]],
+      ["IPv6", ["fd00::1"]],
+    ],
+  );
+});
+
+test("a cache is stale until it shows what was written, or long enough passed", async () => {
+  const clock = newFakeClock();
+  const tracker = newSliceTracker(clock);
+  const at = (generation: number): EndpointSlice => ({ ...sliceOf("a", []), metadata: { uid: "u", generation } });
+  tracker.wrote("default/web", at(2));
+  assert.equal(tracker.isStale("default/web", []), true);
+  assert.equal(tracker.isStale("default/web", [at(1)]), true);
+  assert.equal(tracker.isStale("default/web", [at(2)]), false);
+  assert.deepEqual([tracker.isNews(at(2)), tracker.isNews(at(3))], [false, true]);
+  tracker.deleted("default/web", at(2));
+  assert.equal(tracker.isStale("default/web", [at(2)]), true);
+  assert.equal(tracker.sawDeletion(at(2)), true);
+  assert.equal(tracker.isStale("default/web", []), false);
+  tracker.wrote("default/web", at(5));
+  await clock.advance(300_001);
+  assert.equal(tracker.isStale("default/web", []), false);
+});

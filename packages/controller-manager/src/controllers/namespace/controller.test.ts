@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { configMaps, namespaces, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aNamespace, aPod } from "@coxswain/apimachinery/testing/builders";
+import { newTestContext, type TestContext } from "../../testing/test-context.ts";
+import { deletionConditions } from "./conditions.ts";
+import { newNamespaceController } from "./controller.ts";
+import type { DeletionOutcome } from "./delete-contents.ts";
+
+const verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+
+function serveDiscovery({ client }: TestContext): void {
+  client.rawAnswers.set("/api", { versions: ["v1"] });
+  client.rawAnswers.set("/apis", { groups: [] });
+  client.rawAnswers.set("/api/v1", {
+    resources: [
+      { name: "pods", kind: "Pod", namespaced: true, verbs },
+      { name: "pods/status", kind: "Pod", namespaced: true, verbs: ["get"] },
+      { name: "configmaps", kind: "ConfigMap", namespaced: true, verbs: verbs.filter((verb) => verb !== "deletecollection") },
+      { name: "bindings", kind: "Binding", namespaced: true, verbs: ["create"] },
+      { name: "nodes", kind: "Node", namespaced: false, verbs },
+    ],
+  });
+}
+
+const leaving = aNamespace({ name: "web", deletedAt: "2022-01-01T00:00:00Z", finalizers: [] });
+const aConfigMap = (name: string, finalizers: string[] = []) => ({ metadata: { namespace: "web", name, finalizers } });
+
+test("empties a namespace that is being deleted, and lets it go", async (t) => {
+  const world = newTestContext(t);
+  const { client, clock, ctx, run } = world;
+  serveDiscovery(world);
+  client.put(namespaces, leaving, aNamespace({ name: "stays" }));
+  client.put(pods, aPod({ namespace: "web" }), aPod({ namespace: "stays" }));
+  client.put(configMaps, aConfigMap("a"), aConfigMap("b"));
+  await run(newNamespaceController(ctx));
+  assert.equal(client.objects(configMaps).length, 2); // not before every server knows
+  await clock.advance(5000);
+  assert.equal(client.objects(configMaps).length, 0);
+  assert.deepEqual(
+    client.objects(pods).map(({ metadata }) => metadata.namespace),
+    ["stays"],
+  );
+  assert.deepEqual(
+    client.objects(namespaces).map(({ metadata }) => metadata.name),
+    ["stays"],
+  );
+});
+
+test("says what is in the way, and goes on when it is gone", async (t) => {
+  const world = newTestContext(t);
+  const { client, clock, ctx, run } = world;
+  serveDiscovery(world);
+  client.put(namespaces, leaving);
+  client.put(configMaps, aConfigMap("held", ["example.com/hold"]));
+  await run(newNamespaceController(ctx));
+  await clock.advance(5000);
+  const conditions = client.object<Namespace>(namespaces, "web")?.status?.conditions ?? [];
+  assert.partialDeepStrictEqual(
+    conditions.find(({ type }) => type === "NamespaceFinalizersRemaining"),
+    { status: "True", reason: "SomeFinalizersRemain", message: "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances" },
+  );
+  assert.equal(conditions.find(({ type }) => type === "NamespaceContentRemaining")?.message, "Some resources are remaining: configmaps. has 1 resource instances");
+  client.remove(configMaps, "web/held");
+  await clock.advance(8000);
+  assert.equal(client.object(namespaces, "web"), undefined);
+});
+
+test("keeps a namespace of which it cannot know what is in it", async (t) => {
+  const world = newTestContext(t);
+  const { client, clock, ctx, run } = world;
+  serveDiscovery(world);
+  client.rawAnswers.set("/apis", { groups: [{ name: "metrics.k8s.io", versions: [{ version: "v1" }] }] });
+  client.rawAnswers.set("/apis/metrics.k8s.io/v1", "not a list");
+  client.put(namespaces, leaving);
+  await run(newNamespaceController(ctx));
+  await clock.advance(6000);
+  const condition = client.object<Namespace>(namespaces, "web")?.status?.conditions?.[0];
+  assert.partialDeepStrictEqual(condition, { type: "NamespaceDeletionDiscoveryFailure", status: "True", reason: "DiscoveryFailed" });
+});
+
+const nothingLeft: DeletionOutcome = { estimateSeconds: 0, discoveryFailures: [], failures: [], remaining: new Map(), finalizers: new Map() };
+
+test("conditions keep their time while they say the same", () => {
+  const [first] = deletionConditions([], nothingLeft, 0);
+  assert.deepEqual(first, {
+    type: "NamespaceDeletionDiscoveryFailure",
+    status: "False",
+    reason: "ResourcesDiscovered",
+    message: "All resources successfully discovered",
+    lastTransitionTime: "1970-01-01T00:00:00Z",
+  });
+  const again = deletionConditions(deletionConditions([], nothingLeft, 0), { ...nothingLeft, remaining: new Map([["pods.", 2]]) }, 60_000);
+  assert.deepEqual(
+    again.map(({ lastTransitionTime }) => lastTransitionTime === "1970-01-01T00:01:00Z"),
+    [false, false, false, true, false],
+  );
+});

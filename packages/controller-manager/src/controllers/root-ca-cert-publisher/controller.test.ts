@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ConfigMap } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { configMaps, namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aNamespace } from "@coxswain/apimachinery/testing/builders";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newTestContext } from "../../testing/test-context.ts";
+import { newRootCaCertPublisher } from "./controller.ts";
+
+test("publishes the bundle in each namespace, and puts right what someone changed", async (t) => {
+  const { client, ctx, run } = newTestContext(t, { rootCa: "CA" });
+  client.put(namespaces, aNamespace({ name: "web" }));
+  await run(newRootCaCertPublisher(ctx));
+  const stored = () => client.object<ConfigMap>(configMaps, "web/kube-root-ca.crt");
+  assert.deepEqual(stored()?.data, { "ca.crt": "CA" });
+  client.put(configMaps, { ...(stored() as ConfigMap), data: { "ca.crt": "forged" } });
+  await settle(30);
+  assert.deepEqual(stored()?.data, { "ca.crt": "CA" });
+});
+
+test("has nothing to do without a bundle", (t) => {
+  assert.equal(newRootCaCertPublisher(newTestContext(t).ctx), undefined);
+});

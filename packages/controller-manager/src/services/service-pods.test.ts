@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { aPod, aService, type PodOptions } from "@coxswain/apimachinery/testing/builders";
+import { countsAsEndpoint, familiesOf, isSelectedBy, showsInEndpoints, targetPortOf } from "./service-pods.ts";
+
+for (const { name, labels, selector, want } of [
+  { name: "all labels of the selector", labels: { app: "web", tier: "x" }, selector: { app: "web" }, want: true },
+  { name: "another value", labels: { app: "api" }, selector: { app: "web" }, want: false },
+  { name: "no labels", labels: {}, selector: { app: "web" }, want: false },
+  { name: "an empty selector", labels: { app: "web" }, selector: {}, want: false },
+  { name: "a label named like a method of objects", labels: {}, selector: { constructor: "x" }, want: false },
+] as { name: string; labels: Record<string, string>; selector: Record<string, string>; want: boolean }[]) {
+  test(`a pod with ${name} is ${want ? "" : "not "}selected`, () => {
+    assert.equal(isSelectedBy(aPod({ labels }), aService({ spec: { selector } })), want);
+  });
+}
+
+for (const { name, pod, terminating, want } of [
+  { name: "that runs", pod: { podIP: "10.1.0.1" }, terminating: false, want: true },
+  { name: "without an address", pod: {}, terminating: false, want: false },
+  { name: "that finished", pod: { podIP: "10.1.0.1", phase: "Succeeded" }, terminating: true, want: false },
+  { name: "on its way out", pod: { podIP: "10.1.0.1", deletedAt: "2022-01-01T00:00:00Z" }, terminating: false, want: false },
+  { name: "on its way out, where that is wanted", pod: { podIP: "10.1.0.1", deletedAt: "2022-01-01T00:00:00Z" }, terminating: true, want: true },
+] as { name: string; pod: PodOptions; terminating: boolean; want: boolean }[]) {
+  test(`a pod ${name} is ${want ? "an" : "no"} endpoint`, () => assert.equal(countsAsEndpoint(aPod(pod), terminating), want));
+}
+
+const ported = aPod({ spec: { containers: [{ name: "a", ports: [{ name: "web", containerPort: 8080 }] }, { name: "b", ports: [{ name: "dns", containerPort: 53, protocol: "UDP" }] }] } });
+for (const { name, port, want } of [
+  { name: "a number", port: { port: 80, targetPort: 9000 }, want: 9000 },
+  { name: "nothing", port: { port: 80 }, want: 80 },
+  { name: "a name", port: { port: 80, targetPort: "web" }, want: 8080 },
+  { name: "a name of another protocol", port: { port: 53, targetPort: "dns" }, want: undefined },
+  { name: "a name with its protocol", port: { port: 53, targetPort: "dns", protocol: "UDP" }, want: 53 },
+  { name: "a name that the pod lacks", port: { port: 80, targetPort: "nope" }, want: undefined },
+]) {
+  test(`a target port that is ${name}`, () => assert.equal(targetPortOf(ported, port), want));
+}
+
+test("families come from the service, or from its address", () => {
+  assert.deepEqual(familiesOf(aService({ spec: { ipFamilies: ["IPv6", "IPv4"] } })), ["IPv6", "IPv4"]);
+  const { ipFamilies: _, ...spec } = aService().spec ?? {};
+  assert.deepEqual(familiesOf({ metadata: {}, spec: { ...spec, clusterIP: "fd00::1" } }), ["IPv6"]);
+  assert.deepEqual(familiesOf({ metadata: {}, spec: { ...spec, clusterIP: "None" } }), ["IPv4", "IPv6"]);
+});
+
+test("only what endpoints show wakes services", () => {
+  const before = aPod({ podIP: "10.1.0.1" });
+  const at = (resourceVersion: string, options: PodOptions) => {
+    const pod = aPod({ podIP: "10.1.0.1", ...options });
+    pod.metadata.resourceVersion = resourceVersion;
+    return pod;
+  };
+  assert.equal(showsInEndpoints(before, at("2", { annotations: { a: "b" } })), false);
+  assert.equal(showsInEndpoints(before, at("2", { ready: false })), true);
+  assert.equal(showsInEndpoints(before, at("2", { labels: { app: "web" } })), true);
+  assert.equal(showsInEndpoints(before, at("2", { deletedAt: "2022-01-01T00:00:00Z" })), true);
+});
