@@ -7,9 +7,10 @@ export const apimachineryRooms: readonly string[] = [
   "metrics",
   "meta",
   "errors",
-  "selectors",
   "validation",
+  "selectors",
   "schema",
+  "quota",
   "watch-stream",
   "codec",
   "patch",
@@ -33,6 +34,9 @@ export interface Room {
 const contracts = ["request", "authentication/authenticator.ts", "authorization/authorizer.ts", "storage/storage.ts"];
 const filters = ["filters", "authentication", "authorization", "audit", "flow-control"];
 
+/** What the store and the cache around it share; none of it knows etcd. */
+const storageContracts = ["storage", "continue-token", "key-layout", "entry", "selection", "watch-queue", "metrics"].map((name) => `storage/${name}.ts`);
+
 export const apiserverRooms: readonly Room[] = [
   { path: "request", imports: [] },
   ...filters.map((path) => ({ path, imports: ["request", ...filters] })),
@@ -42,7 +46,7 @@ export const apiserverRooms: readonly Room[] = [
   // The server's own client: reads the stores directly, writes through the router.
   { path: "loopback", imports: ["request", "registry/generic", "storage/storage.ts"] },
   { path: "registry", imports: contracts },
-  { path: "watch", imports: ["storage/storage.ts", "storage/continue-token.ts", "storage/key-layout.ts"] },
+  { path: "watch", imports: storageContracts },
   { path: "storage", imports: ["registry/generic/resource.ts"] },
   { path: "storage/storage.ts", imports: [] },
   // Where the store and the watch cache around it are put together.

@@ -25,6 +25,7 @@ import { namespaceLifecycle } from "./plugins/namespace-lifecycle.ts";
 import { nodeRestriction } from "./plugins/node-restriction.ts";
 import { persistentVolumeClaimResize } from "./plugins/persistent-volume-claim-resize.ts";
 import { priority } from "./plugins/priority.ts";
+import { resourceQuota } from "./plugins/resource-quota.ts";
 import { runtimeClass } from "./plugins/runtime-class.ts";
 import { serviceAccount } from "./plugins/service-account.ts";
 import { storageObjectInUseProtection } from "./plugins/storage-object-in-use-protection.ts";
@@ -83,7 +84,7 @@ export const pluginCatalogue: readonly PluginRow[] = [
   { name: "DenyServiceExternalIPs", make: denyServiceExternalIps },
   { name: "MutatingAdmissionWebhook", onByDefault: true },
   { name: "ValidatingAdmissionWebhook", onByDefault: true },
-  { name: "ResourceQuota", onByDefault: true },
+  { name: "ResourceQuota", onByDefault: true, make: resourceQuota },
   { name: "AlwaysDeny", make: alwaysDeny },
 ];
 

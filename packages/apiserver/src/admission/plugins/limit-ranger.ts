@@ -4,12 +4,13 @@
  */
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { podResources } from "@coxswain/apimachinery/quota/pod-resources";
+import { quantityIn, type ResourceList } from "@coxswain/apimachinery/quota/resource-list";
 import type { Container, LimitRangeItem, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { limitRanges } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
-import { podResources, type ResourceList } from "./pod-resources.ts";
 
 interface LimitRangeObject extends KubeObject {
   spec?: { limits?: LimitRangeItem[] };
@@ -48,8 +49,8 @@ function isLimited({ resource, subresource, operation, oldObject }: AdmissionAtt
 }
 
 function fillPod(pod: Pod, limits: readonly LimitRangeItem[]): void {
-  const requests: ResourceList = {};
-  const upper: ResourceList = {};
+  const requests: Record<string, string> = {};
+  const upper: Record<string, string> = {};
   for (const limit of limits) {
     if (limit.type !== "Container") continue;
     Object.assign(requests, limit.defaultRequest);
@@ -130,10 +131,6 @@ function problemsOf(bounds: ResourceList | undefined, check: (name: string, boun
     .flatMap((name) => check(name, Quantity.parse(bounds?.[name] as string)) ?? []);
 }
 
-function quantityOf(list: ResourceList, name: string): Quantity | undefined {
-  return Object.hasOwn(list, name) ? Quantity.tryParse(String(list[name])) : undefined;
-}
-
 function belowMinimum(
   limit: LimitRangeItem,
   name: string,
@@ -141,7 +138,7 @@ function belowMinimum(
   requests: ResourceList,
   limits: ResourceList,
 ): string | undefined {
-  const [request, upper] = [quantityOf(requests, name), quantityOf(limits, name)];
+  const [request, upper] = [quantityIn(requests, name), quantityIn(limits, name)];
   const sentence = `minimum ${name} usage per ${limit.type} is ${bound.toString()}`;
   if (request === undefined) return `${sentence}.  No request is specified`;
   if (request.cmp(bound) < 0) return `${sentence}, but request is ${request.toString()}`;
@@ -156,7 +153,7 @@ function aboveMaximum(
   requests: ResourceList,
   limits: ResourceList,
 ): string | undefined {
-  const [request, upper] = [quantityOf(requests, name), quantityOf(limits, name)];
+  const [request, upper] = [quantityIn(requests, name), quantityIn(limits, name)];
   const sentence = `maximum ${name} usage per ${limit.type} is ${bound.toString()}`;
   if (upper === undefined) return `${sentence}.  No limit is specified`;
   if (upper.cmp(bound) > 0) return `${sentence}, but limit is ${upper.toString()}`;
@@ -165,7 +162,7 @@ function aboveMaximum(
 }
 
 function aboveMaximumRequest(limit: LimitRangeItem, name: string, bound: Quantity, requests: ResourceList): string | undefined {
-  const request = quantityOf(requests, name);
+  const request = quantityIn(requests, name);
   const sentence = `maximum ${name} usage per ${limit.type} is ${bound.toString()}`;
   if (request === undefined) return `${sentence}.  No request is specified`;
   return request.cmp(bound) > 0 ? `${sentence}, but request is ${request.toString()}` : undefined;
@@ -178,7 +175,7 @@ function aboveRatio(
   requests: ResourceList,
   limits: ResourceList,
 ): string | undefined {
-  const [request, upper] = [quantityOf(requests, name), quantityOf(limits, name)];
+  const [request, upper] = [quantityIn(requests, name), quantityIn(limits, name)];
   const sentence = `${name} max limit to request ratio per ${limit.type} is ${bound.toString()}`;
   if (request === undefined || request.isZero) return `${sentence}, but no request is specified or request is 0`;
   if (upper === undefined || upper.isZero) return `${sentence}, but no limit is specified or limit is 0`;

@@ -1,0 +1,72 @@
+/** Does a quota's scope take in this pod? Source: pkg/quota/v1/evaluator/core/pods.go podMatchesScopeFunc */
+import type { Pod, ResourceQuotaSpec } from "../schema/kinds/core/v1.ts";
+import { podResources } from "./pod-resources.ts";
+import { quantityIn } from "./resource-list.ts";
+
+interface Requirement {
+  scopeName: string;
+  operator: string;
+  values?: readonly string[];
+}
+
+/** `spec.scopes` are requirements that something exists. */
+export function scopesOf(spec: ResourceQuotaSpec | undefined): Requirement[] {
+  const plain = (spec?.scopes ?? []).map((scopeName) => ({ scopeName, operator: "Exists" }));
+  return [...plain, ...((spec?.scopeSelector?.matchExpressions ?? []) as Requirement[])];
+}
+
+export function podMatchesScope(pod: Pod, { scopeName, operator, values = [] }: Requirement): boolean {
+  switch (scopeName) {
+    case "Terminating":
+      return isTerminating(pod);
+    case "NotTerminating":
+      return !isTerminating(pod);
+    case "BestEffort":
+      return isBestEffort(pod);
+    case "NotBestEffort":
+      return !isBestEffort(pod);
+    case "PriorityClass":
+      return matchesPriority(pod.spec?.priorityClassName ?? "", operator, values);
+    case "CrossNamespacePodAffinity":
+      return usesCrossNamespaceAffinity(pod);
+    default:
+      return false;
+  }
+}
+
+function isTerminating({ spec }: Pod): boolean {
+  return spec?.activeDeadlineSeconds !== undefined && spec.activeDeadlineSeconds !== null && spec.activeDeadlineSeconds >= 0;
+}
+
+/** Nothing is asked for and nothing is bounded. */
+function isBestEffort(pod: Pod): boolean {
+  const compute = ["cpu", "memory"];
+  return (["requests", "limits"] as const).every((which) => {
+    const list = podResources(pod, which);
+    return compute.every((name) => quantityIn(list, name)?.isZero ?? true);
+  });
+}
+
+function matchesPriority(name: string, operator: string, values: readonly string[]): boolean {
+  switch (operator) {
+    case "In":
+      return name !== "" && values.includes(name);
+    case "NotIn":
+      return name === "" || !values.includes(name);
+    case "Exists":
+      return name !== "";
+    case "DoesNotExist":
+      return name === "";
+    default:
+      return false;
+  }
+}
+
+function usesCrossNamespaceAffinity({ spec }: Pod): boolean {
+  const { podAffinity, podAntiAffinity } = spec?.affinity ?? {};
+  const terms = [podAffinity, podAntiAffinity].flatMap((affinity) => [
+    ...(affinity?.requiredDuringSchedulingIgnoredDuringExecution ?? []),
+    ...(affinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []).map(({ podAffinityTerm }) => podAffinityTerm),
+  ]);
+  return terms.some((term) => (term?.namespaces?.length ?? 0) > 0 || term?.namespaceSelector !== undefined);
+}

@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import type { KubeObject } from "../meta/types.ts";
+import { quotaEvaluator } from "./usage.ts";
+
+const clock = newFakeClock();
+const core = (resource: string) => quotaEvaluator({ group: "", resource }, clock);
+const aPod = (spec: object, rest: object = {}): KubeObject => ({ metadata: { name: "p" }, spec, ...rest }) as KubeObject;
+const container = (requests: object, limits: object = {}): object => ({ name: "c", resources: { requests, limits } });
+
+test("a pod uses the sum of its containers, or its greatest init container", () => {
+  const pod = aPod({
+    containers: [container({ cpu: "100m", memory: "1Gi" }, { cpu: "1" }), container({ cpu: "200m" })],
+    initContainers: [container({ cpu: "500m" })],
+    overhead: { cpu: "10m" },
+  });
+  assert.deepEqual(core("pods").usage(pod), {
+    "count/pods": "1",
+    pods: "1",
+    cpu: "510m",
+    "requests.cpu": "510m",
+    memory: "1Gi",
+    "requests.memory": "1Gi",
+    "limits.cpu": "1010m",
+  });
+});
+
+test("a pod that has ended uses only its place in the store", () => {
+  assert.deepEqual(core("pods").usage(aPod({ containers: [container({ cpu: "1" })] }, { status: { phase: "Succeeded" } })), {
+    "count/pods": "1",
+  });
+});
+
+test("a container must say what a quota bounds", () => {
+  const pod = aPod({ containers: [container({ cpu: "1" }), container({})] });
+  assert.equal(core("pods").missing(["requests.cpu", "limits.memory", "pods"], pod), "must specify limits.memory,requests.cpu");
+  assert.equal(core("pods").missing(["pods"], pod), "");
+});
+
+for (const { name, scope, spec, want } of [
+  { name: "BestEffort", scope: "BestEffort", spec: { containers: [{ name: "c" }] }, want: true },
+  { name: "BestEffort with a request", scope: "BestEffort", spec: { containers: [container({ cpu: "1" })] }, want: false },
+  {
+    name: "NotBestEffort with a limit",
+    scope: "NotBestEffort",
+    spec: { containers: [container({}, { memory: "1" })] },
+    want: true,
+  },
+  { name: "Terminating", scope: "Terminating", spec: { activeDeadlineSeconds: 0 }, want: true },
+  { name: "NotTerminating", scope: "NotTerminating", spec: {}, want: true },
+]) {
+  test(`a pod is ${want ? "" : "not "}in scope: ${name}`, () => {
+    assert.equal(core("pods").inScope({ scopes: [scope] } as never, aPod(spec)), want);
+  });
+}
+
+test("scopes take in nothing but pods", () => {
+  assert.equal(core("services").inScope({ scopes: ["BestEffort"] } as never, aPod({})), false);
+});
+
+test("a service uses node ports by its type", () => {
+  const service = (spec: object) => core("services").usage({ metadata: {}, spec } as KubeObject);
+  const ports = [{ port: 1 }, { port: 2, nodePort: 30000 }];
+  assert.equal(service({ type: "ClusterIP", ports })["services.nodeports"], "0");
+  assert.equal(service({ type: "NodePort", ports })["services.nodeports"], "2");
+  assert.equal(service({ type: "LoadBalancer", ports, allocateLoadBalancerNodePorts: false })["services.nodeports"], "1");
+  assert.equal(service({ type: "LoadBalancer", ports })["services.loadbalancers"], "1");
+});
+
+test("a claim uses storage, also of its class", () => {
+  const claim = { metadata: {}, spec: { storageClassName: "gold", resources: { requests: { storage: "1Gi" } } } } as KubeObject;
+  assert.deepEqual(core("persistentvolumeclaims").usage(claim), {
+    "count/persistentvolumeclaims": "1",
+    persistentvolumeclaims: "1",
+    "gold.storageclass.storage.k8s.io/persistentvolumeclaims": "1",
+    "requests.storage": "1Gi",
+    "gold.storageclass.storage.k8s.io/requests.storage": "1Gi",
+  });
+});
+
+test("anything else is counted, some by their old name too", () => {
+  const deployments = quotaEvaluator({ group: "apps", resource: "deployments" }, clock);
+  assert.deepEqual(deployments.usage(aPod({})), { "count/deployments.apps": "1" });
+  assert.deepEqual(core("secrets").usage(aPod({})), { "count/secrets": "1", secrets: "1" });
+  assert.deepEqual(deployments.matching(["count/deployments.apps", "pods"]), ["count/deployments.apps"]);
+});
