@@ -20,12 +20,24 @@ for (const { name, pod, terminating, want } of [
   { name: "without an address", pod: {}, terminating: false, want: false },
   { name: "that finished", pod: { podIP: "10.1.0.1", phase: "Succeeded" }, terminating: true, want: false },
   { name: "on its way out", pod: { podIP: "10.1.0.1", deletedAt: "2022-01-01T00:00:00Z" }, terminating: false, want: false },
-  { name: "on its way out, where that is wanted", pod: { podIP: "10.1.0.1", deletedAt: "2022-01-01T00:00:00Z" }, terminating: true, want: true },
+  {
+    name: "on its way out, where that is wanted",
+    pod: { podIP: "10.1.0.1", deletedAt: "2022-01-01T00:00:00Z" },
+    terminating: true,
+    want: true,
+  },
 ] as { name: string; pod: PodOptions; terminating: boolean; want: boolean }[]) {
   test(`a pod ${name} is ${want ? "an" : "no"} endpoint`, () => assert.equal(countsAsEndpoint(aPod(pod), terminating), want));
 }
 
-const ported = aPod({ spec: { containers: [{ name: "a", ports: [{ name: "web", containerPort: 8080 }] }, { name: "b", ports: [{ name: "dns", containerPort: 53, protocol: "UDP" }] }] } });
+const ported = aPod({
+  spec: {
+    containers: [
+      { name: "a", ports: [{ name: "web", containerPort: 8080 }] },
+      { name: "b", ports: [{ name: "dns", containerPort: 53, protocol: "UDP" }] },
+    ],
+  },
+});
 for (const { name, port, want } of [
   { name: "a number", port: { port: 80, targetPort: 9000 }, want: 9000 },
   { name: "nothing", port: { port: 80 }, want: 80 },

@@ -14,10 +14,18 @@ import { newDeploymentController } from "./controller.ts";
 /** A node agent for all nodes: every Pod that exists runs and is ready. @returns how many were made so */
 async function makeReady({ client, clock }: TestContext, image?: string): Promise<void> {
   for (let quiet = 0; quiet < 2; ) {
-    const waiting = client.objects<Pod>(pods).filter(({ spec, status }) => !status?.conditions && (image === undefined || spec.containers[0]?.image === image));
+    const waiting = client
+      .objects<Pod>(pods)
+      .filter(({ spec, status }) => !status?.conditions && (image === undefined || spec.containers[0]?.image === image));
     quiet = waiting.length === 0 ? quiet + 1 : 0;
     for (const pod of waiting) {
-      client.put(pods, { ...pod, status: { phase: "Running", conditions: [{ type: "Ready", status: "True", lastTransitionTime: pod.metadata.creationTimestamp }] } } as Pod);
+      client.put(pods, {
+        ...pod,
+        status: {
+          phase: "Running",
+          conditions: [{ type: "Ready", status: "True", lastTransitionTime: pod.metadata.creationTimestamp }],
+        },
+      } as Pod);
     }
     await settle(30);
     await clock.advance(50);
@@ -26,7 +34,11 @@ async function makeReady({ client, clock }: TestContext, image?: string): Promis
 
 const stored = ({ client }: TestContext) => client.object<Deployment>(deployments, "default/web") as Deployment;
 const sizes = ({ client }: TestContext): Record<string, number> =>
-  Object.fromEntries(client.objects<ReplicaSet>(replicaSets).map(({ spec }) => [spec.template?.spec?.containers[0]?.image ?? "", spec.replicas ?? 1]));
+  Object.fromEntries(
+    client
+      .objects<ReplicaSet>(replicaSets)
+      .map(({ spec }) => [spec.template?.spec?.containers[0]?.image ?? "", spec.replicas ?? 1]),
+  );
 const reasonOf = (d: Deployment, type: string) => d.status?.conditions?.find((c) => c.type === type)?.reason;
 
 async function rollOut(t: { after(fn: () => void): void }, deployment: Deployment): Promise<TestContext> {
@@ -54,16 +66,32 @@ test("a deployment becomes a set, the set becomes pods, and the status tells of 
   assert.equal(reasonOf(stored(world), "Available"), "MinimumReplicasUnavailable");
   await makeReady(world);
   const { status, metadata } = stored(world);
-  assert.partialDeepStrictEqual(status, { replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3, observedGeneration: 1 });
+  assert.partialDeepStrictEqual(status, {
+    replicas: 3,
+    updatedReplicas: 3,
+    readyReplicas: 3,
+    availableReplicas: 3,
+    observedGeneration: 1,
+  });
   assert.equal(metadata.annotations?.["deployment.kubernetes.io/revision"], "1");
   assert.equal(reasonOf(stored(world), "Progressing"), "NewReplicaSetAvailable");
   assert.equal(reasonOf(stored(world), "Available"), "MinimumReplicasAvailable");
   const [set] = world.client.objects<ReplicaSet>(replicaSets);
-  assert.ok(world.events.includes(`Normal ScalingReplicaSet Scaled up replica set ${set?.metadata.name} to 3`), world.events.join("\n"));
+  assert.ok(
+    world.events.includes(`Normal ScalingReplicaSet Scaled up replica set ${set?.metadata.name} to 3`),
+    world.events.join("\n"),
+  );
 });
 
 test("a rolling update never has too many or too few, and ends with all of the new", async (t) => {
-  const world = await rollOut(t, aDeployment({ replicas: 4, image: "v1", spec: { strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 1 } } } }));
+  const world = await rollOut(
+    t,
+    aDeployment({
+      replicas: 4,
+      image: "v1",
+      spec: { strategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable: 1 } } },
+    }),
+  );
   await makeReady(world);
   let most = 0;
   let fewest = 4;
@@ -90,10 +118,13 @@ test("a new version that does not come up leaves the old one in service, and tim
   await makeReady(world, "v1");
   assert.deepEqual(sizes(world), { v1: 3, broken: 2 });
   await world.clock.advance(700_000);
-  assert.partialDeepStrictEqual(stored(world).status?.conditions?.find(({ type }) => type === "Progressing"), {
-    status: "False",
-    reason: "ProgressDeadlineExceeded",
-  });
+  assert.partialDeepStrictEqual(
+    stored(world).status?.conditions?.find(({ type }) => type === "Progressing"),
+    {
+      status: "False",
+      reason: "ProgressDeadlineExceeded",
+    },
+  );
   await change(world, setImage("v1"));
   await makeReady(world);
   assert.deepEqual(sizes(world), { v1: 4, broken: 0 });

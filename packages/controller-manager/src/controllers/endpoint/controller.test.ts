@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Endpoints, EndpointSubset, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { EndpointSubset, Endpoints, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { endpoints, pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import { aPod, aService, someEndpoints } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
@@ -9,7 +9,8 @@ import { newEndpointController } from "./controller.ts";
 import { endpointsOfPods } from "./endpoints-of-pods.ts";
 import { canonicalSubsets, limitAddresses } from "./subsets.ts";
 
-const webPod = (name: string, podIP: string, options: Parameters<typeof aPod>[0] = {}) => aPod({ name, podIP, nodeName: "n1", labels: { app: "web" }, ...options });
+const webPod = (name: string, podIP: string, options: Parameters<typeof aPod>[0] = {}) =>
+  aPod({ name, podIP, nodeName: "n1", labels: { app: "web" }, ...options });
 const shown = (subsets: readonly EndpointSubset[] | undefined) =>
   (subsets ?? []).map(({ addresses, notReadyAddresses, ports }) => ({
     ready: (addresses ?? []).map(({ ip }) => ip),
@@ -20,7 +21,13 @@ const shown = (subsets: readonly EndpointSubset[] | undefined) =>
 test("lists pods by readiness, sorted, with who they are", async (t) => {
   const { client, ctx, run } = newTestContext(t);
   client.put(services, aService({ labels: { team: "a" } }));
-  client.put(pods, webPod("b", "10.1.0.20"), webPod("a", "10.1.0.3"), webPod("c", "10.1.0.4", { ready: false }), aPod({ name: "other", podIP: "10.1.0.9" }));
+  client.put(
+    pods,
+    webPod("b", "10.1.0.20"),
+    webPod("a", "10.1.0.3"),
+    webPod("c", "10.1.0.4", { ready: false }),
+    aPod({ name: "other", podIP: "10.1.0.9" }),
+  );
   await run(newEndpointController(ctx));
   const stored = client.object<Endpoints>(endpoints, "default/web");
   assert.deepEqual(shown(stored?.subsets), [{ ready: ["10.1.0.3", "10.1.0.20"], notReady: ["10.1.0.4"], ports: [8080] }]);
@@ -45,7 +52,9 @@ test("follows its pods, and writes only when something changed", async (t) => {
   assert.deepEqual(client.writes, []);
   client.put(pods, webPod("a", "10.1.0.3", { ready: false }));
   await settle(30);
-  assert.deepEqual(shown(client.object<Endpoints>(endpoints, "default/web")?.subsets), [{ ready: [], notReady: ["10.1.0.3"], ports: [8080] }]);
+  assert.deepEqual(shown(client.object<Endpoints>(endpoints, "default/web")?.subsets), [
+    { ready: [], notReady: ["10.1.0.3"], ports: [8080] },
+  ]);
   client.remove(pods, "default/a");
   await settle(30);
   assert.deepEqual(client.object<Endpoints>(endpoints, "default/web")?.subsets, []);
@@ -86,14 +95,31 @@ test("marks the endpoints of a headless service, and lists pods without ports if
 
 test("a service that publishes what is not ready lists everything as ready", () => {
   const service = aService({ spec: { publishNotReadyAddresses: true } });
-  const found: Pod[] = [webPod("a", "10.1.0.3", { ready: false }), webPod("b", "10.1.0.4", { deletedAt: "2022-01-01T00:00:00Z" })];
-  assert.deepEqual(shown(canonicalSubsets(endpointsOfPods(service, found))), [{ ready: ["10.1.0.3", "10.1.0.4"], notReady: [], ports: [8080] }]);
+  const found: Pod[] = [
+    webPod("a", "10.1.0.3", { ready: false }),
+    webPod("b", "10.1.0.4", { deletedAt: "2022-01-01T00:00:00Z" }),
+  ];
+  assert.deepEqual(shown(canonicalSubsets(endpointsOfPods(service, found))), [
+    { ready: ["10.1.0.3", "10.1.0.4"], notReady: [], ports: [8080] },
+  ]);
 });
 
 test("addresses with other ports are a subset of their own", () => {
   const subsets: EndpointSubset[] = [
-    { addresses: [{ ip: "1.0.0.1" }], ports: [{ name: "a", port: 1 }, { name: "b", port: 2 }] },
-    { addresses: [{ ip: "1.0.0.2" }], ports: [{ name: "b", port: 2 }, { name: "a", port: 1 }] },
+    {
+      addresses: [{ ip: "1.0.0.1" }],
+      ports: [
+        { name: "a", port: 1 },
+        { name: "b", port: 2 },
+      ],
+    },
+    {
+      addresses: [{ ip: "1.0.0.2" }],
+      ports: [
+        { name: "b", port: 2 },
+        { name: "a", port: 1 },
+      ],
+    },
     { addresses: [{ ip: "1.0.0.3" }], ports: [{ name: "a", port: 9 }] },
   ];
   assert.deepEqual(shown(canonicalSubsets(subsets)), [
@@ -111,8 +137,11 @@ test("an address that is ready is not listed as not ready too", () => {
 });
 
 test("keeps a thousand addresses, the ready ones first", () => {
-  const many = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => ({ ip: `${prefix}.${Math.floor(i / 250)}.${i % 250}` }));
-  const { subsets, truncated } = limitAddresses([{ addresses: many("10.1", 900), notReadyAddresses: many("10.2", 900), ports: [{ port: 1 }] }]);
+  const many = (prefix: string, count: number) =>
+    Array.from({ length: count }, (_, i) => ({ ip: `${prefix}.${Math.floor(i / 250)}.${i % 250}` }));
+  const { subsets, truncated } = limitAddresses([
+    { addresses: many("10.1", 900), notReadyAddresses: many("10.2", 900), ports: [{ port: 1 }] },
+  ]);
   assert.equal(truncated, true);
   assert.deepEqual([subsets[0]?.addresses?.length, subsets[0]?.notReadyAddresses?.length], [900, 100]);
 });

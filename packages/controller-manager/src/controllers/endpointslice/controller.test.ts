@@ -16,7 +16,8 @@ const webPod = (n: number, options: Parameters<typeof aPod>[0] = {}) =>
   aPod({ name: `p${n}`, podIP: `10.1.0.${n}`, nodeName: "n1", labels: { app: "web" }, ...options });
 const podsOf = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => webPod(from + i));
 const stored = ({ client }: TestContext) => client.objects<EndpointSlice>(endpointSlices);
-const addresses = (slices: readonly EndpointSlice[]) => slices.map(({ endpoints }) => endpoints.flatMap((endpoint) => endpoint.addresses));
+const addresses = (slices: readonly EndpointSlice[]) =>
+  slices.map(({ endpoints }) => endpoints.flatMap((endpoint) => endpoint.addresses));
 
 async function started(t: { after(fn: () => void): void }, maxEndpointsPerSlice = 100): Promise<TestContext> {
   const world = newTestContext(t, { maxEndpointsPerSlice });
@@ -39,7 +40,12 @@ test("lists pods with all that is known of them, under the service's name", asyn
     "kubernetes.io/service-name": "web",
     "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
   });
-  assert.partialDeepStrictEqual(slice.metadata.ownerReferences?.[0], { kind: "Service", name: "web", controller: true, blockOwnerDeletion: true });
+  assert.partialDeepStrictEqual(slice.metadata.ownerReferences?.[0], {
+    kind: "Service",
+    name: "web",
+    controller: true,
+    blockOwnerDeletion: true,
+  });
   assert.equal(slice.addressType, "IPv4");
   assert.deepEqual(slice.ports, [{ name: "http", protocol: "TCP", port: 8080 }]);
   assert.deepEqual(slice.endpoints[0], {
@@ -106,7 +112,8 @@ function sliceOf(name: string, all: ReturnType<typeof podsOf>): EndpointSlice {
   const slice = newSlice(service, "IPv4", group?.ports ?? []);
   return { ...slice, metadata: { ...slice.metadata, name }, endpoints: group?.endpoints ?? [] };
 }
-const plan = (existing: EndpointSlice[], all: ReturnType<typeof podsOf>, maxPerSlice = 3) => planSlices({ service, existing, desired: desired(all), maxPerSlice });
+const plan = (existing: EndpointSlice[], all: ReturnType<typeof podsOf>, maxPerSlice = 3) =>
+  planSlices({ service, existing, desired: desired(all), maxPerSlice });
 const summary = ({ create, update, delete: remove }: ReturnType<typeof plan>) => ({
   create: create.map(({ endpoints }) => endpoints.length),
   update: Object.fromEntries(update.map(({ metadata, endpoints }) => [metadata.name, endpoints.length])),
@@ -114,14 +121,54 @@ const summary = ({ create, update, delete: remove }: ReturnType<typeof plan>) =>
 });
 
 for (const { name, existing, wanted, want } of [
-  { name: "nothing when all is there", existing: [sliceOf("a", podsOf(1, 3))], wanted: podsOf(1, 3), want: { create: [], update: {}, delete: [] } },
-  { name: "a new slice when the others are full", existing: [sliceOf("a", podsOf(1, 3))], wanted: podsOf(1, 4), want: { create: [1], update: {}, delete: [] } },
-  { name: "room in a slice that changes anyway", existing: [sliceOf("a", podsOf(1, 3)), sliceOf("b", podsOf(4, 5))], wanted: [...podsOf(2, 5), webPod(9)], want: { create: [], update: { a: 3 }, delete: [] } },
-  { name: "the fullest slice with enough room", existing: [sliceOf("a", podsOf(1, 1)), sliceOf("b", podsOf(2, 3))], wanted: podsOf(1, 4), want: { create: [], update: { b: 3 }, delete: [] } },
-  { name: "deleting a slice that lists nothing any more", existing: [sliceOf("a", podsOf(1, 3)), sliceOf("b", podsOf(4, 4))], wanted: podsOf(1, 3), want: { create: [], update: {}, delete: ["b"] } },
-  { name: "using a slice again whose pods were all replaced", existing: [sliceOf("a", podsOf(1, 2))], wanted: podsOf(7, 8), want: { create: [], update: { a: 2 }, delete: [] } },
-  { name: "listing nobody twice", existing: [sliceOf("a", podsOf(1, 2)), sliceOf("b", podsOf(2, 3))], wanted: podsOf(1, 3), want: { create: [], update: { b: 1 }, delete: [] } },
-  { name: "an empty slice when the last pod goes", existing: [sliceOf("a", podsOf(1, 1))], wanted: [], want: { create: [0], update: {}, delete: ["a"] } },
+  {
+    name: "nothing when all is there",
+    existing: [sliceOf("a", podsOf(1, 3))],
+    wanted: podsOf(1, 3),
+    want: { create: [], update: {}, delete: [] },
+  },
+  {
+    name: "a new slice when the others are full",
+    existing: [sliceOf("a", podsOf(1, 3))],
+    wanted: podsOf(1, 4),
+    want: { create: [1], update: {}, delete: [] },
+  },
+  {
+    name: "room in a slice that changes anyway",
+    existing: [sliceOf("a", podsOf(1, 3)), sliceOf("b", podsOf(4, 5))],
+    wanted: [...podsOf(2, 5), webPod(9)],
+    want: { create: [], update: { a: 3 }, delete: [] },
+  },
+  {
+    name: "the fullest slice with enough room",
+    existing: [sliceOf("a", podsOf(1, 1)), sliceOf("b", podsOf(2, 3))],
+    wanted: podsOf(1, 4),
+    want: { create: [], update: { b: 3 }, delete: [] },
+  },
+  {
+    name: "deleting a slice that lists nothing any more",
+    existing: [sliceOf("a", podsOf(1, 3)), sliceOf("b", podsOf(4, 4))],
+    wanted: podsOf(1, 3),
+    want: { create: [], update: {}, delete: ["b"] },
+  },
+  {
+    name: "using a slice again whose pods were all replaced",
+    existing: [sliceOf("a", podsOf(1, 2))],
+    wanted: podsOf(7, 8),
+    want: { create: [], update: { a: 2 }, delete: [] },
+  },
+  {
+    name: "listing nobody twice",
+    existing: [sliceOf("a", podsOf(1, 2)), sliceOf("b", podsOf(2, 3))],
+    wanted: podsOf(1, 3),
+    want: { create: [], update: { b: 1 }, delete: [] },
+  },
+  {
+    name: "an empty slice when the last pod goes",
+    existing: [sliceOf("a", podsOf(1, 1))],
+    wanted: [],
+    want: { create: [0], update: {}, delete: ["a"] },
+  },
 ]) {
   test(`plans ${name}`, () => assert.deepEqual(summary(plan(existing, wanted)), want));
 }
@@ -129,7 +176,12 @@ for (const { name, existing, wanted, want } of [
 test("each address family has slices of its own", () => {
   const dual = aService({ spec: { ipFamilies: ["IPv4", "IPv6"] } });
   const pod = webPod(1, { status: { podIPs: [{ ip: "10.1.0.1" }, { ip: "fd00::1" }] } });
-  const { create } = planSlices({ service: dual, existing: [], desired: endpointsOfPods(dual, [pod], () => undefined), maxPerSlice: 100 });
+  const { create } = planSlices({
+    service: dual,
+    existing: [],
+    desired: endpointsOfPods(dual, [pod], () => undefined),
+    maxPerSlice: 100,
+  });
   assert.deepEqual(
     create.map(({ addressType, endpoints }) => [addressType, endpoints[0]?.addresses]),
     [

@@ -59,9 +59,16 @@ test("says what is in the way, and goes on when it is gone", async (t) => {
   const conditions = client.object<Namespace>(namespaces, "web")?.status?.conditions ?? [];
   assert.partialDeepStrictEqual(
     conditions.find(({ type }) => type === "NamespaceFinalizersRemaining"),
-    { status: "True", reason: "SomeFinalizersRemain", message: "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances" },
+    {
+      status: "True",
+      reason: "SomeFinalizersRemain",
+      message: "Some content in the namespace has finalizers remaining: example.com/hold in 1 resource instances",
+    },
   );
-  assert.equal(conditions.find(({ type }) => type === "NamespaceContentRemaining")?.message, "Some resources are remaining: configmaps. has 1 resource instances");
+  assert.equal(
+    conditions.find(({ type }) => type === "NamespaceContentRemaining")?.message,
+    "Some resources are remaining: configmaps. has 1 resource instances",
+  );
   client.remove(configMaps, "web/held");
   await clock.advance(8000);
   assert.equal(client.object(namespaces, "web"), undefined);
@@ -77,10 +84,20 @@ test("keeps a namespace of which it cannot know what is in it", async (t) => {
   await run(newNamespaceController(ctx));
   await clock.advance(6000);
   const condition = client.object<Namespace>(namespaces, "web")?.status?.conditions?.[0];
-  assert.partialDeepStrictEqual(condition, { type: "NamespaceDeletionDiscoveryFailure", status: "True", reason: "DiscoveryFailed" });
+  assert.partialDeepStrictEqual(condition, {
+    type: "NamespaceDeletionDiscoveryFailure",
+    status: "True",
+    reason: "DiscoveryFailed",
+  });
 });
 
-const nothingLeft: DeletionOutcome = { estimateSeconds: 0, discoveryFailures: [], failures: [], remaining: new Map(), finalizers: new Map() };
+const nothingLeft: DeletionOutcome = {
+  estimateSeconds: 0,
+  discoveryFailures: [],
+  failures: [],
+  remaining: new Map(),
+  finalizers: new Map(),
+};
 
 test("conditions keep their time while they say the same", () => {
   const [first] = deletionConditions([], nothingLeft, 0);
@@ -91,7 +108,11 @@ test("conditions keep their time while they say the same", () => {
     message: "All resources successfully discovered",
     lastTransitionTime: "1970-01-01T00:00:00Z",
   });
-  const again = deletionConditions(deletionConditions([], nothingLeft, 0), { ...nothingLeft, remaining: new Map([["pods.", 2]]) }, 60_000);
+  const again = deletionConditions(
+    deletionConditions([], nothingLeft, 0),
+    { ...nothingLeft, remaining: new Map([["pods.", 2]]) },
+    60_000,
+  );
   assert.deepEqual(
     again.map(({ lastTransitionTime }) => lastTransitionTime === "1970-01-01T00:01:00Z"),
     [false, false, false, true, false],

@@ -47,7 +47,10 @@ test("removes pods of nodes that are gone and pods deleted without a node, at on
   assert.deepEqual(names(), ["orphan", "stays", "waiting"]);
   await clock.advance(60_000);
   assert.deepEqual(names(), ["stays", "waiting"]);
-  assert.deepEqual(client.writes.map(({ sent }) => (sent as { gracePeriodSeconds: number }).gracePeriodSeconds), [0, 0]);
+  assert.deepEqual(
+    client.writes.map(({ sent }) => (sent as { gracePeriodSeconds: number }).gracePeriodSeconds),
+    [0, 0],
+  );
 });
 
 test("asks the server before it takes a node for gone", async (t) => {

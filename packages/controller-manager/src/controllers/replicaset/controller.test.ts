@@ -16,7 +16,11 @@ test("creates what is missing, once, and counts it in the status", async (t) => 
   await run(newReplicaSetController(ctx));
   assert.equal(client.objects(pods).length, 3);
   assert.equal(events.filter((event) => event.startsWith("Normal SuccessfulCreate Created pod: web-")).length, 3);
-  assert.partialDeepStrictEqual(client.object<ReplicaSet>(replicaSets, "default/web")?.status, { replicas: 3, fullyLabeledReplicas: 3, observedGeneration: 2 });
+  assert.partialDeepStrictEqual(client.object<ReplicaSet>(replicaSets, "default/web")?.status, {
+    replicas: 3,
+    fullyLabeledReplicas: 3,
+    observedGeneration: 2,
+  });
 });
 
 test("does not create twice what its cache does not show yet", async (t) => {
@@ -49,7 +53,10 @@ test("deletes the surplus", async (t) => {
   const { client, ctx, run, events } = newTestContext(t);
   client.put(replicaSets, aReplicaSet({ replicas: 3 }));
   await run(newReplicaSetController(ctx));
-  client.put(replicaSets, { ...(client.object<ReplicaSet>(replicaSets, "default/web") as ReplicaSet), spec: aReplicaSet({ replicas: 1 }).spec });
+  client.put(replicaSets, {
+    ...(client.object<ReplicaSet>(replicaSets, "default/web") as ReplicaSet),
+    spec: aReplicaSet({ replicas: 1 }).spec,
+  });
   await settle(30);
   assert.equal(client.objects(pods).length, 1);
   assert.equal(events.filter((event) => event.startsWith("Normal SuccessfulDelete Deleted pod: ")).length, 2);

@@ -1,0 +1,127 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { OwnerReference } from "@coxswain/apimachinery/meta/types";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { configMaps, nodes, pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aNode, aPod, aReplicaSet } from "@coxswain/apimachinery/testing/builders";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newTestContext, type TestContext } from "../../testing/test-context.ts";
+import { newGarbageCollector } from "./controller.ts";
+
+const verbs = ["create", "delete", "get", "list", "patch", "update", "watch"];
+
+async function started(t: { after(fn: () => void): void }, prepare: (world: TestContext) => void): Promise<TestContext> {
+  const world = newTestContext(t);
+  const { rawAnswers } = world.client;
+  rawAnswers.set("/api", { versions: ["v1"] });
+  rawAnswers.set("/apis", { groups: [{ name: "apps", versions: [{ version: "v1" }], preferredVersion: { version: "v1" } }] });
+  rawAnswers.set("/api/v1", {
+    resources: [
+      { name: "pods", kind: "Pod", namespaced: true, verbs },
+      { name: "configmaps", kind: "ConfigMap", namespaced: true, verbs },
+      { name: "nodes", kind: "Node", namespaced: false, verbs },
+      { name: "events", kind: "Event", namespaced: true, verbs },
+    ],
+  });
+  rawAnswers.set("/apis/apps/v1", { resources: [{ name: "replicasets", kind: "ReplicaSet", namespaced: true, verbs }] });
+  prepare(world);
+  await world.run(newGarbageCollector(world.ctx));
+  await settle(60);
+  return world;
+}
+
+const names = ({ client }: TestContext) => client.objects(pods).map(({ metadata }) => metadata.name);
+const owner = aReplicaSet({ name: "web" });
+const nobody: OwnerReference = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "nobody", uid: "nobody-uid", controller: true };
+
+test("deletes what has only owners that are gone, and nothing else", async (t) => {
+  const world = await started(t, ({ client }) => {
+    client.put(replicaSets, owner);
+    client.put(
+      pods,
+      aPod({ name: "owned", owner }),
+      aPod({ name: "free" }),
+      aPod({ name: "lost", ownerReferences: [nobody] }),
+      aPod({ name: "half", owner, ownerReferences: [nobody] }),
+    );
+  });
+  assert.deepEqual(names(world), ["owned", "free", "half"]);
+  const half = world.client.object<Pod>(pods, "default/half");
+  assert.deepEqual(
+    half?.metadata.ownerReferences?.map(({ name }) => name),
+    ["web"],
+  );
+});
+
+test("deletes dependents when their owner is deleted in the background", async (t) => {
+  const world = await started(t, ({ client }) => {
+    client.put(replicaSets, owner);
+    client.put(pods, aPod({ name: "a", owner }), aPod({ name: "b", owner }));
+  });
+  await world.client.delete(replicaSets, { namespace: "default", name: "web" }, { propagationPolicy: "Background" });
+  await settle(60);
+  assert.deepEqual(names(world), []);
+});
+
+test("an owner deleted in the foreground goes last", async (t) => {
+  const order: string[] = [];
+  const world = await started(t, ({ client }) => {
+    client.put(replicaSets, owner);
+    client.put(pods, aPod({ name: "a", owner }));
+  });
+  world.ctx.informers.for<Pod>(pods).addHandler({ deleted: ({ metadata }) => order.push(metadata.name ?? "") });
+  world.ctx.informers.for(replicaSets).addHandler({ deleted: ({ metadata }) => order.push(metadata.name ?? "") });
+  await settle();
+  await world.client.delete(replicaSets, { namespace: "default", name: "web" }, { propagationPolicy: "Foreground" });
+  await settle(80);
+  assert.deepEqual(order, ["a", "web"]);
+});
+
+test("an owner deleted with Orphan leaves its dependents free", async (t) => {
+  const world = await started(t, ({ client }) => {
+    client.put(replicaSets, owner);
+    client.put(pods, aPod({ name: "a", owner }));
+  });
+  await world.client.delete(replicaSets, { namespace: "default", name: "web" }, { propagationPolicy: "Orphan" });
+  await settle(80);
+  assert.deepEqual(names(world), ["a"]);
+  assert.deepEqual(world.client.object<Pod>(pods, "default/a")?.metadata.ownerReferences, []);
+  assert.equal(world.client.objects(replicaSets).length, 0);
+});
+
+test("an owner of another namespace does not count", async (t) => {
+  const world = await started(t, ({ client }) => {
+    client.put(replicaSets, aReplicaSet({ name: "web", namespace: "other" }));
+    client.put(pods, aPod({ name: "a", owner }));
+  });
+  assert.deepEqual(names(world), []);
+});
+
+test("a cluster-scoped object with an owner in a namespace stays, and someone is told", async (t) => {
+  const world = await started(t, ({ client }) => client.put(nodes, aNode({ name: "n1", ownerReferences: [nobody] })));
+  assert.equal(world.client.objects(nodes).length, 1);
+  assert.ok(world.events.some((event) => event.startsWith("Warning OwnerRefInvalidNamespace ")));
+});
+
+test("an owner of a kind that the server does not have is never taken for gone", async (t) => {
+  const reference = { apiVersion: "example.com/v1", kind: "Thing", name: "x", uid: "x" };
+  const world = await started(t, ({ client }) =>
+    client.put(configMaps, { metadata: { namespace: "default", name: "a", ownerReferences: [reference] } }),
+  );
+  await world.clock.advance(60_000);
+  assert.equal(world.client.objects(configMaps).length, 1);
+});
+
+test("follows resources that the server starts to have", async (t) => {
+  const world = await started(t, () => {});
+  const { client, clock } = world;
+  const widgets = { group: "example.com", version: "v1", resource: "widgets", kind: "Widget", namespaced: true };
+  client.rawAnswers.set("/apis/example.com/v1", { resources: [{ name: "widgets", kind: "Widget", namespaced: true, verbs }] });
+  client.rawAnswers.set("/apis", {
+    groups: ["apps", "example.com"].map((name) => ({ name, versions: [{ version: "v1" }], preferredVersion: { version: "v1" } })),
+  });
+  client.put(widgets, { metadata: { namespace: "default", name: "w", ownerReferences: [nobody] } });
+  await clock.advance(31_000);
+  await settle(60);
+  assert.equal(client.objects(widgets).length, 0);
+});

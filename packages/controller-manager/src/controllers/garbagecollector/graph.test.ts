@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ObjectMeta, OwnerReference } from "@coxswain/apimachinery/meta/types";
+import { decide, type OwnerState } from "./decide.ts";
+import { blockingDependents, type GraphNode, newOwnerGraph, type OwnerGraph } from "./graph.ts";
+
+const reference = (uid: string, extra: Partial<OwnerReference> = {}): OwnerReference => ({
+  apiVersion: "apps/v1",
+  kind: "ReplicaSet",
+  name: uid,
+  uid,
+  ...extra,
+});
+
+/** Observes an object named like its uid. */
+function see(graph: OwnerGraph, uid: string, owners: string[] = [], metadata: ObjectMeta = {}, kind = "ReplicaSet") {
+  const identity = { apiVersion: kind === "Pod" ? "v1" : "apps/v1", kind, namespace: "default", name: uid, uid };
+  const references = owners.map((owner) => reference(owner, { blockOwnerDeletion: true }));
+  return graph.observe(identity, { ...(references.length > 0 ? { ownerReferences: references } : {}), ...metadata });
+}
+const foreground: ObjectMeta = { deletionTimestamp: "2022-01-01T00:00:00Z", finalizers: ["foregroundDeletion"] };
+const none = { attemptToDelete: [], attemptToOrphan: [] };
+
+test("an object with a known owner, or none, concerns nobody", () => {
+  const graph = newOwnerGraph();
+  assert.deepEqual(see(graph, "rs"), none);
+  assert.deepEqual(see(graph, "pod", ["rs"]), none);
+});
+
+test("an owner that nobody has seen is looked for", () => {
+  const graph = newOwnerGraph();
+  assert.deepEqual(see(graph, "pod", ["rs"]).attemptToDelete, ["rs"]);
+  assert.equal(graph.get("rs")?.virtual, true);
+  assert.deepEqual(see(graph, "rs"), none);
+  assert.equal(graph.get("rs")?.virtual, false);
+  assert.equal(graph.get("rs")?.dependents.size, 1);
+});
+
+test("an owner that is not what its reference says is no owner", () => {
+  const graph = newOwnerGraph();
+  see(graph, "pod", ["rs"]);
+  const identity = { apiVersion: "apps/v1", kind: "ReplicaSet", namespace: "other", name: "rs", uid: "rs" };
+  assert.deepEqual(graph.observe(identity, {}).attemptToDelete, ["pod"]);
+  assert.deepEqual(see(graph, "late", ["rs"]).attemptToDelete, ["late"]);
+});
+
+test("when an owner goes, its dependents are looked at", () => {
+  const graph = newOwnerGraph();
+  see(graph, "rs");
+  see(graph, "a", ["rs"]);
+  see(graph, "b", ["rs"]);
+  assert.deepEqual(graph.forget("rs").attemptToDelete, ["a", "b"]);
+  assert.deepEqual(graph.forget("rs"), none);
+});
+
+test("foreground deletion wakes the object and its dependents, once", () => {
+  const graph = newOwnerGraph();
+  see(graph, "rs");
+  see(graph, "pod", ["rs"]);
+  assert.deepEqual(see(graph, "rs", [], foreground).attemptToDelete, ["pod", "rs"]);
+  assert.deepEqual(see(graph, "rs", [], foreground).attemptToDelete, ["rs"]);
+});
+
+test("an owner that waits is woken when a dependent goes or no longer blocks", () => {
+  const graph = newOwnerGraph();
+  see(graph, "rs", [], foreground);
+  see(graph, "a", ["rs"]);
+  see(graph, "b", ["rs"]);
+  assert.deepEqual(
+    blockingDependents(graph.get("rs") as GraphNode).map(({ identity }) => identity.uid),
+    ["a", "b"],
+  );
+  assert.deepEqual(graph.forget("a").attemptToDelete, ["rs"]);
+  assert.deepEqual(see(graph, "b", [], { ownerReferences: [reference("rs", { blockOwnerDeletion: false })] }).attemptToDelete, [
+    "rs",
+  ]);
+  assert.deepEqual(blockingDependents(graph.get("rs") as GraphNode), []);
+});
+
+test("orphaning is asked for by the finalizer", () => {
+  const graph = newOwnerGraph();
+  const metadata = { deletionTimestamp: "2022-01-01T00:00:00Z", finalizers: ["orphan"] };
+  assert.deepEqual(see(graph, "rs", [], metadata), { attemptToDelete: [], attemptToOrphan: ["rs"] });
+});
+
+test("forgets virtual owners that nobody names any more", () => {
+  const graph = newOwnerGraph();
+  see(graph, "pod", ["rs"]);
+  see(graph, "pod");
+  assert.equal(graph.get("rs"), undefined);
+  assert.equal(graph.size, 1);
+});
+
+for (const { name, states, finalizers, dependents, want } of [
+  { name: "no owners", states: [], want: { do: "keep" } },
+  { name: "one that lives", states: ["solid"], want: { do: "keep" } },
+  { name: "some that live", states: ["solid", "absent"], want: { do: "drop-owners", owners: [reference("0")] } },
+  { name: "none that lives", states: ["absent", "absent"], want: { do: "delete", policy: "Background", unblock: false } },
+  {
+    name: "none, and the wish to orphan",
+    states: ["absent"],
+    finalizers: ["orphan"],
+    want: { do: "delete", policy: "Orphan", unblock: false },
+  },
+  {
+    name: "none, and the wish for foreground",
+    states: ["absent"],
+    finalizers: ["foregroundDeletion"],
+    want: { do: "delete", policy: "Foreground", unblock: false },
+  },
+  {
+    name: "one that waits, and no dependents",
+    states: ["waiting-for-dependents"],
+    want: { do: "delete", policy: "Background", unblock: false },
+  },
+  {
+    name: "one that waits, and dependents",
+    states: ["waiting-for-dependents"],
+    dependents: [false],
+    want: { do: "delete", policy: "Foreground", unblock: false },
+  },
+  {
+    name: "one that waits in a circle",
+    states: ["waiting-for-dependents"],
+    dependents: [true],
+    want: { do: "delete", policy: "Foreground", unblock: true },
+  },
+] as { name: string; states: OwnerState[]; finalizers?: string[]; dependents?: boolean[]; want: unknown }[]) {
+  test(`an object with ${name}: ${JSON.stringify(want)}`, () => {
+    const nodeOf = (deletingDependents: boolean): GraphNode => ({
+      identity: { apiVersion: "v1", kind: "Pod", namespace: "", name: "", uid: "" },
+      owners: [],
+      dependents: new Set(),
+      beingDeleted: false,
+      deletingDependents,
+      virtual: false,
+    });
+    const node = { ...nodeOf(false), dependents: new Set((dependents ?? []).map(nodeOf)) };
+    const owners = states.map((state, i) => [reference(String(i)), state] as const);
+    assert.deepEqual(decide(node, { finalizers: finalizers ?? [] }, owners), want);
+  });
+}

@@ -1,0 +1,131 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
+import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { leases, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aNode, aPod } from "@coxswain/apimachinery/testing/builders";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newTestContext, type TestContext } from "../../testing/test-context.ts";
+import { newNodeLifecycleController } from "./controller.ts";
+
+const second = 1000;
+
+/** Time passes while these nodes renew their leases. */
+async function pass({ client, clock }: TestContext, seconds: number, ...alive: string[]): Promise<void> {
+  for (let i = 0; i < seconds; i += 5) {
+    for (const name of alive) {
+      const renewTime = new Date(clock.now()).toISOString().replace("Z", "000Z");
+      client.put(leases, { metadata: { namespace: "kube-node-lease", name }, spec: { renewTime } } as Lease);
+    }
+    await clock.advance(5 * second);
+  }
+}
+
+async function started(
+  t: { after(fn: () => void): void },
+  config: Parameters<typeof newTestContext>[1] = {},
+): Promise<TestContext> {
+  const world = newTestContext(t, config);
+  world.client.put(nodes, aNode({ name: "good" }), aNode({ name: "bad" }));
+  const tolerations = [{ key: "node.kubernetes.io/unreachable", operator: "Exists", effect: "NoExecute", tolerationSeconds: 30 }];
+  world.client.put(
+    pods,
+    aPod({ name: "on-good", nodeName: "good" }),
+    aPod({ name: "patient", nodeName: "bad", spec: { tolerations } }),
+    aPod({ name: "hasty", nodeName: "bad" }),
+    aPod({ name: "immortal", nodeName: "bad", spec: { tolerations: [{ operator: "Exists" }] } }),
+  );
+  await world.run(newNodeLifecycleController(world.ctx));
+  return world;
+}
+
+const taintsOf = ({ client }: TestContext, name: string) =>
+  (client.object<Node>(nodes, name)?.spec?.taints ?? []).map(({ key, effect }) => `${key}:${effect}`).toSorted();
+const names = ({ client }: TestContext) => client.objects(pods).map(({ metadata }) => metadata.name);
+const isReady = ({ client }: TestContext, name: string) =>
+  client
+    .object<Pod>(pods, `default/${name}`)
+    ?.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True");
+
+test("a node that falls silent loses its readiness, its pods' and at last its pods", async (t) => {
+  const world = await started(t);
+  await pass(world, 40, "good");
+  assert.deepEqual(taintsOf(world, "bad"), []);
+  await pass(world, 15, "good");
+  assert.equal(world.client.object<Node>(nodes, "bad")?.status?.conditions?.[0]?.status, "Unknown");
+  assert.deepEqual(taintsOf(world, "bad"), [
+    "node.kubernetes.io/unreachable:NoExecute",
+    "node.kubernetes.io/unreachable:NoSchedule",
+  ]);
+  assert.deepEqual(taintsOf(world, "good"), []);
+  assert.deepEqual([isReady(world, "patient"), isReady(world, "on-good")], [false, true]);
+  assert.deepEqual(names(world), ["on-good", "patient", "immortal"]);
+  await pass(world, 35, "good");
+  assert.deepEqual(names(world), ["on-good", "immortal"]);
+  assert.ok(world.events.includes("Normal NodeNotReady Node bad status is now: NodeNotReady"));
+  assert.ok(world.events.includes("Normal TaintManagerEviction Marking for deletion Pod default/hasty"));
+});
+
+test("a node that comes back in time keeps its patient pods", async (t) => {
+  const world = await started(t);
+  await pass(world, 60, "good");
+  const node = world.client.object<Node>(nodes, "bad") as Node;
+  const ready = {
+    type: "Ready",
+    status: "True" as const,
+    lastHeartbeatTime: "2022-01-01T00:01:05Z",
+    lastTransitionTime: "2022-01-01T00:01:05Z",
+  };
+  world.client.put(nodes, { ...node, status: { ...node.status, conditions: [ready] } });
+  await pass(world, 60, "good", "bad");
+  assert.deepEqual(taintsOf(world, "bad"), []);
+  assert.deepEqual(names(world), ["on-good", "patient", "immortal"]);
+  assert.ok(world.events.includes("Normal TaintManagerEviction Cancelling deletion of Pod default/patient"));
+});
+
+test("when every node is silent nobody is evicted", async (t) => {
+  const world = await started(t);
+  await pass(world, 300);
+  assert.deepEqual(names(world), ["on-good", "patient", "hasty", "immortal"]);
+  assert.deepEqual(taintsOf(world, "bad"), ["node.kubernetes.io/unreachable:NoSchedule"]);
+});
+
+test("a node that says it is not ready is tainted so", async (t) => {
+  const world = await started(t);
+  const node = world.client.object<Node>(nodes, "bad") as Node;
+  const notReady = {
+    type: "Ready",
+    status: "False" as const,
+    lastHeartbeatTime: "2022-01-01T00:00:01Z",
+    lastTransitionTime: "2022-01-01T00:00:01Z",
+  };
+  world.client.put(nodes, { ...node, status: { ...node.status, conditions: [notReady] } });
+  await pass(world, 15, "good", "bad");
+  assert.deepEqual(taintsOf(world, "bad"), ["node.kubernetes.io/not-ready:NoExecute", "node.kubernetes.io/not-ready:NoSchedule"]);
+  assert.equal(isReady(world, "patient"), undefined); // it does not tolerate this taint
+  assert.equal(isReady(world, "immortal"), false);
+});
+
+test("without a taint manager pods go after the eviction timeout", async (t) => {
+  const { nodeLifecycle } = newTestContext(t).ctx.config;
+  const world = await started(t, { nodeLifecycle: { ...nodeLifecycle, taintManager: false, podEvictionTimeoutMs: 60_000 } });
+  await pass(world, 55, "good");
+  assert.equal(names(world).length, 4);
+  await pass(world, 60, "good");
+  assert.deepEqual(names(world), ["on-good"]);
+});
+
+test("says who comes and who goes, and keeps the beta labels", async (t) => {
+  const world = await started(t);
+  world.client.put(nodes, aNode({ name: "new", labels: { "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64" } }));
+  await pass(world, 10, "good", "bad");
+  world.client.remove(nodes, "new");
+  const labels = world.client.actions.filter(({ verb, name }) => verb === "patch" && name === "new");
+  assert.partialDeepStrictEqual(labels[0]?.sent, {
+    metadata: { labels: { "beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "amd64" } },
+  });
+  await pass(world, 10, "good", "bad");
+  await settle();
+  assert.ok(world.events.includes("Normal RegisteredNode Node new event: Registered Node new in Controller"));
+  assert.ok(world.events.includes("Normal RemovingNode Node new event: Removing Node new from Controller"));
+});
