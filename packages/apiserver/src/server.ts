@@ -112,6 +112,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     rooms.informers.start(signal);
     serve = rooms.serve;
     await running.run(signal);
+    void rooms.repair.run(signal).catch(() => {}); // ends with the server
     if (flags["endpoint-reconciler-type"] !== "none") stopKubernetesService = runKubernetesService(service);
   };
   const started = start();
@@ -219,6 +220,7 @@ function hooksOf(
       name: "bootstrap-controller",
       async run(signal) {
         await ensureNamespaces(client, signal);
+        await rooms.repair.runOnce();
         await ensureKubernetesService(service, signal);
       },
     },

@@ -25,6 +25,7 @@ import { newServedResources, type ServedResources } from "../handlers/served-res
 import { newLoopbackClient } from "../loopback/client.ts";
 import { newNodeProxy } from "../node-proxy/upstream.ts";
 import { builtInResources, internalResources } from "../registry/catalogue.ts";
+import { newServiceRepair, type ServiceRepair } from "../registry/core/services/repair.ts";
 import { newRegistryStore, type RegistryStore } from "../registry/generic/store.ts";
 import type { RegistryServices } from "../registry/generic/subresource.ts";
 import type { StorageSet } from "../storage/open.ts";
@@ -50,6 +51,8 @@ export interface Rooms {
   readonly serve: ExchangeHandler;
   readonly client: Client;
   readonly informers: InformerFactory;
+  /** Brings allocated cluster IPs and node ports in line with the services. */
+  readonly repair: ServiceRepair;
   /** Policy and admission know the cluster. */
   synced(): boolean;
 }
@@ -171,7 +174,9 @@ export function connectRooms(options: RoomOptions): Rooms {
     log: log.named("httplog"),
     metrics: newRequestMetrics(metrics),
   });
-  return { serve, client, informers, synced: () => synced() && plugins.every((plugin) => plugin.ready?.() ?? true) };
+  const { serviceClusterIpRange, nodePortRange } = config;
+  const repair = newServiceRepair({ config: { services: () => services, serviceClusterIpRange, nodePortRange }, clock, log });
+  return { serve, client, informers, repair, synced: () => synced() && plugins.every((plugin) => plugin.ready?.() ?? true) };
 }
 
 /** Stores of all resources, and what of them is served under --runtime-config. */
