@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PodSpec, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { admitPod } from "./admit.ts";
+import { configSourceAnnotation, type NodePod } from "./pod.ts";
+
+const requests = (cpu: string): Partial<PodSpec> => ({ containers: [aContainer({ resources: { requests: { cpu } } })] });
+const port = (hostPort: number, hostIP?: string): Partial<PodSpec> => ({
+  containers: [aContainer({ ports: [{ containerPort: 80, hostPort, ...(hostIP === undefined ? {} : { hostIP }) }] })],
+});
+const affinity = (operator: string, values?: string[]): Partial<PodSpec> => ({
+  affinity: {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: [{ matchExpressions: [{ key: "disk", operator, ...(values === undefined ? {} : { values }) }] }],
+      },
+    },
+  },
+});
+const sysctl = (name: string, more: Partial<PodSpec> = {}): Partial<PodSpec> => ({
+  ...more,
+  securityContext: { sysctls: [{ name, value: "1" }] },
+});
+
+interface Case {
+  name: string;
+  spec?: Partial<PodSpec>;
+  annotations?: Record<string, string>;
+  others?: NodePod[];
+  taints?: Taint[];
+  want: string | undefined;
+}
+
+const noExecute: Taint[] = [{ key: "k", value: "v", effect: "NoExecute" }];
+const cases: Case[] = [
+  { name: "fits", spec: requests("1"), want: undefined },
+  {
+    name: "wants more cpu than is left",
+    spec: requests("1500m"),
+    others: [aNodePod(requests("1"))],
+    want: "OutOfcpu: Node didn't have enough resource: cpu, requested: 1500, used: 1000, capacity: 2000",
+  },
+  {
+    name: "is one pod too many",
+    others: [aNodePod(), aNodePod(), aNodePod()],
+    want: "OutOfpods: Node didn't have enough resource: pods, requested: 1, used: 3, capacity: 3",
+  },
+  {
+    name: "wants the largest init container",
+    spec: { ...requests("1"), initContainers: [aContainer({ name: "i", resources: { requests: { cpu: "3" } } })] },
+    want: "OutOfcpu: Node didn't have enough resource: cpu, requested: 3000, used: 0, capacity: 2000",
+  },
+  {
+    name: "wants what the node has never heard of",
+    spec: { containers: [aContainer({ resources: { requests: { "example.com/x": "1" } } })] },
+    want: undefined,
+  },
+  { name: "selects another node", spec: { nodeSelector: { disk: "ssd" } }, want: "NodeAffinity: Predicate NodeAffinity failed" },
+  { name: "selects this node", spec: { nodeSelector: { disk: "hdd" } }, want: undefined },
+  { name: "has affinity to this node", spec: affinity("In", ["hdd", "ssd"]), want: undefined },
+  { name: "has affinity to others", spec: affinity("NotIn", ["hdd"]), want: "NodeAffinity: Predicate NodeAffinity failed" },
+  { name: "wants a label that is there", spec: affinity("Exists"), want: undefined },
+  { name: "wants a label not to be there", spec: affinity("DoesNotExist"), want: "NodeAffinity: Predicate NodeAffinity failed" },
+  { name: "was given to another node", spec: { nodeName: "n2" }, want: "NodeName: Predicate NodeName failed" },
+  {
+    name: "wants a port that is taken",
+    spec: port(80),
+    others: [aNodePod(port(80, "10.0.0.1"))],
+    want: "NodePorts: Predicate NodePorts failed",
+  },
+  {
+    name: "wants the port of another address",
+    spec: port(80, "10.0.0.2"),
+    others: [aNodePod(port(80, "10.0.0.1"))],
+    want: undefined,
+  },
+  { name: "does not tolerate a taint", taints: noExecute, want: "TaintToleration: Predicate TaintToleration failed" },
+  { name: "tolerates the taint", taints: noExecute, spec: { tolerations: [{ key: "k", operator: "Exists" }] }, want: undefined },
+  {
+    name: "tolerates another value",
+    taints: noExecute,
+    spec: { tolerations: [{ key: "k", value: "w" }] },
+    want: "TaintToleration: Predicate TaintToleration failed",
+  },
+  {
+    name: "is static, whatever the taint",
+    taints: noExecute,
+    annotations: { [configSourceAnnotation]: "file" },
+    want: undefined,
+  },
+  { name: "sets a safe sysctl", spec: sysctl("net.ipv4.tcp_syncookies"), want: undefined },
+  {
+    name: "sets an unsafe sysctl",
+    spec: sysctl("kernel.msgmax"),
+    want: 'SysctlForbidden: forbidden sysctl: "kernel.msgmax" not allowlisted',
+  },
+  { name: "sets an unsafe sysctl that is allowed here", spec: sysctl("net.core.somaxconn"), want: undefined },
+  {
+    name: "sets a sysctl of the host's network",
+    spec: sysctl("net.core.somaxconn", { hostNetwork: true }),
+    want: 'SysctlForbidden: forbidden sysctl: "net.core.somaxconn" not allowed with host net enabled',
+  },
+];
+
+for (const { name, spec = {}, annotations = {}, others = [], taints = [], want } of cases) {
+  test(`a pod that ${name} is ${want === undefined ? "admitted" : "rejected"}`, () => {
+    const rejection = admitPod({
+      pod: aNodePod(spec, { annotations }),
+      others,
+      node: { name: "n1", metadata: { labels: { disk: "hdd" } }, spec: { taints } },
+      allocatable: { cpu: "2", memory: "4Gi", pods: "3" },
+      allowedUnsafeSysctls: ["net.core.*"],
+    });
+    assert.equal(rejection === undefined ? undefined : `${rejection.reason}: ${rejection.message}`, want);
+  });
+}

@@ -1,0 +1,296 @@
+import assert from "node:assert/strict";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
+import { type ContainerRuntime, containerState, RuntimeError, sandboxState } from "../runtime/runtime.ts";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { newTestRunner } from "../testing/runner.ts";
+import type { NodePod } from "./pod.ts";
+import type { PodRunner } from "./pod-runner.ts";
+
+const image = "registry.test/busybox:1";
+const never = new AbortController().signal;
+
+function aRuntime(): { runtime: FakeRuntime; clock: ReturnType<typeof newFakeClock> } {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  runtime.addImage(image);
+  return { runtime, clock };
+}
+
+const twoContainers = (): NodePod =>
+  aNodePod({
+    initContainers: [aContainer({ name: "init" })],
+    containers: [aContainer({ name: "a", terminationMessagePath: "/dev/termination-log" }), aContainer({ name: "b" })],
+  });
+
+/** Syncs until nothing changes any more; init containers end at once. */
+async function settlePod(runner: PodRunner, runtime: FakeRuntime, pod: NodePod): Promise<void> {
+  for (let i = 0; i < 6; i++) {
+    await runner.sync(pod, never);
+    for (const container of runtime.containers.values()) {
+      if (container.config.metadata?.name === "init" && container.state === containerState.running) runtime.exit(container.id, 0);
+    }
+  }
+}
+
+test("a pod comes up in order: sandbox, init container, containers", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const { runner, statusOf, events } = await newTestRunner(t, runtime, clock);
+  const pod = twoContainers();
+  await settlePod(runner, runtime, pod);
+  assert.deepEqual(runtime.calls, [
+    "RunPodSandbox web",
+    "CreateContainer init",
+    "StartContainer init",
+    "CreateContainer a",
+    "StartContainer a",
+    "CreateContainer b",
+    "StartContainer b",
+  ]);
+  const status = statusOf(pod);
+  assert.partialDeepStrictEqual(status, { phase: "Running", podIP: [...runtime.sandboxes.values()][0]?.ip ?? "" });
+  assert.deepEqual(
+    events.filter(({ container }) => container === "a").map(({ reason, message }) => [reason, message]),
+    [
+      ["Pulled", `Container image "${image}" already present on machine`],
+      ["Created", "Created container a"],
+      ["Started", "Started container a"],
+    ],
+  );
+});
+
+test("a container that ends at once is restarted after 0, 10 and 20 seconds", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const { runner, statusOf, events } = await newTestRunner(t, runtime, clock);
+  const pod = aNodePod();
+  const starts = (): number => runtime.calls.filter((call) => call === "StartContainer main").length;
+  const crash = async (): Promise<void> => {
+    runtime.exit(runtime.find("main")?.id ?? "", 1);
+    await runner.sync(pod, never);
+  };
+  await runner.sync(pod, never);
+  await crash();
+  assert.equal(starts(), 2, "the first restart is not delayed");
+  await crash();
+  assert.equal(starts(), 2);
+  assert.deepEqual(statusOf(pod)?.containerStatuses?.[0]?.state, {
+    waiting: { reason: "CrashLoopBackOff", message: "back-off 10s restarting failed container=main pod=web_default(uid-1)" },
+  });
+  assert.ok(events.some(({ reason, message }) => reason === "BackOff" && message === "Back-off restarting failed container"));
+  await clock.advance(10_001);
+  await runner.sync(pod, never);
+  assert.equal(starts(), 3);
+  await crash();
+  await clock.advance(19_000);
+  await runner.sync(pod, never);
+  assert.equal(starts(), 3);
+  await clock.advance(1_001);
+  await runner.sync(pod, never);
+  assert.equal(starts(), 4);
+  assert.equal(statusOf(pod)?.containerStatuses?.[0]?.restartCount, 3);
+});
+
+test("an image that cannot be pulled is tried again after a while, and the pod says so", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const { runner, statusOf, events } = await newTestRunner(t, runtime, clock);
+  const pod = aNodePod({ containers: [aContainer({ image: "registry.test/new" })] });
+  await runner.sync(pod, never);
+  assert.equal(statusOf(pod)?.containerStatuses?.[0]?.state?.waiting?.reason, "ErrImagePull");
+  await runner.sync(pod, never);
+  assert.deepEqual(statusOf(pod)?.containerStatuses?.[0]?.state?.waiting, {
+    reason: "ImagePullBackOff",
+    message: 'Back-off pulling image "registry.test/new"',
+  });
+  runtime.registry.add("registry.test/new:latest");
+  await clock.advance(10_000);
+  await runner.sync(pod, never);
+  assert.equal(statusOf(pod)?.phase, "Running");
+  assert.ok(events.some(({ message }) => message.startsWith('Successfully pulled image "registry.test/new" in ')));
+});
+
+for (const { name, container, reason } of [
+  { name: "a bad name", container: { image: "Not A Name" }, reason: "InvalidImageName" },
+  {
+    name: "policy Never and no image",
+    container: { image: "registry.test/none:1", imagePullPolicy: "Never" },
+    reason: "ErrImageNeverPull",
+  },
+  {
+    name: "a missing config map",
+    container: { envFrom: [{ configMapRef: { name: "none" } }] },
+    reason: "CreateContainerConfigError",
+  },
+  {
+    name: "root where root is forbidden",
+    container: { securityContext: { runAsNonRoot: true, runAsUser: 0 } },
+    reason: "CreateContainerConfigError",
+  },
+]) {
+  test(`a container with ${name} waits with ${reason}`, async (t) => {
+    const { runtime, clock } = aRuntime();
+    const { runner, statusOf } = await newTestRunner(t, runtime, clock);
+    const pod = aNodePod({ containers: [aContainer(container)] });
+    const outcome = await runner.sync(pod, never);
+    assert.equal(outcome.kind, "failed");
+    assert.equal(statusOf(pod)?.containerStatuses?.[0]?.state?.waiting?.reason, reason);
+  });
+}
+
+test("without a network only pods of the host's network start", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const { runner, events } = await newTestRunner(t, runtime, clock, { networkProblem: () => "NetworkReady=false" });
+  assert.equal((await runner.sync(aNodePod(), never)).kind, "failed");
+  assert.equal(runtime.calls.length, 0);
+  assert.equal(events[0]?.reason, "NetworkNotReady");
+  await runner.sync(aNodePod({ hostNetwork: true }, { uid: "uid-2" }), never);
+  assert.ok(runtime.calls.includes("StartContainer main"));
+});
+
+test("a pod past its deadline fails and ends", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const { runner, statusOf } = await newTestRunner(t, runtime, clock);
+  const pod = aNodePod({ activeDeadlineSeconds: 60 });
+  assert.equal((await runner.sync(pod, never)).kind, "synced");
+  await clock.advance(60_000);
+  assert.equal((await runner.sync(pod, never)).kind, "ended");
+  assert.partialDeepStrictEqual(statusOf(pod), { phase: "Failed", reason: "DeadlineExceeded" });
+  await runner.terminate(pod, { runtimeOnly: false });
+  assert.partialDeepStrictEqual(statusOf(pod), { phase: "Failed", reason: "DeadlineExceeded" });
+  assert.equal(runtime.find("main")?.state, containerState.exited);
+});
+
+test("a finished pod is not run again by an agent that starts anew", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const first = await newTestRunner(t, runtime, clock);
+  const pod = aNodePod({ restartPolicy: "Never" });
+  await first.runner.sync(pod, never);
+  runtime.exit(runtime.find("main")?.id ?? "", 0);
+  assert.equal((await first.runner.sync(pod, never)).kind, "ended");
+  await first.runner.terminate(pod, { runtimeOnly: false });
+  await first.runner.clean(pod, { deleted: false, runtimeOnly: false });
+  const calls = runtime.calls.length;
+  const status = first.statusOf(pod);
+  for (const container of [...runtime.containers.keys()]) await runtime.removeContainer(container); // as garbage collection does
+  const second = await newTestRunner(t, runtime, clock, { dir: first.dir });
+  const seen = { ...pod, ...(status === undefined ? {} : { status }) };
+  assert.equal((await second.runner.sync(seen, never)).kind, "ended");
+  assert.equal(second.statusOf(seen)?.phase, "Succeeded");
+  assert.equal(second.statusOf(seen)?.containerStatuses?.[0]?.state?.terminated?.exitCode, 0);
+  assert.deepEqual(runtime.calls.slice(calls), ["RemoveContainer main"]);
+});
+
+test("a deleted pod leaves nothing behind", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const { runner, dir } = await newTestRunner(t, runtime, clock);
+  const pod = twoContainers();
+  await settlePod(runner, runtime, pod);
+  await runner.terminate(pod, { runtimeOnly: false });
+  await runner.clean(pod, { deleted: true, runtimeOnly: false });
+  assert.deepEqual([runtime.containers.size, runtime.sandboxes.size], [0, 0]);
+  for (const folder of ["pods", "logs", "links"]) assert.deepEqual(await readdir(join(dir, folder)), [], folder);
+});
+
+test("a changed specification replaces the container, and its command is expanded", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const { runner, events } = await newTestRunner(t, runtime, clock);
+  const pod = aNodePod({ containers: [aContainer({ command: ["echo", "$(WHO)"], env: [{ name: "WHO", value: "me" }] })] });
+  await runner.sync(pod, never);
+  assert.deepEqual(runtime.find("main")?.config.command, ["echo", "me"]);
+  runtime.addImage("registry.test/busybox:2");
+  const changed = { ...pod, spec: { ...pod.spec, containers: [aContainer({ image: "registry.test/busybox:2" })] } };
+  await runner.sync(changed, never);
+  assert.ok(
+    events.some(
+      ({ reason, message }) => reason === "Killing" && message === "Container main definition changed, will be restarted",
+    ),
+  );
+  assert.equal(runtime.find("main")?.config.image?.image, "sha256:registry.test/busybox:2");
+  assert.equal(runtime.find("main")?.config.metadata?.attempt, 1);
+});
+
+/** Cuts the agent's life off at one call to the runtime: before it reaches the runtime, or after it has been done. */
+function dyingAt(
+  runtime: ContainerRuntime,
+  n: number,
+  when: "before" | "after",
+): { runtime: ContainerRuntime; calls: () => number } {
+  let count = 0;
+  const dead = new RuntimeError("Canceled", "the agent was killed");
+  const proxy = new Proxy(runtime, {
+    get(target, name: keyof ContainerRuntime) {
+      const original = target[name] as (...args: unknown[]) => Promise<unknown>;
+      return async (...args: unknown[]) => {
+        const mine = ++count;
+        if (mine > n || (mine === n && when === "before")) throw dead;
+        const answer = await original(...args);
+        if (mine === n) throw dead;
+        return answer;
+      };
+    },
+  });
+  return { runtime: proxy, calls: () => count };
+}
+
+for (const when of ["before", "after"] as const) {
+  test(`an agent killed ${when} any call to the runtime starts nothing twice when it comes back`, async (t) => {
+    for (let n = 1; ; n++) {
+      const { runtime, clock } = aRuntime();
+      const dying = dyingAt(runtime, n, when);
+      const first = await newTestRunner(t, dying.runtime, clock);
+      const pod = twoContainers();
+      let died = false;
+      for (let i = 0; i < 6 && !died; i++) {
+        const outcome = await first.runner.sync(pod, never).catch(() => ({ kind: "failed" }));
+        died = dying.calls() >= n || (outcome.kind === "failed" && dying.calls() > n);
+        for (const container of runtime.containers.values()) {
+          if (container.config.metadata?.name === "init" && container.state === containerState.running)
+            runtime.exit(container.id, 0);
+        }
+      }
+      const second = await newTestRunner(t, runtime, clock, { dir: first.dir });
+      await settlePod(second.runner, runtime, pod);
+      for (const name of ["a", "b"]) {
+        const running = [...runtime.containers.values()].filter(
+          (container) => container.config.metadata?.name === name && container.state === containerState.running,
+        );
+        const starts = runtime.calls.filter((call) => call === `StartContainer ${name}`).length;
+        assert.deepEqual({ n, name, running: running.length, starts }, { n, name, running: 1, starts: 1 });
+      }
+      const ready = [...runtime.sandboxes.values()].filter((sandbox) => sandbox.state === sandboxState.ready);
+      assert.equal(ready.length, 1, `one sandbox after dying at call ${n}`);
+      await second.runner.terminate(pod, { runtimeOnly: false });
+      await second.runner.clean(pod, { deleted: true, runtimeOnly: false });
+      assert.deepEqual([runtime.containers.size, runtime.sandboxes.size], [0, 0], `nothing is left after dying at call ${n}`);
+      if (!died) break; // the pod was up before the call came
+      assert.ok(n < 200);
+    }
+  });
+
+  test(`an agent killed ${when} any call of a deletion finishes it when it comes back`, async (t) => {
+    for (let n = 1; ; n++) {
+      const { runtime, clock } = aRuntime();
+      const up = await newTestRunner(t, runtime, clock);
+      const pod = twoContainers();
+      await settlePod(up.runner, runtime, pod);
+      const dying = dyingAt(runtime, n, when);
+      const first = await newTestRunner(t, dying.runtime, clock, { dir: up.dir });
+      const end = async (runner: PodRunner): Promise<void> => {
+        await runner.terminate(pod, { runtimeOnly: false });
+        await runner.clean(pod, { deleted: true, runtimeOnly: false });
+      };
+      const survived = await end(first.runner).then(
+        () => true,
+        () => false,
+      );
+      const second = await newTestRunner(t, runtime, clock, { dir: up.dir });
+      await end(second.runner);
+      assert.deepEqual([runtime.containers.size, runtime.sandboxes.size], [0, 0], `nothing is left after dying at call ${n}`);
+      assert.deepEqual(await readdir(join(up.dir, "pods")), []);
+      if (survived) break;
+      assert.ok(n < 200);
+    }
+  });
+}

@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { Container, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { allocatable } from "./allocatable.ts";
+import { newCgroups, podLimits } from "./cgroups.ts";
+import { containerResources, cpuQuotaUs, cpuShares } from "./container-resources.ts";
+import { oomScoreAdj, qosClass } from "./qos.ts";
+
+type Amounts = Record<string, string>;
+const container = (requests?: Amounts, limits?: Amounts, name = "main"): Container =>
+  aContainer({
+    name,
+    resources: { ...(requests === undefined ? {} : { requests }), ...(limits === undefined ? {} : { limits }) },
+  });
+const full = { cpu: "1", memory: "1Gi" };
+
+for (const { name, spec, want } of [
+  { name: "nothing is asked for", spec: {}, want: "BestEffort" },
+  { name: "limits are requests", spec: { containers: [container(full, full)] }, want: "Guaranteed" },
+  {
+    name: "requests are less than limits",
+    spec: { containers: [container({ cpu: "500m", memory: "1Gi" }, full)] },
+    want: "Burstable",
+  },
+  { name: "only one resource is limited", spec: { containers: [container({ cpu: "1" }, { cpu: "1" })] }, want: "Burstable" },
+  {
+    name: "one container asks for nothing",
+    spec: { containers: [container(full, full), container(undefined, undefined, "b")] },
+    want: "Burstable",
+  },
+  {
+    name: "an init container asks for nothing",
+    spec: { containers: [container(full, full)], initContainers: [container(undefined, undefined, "i")] },
+    want: "Burstable",
+  },
+  { name: "the request is zero", spec: { containers: [container({ cpu: "0" })] }, want: "BestEffort" },
+] as { name: string; spec: Partial<PodSpec>; want: string }[]) {
+  test(`the class is ${want} when ${name}`, () => assert.equal(qosClass(aNodePod(spec)), want));
+}
+
+test("the less of a node's memory is asked for, the sooner the kernel kills", () => {
+  const gi = 1024 ** 3;
+  const score = (requests: Amounts, limits?: Amounts): number => {
+    const one = container(requests, limits);
+    return oomScoreAdj(aNodePod({ containers: [one] }), one, 8 * gi);
+  };
+  assert.equal(score(full, full), -997);
+  assert.equal(score({}), 1000);
+  assert.equal(score({ memory: "4Gi" }), 500);
+  assert.equal(score({ memory: "1" }), 999);
+  assert.equal(score({ memory: "8Gi" }), 3);
+  const critical = aNodePod({ priorityClassName: "system-node-critical", priority: 2_000_001_000 });
+  assert.equal(oomScoreAdj(critical, aContainer(), 8 * gi), -997);
+});
+
+test("shares and quota have the kernel's limits", () => {
+  assert.deepEqual([0, 1, 500, 1000, 10_000_000].map(cpuShares), [2, 2, 512, 1024, 262_144]);
+  assert.deepEqual(
+    [0, 1, 5, 100, 2500].map((milli) => cpuQuotaUs(milli, 100_000)),
+    [0, 1000, 1000, 10_000, 250_000],
+  );
+});
+
+test("a container's resources reach the runtime", () => {
+  const one = container({ memory: "64Mi" }, { cpu: "250m", memory: "128Mi" });
+  const options = { memoryCapacityBytes: 1024 ** 3, cfsQuota: true, cfsPeriodUs: 100_000, pageSizes: ["2MB"] };
+  const got = containerResources(aNodePod({ containers: [one] }), one, options);
+  assert.partialDeepStrictEqual(got, {
+    cpuShares: 256,
+    cpuQuota: 25_000,
+    cpuPeriod: 100_000,
+    memoryLimitInBytes: 128 * 1024 ** 2,
+  });
+  assert.deepEqual(got.hugepageLimits, [{ pageSize: "2MB", limit: 0 }]);
+  assert.equal(containerResources(aNodePod(), one, { ...options, cfsQuota: false }).cpuQuota, 0);
+});
+
+test("a pod is limited only where every container is", () => {
+  const settings = { cfsQuota: true, cfsPeriodUs: 100_000, podPidsLimit: 100 };
+  const both = aNodePod({ containers: [container(full, full), container(full, { cpu: "2" }, "b")] });
+  assert.deepEqual(podLimits(both, settings), { shares: 2048, quotaUs: 300_000, pids: 100 });
+});
+
+test("what is left for pods is the capacity without what is kept", () => {
+  const got = allocatable(
+    { cpu: "4", memory: "8Gi", pods: "110", "ephemeral-storage": "100Gi" },
+    {
+      kube: { cpu: "200m", memory: "1Gi" },
+      system: { cpu: "100m" },
+      evictionHard: { "memory.available": "100Mi", "nodefs.available": "10%" },
+    },
+  );
+  assert.deepEqual(got, { cpu: "3700m", memory: "7068Mi", pods: "110", "ephemeral-storage": "90Gi" });
+});
+
+test("pods get cgroups of their class in every tree, and lose them", async (t) => {
+  const mountPoint = await mkdtemp(join(tmpdir(), "cox-cgroups-"));
+  t.after(() => rm(mountPoint, { recursive: true, force: true }));
+  for (const controller of ["cpu", "memory", "pids"]) {
+    await mkdir(join(mountPoint, controller));
+    await writeFile(join(mountPoint, controller, "cgroup.procs"), "");
+  }
+  const cgroups = await newCgroups({
+    root: "/test",
+    perQos: true,
+    cfsQuota: true,
+    cfsPeriodUs: 100_000,
+    podPidsLimit: 50,
+    log: discardLogger,
+    mountPoint,
+  });
+  await cgroups.start({ milliCpu: 2000, memoryBytes: 1024 ** 3 }, true);
+  assert.equal(await readFile(join(mountPoint, "memory/test/kubepods/memory.limit_in_bytes"), "utf8"), String(1024 ** 3));
+  const pod = aNodePod({ containers: [container(full, full)] });
+  assert.equal(cgroups.parentOf(pod), "/test/kubepods/poduid-1");
+  assert.equal(cgroups.parentOf(aNodePod()), "/test/kubepods/besteffort/poduid-1");
+  await cgroups.ensure(pod);
+  assert.equal(await readFile(join(mountPoint, "cpu/test/kubepods/poduid-1/cpu.cfs_quota_us"), "utf8"), "100000");
+  assert.equal(await readFile(join(mountPoint, "pids/test/kubepods/poduid-1/pids.max"), "utf8"), "50");
+  assert.deepEqual([await cgroups.list(), await cgroups.exists("uid-1")], [["uid-1"], true]);
+  // The kernel's files go with a cgroup; these are plain ones.
+  for (const controller of ["cpu", "memory", "pids"]) {
+    const dir = join(mountPoint, controller, "test/kubepods/poduid-1");
+    for (const name of await readdir(dir)) await rm(join(dir, name));
+  }
+  assert.equal(await cgroups.remove("uid-1"), true);
+  assert.deepEqual(await cgroups.list(), []);
+});

@@ -1,0 +1,106 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { NodePod } from "../pods/pod.ts";
+import { newPodRunner, type PodRunner, type PodRunnerOptions } from "../pods/pod-runner.ts";
+import { newHookRunner } from "../probes/lifecycle-hooks.ts";
+import { newProbeManager } from "../probes/probe-manager.ts";
+import type { Cgroups } from "../resources/cgroups.ts";
+import { newImagePuller } from "../runtime/images.ts";
+import type { ContainerRuntime } from "../runtime/runtime.ts";
+import { noObjects } from "../sources/api-objects.ts";
+import { newStatusManager, type StatusManager } from "../status/status-manager.ts";
+import type { Mounter } from "../volumes/mount.ts";
+import { newVolumeManager, type VolumeManager } from "../volumes/volume-manager.ts";
+
+export interface TestRunner {
+  runner: PodRunner;
+  status: StatusManager;
+  volumes: VolumeManager;
+  events: { container: string | undefined; type: string; reason: string; message: string }[];
+  statusOf(pod: NodePod): PodStatus | undefined;
+}
+
+export const noCgroups: Cgroups = {
+  start: async () => undefined,
+  parentOf: () => "",
+  ensure: async () => undefined,
+  exists: async () => false,
+  remove: async () => true,
+  list: async () => [],
+  updateBurstable: async () => undefined,
+};
+
+const noMounts: Mounter = { mount: async () => undefined, unmount: async () => undefined, mountsBelow: async () => [] };
+
+/** A runner over any runtime, with everything it has of its own below a folder of the test's. */
+export async function newTestRunner(
+  t: { after(fn: () => Promise<void>): void },
+  runtime: ContainerRuntime,
+  clock: Clock,
+  options: { dir?: string } & Partial<PodRunnerOptions> = {},
+): Promise<TestRunner & { dir: string }> {
+  const dir = options.dir ?? (await mkdtemp(join(tmpdir(), "cox-runner-")));
+  if (options.dir === undefined) t.after(() => rm(dir, { recursive: true, force: true }));
+  const log = discardLogger;
+  const events: TestRunner["events"] = [];
+  const event: PodRunnerOptions["containers"]["event"] = (_, container, type, reason, message) =>
+    void events.push({ container: container?.name, type, reason, message });
+  const status = newStatusManager({ client: undefined, clock, log, apiPodOf: () => undefined });
+  const volumes = newVolumeManager({ podsDir: join(dir, "pods"), objects: noObjects, mounter: noMounts, clock, log });
+  const probes = newProbeManager({
+    runtime,
+    clock,
+    log,
+    event,
+    statusOf: status.get,
+    onChange: () => undefined,
+    grpcEnabled: false,
+  });
+  const runner = newPodRunner({
+    containers: {
+      runtime,
+      clock,
+      log,
+      event,
+      runHook: newHookRunner(runtime),
+      podLogsDir: join(dir, "logs"),
+      containerLogsDir: join(dir, "links"),
+      seccompDefault: false,
+      seccompRoot: join(dir, "seccomp"),
+    },
+    images: newImagePuller({ runtime, clock, serialize: false, qps: 0, burst: 0 }),
+    volumes,
+    objects: noObjects,
+    cgroups: noCgroups,
+    probes,
+    status,
+    mounter: noMounts,
+    clock,
+    log,
+    node: {
+      name: "node1",
+      ips: () => ["192.0.2.1"],
+      allocatable: () => ({ cpu: "2", memory: "4Gi" }),
+      memoryCapacityBytes: 4 * 1024 ** 3,
+      cfsQuota: true,
+      cfsPeriodUs: 100_000,
+      pageSizes: [],
+      clusterDomain: "cluster.local",
+    },
+    dns: () => ({
+      clusterDns: [],
+      clusterDomain: "",
+      host: { servers: ["192.0.2.53"], searches: [], options: [] },
+      hostIps: ["192.0.2.1"],
+    }),
+    services: () => [],
+    networkProblem: () => undefined,
+    runtimeHandler: async () => "",
+    ...options,
+  });
+  return { runner, status, volumes, events, statusOf: (pod) => status.get(pod.metadata.uid), dir };
+}
