@@ -179,6 +179,8 @@ export class Http1Exchange implements Exchange {
   #writeHead(response: ServerResponse, status: number, headers: OutgoingHttpHeaders): void {
     const all: OutgoingHttpHeaders = {};
     for (const [name, value] of this.#headers.merged(headers)) all[canonicalHeader(name)] = value;
+    // That a connection stays open goes without saying in HTTP/1.1, and Go does not say it.
+    if (response.shouldKeepAlive && this.#request.httpVersion === "1.1") response.removeHeader("connection");
     response.writeHead(status, all);
   }
 

@@ -130,7 +130,7 @@ for (const { protocol, ask, version } of [
     });
     assert.partialDeepStrictEqual(answer.headers, {
       "content-type": "application/json",
-      "content-length": protocol === "HTTP/2" ? String(answer.body.length) : String(answer.body.length),
+      "content-length": String(answer.body.length),
       "audit-id": "42",
       warning: "one, two",
     });
@@ -337,6 +337,23 @@ test("closes connections that shake no hand or send no header", async (t) => {
   shaken.write("GET / HTTP/1.1\r\nHost: x\r\n");
   shaken.resume();
   await once(shaken, "close");
+});
+
+test("keeps an HTTP/1.1 connection for the next request, and closes it when asked to leave", async (t) => {
+  const server = await start(t, (exchange) => {
+    if (exchange.url === "/leave") exchange.goAway();
+    exchange.respond(200, {}, "ok");
+  });
+  const socket = connectTls({ host: "127.0.0.1", port: server.port, ca: ca.certPem, ALPNProtocols: ["http/1.1"] });
+  await once(socket, "secureConnect");
+  const ask = async (path: string): Promise<string> => {
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    return String((await once(socket, "data"))[0]);
+  };
+  assert.doesNotMatch(await ask("/a"), /connection|keep-alive/i);
+  const closed = once(socket, "close");
+  assert.match(await ask("/leave"), /\r\nConnection: close\r\n/);
+  await closed;
 });
 
 test("serves plain HTTP too", async (t) => {
