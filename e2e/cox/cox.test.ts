@@ -77,7 +77,9 @@ for (const daemon of ["kube-apiserver", "kube-controller-manager", "kube-schedul
       .filter(([program]) => program === daemon)
       .filter(([, flag, shown]) => {
         const paragraph = paragraphs.find((text) => new RegExp(`^\\s*(?:-\\w, )?${flag}(?=[ \\n\\[=]|$)`).test(text.trimStart()));
-        return paragraph === undefined || !shown.split(";").some((form) => ["-", "?"].includes(form) || showsDefault(paragraph, form));
+        return (
+          paragraph === undefined || !shown.split(";").some((form) => ["-", "?"].includes(form) || showsDefault(paragraph, form))
+        );
       })
       .map(([, flag, shown]) => `${flag} ${shown}`);
     assert.deepEqual(missing, []);

@@ -52,6 +52,16 @@ export function startKubectl(args: readonly string[], withInput = false): ChildP
   });
 }
 
+/** A kubectl whose input and output are a terminal, as `exec -it` asks for; what is written goes to the terminal. */
+export function startInTerminal(args: readonly string[]): ChildProcess {
+  const quoted = [program, "--kubeconfig", kubeconfigFile(settings, "admin"), ...args].map(
+    (word) => `'${word.replaceAll("'", "'\\''")}'`,
+  );
+  return spawn("script", ["--quiet", "--flush", "--return", "--command", quoted.join(" "), "/dev/null"], {
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+}
+
 export function outcomeOf(child: ChildProcess): Promise<Outcome> {
   const outcome: Outcome = { code: -1, stdout: "", stderr: "" };
   child.stdout?.on("data", (chunk: Buffer) => {

@@ -4,12 +4,14 @@ import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { getJson, kubectl, outcomeOf, printed, startKubectl, tryKubectl } from "../framework/kubectl.ts";
+import { getJson, kubectl, outcomeOf, printed, startInTerminal, startKubectl, tryKubectl } from "../framework/kubectl.ts";
 import { newNamespace } from "../framework/namespace.ts";
 import { podsOf, readyPods } from "../framework/pods.ts";
 import { waitFor } from "../framework/wait-for.ts";
 
-const serve = "mkdir -p /www && echo hello from $(hostname) > /www/index.html && echo started && exec httpd -f -p 8080 -h /www";
+/** Ends at once when it is asked to; httpd alone as first process of its container would wait for the end of its grace. */
+const serve =
+  "trap 'exit 0' TERM; mkdir -p /www; echo hello from $(hostname) > /www/index.html; echo started; httpd -f -p 8080 -h /www & wait";
 const image = async (namespace: string): Promise<string> =>
   (await kubectl("get", "deployment", "web", "-n", namespace, "-o", "jsonpath={.spec.template.spec.containers[0].image}")).trim();
 
@@ -38,7 +40,7 @@ test("a created Deployment runs three pods with addresses, and every reading com
   assert.equal(new Set(pods.map((pod) => pod.status.podIP)).size, 3, "each pod has an address of its own");
   const wide = await kubectl("get", "pods", "-n", namespace, "-o", "wide");
   assert.match(wide, /^NAME +READY +STATUS +RESTARTS +AGE +IP +NODE +NOMINATED NODE +READINESS GATES$/m);
-  assert.equal(wide.match(/1\/1 +Running +0 +\d+s +10\.\d+\.\d+\.\d+ +e2e-node +<none> +<none>/g)?.length, 3, wide);
+  assert.equal(wide.match(/1\/1 +Running +0 +\d+s +10\.\d+\.\d+\.\d+ +\S+ +<none> +<none>/g)?.length, 3, wide);
   assert.match(await kubectl("get", "deployment", "web", "-n", namespace), /web +3\/3 +3 +3 +\d+s/);
   assert.match(
     await kubectl("describe", "deployment", "web", "-n", namespace),
@@ -69,8 +71,14 @@ test("logs, logs -f, exec with a terminal, cp and port-forward reach the contain
   const failed = await tryKubectl(["exec", name, "-n", namespace, "--", "sh", "-c", "echo oops >&2; exit 7"]);
   assert.equal(failed.code, 7);
   assert.match(failed.stderr, /oops/);
-  const terminal = await tryKubectl(["exec", "-t", name, "-n", namespace, "--", "sh", "-c", "test -t 1 && echo is a terminal"]);
-  assert.match(terminal.stdout, /is a terminal/);
+  const terminal = startInTerminal(["exec", "-it", name, "-n", namespace, "--", "sh"]);
+  t.after(() => terminal.kill());
+  const greeting = printed(terminal, /terminal is \/dev\/pts/);
+  terminal.stdin?.write("echo terminal is $(tty)\n");
+  await greeting;
+  const ended = outcomeOf(terminal);
+  terminal.stdin?.write("exit 3\n");
+  assert.equal((await ended).code, 3);
 
   const folder = mkdtempSync(join(tmpdir(), "cox-cp-"));
   writeFileSync(join(folder, "there"), "x".repeat(200_000));

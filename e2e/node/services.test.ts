@@ -7,18 +7,20 @@ import { busybox, createPod, isReady, runToEnd, waitForPod } from "../framework/
 test("a pod reaches another through a Service's cluster IP, and the API server through the kubernetes Service", async (t) => {
   const namespace = await newNamespace(t, "service");
   await createPod(namespace, "server", {
-    containers: [busybox("main", "mkdir /www; echo served > /www/index.html; exec httpd -f -p 8080 -h /www")],
+    containers: [busybox("main", "mkdir /www; echo served > /www/index.html; httpd -f -p 8080 -h /www")],
   });
   await waitForPod(namespace, "server", "is ready", isReady);
   await kubectl("expose", "pod", "server", "-n", namespace, "--name=front", "--port=80", "--target-port=8080");
   const address = await kubectl("get", "service", "front", "-n", namespace, "-o", "jsonpath={.spec.clusterIP}");
   const retry = (command: string): string => `for i in $(seq 60); do ${command} && exit 0; sleep 0.5; done; exit 1`;
   const fetched = await runToEnd(namespace, "client", {
-    containers: [busybox("main", retry(`wget -q -T 3 -O - http://${address}/`))],
+    containers: [busybox("main", retry(`timeout 3 wget -q -O - http://${address}/`))],
   });
   assert.equal(fetched, "served\n");
   const connected = await runToEnd(namespace, "api-client", {
-    containers: [busybox("main", retry('nc -z -w 3 "$KUBERNETES_SERVICE_HOST" "$KUBERNETES_SERVICE_PORT" && echo connected'))],
+    containers: [
+      busybox("main", retry('timeout 3 nc "$KUBERNETES_SERVICE_HOST" "$KUBERNETES_SERVICE_PORT" </dev/null && echo connected')),
+    ],
   });
   assert.equal(connected, "connected\n");
 });
@@ -31,7 +33,7 @@ test("a Service that nobody answers for refuses at once", async (t) => {
     containers: [
       busybox(
         "main",
-        `for i in $(seq 60); do wget -q -T 3 -O - http://${address}/ 2>&1 | grep refused && exit 0; sleep 0.5; done; exit 1`,
+        `for i in $(seq 60); do timeout 3 wget -q -O - http://${address}/ 2>&1 | grep refused && exit 0; sleep 0.5; done; exit 1`,
       ),
     ],
   });

@@ -38,7 +38,7 @@ function problem(file: string, target: string): string | undefined {
   return undefined;
 }
 
-const isTest = (path: string): boolean => /\.test\.ts$|\.suite\.ts$|(?:^|\/)suite\.ts$/.test(path);
+const isTest = (path: string): boolean => /\.test\.ts$|(?:^|\/)(?:suite|testing)\.ts$/.test(path);
 
 function apimachineryProblem(file: string, path: string, resolved: string): string | undefined {
   const own = path.split("/")[0] as string;

@@ -35,7 +35,9 @@ const contracts = ["request", "authentication/authenticator.ts", "authorization/
 const filters = ["filters", "authentication", "authorization", "audit", "flow-control"];
 
 /** What the store and the cache around it share; none of it knows etcd. */
-const storageContracts = ["storage", "continue-token", "key-layout", "entry", "selection", "watch-queue", "metrics"].map((name) => `storage/${name}.ts`);
+const storageContracts = ["storage", "continue-token", "key-layout", "entry", "selection", "watch-queue", "metrics"].map(
+  (name) => `storage/${name}.ts`,
+);
 
 export const apiserverRooms: readonly Room[] = [
   { path: "request", imports: [] },
