@@ -66,8 +66,10 @@ export class Http2Exchange implements Exchange {
   }
 
   #onClose(): void {
-    // Node ends the writable side of a stream that the client resets: finished alone does not mean sent.
-    if (this.#stream.writableFinished && !this.#stream.aborted) return;
+    // Node ends the writable side of a stream that the client resets: ended alone does not mean sent. It may close one
+    // before it says that the last bytes are written, so that finished is not what to wait for either.
+    const { writableEnded, aborted, rstCode } = this.#stream;
+    if (writableEnded && !aborted && rstCode === constants.NGHTTP2_NO_ERROR) return;
     this.#gone = true;
     this.#controller?.abort(new Error("the client went away"));
   }

@@ -62,7 +62,7 @@ export function buildAuthentication(options: AuthenticationOptions): Authenticat
   const requests: Authenticator[] = [];
   if (options.requestHeader !== undefined) requests.push(requestHeader({ ...options.requestHeader, clock }));
   if (options.clientCa !== undefined) requests.push(x509(options.clientCa, clock));
-  if (tokens.length > 0) requests.push(bearerToken(token, apiAudiences), webSocketToken(token, apiAudiences));
+  if (tokens.length > 0) requests.push(bearerToken(token, apiAudiences, clock), webSocketToken(token, apiAudiences));
   const known = withAuthenticatedGroup(unionAuthenticator(requests));
   return {
     authenticate: options.anonymous ? withFallback(known, anonymous(apiAudiences)) : known,

@@ -63,9 +63,17 @@ export function withAuthenticatedGroupToken(authenticate: TokenAuthenticator): T
   };
 }
 
+/** Results are cached and come again and again. */
+const withGroup = new WeakMap<AuthenticationResult, AuthenticationResult>();
+
 function addAuthenticatedGroup(result: AuthenticationResult): AuthenticationResult {
   const { user } = result;
   if (user.name === anonymousName) return result;
   if (user.groups.includes(allAuthenticated) || user.groups.includes(allUnauthenticated)) return result;
-  return { ...result, user: { ...user, groups: [...user.groups, allAuthenticated] } };
+  let added = withGroup.get(result);
+  if (added === undefined) {
+    added = { ...result, user: { ...user, groups: [...user.groups, allAuthenticated] } };
+    withGroup.set(result, added);
+  }
+  return added;
 }

@@ -18,25 +18,30 @@ export interface AuthenticationOptions {
 
 export function authentication(options: AuthenticationOptions): Filter {
   const { metrics, log } = options;
+  const attempts = {
+    success: metrics.authenticationAttempts.labels("success"),
+    failure: metrics.authenticationAttempts.labels("failure"),
+    error: metrics.authenticationAttempts.labels("error"),
+  };
   return async (request, next) => {
     const result = await options.authenticate(request.exchange).catch((err: unknown) => {
-      metrics.authenticationAttempts.labels("error").inc();
+      attempts.error.inc();
       // The store that tokens are looked up in may be away: that is not the client's fault.
       if (err instanceof StatusError && err.code >= 500) throw err;
       log.warn("Unable to authenticate the request", { err: err instanceof Error ? err.message : String(err) });
       throw unauthorized("Unauthorized");
     });
     if (result === undefined) {
-      metrics.authenticationAttempts.labels("failure").inc();
+      attempts.failure.inc();
       throw unauthorized("Unauthorized");
     }
     if (result.audiences !== undefined && options.apiAudiences.length > 0) {
       if (!result.audiences.some((audience) => options.apiAudiences.includes(audience))) {
-        metrics.authenticationAttempts.labels("error").inc();
+        attempts.error.inc();
         throw unauthorized("Unauthorized");
       }
     }
-    metrics.authenticationAttempts.labels("success").inc();
+    attempts.success.inc();
     metrics.authenticatedUserRequests.labels(compressUser(result.user.name)).inc();
     // What proves an identity to us must not travel on to proxied servers.
     delete request.exchange.headers.authorization;

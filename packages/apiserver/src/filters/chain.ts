@@ -31,7 +31,7 @@ import { type Drain, drain } from "./drain.ts";
 import { compose, type Filter, type Handler } from "./filter.ts";
 import { impersonation } from "./impersonation.ts";
 import { maxInFlight } from "./max-in-flight.ts";
-import { type RequestMetrics, targetLabels } from "./metrics.ts";
+import { newTargetMetrics, type RequestMetrics } from "./metrics.ts";
 import { logRequest } from "./request-log.ts";
 import { timeout } from "./timeout.ts";
 
@@ -77,7 +77,7 @@ export function newFilterChain(options: FilterChainOptions): ExchangeHandler {
     }),
     authorization(options.authorize),
   ];
-  const chain = compose(filters, (request) => measured(options, request));
+  const chain = compose(filters, measured(options));
 
   return async (exchange) => {
     let request: ServerRequest;
@@ -126,30 +126,25 @@ function recover(options: FilterChainOptions, request: ServerRequest, err: unkno
 }
 
 /** Runs the rooms behind the filters and counts what was asked of served resources. */
-async function measured(options: FilterChainOptions, request: ServerRequest): Promise<void> {
-  if (!request.info.isResourceRequest || !options.isServed(request.info)) return options.handle(request);
+function measured(options: FilterChainOptions): Handler {
   const { metrics, clock } = options;
-  const { withDryRun, plain } = targetLabels(request);
-  if (request.longRunning) {
-    metrics.longRunning.labels(...plain).inc();
-    metrics.longRunningDeprecated.labels(...plain).inc();
-  }
-  let code = 0;
-  try {
-    await options.handle(request);
-  } catch (err) {
-    code = err instanceof StatusError ? err.code : 500;
-    throw err;
-  } finally {
-    if (request.longRunning) {
-      metrics.longRunning.labels(...plain).dec();
-      metrics.longRunningDeprecated.labels(...plain).dec();
+  const targetOf = newTargetMetrics(metrics);
+  return async (request) => {
+    if (!request.info.isResourceRequest || !options.isServed(request.info)) return options.handle(request);
+    const target = targetOf(request);
+    if (request.longRunning) for (const gauge of target.longRunning) gauge.inc();
+    let code = 0;
+    try {
+      await options.handle(request);
+    } catch (err) {
+      code = err instanceof StatusError ? err.code : 500;
+      throw err;
+    } finally {
+      if (request.longRunning) for (const gauge of target.longRunning) gauge.dec();
+      target.total(code || request.exchange.status || 200).inc();
+      target.duration.observe((clock.now() - request.receivedMs) / 1000);
+      const { verb } = request.info;
+      if (verb === "get" || verb === "list") target.responseSizes.observe(request.exchange.bytesWritten);
     }
-    const status = code || request.exchange.status || 200;
-    metrics.total.labels(...withDryRun, String(status)).inc();
-    metrics.duration.labels(...withDryRun).observe((clock.now() - request.receivedMs) / 1000);
-    if (request.info.verb === "get" || request.info.verb === "list") {
-      metrics.responseSizes.labels(...plain).observe(request.exchange.bytesWritten);
-    }
-  }
+  };
 }

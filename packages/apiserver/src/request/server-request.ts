@@ -48,14 +48,20 @@ export class ServerRequest implements RequestContext {
   }
 
   get signal(): AbortSignal {
-    if (this.#signal === undefined) {
-      if (this.deadlineMs === undefined) {
-        const { signal } = this.exchange;
-        this.#signal = this.longRunning && this.#stopping !== undefined ? AbortSignal.any([signal, this.#stopping]) : signal;
-      } else {
-        this.#cancel = new AbortController();
-        this.#signal = AbortSignal.any([this.exchange.signal, this.#cancel.signal]);
-      }
+    if (this.#signal !== undefined) return this.#signal;
+    const { signal } = this.exchange;
+    const other = this.longRunning ? this.#stopping : undefined;
+    if (this.deadlineMs === undefined && other === undefined) {
+      this.#signal = signal;
+      return signal;
+    }
+    // By hand: AbortSignal.any costs more than the rest of a small request.
+    const cancel = new AbortController();
+    this.#cancel = cancel;
+    this.#signal = cancel.signal;
+    for (const source of other === undefined ? [signal] : [signal, other]) {
+      if (source.aborted) cancel.abort(source.reason);
+      else source.addEventListener("abort", () => cancel.abort(source.reason), { once: true, signal: cancel.signal });
     }
     return this.#signal;
   }
