@@ -10,6 +10,7 @@ import { newReplicaSetController } from "./controllers/replicaset/controller.ts"
 import { newReplicationControllerController } from "./controllers/replicationcontroller/controller.ts";
 import { newRootCaCertPublisher } from "./controllers/root-ca-cert-publisher/controller.ts";
 import { newServiceAccountController } from "./controllers/serviceaccount/controller.ts";
+import { newServiceAccountTokenController } from "./controllers/serviceaccount-token/controller.ts";
 
 export interface CatalogueEntry {
   /** In `--controllers`. */
@@ -18,6 +19,8 @@ export interface CatalogueEntry {
   readonly user: string;
   /** `source.component` of its Events, where it is not `user`. */
   readonly component?: string;
+  /** It makes what the others' identities rest on, and so cannot have one itself. */
+  readonly withManagersRights?: boolean;
   readonly onByDefault: boolean;
   /** Its own limit of requests, as multiples of `--kube-api-qps` and `--kube-api-burst`. */
   readonly rate?: { readonly qps: number; readonly burst: number };
@@ -27,7 +30,13 @@ export interface CatalogueEntry {
 
 /** THE list of controllers of Kubernetes 1.23, in the order in which they are started. */
 export const catalogue: readonly CatalogueEntry[] = [
-  missing("serviceaccount-token", "tokens-controller"),
+  {
+    name: "serviceaccount-token",
+    user: "tokens-controller",
+    withManagersRights: true,
+    onByDefault: true,
+    make: newServiceAccountTokenController,
+  },
   { name: "endpoint", user: "endpoint-controller", onByDefault: true, make: newEndpointController },
   {
     name: "endpointslice",

@@ -127,11 +127,10 @@ function contextOf(
 ): ControllerContext {
   const { config, clock, metrics } = options;
   const log = options.log.named(entry.name);
-  const client = clientOf(options, family, entry);
-  const recorderOf = (component: string) => newEventRecorder({ client: eventClient, component, log, clock });
-  const eventClient = family.member({ qps: config.qps, burst: config.burst, userAgent: userAgentOf(program, entry.user) });
+  const newMember = membersOf(options, family, entry);
+  const recorderOf = (component: string) => newEventRecorder({ client: newMember(), component, log, clock });
   return {
-    client,
+    client: newMember(),
     informers,
     recorder: recorderOf(entry.component ?? entry.user),
     recorderOf,
@@ -142,14 +141,15 @@ function contextOf(
   };
 }
 
-/** Its own limit; its own identity if asked for. */
-function clientOf({ config, clientConfig, clock }: ManagerOptions, family: ClientFamily, entry: CatalogueEntry): Client {
+/** Clients of one controller: each with a limit of its own, all with its own identity if asked for. */
+function membersOf({ config, clientConfig, clock }: ManagerOptions, family: ClientFamily, entry: CatalogueEntry): () => Client {
   const { qps = 1, burst = 1 } = entry.rate ?? {};
   const own = { qps: config.qps * qps, burst: config.burst * burst, userAgent: userAgentOf(program, entry.user) };
-  if (!config.useServiceAccountCredentials) return family.member(own);
+  if (!config.useServiceAccountCredentials || entry.withManagersRights === true) return () => family.member(own);
   const { host, ca, caFile, insecure, serverName } = clientConfig;
   const tokenSource = serviceAccountTokens(family.member(own), entry.user, clock);
-  return newClientFamily({ host, ca, caFile, insecure, serverName, tokenSource }, { clock }).member(own);
+  const ownFamily = newClientFamily({ host, ca, caFile, insecure, serverName, tokenSource }, { clock });
+  return () => ownFamily.member(own);
 }
 
 /** One set of families for all queues. */

@@ -56,6 +56,8 @@ export function newEndpointSliceController(ctx: ControllerContext): Controller {
 }
 
 const serviceIndex = "service";
+/** The cache is behind our own writes; their echo wakes nobody. */
+const staleRetryMs = 200;
 
 function serviceOf({ metadata }: EndpointSlice): string | undefined {
   const labels = metadata.labels ?? {};
@@ -78,7 +80,7 @@ async function reconcile(ctx: ControllerContext, tracker: SliceTracker, key: Obj
     .for<EndpointSlice>(endpointSlices)
     .lister.byIndex(serviceIndex, key)
     .filter(({ metadata }) => !metadata.deletionTimestamp);
-  if (tracker.isStale(key, existing)) throw new Error("EndpointSlice informer cache is out of date");
+  if (tracker.isStale(key, existing)) return { requeueAfterMs: staleRetryMs };
 
   const plan = planSlices({
     service,

@@ -1,7 +1,7 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { type Expectations, newExpectations } from "@coxswain/apimachinery/controller/expectations";
 import { enqueueBy, enqueueSelf, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
-import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { hasCause, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { deepEqual, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
@@ -253,13 +253,17 @@ async function updateStatus<T extends ReplicasOwner>(
 ): Promise<ReplicaSetStatus> {
   const { ctx, kind } = room;
   if (owner.status !== undefined && semanticEqual(withoutZeros(owner.status), withoutZeros(status))) return status;
+  const { namespace, name = "" } = owner.metadata;
   const write = (base: T): Promise<T> => ctx.client.update<T>(kind.ref, { ...base, status }, { subresource: "status", signal });
   try {
-    await write(owner);
+    try {
+      await write(owner);
+    } catch (err) {
+      if (!isConflict(err)) throw err;
+      await write(await ctx.client.get<T>(kind.ref, { namespace, name }, { signal }));
+    }
   } catch (err) {
-    const { namespace, name = "" } = owner.metadata;
-    if (isNotFound(err)) return status; // deleted meanwhile
-    await write(await ctx.client.get<T>(kind.ref, { namespace, name }, { signal }));
+    if (!isNotFound(err)) throw err; // deleted meanwhile
   }
   return status;
 }

@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { createPublicKey, generateKeyPairSync, verify } from "node:crypto";
+import { test } from "node:test";
+import type { Secret, ServiceAccount } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { secrets, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aServiceAccount } from "@coxswain/apimachinery/testing/builders";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newTestContext, type TestContext } from "../../testing/test-context.ts";
+import { newServiceAccountTokenController } from "./controller.ts";
+import { newLegacyTokenSigner } from "./legacy-token.ts";
+
+const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const serviceAccountKey = rsa.privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+
+async function started(t: { after(fn: () => void): void }): Promise<TestContext> {
+  const world = newTestContext(t, { serviceAccountKey, rootCa: "CA" });
+  world.client.put(serviceAccounts, aServiceAccount({ namespace: "web" }));
+  await world.run(newServiceAccountTokenController(world.ctx));
+  await settle(30);
+  return world;
+}
+const text = (secret: Secret | undefined, key: string) => Buffer.from(secret?.data?.[key] ?? "", "base64").toString();
+const account = ({ client }: TestContext) => client.object<ServiceAccount>(serviceAccounts, "web/default");
+
+test("each account gets one secret with a token, and names it", async (t) => {
+  const world = await started(t);
+  const stored = world.client.objects<Secret>(secrets);
+  assert.equal(stored.length, 1);
+  const [secret] = stored;
+  assert.match(secret?.metadata.name ?? "", /^default-token-[a-z0-9]{5}$/);
+  assert.deepEqual(account(world)?.secrets, [{ name: secret?.metadata.name }]);
+  assert.equal(secret?.type, "kubernetes.io/service-account-token");
+  assert.deepEqual([text(secret, "ca.crt"), text(secret, "namespace")], ["CA", "web"]);
+  const claims = JSON.parse(Buffer.from(text(secret, "token").split(".")[1] as string, "base64url").toString());
+  assert.deepEqual(claims, {
+    iss: "kubernetes/serviceaccount",
+    "kubernetes.io/serviceaccount/namespace": "web",
+    "kubernetes.io/serviceaccount/secret.name": secret?.metadata.name,
+    "kubernetes.io/serviceaccount/service-account.name": "default",
+    "kubernetes.io/serviceaccount/service-account.uid": "default-uid",
+    sub: "system:serviceaccount:web:default",
+  });
+});
+
+test("a deleted secret is replaced, in the account too", async (t) => {
+  const world = await started(t);
+  const [old] = world.client.objects<Secret>(secrets);
+  world.client.remove(secrets, `web/${old?.metadata.name}`);
+  await world.clock.advance(1000);
+  const [now] = world.client.objects<Secret>(secrets);
+  assert.notEqual(now?.metadata.name, old?.metadata.name);
+  assert.deepEqual(account(world)?.secrets, [{ name: now?.metadata.name }]);
+});
+
+test("a secret made by hand is filled in", async (t) => {
+  const world = await started(t);
+  const metadata = { namespace: "web", name: "mine", annotations: { "kubernetes.io/service-account.name": "default" } };
+  world.client.put<Secret>(secrets, { metadata, type: "kubernetes.io/service-account-token" });
+  await settle(30);
+  const mine = world.client.object<Secret>(secrets, "web/mine");
+  assert.ok(text(mine, "token").split(".").length === 3);
+  assert.equal(mine?.metadata.annotations?.["kubernetes.io/service-account.uid"], "default-uid");
+});
+
+test("secrets go with their account, and those of an older account of the name", async (t) => {
+  const world = await started(t);
+  const annotations = { "kubernetes.io/service-account.name": "default", "kubernetes.io/service-account.uid": "older" };
+  world.client.put<Secret>(secrets, {
+    metadata: { namespace: "web", name: "old", annotations },
+    type: "kubernetes.io/service-account-token",
+  });
+  world.client.put<Secret>(secrets, { metadata: { namespace: "web", name: "opaque" }, type: "Opaque" });
+  await settle(30);
+  assert.equal(world.client.object(secrets, "web/old"), undefined);
+  world.client.remove(serviceAccounts, "web/default");
+  await settle(30);
+  assert.deepEqual(
+    world.client.objects(secrets).map(({ metadata }) => metadata.name),
+    ["opaque"],
+  );
+});
+
+test("is off without a key", (t) => assert.equal(newServiceAccountTokenController(newTestContext(t).ctx), undefined));
+
+const claims = { namespace: "a", secretName: "b", accountName: "c", accountUid: "d" };
+for (const { name, pem, alg, hash } of [
+  { name: "RSA", pem: serviceAccountKey, alg: "RS256", hash: "sha256" },
+  ...(["P-256", "P-384", "P-521"] as const).map((curve, i) => ({
+    name: curve,
+    pem: generateKeyPairSync("ec", { namedCurve: curve }).privateKey.export({ type: "sec1", format: "pem" }).toString(),
+    alg: ["ES256", "ES384", "ES512"][i] as string,
+    hash: ["sha256", "sha384", "sha512"][i] as string,
+  })),
+]) {
+  test(`signs with ${name}`, () => {
+    const [header = "", body = "", signature = ""] = newLegacyTokenSigner(pem).sign(claims).split(".");
+    assert.partialDeepStrictEqual(JSON.parse(Buffer.from(header, "base64url").toString()), { alg });
+    const key = { key: createPublicKey(pem), dsaEncoding: "ieee-p1363" as const };
+    assert.equal(verify(hash, Buffer.from(`${header}.${body}`), key, Buffer.from(signature, "base64url")), true);
+  });
+}
+
+test("refuses other keys", () => {
+  const pem = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+  assert.throws(() => newLegacyTokenSigner(pem), /must be an RSA or ECDSA key/);
+});

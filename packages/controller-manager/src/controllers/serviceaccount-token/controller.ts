@@ -1,0 +1,194 @@
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import { hasCause, isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { generateName } from "@coxswain/apimachinery/meta/names";
+import { type ObjectKey, splitKey, toKey } from "@coxswain/apimachinery/meta/object-key";
+import type { Secret, ServiceAccount } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { secrets, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ControllerContext } from "../../controller-context.ts";
+import { type LegacyTokenSigner, newLegacyTokenSigner } from "./legacy-token.ts";
+
+/**
+ * tokens-controller: every service account has a secret with a token that does not run out, and every secret of that type
+ * has a token as long as its account exists.
+ * Watches ServiceAccounts (own key) and Secrets of type kubernetes.io/service-account-token (key of their account);
+ * writes both. Nothing to do without --service-account-private-key-file.
+ * Source: pkg/controller/serviceaccount/tokens_controller.go
+ */
+export function newServiceAccountTokenController(ctx: ControllerContext): Controller | undefined {
+  const { serviceAccountKey } = ctx.config;
+  if (serviceAccountKey === undefined) {
+    ctx.log.warn("serviceaccount-token controller is off: no --service-account-private-key-file was given");
+    return undefined;
+  }
+  const tokenSecrets = secretsOf(ctx);
+  tokenSecrets.addIndex(accountIndex, accountKeys);
+  const room: Room = { ctx, signer: newLegacyTokenSigner(serviceAccountKey), created: new Map() };
+  tokenSecrets.addHandler({
+    deleted({ metadata }) {
+      const uid = metadata.annotations?.[uidAnnotation] ?? "";
+      if (room.created.get(uid) === metadata.name) room.created.delete(uid);
+    },
+  });
+  return newController({
+    name: "serviceaccount_tokens",
+    sources: [enqueueSelf(ctx.informers.for<ServiceAccount>(serviceAccounts)), enqueueMapped(tokenSecrets, accountKeys)],
+    reconcile: (key, signal) => reconcile(room, key, signal),
+    workers: ctx.config.concurrency.serviceAccountToken,
+    maxRetries: 10,
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  });
+}
+
+interface Room {
+  readonly ctx: ControllerContext;
+  readonly signer: LegacyTokenSigner;
+  /** Secret made for an account, by the account's uid, until the cache shows that the account names it. */
+  readonly created: Map<string, string>;
+}
+
+const tokenType = "kubernetes.io/service-account-token";
+const nameAnnotation = "kubernetes.io/service-account.name";
+const uidAnnotation = "kubernetes.io/service-account.uid";
+const accountIndex = "service-account";
+/** The cache is behind what the server has. */
+const staleRetryMs = 200;
+
+const secretsOf = (ctx: ControllerContext) => ctx.informers.for<Secret>(secrets, { fieldSelector: `type=${tokenType}` });
+
+function accountKeys({ metadata }: Secret): ObjectKey[] {
+  const name = metadata.annotations?.[nameAnnotation];
+  return name === undefined ? [] : [toKey(metadata.namespace, name)];
+}
+
+async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { ctx } = room;
+  const account = ctx.informers.for<ServiceAccount>(serviceAccounts).lister.get(key) ?? (await getLive(ctx, key, signal));
+  const own: Secret[] = [];
+  for (const secret of secretsOf(ctx).lister.byIndex(accountIndex, key)) {
+    if (account !== undefined && belongsTo(secret, account)) own.push(secret);
+    else if (account === undefined || secret.metadata.annotations?.[uidAnnotation]) await deleteSecret(ctx, secret, signal);
+  }
+  if (account === undefined) return done;
+  for (const secret of own) await fillIn(room, secret, account, signal);
+  if (account.metadata.deletionTimestamp) return done;
+  return ensureReferenced(room, account, own, signal);
+}
+
+/** An account that the cache does not have may be new: nothing is deleted on the cache's word. */
+async function getLive({ client }: ControllerContext, key: ObjectKey, signal: AbortSignal): Promise<ServiceAccount | undefined> {
+  try {
+    return await client.get<ServiceAccount>(serviceAccounts, splitKey(key), { signal });
+  } catch (err) {
+    if (isNotFound(err)) return undefined;
+    throw err;
+  }
+}
+
+/** A secret that someone made by hand may leave out the uid. */
+function belongsTo({ metadata }: Secret, account: ServiceAccount): boolean {
+  const uid = metadata.annotations?.[uidAnnotation];
+  return uid === undefined || uid === "" || uid === account.metadata.uid;
+}
+
+/** Pure: the secret with everything that a token secret has. @returns undefined when it has it already */
+export function withToken(
+  secret: Secret,
+  account: ServiceAccount,
+  rootCa: string | undefined,
+  sign: () => string,
+): Secret | undefined {
+  const base64 = (text: string): string => Buffer.from(text).toString("base64");
+  const data = { ...secret.data };
+  if (rootCa !== undefined) data["ca.crt"] = base64(rootCa);
+  data["namespace"] ??= base64(secret.metadata.namespace ?? "");
+  if (!data["token"]) data["token"] = base64(sign());
+  const annotations = {
+    ...secret.metadata.annotations,
+    [nameAnnotation]: account.metadata.name ?? "",
+    [uidAnnotation]: account.metadata.uid ?? "",
+  };
+  if (deepEqual(data, secret.data) && deepEqual(annotations, secret.metadata.annotations)) return undefined;
+  return { ...secret, metadata: { ...secret.metadata, annotations }, data };
+}
+
+async function fillIn({ ctx, signer }: Room, secret: Secret, account: ServiceAccount, signal: AbortSignal): Promise<void> {
+  const changed = withToken(secret, account, ctx.config.rootCa, () => signer.sign(claimsOf(secret.metadata.name ?? "", account)));
+  if (changed === undefined) return;
+  await ctx.client.update<Secret>(secrets, changed, { signal }).catch((err) => {
+    if (!isNotFound(err)) throw err;
+  });
+}
+
+function claimsOf(secretName: string, { metadata }: ServiceAccount) {
+  return { namespace: metadata.namespace ?? "", secretName, accountName: metadata.name ?? "", accountUid: metadata.uid ?? "" };
+}
+
+/** The account names one of its secrets, made now if there is none; names of token secrets that are gone are dropped. */
+async function ensureReferenced(
+  room: Room,
+  account: ServiceAccount,
+  own: readonly Secret[],
+  signal: AbortSignal,
+): Promise<Result> {
+  const { ctx, created } = room;
+  const { namespace, name = "", uid = "" } = account.metadata;
+  const ownNames = new Set(own.map(({ metadata }) => metadata.name));
+  const named = (account.secrets ?? []).some((reference) => ownNames.has(reference.name));
+  if (named) {
+    created.delete(uid);
+    return done;
+  }
+  // Made before, and the cache shows neither the secret nor the reference yet; or the write of the reference failed.
+  const made = created.get(uid);
+  if (made !== undefined && (account.secrets ?? []).some((reference) => reference.name === made)) return done;
+
+  const live = await getLive(ctx, toKey(namespace, name), signal);
+  if (live === undefined || live.metadata.uid !== uid) return done;
+  if (live.metadata.resourceVersion !== account.metadata.resourceVersion) return { requeueAfterMs: staleRetryMs };
+  const secretName = made ?? (await createSecret(room, account, signal));
+  if (secretName === undefined) return done;
+  created.set(uid, secretName);
+  const lost = (reference: { name?: string }): boolean =>
+    reference.name?.startsWith(`${name}-token-`) === true && !ownNames.has(reference.name);
+  const kept = (live.secrets ?? []).filter((reference) => !lost(reference));
+  try {
+    await ctx.client.update<ServiceAccount>(serviceAccounts, { ...live, secrets: [...kept, { name: secretName }] }, { signal });
+  } catch (err) {
+    if (!isConflict(err) && !isNotFound(err)) throw err;
+    return { requeueAfterMs: staleRetryMs };
+  }
+  return done;
+}
+
+/** @returns undefined in a namespace on its way out */
+async function createSecret({ ctx, signer }: Room, account: ServiceAccount, signal: AbortSignal): Promise<string | undefined> {
+  const { namespace, name = "" } = account.metadata;
+  const secretName = generateName(`${name}-token-`);
+  const empty: Secret = {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name: secretName, ...(namespace === undefined ? {} : { namespace }) },
+    type: tokenType,
+  };
+  const secret = withToken(empty, account, ctx.config.rootCa, () => signer.sign(claimsOf(secretName, account))) ?? empty;
+  try {
+    await ctx.client.create<Secret>(secrets, secret, { signal });
+    return secretName;
+  } catch (err) {
+    if (hasCause(err, "NamespaceTerminating")) return undefined;
+    if (isAlreadyExists(err)) throw new Error("a generated name was taken", { cause: err });
+    throw err;
+  }
+}
+
+async function deleteSecret({ client }: ControllerContext, { metadata }: Secret, signal: AbortSignal): Promise<void> {
+  const { namespace, name = "", uid } = metadata;
+  const preconditions = uid === undefined ? {} : { preconditions: { uid } };
+  await client.delete(secrets, { namespace, name }, { ...preconditions, signal }).catch((err) => {
+    if (!isNotFound(err) && !isConflict(err)) throw err;
+  });
+}
