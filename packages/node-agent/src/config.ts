@@ -221,6 +221,11 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     eventBurst: pick<number>("event-burst", "eventBurst", 10) || 10,
     written: file,
   };
+  const strange = unknownFields(file);
+  if (strange.length > 0) {
+    const list = strange.map((name) => `unknown field ${JSON.stringify(name)}`).join(", ");
+    throw new ConfigError(`failed to load config file ${path}: strict decoding error: ${list}`);
+  }
   const problems = checkConfig(config);
   if (problems.length > 0) throw new ConfigError(problems.length === 1 ? (problems[0] as string) : `[${problems.join(", ")}]`);
   return config;
@@ -277,6 +282,130 @@ function forbiddenLabel(name: string): string | undefined {
   if (!inside("kubernetes.io") && !inside("k8s.io")) return undefined;
   if (inside("kubelet.kubernetes.io") || inside("node.kubernetes.io") || allowedKubernetesLabels.has(name)) return undefined;
   return `unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels: [${name}]\n--node-labels in the 'kubernetes.io' namespace must begin with an allowed prefix (kubelet.kubernetes.io, node.kubernetes.io) or be in the specifically allowed set (${[...allowedKubernetesLabels].join(", ")})`;
+}
+
+/** Fields of KubeletConfiguration that the agent acts on. */
+const honouredFields = [
+  "apiVersion",
+  "kind",
+  "address",
+  "allowedUnsafeSysctls",
+  "authentication",
+  "authorization",
+  "cgroupDriver",
+  "cgroupRoot",
+  "cgroupsPerQOS",
+  "clusterDNS",
+  "clusterDomain",
+  "containerLogMaxFiles",
+  "containerLogMaxSize",
+  "cpuCFSQuota",
+  "cpuCFSQuotaPeriod",
+  "enableDebuggingHandlers",
+  "enableServer",
+  "enforceNodeAllocatable",
+  "eventBurst",
+  "eventRecordQPS",
+  "evictionHard",
+  "failSwapOn",
+  "featureGates",
+  "fileCheckFrequency",
+  "healthzBindAddress",
+  "healthzPort",
+  "httpCheckFrequency",
+  "imageGCHighThresholdPercent",
+  "imageGCLowThresholdPercent",
+  "imageMinimumGCAge",
+  "kubeAPIBurst",
+  "kubeAPIQPS",
+  "kubeReserved",
+  "maxPods",
+  "nodeLeaseDurationSeconds",
+  "nodeStatusMaxImages",
+  "nodeStatusReportFrequency",
+  "nodeStatusUpdateFrequency",
+  "podPidsLimit",
+  "podsPerCore",
+  "port",
+  "providerID",
+  "registerNode",
+  "registerWithTaints",
+  "registryBurst",
+  "registryPullQPS",
+  "resolvConf",
+  "runtimeRequestTimeout",
+  "seccompDefault",
+  "serializeImagePulls",
+  "staticPodPath",
+  "staticPodURL",
+  "staticPodURLHeader",
+  "syncFrequency",
+  "systemReserved",
+  "tlsCertFile",
+  "tlsCipherSuites",
+  "tlsMinVersion",
+  "tlsPrivateKeyFile",
+];
+
+/** The others, with the value that says what happens here anyway: any other value has no effect, and that is told. */
+const otherFields: Readonly<Record<string, unknown>> = {
+  configMapAndSecretChangeDetectionStrategy: "Get",
+  contentType: undefined,
+  cpuManagerPolicy: "none",
+  cpuManagerPolicyOptions: undefined,
+  cpuManagerReconcilePeriod: undefined,
+  enableContentionProfiling: false,
+  enableControllerAttachDetach: true,
+  enableDebugFlagsHandler: undefined,
+  enableProfilingHandler: undefined,
+  enableSystemLogHandler: false,
+  evictionMaxPodGracePeriod: 0,
+  evictionMinimumReclaim: undefined,
+  evictionPressureTransitionPeriod: undefined,
+  evictionSoft: undefined,
+  evictionSoftGracePeriod: undefined,
+  hairpinMode: undefined,
+  iptablesDropBit: undefined,
+  iptablesMasqueradeBit: undefined,
+  kernelMemcgNotification: false,
+  kubeReservedCgroup: "",
+  kubeletCgroups: "",
+  logging: undefined,
+  makeIPTablesUtilChains: undefined,
+  maxOpenFiles: undefined,
+  memoryManagerPolicy: "None",
+  memorySwap: undefined,
+  memoryThrottlingFactor: undefined,
+  oomScoreAdj: undefined,
+  podCIDR: "",
+  protectKernelDefaults: false,
+  qosReserved: undefined,
+  readOnlyPort: 0,
+  reservedMemory: undefined,
+  reservedSystemCPUs: "",
+  rotateCertificates: false,
+  runOnce: false,
+  serverTLSBootstrap: false,
+  showHiddenMetricsForVersion: "",
+  shutdownGracePeriod: "0s",
+  shutdownGracePeriodByPodPriority: undefined,
+  shutdownGracePeriodCriticalPods: "0s",
+  streamingConnectionIdleTimeout: undefined,
+  systemCgroups: "",
+  systemReservedCgroup: "",
+  topologyManagerPolicy: "none",
+  topologyManagerScope: "container",
+  volumePluginDir: undefined,
+  volumeStatsAggPeriod: undefined,
+};
+
+function unknownFields(file: Written): string[] {
+  return Object.keys(file).filter((name) => !honouredFields.includes(name) && !Object.hasOwn(otherFields, name));
+}
+
+/** Fields of the file that were set and do nothing, for the log at start. */
+export function ineffectiveFields(file: Written): string[] {
+  return Object.keys(file).filter((name) => Object.hasOwn(otherFields, name) && file[name] !== otherFields[name]);
 }
 
 function readFile(path: string): Written {

@@ -5,11 +5,14 @@ import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { startAgent } from "./agent.ts";
-import { newAgentConfig } from "./config.ts";
+import { ineffectiveFields, newAgentConfig } from "./config.ts";
 import { kubelet } from "./flags.ts";
 
 await runMain(kubelet, async (flags, { log, signal, set }) => {
   const config = newAgentConfig(flags, set);
+  const ineffective = ineffectiveFields(config.written);
+  if (ineffective.length > 0)
+    log.warn("these fields of the configuration file have no effect yet", { fields: ineffective.join(",") });
   const featureGates = newFeatureGates("kubelet", config.featureGates);
   if (config.kubeconfig !== "" && !existsSync(config.kubeconfig)) {
     throw new ConfigError(`invalid kubeconfig: stat ${config.kubeconfig}: no such file or directory`);

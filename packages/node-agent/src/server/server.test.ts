@@ -1,0 +1,269 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { request } from "node:http";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { startHttpServer } from "@coxswain/apimachinery/serving/https-server";
+import type { NodePod } from "../pods/pod.ts";
+import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
+import { newLifecycleEvents } from "../runtime/lifecycle-events.ts";
+import { aNodePod } from "../testing/builders.ts";
+import { newTestRunner } from "../testing/runner.ts";
+import { attributesOf, newAuth } from "./auth.ts";
+import { newKubeletHandler } from "./server.ts";
+
+interface Answer {
+  status: number;
+  body: string;
+}
+
+/** The handler over plain HTTP, a fake runtime with one running pod, and an API server that knows two tokens. */
+async function serve(
+  t: TestContext,
+  options: { mode?: "AlwaysAllow" | "Webhook"; anonymous?: boolean } = {},
+): Promise<{
+  get(path: string, token?: string, method?: string): Promise<Answer>;
+  port: number;
+  runtime: FakeRuntime;
+  pod: NodePod;
+  reviews: string[];
+}> {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  runtime.addImage("registry.test/busybox:1");
+  const dir = await mkdtemp(join(tmpdir(), "cox-server-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const { runner, statusOf } = await newTestRunner(t, runtime, clock);
+  const pod = aNodePod();
+  await runner.sync(pod, new AbortController().signal);
+  const reviews: string[] = [];
+  const client = {
+    async create(ref: { resource: string }, body: { spec: Record<string, unknown> }) {
+      if (ref.resource === "tokenreviews") {
+        const token = body.spec.token;
+        reviews.push(`token ${token}`);
+        return {
+          status: token === "bad" ? { authenticated: false } : { authenticated: true, user: { username: token, groups: [] } },
+        };
+      }
+      const { user, resourceAttributes } = body.spec as {
+        user: string;
+        resourceAttributes: { verb: string; subresource: string };
+      };
+      reviews.push(`access ${user} ${resourceAttributes.verb} ${resourceAttributes.subresource}`);
+      return { status: { allowed: user === "admin" } };
+    },
+  } as unknown as Client;
+  const auth = newAuth({
+    client,
+    clock,
+    log: discardLogger,
+    nodeName: "node1",
+    anonymous: options.anonymous ?? false,
+    tokenWebhook: true,
+    tokenTtlMs: 120_000,
+    x509: false,
+    mode: options.mode ?? "Webhook",
+    authorizedTtlMs: 300_000,
+    unauthorizedTtlMs: 30_000,
+  });
+  const byName = (namespace: string, name: string): NodePod | undefined =>
+    namespace === pod.metadata.namespace && name === pod.metadata.name ? pod : undefined;
+  const server = await startHttpServer({
+    port: 0,
+    bindAddress: "127.0.0.1",
+    log: discardLogger,
+    handler: newKubeletHandler({
+      auth,
+      log: discardLogger,
+      runtime,
+      events: newLifecycleEvents({ runtime, clock, log: discardLogger, onChange: () => undefined }),
+      metrics: newMetricsRegistry(),
+      probeMetrics: newMetricsRegistry(),
+      podLogsDir: dir,
+      debuggingHandlers: true,
+      pods: () => [pod],
+      podByName: byName,
+      statusOf,
+      stats: { runtime, nodeName: "node1", rootDir: dir, pods: () => [pod], startedAt: 0, now: () => clock.now() },
+      machine: { cpuCount: 2, memoryBytes: 1024 },
+      config: () => ({ port: 1 }),
+      health: () => undefined,
+      now: () => clock.now(),
+    }),
+  });
+  t.after(() => server.close(0));
+  return {
+    port: server.port,
+    runtime,
+    pod,
+    reviews,
+    get(path, token = "admin", method = "GET") {
+      return new Promise((resolve, reject) => {
+        const headers: Record<string, string> = token === "" ? {} : { authorization: `Bearer ${token}` };
+        const sent = request({ host: "127.0.0.1", port: server.port, path, method, headers, agent: false }, (response) => {
+          const pieces: Buffer[] = [];
+          response.on("data", (piece: Buffer) => pieces.push(piece));
+          response.on("end", () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(pieces).toString("utf8") }));
+        });
+        sent.on("error", reject);
+        sent.end();
+      });
+    },
+  };
+}
+
+const everyRoute = [
+  "/healthz",
+  "/pods",
+  "/stats/summary",
+  "/metrics",
+  "/metrics/cadvisor",
+  "/metrics/resource",
+  "/metrics/probes",
+  "/containerLogs/default/web/main",
+  "/exec/default/web/main",
+  "/attach/default/web/main",
+  "/portForward/default/web",
+  "/run/default/web/main",
+  "/runningpods/",
+  "/configz",
+  "/logs/",
+  "/debug/pprof/",
+  "/nothing",
+  "/logs/%2e%2e/",
+  "/pods;x",
+  "/pods/%00",
+];
+
+test("every route wants credentials, and rights", async (t) => {
+  const { get } = await serve(t);
+  for (const path of everyRoute) {
+    assert.equal((await get(path, "")).status, 401, `${path} without credentials`);
+    assert.equal((await get(path, "bad")).status, 401, `${path} with wrong ones`);
+    assert.equal((await get(path, "nobody")).status, 403, `${path} without rights`);
+  }
+  assert.equal((await get("/pods", "nobody")).body, "Forbidden (user=nobody, verb=get, resource=nodes, subresource=proxy)\n");
+});
+
+test("anonymous requests are those of system:anonymous, a bad token is nobody's", async (t) => {
+  const { get, reviews } = await serve(t, { anonymous: true });
+  assert.equal((await get("/pods", "")).status, 403);
+  assert.deepEqual(reviews, ["access system:anonymous get proxy"]);
+  assert.equal((await get("/pods", "bad")).status, 401);
+  assert.equal((await (await serve(t, { anonymous: true, mode: "AlwaysAllow" })).get("/pods", "")).status, 200);
+});
+
+test("the API server is asked once for the same question", async (t) => {
+  const { get, reviews } = await serve(t);
+  await get("/pods");
+  await get("/pods");
+  assert.deepEqual(reviews, ["token admin", "access admin get proxy"]);
+  await get("/metrics");
+  assert.deepEqual(reviews.slice(2), ["access admin get metrics"]);
+});
+
+for (const { method, path, want } of [
+  { method: "GET", path: "/stats/summary", want: "get stats" },
+  { method: "GET", path: "/metrics/cadvisor", want: "get metrics" },
+  { method: "GET", path: "/logs/x", want: "get log" },
+  { method: "POST", path: "/exec/a/b/c", want: "create proxy" },
+  { method: "GET", path: "/statsx", want: "get proxy" },
+]) {
+  test(`${method} ${path} is ${want}`, () => {
+    const { verb, subresource } = attributesOf(method, path);
+    assert.equal(`${verb} ${subresource}`, want);
+  });
+}
+
+test("shows its pods with their present status", async (t) => {
+  const { get } = await serve(t);
+  const list = JSON.parse((await get("/pods")).body);
+  assert.equal(list.kind, "PodList");
+  assert.partialDeepStrictEqual(list.items[0], { metadata: { name: "web" }, status: { phase: "Running" } });
+});
+
+for (const { path, status, body } of [
+  { path: "/healthz", status: 200, body: "ok" },
+  { path: "/healthz/syncloop", status: 200, body: "ok" },
+  { path: "/nothing", status: 404, body: "404 page not found\n" },
+  { path: "/logs/../../etc/passwd", status: 400, body: "400 Bad Request\n" },
+  { path: "/logs/syslog", status: 405, body: "logs endpoint is disabled.\n" },
+  { path: "/containerLogs/default/none/main", status: 404, body: 'pod "none" does not exist\n' },
+  { path: "/containerLogs/default/web/none", status: 404, body: 'container "none" not found in pod "web"\n' },
+  {
+    path: "/containerLogs/default/web/main?tailLines=-1",
+    status: 422,
+    body: '{"message": "Invalid request: tailLines: must be greater than or equal to 0"}',
+  },
+  {
+    path: "/containerLogs/default/web/main?previous=true",
+    status: 400,
+    body: 'previous terminated container "main" in pod "web" not found',
+  },
+  { path: "/exec/default/web/main?command=ls", status: 400, body: "you must specify at least 1 of stdin, stdout, stderr" },
+  { path: "/exec/default/web/none?command=ls&output=1", status: 404, body: 'container not found ("none")\n' },
+  { path: "/exec/default/none/main?command=ls&output=1", status: 404, body: "pod does not exist\n" },
+  { path: "/exec/default/web/other-uid/main?command=ls&output=1", status: 404, body: "pod does not exist\n" },
+  { path: "/exec/default/web/main?command=ls&output=1", status: 400, body: "Upgrade request required" },
+]) {
+  test(`GET ${path} answers ${status}`, async (t) => {
+    const { get } = await serve(t);
+    assert.deepEqual(await get(path), { status, body });
+  });
+}
+
+test("an upgrade passes through to the runtime's streaming server, without the client's credentials", async (t) => {
+  let head = "";
+  const backend = createServer((socket) => {
+    socket.once("data", (data) => {
+      head = data.toString("latin1");
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+      socket.on("data", (more) => socket.write(`echo ${more}`));
+      socket.on("end", () => socket.end());
+    });
+  });
+  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
+  t.after(() => void backend.close());
+  const { port, runtime } = await serve(t);
+  const asked: unknown[] = [];
+  runtime.exec = async (ask) => {
+    asked.push(ask);
+    return `http://127.0.0.1:${(backend.address() as { port: number }).port}/exec/token1`;
+  };
+  const got = await new Promise<string>((resolve, reject) => {
+    const sent = request({
+      host: "127.0.0.1",
+      port,
+      method: "POST",
+      path: "/exec/default/web/main?command=sh&command=-c&input=1&output=1&error=1&tty=1",
+      headers: {
+        authorization: "Bearer admin",
+        connection: "Upgrade",
+        upgrade: "SPDY/3.1",
+        "x-stream-protocol-version": ["v4.channel.k8s.io", "v3.channel.k8s.io"],
+      },
+    });
+    sent.on("upgrade", (response, socket) => {
+      assert.equal(response.statusCode, 101);
+      socket.once("data", (data: Buffer) => {
+        socket.end();
+        resolve(data.toString());
+      });
+      socket.write("bytes");
+    });
+    sent.on("error", reject);
+    sent.end();
+  });
+  assert.equal(got, "echo bytes");
+  assert.match(head, /^POST \/exec\/token1 HTTP\/1\.1\r\n/);
+  assert.match(head, /x-stream-protocol-version: v4\.channel\.k8s\.io\r\nx-stream-protocol-version: v3\.channel\.k8s\.io\r\n/i);
+  assert.doesNotMatch(head, /authorization/i);
+  assert.partialDeepStrictEqual(asked, [{ cmd: ["sh", "-c"], stdin: true, stdout: true, stderr: false, tty: true }]);
+});
