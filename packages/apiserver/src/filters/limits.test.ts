@@ -1,0 +1,127 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { LoopbackExchange } from "../loopback/exchange.ts";
+import { isLongRunning, parseRequestInfo } from "../request/request-info.ts";
+import { ServerRequest } from "../request/server-request.ts";
+import { Drain, drain } from "./drain.ts";
+import { compose, type Handler } from "./filter.ts";
+import { maxInFlight } from "./max-in-flight.ts";
+import { newRequestMetrics } from "./metrics.ts";
+import { timeout } from "./timeout.ts";
+
+function aRequest(method: string, path: string, stopping?: AbortSignal): { request: ServerRequest; exchange: LoopbackExchange } {
+  const exchange = new LoopbackExchange({ method, path, headers: {} });
+  const info = parseRequestInfo(method, path);
+  return { exchange, request: new ServerRequest(exchange, info, 0, isLongRunning(info), stopping) };
+}
+
+const metrics = () => newRequestMetrics(newMetricsRegistry());
+/** Answers when told to. */
+function held(): { handler: Handler; release: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { handler: (request) => promise.then(() => request.exchange.respond(200, {})), release: resolve };
+}
+
+test("the request beyond the limit gets 429 with Retry-After, reads and writes counted apart", async () => {
+  const { handler, release } = held();
+  const chain = compose([maxInFlight({ maxReadOnly: 1, maxMutating: 1, metrics: metrics() })], handler);
+  const [first, second, write] = [aRequest("GET", "/api/v1/pods"), aRequest("GET", "/api/v1/pods"), aRequest("POST", "/api/v1/namespaces")];
+  const running = [chain(first.request), chain(second.request), chain(write.request)];
+  await settle();
+  assert.equal(second.exchange.status, 429);
+  assert.equal((await second.exchange.response).headers["retry-after"], "1");
+  release();
+  await Promise.all(running);
+  assert.deepEqual([first.exchange.status, write.exchange.status], [200, 200]);
+  const third = aRequest("GET", "/api/v1/pods");
+  await chain(third.request);
+  assert.equal(third.exchange.status, 200);
+});
+
+test("watches are not counted, and system:masters always get an answer", async () => {
+  const { handler, release } = held();
+  const chain = compose([maxInFlight({ maxReadOnly: 1, maxMutating: 1, metrics: metrics() })], handler);
+  const [watch, read, admin] = [aRequest("GET", "/api/v1/pods?watch=1"), aRequest("GET", "/api/v1/pods"), aRequest("GET", "/api/v1/pods")];
+  admin.request.user = { name: "root", groups: ["system:masters"] };
+  const running = [chain(watch.request), chain(read.request), chain(admin.request)];
+  release();
+  await Promise.all(running);
+  assert.deepEqual([watch, read, admin].map(({ exchange }) => exchange.status), [200, 200, 200]);
+});
+
+test("a handler that misses the deadline sees its signal aborted, and the client gets 504", async () => {
+  const clock = newFakeClock(0);
+  const errors: unknown[] = [];
+  const writeError = (request: ServerRequest, err: unknown): void => {
+    errors.push(err);
+    request.exchange.respond((err as { code: number }).code, {});
+  };
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let reason: unknown;
+  const chain = compose([timeout({ requestTimeoutMs: 60_000, clock, writeError })], (request) => {
+    request.signal.addEventListener("abort", () => {
+      reason = request.signal.reason;
+    });
+    return promise;
+  });
+  const { request, exchange } = aRequest("GET", "/api/v1/pods?timeout=5s");
+  const running = chain(request);
+  assert.equal(request.deadlineMs, 5000);
+  await clock.advance(4999);
+  assert.equal(reason, undefined);
+  await clock.advance(1);
+  assert.match(String(reason), /request did not complete within the allotted timeout/);
+  await clock.advance(100);
+  assert.equal(exchange.status, 504);
+  resolve();
+  await running;
+  assert.equal(errors.length, 1);
+});
+
+test("a watch has no deadline", async () => {
+  const chain = compose([timeout({ requestTimeoutMs: 1, clock: newFakeClock(0), writeError: () => {} })], () => {});
+  const { request } = aRequest("GET", "/api/v1/pods?watch=1&timeout=5s");
+  await chain(request);
+  assert.equal(request.deadlineMs, undefined);
+});
+
+test("watches end when the server drains, once short requests are done", async () => {
+  const clock = newFakeClock(0);
+  const state = new Drain();
+  const { handler, release } = held();
+  const chain = compose([drain(state)], handler);
+  const short = aRequest("GET", "/api/v1/pods", state.signal);
+  const watch = aRequest("GET", "/api/v1/pods?watch=1", state.signal);
+  const running = [chain(short.request), chain(watch.request)];
+  const ended = state.end(60_000, clock);
+  await settle();
+  assert.equal(watch.request.signal.aborted, false);
+  release();
+  await Promise.all(running);
+  await clock.advance(10);
+  await ended;
+  assert.equal(watch.request.signal.aborted, true);
+  assert.equal(short.request.signal.aborted, false);
+});
+
+test("a draining server with the flag sends clients elsewhere, but answers health", async () => {
+  const state = new Drain();
+  state.sendRetryAfter = true;
+  const chain = compose([drain(state)], (request) => request.exchange.respond(200, {}));
+  const [read, health] = [aRequest("GET", "/api/v1/pods"), aRequest("GET", "/readyz/etcd")];
+  await chain(read.request);
+  await chain(health.request);
+  assert.equal((await read.exchange.response).headers["retry-after"], "5");
+  assert.deepEqual([read.exchange.status, health.exchange.status], [429, 200]);
+});
+
+test("warnings are sent once each, quoted and without control characters", async () => {
+  const { request, exchange } = aRequest("GET", "/api/v1/pods");
+  request.warn('say "hello"\nthere');
+  request.warn('say "hello"\nthere');
+  exchange.respond(200, {});
+  assert.equal((await exchange.response).headers["warning"], '299 - "say \\"hello\\" there"');
+});
