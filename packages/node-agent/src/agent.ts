@@ -30,7 +30,7 @@ import { runNodeLease } from "./node/lease.ts";
 import { defaultAddress, filesystemOf, readMachine } from "./node/machine.ts";
 import { initialNode, nodeStatus } from "./node/node-status.ts";
 import { newRegistration, type Registration } from "./node/registration.ts";
-import { admitPod } from "./pods/admit.ts";
+import { admitPod, underPressure } from "./pods/admit.ts";
 import { type MirrorPods, newMirrorPods } from "./pods/mirror-pods.ts";
 import { containerFieldPath, fullName, isMirrorPod, isStaticPod, type NodePod } from "./pods/pod.ts";
 import { isTerminal, newPodRunner } from "./pods/pod-runner.ts";
@@ -39,7 +39,9 @@ import { newHookRunner } from "./probes/lifecycle-hooks.ts";
 import { newProbeManager } from "./probes/probe-manager.ts";
 import { allocatable as newAllocatable } from "./resources/allocatable.ts";
 import { newCgroups } from "./resources/cgroups.ts";
+import { newEviction, type Pressure, parseThresholds } from "./resources/eviction.ts";
 import { quantityOf, type ResourceList } from "./resources/pod-resources.ts";
+import { observeNode, podUsage } from "./resources/usage.ts";
 import { collectContainers } from "./runtime/container-gc.ts";
 import type { ContainerEvent } from "./runtime/containers.ts";
 import { newCriClient } from "./runtime/cri-client.ts";
@@ -48,7 +50,7 @@ import { newImageGc } from "./runtime/image-gc.ts";
 import { newImagePuller } from "./runtime/images.ts";
 import { newLifecycleEvents } from "./runtime/lifecycle-events.ts";
 import { runLogRotation } from "./runtime/log-rotation.ts";
-import { removePodLogs } from "./runtime/pod-logs.ts";
+import { podLogDirectory, removePodLogs } from "./runtime/pod-logs.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { newAuth } from "./server/auth.ts";
 import { newAgentMetrics } from "./server/metrics.ts";
@@ -87,6 +89,7 @@ export interface RunningAgent {
 const housekeepingMs = 2_000;
 const containerGcMs = 60_000;
 const imageGcMs = 300_000;
+const evictionMs = 10_000;
 const statusResyncMs = 10_000;
 const runtimeCheckMs = 5_000;
 const runtimeSilentMs = 30_000;
@@ -219,6 +222,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       runtimeState.network === undefined ? undefined : `container runtime network not ready: ${runtimeState.network}`,
     ].filter((problem) => problem !== undefined);
   let images: Cri<"Image">[] = [];
+  let pressure: Pressure = { memory: false, disk: false, pid: false };
   const makeStatus = async (current: NodeStatus | undefined): Promise<NodeStatus> =>
     nodeStatus({
       machine,
@@ -231,7 +235,12 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       kubeletPort: config.port,
       images,
       maxImages: config.nodeStatusMaxImages,
-      conditions: { problems: problems(), memoryPressure: false, diskPressure: false, pidPressure: false },
+      conditions: {
+        problems: problems(),
+        memoryPressure: pressure.memory,
+        diskPressure: pressure.disk,
+        pidPressure: pressure.pid,
+      },
       current,
       now: clock.now(),
     });
@@ -363,13 +372,15 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
         .list()
         .filter((other) => isActive(other) && other.metadata.uid !== uid && workers.knows(other.metadata.uid));
       const { allowedUnsafeSysctls } = config;
-      const rejection = admitPod({
-        pod,
-        others,
-        node: { ...node(), name: nodeName },
-        allocatable: allocatable(),
-        allowedUnsafeSysctls,
-      });
+      const rejection =
+        underPressure(pod, pressure) ??
+        admitPod({
+          pod,
+          others,
+          node: { ...node(), name: nodeName },
+          allocatable: allocatable(),
+          allowedUnsafeSysctls,
+        });
       if (rejection !== undefined) {
         rejected.add(uid);
         podEvent(pod, undefined, "Warning", rejection.reason, rejection.message);
@@ -600,7 +611,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     await mirrors?.removeOrphans(sources.list());
     runner.collect();
   });
-  every(containerGcMs, "container garbage collection", () =>
+  const collectDead = (): Promise<void> =>
     collectContainers({
       runtime,
       clock,
@@ -611,8 +622,8 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       minAgeMs: config.deadMinAgeMs,
       isKnown,
       allSourcesSynced: () => sources.allSynced() && events.pods() !== undefined,
-    }),
-  );
+    });
+  every(containerGcMs, "container garbage collection", collectDead);
   const imageGc = newImageGc({
     runtime,
     clock,
@@ -623,6 +634,45 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     sandboxImage: config.sandboxImage,
     event: nodeEvent,
   });
+  let imageDir: string | undefined;
+  const eviction = newEviction({
+    clock,
+    log,
+    thresholds: parseThresholds({
+      hard: config.evictionHard,
+      soft: config.evictionSoft,
+      softGraceMs: config.evictionSoftGraceMs,
+      minReclaim: config.evictionMinReclaim,
+    }),
+    transitionMs: config.evictionTransitionMs,
+    maxGraceSeconds: config.evictionMaxPodGraceSeconds,
+    observe: async () => {
+      imageDir ??= (await runtime.imageFilesystems().catch(() => []))[0]?.fsId?.mountpoint;
+      return observeNode(config.rootDir, imageDir);
+    },
+    usage: () =>
+      podUsage({
+        runtime,
+        pods: sources.list().filter(isActive),
+        podDir: volumes.podDir,
+        logDir: (pod) => podLogDirectory(podLogsDir, pod),
+        everyPod: pressure.disk,
+      }),
+    activePods: () => sources.list().filter((pod) => !isMirrorPod(pod) && isActive(pod)),
+    reclaimDisk: async () => {
+      await collectDead();
+      await imageGc.removeUnused();
+    },
+    evict: async (pod, verdict, graceSeconds) => {
+      podEvent(pod, undefined, "Warning", verdict.reason, verdict.message);
+      await workers.evict(pod.metadata.uid, verdict, graceSeconds);
+    },
+    onPressureChange: (next) => {
+      pressure = next;
+      registration?.hurry();
+    },
+  });
+  every(evictionMs, "eviction", () => eviction.check());
   every(imageGcMs, "image garbage collection", () => imageGc.collect());
   background.push(
     runLogRotation(

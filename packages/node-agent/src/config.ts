@@ -3,6 +3,7 @@ import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import { parseDuration } from "@coxswain/apimachinery/meta/time";
 import type { KubeletFlags } from "./flags.ts";
+import { parseThresholds } from "./resources/eviction.ts";
 
 /** What the agent does, from its flags and its configuration file. Durations are in milliseconds. */
 export interface AgentConfig {
@@ -79,6 +80,11 @@ export interface AgentConfig {
   kubeReserved: Readonly<Record<string, string>>;
   systemReserved: Readonly<Record<string, string>>;
   evictionHard: Readonly<Record<string, string>>;
+  evictionSoft: Readonly<Record<string, string>>;
+  evictionSoftGraceMs: Readonly<Record<string, number>>;
+  evictionMinReclaim: Readonly<Record<string, string>>;
+  evictionMaxPodGraceSeconds: number;
+  evictionTransitionMs: number;
   enforceNodeAllocatable: readonly string[];
   allowedUnsafeSysctls: readonly string[];
   seccompDefault: boolean;
@@ -209,6 +215,11 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     kubeReserved: pick("kube-reserved", "kubeReserved"),
     systemReserved: pick("system-reserved", "systemReserved"),
     evictionHard: pick("eviction-hard", "evictionHard"),
+    evictionSoft: pick("eviction-soft", "evictionSoft"),
+    evictionSoftGraceMs: durationsOf(pick("eviction-soft-grace-period", "evictionSoftGracePeriod")),
+    evictionMinReclaim: pick("eviction-minimum-reclaim", "evictionMinimumReclaim"),
+    evictionMaxPodGraceSeconds: pick("eviction-max-pod-grace-period", "evictionMaxPodGracePeriod"),
+    evictionTransitionMs: pickDuration("eviction-pressure-transition-period", "evictionPressureTransitionPeriod"),
     enforceNodeAllocatable: pick("enforce-node-allocatable", "enforceNodeAllocatable", ["pods"]),
     allowedUnsafeSysctls: pick("allowed-unsafe-sysctls", "allowedUnsafeSysctls"),
     seccompDefault: pick("seccomp-default", "seccompDefault", false),
@@ -253,6 +264,16 @@ export function checkConfig(config: AgentConfig): string[] {
     problems.push(`invalid configuration: podsPerCore ${config.podsPerCore} must not be a negative number`);
   if (config.eventBurst < 0)
     problems.push(`invalid configuration: eventBurst ${config.eventBurst} must not be a negative number`);
+  try {
+    parseThresholds({
+      hard: config.evictionHard,
+      soft: config.evictionSoft,
+      softGraceMs: config.evictionSoftGraceMs,
+      minReclaim: config.evictionMinReclaim,
+    });
+  } catch (err) {
+    problems.push(`invalid configuration: ${(err as Error).message}`);
+  }
   for (const name of Object.keys(config.nodeLabels)) {
     const problem = forbiddenLabel(name);
     if (problem !== undefined) problems.push(problem);
@@ -307,6 +328,11 @@ const honouredFields = [
   "eventBurst",
   "eventRecordQPS",
   "evictionHard",
+  "evictionMaxPodGracePeriod",
+  "evictionMinimumReclaim",
+  "evictionPressureTransitionPeriod",
+  "evictionSoft",
+  "evictionSoftGracePeriod",
   "failSwapOn",
   "featureGates",
   "fileCheckFrequency",
@@ -359,11 +385,6 @@ const otherFields: Readonly<Record<string, unknown>> = {
   enableDebugFlagsHandler: undefined,
   enableProfilingHandler: undefined,
   enableSystemLogHandler: false,
-  evictionMaxPodGracePeriod: 0,
-  evictionMinimumReclaim: undefined,
-  evictionPressureTransitionPeriod: undefined,
-  evictionSoft: undefined,
-  evictionSoftGracePeriod: undefined,
   hairpinMode: undefined,
   iptablesDropBit: undefined,
   iptablesMasqueradeBit: undefined,
@@ -428,6 +449,17 @@ function at(object: Written, path: string): unknown {
 function durationOf(value: unknown): number | undefined {
   const ms = value === undefined ? undefined : parseDuration(String(value));
   return ms === 0 ? undefined : ms;
+}
+
+function durationsOf(written: unknown): Record<string, number> {
+  const durations: Record<string, number> = {};
+  for (const [name, text] of Object.entries((written ?? {}) as Record<string, unknown>)) {
+    const ms = parseDuration(String(text));
+    if (ms === undefined)
+      throw new ConfigError(`invalid configuration: grace period of ${name} is not a duration: ${String(text)}`);
+    durations[name] = ms;
+  }
+  return durations;
 }
 
 /** `key=value:effect,…` */

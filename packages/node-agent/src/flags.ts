@@ -312,29 +312,24 @@ export const flagTable = flags(
     }),
     "eviction-max-pod-grace-period": int32({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Longest grace period in seconds of pods ended by a soft threshold. Negative: the pod's own value.",
     }),
     "eviction-minimum-reclaim": mapStringString({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Least amounts (imagefs.available=2Gi, say) that are reclaimed when a resource is short.",
     }),
     "eviction-pressure-transition-period": duration({
       default: "5m0s",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "How long the kubelet waits before it leaves a pressure condition.",
     }),
     "eviction-soft": mapStringString({
       separator: "<",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Thresholds (memory.available<1.5Gi, say) that evict a pod when met over their grace period.",
     }),
     "eviction-soft-grace-period": mapStringString({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Grace periods (memory.available=1m30s, say) for how long a soft threshold must be met before a pod is evicted.",
     }),
     "exit-on-lock-contention": bool({ wired: false, help: "Whether the kubelet ends when somebody else takes the lock file." }),

@@ -6,8 +6,10 @@ import type {
   Taint,
   Toleration,
 } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Pressure } from "../resources/eviction.ts";
 import { podResources, quantityOf, type ResourceList } from "../resources/pod-resources.ts";
-import { isStaticPod, type NodePod } from "./pod.ts";
+import { qosClass } from "../resources/qos.ts";
+import { isCriticalPod, isStaticPod, type NodePod } from "./pod.ts";
 
 export interface AdmissionInput {
   pod: NodePod;
@@ -29,6 +31,25 @@ export interface Rejection {
  */
 export function admitPod(input: AdmissionInput): Rejection | undefined {
   return forbiddenSysctl(input) ?? missingResource(input) ?? misplaced(input) ?? untolerated(input);
+}
+
+/**
+ * Pure: a node that runs out of something takes no more Pods but critical ones; out of memory still those that say how
+ * much they need, or put up with it. Source: pkg/kubelet/eviction/eviction_manager.go Admit
+ */
+export function underPressure(pod: NodePod, pressure: Pressure): Rejection | undefined {
+  const names = [
+    ...(pressure.memory ? ["MemoryPressure"] : []),
+    ...(pressure.disk ? ["DiskPressure"] : []),
+    ...(pressure.pid ? ["PIDPressure"] : []),
+  ];
+  if (names.length === 0 || isCriticalPod(pod)) return undefined;
+  if (names.length === 1 && pressure.memory) {
+    const taint: Taint = { key: "node.kubernetes.io/memory-pressure", effect: "NoSchedule" };
+    if (qosClass(pod) !== "BestEffort") return undefined;
+    if ((pod.spec.tolerations ?? []).some((toleration) => tolerates(toleration, taint))) return undefined;
+  }
+  return { reason: "Evicted", message: `The node had condition: [${names.join(" ")}]. ` };
 }
 
 const hostPortOf = (pod: NodePod): string[] =>

@@ -20,6 +20,8 @@ export interface ImageGcOptions {
 export interface ImageGc {
   /** Removes images, the longest unused first, when the disk is fuller than the high threshold, down to the low one. */
   collect(): Promise<void>;
+  /** Removes every image that nothing uses, whatever its age: the disk is short. */
+  removeUnused(): Promise<void>;
 }
 
 interface ImageUse {
@@ -80,12 +82,15 @@ export function newImageGc(options: ImageGcOptions): ImageGc {
         `failed to garbage collect required amount of images. Wanted to free ${wanted} bytes, but freed ${freed} bytes`,
       );
     },
+    async removeUnused() {
+      await free(Number.POSITIVE_INFINITY, await look(), 0);
+    },
   };
 
-  async function free(wanted: number, inUse: ReadonlySet<string>): Promise<number> {
+  async function free(wanted: number, inUse: ReadonlySet<string>, minAgeMs = options.minAgeMs): Promise<number> {
     const now = clock.now();
     const candidates = [...uses]
-      .filter(([id, use]) => !inUse.has(id) && now - use.firstSeen >= options.minAgeMs)
+      .filter(([id, use]) => !inUse.has(id) && now - use.firstSeen >= minAgeMs)
       .sort(([, a], [, b]) => a.lastUsed - b.lastUsed || a.firstSeen - b.firstSeen);
     let freed = 0;
     for (const [id, use] of candidates) {

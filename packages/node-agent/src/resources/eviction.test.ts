@@ -1,0 +1,245 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { PodSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { underPressure } from "../pods/admit.ts";
+import type { NodePod } from "../pods/pod.ts";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import {
+  type Eviction,
+  evictionMessage,
+  exceededStorage,
+  metThresholds,
+  newEviction,
+  type Observations,
+  type PodUsage,
+  parseThresholds,
+  rankPods,
+} from "./eviction.ts";
+
+const mi = 1024 ** 2;
+const none = { hard: {}, soft: {}, softGraceMs: {}, minReclaim: {} };
+const used = (memoryMi: number, diskMi = 0, emptyDirs: [string, number][] = []): PodUsage => ({
+  memoryBytes: memoryMi * mi,
+  diskBytes: diskMi * mi,
+  containers: [{ name: "main", memoryBytes: memoryMi * mi, diskBytes: diskMi * mi }],
+  emptyDirs: new Map(emptyDirs),
+});
+const aPod = (name: string, memory?: string, spec: Partial<PodSpec> = {}): NodePod =>
+  aNodePod(
+    { containers: [aContainer(memory === undefined ? {} : { resources: { requests: { memory } } })], ...spec },
+    { name, uid: name },
+  );
+
+for (const { name, settings, want } of [
+  {
+    name: "an unknown signal",
+    settings: { ...none, hard: { "cpu.available": "1" } },
+    want: /eviction signal cpu.available is not supported/,
+  },
+  {
+    name: "a share above the whole",
+    settings: { ...none, hard: { "memory.available": "101%" } },
+    want: /must be >= 0% and <= 100%/,
+  },
+  { name: "no quantity", settings: { ...none, hard: { "memory.available": "lots" } }, want: /is not a quantity/ },
+  {
+    name: "a soft one without its time",
+    settings: { ...none, soft: { "memory.available": "1Gi" } },
+    want: /grace period must be specified/,
+  },
+]) {
+  test(`refuses thresholds with ${name}`, () => assert.throws(() => parseThresholds(settings), want));
+}
+
+test("a threshold is an amount or a share, and is met below it", () => {
+  const thresholds = parseThresholds({
+    ...none,
+    hard: { "memory.available": "100Mi", "nodefs.available": "10%", "imagefs.available": "0%" },
+  });
+  assert.equal(thresholds.length, 2, "0% turns a threshold off");
+  const met = (memory: number, disk: number): string[] =>
+    metThresholds(
+      thresholds,
+      { "memory.available": { available: memory, capacity: 1024 * mi }, "nodefs.available": { available: disk, capacity: 1000 } },
+      new Set(),
+    ).map(({ signal }) => signal);
+  assert.deepEqual(met(100 * mi, 100), []);
+  assert.deepEqual(met(100 * mi - 1, 99), ["memory.available", "nodefs.available"]);
+});
+
+test("what was met stays so until the least reclaim is free too", () => {
+  const thresholds = parseThresholds({
+    ...none,
+    hard: { "memory.available": "100Mi" },
+    minReclaim: { "memory.available": "50Mi" },
+  });
+  const at = (available: number, before: boolean): number =>
+    metThresholds(
+      thresholds,
+      { "memory.available": { available: available * mi, capacity: 1024 * mi } },
+      new Set(before ? thresholds : []),
+    ).length;
+  assert.deepEqual([at(120, false), at(120, true), at(150, true)], [0, 1, 0]);
+});
+
+test("first go those above their request, then low priority, then the furthest above", () => {
+  const pods = [
+    aPod("within", "500Mi"),
+    aPod("over-a-little", "100Mi"),
+    aPod("over-a-lot"),
+    aPod("over-and-important", "0", { priority: 1000 }),
+    aPod("critical", undefined, { priority: 2_000_000_000 }),
+  ];
+  const usage = new Map([
+    ["within", used(400)],
+    ["over-a-little", used(110)],
+    ["over-a-lot", used(300)],
+    ["over-and-important", used(900)],
+    ["critical", used(1000)],
+  ]);
+  assert.deepEqual(
+    rankPods(pods, usage, "memory").map((pod) => pod.metadata.name),
+    ["over-a-lot", "over-a-little", "over-and-important", "within"],
+  );
+});
+
+test("tells which containers used more than they asked for", () => {
+  const pod = aPod("p", "100Mi");
+  assert.equal(
+    evictionMessage(pod, "memory.available", used(150)),
+    "The node was low on resource: memory. Container main was using 153600Ki, which exceeds its request of 100Mi. ",
+  );
+  assert.equal(evictionMessage(pod, "nodefs.inodesFree", used(1)), "The node was low on resource: inodes. ");
+});
+
+for (const { name, spec, usage, want } of [
+  {
+    name: "an emptyDir within its limit",
+    spec: { volumes: [{ name: "v", emptyDir: { sizeLimit: "1Mi" } }] },
+    usage: used(0, 0, [["v", mi]]),
+    want: undefined,
+  },
+  {
+    name: "an emptyDir above its limit",
+    spec: { volumes: [{ name: "v", emptyDir: { sizeLimit: "1Mi" } }] },
+    usage: used(0, 0, [["v", mi + 1]]),
+    want: 'Usage of EmptyDir volume "v" exceeds the limit "1Mi". ',
+  },
+  {
+    name: "an emptyDir in memory",
+    spec: { volumes: [{ name: "v", emptyDir: { sizeLimit: "1Mi", medium: "Memory" } }] },
+    usage: used(0, 0, [["v", 9 * mi]]),
+    want: undefined,
+  },
+  {
+    name: "a pod above the limit of its containers",
+    spec: { containers: [aContainer({ resources: { limits: { "ephemeral-storage": "1Mi" } } })] },
+    usage: used(0, 2),
+    want: "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. ",
+  },
+  {
+    name: "one container of two above its limit",
+    spec: { containers: [aContainer({ resources: { limits: { "ephemeral-storage": "1Mi" } } }), aContainer({ name: "b" })] },
+    usage: used(0, 2),
+    want: 'Container main exceeded its local ephemeral storage limit "1Mi". ',
+  },
+] as { name: string; spec: Partial<PodSpec> & { volumes?: Volume[] }; usage: PodUsage; want: string | undefined }[]) {
+  test(`storage: ${name}`, () => assert.equal(exceededStorage(aNodePod(spec), usage), want));
+}
+
+function manage(
+  settings: Parameters<typeof parseThresholds>[0],
+  pods: NodePod[],
+): {
+  eviction: Eviction;
+  seen: Observations;
+  clock: ReturnType<typeof newFakeClock>;
+  evicted: string[];
+  usage: Map<string, PodUsage>;
+  reclaim: { run: () => void };
+} {
+  const clock = newFakeClock();
+  const seen: Observations = {
+    "memory.available": { available: 1000 * mi, capacity: 1024 * mi },
+    "nodefs.available": { available: 1000, capacity: 1000 },
+  };
+  const evicted: string[] = [];
+  const usage = new Map<string, PodUsage>();
+  const reclaim = { run: (): void => undefined };
+  const eviction = newEviction({
+    clock,
+    log: discardLogger,
+    thresholds: parseThresholds(settings),
+    transitionMs: 300_000,
+    maxGraceSeconds: 5,
+    observe: async () => seen,
+    usage: async () => usage,
+    activePods: () => pods,
+    reclaimDisk: async () => reclaim.run(),
+    evict: async (pod, { reason }, grace) => void evicted.push(`${pod.metadata.name} ${reason} ${grace}`),
+    onPressureChange: () => undefined,
+  });
+  return { eviction, seen, clock, evicted, usage, reclaim };
+}
+
+test("memory below the hard threshold ends one pod at once, and the node says so for five minutes", async () => {
+  const { eviction, seen, clock, evicted, usage } = manage({ ...none, hard: { "memory.available": "100Mi" } }, [
+    aPod("small", "10Mi"),
+    aPod("big"),
+  ]);
+  usage.set("big", used(800));
+  await eviction.check();
+  assert.deepEqual([eviction.pressure.memory, evicted], [false, []]);
+  seen["memory.available"] = { available: 50 * mi, capacity: 1024 * mi };
+  await eviction.check();
+  assert.deepEqual([eviction.pressure.memory, evicted], [true, ["big Evicted 0"]]);
+  seen["memory.available"] = { available: 900 * mi, capacity: 1024 * mi };
+  await clock.advance(10_000);
+  await eviction.check();
+  assert.deepEqual([eviction.pressure.memory, evicted.length], [true, 1]);
+  await clock.advance(300_000);
+  await eviction.check();
+  assert.equal(eviction.pressure.memory, false);
+});
+
+test("a soft threshold has to be met for its time, and leaves the pod some", async () => {
+  const settings = { ...none, soft: { "memory.available": "100Mi" }, softGraceMs: { "memory.available": 60_000 } };
+  const { eviction, seen, clock, evicted } = manage(settings, [aPod("p")]);
+  seen["memory.available"] = { available: 50 * mi, capacity: 1024 * mi };
+  await eviction.check();
+  await clock.advance(59_000);
+  await eviction.check();
+  assert.deepEqual(evicted, []);
+  await clock.advance(1_000);
+  await eviction.check();
+  assert.deepEqual(evicted, ["p Evicted 5"]);
+});
+
+test("a full disk is first freed of what nobody uses", async () => {
+  const { eviction, seen, evicted, reclaim } = manage({ ...none, hard: { "nodefs.available": "10%" } }, [aPod("p")]);
+  seen["nodefs.available"] = { available: 50, capacity: 1000 };
+  reclaim.run = () => {
+    seen["nodefs.available"] = { available: 500, capacity: 1000 };
+  };
+  await eviction.check();
+  assert.deepEqual([eviction.pressure.disk, evicted], [true, []]);
+  reclaim.run = () => undefined;
+  seen["nodefs.available"] = { available: 50, capacity: 1000 };
+  await eviction.check();
+  assert.deepEqual(evicted, ["p Evicted 0"]);
+});
+
+test("under pressure of memory only those without a request are turned away, of disk all but critical ones", () => {
+  const memory = { memory: true, disk: false, pid: false };
+  const disk = { memory: false, disk: true, pid: false };
+  assert.deepEqual(underPressure(aPod("p"), memory), {
+    reason: "Evicted",
+    message: "The node had condition: [MemoryPressure]. ",
+  });
+  assert.equal(underPressure(aPod("p", "1Mi"), memory), undefined);
+  assert.equal(underPressure(aPod("p", undefined, { tolerations: [{ operator: "Exists" }] }), memory), undefined);
+  assert.ok(underPressure(aPod("p", "1Mi"), disk));
+  assert.equal(underPressure(aPod("p", "1Mi", { priority: 2_000_000_000 }), disk), undefined);
+});

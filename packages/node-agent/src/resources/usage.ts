@@ -1,0 +1,104 @@
+import { lstat, readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { filesystemOf } from "../node/machine.ts";
+import type { NodePod } from "../pods/pod.ts";
+import { labelNames } from "../runtime/labels.ts";
+import type { ContainerRuntime } from "../runtime/runtime.ts";
+import { hasStorageLimit, type Observations, type PodUsage } from "./eviction.ts";
+
+/** What is free on the node now. */
+export async function observeNode(rootDir: string, imageDir: string | undefined): Promise<Observations> {
+  const [memory, nodefs, imagefs, pids] = await Promise.all([
+    nodeMemory(),
+    filesystemOf(rootDir),
+    filesystemOf(imageDir ?? rootDir).catch(() => undefined),
+    nodePids(),
+  ]);
+  const seen: Observations = {
+    "memory.available": memory,
+    "nodefs.available": { available: nodefs.availableBytes, capacity: nodefs.capacityBytes },
+    "nodefs.inodesFree": { available: nodefs.inodesFree, capacity: nodefs.inodes },
+    "pid.available": pids,
+  };
+  if (imagefs !== undefined) {
+    seen["imagefs.available"] = { available: imagefs.availableBytes, capacity: imagefs.capacityBytes };
+    seen["imagefs.inodesFree"] = { available: imagefs.inodesFree, capacity: imagefs.inodes };
+  }
+  return seen;
+}
+
+/** Memory that is not in use: files that were read and can be read again are free. */
+async function nodeMemory(): Promise<{ available: number; capacity: number }> {
+  const text = await readFile("/proc/meminfo", "utf8");
+  const bytes = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(text)?.[1] ?? 0) * 1024;
+  const capacity = bytes("MemTotal");
+  const workingSet = capacity - bytes("MemFree") - bytes("Buffers") - bytes("Inactive\\(file\\)");
+  return { available: Math.max(0, capacity - Math.max(0, workingSet)), capacity };
+}
+
+async function nodePids(): Promise<{ available: number; capacity: number }> {
+  const capacity = Number(await readFile("/proc/sys/kernel/pid_max", "utf8"));
+  const used = Number((await readFile("/proc/loadavg", "utf8")).split(" ")[3]?.split("/")[1] ?? 0);
+  return { available: capacity - used, capacity };
+}
+
+/** Folders are walked only for Pods whose storage is limited, or when the disk is short (`everyPod`). */
+export async function podUsage(options: {
+  runtime: ContainerRuntime;
+  pods: readonly NodePod[];
+  podDir: (uid: string) => string;
+  logDir: (pod: NodePod) => string;
+  everyPod: boolean;
+}): Promise<Map<string, PodUsage>> {
+  const stats = await options.runtime.listContainerStats();
+  const usage = new Map<string, PodUsage>();
+  for (const pod of options.pods) {
+    const { uid } = pod.metadata;
+    const walks = options.everyPod || hasStorageLimit(pod);
+    const containers = [];
+    for (const { name } of pod.spec.containers) {
+      const own = stats.filter(
+        (stat) =>
+          stat.attributes?.labels[labelNames.podUid] === uid && stat.attributes?.labels[labelNames.containerName] === name,
+      );
+      const memoryBytes = own.reduce((sum, stat) => sum + (stat.memory?.workingSetBytes?.value ?? 0), 0);
+      const layer = own.reduce((sum, stat) => sum + (stat.writableLayer?.usedBytes?.value ?? 0), 0);
+      const logs = walks ? await sizeBelow(join(options.logDir(pod), name)) : 0;
+      containers.push({ name, memoryBytes, diskBytes: layer + logs });
+    }
+    const emptyDirs = new Map<string, number>();
+    if (walks) {
+      for (const volume of pod.spec.volumes ?? []) {
+        if (volume.emptyDir === undefined || volume.emptyDir.medium === "Memory") continue;
+        emptyDirs.set(volume.name, await sizeBelow(join(options.podDir(uid), "volumes", "kubernetes.io~empty-dir", volume.name)));
+      }
+    }
+    // The files we mount into containers grow on the node's disk too: /etc/hosts and last words.
+    const own = walks
+      ? (await sizeBelow(join(options.podDir(uid), "containers"))) + (await sizeBelow(join(options.podDir(uid), "etc-hosts")))
+      : 0;
+    usage.set(uid, {
+      memoryBytes: containers.reduce((sum, container) => sum + container.memoryBytes, 0),
+      diskBytes:
+        containers.reduce((sum, container) => sum + container.diskBytes, own) +
+        [...emptyDirs.values()].reduce((sum, size) => sum + size, 0),
+      containers,
+      emptyDirs,
+    });
+  }
+  return usage;
+}
+
+/** Bytes that a file, or everything in a folder, takes on disk; links are not followed. */
+export async function sizeBelow(path: string): Promise<number> {
+  let total = 0;
+  const left = [path];
+  for (let at = left.pop(); at !== undefined; at = left.pop()) {
+    const info = await lstat(at).catch(() => undefined);
+    if (info === undefined) continue;
+    total += info.blocks * 512;
+    if (!info.isDirectory()) continue;
+    for (const name of await readdir(at).catch(() => [] as string[])) left.push(join(at, name));
+  }
+  return total;
+}
