@@ -68,7 +68,8 @@ export interface NodeFacts {
 export type SyncOutcome =
   /** Everything of the Pod has ended and will not start again. */
   | { kind: "ended" }
-  | { kind: "synced" }
+  /** `againMs` is when something is due that nobody will call for: the Pod's deadline. */
+  | { kind: "synced"; againMs?: number }
   /** Something could not be done; `retryMs` is when to try again, where that is not the usual time. */
   | { kind: "failed"; error: Error; retryMs?: number };
 
@@ -168,7 +169,8 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
     if (outcome.errors.length > 0) {
       return { kind: "failed", error: new Error(`error syncing pod: ${outcome.errors.join(", ")}`) };
     }
-    return { kind: "synced" };
+    const dueMs = deadlineDueMs(pod, made, clock.now());
+    return dueMs === undefined ? { kind: "synced" } : { kind: "synced", againMs: dueMs };
   }
 
   function volumesFailed(pod: NodePod, failures: readonly { volume: string; message: string }[], record: PodRecord): SyncOutcome {
@@ -497,8 +499,14 @@ export function isTerminal(status: PodStatus): boolean {
 
 /** Pure. Source: pkg/kubelet/active_deadline.go */
 export function deadlineVerdict(pod: NodePod, status: PodStatus, now: number): PodVerdict | undefined {
+  const dueMs = deadlineDueMs(pod, status, now);
+  if (dueMs === undefined || dueMs > 0) return undefined;
+  return { reason: "DeadlineExceeded", message: "Pod was active on the node longer than the specified deadline" };
+}
+
+/** How long the Pod may still run; undefined without a limit. */
+function deadlineDueMs(pod: NodePod, status: PodStatus, now: number): number | undefined {
   const seconds = pod.spec.activeDeadlineSeconds;
   const started = parseTime(status.startTime ?? "");
-  if (seconds === undefined || started === undefined || now - started < seconds * 1000) return undefined;
-  return { reason: "DeadlineExceeded", message: "Pod was active on the node longer than the specified deadline" };
+  return seconds === undefined || started === undefined ? undefined : started + seconds * 1000 - now;
 }

@@ -88,6 +88,15 @@ test("a pod is synced when it is wanted, when it is woken, and each minute", asy
   assert.equal(calls.length, 3);
 });
 
+test("a pod is synced when its deadline is due", async () => {
+  const { workers, calls, clock, runner } = setUp();
+  runner.outcome = { kind: "synced", againMs: 5_000 };
+  workers.update(aNodePod());
+  await workers.idle();
+  await clock.advance(5_000);
+  assert.equal(calls.length, 2);
+});
+
 test("a pod that could not be synced is tried again, sooner where the reason says so", async () => {
   const { workers, calls, clock, runner } = setUp();
   runner.outcome = { kind: "failed", error: new Error("x"), retryMs: 1_000 };

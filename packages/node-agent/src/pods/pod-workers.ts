@@ -123,7 +123,7 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
           log.v(2)?.info("pod is not synced", { pod: describePod(worker.pod), reason: outcome.error.message });
           return outcome.retryMs ?? jitter(failureRetryMs);
         }
-        return jitter(options.syncFrequencyMs);
+        return Math.max(1, Math.min(jitter(options.syncFrequencyMs), outcome.againMs ?? Number.POSITIVE_INFINITY));
       }
       case "terminating": {
         const { runtimeOnly, graceSeconds, verdict } = worker;
