@@ -1,0 +1,119 @@
+import { type Row, rowsOf } from "./compatibility.ts";
+import { hasTest } from "./test-names.ts";
+
+/** What is known of something that has a row: was it built? */
+export interface Known {
+  readonly name: string;
+  readonly built: boolean;
+}
+
+export interface Expected {
+  /** Names by the heading of their table. */
+  readonly sections: Readonly<Record<string, readonly Known[]>>;
+  /** @returns undefined when there is no such file below the root */
+  read(path: string): string | undefined;
+}
+
+export const ruleIds: readonly string[] = [
+  ...Array.from({ length: 430 }, (_, index) => `R${String(index + 1).padStart(3, "0")}`),
+  ...Array.from({ length: 25 }, (_, index) => `Q${index + 1}`),
+];
+
+/** @returns what is wrong with docs/compatibility.md, each problem with its line */
+export function checkCompatibility(markdown: string, expected: Expected): string[] {
+  const rows = rowsOf(markdown);
+  return [
+    ...rows.flatMap((row) => problemsOf(row, expected)),
+    ...once(
+      ruleIds,
+      rows.filter(({ section }) => expected.sections[section] === undefined),
+    ),
+    ...Object.entries(expected.sections).flatMap(([section, known]) => checkSection(section, known, rows)),
+  ];
+}
+
+function problemsOf({ id, state, proofs, line }: Row, { read }: Expected): string[] {
+  const at = `docs/compatibility.md:${line}: ${id}`;
+  const problems: string[] = [];
+  if (!/^(works|partly: .+|not yet)$/.test(state))
+    problems.push(`${at}: the state is "works", "partly: what is missing" or "not yet"`);
+  if (state === "works" && proofs.length === 0) problems.push(`${at}: works, but no test is named that shows it`);
+  for (const { file, test } of proofs) {
+    const source = read(file);
+    if (source === undefined) problems.push(`${at}: there is no ${file}`);
+    else if (!hasTest(source, test)) problems.push(`${at}: ${file} has no test "${test}"`);
+  }
+  return problems;
+}
+
+function once(ids: readonly string[], rows: readonly Row[]): string[] {
+  const seen = new Map<string, number>();
+  for (const { id } of rows) seen.set(id, (seen.get(id) ?? 0) + 1);
+  const problems = ids
+    .filter((id) => seen.get(id) !== 1)
+    .map((id) => `docs/compatibility.md: ${id} is there ${seen.get(id) ?? 0} times`);
+  const known = new Set(ids);
+  return [
+    ...problems,
+    ...rows.filter(({ id }) => !known.has(id)).map(({ id, line }) => `docs/compatibility.md:${line}: there is no rule ${id}`),
+  ];
+}
+
+function checkSection(section: string, known: readonly Known[], rows: readonly Row[]): string[] {
+  const own = rows.filter((row) => row.section === section);
+  const problems: string[] = [];
+  for (const { name, built } of known) {
+    const found = own.filter(({ id }) => id === name);
+    if (found.length !== 1) problems.push(`docs/compatibility.md, ${section}: ${name} is there ${found.length} times`);
+    for (const { state, line } of found) {
+      if (built && state === "not yet") problems.push(`docs/compatibility.md:${line}: ${name} is built by now`);
+      if (!built && state !== "not yet") problems.push(`docs/compatibility.md:${line}: ${name} is not built, its catalogue says`);
+    }
+  }
+  const names = new Set(known.map(({ name }) => name));
+  for (const { id, line } of own)
+    if (!names.has(id)) problems.push(`docs/compatibility.md:${line}: the catalogue knows no ${id}`);
+  return problems;
+}
+
+/** Reasons that docs/errors.md does not list with their code, and rows of what is no reason. */
+export function checkReasons(markdown: string, reasons: Readonly<Record<string, number>>): string[] {
+  const rows = new Map(
+    [...markdown.matchAll(/^\| `(\w+)` \| (\d+) \|/gm)].map(([, reason, code]) => [reason as string, Number(code)]),
+  );
+  return [
+    ...Object.entries(reasons)
+      .filter(([reason, code]) => rows.get(reason) !== code)
+      .map(([reason, code]) => `docs/errors.md: ${reason} with ${code} is missing`),
+    ...[...rows.keys()]
+      .filter((reason) => !Object.hasOwn(reasons, reason))
+      .map((reason) => `docs/errors.md: ${reason} is no reason`),
+  ];
+}
+
+/**
+ * Links to files, and paths in backticks that begin at a folder of the root, lead somewhere.
+ * @param path of the document itself, from the root
+ * @param exists whether a path from the root is there
+ */
+export function checkPaths(path: string, markdown: string, exists: (path: string) => boolean): string[] {
+  const folder = path.split("/").slice(0, -1);
+  const problems: string[] = [];
+  for (const [, target] of markdown.matchAll(/\]\(([^)#\s]+)[^)]*\)/g)) {
+    if (target === undefined || /^[a-z]+:/.test(target)) continue;
+    if (!exists(resolve(folder, target))) problems.push(`${path}: the link ${target} leads nowhere`);
+  }
+  for (const [, target] of markdown.matchAll(/`((?:packages|tools|e2e|docs)\/[\w./@-]+)`/g)) {
+    if (target !== undefined && !exists(target.replace(/\/$/, ""))) problems.push(`${path}: there is no ${target}`);
+  }
+  return problems;
+}
+
+function resolve(folder: readonly string[], target: string): string {
+  const parts = [...folder];
+  for (const part of target.split("/")) {
+    if (part === "..") parts.pop();
+    else if (part !== "." && part !== "") parts.push(part);
+  }
+  return parts.join("/");
+}

@@ -1,0 +1,63 @@
+/** docs/compatibility.md as data: its tables have one row a line, `| id | what | state | proof |`. */
+
+export interface Row {
+  /** First cell: `R001`, or the name of a controller or plugin. */
+  readonly id: string;
+  /** The heading above the table. */
+  readonly section: string;
+  readonly state: string;
+  readonly proofs: readonly Proof[];
+  readonly line: number;
+}
+
+/** One test that shows that a row holds, written `[label](../path/x.test.ts) "its name"`. */
+export interface Proof {
+  /** From the root of the repository. */
+  readonly file: string;
+  readonly test: string;
+}
+
+/** Rows of every table that has a column `state`. Cells may hold `\|`. */
+export function rowsOf(markdown: string): Row[] {
+  const rows: Row[] = [];
+  let section = "";
+  let stateColumn = -1;
+  let isTable = false;
+  for (const [index, line] of markdown.split("\n").entries()) {
+    if (line.startsWith("#")) section = line.replace(/^#+ /, "");
+    if (!line.startsWith("|")) {
+      isTable = false;
+      continue;
+    }
+    const cells = cellsOf(line);
+    if (!isTable) {
+      isTable = true;
+      stateColumn = cells.indexOf("state");
+      continue;
+    }
+    if (stateColumn === -1 || /^-+$/.test(cells[0] ?? "")) continue;
+    const id = (cells[0] ?? "").replaceAll("`", "");
+    rows.push({ id, section, state: cells[stateColumn] ?? "", proofs: proofsOf(cells.at(-1) ?? ""), line: index + 1 });
+  }
+  return rows;
+}
+
+function cellsOf(line: string): string[] {
+  const inner = line.trim().slice(1, -1).replaceAll("\\|", "\u0000");
+  return inner.split("|").map((cell) => cell.replaceAll("\u0000", "|").trim());
+}
+
+export function proofsOf(cell: string): Proof[] {
+  const proofs: Proof[] = [];
+  let rest = cell;
+  for (let start = rest.indexOf("]("); start !== -1; start = rest.indexOf("](")) {
+    const end = rest.indexOf(")", start);
+    const file = rest.slice(start + 2, end).replace(/^\.\.\//, "");
+    // A name ends at a quote that is followed by the next proof or by nothing, so it may hold quotes itself.
+    const next = rest.indexOf('"; [', end);
+    const text = rest.slice(end + 1, next === -1 ? undefined : next + 1).trim();
+    proofs.push({ file, test: text.replace(/^"/, "").replace(/"$/, "") });
+    rest = next === -1 ? "" : rest.slice(next + 3);
+  }
+  return proofs;
+}

@@ -1,0 +1,105 @@
+/**
+ * Is there a test of this name in a file? Names may be written out, be parts of a table (`{ name: "…" }`), or be templates
+ * (`test(\`refuses ${x}\`)`), whose holes match anything.
+ */
+export function hasTest(source: string, name: string): boolean {
+  const literals = literalsOf(source);
+  return literals.some(({ text, template }) => (template ? matches(text, name) : text === name));
+}
+
+interface Literal {
+  readonly text: string;
+  readonly template: boolean;
+}
+
+const opened = /(?:^|[^\w.])(?:test|it|suite|describe)\(\s*$/;
+
+/** Every quoted string of the file, and templates where they name a test. */
+function literalsOf(source: string): Literal[] {
+  const found: Literal[] = [];
+  for (let at = 0; at < source.length; at++) {
+    const quote = source[at];
+    if (source.startsWith("//", at)) at = endOf(source, "\n", at);
+    else if (source.startsWith("/*", at)) at = endOf(source, "*/", at) + 1;
+    else if (quote === '"' || quote === "'") {
+      const end = endOfString(source, at);
+      found.push({ text: unescaped(source.slice(at + 1, end)), template: false });
+      at = end;
+    } else if (quote === "`") {
+      const end = endOfTemplate(source, at);
+      const names = opened.test(source.slice(Math.max(0, at - 40), at));
+      if (names) found.push({ text: source.slice(at + 1, end), template: true });
+      at = end;
+    }
+  }
+  return found;
+}
+
+function endOf(source: string, mark: string, from: number): number {
+  const end = source.indexOf(mark, from);
+  return end === -1 ? source.length : end;
+}
+
+function endOfString(source: string, start: number): number {
+  let at = start + 1;
+  while (at < source.length && source[at] !== source[start] && source[at] !== "\n") at += source[at] === "\\" ? 2 : 1;
+  return at;
+}
+
+/** Holes may hold strings and templates of their own. */
+function endOfTemplate(source: string, start: number): number {
+  let depth = 0;
+  for (let at = start + 1; at < source.length; at++) {
+    if (source[at] === "\\") at++;
+    else if (depth === 0 && source[at] === "`") return at;
+    else if (source.startsWith("${", at)) {
+      depth++;
+      at++;
+    } else if (depth > 0 && source[at] === "{") depth++;
+    else if (depth > 0 && source[at] === "}") depth--;
+    else if (depth > 0 && source[at] === "`") at = endOfTemplate(source, at);
+  }
+  return source.length;
+}
+
+function unescaped(text: string): string {
+  return text.replaceAll(/\\(["'`\\])/g, "$1").replaceAll("\\n", "\n");
+}
+
+/** The fixed parts of the template in order, the first at the beginning and the last at the end. */
+function matches(template: string, name: string): boolean {
+  const parts = fixedParts(template);
+  if (parts.join("").trim() === "") return false; // a template of holes alone proves nothing
+  const first = parts[0] as string;
+  const last = parts.at(-1) as string;
+  if (parts.length === 1) return name === first;
+  if (!name.startsWith(first) || !name.endsWith(last) || name.length < first.length + last.length) return false;
+  let at = first.length;
+  for (const part of parts.slice(1, -1)) {
+    const found = name.indexOf(part, at);
+    if (found === -1) return false;
+    at = found + part.length;
+  }
+  return at <= name.length - last.length;
+}
+
+function fixedParts(template: string): string[] {
+  const parts: string[] = [];
+  let part = "";
+  for (let at = 0; at < template.length; at++) {
+    if (template.startsWith("${", at)) {
+      parts.push(unescaped(part));
+      part = "";
+      let depth = 1;
+      at += 2;
+      while (at < template.length && depth > 0) {
+        if (template[at] === "{") depth++;
+        if (template[at] === "}") depth--;
+        if (template[at] === "`") at = endOfTemplate(template, at);
+        if (depth > 0) at++;
+      }
+    } else if (template[at] === "\\") part += (template[at] as string) + (template[++at] ?? "");
+    else part += template[at];
+  }
+  return [...parts, unescaped(part)];
+}
