@@ -1,21 +1,31 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { IntOrString } from "@coxswain/apimachinery/meta/int-or-string";
 import { parsePercent } from "@coxswain/apimachinery/meta/int-or-string";
 import { isPercent, nonNegative } from "../field-checks.ts";
 
 /** Source: pkg/apis/apps/validation ValidatePositiveIntOrPercent */
 export function positiveIntOrPercent(value: IntOrString | undefined, path: string): FieldError[] {
-  if (typeof value === "string") return isPercent(value).map((message) => invalidValue(path, value, message));
+  if (typeof value === "string") return isPercent(value).map((message) => invalidValue(path, goIntOrString(value), message));
   return nonNegative(value, path);
 }
 
 export function notAbove100Percent(value: IntOrString | undefined, path: string): FieldError[] {
   const percent = typeof value === "string" ? parsePercent(value) : undefined;
-  return percent !== undefined && percent > 100 ? [invalidValue(path, value, "must not be greater than 100%")] : [];
+  return percent !== undefined && percent > 100
+    ? [invalidValue(path, goIntOrString(value), "must not be greater than 100%")]
+    : [];
 }
 
 /** 0 for texts that are no percentage, which have their own error. */
 export function amount(value: IntOrString | undefined): number {
   return typeof value === "string" ? (parsePercent(value) ?? 0) : (value ?? 0);
+}
+
+/** Such a value is a struct in upstream's messages. */
+export function goIntOrString(value: IntOrString | undefined): GoText {
+  const [type, number, text] = typeof value === "string" ? [1, 0, value] : [0, value ?? 0, ""];
+  return new GoText(`intstr.IntOrString{Type:${type}, IntVal:${number}, StrVal:${goQuote(text)}}`);
 }

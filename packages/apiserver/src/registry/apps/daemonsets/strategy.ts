@@ -6,7 +6,7 @@ import { templateOptions, validateSelectedTemplate } from "../../core/pods/valid
 import { nonNegative } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
-import { amount, notAbove100Percent, positiveIntOrPercent } from "../int-or-percent.ts";
+import { amount, goIntOrString, notAbove100Percent, positiveIntOrPercent } from "../int-or-percent.ts";
 import { checkSelector, immutableSelector } from "../replicasets/validation.ts";
 import { templateWarningsOnChange } from "../template-warnings.ts";
 
@@ -60,7 +60,9 @@ function validateDaemonSet(daemonSet: DaemonSet, options: PodValidationOptions):
       errors.push(...positiveIntOrPercent(rolling.maxSurge, `${path}.maxSurge`));
       const [unavailable, surge] = [amount(rolling.maxUnavailable), amount(rolling.maxSurge)];
       if (unavailable > 0 && surge > 0) {
-        errors.push(invalidValue(`${path}.maxSurge`, rolling.maxSurge ?? 0, "may not be set when maxUnavailable is non-zero"));
+        errors.push(
+          invalidValue(`${path}.maxSurge`, goIntOrString(rolling.maxSurge), "may not be set when maxUnavailable is non-zero"),
+        );
       } else if (unavailable === 0 && surge === 0) {
         errors.push(required(`${path}.maxUnavailable`, "cannot be 0 when maxSurge is 0"));
       }

@@ -4,7 +4,7 @@ import type { Deployment, DeploymentStatus } from "@coxswain/apimachinery/schema
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import { validateSelectedTemplate } from "../../core/pods/validation/pod-template.ts";
 import { nonNegative } from "../../field-checks.ts";
-import { amount, notAbove100Percent, positiveIntOrPercent } from "../int-or-percent.ts";
+import { amount, goIntOrString, notAbove100Percent, positiveIntOrPercent } from "../int-or-percent.ts";
 import { checkSelector } from "../replicasets/validation.ts";
 
 /** Source: pkg/apis/apps/validation ValidateDeployment */
@@ -42,7 +42,9 @@ function validateStrategy(strategy: Strategy | undefined): FieldError[] {
   const errors = positiveIntOrPercent(rolling.maxUnavailable, `${path}.maxUnavailable`);
   errors.push(...positiveIntOrPercent(rolling.maxSurge, `${path}.maxSurge`));
   if (amount(rolling.maxUnavailable) === 0 && amount(rolling.maxSurge) === 0) {
-    errors.push(invalidValue(`${path}.maxUnavailable`, rolling.maxUnavailable ?? 0, "may not be 0 when `maxSurge` is 0"));
+    errors.push(
+      invalidValue(`${path}.maxUnavailable`, goIntOrString(rolling.maxUnavailable), "may not be 0 when `maxSurge` is 0"),
+    );
   }
   return [...errors, ...notAbove100Percent(rolling.maxUnavailable, `${path}.maxUnavailable`)];
 }

@@ -7,6 +7,8 @@ export interface Bitmap {
   set(offset: number): void;
   clear(offset: number): void;
   count(): number;
+  /** Those that are taken, lowest first. */
+  offsets(): Generator<number>;
   /** base64. */
   encode(): string;
 }
@@ -34,6 +36,12 @@ export function decodeBitmap(base64: string, size: number): Bitmap {
       let count = 0;
       for (const byte of bytes) for (let rest = byte; rest !== 0; rest &= rest - 1) count++;
       return count;
+    },
+    *offsets() {
+      for (const [byte, value] of bytes.entries()) {
+        if (value === 0) continue;
+        for (let bit = 0; bit < 8; bit++) if ((value & (1 << bit)) !== 0) yield byte * 8 + bit;
+      }
     },
     encode() {
       let last = bytes.length;

@@ -2,12 +2,10 @@ import { randomInt } from "node:crypto";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { RangeAllocation } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Storage } from "../../../storage/storage.ts";
-import { decodeBitmap } from "./bitmap.ts";
+import { type Bitmap, decodeBitmap } from "./bitmap.ts";
 
 /** What a range could not give. `message` is upstream's text. */
 export class AllocationError extends Error {}
-
-export const alreadyAllocatedText = "provided IP is already allocated";
 
 /**
  * Numbers 0 … size-1 given out once each, kept in one stored RangeAllocation. Every change is one compare-and-swap on
@@ -20,8 +18,8 @@ export interface RangeAllocator {
   /** Any free number. @throws AllocationError when there is none. */
   takeAny(taken?: ReadonlySet<number>): Promise<number>;
   release(offsets: readonly number[]): Promise<void>;
-  /** Makes exactly these taken; for the repair at start. */
-  replace(offsets: Iterable<number>): Promise<void>;
+  /** One write of the stored range; `edit` may run many times. For repairs. */
+  change(edit: (bitmap: Bitmap) => void): Promise<void>;
 }
 
 export function newRangeAllocator(options: {
@@ -36,7 +34,7 @@ export function newRangeAllocator(options: {
 }): RangeAllocator {
   const { key, range, size, texts } = options;
 
-  async function change(edit: (bitmap: ReturnType<typeof decodeBitmap>) => void): Promise<void> {
+  async function change(edit: (bitmap: Bitmap) => void): Promise<void> {
     await options.storage().guaranteedUpdate(
       key,
       (entry) => {
@@ -78,11 +76,7 @@ export function newRangeAllocator(options: {
       change((bitmap) => {
         for (const offset of offsets) bitmap.clear(offset);
       }),
-    replace: (offsets) =>
-      change((bitmap) => {
-        for (let offset = 0; offset < size; offset++) if (bitmap.has(offset)) bitmap.clear(offset);
-        for (const offset of offsets) if (offset >= 0 && offset < size) bitmap.set(offset);
-      }),
+    change,
   };
 }
 

@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { builtInResources as knownRows } from "@coxswain/apimachinery/schema/kinds/resources";
+import { builtInResources } from "./catalogue.ts";
+
+const catalogue = builtInResources({
+  services: () => {
+    throw new Error("no services in this test");
+  },
+  serviceClusterIpRange: ["10.96.0.0/12"],
+  nodePortRange: { from: 30000, to: 32767 },
+  featureEnabled: () => true,
+  kubeletConnection: { preferredAddressTypes: ["InternalIP"], port: 10250 },
+});
+
+test("every resource that the schema knows is in the catalogue, with its scope, names, verbs and subresources", () => {
+  for (const row of knownRows) {
+    const [resource = "", subresource] = row.resource.split("/");
+    const where = `${row.group}/${row.version} ${row.resource}`;
+    const definition = catalogue.find((d) => d.group === row.group && d.resource === resource);
+    assert.ok(definition, where);
+    assert.equal(definition.namespaced, row.namespaced, where);
+    const version = definition.versions.find((v) => v.version === row.version);
+    assert.ok(version, where);
+    assert.equal(version.servedByDefault ?? true, row.servedByDefault, where);
+    if (subresource === undefined) {
+      assert.equal(definition.kind, row.kind, where);
+      assert.deepEqual([...definition.verbs].sort(), [...row.verbs].sort(), where);
+      assert.deepEqual(definition.shortNames ?? [], row.shortNames ?? [], where);
+      assert.deepEqual(definition.categories ?? [], row.categories ?? [], where);
+    } else if (subresource === "status") assert.ok(definition.statusStrategy, where);
+    else if (subresource === "scale") assert.ok(definition.scale, where);
+    else assert.deepEqual([...(definition.subresources?.[subresource]?.verbs ?? [])].sort(), [...row.verbs].sort(), where);
+  }
+});
+
+test("a resource that is stored has a strategy of its scope, and its hub is a version it can convert", () => {
+  for (const definition of catalogue) {
+    const where = `${definition.group} ${definition.resource}`;
+    if (definition.subresources?.[""] !== undefined) continue;
+    assert.ok(definition.strategy, where);
+    assert.equal(definition.strategy.namespaceScoped, definition.namespaced, where);
+    if (definition.statusStrategy) assert.equal(definition.statusStrategy.namespaceScoped, definition.namespaced, where);
+    if (definition.hubGroup === undefined)
+      assert.ok(
+        definition.versions.some((v) => v.version === definition.hub),
+        where,
+      );
+  }
+});
+
+test("every table writes one cell a column, also for an object that has nothing but a name", () => {
+  for (const definition of catalogue) {
+    const { table } = definition;
+    const cells = table.cells({ metadata: { name: "x" }, spec: {}, status: {} }, 0);
+    assert.equal(cells.length, table.columns.length, `${definition.group} ${definition.resource}`);
+  }
+});
+
+test("folders in etcd are upstream's where they differ from the resource", () => {
+  const folders = Object.fromEntries(
+    catalogue.filter((d) => d.storageFolder).map((d) => [`${d.resource}.${d.group}`, d.storageFolder]),
+  );
+  assert.deepEqual(folders, {
+    "endpoints.": "services/endpoints",
+    "nodes.": "minions",
+    "replicationcontrollers.": "controllers",
+    "services.": "services/specs",
+    "customresourcedefinitions.apiextensions.k8s.io": "apiextensions.k8s.io/customresourcedefinitions",
+    "apiservices.apiregistration.k8s.io": "apiregistration.k8s.io/apiservices",
+    "events.events.k8s.io": "events",
+    "ingresses.networking.k8s.io": "ingress",
+    "podsecuritypolicies.policy": "podsecuritypolicy",
+  });
+});

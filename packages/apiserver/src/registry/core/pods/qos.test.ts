@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { qosClass } from "./qos.ts";
+
+const container = (requests?: Record<string, string>, limits?: Record<string, string>) => ({
+  name: "c",
+  resources: { ...(requests && { requests }), ...(limits && { limits }) },
+});
+const both = { cpu: "1", memory: "1Gi" };
+
+for (const { name, containers, initContainers, want } of [
+  { name: "asks for nothing", containers: [container()], want: "BestEffort" },
+  { name: "asks for zero", containers: [container({ cpu: "0" })], want: "BestEffort" },
+  { name: "asks for something", containers: [container({ cpu: "1" })], want: "Burstable" },
+  { name: "limits what it asks for", containers: [container(both, both)], want: "Guaranteed" },
+  {
+    name: "limits the same in other words",
+    containers: [container({ cpu: "1000m", memory: "1024Mi" }, both)],
+    want: "Guaranteed",
+  },
+  { name: "limits only cpu", containers: [container({ cpu: "1" }, { cpu: "1" })], want: "Burstable" },
+  { name: "has one container without limits", containers: [container(both, both), container()], want: "Burstable" },
+  {
+    name: "has an init container without limits",
+    containers: [container(both, both)],
+    initContainers: [container()],
+    want: "Burstable",
+  },
+  { name: "asks only for ephemeral storage", containers: [container({ "ephemeral-storage": "1Gi" })], want: "BestEffort" },
+]) {
+  test(`a pod that ${name} is ${want}`, () => {
+    assert.equal(qosClass({ containers, ...(initContainers && { initContainers }) }), want);
+  });
+}

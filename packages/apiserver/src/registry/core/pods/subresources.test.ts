@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
+import { bind } from "./binding.ts";
+import { chooseContainer } from "./container-choice.ts";
+import { countDisruption } from "./eviction.ts";
+import { logOptions, validateLogOptions } from "./log.ts";
+import { splitSchemeNamePort } from "./proxy.ts";
+
+const now = Date.parse("2022-01-01T00:00:00Z");
+const aPod = (spec: object = {}, metadata: object = {}): Pod =>
+  ({ metadata: { name: "p", ...metadata }, spec: { containers: [{ name: "a" }], ...spec } }) as Pod;
+const binding = { metadata: { name: "p", annotations: { who: "me" } }, target: { kind: "Node", name: "n1" } };
+
+test("binding gives a pod its node, annotations and the PodScheduled condition, and leaves the stored one alone", () => {
+  const current = aPod();
+  const bound = bind(current, binding, now);
+  assert.equal(bound.spec.nodeName, "n1");
+  assert.deepEqual(bound.metadata.annotations, { who: "me" });
+  assert.deepEqual(bound.status?.conditions, [
+    { type: "PodScheduled", status: "True", lastProbeTime: null, lastTransitionTime: "2022-01-01T00:00:00Z" },
+  ]);
+  assert.equal(current.spec.nodeName, undefined);
+});
+
+test("binding takes back that the pod could not be scheduled", () => {
+  const current = {
+    ...aPod(),
+    status: { conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "no" }] },
+  } as Pod;
+  assert.deepEqual(bind(current, binding, now).status?.conditions, [
+    { type: "PodScheduled", status: "True", lastTransitionTime: "2022-01-01T00:00:00Z" },
+  ]);
+});
+
+for (const { name, pod, want } of [
+  { name: "has a node", pod: aPod({ nodeName: "n2" }), want: /pod p is already assigned to node "n2"/ },
+  {
+    name: "goes",
+    pod: aPod({}, { deletionTimestamp: "2022-01-01T00:00:00Z" }),
+    want: /pod p is being deleted, cannot be assigned to a host/,
+  },
+]) {
+  test(`a pod that ${name} is not bound: 409`, () => {
+    assert.throws(
+      () => bind(pod, binding, now),
+      (err: StatusError) => err.code === 409 && want.test(err.message),
+    );
+  });
+}
+
+const two = { containers: [{ name: "a" }, { name: "b" }] };
+for (const { name, spec, asked, want } of [
+  { name: "the only one", spec: {}, asked: "", want: "a" },
+  { name: "the one that is named", spec: two, asked: "b", want: "b" },
+  { name: "an init container by name", spec: { initContainers: [{ name: "i" }] }, asked: "i", want: "i" },
+]) {
+  test(`chooses ${name}`, () => assert.equal(chooseContainer(aPod(spec), asked), want));
+}
+for (const { name, spec, asked, want } of [
+  { name: "none is named", spec: two, asked: "", want: "a container name must be specified for pod p, choose one of: [a b]" },
+  {
+    name: "there are others besides",
+    spec: { ...two, initContainers: [{ name: "i" }], ephemeralContainers: [{ name: "e" }] },
+    asked: "",
+    want: "a container name must be specified for pod p, choose one of: [a b] or one of the init containers: [i] or one of the ephemeral containers: [e]",
+  },
+  { name: "it is not there", spec: {}, asked: "z", want: "container z is not valid for pod p" },
+]) {
+  test(`answers 400 when ${name}`, () => {
+    assert.throws(
+      () => chooseContainer(aPod(spec), asked),
+      (err: StatusError) => err.code === 400 && err.message === want,
+    );
+  });
+}
+
+const aBudget = (status: object): PodDisruptionBudget =>
+  ({
+    metadata: { name: "b", generation: 1 },
+    spec: {},
+    status: { observedGeneration: 1, disruptionsAllowed: 1, currentHealthy: 2, desiredHealthy: 1, expectedPods: 2, ...status },
+  }) as PodDisruptionBudget;
+
+test("an eviction takes one disruption and names the pod", () => {
+  const next = countDisruption(aBudget({}), "p", now);
+  assert.equal(next.status?.disruptionsAllowed, 0);
+  assert.deepEqual(next.status?.disruptedPods, { p: "2022-01-01T00:00:00Z" });
+});
+
+for (const { name, status, retry, cause } of [
+  {
+    name: "none is left",
+    status: { disruptionsAllowed: 0 },
+    retry: undefined,
+    cause: "The disruption budget b needs 1 healthy pods and has 2 currently",
+  },
+  {
+    name: "its status is out of date",
+    status: { observedGeneration: 0 },
+    retry: 10,
+    cause: "The disruption budget b is still being processed by the server.",
+  },
+]) {
+  test(`an eviction is refused with 429 when ${name}`, () => {
+    assert.throws(
+      () => countDisruption(aBudget(status), "p", now),
+      (err: StatusError) => {
+        assert.equal(err.code, 429);
+        assert.equal(err.message, "Cannot evict pod as it would violate the pod's disruption budget.");
+        assert.deepEqual(err.status.details?.causes, [{ reason: "DisruptionBudget", message: cause }]);
+        assert.equal(err.status.details?.retryAfterSeconds, retry);
+        return true;
+      },
+    );
+  });
+}
+
+test("log options say what is wrong with them", () => {
+  const of = (query: string) => validateLogOptions(logOptions(new URLSearchParams(query))).map((error) => error.field);
+  assert.deepEqual(of("tailLines=5&limitBytes=1&sinceSeconds=1"), []);
+  assert.deepEqual(of("tailLines=-1&limitBytes=0&sinceSeconds=0"), ["tailLines", "limitBytes", "sinceSeconds"]);
+  assert.throws(
+    () => logOptions(new URLSearchParams("tailLines=x")),
+    (err: StatusError) => err.code === 400,
+  );
+});
+
+test("proxied names carry scheme and port", () => {
+  assert.deepEqual(splitSchemeNamePort("web"), { scheme: "", name: "web", port: "" });
+  assert.deepEqual(splitSchemeNamePort("web:80"), { scheme: "", name: "web", port: "80" });
+  assert.deepEqual(splitSchemeNamePort("https:web:"), { scheme: "https", name: "web", port: "" });
+  assert.throws(
+    () => splitSchemeNamePort("ftp:web:21"),
+    (err: StatusError) => err.code === 400,
+  );
+});

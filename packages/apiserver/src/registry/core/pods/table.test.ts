@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import { podTable } from "./table.ts";
+
+const now = Date.parse("2022-01-01T00:10:00Z");
+
+function row(pod: object): unknown[] {
+  const object = { metadata: { name: "p", creationTimestamp: "2022-01-01T00:00:00Z" }, spec: { containers: [{}, {}] }, ...pod };
+  return [...podTable.cells(object as unknown as Unstructured, now)].slice(0, 5);
+}
+
+const running = { ready: true, restartCount: 0, state: { running: {} } };
+
+for (const { name, pod, want } of [
+  { name: "is Pending", pod: { status: { phase: "Pending" } }, want: ["0/2", "Pending", "0"] },
+  { name: "runs", pod: { status: { phase: "Running", containerStatuses: [running, running] } }, want: ["2/2", "Running", "0"] },
+  {
+    name: "restarted twice",
+    pod: {
+      status: {
+        phase: "Running",
+        containerStatuses: [
+          running,
+          { ...running, restartCount: 2, lastState: { terminated: { finishedAt: "2022-01-01T00:07:00Z" } } },
+        ],
+      },
+    },
+    want: ["2/2", "Running", "2 (3m ago)"],
+  },
+  {
+    name: "waits in back-off",
+    pod: {
+      status: {
+        phase: "Running",
+        containerStatuses: [{ ready: false, restartCount: 3, state: { waiting: { reason: "CrashLoopBackOff" } } }, running],
+      },
+    },
+    want: ["1/2", "CrashLoopBackOff", "3"],
+  },
+  {
+    name: "is done",
+    pod: {
+      status: {
+        phase: "Succeeded",
+        containerStatuses: [{ ready: false, restartCount: 0, state: { terminated: { exitCode: 0, reason: "Completed" } } }],
+      },
+    },
+    want: ["0/2", "Completed", "0"],
+  },
+  {
+    name: "is half done and ready",
+    pod: {
+      status: {
+        phase: "Running",
+        conditions: [{ type: "Ready", status: "True" }],
+        containerStatuses: [{ ready: false, restartCount: 0, state: { terminated: { reason: "Completed" } } }, running],
+      },
+    },
+    want: ["1/2", "Running", "0"],
+  },
+  {
+    name: "died of a signal",
+    pod: {
+      status: {
+        phase: "Failed",
+        containerStatuses: [{ ready: false, restartCount: 0, state: { terminated: { exitCode: 137, signal: 9 } } }],
+      },
+    },
+    want: ["0/2", "Signal:9", "0"],
+  },
+  {
+    name: "initializes",
+    pod: {
+      spec: { containers: [{}], initContainers: [{}, {}, {}] },
+      status: {
+        phase: "Pending",
+        initContainerStatuses: [
+          { restartCount: 0, state: { terminated: { exitCode: 0 } } },
+          { restartCount: 1, state: { running: {} } },
+        ],
+      },
+    },
+    want: ["0/1", "Init:1/3", "1"],
+  },
+  {
+    name: "fails to initialize",
+    pod: {
+      spec: { containers: [{}], initContainers: [{}] },
+      status: {
+        phase: "Pending",
+        initContainerStatuses: [{ restartCount: 0, state: { terminated: { exitCode: 2, reason: "Error" } } }],
+      },
+    },
+    want: ["0/1", "Init:Error", "0"],
+  },
+  {
+    name: "is being deleted",
+    pod: {
+      metadata: { name: "p", creationTimestamp: "2022-01-01T00:00:00Z", deletionTimestamp: "2022-01-01T00:09:00Z" },
+      status: { phase: "Running", containerStatuses: [running, running] },
+    },
+    want: ["2/2", "Terminating", "0"],
+  },
+  {
+    name: "was on a lost node",
+    pod: {
+      metadata: { name: "p", creationTimestamp: "2022-01-01T00:00:00Z", deletionTimestamp: "2022-01-01T00:09:00Z" },
+      status: { phase: "Running", reason: "NodeLost" },
+    },
+    want: ["0/2", "Unknown", "0"],
+  },
+  { name: "was evicted", pod: { status: { phase: "Failed", reason: "Evicted" } }, want: ["0/2", "Evicted", "0"] },
+]) {
+  test(`a pod that ${name} shows ${want.join(" ")}`, () => assert.deepEqual(row(pod), ["p", ...want, "10m"]));
+}
+
+test("the wide columns have address, node, nomination and gates", () => {
+  const cells = podTable.cells(
+    {
+      metadata: { name: "p" },
+      spec: { containers: [{}], nodeName: "n", readinessGates: [{ conditionType: "a" }, { conditionType: "b" }] },
+      status: { podIPs: [{ ip: "10.0.0.1" }], conditions: [{ type: "a", status: "True" }] },
+    } as unknown as Unstructured,
+    now,
+  );
+  assert.deepEqual([...cells].slice(4), ["<unknown>", "10.0.0.1", "n", "<none>", "1/2"]);
+});

@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { defaultPod } from "../defaults.ts";
+import { validateEphemeralContainersUpdate, validatePodStatusUpdate, validatePodUpdate } from "./update.ts";
+
+const options = { allowPrivileged: true, featureEnabled: () => false };
+
+function aPod(spec: object = {}): Pod {
+  const pod = {
+    metadata: { name: "p", namespace: "default" },
+    spec: { containers: [{ name: "c", image: "x" }], ...spec },
+  } as Pod;
+  defaultPod(pod);
+  return pod;
+}
+
+for (const { name, current = aPod(), change, want } of [
+  { name: "an image", change: (pod: Pod) => Object.assign(pod.spec.containers[0] as object, { image: "y" }), want: [] },
+  { name: "a first deadline", change: (pod: Pod) => Object.assign(pod.spec, { activeDeadlineSeconds: 5 }), want: [] },
+  {
+    name: "a later deadline",
+    current: aPod({ activeDeadlineSeconds: 5 }),
+    change: (pod: Pod) => Object.assign(pod.spec, { activeDeadlineSeconds: 6 }),
+    want: ["spec.activeDeadlineSeconds"],
+  },
+  {
+    name: "one more toleration",
+    change: (pod: Pod) => Object.assign(pod.spec, { tolerations: [{ operator: "Exists" }] }),
+    want: [],
+  },
+  {
+    name: "one toleration less",
+    current: aPod({ tolerations: [{ operator: "Exists" }] }),
+    change: (pod: Pod) => void delete pod.spec.tolerations,
+    want: ["spec.tolerations"],
+  },
+  { name: "a node", change: (pod: Pod) => Object.assign(pod.spec, { nodeName: "n" }), want: ["spec"] },
+  {
+    name: "a command",
+    change: (pod: Pod) => Object.assign(pod.spec.containers[0] as object, { command: ["x"] }),
+    want: ["spec"],
+  },
+  {
+    name: "one container more",
+    change: (pod: Pod) => void pod.spec.containers.push({ ...(pod.spec.containers[0] as object), name: "d" } as never),
+    want: ["spec.containers"],
+  },
+]) {
+  test(`${want.length === 0 ? "takes" : "refuses"} ${name}`, () => {
+    const next = deepClone(current);
+    change(next);
+    assert.deepEqual(
+      validatePodUpdate(next, current, options).map((error) => error.field),
+      want,
+    );
+  });
+}
+
+test("says which fields may change, and what differs", () => {
+  const current = aPod();
+  const next = deepClone(current);
+  next.spec.hostNetwork = true;
+  const [error] = validatePodUpdate(next, current, options);
+  assert.match(error?.detail ?? "", /^pod updates may not change fields other than `spec\.containers\[\*\]\.image`, /);
+  assert.match(error?.detail ?? "", /hostNetwork/);
+});
+
+test("a container that is over does not run again when nothing restarts it", () => {
+  const over = { name: "c", image: "x", imageID: "", ready: false, restartCount: 0, state: { terminated: { exitCode: 0 } } };
+  const current = { ...aPod({ restartPolicy: "Never" }), status: { containerStatuses: [over] } };
+  const next = { ...current, status: { containerStatuses: [{ ...over, state: { running: {} } }] } };
+  assert.deepEqual(
+    validatePodStatusUpdate(next, current, options).map((error) => error.field),
+    ["status.containerStatuses[0].state"],
+  );
+});
+
+test("ephemeral containers are added and neither changed nor removed", () => {
+  const current = aPod();
+  const added = deepClone(current);
+  const debug = { name: "debug", image: "x", imagePullPolicy: "Always", terminationMessagePolicy: "File" };
+  added.spec.ephemeralContainers = [debug];
+  assert.deepEqual(validateEphemeralContainersUpdate(added, current, options), []);
+  assert.deepEqual(
+    validateEphemeralContainersUpdate(current, added, options).map((error) => error.field),
+    ["spec.ephemeralContainers"],
+  );
+  const changed = deepClone(added);
+  changed.spec.ephemeralContainers = [{ ...debug, image: "y" }];
+  assert.equal(validateEphemeralContainersUpdate(changed, added, options).length, 1);
+});

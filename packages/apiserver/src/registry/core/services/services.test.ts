@@ -1,0 +1,126 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { startTestServer, type TestServer } from "../../../testing/start-test-server.ts";
+import { decodeBitmap } from "./bitmap.ts";
+
+test("a bitmap is one big-endian number without leading zeros", () => {
+  const bitmap = decodeBitmap("", 300);
+  assert.equal(bitmap.encode(), "");
+  bitmap.set(0);
+  bitmap.set(9);
+  assert.deepEqual([...Buffer.from(bitmap.encode(), "base64")], [2, 1]);
+  const again = decodeBitmap(bitmap.encode(), 300);
+  assert.deepEqual([...again.offsets()], [0, 9]);
+  assert.equal(again.count(), 2);
+  again.clear(9);
+  assert.deepEqual([...Buffer.from(again.encode(), "base64")], [1]);
+});
+
+describe("services", () => {
+  let server: TestServer;
+  const path = "/api/v1/namespaces/default/services";
+  before(async () => {
+    server = await startTestServer(undefined, ["--advertise-address=192.0.2.1", "--service-node-port-range=30000-30009"]);
+  });
+  after(() => server.stop());
+
+  const create = (name: string, spec: object) =>
+    server.request("POST", path, { apiVersion: "v1", kind: "Service", metadata: { name }, spec });
+  const merge = (name: string, patch: object) =>
+    server.request("PATCH", `${path}/${name}`, patch, { "content-type": "application/merge-patch+json" });
+
+  test("get an address of the range", async () => {
+    const { code, body } = await create("plain", { ports: [{ port: 80 }] });
+    assert.equal(code, 201);
+    assert.match(body.spec.clusterIP, /^10\.0\.0\.\d+$/);
+    assert.partialDeepStrictEqual(body.spec, {
+      clusterIPs: [body.spec.clusterIP],
+      type: "ClusterIP",
+      ipFamilies: ["IPv4"],
+      ipFamilyPolicy: "SingleStack",
+      internalTrafficPolicy: "Cluster",
+      sessionAffinity: "None",
+      ports: [{ port: 80, targetPort: 80, protocol: "TCP" }],
+    });
+  });
+
+  test("keep the address they ask for, which is nobody else's until they are gone", async () => {
+    assert.equal((await create("first", { ports: [{ port: 80 }], clusterIP: "10.0.0.9" })).body.spec.clusterIP, "10.0.0.9");
+    const refused = await create("second", { ports: [{ port: 80 }], clusterIP: "10.0.0.9" });
+    assert.equal(refused.code, 422);
+    assert.match(refused.body.message, /spec\.clusterIPs: .*failed to allocate IP 10\.0\.0\.9: provided IP is already allocated/);
+    assert.equal((await server.request("DELETE", `${path}/first`)).code, 200);
+    assert.equal((await create("second", { ports: [{ port: 80 }], clusterIP: "10.0.0.9" })).code, 201);
+  });
+
+  test("are refused an address outside the range", async () => {
+    const { code, body } = await create("outside", { ports: [{ port: 80 }], clusterIP: "10.9.0.9" });
+    assert.equal(code, 422);
+    assert.match(body.message, /provided IP is not in the valid range\. The range of valid IPs is 10\.0\.0\.0\/24/);
+  });
+
+  test("keep their address: it may not change", async () => {
+    const { code, body } = await merge("plain", { spec: { clusterIP: "10.0.0.200" } });
+    assert.equal(code, 422);
+    assert.match(body.message, /spec\.clusterIPs\[0\]: .*may not change once set/);
+  });
+
+  test("without an address are headless, of any family when they have no selector", async () => {
+    assert.deepEqual(
+      (await create("headless", { ports: [{ port: 80 }], clusterIP: "None", selector: { a: "b" } })).body.spec.ipFamilies,
+      ["IPv4"],
+    );
+    const { body } = await create("headless-no-selector", { ports: [{ port: 80 }], clusterIP: "None" });
+    assert.deepEqual(
+      [body.spec.clusterIPs, body.spec.ipFamilies, body.spec.ipFamilyPolicy],
+      [["None"], ["IPv4", "IPv6"], "RequireDualStack"],
+    );
+  });
+
+  test("that are names elsewhere have no address", async () => {
+    const { body } = await create("external", { type: "ExternalName", externalName: "example.com" });
+    assert.deepEqual(body.spec, { type: "ExternalName", externalName: "example.com", sessionAffinity: "None" });
+  });
+
+  test("get node ports, one for both protocols of a port, and give them back", async () => {
+    const ports = [
+      { name: "a", port: 53, nodePort: 30005 },
+      { name: "b", port: 53, protocol: "UDP" },
+    ];
+    const { body } = await create("dns", { type: "NodePort", ports });
+    assert.deepEqual(
+      body.spec.ports.map((port: { nodePort: number }) => port.nodePort),
+      [30005, 30005],
+    );
+    assert.equal(body.spec.externalTrafficPolicy, "Cluster");
+    const refused = await create("other", { type: "NodePort", ports: [{ port: 1, nodePort: 30005 }] });
+    assert.match(refused.body.message, /spec\.ports\[0\]\.nodePort: Invalid value: 30005: provided port is already allocated/);
+    const plain = await merge("dns", { spec: { type: "ClusterIP" } });
+    assert.deepEqual(
+      plain.body.spec.ports.map((port: { nodePort?: number }) => port.nodePort),
+      [undefined, undefined],
+    );
+    assert.equal((await create("other", { type: "NodePort", ports: [{ port: 1, nodePort: 30005 }] })).code, 201);
+  });
+
+  test("keep their node ports when an update does not say them", async () => {
+    const { body } = await create("kept", { type: "NodePort", ports: [{ port: 80 }] });
+    const { nodePort } = body.spec.ports[0];
+    delete body.spec.ports[0].nodePort;
+    const after = await server.request("PUT", `${path}/kept`, body);
+    assert.equal(after.body.spec.ports[0].nodePort, nodePort);
+  });
+
+  test("are refused when no node port is left", async () => {
+    let code = 201;
+    for (let i = 0; i < 12 && code === 201; i++)
+      ({ code } = await create(`many-${i}`, { type: "NodePort", ports: [{ port: 80 }] }));
+    assert.equal(code, 500);
+  });
+
+  test("that fail for another reason give back what they took", async () => {
+    const refused = await create("plain", { ports: [{ port: 80 }], clusterIP: "10.0.0.77" });
+    assert.equal(refused.code, 409);
+    assert.equal((await create("retaken", { ports: [{ port: 80 }], clusterIP: "10.0.0.77" })).code, 201);
+  });
+});

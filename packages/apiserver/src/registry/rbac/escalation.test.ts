@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PolicyRule } from "../../authorization/authorizer.ts";
+import { uncoveredRules } from "./escalation.ts";
+
+const rule = (verbs: string[], apiGroups: string[], resources: string[], resourceNames?: string[]): PolicyRule => ({
+  verbs,
+  apiGroups,
+  resources,
+  ...(resourceNames && { resourceNames }),
+});
+
+for (const { name, owned, wanted, missing } of [
+  { name: "the same rule", owned: [rule(["get"], [""], ["pods"])], wanted: [rule(["get"], [""], ["pods"])], missing: 0 },
+  {
+    name: "a part of a wildcard",
+    owned: [rule(["*"], ["*"], ["*"])],
+    wanted: [rule(["get"], ["apps"], ["deployments/scale"])],
+    missing: 0,
+  },
+  {
+    name: "a wildcard out of parts",
+    owned: [rule(["get", "list"], [""], ["pods"])],
+    wanted: [rule(["*"], [""], ["pods"])],
+    missing: 1,
+  },
+  {
+    name: "rights from two rules",
+    owned: [rule(["get"], [""], ["pods"]), rule(["list"], [""], ["pods"])],
+    wanted: [rule(["get", "list"], [""], ["pods"])],
+    missing: 0,
+  },
+  {
+    name: "a subresource by its parent",
+    owned: [rule(["get"], [""], ["pods"])],
+    wanted: [rule(["get"], [""], ["pods/log"])],
+    missing: 1,
+  },
+  {
+    name: "a subresource by its wildcard",
+    owned: [rule(["get"], [""], ["*/log"])],
+    wanted: [rule(["get"], [""], ["pods/log"])],
+    missing: 0,
+  },
+  { name: "one name of all", owned: [rule(["get"], [""], ["pods"])], wanted: [rule(["get"], [""], ["pods"], ["a"])], missing: 0 },
+  {
+    name: "all names of one",
+    owned: [rule(["get"], [""], ["pods"], ["a"])],
+    wanted: [rule(["get"], [""], ["pods"])],
+    missing: 1,
+  },
+  {
+    name: "another name",
+    owned: [rule(["get"], [""], ["pods"], ["a"])],
+    wanted: [rule(["get"], [""], ["pods"], ["a", "b"])],
+    missing: 1,
+  },
+  {
+    name: "a URL below a prefix",
+    owned: [{ verbs: ["get"], nonResourceURLs: ["/logs/*"] }],
+    wanted: [{ verbs: ["get"], nonResourceURLs: ["/logs/x"] }],
+    missing: 0,
+  },
+  {
+    name: "every URL",
+    owned: [{ verbs: ["get"], nonResourceURLs: ["/logs/*"] }],
+    wanted: [{ verbs: ["get"], nonResourceURLs: ["*"] }],
+    missing: 1,
+  },
+]) {
+  test(`${missing === 0 ? "may" : "may not"} grant ${name}`, () => assert.equal(uncoveredRules(owned, wanted).length, missing));
+}
