@@ -11,7 +11,7 @@ import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { RootLogger } from "@coxswain/apimachinery/logging/logger";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Node, NodeStatus, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -23,9 +23,11 @@ import {
   services as serviceResource,
 } from "@coxswain/apimachinery/schema/kinds/resources";
 import { type HttpServer, startHttpServer } from "@coxswain/apimachinery/serving/https-server";
+import { newDebugPages } from "@coxswain/apimachinery/serving/pprof";
+import { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
 import type { AgentConfig } from "./config.ts";
 import { type DnsConfig, parseResolvConf } from "./environment/dns.ts";
-import { servingCertificate } from "./node/certificates.ts";
+import { rotateClientCertificate } from "./node/certificates.ts";
 import { runNodeLease } from "./node/lease.ts";
 import { defaultAddress, filesystemOf, readMachine } from "./node/machine.ts";
 import { initialNode, nodeStatus } from "./node/node-status.ts";
@@ -70,7 +72,7 @@ export interface AgentOptions {
   api: ClientConfig | undefined;
   featureGates: FeatureGates;
   clock: Clock;
-  log: Logger;
+  log: RootLogger;
   /** Where containers log to; fixed on a node, below a folder of their own in tests. */
   podLogsDir?: string;
   containerLogsDir?: string;
@@ -485,7 +487,13 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     const files =
       config.tlsCertFile !== "" && config.tlsPrivateKeyFile !== ""
         ? { certFile: config.tlsCertFile, keyFile: config.tlsPrivateKeyFile }
-        : await servingCertificate(config.certDir, hostname, ips);
+        : await selfSignedPair({
+            certDir: config.certDir,
+            pairName: "kubelet",
+            host: nodeName,
+            dnsNames: [nodeName],
+            ips: [...ips, "127.0.0.1"],
+          });
     const server = await startHttpServer({
       port: config.port,
       bindAddress: config.address,
@@ -505,6 +513,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
         probeMetrics,
         podLogsDir,
         debuggingHandlers: config.enableDebuggingHandlers,
+        debugPages: config.enableDebuggingHandlers ? newDebugPages({ log, clock }) : undefined,
         pods: () => sources.list().filter((pod) => !isMirrorPod(pod)),
         podByName,
         statusOf: (pod) => status.get(pod.metadata.uid) ?? pod.status,
@@ -566,6 +575,12 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
         signal,
       ),
     );
+    if (config.rotateCertificates && api?.certFile?.startsWith(config.certDir)) {
+      const onRotated = (): void => log.info("New connections use the new client certificate");
+      background.push(
+        rotateClientCertificate(heartbeatClient, { nodeName, certDir: config.certDir, clock, log, onRotated }, signal),
+      );
+    }
     followApiserver(podInformer as SharedInformer<Pod>, sources);
     informers.start(signal);
     background.push(
@@ -756,7 +771,7 @@ async function nodeAddresses(nodeIp: string): Promise<string[]> {
   return found === undefined ? ["127.0.0.1"] : [found];
 }
 
-async function readHostDns(path: string, log: Logger): Promise<DnsConfig> {
+async function readHostDns(path: string, log: RootLogger): Promise<DnsConfig> {
   const none: DnsConfig = { servers: [], searches: [], options: [] };
   if (path === "") return none;
   try {

@@ -11,6 +11,7 @@ export interface AgentConfig {
   certDir: string;
   kubeconfig: string;
   bootstrapKubeconfig: string;
+  rotateCertificates: boolean;
   runtimeEndpoint: string;
   imageEndpoint: string;
   sandboxImage: string;
@@ -145,7 +146,8 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     rootDir: flags["root-dir"],
     certDir: flags["cert-dir"],
     kubeconfig: flags.kubeconfig,
-    bootstrapKubeconfig: flags["bootstrap-kubeconfig"],
+    bootstrapKubeconfig: flags["bootstrap-kubeconfig"] || flags["experimental-bootstrap-kubeconfig"],
+    rotateCertificates: pick("rotate-certificates", "rotateCertificates", false),
     runtimeEndpoint: flags["container-runtime-endpoint"],
     imageEndpoint: flags["image-service-endpoint"],
     sandboxImage: flags["pod-infra-container-image"],
@@ -359,6 +361,7 @@ const honouredFields = [
   "registryBurst",
   "registryPullQPS",
   "resolvConf",
+  "rotateCertificates",
   "runtimeRequestTimeout",
   "seccompDefault",
   "serializeImagePulls",
@@ -404,7 +407,6 @@ const otherFields: Readonly<Record<string, unknown>> = {
   readOnlyPort: 0,
   reservedMemory: undefined,
   reservedSystemCPUs: "",
-  rotateCertificates: false,
   runOnce: false,
   serverTLSBootstrap: false,
   showHiddenMetricsForVersion: "",

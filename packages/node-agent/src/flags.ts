@@ -340,7 +340,6 @@ export const flagTable = flags(
     }),
     "experimental-bootstrap-kubeconfig": string({
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "The former name of --bootstrap-kubeconfig.",
     }),
     "experimental-check-node-capabilities-before-mount": bool({
@@ -704,7 +703,6 @@ export const flagTable = flags(
     }),
     "rotate-certificates": bool({
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "Renews client certificates from the API server when they come near their end.",
     }),
     "rotate-server-certificates": bool({

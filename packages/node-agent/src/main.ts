@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { existsSync } from "node:fs";
+import { hostname } from "node:os";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
@@ -7,6 +8,7 @@ import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { startAgent } from "./agent.ts";
 import { ineffectiveFields, newAgentConfig } from "./config.ts";
 import { kubelet } from "./flags.ts";
+import { bootstrapKubeconfig } from "./node/certificates.ts";
 
 await runMain(kubelet, async (flags, { log, signal, set }) => {
   const config = newAgentConfig(flags, set);
@@ -14,6 +16,11 @@ await runMain(kubelet, async (flags, { log, signal, set }) => {
   if (ineffective.length > 0)
     log.warn("these fields of the configuration file have no effect yet", { fields: ineffective.join(",") });
   const featureGates = newFeatureGates("kubelet", config.featureGates);
+  if (config.kubeconfig !== "" && config.bootstrapKubeconfig !== "") {
+    const nodeName = (config.hostnameOverride || hostname()).toLowerCase().trim();
+    const { kubeconfig, bootstrapKubeconfig: bootstrap, certDir } = config;
+    await bootstrapKubeconfig(kubeconfig, bootstrap, { nodeName, certDir, clock: realClock, log }, signal);
+  }
   if (config.kubeconfig !== "" && !existsSync(config.kubeconfig)) {
     throw new ConfigError(`invalid kubeconfig: stat ${config.kubeconfig}: no such file or directory`);
   }

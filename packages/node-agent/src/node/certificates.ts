@@ -1,43 +1,178 @@
 import { X509Certificate } from "node:crypto";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { chmod, mkdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { type Client, newClient } from "@coxswain/apimachinery/client/client";
+import type { ClientConfig } from "@coxswain/apimachinery/client/config";
+import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { toYaml } from "@coxswain/apimachinery/codec/yaml";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
+import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newCertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 
-const validDays = 365;
-
-/**
- * The certificate of the kubelet API where none is given: a self-signed pair, made once and kept as `kubelet.crt` and
- * `kubelet.key`; made anew when it has expired.
- */
-export async function servingCertificate(
-  certDir: string,
-  hostname: string,
-  ips: readonly string[],
-): Promise<{ certFile: string; keyFile: string }> {
-  const certFile = join(certDir, "kubelet.crt");
-  const keyFile = join(certDir, "kubelet.key");
-  if (await isUsable(certFile, keyFile)) return { certFile, keyFile };
-  await mkdir(certDir, { recursive: true, mode: 0o755 });
-  const ca = await newCa({ commonName: `${hostname}-ca@${Math.trunc(Date.now() / 1000)}`, validDays });
-  const pair = await newCertificate({
-    commonName: `${hostname}@${Math.trunc(Date.now() / 1000)}`,
-    organizations: [],
-    dnsNames: [hostname],
-    ips: [...new Set([...ips, "127.0.0.1"])],
-    usages: ["server"],
-    ca,
-    validDays,
-  });
-  await writeFile(keyFile, pair.keyPem, { mode: 0o600 });
-  await writeFile(certFile, `${pair.certPem}${ca.certPem}`, { mode: 0o644 });
-  return { certFile, keyFile };
+export interface CertificateOptions {
+  nodeName: string;
+  certDir: string;
+  clock: Clock;
+  log: Logger;
 }
 
-async function isUsable(certFile: string, keyFile: string): Promise<boolean> {
+const clientSigner = "kubernetes.io/kube-apiserver-client-kubelet";
+const currentName = "kubelet-client-current.pem";
+const pollMs = 2_000;
+const answerTimeoutMs = 15 * 60_000;
+const retryMs = 30_000;
+
+/**
+ * Makes the node's own kubeconfig with the rights of another: asks for a client certificate of `system:node:<name>`,
+ * waits until it is signed, keeps it in `certDir` and writes `path` to point there. A file that is there and whose
+ * certificate is good is left as it is.
+ * @param bootstrapPath a kubeconfig whose user may create certificate signing requests
+ * Source: pkg/kubelet/certificate/bootstrap/bootstrap.go
+ */
+export async function bootstrapKubeconfig(
+  path: string,
+  bootstrapPath: string,
+  options: CertificateOptions,
+  signal: AbortSignal,
+  connect: (config: ClientConfig) => Client = newClient,
+): Promise<void> {
+  if (await isUsable(path, options.clock.now())) return;
+  options.log.info("Using bootstrap kubeconfig to generate TLS client cert, key and kubeconfig file", { path });
+  const config = await loadKubeconfig(bootstrapPath);
+  const client = connect(config);
   try {
-    const [certificate] = await Promise.all([readFile(certFile), readFile(keyFile)]);
-    return Date.parse(new X509Certificate(certificate).validTo) > Date.now();
+    const file = await obtainCertificate(client, options, signal);
+    await mkdir(dirname(path), { recursive: true, mode: 0o755 });
+    await writeWhole(path, toYaml(kubeconfigOf(config, file)));
+  } finally {
+    client.close();
+  }
+}
+
+async function isUsable(path: string, now: number): Promise<boolean> {
+  try {
+    const { cert, certFile } = await loadKubeconfig(path);
+    const pem = cert ?? (certFile === undefined ? undefined : await readFile(certFile, "utf8"));
+    return pem === undefined || Date.parse(new X509Certificate(pem).validTo) > now;
   } catch {
     return false;
   }
+}
+
+function kubeconfigOf(config: ClientConfig, certificateFile: string): unknown {
+  const cluster: Record<string, unknown> = { server: config.host };
+  if (config.ca !== undefined) cluster["certificate-authority-data"] = Buffer.from(config.ca).toString("base64");
+  else if (config.caFile !== undefined) cluster["certificate-authority"] = resolve(config.caFile);
+  if (config.insecure) cluster["insecure-skip-tls-verify"] = true;
+  if (config.serverName !== undefined) cluster["tls-server-name"] = config.serverName;
+  return {
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{ name: "default-cluster", cluster }],
+    contexts: [{ name: "default-context", context: { cluster: "default-cluster", namespace: "default", user: "default-auth" } }],
+    "current-context": "default-context",
+    preferences: {},
+    users: [{ name: "default-auth", user: { "client-certificate": certificateFile, "client-key": certificateFile } }],
+  };
+}
+
+/**
+ * Gets a new client certificate before the present one ends; clients read it when they connect next.
+ * Source: k8s.io/client-go util/certificate/certificate_manager.go
+ */
+export async function rotateClientCertificate(
+  client: Client,
+  options: CertificateOptions & { onRotated: () => void },
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, log, certDir } = options;
+  while (!signal.aborted) {
+    let waitMs = retryMs;
+    try {
+      const certificate = new X509Certificate(await readFile(join(certDir, currentName)));
+      const dueMs = rotationTime(Date.parse(certificate.validFrom), Date.parse(certificate.validTo)) - clock.now();
+      if (dueMs <= 0) {
+        await obtainCertificate(client, options, signal);
+        log.info("Rotated the client certificate", { certDir });
+        options.onRotated();
+        continue;
+      }
+      waitMs = Math.min(dueMs, 3_600_000);
+    } catch (err) {
+      if (signal.aborted) return;
+      log.error("cannot renew the client certificate", err);
+    }
+    await clock.sleep(waitMs, signal).catch(() => undefined);
+  }
+}
+
+/** Pure: at 70 to 90 per cent of its life, so that not all nodes ask at once. */
+export function rotationTime(from: number, to: number, random = Math.random): number {
+  return from + (to - from) * (0.7 + 0.2 * random());
+}
+
+/** @returns the file that links to the newest certificate with its key. */
+async function obtainCertificate(client: Client, options: CertificateOptions, signal: AbortSignal): Promise<string> {
+  const { nodeName, certDir, clock } = options;
+  const { csrPem, keyPem } = await newCertificateRequest({
+    commonName: `system:node:${nodeName}`,
+    organizations: ["system:nodes"],
+  });
+  const request = await client.create<CertificateSigningRequest>(
+    certificateSigningRequests,
+    {
+      apiVersion: "certificates.k8s.io/v1",
+      kind: "CertificateSigningRequest",
+      metadata: { generateName: "csr-" },
+      spec: {
+        request: Buffer.from(csrPem).toString("base64"),
+        signerName: clientSigner,
+        usages: ["digital signature", "key encipherment", "client auth"],
+      },
+    } as CertificateSigningRequest,
+    { signal },
+  );
+  const pem = await waitForCertificate(client, request.metadata.name ?? "", options, signal);
+  await mkdir(certDir, { recursive: true, mode: 0o755 });
+  const stamp = new Date(clock.now()).toISOString().replace(/[T:]/g, "-").replace(/\..*$/, "");
+  const file = join(certDir, `kubelet-client-${stamp}.pem`);
+  await writeWhole(file, `${pem.endsWith("\n") ? pem : `${pem}\n`}${keyPem}`);
+  const link = join(certDir, currentName);
+  await rm(`${link}.new`, { force: true });
+  await symlink(file, `${link}.new`);
+  await rename(`${link}.new`, link);
+  return link;
+}
+
+async function waitForCertificate(
+  client: Client,
+  name: string,
+  { clock }: CertificateOptions,
+  signal: AbortSignal,
+): Promise<string> {
+  const deadline = clock.monotonic() + answerTimeoutMs;
+  for (;;) {
+    const { status } = await client.get<CertificateSigningRequest>(certificateSigningRequests, { name }, { signal });
+    const said = (type: string): string | undefined => {
+      const found = (status?.conditions ?? []).find((condition) => condition.type === type);
+      return found === undefined ? undefined : `${found.reason ?? ""}: ${found.message ?? ""}`;
+    };
+    for (const type of ["Denied", "Failed"]) {
+      const why = said(type);
+      if (why !== undefined) throw new Error(`certificate signing request ${name} is ${type.toLowerCase()}, reason: ${why}`);
+    }
+    if (said("Approved") !== undefined && status?.certificate) return Buffer.from(status.certificate, "base64").toString("utf8");
+    if (clock.monotonic() > deadline) throw new Error(`certificate signing request ${name} was not signed in time`);
+    await clock.sleep(pollMs, signal);
+  }
+}
+
+/** Readers see the whole file or none; keys are for root alone. */
+async function writeWhole(path: string, text: string): Promise<void> {
+  const temporary = `${path}.tmp`;
+  await writeFile(temporary, text, { mode: 0o600 });
+  await chmod(temporary, 0o600);
+  await rename(temporary, path);
 }

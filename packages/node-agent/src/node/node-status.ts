@@ -1,3 +1,4 @@
+import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { Node, NodeAddress, NodeCondition, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { allocatable, type EvictionThresholds, type Reserved } from "../resources/allocatable.ts";
@@ -38,9 +39,9 @@ export function nodeStatus(input: NodeStatusInput): NodeStatus {
   const { machine, current } = input;
   const capacity: Record<string, string> = {
     cpu: String(machine.cpuCount),
-    "ephemeral-storage": `${Math.trunc(input.storageBytes / 1024)}Ki`,
+    "ephemeral-storage": inBinary(input.storageBytes),
     ...Object.fromEntries(Object.entries(machine.hugePages).map(([size, bytes]) => [`hugepages-${size}`, String(bytes)])),
-    memory: `${Math.trunc(machine.memoryBytes / 1024)}Ki`,
+    memory: inBinary(machine.memoryBytes),
     pods: String(input.maxPods),
   };
   // What others added (extended resources by hand) stays.
@@ -75,6 +76,10 @@ export function nodeStatus(input: NodeStatusInput): NodeStatus {
     if (current?.[field] !== undefined) Object.assign(status, { [field]: current[field] });
   }
   return status;
+}
+
+function inBinary(bytes: number): string {
+  return Quantity.fromValue(bytes, "BinarySI").toString();
 }
 
 function addresses({ ips, hostname }: NodeStatusInput): NodeAddress[] {

@@ -1,19 +1,14 @@
-import type { TLSSocket } from "node:tls";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { TokenReview } from "@coxswain/apimachinery/schema/kinds/authentication/v1";
-import type { SubjectAccessReview } from "@coxswain/apimachinery/schema/kinds/authorization/v1";
-import { subjectAccessReviews, tokenReviews } from "@coxswain/apimachinery/schema/kinds/resources";
-import { subjectOf } from "@coxswain/apimachinery/serving/certificates";
+import {
+  certificateUser,
+  type DelegatedUser,
+  newCache,
+  reviewAccess,
+  reviewToken,
+} from "@coxswain/apimachinery/serving/delegated-auth";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
-
-export interface User {
-  name: string;
-  uid: string;
-  groups: readonly string[];
-  extra: Readonly<Record<string, readonly string[]>>;
-}
 
 export interface AuthOptions {
   /** Undefined in standalone mode: then nothing can be delegated. */
@@ -30,22 +25,20 @@ export interface AuthOptions {
   unauthorizedTtlMs: number;
 }
 
-export type Verdict = { allowed: true; user: User } | { allowed: false; status: 401 | 403; message: string };
+export type Verdict = { allowed: true; user: DelegatedUser } | { allowed: false; status: 401 | 403; message: string };
 
 /** Who asks, and whether they may: by client certificate and by the API server's word. Source: pkg/kubelet/server/auth.go */
 export interface Auth {
   check(exchange: Exchange, path: string): Promise<Verdict>;
 }
 
-const maxCached = 4096;
-
 export function newAuth(options: AuthOptions): Auth {
   const { client, clock, log } = options;
-  const tokens = newCache<User | undefined>(clock);
+  const tokens = newCache<DelegatedUser | undefined>(clock);
   const decisions = newCache<boolean>(clock);
 
-  async function authenticate(exchange: Exchange): Promise<User | undefined> {
-    const certificate = options.x509 && exchange.tls !== undefined ? certificateUser(exchange.tls) : undefined;
+  async function authenticate(exchange: Exchange): Promise<DelegatedUser | undefined> {
+    const certificate = options.x509 ? certificateUser(exchange) : undefined;
     if (certificate !== undefined) return certificate;
     const header = exchange.headers.authorization;
     if (header !== undefined) {
@@ -63,20 +56,23 @@ export function newAuth(options: AuthOptions): Auth {
     return options.anonymous ? { name: "system:anonymous", uid: "", groups: ["system:unauthenticated"], extra: {} } : undefined;
   }
 
-  async function authorize(user: User, attributes: Attributes): Promise<boolean> {
+  async function authorize(user: DelegatedUser, attributes: Attributes): Promise<boolean> {
     if (options.mode === "AlwaysAllow") return true;
     if (client === undefined) return false;
     const key = JSON.stringify([user, attributes]);
     return decisions.get(
       key,
       (allowed) => (allowed ? options.authorizedTtlMs : options.unauthorizedTtlMs),
-      () => reviewAccess(client, user, attributes, options.nodeName),
+      () =>
+        reviewAccess(client, user, {
+          resourceAttributes: { ...attributes, version: "v1", resource: "nodes", name: options.nodeName },
+        }),
     );
   }
 
   return {
     async check(exchange, path) {
-      let user: User | undefined;
+      let user: DelegatedUser | undefined;
       try {
         user = await authenticate(exchange);
       } catch (err) {
@@ -98,7 +94,6 @@ export function newAuth(options: AuthOptions): Auth {
 interface Attributes {
   verb: string;
   subresource: string;
-  path: string;
 }
 
 const verbs: Readonly<Record<string, string>> = {
@@ -119,68 +114,9 @@ const subresources: readonly [string, string][] = [
 /** Everything not named is `nodes/proxy`. */
 export function attributesOf(method: string, path: string): Attributes {
   const found = subresources.find(([prefix]) => path === prefix || path.startsWith(`${prefix}/`));
-  return { verb: verbs[method] ?? "", subresource: found?.[1] ?? "proxy", path };
+  return { verb: verbs[method] ?? "", subresource: found?.[1] ?? "proxy" };
 }
 
-function describe(user: User, { verb, subresource }: Attributes): string {
+function describe(user: DelegatedUser, { verb, subresource }: Attributes): string {
   return `user=${user.name}, verb=${verb}, resource=nodes, subresource=${subresource}`;
-}
-
-function certificateUser(socket: TLSSocket): User | undefined {
-  const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
-  if (certificate === undefined) return undefined;
-  const { commonName, organizations } = subjectOf(certificate);
-  if (commonName === "") return undefined;
-  return { name: commonName, uid: "", groups: [...organizations, "system:authenticated"], extra: {} };
-}
-
-async function reviewToken(client: Client, token: string): Promise<User | undefined> {
-  const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", metadata: {}, spec: { token } } as TokenReview;
-  const { status } = await client.create<TokenReview>(tokenReviews, body);
-  if (status?.authenticated !== true) return undefined;
-  const { username = "", uid = "", groups = [], extra = {} } = status.user ?? {};
-  const all = groups.includes("system:authenticated") ? groups : [...groups, "system:authenticated"];
-  return { name: username, uid, groups: all, extra };
-}
-
-async function reviewAccess(client: Client, user: User, attributes: Attributes, nodeName: string): Promise<boolean> {
-  const body = {
-    apiVersion: "authorization.k8s.io/v1",
-    kind: "SubjectAccessReview",
-    metadata: {},
-    spec: {
-      user: user.name,
-      uid: user.uid,
-      groups: [...user.groups],
-      extra: Object.fromEntries(Object.entries(user.extra).map(([key, values]) => [key, [...values]])),
-      resourceAttributes: {
-        verb: attributes.verb,
-        version: "v1",
-        resource: "nodes",
-        subresource: attributes.subresource,
-        name: nodeName,
-      },
-    },
-  } as SubjectAccessReview;
-  const { status } = await client.create<SubjectAccessReview>(subjectAccessReviews, body);
-  return status?.allowed === true && status.denied !== true;
-}
-
-interface Cache<T> {
-  get(key: string, ttlMs: (value: T) => number, make: () => Promise<T>): Promise<T>;
-}
-
-/** Keeps answers, never failures. */
-function newCache<T>(clock: Clock): Cache<T> {
-  const entries = new Map<string, { value: T; until: number }>();
-  return {
-    async get(key, ttlMs, make) {
-      const found = entries.get(key);
-      if (found !== undefined && found.until > clock.monotonic()) return found.value;
-      const value = await make();
-      if (entries.size >= maxCached) entries.clear();
-      entries.set(key, { value, until: clock.monotonic() + ttlMs(value) });
-      return value;
-    },
-  };
 }

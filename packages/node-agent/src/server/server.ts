@@ -2,6 +2,7 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
+import type { DebugPages } from "@coxswain/apimachinery/serving/pprof";
 import type { NodePod } from "../pods/pod.ts";
 import type { LifecycleEvents } from "../runtime/lifecycle-events.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
@@ -26,6 +27,8 @@ export interface ServerContext {
   statusOf: (pod: NodePod) => PodStatus | undefined;
   stats: StatsContext;
   machine: { cpuCount: number; memoryBytes: number };
+  /** /debug/pprof/ and /debug/flags/v; undefined when they are off. */
+  debugPages?: DebugPages | undefined;
   /** For /configz. */
   config: () => Readonly<Record<string, unknown>>;
   /** What keeps the agent from being healthy, undefined when nothing does. */
@@ -95,6 +98,7 @@ export function newKubeletHandler(context: ServerContext): ExchangeHandler {
       const verdict = await context.auth.check(exchange, parsed?.path ?? "/");
       if (!verdict.allowed) return exchange.respond(verdict.status, text, `${verdict.message}\n`);
       if (parsed === undefined) return exchange.respond(400, text, "400 Bad Request\n");
+      if (context.debugPages?.handles(parsed.path)) return await context.debugPages.handle(exchange, parsed.path);
       const [first = "", ...names] = parsed.segments;
       const route = routes.get(first);
       if (route === undefined) return exchange.respond(404, text, "404 page not found\n");

@@ -1,0 +1,265 @@
+import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { conflict, notFound } from "@coxswain/apimachinery/errors/status-error";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
+import type { NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { leases } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newCa, signCertificateRequest, subjectOf } from "@coxswain/apimachinery/serving/certificates";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { bootstrapKubeconfig, rotationTime } from "./certificates.ts";
+import { runNodeLease } from "./lease.ts";
+import { initialNode, type NodeStatusInput, nodeStatus } from "./node-status.ts";
+
+const input: NodeStatusInput = {
+  machine: {
+    cpuCount: 4,
+    memoryBytes: 8 * 1024 ** 3,
+    swapBytes: 0,
+    machineId: "m",
+    systemUuid: "u",
+    bootId: "b",
+    kernelVersion: "6.1",
+    osImage: "Test OS",
+    architecture: "amd64",
+    hostname: "n1",
+    hugePages: {},
+    pageSizes: [],
+  },
+  hostname: "n1",
+  ips: ["192.0.2.1"],
+  maxPods: 110,
+  storageBytes: 100 * 1024 ** 3,
+  reserved: { kube: { cpu: "500m" }, system: {}, evictionHard: { "memory.available": "100Mi" } },
+  runtime: { name: "containerd", version: "1.6.20" },
+  kubeletPort: 10250,
+  images: [],
+  maxImages: 50,
+  conditions: { problems: [], memoryPressure: false, diskPressure: false, pidPressure: false },
+  current: undefined,
+  now: Date.parse("2026-01-01T00:00:00Z"),
+};
+const ready = (status: NodeStatus): unknown => {
+  const found = (status.conditions ?? []).find(({ type }) => type === "Ready");
+  return { status: found?.status, reason: found?.reason, message: found?.message };
+};
+
+test("a node says what it has, and what of it is for pods", () => {
+  const status = nodeStatus(input);
+  assert.deepEqual(status.capacity, { cpu: "4", "ephemeral-storage": "100Gi", memory: "8Gi", pods: "110" });
+  assert.partialDeepStrictEqual(status.allocatable, { cpu: "3500m", memory: "8092Mi", pods: "110" });
+  assert.deepEqual(status.addresses, [
+    { type: "InternalIP", address: "192.0.2.1" },
+    { type: "Hostname", address: "n1" },
+  ]);
+  assert.partialDeepStrictEqual(status.nodeInfo, {
+    containerRuntimeVersion: "containerd://1.6.20",
+    kubeletVersion: "v1.23.0",
+    operatingSystem: "linux",
+  });
+  assert.deepEqual(
+    (status.conditions ?? []).map(({ type, status: value, reason }) => `${type}=${value} ${reason}`),
+    [
+      "MemoryPressure=False KubeletHasSufficientMemory",
+      "DiskPressure=False KubeletHasNoDiskPressure",
+      "PIDPressure=False KubeletHasSufficientPID",
+      "Ready=True KubeletReady",
+    ],
+  );
+});
+
+test("a node that is not ready says all of why", () => {
+  const one = nodeStatus({ ...input, conditions: { ...input.conditions, problems: ["container runtime is down"] } });
+  assert.deepEqual(ready(one), { status: "False", reason: "KubeletNotReady", message: "container runtime is down" });
+  const two = nodeStatus({ ...input, conditions: { ...input.conditions, problems: ["a", "b"] } });
+  assert.deepEqual(ready(two), { status: "False", reason: "KubeletNotReady", message: "[a, b]" });
+});
+
+test("what others wrote in the status stays, and a condition's time changes with its status", () => {
+  const old = nodeStatus({ ...input, now: Date.parse("2025-01-01T00:00:00Z") });
+  const current: NodeStatus = {
+    ...old,
+    capacity: { ...old.capacity, "example.com/gpu": "2" },
+    allocatable: { ...old.allocatable, "example.com/gpu": "2" },
+    conditions: [...(old.conditions ?? []), { type: "NetworkUnavailable", status: "False" }],
+  };
+  const status = nodeStatus({ ...input, current, conditions: { ...input.conditions, problems: ["x"] } });
+  assert.equal(status.capacity?.["example.com/gpu"], "2");
+  assert.equal(status.allocatable?.["example.com/gpu"], "2");
+  assert.ok((status.conditions ?? []).some(({ type }) => type === "NetworkUnavailable"));
+  const time = (type: string): unknown =>
+    (status.conditions ?? []).find((condition) => condition.type === type)?.lastTransitionTime;
+  assert.deepEqual([time("Ready"), time("DiskPressure")], ["2026-01-01T00:00:00Z", "2025-01-01T00:00:00Z"]);
+});
+
+test("the largest images are shown first, as many as wanted", () => {
+  const image = (name: string, size: number): NodeStatusInput["images"][number] => ({
+    id: name,
+    repoTags: [name],
+    repoDigests: [],
+    size,
+    uid: null,
+    username: "",
+    spec: null,
+    pinned: false,
+  });
+  const images = [image("small", 1), image("large", 3), image("middle", 2)];
+  assert.deepEqual(
+    nodeStatus({ ...input, images, maxImages: 2 }).images?.map(({ names }) => names?.[0]),
+    ["large", "middle"],
+  );
+  assert.equal(nodeStatus({ ...input, images, maxImages: -1 }).images?.length, 3);
+});
+
+test("a new node has its labels, and a taint when it takes no pods", () => {
+  const node = initialNode({
+    name: "n1",
+    hostname: "n1",
+    labels: { team: "x" },
+    taints: [],
+    schedulable: false,
+    providerId: "p://1",
+    architecture: "arm64",
+  });
+  assert.partialDeepStrictEqual(node.metadata.labels, {
+    team: "x",
+    "kubernetes.io/arch": "arm64",
+    "kubernetes.io/hostname": "n1",
+    "beta.kubernetes.io/os": "linux",
+  });
+  assert.deepEqual(node.spec, {
+    taints: [{ key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" }],
+    unschedulable: true,
+    providerID: "p://1",
+  });
+});
+
+test("the lease is made, renewed four times in its life, and taken up again after a conflict", async () => {
+  const clock = newFakeClock();
+  const calls: string[] = [];
+  let stored: Lease | undefined;
+  let clash = false;
+  const client = {
+    async get() {
+      calls.push("get");
+      if (stored === undefined) throw notFound(leases, "n1");
+      return stored;
+    },
+    async create(_: unknown, lease: Lease) {
+      calls.push("create");
+      stored = lease;
+      return lease;
+    },
+    async update(_: unknown, lease: Lease) {
+      calls.push("update");
+      if (clash) {
+        clash = false;
+        throw conflict(leases, "n1", "changed");
+      }
+      stored = lease;
+      return lease;
+    },
+  } as unknown as Client;
+  const stop = new AbortController();
+  const node = { metadata: { uid: "node-uid" }, spec: {} };
+  const done = runNodeLease(
+    { client, clock, log: discardLogger, nodeName: "n1", durationSeconds: 40, node: () => node },
+    stop.signal,
+  );
+  await settle();
+  assert.deepEqual(calls, ["get", "create"]);
+  assert.partialDeepStrictEqual(stored, {
+    metadata: { name: "n1", namespace: "kube-node-lease", ownerReferences: [{ kind: "Node", uid: "node-uid" }] },
+    spec: { holderIdentity: "n1", leaseDurationSeconds: 40, renewTime: "2022-01-01T00:00:00.000000Z" },
+  });
+  await clock.advance(10_000);
+  assert.deepEqual(calls.splice(0), ["get", "create", "update"]);
+  clash = true;
+  await clock.advance(10_000);
+  assert.deepEqual(calls, ["update", "get", "update"]);
+  stop.abort();
+  await clock.advance(10_000);
+  await done;
+});
+
+async function tempDir(t: TestContext): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "cox-node-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+test("a node without a kubeconfig asks for a certificate and writes one", async (t) => {
+  const dir = await tempDir(t);
+  const ca = await newCa({ commonName: "ca" });
+  const bootstrap = join(dir, "bootstrap.conf");
+  await writeFile(
+    bootstrap,
+    JSON.stringify({
+      "current-context": "c",
+      clusters: [
+        {
+          name: "c",
+          cluster: {
+            server: "https://api.example:6443",
+            "certificate-authority-data": Buffer.from(ca.certPem).toString("base64"),
+          },
+        },
+      ],
+      contexts: [{ name: "c", context: { cluster: "c", user: "u" } }],
+      users: [{ name: "u", user: { token: "abcdef.0123456789abcdef" } }],
+    }),
+  );
+  let asked: { spec: { request: string; signerName: string; usages: string[] } } | undefined;
+  const client = {
+    async create(_: unknown, request: NonNullable<typeof asked>) {
+      asked = request;
+      return { metadata: { name: "csr-1" } };
+    },
+    async get() {
+      const csrPem = Buffer.from(asked?.spec.request ?? "", "base64").toString();
+      const certificate = await signCertificateRequest({
+        csrPem,
+        ca,
+        usages: ["client auth"],
+        notBefore: new Date(Date.now() - 1000),
+        notAfter: new Date(Date.now() + 3_600_000),
+      });
+      return {
+        status: { conditions: [{ type: "Approved", status: "True" }], certificate: Buffer.from(certificate).toString("base64") },
+      };
+    },
+    close: () => undefined,
+  } as unknown as Client;
+  const path = join(dir, "kubelet.conf");
+  const options = { nodeName: "n1", certDir: join(dir, "pki"), clock: realClock, log: discardLogger };
+  await bootstrapKubeconfig(path, bootstrap, options, new AbortController().signal, () => client);
+  assert.partialDeepStrictEqual(asked?.spec, {
+    signerName: "kubernetes.io/kube-apiserver-client-kubelet",
+    usages: ["digital signature", "key encipherment", "client auth"],
+  });
+  const config = await loadKubeconfig(path);
+  assert.partialDeepStrictEqual(config, {
+    host: "https://api.example:6443",
+    certFile: join(dir, "pki/kubelet-client-current.pem"),
+  });
+  const certificate = new X509Certificate(await readFile(config.certFile ?? ""));
+  assert.deepEqual(subjectOf(certificate), { commonName: "system:node:n1", organizations: ["system:nodes"] });
+  assert.equal((await stat(config.keyFile ?? "")).mode & 0o777, 0o600);
+
+  asked = undefined;
+  await bootstrapKubeconfig(path, bootstrap, options, new AbortController().signal, () => client);
+  assert.equal(asked, undefined, "a good certificate is kept");
+  assert.equal((await readdir(join(dir, "pki"))).length, 2);
+});
+
+test("a certificate is renewed at 70 to 90 per cent of its life", () => {
+  assert.deepEqual([rotationTime(0, 1000, () => 0), rotationTime(0, 1000, () => 0.5)], [700, 800]);
+});
