@@ -11,20 +11,16 @@ const components: Readonly<Record<string, { port: number; path: string }>> = {
   scheduler: { port: 10259, path: "/healthz" },
 };
 
-/** GET lists when no name is given. Never stored: each request asks the components. */
+/** Never stored: each request asks the components. */
 export const componentStatusSubresource: SubresourceDefinition = {
   kind: "ComponentStatus",
   verbs: ["get", "list"],
-  handler: { type: "object", get: getOrList },
+  handler: { type: "object", get: getOne, list: () => Promise.all(Object.keys(components).map(probe)) },
 };
 
-async function getOrList(call: SubresourceCall): Promise<KubeObject> {
-  if (call.name !== "") {
-    if (!Object.hasOwn(components, call.name)) throw notFound({ group: "", resource: "componentstatuses" }, call.name);
-    return probe(call.name);
-  }
-  const items = await Promise.all(Object.keys(components).map(probe));
-  return { kind: "ComponentStatusList", apiVersion: "v1", metadata: {}, items } as unknown as KubeObject;
+async function getOne(call: SubresourceCall): Promise<KubeObject> {
+  if (!Object.hasOwn(components, call.name)) throw notFound({ group: "", resource: "componentstatuses" }, call.name);
+  return probe(call.name);
 }
 
 const patienceMs = 2000;
