@@ -40,6 +40,12 @@ for (const { name, from, to, want } of [
   { name: "a proof that is no file", from: "../a.test.ts", to: "../b.test.ts", want: /there is no b\.test\.ts/ },
   { name: "a proof that is no test", from: '"it does"', to: '"it did"', want: /has no test "it did"/ },
   {
+    name: "a row that says something else than its rule",
+    from: "| `job` | not yet | |",
+    to: "| `job` | partly: x | R007 |",
+    want: /R007 says "not yet"/,
+  },
+  {
     name: "a controller that was built meanwhile",
     from: '| works | [a](../a.test.ts) "it does" |',
     to: "| not yet | |",

@@ -23,7 +23,7 @@ export const ruleIds: readonly string[] = [
 export function checkCompatibility(markdown: string, expected: Expected): string[] {
   const rows = rowsOf(markdown);
   return [
-    ...rows.flatMap((row) => problemsOf(row, expected)),
+    ...rows.flatMap((row) => problemsOf(row, rows, expected)),
     ...once(
       ruleIds,
       rows.filter(({ section }) => expected.sections[section] === undefined),
@@ -32,12 +32,16 @@ export function checkCompatibility(markdown: string, expected: Expected): string
   ];
 }
 
-function problemsOf({ id, state, proofs, line }: Row, { read }: Expected): string[] {
+function problemsOf({ id, state, proofs, sameAs, line }: Row, rows: readonly Row[], { read }: Expected): string[] {
   const at = `docs/compatibility.md:${line}: ${id}`;
   const problems: string[] = [];
   if (!/^(works|partly: .+|not yet)$/.test(state))
     problems.push(`${at}: the state is "works", "partly: what is missing" or "not yet"`);
-  if (state === "works" && proofs.length === 0) problems.push(`${at}: works, but no test is named that shows it`);
+  const other = rows.find((row) => row.id === sameAs);
+  if (sameAs !== undefined && other?.state !== state)
+    problems.push(`${at}: says "${state}", ${sameAs} says "${other?.state ?? "nothing"}"`);
+  if (state === "works" && proofs.length === 0 && sameAs === undefined)
+    problems.push(`${at}: works, but no test is named that shows it`);
   for (const { file, test } of proofs) {
     const source = read(file);
     if (source === undefined) problems.push(`${at}: there is no ${file}`);

@@ -7,6 +7,8 @@ export interface Row {
   readonly section: string;
   readonly state: string;
   readonly proofs: readonly Proof[];
+  /** The rule whose row has state and proof for this one too. */
+  readonly sameAs: string | undefined;
   readonly line: number;
 }
 
@@ -37,7 +39,9 @@ export function rowsOf(markdown: string): Row[] {
     }
     if (stateColumn === -1 || /^-+$/.test(cells[0] ?? "")) continue;
     const id = (cells[0] ?? "").replaceAll("`", "");
-    rows.push({ id, section, state: cells[stateColumn] ?? "", proofs: proofsOf(cells.at(-1) ?? ""), line: index + 1 });
+    const proof = cells.at(-1) ?? "";
+    const sameAs = /^[RQ]\d+$/.test(proof) ? proof : undefined;
+    rows.push({ id, section, state: cells[stateColumn] ?? "", proofs: proofsOf(proof), sameAs, line: index + 1 });
   }
   return rows;
 }

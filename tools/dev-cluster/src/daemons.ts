@@ -121,6 +121,9 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
     "--fail-swap-on=false",
     `--healthz-port=${settings.ports.kubeletHealthz}`,
     `--hostname-override=${settings.nodeName}`,
+    // The default of 5 a second is meant for large clusters; here one node would only make itself wait.
+    "--kube-api-qps=50",
+    "--kube-api-burst=100",
     `--kubeconfig=${kubeconfigFile(settings, "kubelet")}`,
     `--node-ip=${settings.nodeAddress}`,
     `--pod-manifest-path=${join(settings.state, "manifests")}`,
