@@ -13,43 +13,51 @@ export const eventStrategy: Strategy<Event> = {
   allowCreateOnUpdate: true,
   allowUnconditionalUpdate: true,
   defaultGarbageCollection: "Unsupported",
-  validate: (next) => validateLegacyEvent(next),
-  validateUpdate: (next) => validateLegacyEvent(next),
+  validate: (next) => validateEvent(next),
+  validateUpdate: (next) => validateEvent(next),
 };
 
-/** Kinds that live in no namespace; their events go to `default`. */
-const clusterScoped = new Set(["Node", "Namespace", "PersistentVolume", "ComponentStatus"]);
-
+/** Shape of what old recorders write; one that fills `eventTime` speaks the new way, whatever the version. */
 export function validateLegacyEvent(event: Event): FieldError[] {
   const errors: FieldError[] = [];
   const involved = event.involvedObject ?? {};
   const namespace = event.metadata.namespace ?? "";
   if (!involved.namespace) {
-    if (namespace !== "default" && namespace !== "kube-system" && namespace !== "") {
-      errors.push(invalidValue("involvedObject.namespace", involved.namespace ?? "", "does not match event.namespace"));
+    // Events of cluster-scoped objects go to `default`.
+    if (namespace !== "default" && namespace !== "") {
+      errors.push(invalidValue("involvedObject.namespace", "", "does not match event.namespace"));
     }
-  } else if (clusterScoped.has(involved.kind ?? "") && involved.apiVersion === "v1") {
-    errors.push(invalidValue("involvedObject.namespace", involved.namespace, `not required for kind ${involved.kind}`));
   } else if (involved.namespace !== namespace) {
     errors.push(invalidValue("involvedObject.namespace", involved.namespace, "does not match event.namespace"));
   }
   return errors;
 }
 
+export function validateEvent(event: Event): FieldError[] {
+  const errors = validateLegacyEvent(event);
+  return event.eventTime ? [...errors, ...validateReport(event, "reportingComponent")] : errors;
+}
+
 /** What events.k8s.io asks of its recorders. Source: pkg/apis/core/validation/events.go ValidateEventCreate */
 export function validateNewEvent(event: Event): FieldError[] {
   const errors = validateLegacyEvent(event);
   if (!event.eventTime) errors.push(required("eventTime"));
-  if (!event.reportingComponent) errors.push(required("reportingController"));
+  errors.push(...validateReport(event, "reportingController"));
+  if (event.type !== "Normal" && event.type !== "Warning")
+    errors.push(invalidValue("type", "", "has invalid value: " + (event.type ?? "")));
+  return errors;
+}
+
+function validateReport(event: Event, component: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if (!event.reportingComponent) errors.push(required(component));
   else
     for (const message of isQualifiedName(event.reportingComponent))
-      errors.push(invalidValue("reportingController", event.reportingComponent, message));
+      errors.push(invalidValue(component, event.reportingComponent, message));
   errors.push(...lengthWithin(event.reportingInstance, 128, "reportingInstance", true));
   errors.push(...lengthWithin(event.action, 128, "action", true));
   errors.push(...lengthWithin(event.reason, 128, "reason", true));
-  errors.push(...lengthWithin(event.message, 1024, "note", false));
-  if (event.type !== "Normal" && event.type !== "Warning")
-    errors.push(invalidValue("type", event.type ?? "", "has invalid value: "));
+  errors.push(...lengthWithin(event.message, 1024, "message", false));
   return errors;
 }
 

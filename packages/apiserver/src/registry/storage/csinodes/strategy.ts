@@ -16,7 +16,7 @@ export const csiNodeStrategy: Strategy<CSINode> = {
     const errors = validateNode(next);
     for (const [i, driver] of (next.spec?.drivers ?? []).entries()) {
       const old = (current.spec?.drivers ?? []).find((d) => d.name === driver.name);
-      if (old && old.nodeID === driver.nodeID) errors.push(...immutableField(driver, old, index("spec.drivers", i)));
+      if (old) errors.push(...immutableField(driver, old, index("spec.drivers", i)));
     }
     return errors;
   },
