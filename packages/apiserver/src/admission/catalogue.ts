@@ -8,6 +8,7 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Authorizer } from "../authorization/authorizer.ts";
 import type { AdmissionPlugin } from "./plugin.ts";
 import { alwaysAdmit } from "./plugins/always-admit.ts";
@@ -19,6 +20,7 @@ import { defaultStorageClass } from "./plugins/default-storage-class.ts";
 import { defaultTolerationSeconds } from "./plugins/default-toleration-seconds.ts";
 import { denyServiceExternalIps } from "./plugins/deny-service-external-ips.ts";
 import { limitRanger } from "./plugins/limit-ranger.ts";
+import { mutatingAdmissionWebhook } from "./plugins/mutating-admission-webhook.ts";
 import { namespaceAutoProvision } from "./plugins/namespace-auto-provision.ts";
 import { namespaceExists } from "./plugins/namespace-exists.ts";
 import { namespaceLifecycle } from "./plugins/namespace-lifecycle.ts";
@@ -30,6 +32,8 @@ import { runtimeClass } from "./plugins/runtime-class.ts";
 import { serviceAccount } from "./plugins/service-account.ts";
 import { storageObjectInUseProtection } from "./plugins/storage-object-in-use-protection.ts";
 import { taintNodesByCondition } from "./plugins/taint-nodes-by-condition.ts";
+import { validatingAdmissionWebhook } from "./plugins/validating-admission-webhook.ts";
+import type { ResourceVersion } from "./webhook-matcher.ts";
 
 /** What plugins may reach. They read the cluster through informers, and write through the loopback client. */
 export interface PluginContext {
@@ -41,6 +45,23 @@ export interface PluginContext {
   readonly featureEnabled: (gate: string) => boolean;
   readonly defaultNotReadyTolerationSeconds: number;
   readonly defaultUnreachableTolerationSeconds: number;
+  readonly versions: ObjectVersions;
+  readonly webhookMetrics: WebhookMetrics;
+}
+
+/** The versions in which resources are served, for webhooks that were registered for another one than the request's. */
+export interface ObjectVersions {
+  /** All served versions of the resource, whatever version is given. */
+  of(resource: { readonly group: string; readonly resource: string }): readonly ResourceVersion[];
+  /** @returns a fresh object in the version. */
+  fromHub(object: KubeObject, version: ResourceVersion): KubeObject;
+  /** Defaults and conversion; takes over its argument. */
+  toHub(object: KubeObject, version: ResourceVersion): KubeObject;
+}
+
+export interface WebhookMetrics {
+  called(name: string, type: string, operation: string, seconds: number): void;
+  rejected(name: string, type: string, operation: string): void;
 }
 
 interface PluginRow {
@@ -82,8 +103,8 @@ export const pluginCatalogue: readonly PluginRow[] = [
   { name: "CertificateSubjectRestriction", onByDefault: true, make: certificateSubjectRestriction },
   { name: "DefaultIngressClass", onByDefault: true, make: defaultIngressClass },
   { name: "DenyServiceExternalIPs", make: denyServiceExternalIps },
-  { name: "MutatingAdmissionWebhook", onByDefault: true },
-  { name: "ValidatingAdmissionWebhook", onByDefault: true },
+  { name: "MutatingAdmissionWebhook", onByDefault: true, make: mutatingAdmissionWebhook },
+  { name: "ValidatingAdmissionWebhook", onByDefault: true, make: validatingAdmissionWebhook },
   { name: "ResourceQuota", onByDefault: true, make: resourceQuota },
   { name: "AlwaysDeny", make: alwaysDeny },
 ];

@@ -13,12 +13,14 @@ export async function deleteCollection(call: Call): Promise<void> {
   checkFieldSelector(served.definition, selection.fields);
   const options = await readDeleteOptions(call);
   const dryRun = (options.dryRun ?? []).length > 0;
-  const attributes = (old: KubeObject | undefined) => admissionAttributes(call, "DELETE", undefined, old, { dryRun, options });
-  await env.admission.mutate(attributes(undefined));
+  // Both kinds of plugins see what is deleted; nothing can change it. Source: rest.AdmissionToValidateObjectDeleteFunc
+  const admit = async (old: KubeObject): Promise<void> => {
+    const attributes = admissionAttributes(call, "DELETE", undefined, old, { dryRun, options });
+    await env.admission.mutate(attributes);
+    await env.admission.validate(attributes);
+  };
   const store = served.store as NonNullable<typeof served.store>;
   const request = listRequest(selection, ctx.signal, env.services.featureEnabled("APIListChunking"));
-  const result = await store.deleteCollection(strategyContext(call, dryRun), options, request, (old) =>
-    env.admission.validate(attributes(old)),
-  );
+  const result = await store.deleteCollection(strategyContext(call, dryRun), options, request, admit);
   await writeList(call, result, output);
 }

@@ -15,12 +15,14 @@ export async function remove(call: Call): Promise<void> {
   const output = negotiateFor(call);
   const options = await readDeleteOptions(call);
   const dryRun = (options.dryRun ?? []).length > 0;
-  const attributes = (old: KubeObject | undefined) => admissionAttributes(call, "DELETE", undefined, old, { dryRun, options });
-  await env.admission.mutate(attributes(undefined));
+  // Both kinds of plugins see what is deleted; nothing can change it. Source: rest.AdmissionToValidateObjectDeleteFunc
+  const admit = async (old: KubeObject): Promise<void> => {
+    const attributes = admissionAttributes(call, "DELETE", undefined, old, { dryRun, options });
+    await env.admission.mutate(attributes);
+    await env.admission.validate(attributes);
+  };
   const store = served.store as NonNullable<typeof served.store>;
-  const { entry, deleted } = await store.delete(strategyContext(call, dryRun), call.name, options, (old) =>
-    env.admission.validate(attributes(old)),
-  );
+  const { entry, deleted } = await store.delete(strategyContext(call, dryRun), call.name, options, admit);
   // 202 only for the old way to ask for foreground deletion; upstream keeps 200 elsewhere for old clients.
   const status = !deleted && options.orphanDependents === false ? 202 : 200;
   if (!deleted || definition.returnDeletedObject === true) return writeEntry(call, status, entry, output);

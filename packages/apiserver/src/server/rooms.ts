@@ -8,8 +8,9 @@ import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
-import { type PluginContext, selectPlugins } from "../admission/catalogue.ts";
+import { type ObjectVersions, type PluginContext, selectPlugins } from "../admission/catalogue.ts";
 import { newAdmissionChain } from "../admission/chain.ts";
+import type { ResourceVersion } from "../admission/webhook-matcher.ts";
 import { buildAuthentication } from "../authentication/build.ts";
 import type { CertificatePool } from "../authentication/certificate-pool.ts";
 import type { VerificationKey } from "../authentication/service-account-keys.ts";
@@ -19,9 +20,10 @@ import type { ApiserverConfig } from "../config.ts";
 import { newFilterChain } from "../filters/chain.ts";
 import type { Drain } from "../filters/drain.ts";
 import { newRequestMetrics } from "../filters/metrics.ts";
+import { fromHub, toHub } from "../handlers/convert.ts";
 import { writeError } from "../handlers/response.ts";
 import { newRouter, type Router } from "../handlers/router.ts";
-import { newServedResources, type ServedResources } from "../handlers/served-resources.ts";
+import { newServedResources, type ServedResource, type ServedResources } from "../handlers/served-resources.ts";
 import { newLoopbackClient } from "../loopback/client.ts";
 import { newNodeProxy } from "../node-proxy/upstream.ts";
 import { builtInResources, internalResources } from "../registry/catalogue.ts";
@@ -31,6 +33,7 @@ import type { RegistryServices } from "../registry/generic/subresource.ts";
 import type { StorageSet } from "../storage/open.ts";
 import type { Edge } from "./edge.ts";
 import { storeGetter, tokenIssuer } from "./service-accounts.ts";
+import { newWebhookMetrics } from "./webhook-metrics.ts";
 
 export interface RoomOptions {
   readonly config: ApiserverConfig;
@@ -104,6 +107,8 @@ export function connectRooms(options: RoomOptions): Rooms {
     featureEnabled,
     defaultNotReadyTolerationSeconds: flags["default-not-ready-toleration-seconds"],
     defaultUnreachableTolerationSeconds: flags["default-unreachable-toleration-seconds"],
+    versions: objectVersions(resources),
+    webhookMetrics: newWebhookMetrics(metrics),
   };
   const plugins = rows.flatMap(({ make }) => (make === undefined ? [] : [make(context)]));
 
@@ -177,6 +182,23 @@ export function connectRooms(options: RoomOptions): Rooms {
   const { serviceClusterIpRange, nodePortRange } = config;
   const repair = newServiceRepair({ config: { services: () => services, serviceClusterIpRange, nodePortRange }, clock, log });
   return { serve, client, informers, repair, synced: () => synced() && plugins.every((plugin) => plugin.ready?.() ?? true) };
+}
+
+function objectVersions(resources: ServedResources): ObjectVersions {
+  const find = ({ group, version, resource }: ResourceVersion): ServedResource => {
+    const served = resources.find(group, version, resource);
+    if (served === undefined) throw new Error(`${resource}.${group}/${version} is not served`);
+    return served;
+  };
+  return {
+    of: ({ group, resource }) =>
+      resources.versions(group).flatMap((version) => {
+        const served = resources.find(group, version, resource);
+        return served === undefined ? [] : [{ group, version, resource, kind: served.kind.kind }];
+      }),
+    fromHub: (object, version) => fromHub(find(version), object),
+    toHub: (object, version) => toHub(find(version), object),
+  };
 }
 
 /** Stores of all resources, and what of them is served under --runtime-config. */

@@ -1,0 +1,94 @@
+/**
+ * Does a webhook want to hear of this write? By its rules, and by the labels of the object and of its namespace.
+ * Source: k8s.io/apiserver pkg/admission/plugin/webhook/{generic/webhook,predicates}
+ */
+import type { KubeObject, LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/meta/types";
+import type { RuleWithOperations } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { AdmissionAttributes } from "./plugin.ts";
+
+/** A resource in one of the versions it is served in. */
+export interface ResourceVersion {
+  readonly group: string;
+  readonly version: string;
+  readonly resource: string;
+  readonly kind: string;
+}
+
+export interface WebhookConditions {
+  readonly rules?: readonly RuleWithOperations[];
+  readonly matchPolicy?: string;
+  readonly namespaceSelector?: LabelSelectorObject;
+  readonly objectSelector?: LabelSelectorObject;
+}
+
+/**
+ * @param equivalents other versions the resource is served in, for the policy `Equivalent`
+ * @returns the version in which the webhook wants the object; undefined when no rule matches.
+ */
+export function matchingVersion(
+  webhook: WebhookConditions,
+  attributes: AdmissionAttributes,
+  equivalents: readonly ResourceVersion[],
+): ResourceVersion | undefined {
+  // Webhooks must not be able to lock everybody out of removing them.
+  if (isWebhookConfiguration(attributes)) return undefined;
+  const own = { ...attributes.resource, kind: attributes.kind.kind };
+  const candidates = webhook.matchPolicy === "Exact" ? [own] : [own, ...equivalents];
+  return candidates.find((candidate) => webhook.rules?.some((rule) => ruleMatches(rule, attributes, candidate)));
+}
+
+function isWebhookConfiguration({ resource }: AdmissionAttributes): boolean {
+  return (
+    resource.group === "admissionregistration.k8s.io" &&
+    (resource.resource === "mutatingwebhookconfigurations" || resource.resource === "validatingwebhookconfigurations")
+  );
+}
+
+function ruleMatches(rule: RuleWithOperations, attributes: AdmissionAttributes, target: ResourceVersion): boolean {
+  const has = (list: readonly string[] | undefined, wanted: string): boolean =>
+    list !== undefined && (list.includes("*") || list.includes(wanted));
+  return (
+    has(rule.operations, attributes.operation) &&
+    has(rule.apiGroups, target.group) &&
+    has(rule.apiVersions, target.version) &&
+    scopeMatches(rule.scope, attributes) &&
+    (rule.resources ?? []).some((pattern) => resourceMatches(pattern, target.resource, attributes.subresource))
+  );
+}
+
+/** `pods`, `pods/status`, `pods/*`, `*\/scale`, `*` (all but subresources), `*\/*`. */
+function resourceMatches(pattern: string, resource: string, subresource: string): boolean {
+  const [wanted = "", sub = ""] = pattern.split("/");
+  return (wanted === "*" || wanted === resource) && (sub === "*" || sub === subresource);
+}
+
+/** Namespaces are cluster-scoped objects, although admission gives them their own name as namespace. */
+function scopeMatches(scope: string | undefined, { namespace, resource }: AdmissionAttributes): boolean {
+  if (scope === undefined || scope === "" || scope === "*") return true;
+  const namespaced = namespace !== "" && !(resource.group === "" && resource.resource === "namespaces");
+  return scope === (namespaced ? "Namespaced" : "Cluster");
+}
+
+/** @param namespaceLabels of the namespace the object is in; undefined for cluster-scoped objects, which always match. */
+export function selectorsMatch(
+  webhook: WebhookConditions,
+  attributes: AdmissionAttributes,
+  namespaceLabels: Readonly<Record<string, string>> | undefined,
+): boolean {
+  if (namespaceLabels !== undefined && !selects(webhook.namespaceSelector, namespaceLabels)) return false;
+  const objects = [attributes.object, attributes.oldObject].filter((object) => object !== undefined);
+  return isEmpty(webhook.objectSelector) || objects.some((object) => selects(webhook.objectSelector, labelsOf(object)));
+}
+
+function labelsOf(object: KubeObject): Readonly<Record<string, string>> {
+  return object.metadata?.labels ?? {};
+}
+
+function isEmpty(selector: LabelSelectorObject | undefined): boolean {
+  return selector === undefined || LabelSelector.fromObject(selector).empty;
+}
+
+function selects(selector: LabelSelectorObject | undefined, labels: Readonly<Record<string, string>>): boolean {
+  return selector === undefined || LabelSelector.fromObject(selector).matches(labels);
+}

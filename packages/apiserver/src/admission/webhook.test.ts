@@ -1,0 +1,218 @@
+import assert from "node:assert/strict";
+import { createServer, type Server } from "node:https";
+import type { AddressInfo } from "node:net";
+import { after, before, beforeEach, test } from "node:test";
+import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: reviews hold objects of every kind.
+type Review = any;
+
+let server: TestServer;
+let hooks: Server;
+let caBundle: string;
+/** Path → answer of the webhook. */
+const answers = new Map<string, (request: Review) => object>();
+const asked: { path: string; request: Review }[] = [];
+
+before(async () => {
+  const ca = await newCa({ commonName: "hooks" });
+  const pair = await newCertificate({ commonName: "hook", dnsNames: ["localhost"], ips: ["127.0.0.1"], usages: ["server"], ca });
+  caBundle = Buffer.from(ca.certPem).toString("base64");
+  hooks = createServer({ cert: pair.certPem, key: pair.keyPem }, (request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.once("end", () => {
+      const path = (request.url ?? "").split("?")[0] as string;
+      const review = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+      asked.push({ path, request: review.request });
+      const answer = answers.get(path)?.(review.request);
+      if (answer === undefined) return void response.writeHead(500).end("no");
+      response.setHeader("content-type", "application/json");
+      response.end(
+        JSON.stringify({
+          kind: "AdmissionReview",
+          apiVersion: review.apiVersion,
+          response: { uid: review.request.uid, ...answer },
+        }),
+      );
+    });
+  });
+  await new Promise<void>((resolve) => hooks.listen(0, "127.0.0.1", resolve));
+  server = await startTestServer(undefined);
+});
+after(async () => {
+  await server.stop();
+  hooks.closeAllConnections();
+  hooks.close();
+});
+beforeEach(() => {
+  asked.length = 0;
+});
+
+const configMaps = "/api/v1/namespaces/default/configmaps";
+const rule = (changes: object = {}): object => ({
+  operations: ["CREATE", "UPDATE"],
+  apiGroups: [""],
+  apiVersions: ["v1"],
+  resources: ["configmaps"],
+  ...changes,
+});
+
+async function register(
+  kind: "Mutating" | "Validating",
+  name: string,
+  webhooks: object[],
+  t: { after(fn: () => Promise<void>): void },
+): Promise<void> {
+  const path = `/apis/admissionregistration.k8s.io/v1/${kind.toLowerCase()}webhookconfigurations`;
+  const url = `https://127.0.0.1:${(hooks.address() as AddressInfo).port}`;
+  const full = webhooks.map((webhook, i) => ({
+    name: `hook${i}.example.com`,
+    clientConfig: { url: `${url}/${name}`, caBundle },
+    rules: [rule()],
+    sideEffects: "None",
+    admissionReviewVersions: ["v1"],
+    ...webhook,
+  }));
+  const { code, text } = await server.request("POST", path, { metadata: { name }, webhooks: full });
+  assert.equal(code, 201, text);
+  t.after(async () => void (await server.request("DELETE", `${path}/${name}`)));
+  // The server hears of its own webhooks as everybody does.
+  await waitFor(async () => {
+    await server.request("POST", `${configMaps}?dryRun=All`, { metadata: { generateName: "probe-" } });
+    return asked.some((one) => one.path === `/${name}`);
+  });
+  asked.length = 0;
+}
+
+const patchOf = (operations: object[]): object => ({
+  allowed: true,
+  patchType: "JSONPatch",
+  patch: Buffer.from(JSON.stringify(operations)).toString("base64"),
+});
+
+test("a mutating webhook changes the object, the next one sees the change", async (t) => {
+  answers.set("/a-first", () => patchOf([{ op: "add", path: "/data", value: { first: "1" } }]));
+  answers.set("/b-second", ({ object }) =>
+    object.data === undefined ? { allowed: true } : patchOf([{ op: "add", path: "/data/second", value: object.data.first }]),
+  );
+  await register("Mutating", "a-first", [{}], t);
+  await register("Mutating", "b-second", [{}], t);
+  const { code, body } = await server.request("POST", configMaps, { metadata: { name: "changed" } });
+  assert.equal(code, 201);
+  assert.deepEqual(body.data, { first: "1", second: "1" });
+});
+
+test("a webhook that asks for it is asked again when a later one changed the object", async (t) => {
+  answers.set("/c-counts", () => ({ allowed: true }));
+  answers.set("/d-changes", () => patchOf([{ op: "add", path: "/data", value: { x: "y" } }]));
+  await register("Mutating", "c-counts", [{ reinvocationPolicy: "IfNeeded" }], t);
+  await register("Mutating", "d-changes", [{}], t);
+  await server.request("POST", configMaps, { metadata: { name: "again" } });
+  assert.deepEqual(
+    asked.map(({ path }) => path),
+    ["/c-counts", "/d-changes", "/c-counts"],
+  );
+});
+
+test("a validating webhook refuses in its own words", async (t) => {
+  answers.set("/refuses", ({ object }) =>
+    object.metadata.name === "bad" ? { allowed: false, status: { code: 418, message: "not this one" } } : { allowed: true },
+  );
+  await register("Validating", "refuses", [{}], t);
+  const { code, body } = await server.request("POST", configMaps, { metadata: { name: "bad" } });
+  assert.equal(code, 418);
+  assert.equal(body.message, 'admission webhook "hook0.example.com" denied the request: not this one');
+  assert.equal((await server.request("POST", configMaps, { metadata: { name: "good" } })).code, 201);
+});
+
+test("what it is asked says who does what, with the old object", async (t) => {
+  answers.set("/asked", () => ({ allowed: true }));
+  await register("Validating", "asked", [{ rules: [rule({ operations: ["*"] })] }], t);
+  await server.request("POST", configMaps, { metadata: { name: "seen" }, data: { a: "1" } });
+  await server.request("PUT", `${configMaps}/seen`, { metadata: { name: "seen" }, data: { a: "2" } });
+  await server.request("DELETE", `${configMaps}/seen`);
+  const [create, update, remove] = asked.map(({ request }) => request);
+  assert.partialDeepStrictEqual(create, {
+    operation: "CREATE",
+    name: "seen",
+    namespace: "default",
+    kind: { group: "", version: "v1", kind: "ConfigMap" },
+    resource: { group: "", version: "v1", resource: "configmaps" },
+    userInfo: { username: "admin", uid: "admin-uid" },
+    object: { kind: "ConfigMap", apiVersion: "v1", data: { a: "1" } },
+    oldObject: null,
+    dryRun: false,
+  });
+  assert.equal(update.oldObject.data.a, "1");
+  assert.equal(remove.operation, "DELETE");
+  assert.equal(remove.object, null);
+  assert.equal(remove.oldObject.data.a, "2");
+});
+
+test("a webhook that fails stops the write, unless it says that this does not matter", async (t) => {
+  answers.set("/fails", ({ object }) => (object.metadata.name === "x" ? (undefined as never) : { allowed: true }));
+  await register("Validating", "fails", [{ failurePolicy: "Fail" }], t);
+  const { code, body } = await server.request("POST", configMaps, { metadata: { name: "x" } });
+  assert.equal(code, 500);
+  assert.match(body.message, /^Internal error occurred: failed calling webhook "hook0.example.com": failed to call webhook: /);
+  const path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/fails";
+  await server.request("PATCH", path, [{ op: "replace", path: "/webhooks/0/failurePolicy", value: "Ignore" }], {
+    "content-type": "application/json-patch+json",
+  });
+  await waitFor(async () => (await server.request("POST", `${configMaps}?dryRun=All`, { metadata: { name: "x" } })).code === 201);
+});
+
+test("selectors and rules choose what it is asked about", async (t) => {
+  answers.set("/chosen", () => ({ allowed: true }));
+  await register(
+    "Validating",
+    "chosen",
+    [
+      {},
+      { name: "labelled.example.com", objectSelector: { matchLabels: { pick: "me" } } },
+      { name: "elsewhere.example.com", namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "kube-system" } } },
+    ],
+    t,
+  );
+  await server.request("POST", configMaps, { metadata: { name: "plain" } });
+  assert.equal(asked.length, 1);
+  asked.length = 0;
+  await server.request("POST", configMaps, { metadata: { name: "picked", labels: { pick: "me" } } });
+  assert.equal(asked.length, 2);
+  asked.length = 0;
+  await server.request("POST", "/api/v1/namespaces/default/secrets", { metadata: { name: "other-resource" } });
+  assert.equal(asked.length, 0);
+});
+
+test("a webhook for another version of the resource gets the object in that version", async (t) => {
+  answers.set("/versioned", () => ({ allowed: true }));
+  await register(
+    "Validating",
+    "versioned",
+    [
+      {},
+      {
+        name: "hpa.example.com",
+        rules: [rule({ apiGroups: ["autoscaling"], apiVersions: ["v1"], resources: ["horizontalpodautoscalers"] })],
+      },
+    ],
+    t,
+  );
+  const hpa = {
+    metadata: { name: "h" },
+    spec: {
+      scaleTargetRef: { kind: "Deployment", name: "d", apiVersion: "apps/v1" },
+      maxReplicas: 3,
+      metrics: [{ type: "Resource", resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 50 } } }],
+    },
+  };
+  const { code, text } = await server.request("POST", "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", hpa);
+  assert.equal(code, 201, text);
+  const [{ request }] = asked as [{ request: Review }];
+  assert.equal(request.object.apiVersion, "autoscaling/v1");
+  assert.equal(request.object.spec.targetCPUUtilizationPercentage, 50);
+  assert.deepEqual(request.requestKind, { group: "autoscaling", version: "v2", kind: "HorizontalPodAutoscaler" });
+});
