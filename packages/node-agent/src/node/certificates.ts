@@ -110,7 +110,7 @@ export async function rotateClientCertificate(
 
 /** Pure: at 70 to 90 per cent of its life, so that not all nodes ask at once. */
 export function rotationTime(from: number, to: number, random = Math.random): number {
-  return from + (to - from) * (0.7 + 0.2 * random());
+  return Math.round(from + (to - from) * (0.7 + 0.2 * random()));
 }
 
 /** @returns the file that links to the newest certificate with its key. */

@@ -1,0 +1,274 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { type AddressInfo, connect, createServer as createTcpServer } from "node:net";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { PodStatus, Probe } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
+import { RuntimeError } from "../runtime/runtime.ts";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { probeExec } from "./exec.ts";
+import { httpTarget, portNumber, probeHttp } from "./http.ts";
+import { newHookRunner } from "./lifecycle-hooks.ts";
+import { newProbeManager, type ProbeKind } from "./probe-manager.ts";
+import { probeTcp } from "./tcp.ts";
+
+async function httpServer(
+  t: TestContext,
+): Promise<{ url(path: string): URL; seen: { path: string; headers: NodeJS.Dict<string | string[]> }[] }> {
+  const seen: { path: string; headers: NodeJS.Dict<string | string[]> }[] = [];
+  const server = createServer((request, response) => {
+    seen.push({ path: request.url ?? "", headers: request.headers });
+    const path = request.url ?? "";
+    if (path === "/slow") return;
+    if (path === "/big") return void response.end("x".repeat(100_000));
+    if (path === "/redirect") return void response.writeHead(302, { location: "/ok" }).end();
+    if (path === "/elsewhere") return void response.writeHead(302, { location: "http://elsewhere.invalid/" }).end("gone");
+    if (path === "/loop") return void response.writeHead(302, { location: "/loop" }).end();
+    response.writeHead(path.startsWith("/ok") ? 200 : 503).end("body");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { seen, url: (path) => new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`) };
+}
+
+for (const { path, result, output } of [
+  { path: "/ok", result: "success", output: /^body$/ },
+  { path: "/bad", result: "failure", output: /^HTTP probe failed with statuscode: 503$/ },
+  { path: "/redirect", result: "success", output: /^body$/ },
+  { path: "/elsewhere", result: "warning", output: /^Probe terminated redirects, Response body: gone$/ },
+  { path: "/loop", result: "failure", output: /stopped after 10 redirects/ },
+  { path: "/big", result: "success", output: /^x{10240}$/ },
+  { path: "/slow", result: "failure", output: /context deadline exceeded \(Client\.Timeout exceeded while awaiting headers\)$/ },
+]) {
+  test(`an HTTP probe of ${path} is a ${result}`, async (t) => {
+    const { url } = await httpServer(t);
+    const outcome = await probeHttp(url(path), {}, path === "/slow" ? 50 : 5_000);
+    assert.equal(outcome.result, result);
+    assert.match(outcome.output, output);
+  });
+}
+
+test("an HTTP probe names itself, and sends the headers that were asked for", async (t) => {
+  const { url, seen } = await httpServer(t);
+  await probeHttp(url("/ok?x=1"), { Host: "app.example", Accept: "text/plain" }, 5_000);
+  assert.equal(seen[0]?.path, "/ok?x=1");
+  assert.partialDeepStrictEqual(seen[0]?.headers, {
+    host: "app.example",
+    accept: "text/plain",
+    "user-agent": "kube-probe/1.23",
+    connection: "close",
+  });
+});
+
+test("nobody listening is a failure", async () => {
+  const server = createTcpServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  assert.equal((await probeTcp("127.0.0.1", port, 1000)).result, "success");
+  await new Promise((resolve) => server.close(resolve));
+  assert.deepEqual(await probeTcp("127.0.0.1", port, 1000), {
+    result: "failure",
+    output: `dial tcp 127.0.0.1:${port}: connect: connection refused`,
+  });
+  const http = await probeHttp(new URL(`http://127.0.0.1:${port}/x`), {}, 1000);
+  assert.equal(http.output, `Get "http://127.0.0.1:${port}/x": dial tcp 127.0.0.1:${port}: connect: connection refused`);
+  assert.ok(connect);
+});
+
+test("ports have numbers or the names of the container's ports", () => {
+  const container = aContainer({ ports: [{ name: "web", containerPort: 8080 }] });
+  assert.deepEqual([portNumber(80, container), portNumber("web", container), portNumber("90", container)], [80, 8080, 90]);
+  assert.throws(() => portNumber("none", container), /couldn't find port: none/);
+  assert.throws(() => portNumber(70_000, container), /invalid port number/);
+  const { url, headers } = httpTarget(
+    { port: "web", path: "/a b?q=1", scheme: "HTTPS", httpHeaders: [{ name: "X", value: "y" }] },
+    container,
+    "fd00::1",
+  );
+  assert.deepEqual([url.href, headers], ["https://[fd00::1]:8080/a%20b?q=1", { X: "y" }]);
+});
+
+async function running(runtime: FakeRuntime): Promise<string> {
+  runtime.addImage("i");
+  const sandbox = await runtime.runPodSandbox({ metadata: { name: "p" } }, "");
+  const id = await runtime.createContainer(sandbox, { metadata: { name: "main" }, image: { image: "i" } }, {});
+  await runtime.startContainer(id);
+  return id;
+}
+
+test("a command is probed by its exit code, and by its time", async () => {
+  const runtime = newFakeRuntime(newFakeClock());
+  const id = await running(runtime);
+  runtime.onExec = () => ({ stdout: Buffer.from("out "), stderr: Buffer.from("err"), exitCode: 1 });
+  assert.deepEqual(await probeExec(runtime, id, ["x"], 1), { result: "failure", output: "out err" });
+  runtime.onExec = () => {
+    throw new RuntimeError("DeadlineExceeded", "timeout 1s exceeded");
+  };
+  assert.deepEqual(await probeExec(runtime, id, ["x", "y"], 1), { result: "failure", output: 'command "x y" timed out' });
+  runtime.onExec = () => {
+    throw new RuntimeError("Unknown", "broken");
+  };
+  await assert.rejects(probeExec(runtime, id, ["x"], 1), /broken/);
+});
+
+test("a hook that fails says how", async () => {
+  const runtime = newFakeRuntime(newFakeClock());
+  const id = await running(runtime);
+  const runHook = newHookRunner(runtime);
+  const call = { pod: aNodePod(), container: aContainer(), containerId: id, podIp: "127.0.0.1" };
+  await runHook({ ...call, handler: { exec: { command: ["ok"] } } });
+  runtime.onExec = () => ({ stdout: Buffer.from("oops"), stderr: Buffer.alloc(0), exitCode: 3 });
+  await assert.rejects(runHook({ ...call, handler: { exec: { command: ["a", "b"] } } }), (err: Error & { output?: string }) => {
+    assert.deepEqual([err.message, err.output], ["command 'a b' exited with 3: ", "oops"]);
+    return true;
+  });
+  await assert.rejects(runHook({ ...call, handler: {} }), /invalid handler/);
+});
+
+/** One pod with one probed container; `exitCode` is what the probe's command gives. */
+async function probed(kind: ProbeKind, spec: Partial<Probe>, other: Partial<Record<`${ProbeKind}Probe`, Probe>> = {}) {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const id = await running(runtime);
+  const control = { exitCode: 0, runs: 0, started: true };
+  runtime.onExec = () => {
+    control.runs++;
+    return { stdout: Buffer.from("said"), stderr: Buffer.alloc(0), exitCode: control.exitCode };
+  };
+  const probe: Probe = {
+    exec: { command: ["check"] },
+    periodSeconds: 10,
+    failureThreshold: 3,
+    successThreshold: 1,
+    timeoutSeconds: 1,
+    ...spec,
+  };
+  const pod = aNodePod({ containers: [aContainer({ [`${kind}Probe`]: probe, ...other })] });
+  const startedAt = clock.now();
+  const containers = { current: id as string | undefined };
+  const events: string[] = [];
+  const changes: string[] = [];
+  const manager = newProbeManager({
+    runtime,
+    clock,
+    log: discardLogger,
+    event: (_, container, type, reason, message) => void events.push(`${type} ${reason} ${container?.name}: ${message}`),
+    statusOf: (): PodStatus => ({
+      phase: "Running",
+      podIP: "127.0.0.1",
+      containerStatuses:
+        containers.current === undefined
+          ? []
+          : ([
+              {
+                name: "main",
+                containerID: `containerd://${containers.current}`,
+                started: control.started,
+                state: { running: { startedAt: formatTime(startedAt) } },
+              },
+            ] as NonNullable<PodStatus["containerStatuses"]>),
+    }),
+    onChange: (uid) => void changes.push(uid),
+    grpcEnabled: false,
+  });
+  manager.add(pod);
+  return { clock, manager, control, id, events, changes, containers, pod, runtime };
+}
+
+test("a container is live until its probe has failed three times, then it is left alone until there is a new one", async () => {
+  const { clock, manager, control, id, events, changes } = await probed("liveness", {});
+  await clock.advance(100);
+  assert.deepEqual([manager.results.liveness(id), control.runs], ["success", 1]);
+  control.exitCode = 1;
+  await clock.advance(20_000);
+  assert.equal(manager.results.liveness(id), "success", "two failures are not enough");
+  await clock.advance(10_000);
+  assert.equal(manager.results.liveness(id), "failure");
+  assert.deepEqual(changes, ["uid-1"]);
+  assert.equal(events.at(-1), "Warning Unhealthy main: Liveness probe failed: said");
+  const runs = control.runs;
+  await clock.advance(60_000);
+  assert.equal(control.runs, runs);
+});
+
+test("a container is ready once its probe says so, and not when it says otherwise", async () => {
+  const { clock, manager, control, id } = await probed("readiness", {
+    successThreshold: 2,
+    failureThreshold: 1,
+    periodSeconds: 1,
+  });
+  await clock.advance(100);
+  assert.equal(manager.results.readiness(id), "failure");
+  await clock.advance(1_000);
+  assert.equal(manager.results.readiness(id), "success");
+  control.exitCode = 1;
+  await clock.advance(1_000);
+  assert.equal(manager.results.readiness(id), "failure");
+});
+
+test("a probe waits its initial delay", async () => {
+  const { clock, control } = await probed("liveness", { initialDelaySeconds: 30 });
+  await clock.advance(29_000);
+  assert.equal(control.runs, 0);
+  await clock.advance(3_000);
+  assert.equal(control.runs, 1);
+});
+
+test("until the startup probe succeeds no other runs, and then it stops", async () => {
+  const startupProbe: Probe = { exec: { command: ["up"] }, periodSeconds: 1, failureThreshold: 30 };
+  const { clock, manager, control, id } = await probed("liveness", { periodSeconds: 1 }, { startupProbe });
+  control.started = false;
+  control.exitCode = 1;
+  await clock.advance(5_000);
+  assert.deepEqual([manager.results.startup(id), manager.results.liveness(id)], ["unknown", "success"]);
+  const before = control.runs;
+  assert.ok(before >= 4 && before <= 6, `only the startup probe ran: ${before}`);
+  control.exitCode = 0;
+  await clock.advance(1_000);
+  assert.equal(manager.results.startup(id), "success");
+  control.started = true;
+  control.runs = 0;
+  await clock.advance(5_000);
+  assert.ok(control.runs >= 4 && control.runs <= 6, `only the liveness probe runs: ${control.runs}`);
+});
+
+test("a new container begins anew", async () => {
+  const { clock, manager, control, id, containers, runtime } = await probed("liveness", {
+    failureThreshold: 1,
+    periodSeconds: 1,
+  });
+  control.exitCode = 1;
+  await clock.advance(100);
+  assert.equal(manager.results.liveness(id), "failure");
+  control.exitCode = 0;
+  const next = await running(runtime);
+  containers.current = next;
+  await clock.advance(2_000);
+  assert.deepEqual([manager.results.liveness(id), manager.results.liveness(next)], [undefined, "success"]);
+});
+
+test("a probe that cannot be run three times is told, and changes nothing", async () => {
+  const { clock, manager, id, events, runtime } = await probed("liveness", { failureThreshold: 1 });
+  runtime.onExec = () => {
+    throw new RuntimeError("Unknown", "broken");
+  };
+  await clock.advance(100);
+  assert.equal(manager.results.liveness(id), "success");
+  assert.deepEqual(events, ["Warning Unhealthy main: Liveness probe errored: rpc error: code = Unknown desc = broken"]);
+});
+
+test("a pod that ends is no longer restarted by its probes", async () => {
+  const { clock, manager, control } = await probed("liveness", { periodSeconds: 1 });
+  await clock.advance(100);
+  manager.stopLivenessAndStartup("uid-1");
+  const { runs } = control;
+  await clock.advance(10_000);
+  assert.equal(control.runs, runs);
+  assert.equal(manager.results.isProbed("liveness", "uid-1", "main"), false);
+});

@@ -1,0 +1,220 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { collectContainers } from "./container-gc.ts";
+import { newFakeRuntime } from "./fake-runtime.ts";
+import { loginsFor, loginsOf, parseDockerConfig } from "./image-credentials.ts";
+import { newImageGc } from "./image-gc.ts";
+import { parseImageReference, withDefaultTag } from "./image-reference.ts";
+import { newImagePuller } from "./images.ts";
+import { containerHash } from "./labels.ts";
+import { containerState } from "./runtime.ts";
+
+const digest = `sha256:${"a".repeat(64)}`;
+for (const { text, want } of [
+  { text: "busybox", want: { domain: "docker.io", path: "library/busybox" } },
+  { text: "me/app:1.2", want: { domain: "docker.io", path: "me/app", tag: "1.2" } },
+  { text: "registry.example:5000/a/b:v1", want: { domain: "registry.example:5000", path: "a/b", tag: "v1" } },
+  { text: "localhost/x", want: { domain: "localhost", path: "x" } },
+  { text: `quay.example/x@${digest}`, want: { domain: "quay.example", path: "x", digest } },
+  { text: "Upper/Case", want: undefined },
+  { text: "a b", want: undefined },
+  { text: "x:", want: undefined },
+  { text: "x@sha256:short", want: undefined },
+  { text: "", want: undefined },
+  { text: `${"a/".repeat(200)}a`, want: undefined },
+]) {
+  test(`${JSON.stringify(text.slice(0, 40))} is ${want === undefined ? "no image" : "an image"}`, () =>
+    assert.deepEqual(parseImageReference(text), want));
+}
+
+test("an image without tag and digest is the latest", () => {
+  assert.deepEqual(["busybox", "busybox:1", `busybox@${digest}`, "r.example:5000/x", "-"].map(withDefaultTag), [
+    "busybox:latest",
+    "busybox:1",
+    `busybox@${digest}`,
+    "r.example:5000/x:latest",
+    undefined,
+  ]);
+});
+
+test("logins are found by host and path, the most particular first", () => {
+  const config = JSON.stringify({
+    auths: {
+      "https://registry.example/v1/": { auth: Buffer.from("u:p:w").toString("base64") },
+      "registry.example/team": { username: "team", password: "x" },
+      "*.wild.example": { username: "w", password: "w" },
+      "https://index.docker.io/v1/": { username: "hub", password: "h" },
+    },
+  });
+  const secret: Secret = {
+    metadata: {},
+    type: "kubernetes.io/dockerconfigjson",
+    data: { ".dockerconfigjson": Buffer.from(config).toString("base64") },
+  };
+  const logins = loginsOf([secret]);
+  const users = (image: string): unknown[] => loginsFor(image, logins).map(({ username }) => username);
+  assert.deepEqual(users("registry.example/team/app"), ["team", "u"]);
+  assert.deepEqual(users("registry.example/teamwork/app"), ["u"]);
+  assert.deepEqual(users("a.wild.example/x"), ["w"]);
+  assert.deepEqual(users("a.b.wild.example/x"), []);
+  assert.deepEqual(users("busybox"), ["hub"]);
+  assert.equal(loginsFor("registry.example/x", logins)[0]?.password, "p:w");
+  assert.deepEqual([parseDockerConfig("no json"), parseDockerConfig("[]"), parseDockerConfig('{"auths": 1}')], [[], [], []]);
+});
+
+const pod = aNodePod();
+const silent = (): void => undefined;
+
+for (const { policy, present, want } of [
+  { policy: "IfNotPresent", present: true, want: [] },
+  { policy: "IfNotPresent", present: false, want: ["PullImage registry.test/a:1"] },
+  { policy: "Always", present: true, want: ["PullImage registry.test/a:1"] },
+  { policy: "Never", present: true, want: [] },
+]) {
+  test(`policy ${policy} with the image ${present ? "there" : "missing"} pulls ${want.length === 0 ? "nothing" : "it"}`, async () => {
+    const clock = newFakeClock();
+    const runtime = newFakeRuntime(clock);
+    runtime.registry.add("registry.test/a:1");
+    if (present) runtime.addImage("registry.test/a:1");
+    const puller = newImagePuller({ runtime, clock, serialize: true, qps: 0, burst: 0 });
+    const { imageRef } = await puller.ensure(
+      pod,
+      aContainer({ image: "registry.test/a:1", imagePullPolicy: policy }),
+      [],
+      {},
+      silent,
+    );
+    assert.equal(imageRef, "sha256:registry.test/a:1");
+    assert.deepEqual(runtime.calls, want);
+  });
+}
+
+test("serialized pulls wait for each other, and a failure does not hold up the next", async () => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  for (const name of ["a", "b"]) runtime.registry.add(`registry.test/${name}:1`);
+  const pull = runtime.pullImage;
+  let inside = 0;
+  let most = 0;
+  runtime.pullImage = async (...args) => {
+    most = Math.max(most, ++inside);
+    await clock.sleep(10);
+    inside--;
+    return pull(...args);
+  };
+  const puller = newImagePuller({ runtime, clock, serialize: true, qps: 0, burst: 0 });
+  const all = Promise.allSettled(
+    ["a", "none", "b"].map((name) => puller.ensure(pod, aContainer({ image: `registry.test/${name}:1` }), [], {}, silent)),
+  );
+  await clock.advance(100);
+  assert.deepEqual([(await all).map(({ status }) => status), most], [["fulfilled", "rejected", "fulfilled"], 1]);
+});
+
+test("pulls are limited by rate", async () => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  for (const name of ["a", "b"]) runtime.registry.add(`registry.test/${name}:1`);
+  const puller = newImagePuller({ runtime, clock, serialize: false, qps: 1, burst: 1 });
+  const pull = (name: string): Promise<unknown> =>
+    puller.ensure(pod, aContainer({ image: `registry.test/${name}:1` }), [], {}, silent);
+  await pull("a");
+  await assert.rejects(pull("b"), { reason: "ErrImagePull", message: "pull QPS exceeded" });
+});
+
+test("images go when the disk is full, the longest unused first, those in use and young ones never", async () => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  for (const name of ["old", "newer", "used", "pause"]) runtime.addImage(name, { sizeBytes: 100 });
+  runtime.imageFilesystems = async () => [{ timestamp: 0, fsId: { mountpoint: "/images" }, usedBytes: null, inodesUsed: null }];
+  const sandbox = await runtime.runPodSandbox({ metadata: { name: "p" } }, "");
+  const use = async (image: string): Promise<string> =>
+    runtime.createContainer(sandbox, { metadata: { name: "c" }, image: { image } }, {});
+  await use("sha256:used");
+  const newer = await use("sha256:newer");
+  const events: string[] = [];
+  let available = 500;
+  const gc = newImageGc({
+    runtime,
+    clock,
+    log: discardLogger,
+    highThresholdPercent: 85,
+    lowThresholdPercent: 80,
+    minAgeMs: 120_000,
+    sandboxImage: "pause",
+    event: (_, reason) => void events.push(reason),
+    filesystem: async () => ({ capacityBytes: 1000, availableBytes: available }),
+  });
+  await gc.collect();
+  await runtime.removeContainer(newer);
+  await clock.advance(60_000);
+  available = 100;
+  await gc.collect();
+  assert.deepEqual(
+    runtime.calls.filter((call) => call.startsWith("RemoveImage")),
+    [],
+    "young images stay",
+  );
+  assert.deepEqual(events.splice(0), ["FreeDiskSpaceFailed"]);
+  await clock.advance(60_000);
+  await gc.collect();
+  assert.deepEqual(
+    runtime.calls.filter((call) => call.startsWith("RemoveImage")),
+    ["RemoveImage sha256:old"],
+    "100 of 100 wanted bytes are free",
+  );
+  available = 0;
+  await gc.collect();
+  assert.deepEqual(
+    (await runtime.listImages()).map(({ repoTags }) => repoTags[0]),
+    ["used", "pause"],
+  );
+  assert.deepEqual(events, ["FreeDiskSpaceFailed"]);
+});
+
+test("ended containers are kept for their logs: one each, and none of pods that are gone", async () => {
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  runtime.addImage("i");
+  const dead = async (uid: string, name: string): Promise<void> => {
+    const labels = { "io.kubernetes.pod.uid": uid, "io.kubernetes.container.name": name, "io.kubernetes.pod.name": uid };
+    const sandbox =
+      (await runtime.listPodSandboxes({ labels: { "io.kubernetes.pod.uid": uid } }))[0]?.id ??
+      (await runtime.runPodSandbox({ metadata: { name: uid }, labels }, ""));
+    const id = await runtime.createContainer(sandbox, { metadata: { name }, image: { image: "i" }, labels }, {});
+    await runtime.startContainer(id);
+    runtime.exit(id, 1);
+  };
+  for (const name of ["a", "a", "a", "b"]) await dead("known", name);
+  await dead("gone", "a");
+  for (const sandbox of runtime.sandboxes.values()) await runtime.stopPodSandbox(sandbox.id);
+  await clock.advance(1);
+  const gc = (synced: boolean): Promise<void> =>
+    collectContainers({
+      runtime,
+      clock,
+      log: discardLogger,
+      containerLogsDir: "/nonexistent",
+      maxPerContainer: 1,
+      maxTotal: -1,
+      minAgeMs: 0,
+      isKnown: (uid) => uid === "known",
+      allSourcesSynced: () => synced,
+    });
+  await gc(false);
+  assert.equal(runtime.containers.size, 3, "before all sources have spoken nothing is taken for gone");
+  await gc(true);
+  assert.deepEqual([...runtime.containers.values()].map(({ config }) => config.metadata?.name).sort(), ["a", "b"]);
+  assert.ok([...runtime.containers.values()].every(({ state }) => state === containerState.exited));
+  assert.equal(runtime.sandboxes.size, 1, "the sandbox of the pod that is gone went with it");
+});
+
+test("a container's hash changes with what it is, not with the order of its fields", () => {
+  const one = aContainer({ image: "a", command: ["x"] });
+  assert.equal(containerHash(one), containerHash({ command: ["x"], resources: {}, image: "a", name: "main" }));
+  assert.notEqual(containerHash(one), containerHash({ ...one, image: "b" }));
+  assert.match(containerHash(one), /^[0-9a-f]{1,8}$/);
+});
