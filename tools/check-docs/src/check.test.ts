@@ -68,7 +68,7 @@ const source = [
   'test("plain, with a \\"quote\\"", () => {});',
   'for (const { name } of [{ name: "from a table" }]) test(name, () => {});',
   'test(`refuses ${name} with ${code === 1 ? `a ${b}` : "c"}`, () => {});',
-  "test(`${name}`, () => {});",
+  "test(`${may} ${name}`, () => {});",
   "const text = `says ${nothing}`; // test(`a comment ${x}`)",
 ].join("\n");
 
@@ -77,6 +77,7 @@ for (const { name, want } of [
   { name: "from a table", want: true },
   { name: "refuses a list with 422", want: true },
   { name: "refuses a list", want: false },
+  { name: "allows from a table", want: true },
   { name: "anything", want: false },
   { name: "says hello", want: false },
   { name: "a comment here", want: false },

@@ -4,7 +4,16 @@
  */
 export function hasTest(source: string, name: string): boolean {
   const literals = literalsOf(source);
-  return literals.some(({ text, template }) => (template ? matches(text, name) : text === name));
+  return literals.some(({ text, template }) => {
+    if (!template) return text === name;
+    // `${a} ${b}`: holes alone match everything, so the last one must be a string of the file.
+    if (fixedParts(text).join("").trim() === "") return literals.some((end) => !end.template && isEndOf(end.text, name));
+    return matches(text, name);
+  });
+}
+
+function isEndOf(text: string, name: string): boolean {
+  return text !== "" && name.endsWith(` ${text}`);
 }
 
 interface Literal {
@@ -69,7 +78,6 @@ function unescaped(text: string): string {
 /** The fixed parts of the template in order, the first at the beginning and the last at the end. */
 function matches(template: string, name: string): boolean {
   const parts = fixedParts(template);
-  if (parts.join("").trim() === "") return false; // a template of holes alone proves nothing
   const first = parts[0] as string;
   const last = parts.at(-1) as string;
   if (parts.length === 1) return name === first;
