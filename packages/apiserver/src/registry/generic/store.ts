@@ -125,7 +125,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
   async function create(ctx: StrategyContext, object: KubeObject, request: StoreCreateOptions): Promise<Entry> {
     if (object.metadata.resourceVersion) throw unexpected("resourceVersion should not be set on objects to be created");
     const generated = beforeCreate(definition, strategy, ctx, object);
-    const undo = ctx.dryRun ? undefined : await strategy.beginCreate?.(object, ctx);
+    const undo = await strategy.beginCreate?.(object, ctx);
     try {
       await request.validateAdmission?.(object);
       const entry = await createNamed(ctx, object, generated, request.signal);
@@ -191,14 +191,14 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
         created = true;
         beforeCreate(definition, strategy, ctx, next);
         delete next.metadata.resourceVersion;
-        if (!ctx.dryRun) undo = await strategy.beginCreate?.(next, ctx);
+        undo = await strategy.beginCreate?.(next, ctx);
         await request.validateAdmission?.(next, undefined);
         return next;
       }
       created = false;
       matchRevision(next, current, name);
       beforeUpdate(definition, strategy, ctx, next, current);
-      if (!ctx.dryRun) undo = await strategy.beginUpdate?.(next, current, ctx);
+      undo = await strategy.beginUpdate?.(next, current, ctx);
       await request.validateAdmission?.(next, current);
       if (deletesByUpdate(next, current) && (strategy.completesDeletion?.(next) ?? true)) {
         last = { object: next, entry: stored as Entry };

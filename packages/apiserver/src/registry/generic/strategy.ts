@@ -33,7 +33,7 @@ export interface Strategy<T extends KubeObject = any> {
   gracePeriod?(current: T, requested: number | undefined): number | undefined;
   /** What happens to dependents when the client asks for nothing; default Background. */
   defaultGarbageCollection?: "Orphan" | "Background" | "Unsupported";
-  /** Runs inside the write after validation, undone when the write fails (cluster IPs, node ports). */
+  /** Runs inside the write after validation, undone when the write fails (cluster IPs, node ports). In a dry run too: it takes nothing then. */
   beginCreate?(next: T, ctx: StrategyContext): Promise<Transaction | undefined>;
   beginUpdate?(next: T, current: T, ctx: StrategyContext): Promise<Transaction | undefined>;
   afterDelete?(last: T, ctx: StrategyContext): Promise<void> | void;

@@ -9,7 +9,11 @@ const fieldsOf = (errors: { field: string }[]): string[] => errors.map((error) =
 
 for (const { name, of, want } of [
   { name: "of a pod of its namespace", of: event({}), want: [] },
-  { name: "of a pod elsewhere", of: event({ involvedObject: { kind: "Pod", namespace: "other" } }), want: ["involvedObject.namespace"] },
+  {
+    name: "of a pod elsewhere",
+    of: event({ involvedObject: { kind: "Pod", namespace: "other" } }),
+    want: ["involvedObject.namespace"],
+  },
   { name: "of a node, in default", of: event({ involvedObject: { kind: "Node" } }, "default"), want: [] },
   { name: "of a node, anywhere else", of: event({ involvedObject: { kind: "Node" } }), want: ["involvedObject.namespace"] },
   {

@@ -66,10 +66,12 @@ export async function allocateClusterIps(
   service: Service,
   allocators: ReadonlyMap<string, ClusterIpAllocator>,
   fixed: readonly string[],
+  dryRun: boolean,
 ): Promise<Transaction> {
   const { spec } = service;
   const taken: { allocator: ClusterIpAllocator; offset: number }[] = [];
   const revert = async (): Promise<void> => {
+    if (dryRun) return;
     for (const { allocator, offset } of taken.toReversed()) await allocator.range.release([offset]);
   };
   const wanted = spec.clusterIPs ?? [];
@@ -87,7 +89,7 @@ export async function allocateClusterIps(
           throw refused(service, ip, `provided IP is not in the valid range. The range of valid IPs is ${allocator.cidr}`);
         }
         try {
-          await allocator.range.take([offset]);
+          await allocator.range.take(offset, dryRun);
         } catch (err) {
           if (err instanceof AllocationError) throw refused(service, ip, err.message);
           throw err;
@@ -95,7 +97,7 @@ export async function allocateClusterIps(
         taken.push({ allocator, offset });
         result.push(ip);
       } else {
-        const offset = await allocator.range.takeAny().catch((err: unknown) => {
+        const offset = await allocator.range.takeAny(dryRun).catch((err: unknown) => {
           if (err instanceof AllocationError) throw internalError(new Error(`failed to allocate a serviceIP: ${err.message}`));
           throw err;
         });

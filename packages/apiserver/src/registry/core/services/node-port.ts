@@ -43,11 +43,12 @@ export async function allocateNodePorts(
   allocator: NodePortAllocator,
   held: readonly number[],
   needs: { ports: boolean; healthCheck: boolean },
+  dryRun: boolean,
 ): Promise<Transaction> {
   const taken: number[] = [];
   const mine = new Set(held);
   const revert = async (): Promise<void> => {
-    if (taken.length > 0) await allocator.range.release(taken.map((port) => port - allocator.from));
+    if (taken.length > 0 && !dryRun) await allocator.range.release(taken.map((port) => port - allocator.from));
   };
   const take = async (port: number, path: string): Promise<void> => {
     if (mine.has(port)) return;
@@ -60,7 +61,7 @@ export async function allocateNodePorts(
       );
     }
     try {
-      await allocator.range.take([port - allocator.from]);
+      await allocator.range.take(port - allocator.from, dryRun);
     } catch (err) {
       if (err instanceof AllocationError) throw refused(service, path, port, err.message);
       throw err;
@@ -69,7 +70,7 @@ export async function allocateNodePorts(
     mine.add(port);
   };
   const takeAny = async (what: string): Promise<number> => {
-    const offset = await allocator.range.takeAny().catch((err: unknown) => {
+    const offset = await allocator.range.takeAny(dryRun).catch((err: unknown) => {
       if (err instanceof AllocationError) throw internalError(new Error(`failed to allocate a ${what}: ${err.message}`));
       throw err;
     });

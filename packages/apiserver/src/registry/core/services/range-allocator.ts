@@ -13,10 +13,10 @@ export class AllocationError extends Error {}
  * Source: pkg/registry/core/service/allocator/storage/storage.go
  */
 export interface RangeAllocator {
-  /** @throws AllocationError when it is taken. */
-  take(offsets: readonly number[]): Promise<void>;
+  /** @param dryRun looks and takes nothing. @throws AllocationError when it is taken. */
+  take(offset: number, dryRun: boolean): Promise<void>;
   /** Any free number. @throws AllocationError when there is none. */
-  takeAny(taken?: ReadonlySet<number>): Promise<number>;
+  takeAny(dryRun: boolean): Promise<number>;
   release(offsets: readonly number[]): Promise<void>;
   /** One write of the stored range; `edit` may run many times. For repairs. */
   change(edit: (bitmap: Bitmap) => void): Promise<void>;
@@ -34,7 +34,7 @@ export function newRangeAllocator(options: {
 }): RangeAllocator {
   const { key, range, size, texts } = options;
 
-  async function change(edit: (bitmap: Bitmap) => void): Promise<void> {
+  async function change(edit: (bitmap: Bitmap) => void, dryRun = false): Promise<void> {
     await options.storage().guaranteedUpdate(
       key,
       (entry) => {
@@ -51,25 +51,23 @@ export function newRangeAllocator(options: {
         };
         return next as KubeObject;
       },
-      { ignoreNotFound: true },
+      { ignoreNotFound: true, dryRun },
     );
   }
 
   return {
-    take: (offsets) =>
+    take: (offset, dryRun) =>
       change((bitmap) => {
-        for (const offset of offsets) {
-          if (bitmap.has(offset)) throw new AllocationError(texts.taken);
-          bitmap.set(offset);
-        }
-      }),
-    async takeAny(taken = new Set()) {
+        if (bitmap.has(offset)) throw new AllocationError(texts.taken);
+        bitmap.set(offset);
+      }, dryRun),
+    async takeAny(dryRun) {
       let chosen = -1;
       await change((bitmap) => {
-        chosen = anyFree(size, (offset) => bitmap.has(offset) || taken.has(offset));
+        chosen = anyFree(size, (offset) => bitmap.has(offset));
         if (chosen < 0) throw new AllocationError(texts.full);
         bitmap.set(chosen);
-      });
+      }, dryRun);
       return chosen;
     },
     release: (offsets) =>

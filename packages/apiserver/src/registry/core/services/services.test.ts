@@ -123,4 +123,15 @@ describe("services", () => {
     assert.equal(refused.code, 409);
     assert.equal((await create("retaken", { ports: [{ port: 80 }], clusterIP: "10.0.0.77" })).code, 201);
   });
+
+  test("of a dry run show an address and take none", async () => {
+    const dry = await server.request("POST", `${path}?dryRun=All`, {
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name: "dry" },
+      spec: { ports: [{ port: 80 }], clusterIP: "10.0.0.88" },
+    });
+    assert.deepEqual([dry.code, dry.body.spec.clusterIP], [201, "10.0.0.88"]);
+    assert.equal((await create("wet", { ports: [{ port: 80 }], clusterIP: "10.0.0.88" })).code, 201);
+  });
 });

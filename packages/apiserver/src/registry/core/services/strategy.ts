@@ -55,8 +55,8 @@ export function newServiceStrategy(
     },
     validate: (next) => validateService(next),
     validateUpdate: (next, current) => validateServiceUpdate(next, current),
-    beginCreate: (next) => allocate(next, undefined),
-    beginUpdate: (next, current) => allocate(next, current),
+    beginCreate: (next, ctx) => allocate(next, undefined, ctx.dryRun),
+    beginUpdate: (next, current, ctx) => allocate(next, current, ctx.dryRun),
     async afterDelete(last) {
       await releaseClusterIps(last.spec.clusterIPs ?? [], allocators.values());
       const ports = nodePortsOf(last).filter((port) => port >= nodePorts.from && port <= nodePorts.to);
@@ -64,7 +64,7 @@ export function newServiceStrategy(
     },
   };
 
-  async function allocate(next: Service, current: Service | undefined): Promise<Transaction> {
+  async function allocate(next: Service, current: Service | undefined, dryRun: boolean): Promise<Transaction> {
     const oldIps = current && needsClusterIp(current) && !isHeadless(current) ? (current.spec.clusterIPs ?? []) : [];
     const oldPorts = current ? nodePortsOf(current) : [];
     const steps: Transaction[] = [];
@@ -72,9 +72,9 @@ export function newServiceStrategy(
       for (const step of steps.toReversed()) await step.revert();
     };
     try {
-      if (needsClusterIp(next) && !isHeadless(next)) steps.push(await allocateClusterIps(next, allocators, oldIps));
+      if (needsClusterIp(next) && !isHeadless(next)) steps.push(await allocateClusterIps(next, allocators, oldIps, dryRun));
       const needs = { ports: needsNodePort(next), healthCheck: needsHealthCheckPort(next) };
-      if (needs.ports || needs.healthCheck) steps.push(await allocateNodePorts(next, nodePorts, oldPorts, needs));
+      if (needs.ports || needs.healthCheck) steps.push(await allocateNodePorts(next, nodePorts, oldPorts, needs, dryRun));
     } catch (err) {
       await revert();
       throw err;
@@ -84,6 +84,7 @@ export function newServiceStrategy(
     return {
       revert,
       async commit() {
+        if (dryRun) return;
         const ips = oldIps.filter((ip) => !keptIps.includes(ip));
         if (ips.length > 0) await releaseClusterIps(ips, allocators.values());
         const ports = oldPorts.filter((port) => !keptPorts.has(port) && port >= nodePorts.from && port <= nodePorts.to);
