@@ -128,3 +128,30 @@ test("only one priority class may be the default", async () => {
   assert.match(String(second.message), /PriorityClass first is already marked as default. Only one default can exist/);
   await server.request("DELETE", `${path}/first`);
 });
+
+test("a namespace's label holds its pods to a standard", async () => {
+  await server.request("POST", "/api/v1/namespaces", {
+    metadata: {
+      name: "strict",
+      labels: { "pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/warn": "restricted" },
+    },
+  });
+  await server.request("POST", "/api/v1/namespaces/strict/serviceaccounts", { metadata: { name: "default" } });
+  const strict = "/api/v1/namespaces/strict/pods";
+  const refused = await server.request("POST", strict, aPod("root", { hostNetwork: true }));
+  assert.equal(refused.code, 403);
+  assert.equal(
+    refused.body.message,
+    'pods "root" is forbidden: violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)',
+  );
+  const warned = await server.request("POST", strict, aPod("plain"));
+  assert.equal(warned.code, 201);
+  assert.match(
+    String(warned.headers["warning"]),
+    /^299 - "would violate PodSecurity \\"restricted:latest\\": allowPrivilegeEscalation/,
+  );
+  const wrong = await server.request("POST", "/api/v1/namespaces", {
+    metadata: { name: "odd", labels: { "pod-security.kubernetes.io/enforce": "none" } },
+  });
+  assert.equal(wrong.code, 422);
+});

@@ -26,6 +26,7 @@ import { namespaceExists } from "./plugins/namespace-exists.ts";
 import { namespaceLifecycle } from "./plugins/namespace-lifecycle.ts";
 import { nodeRestriction } from "./plugins/node-restriction.ts";
 import { persistentVolumeClaimResize } from "./plugins/persistent-volume-claim-resize.ts";
+import { podSecurity } from "./plugins/pod-security.ts";
 import { priority } from "./plugins/priority.ts";
 import { resourceQuota } from "./plugins/resource-quota.ts";
 import { runtimeClass } from "./plugins/runtime-class.ts";
@@ -84,7 +85,7 @@ export const pluginCatalogue: readonly PluginRow[] = [
   { name: "TaintNodesByCondition", onByDefault: true, make: taintNodesByCondition },
   { name: "AlwaysPullImages", make: alwaysPullImages },
   { name: "ImagePolicyWebhook" },
-  { name: "PodSecurity", onByDefault: true },
+  { name: "PodSecurity", onByDefault: true, make: podSecurity },
   { name: "PodSecurityPolicy" },
   { name: "PodNodeSelector" },
   { name: "Priority", onByDefault: true, make: priority },

@@ -211,7 +211,7 @@ test("a webhook for another version of the resource gets the object in that vers
   };
   const { code, text } = await server.request("POST", "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", hpa);
   assert.equal(code, 201, text);
-  const [{ request }] = asked as [{ request: Review }];
+  const { request } = asked[0] as { request: Review };
   assert.equal(request.object.apiVersion, "autoscaling/v1");
   assert.equal(request.object.spec.targetCPUUtilizationPercentage, 50);
   assert.deepEqual(request.requestKind, { group: "autoscaling", version: "v2", kind: "HorizontalPodAutoscaler" });

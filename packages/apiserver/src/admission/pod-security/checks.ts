@@ -1,0 +1,415 @@
+/**
+ * The Pod Security Standards as a list of checks, each a pure function of pod metadata and spec. A check that a stricter
+ * one of the same matter replaces is left out at the stricter level.
+ * Source: k8s.io/pod-security-admission policy/check_*.go (v1.23)
+ */
+import type { ObjectMeta } from "@coxswain/apimachinery/meta/types";
+import type { Container, EphemeralContainer, PodSpec, SecurityContext } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+export type Level = "privileged" | "baseline" | "restricted";
+
+export interface Violation {
+  readonly reason: string;
+  readonly detail: string;
+}
+
+interface Check {
+  readonly id: string;
+  readonly level: "baseline" | "restricted";
+  /** The minor version of 1.x from which on it counts. */
+  readonly since: number;
+  /** Ids of baseline checks that this one includes. */
+  readonly replaces?: readonly string[];
+  run(metadata: ObjectMeta, spec: PodSpec): Violation | undefined;
+}
+
+/** @param minor of the standard's version 1.x. @returns in upstream's order: baseline, then restricted, each by id. */
+export function violations(level: Level, minor: number, metadata: ObjectMeta, spec: PodSpec): Violation[] {
+  if (level === "privileged") return [];
+  const active = checks.filter((check) => check.since <= minor && (check.level === "baseline" || level === "restricted"));
+  const replaced = new Set(level === "restricted" ? active.flatMap(({ replaces }) => replaces ?? []) : []);
+  return active.filter(({ id }) => !replaced.has(id)).flatMap((check) => check.run(metadata, spec) ?? []);
+}
+
+type AnyContainer = Container | EphemeralContainer;
+
+function containersOf(spec: PodSpec): AnyContainer[] {
+  return [...(spec.initContainers ?? []), ...(spec.containers ?? []), ...(spec.ephemeralContainers ?? [])];
+}
+
+function quoted(names: readonly string[]): string {
+  return names.map((name) => JSON.stringify(name)).join(", ");
+}
+function plural(one: string, many: string, count: number): string {
+  return count === 1 ? one : many;
+}
+function namedContainers(names: readonly string[]): string {
+  return `${plural("container", "containers", names.length)} ${quoted(names)}`;
+}
+function badContainers(
+  spec: PodSpec,
+  isBad: (securityContext: SecurityContext | undefined, container: AnyContainer) => boolean,
+): string[] {
+  return containersOf(spec)
+    .filter((container) => isBad(container.securityContext, container))
+    .map(({ name }) => name);
+}
+function whenBad(names: readonly string[], reason: string, rule: string): Violation | undefined {
+  return names.length === 0 ? undefined : { reason, detail: `${namedContainers(names)} ${rule}` };
+}
+
+const defaultCapabilities = new Set([
+  "AUDIT_WRITE",
+  "CHOWN",
+  "DAC_OVERRIDE",
+  "FOWNER",
+  "FSETID",
+  "KILL",
+  "MKNOD",
+  "NET_BIND_SERVICE",
+  "SETFCAP",
+  "SETGID",
+  "SETPCAP",
+  "SETUID",
+  "SYS_CHROOT",
+]);
+const safeSysctls = new Set([
+  "kernel.shm_rmid_forced",
+  "net.ipv4.ip_local_port_range",
+  "net.ipv4.tcp_syncookies",
+  "net.ipv4.ping_group_range",
+  "net.ipv4.ip_unprivileged_port_start",
+]);
+const selinuxTypes = new Set(["", "container_t", "container_init_t", "container_kvm_t"]);
+const restrictedVolumeTypes = new Set([
+  "configMap",
+  "downwardAPI",
+  "emptyDir",
+  "projected",
+  "secret",
+  "csi",
+  "persistentVolumeClaim",
+  "ephemeral",
+]);
+const appArmorPrefix = "container.apparmor.security.beta.kubernetes.io/";
+const seccompPodAnnotation = "seccomp.security.alpha.kubernetes.io/pod";
+const seccompContainerPrefix = "container.seccomp.security.alpha.kubernetes.io/";
+
+const checks: readonly Check[] = [
+  {
+    id: "appArmorProfile",
+    level: "baseline",
+    since: 0,
+    run({ annotations = {} }) {
+      const bad = Object.entries(annotations).filter(
+        ([key, value]) =>
+          key.startsWith(appArmorPrefix) && value !== "" && value !== "runtime/default" && !value.startsWith("localhost/"),
+      );
+      if (bad.length === 0) return undefined;
+      return {
+        reason: plural("forbidden AppArmor profile", "forbidden AppArmor profiles", bad.length),
+        detail: bad
+          .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
+          .sort()
+          .join(", "),
+      };
+    },
+  },
+  {
+    id: "capabilities_baseline",
+    level: "baseline",
+    since: 0,
+    run(_metadata, spec) {
+      const added = new Set<string>();
+      const bad = badContainers(spec, (context) => {
+        const forbidden = (context?.capabilities?.add ?? []).filter((capability) => !defaultCapabilities.has(capability));
+        for (const capability of forbidden) added.add(capability);
+        return forbidden.length > 0;
+      });
+      return whenBad(
+        bad,
+        "non-default capabilities",
+        `must not include ${quoted([...added].sort())} in securityContext.capabilities.add`,
+      );
+    },
+  },
+  {
+    id: "hostNamespaces",
+    level: "baseline",
+    since: 0,
+    run(_metadata, { hostNetwork, hostPID, hostIPC }) {
+      const shared = [hostNetwork && "hostNetwork=true", hostPID && "hostPID=true", hostIPC && "hostIPC=true"].filter(Boolean);
+      return shared.length === 0 ? undefined : { reason: "host namespaces", detail: shared.join(", ") };
+    },
+  },
+  {
+    id: "hostPathVolumes",
+    level: "baseline",
+    since: 0,
+    run(_metadata, { volumes = [] }) {
+      const bad = volumes.filter(({ hostPath }) => hostPath !== undefined).map(({ name }) => name);
+      return bad.length === 0
+        ? undefined
+        : { reason: "hostPath volumes", detail: `${plural("volume", "volumes", bad.length)} ${quoted(bad)}` };
+    },
+  },
+  {
+    id: "hostPorts",
+    level: "baseline",
+    since: 0,
+    run(_metadata, spec) {
+      const ports = new Set<number>();
+      const bad = badContainers(spec, (_context, { ports: own = [] }) => {
+        const hostPorts = own.flatMap(({ hostPort }) => (hostPort ? [hostPort] : []));
+        for (const port of hostPorts) ports.add(port);
+        return hostPorts.length > 0;
+      });
+      if (bad.length === 0) return undefined;
+      const list = [...ports].map(String).sort().join(", ");
+      return {
+        reason: "hostPort",
+        detail: `${namedContainers(bad)} ${plural("uses", "use", bad.length)} ${plural("hostPort", "hostPorts", ports.size)} ${list}`,
+      };
+    },
+  },
+  {
+    id: "privileged",
+    level: "baseline",
+    since: 0,
+    run: (_metadata, spec) =>
+      whenBad(
+        badContainers(spec, (context) => context?.privileged === true),
+        "privileged",
+        "must not set securityContext.privileged=true",
+      ),
+  },
+  {
+    id: "procMount",
+    level: "baseline",
+    since: 0,
+    run(_metadata, spec) {
+      const values = new Set<string>();
+      const bad = badContainers(spec, (context) => {
+        const value: string = context?.procMount ?? "Default";
+        if (value === "Default") return false;
+        values.add(value);
+        return true;
+      });
+      return whenBad(bad, "procMount", `must not set securityContext.procMount to ${quoted([...values].sort())}`);
+    },
+  },
+  {
+    id: "seLinuxOptions",
+    level: "baseline",
+    since: 0,
+    run(_metadata, spec) {
+      const types = new Set<string>();
+      let user = false;
+      let role = false;
+      const isBad = (options: { type?: string; user?: string; role?: string } | undefined): boolean => {
+        if (options === undefined) return false;
+        const badType = !selinuxTypes.has(options.type ?? "");
+        if (badType) types.add(options.type as string);
+        user ||= !!options.user;
+        role ||= !!options.role;
+        return badType || !!options.user || !!options.role;
+      };
+      const setters = isBad(spec.securityContext?.seLinuxOptions) ? ["pod"] : [];
+      const bad = badContainers(spec, (context) => isBad(context?.seLinuxOptions));
+      if (bad.length > 0) setters.push(namedContainers(bad));
+      if (setters.length === 0) return undefined;
+      const data = [
+        ...(types.size > 0 ? [`${plural("type", "types", types.size)} ${quoted([...types].sort())}`] : []),
+        ...(user ? ["user may not be set"] : []),
+        ...(role ? ["role may not be set"] : []),
+      ];
+      return {
+        reason: "seLinuxOptions",
+        detail: `${setters.join(" and ")} set forbidden securityContext.seLinuxOptions: ${data.join("; ")}`,
+      };
+    },
+  },
+  {
+    id: "seccompProfile_baseline",
+    level: "baseline",
+    since: 0,
+    run({ annotations = {} }, spec) {
+      const setters: string[] = [];
+      const values = new Set<string>();
+      const note = (type: string | undefined): boolean => {
+        if (type !== "Unconfined") return false;
+        values.add(type);
+        return true;
+      };
+      if (note(spec.securityContext?.seccompProfile?.type)) setters.push("pod");
+      const bad = badContainers(spec, (context) => note(context?.seccompProfile?.type));
+      if (bad.length > 0) setters.push(namedContainers(bad));
+      if (setters.length > 0) {
+        return {
+          reason: "seccompProfile",
+          detail: `${setters.join(" and ")} must not set securityContext.seccompProfile.type to ${quoted([...values])}`,
+        };
+      }
+      const forbidden = Object.entries(annotations).filter(
+        ([key, value]) => (key === seccompPodAnnotation || key.startsWith(seccompContainerPrefix)) && value === "unconfined",
+      );
+      if (forbidden.length === 0) return undefined;
+      return {
+        reason: "seccompProfile",
+        detail: `forbidden ${plural("annotation", "annotations", forbidden.length)} ${forbidden
+          .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
+          .sort()
+          .join(", ")}`,
+      };
+    },
+  },
+  {
+    id: "sysctls",
+    level: "baseline",
+    since: 0,
+    run(_metadata, { securityContext }) {
+      const bad = (securityContext?.sysctls ?? []).map(({ name }) => name).filter((name) => !safeSysctls.has(name));
+      return bad.length === 0 ? undefined : { reason: "forbidden sysctls", detail: bad.join(", ") };
+    },
+  },
+  {
+    id: "windowsHostProcess",
+    level: "baseline",
+    since: 0,
+    run(_metadata, spec) {
+      const setters: string[] = [];
+      if (spec.securityContext?.windowsOptions?.hostProcess === true) setters.push("pod");
+      const bad = badContainers(spec, (context) => context?.windowsOptions?.hostProcess === true);
+      if (bad.length > 0) setters.push(namedContainers(bad));
+      if (setters.length === 0) return undefined;
+      return {
+        reason: "hostProcess",
+        detail: `${setters.join(" and ")} must not set securityContext.windowsOptions.hostProcess=true`,
+      };
+    },
+  },
+  {
+    id: "allowPrivilegeEscalation",
+    level: "restricted",
+    since: 8,
+    run: (_metadata, spec) =>
+      whenBad(
+        badContainers(spec, (context) => context?.allowPrivilegeEscalation !== false),
+        "allowPrivilegeEscalation != false",
+        "must set securityContext.allowPrivilegeEscalation=false",
+      ),
+  },
+  {
+    id: "capabilities_restricted",
+    level: "restricted",
+    since: 22,
+    replaces: ["capabilities_baseline"],
+    run(_metadata, spec) {
+      const added = new Set<string>();
+      const adding: string[] = [];
+      const keeping: string[] = [];
+      for (const { name, securityContext } of containersOf(spec)) {
+        const { add = [], drop = [] } = securityContext?.capabilities ?? {};
+        const forbidden = add.filter((capability) => capability !== "NET_BIND_SERVICE");
+        if (!drop.includes("ALL")) keeping.push(name);
+        if (forbidden.length > 0) adding.push(name);
+        for (const capability of forbidden) added.add(capability);
+      }
+      const details = [
+        ...(keeping.length > 0 ? [`${namedContainers(keeping)} must set securityContext.capabilities.drop=["ALL"]`] : []),
+        ...(adding.length > 0
+          ? [`${namedContainers(adding)} must not include ${quoted([...added].sort())} in securityContext.capabilities.add`]
+          : []),
+      ];
+      return details.length === 0 ? undefined : { reason: "unrestricted capabilities", detail: details.join("; ") };
+    },
+  },
+  {
+    id: "restrictedVolumes",
+    level: "restricted",
+    since: 0,
+    replaces: ["hostPathVolumes"],
+    run(_metadata, { volumes = [] }) {
+      const types = new Set<string>();
+      const bad = volumes.filter((volume) => {
+        const sources = Object.keys(volume).filter(
+          (key) => key !== "name" && (volume as unknown as Record<string, unknown>)[key] !== undefined,
+        );
+        if (sources.length === 0 || sources.some((source) => restrictedVolumeTypes.has(source))) return false;
+        types.add(sources[0] as string);
+        return true;
+      });
+      if (bad.length === 0) return undefined;
+      const names = quoted(bad.map(({ name }) => name));
+      return {
+        reason: "restricted volume types",
+        detail: `${plural("volume", "volumes", bad.length)} ${names} ${plural("uses", "use", bad.length)} ${plural("restricted volume type", "restricted volume types", types.size)} ${quoted([...types].sort())}`,
+      };
+    },
+  },
+  {
+    id: "runAsNonRoot",
+    level: "restricted",
+    since: 0,
+    run(_metadata, spec) {
+      const reason = "runAsNonRoot != true";
+      const pod = spec.securityContext?.runAsNonRoot;
+      const setters = pod === false ? ["pod"] : [];
+      const explicit = badContainers(spec, (context) => context?.runAsNonRoot === false);
+      if (explicit.length > 0) setters.push(namedContainers(explicit));
+      if (setters.length > 0)
+        return { reason, detail: `${setters.join(" and ")} must not set securityContext.runAsNonRoot=false` };
+      if (pod === true) return undefined;
+      const implicit = badContainers(spec, (context) => context?.runAsNonRoot === undefined);
+      if (implicit.length === 0) return undefined;
+      return { reason, detail: `pod or ${namedContainers(implicit)} must set securityContext.runAsNonRoot=true` };
+    },
+  },
+  {
+    id: "runAsUser",
+    level: "restricted",
+    since: 23,
+    run(_metadata, spec) {
+      const setters = spec.securityContext?.runAsUser === 0 ? ["pod"] : [];
+      const bad = badContainers(spec, (context) => context?.runAsUser === 0);
+      if (bad.length > 0) setters.push(namedContainers(bad));
+      return setters.length === 0
+        ? undefined
+        : { reason: "runAsUser=0", detail: `${setters.join(" and ")} must not set runAsUser=0` };
+    },
+  },
+  {
+    id: "seccompProfile_restricted",
+    level: "restricted",
+    since: 19,
+    replaces: ["seccompProfile_baseline"],
+    run(_metadata, spec) {
+      const reason = "seccompProfile";
+      const isGood = (type: string): boolean => type === "RuntimeDefault" || type === "Localhost";
+      const values = new Set<string>();
+      const pod = spec.securityContext?.seccompProfile?.type;
+      const setters: string[] = [];
+      const note = (type: string | undefined): boolean => {
+        if (type === undefined || isGood(type)) return false;
+        values.add(type);
+        return true;
+      };
+      if (note(pod)) setters.push("pod");
+      const explicit = badContainers(spec, (context) => note(context?.seccompProfile?.type));
+      if (explicit.length > 0) setters.push(namedContainers(explicit));
+      if (setters.length > 0) {
+        return {
+          reason,
+          detail: `${setters.join(" and ")} must not set securityContext.seccompProfile.type to ${quoted([...values].sort())}`,
+        };
+      }
+      if (pod !== undefined) return undefined;
+      const implicit = badContainers(spec, (context) => context?.seccompProfile === undefined);
+      if (implicit.length === 0) return undefined;
+      return {
+        reason,
+        detail: `pod or ${namedContainers(implicit)} must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"`,
+      };
+    },
+  },
+];

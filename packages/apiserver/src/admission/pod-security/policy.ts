@@ -1,0 +1,46 @@
+/** What a namespace's labels ask for. Source: k8s.io/pod-security-admission api/helpers.go, constants.go */
+import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { mapKey } from "@coxswain/apimachinery/errors/field-path";
+import type { Level } from "./checks.ts";
+
+export interface LevelVersion {
+  readonly level: Level;
+  /** `latest` or `v1.23`, as error texts show it. */
+  readonly version: string;
+}
+
+export interface Policy {
+  readonly enforce: LevelVersion;
+  readonly warn: LevelVersion;
+  readonly audit: LevelVersion;
+}
+
+const prefix = "pod-security.kubernetes.io/";
+const levels = ["privileged", "baseline", "restricted"];
+const modes = ["enforce", "audit", "warn"] as const;
+const latestMinor = 23;
+
+/** @param errors gets what is wrong with the labels; a wrong level counts as the strictest for enforce, else as none. */
+export function policyOf(labels: Readonly<Record<string, string>>, errors: FieldError[] = []): Policy {
+  const read = (mode: (typeof modes)[number]): LevelVersion => {
+    const level = Object.hasOwn(labels, prefix + mode) ? labels[prefix + mode] : undefined;
+    const version = Object.hasOwn(labels, `${prefix}${mode}-version`) ? labels[`${prefix}${mode}-version`] : undefined;
+    const at = (key: string): string => mapKey("metadata.labels", key);
+    const known = level === undefined || levels.includes(level);
+    if (!known) errors.push(invalidValue(at(prefix + mode), level, "must be one of privileged, baseline, restricted"));
+    const goodVersion = version === undefined || version === "latest" || /^v1\.\d{1,5}$/.test(version);
+    if (!goodVersion) errors.push(invalidValue(at(`${prefix}${mode}-version`), version, 'must be "latest" or "v1.x"'));
+    const fallback: Level = mode === "enforce" && !known ? "restricted" : "privileged";
+    return {
+      level: known ? ((level ?? "privileged") as Level) : fallback,
+      version: goodVersion ? (version ?? "latest") : "latest",
+    };
+  };
+  const enforce = read("enforce");
+  const audit = read("audit");
+  return { enforce, audit, warn: read("warn") };
+}
+
+export function minorOf(version: string): number {
+  return version === "latest" ? latestMinor : Math.min(Number(version.slice("v1.".length)), latestMinor);
+}
