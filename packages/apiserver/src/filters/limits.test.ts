@@ -28,7 +28,11 @@ function held(): { handler: Handler; release: () => void } {
 test("the request beyond the limit gets 429 with Retry-After, reads and writes counted apart", async () => {
   const { handler, release } = held();
   const chain = compose([maxInFlight({ maxReadOnly: 1, maxMutating: 1, metrics: metrics() })], handler);
-  const [first, second, write] = [aRequest("GET", "/api/v1/pods"), aRequest("GET", "/api/v1/pods"), aRequest("POST", "/api/v1/namespaces")];
+  const [first, second, write] = [
+    aRequest("GET", "/api/v1/pods"),
+    aRequest("GET", "/api/v1/pods"),
+    aRequest("POST", "/api/v1/namespaces"),
+  ];
   const running = [chain(first.request), chain(second.request), chain(write.request)];
   await settle();
   assert.equal(second.exchange.status, 429);
@@ -44,12 +48,19 @@ test("the request beyond the limit gets 429 with Retry-After, reads and writes c
 test("watches are not counted, and system:masters always get an answer", async () => {
   const { handler, release } = held();
   const chain = compose([maxInFlight({ maxReadOnly: 1, maxMutating: 1, metrics: metrics() })], handler);
-  const [watch, read, admin] = [aRequest("GET", "/api/v1/pods?watch=1"), aRequest("GET", "/api/v1/pods"), aRequest("GET", "/api/v1/pods")];
+  const [watch, read, admin] = [
+    aRequest("GET", "/api/v1/pods?watch=1"),
+    aRequest("GET", "/api/v1/pods"),
+    aRequest("GET", "/api/v1/pods"),
+  ];
   admin.request.user = { name: "root", groups: ["system:masters"] };
   const running = [chain(watch.request), chain(read.request), chain(admin.request)];
   release();
   await Promise.all(running);
-  assert.deepEqual([watch, read, admin].map(({ exchange }) => exchange.status), [200, 200, 200]);
+  assert.deepEqual(
+    [watch, read, admin].map(({ exchange }) => exchange.status),
+    [200, 200, 200],
+  );
 });
 
 test("a handler that misses the deadline sees its signal aborted, and the client gets 504", async () => {
