@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { configMaps, nodes, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
 import { containerdProcess, containerdReady, importImages, writeContainerdConfig } from "./containerd.ts";
 import { type DaemonName, daemonProcess, etcdProcess, programOf } from "./daemons.ts";
 import { tearDownNode } from "./down.ts";
@@ -119,6 +119,14 @@ async function waitForReady(settings: Settings, progress: Progress): Promise<voi
     for (const name of ["kube-controller-manager", "kube-scheduler"] satisfies DaemonName[]) {
       if (runningPid(settings, name) === undefined) await waitUntil(settings, name, `${name} runs`, 0, () => false);
     }
+    // Without it the first pod would be refused.
+    await waitUntil(settings, "kube-controller-manager", "the default service account exists", 30_000, async () => {
+      const [account, authority] = await Promise.all([
+        client.get(serviceAccounts, { namespace: "default", name: "default" }).catch(() => undefined),
+        client.get(configMaps, { namespace: "default", name: "kube-root-ca.crt" }).catch(() => undefined),
+      ]);
+      return account !== undefined && authority !== undefined;
+    });
     if (!settings.asRoot) return;
     await waitUntil(settings, "kubelet", `node ${settings.nodeName} is Ready`, 90_000, async () => {
       const node = await client.get<Node>(nodes, { name: settings.nodeName }).catch(() => undefined);
