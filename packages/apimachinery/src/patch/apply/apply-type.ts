@@ -1,0 +1,239 @@
+/**
+ * What server-side apply has to know of a type: which values are owned as a whole and which piece by piece, and by what
+ * the items of a list are told apart. Made from the descriptors of built-in kinds (`applyTypeOf`); objects without schema
+ * have `deducedType`.
+ * Source: k8s.io/kube-openapi pkg/schemaconv; structured-merge-diff v4 schema/, typed/deduced.go
+ */
+import type { FieldDescriptor, FieldType, TypeDescriptor } from "../../schema/descriptor.ts";
+import { fieldElement, type PathElement } from "./path-element.ts";
+
+export type ApplyType = ScalarApplyType | ListApplyType | MapApplyType | StructApplyType | AnyApplyType;
+
+export interface ScalarApplyType {
+  readonly kind: "scalar";
+  /** `untyped`: any scalar (quantities, times, numbers or names of ports). */
+  readonly scalar: "string" | "numeric" | "boolean" | "untyped";
+}
+
+export interface ListApplyType {
+  readonly kind: "list";
+  /** `map`: items are told apart by `keys`; `set`: by themselves; `atomic`: one value. */
+  readonly relation: "atomic" | "set" | "map";
+  readonly keys: readonly ListKey[];
+  readonly element: ApplyType;
+}
+
+export interface ListKey {
+  readonly name: string;
+  /** Of an item that does not say; undefined: it must. */
+  readonly default: unknown;
+}
+
+/** Keys are free, values alike. */
+export interface MapApplyType {
+  readonly kind: "map";
+  readonly atomic: boolean;
+  readonly value: ApplyType;
+}
+
+export interface StructApplyType {
+  readonly kind: "struct";
+  readonly atomic: boolean;
+  readonly fields: ReadonlyMap<string, StructField>;
+  readonly fieldsByElement: ReadonlyMap<PathElement, StructField>;
+  /** Those with `implied`. */
+  readonly impliedFields: readonly StructField[];
+  /** Of fields that are not declared; undefined: there are none. */
+  readonly other: ApplyType | undefined;
+}
+
+/**
+ * Nothing is known: maps go piece by piece, everything else is one value; or, `atomic`, all of it is one value.
+ */
+export interface AnyApplyType {
+  readonly kind: "any";
+  readonly atomic: boolean;
+}
+
+export interface StructField {
+  readonly name: string;
+  readonly element: PathElement;
+  readonly type: ApplyType;
+  /**
+   * What a decoded object that lacks the field has all the same, because Go always writes it: `{}` for a struct, null
+   * for a time. undefined: the field is really absent.
+   */
+  readonly implied: unknown;
+  /** A zero value is as good as none. */
+  readonly omitsZero: boolean;
+}
+
+export const deducedType: AnyApplyType = { kind: "any", atomic: false };
+export const atomicAnyType: AnyApplyType = { kind: "any", atomic: true };
+
+const string: ScalarApplyType = { kind: "scalar", scalar: "string" };
+const numeric: ScalarApplyType = { kind: "scalar", scalar: "numeric" };
+const boolean: ScalarApplyType = { kind: "scalar", scalar: "boolean" };
+const untyped: ScalarApplyType = { kind: "scalar", scalar: "untyped" };
+
+const structs = new WeakMap<TypeDescriptor, { own: StructApplyType; atomic: StructApplyType; granular: StructApplyType }>();
+
+/** The same object for the same type, made on first use. */
+export function applyTypeOf(descriptor: TypeDescriptor): StructApplyType {
+  return variantsOf(descriptor).own;
+}
+
+function variantsOf(descriptor: TypeDescriptor): { own: StructApplyType; atomic: StructApplyType; granular: StructApplyType } {
+  let variants = structs.get(descriptor);
+  if (variants === undefined) {
+    const granular = new DescribedStruct(descriptor, false);
+    const atomic = new DescribedStruct(descriptor, true);
+    variants = { own: descriptor.atomic ? atomic : granular, atomic, granular };
+    structs.set(descriptor, variants);
+  }
+  return variants;
+}
+
+/** Its fields are looked at on first use: types refer to themselves. */
+class DescribedStruct implements StructApplyType {
+  readonly kind = "struct";
+  readonly atomic: boolean;
+  readonly other = undefined;
+  readonly #descriptor: TypeDescriptor;
+  #fields: ReadonlyMap<string, StructField> | undefined;
+  #byElement: ReadonlyMap<PathElement, StructField> | undefined;
+  #implied: readonly StructField[] | undefined;
+
+  constructor(descriptor: TypeDescriptor, atomic: boolean) {
+    this.#descriptor = descriptor;
+    this.atomic = atomic;
+  }
+
+  get fields(): ReadonlyMap<string, StructField> {
+    this.#fields ??= new Map(this.#descriptor.fields.map((field) => [field.name, structField(field)]));
+    return this.#fields;
+  }
+
+  get fieldsByElement(): ReadonlyMap<PathElement, StructField> {
+    this.#byElement ??= new Map([...this.fields.values()].map((field) => [field.element, field]));
+    return this.#byElement;
+  }
+
+  get impliedFields(): readonly StructField[] {
+    this.#implied ??= [...this.fields.values()].filter((field) => field.implied !== undefined);
+    return this.#implied;
+  }
+}
+
+function structField(field: FieldDescriptor): StructField {
+  const alwaysWritten = !field.pointer && (isGoStruct(field.type) || !field.omitEmpty);
+  return {
+    name: field.name,
+    element: fieldElement(field.name),
+    type: typeOfField(field),
+    implied: alwaysWritten ? zeroOf(field.type) : undefined,
+    omitsZero: !field.pointer && field.omitEmpty && !isGoStruct(field.type),
+  };
+}
+
+/** Go's `omitempty` never leaves out a struct. */
+function isGoStruct(type: FieldType): boolean {
+  return ["struct", "time", "microTime", "quantity", "intOrString", "raw"].includes(type.kind);
+}
+
+function zeroOf(type: FieldType): unknown {
+  switch (type.kind) {
+    case "struct":
+      return emptyStruct;
+    case "string":
+      return "";
+    case "bool":
+      return false;
+    case "int32":
+    case "int64":
+    case "float64":
+    case "intOrString":
+      return 0;
+    case "quantity":
+      return "0";
+    default:
+      return null;
+  }
+}
+
+const emptyStruct = Object.freeze({});
+
+function typeOfField(field: FieldDescriptor): ApplyType {
+  const { type } = field;
+  switch (type.kind) {
+    case "list":
+      return listType(field, type.element);
+    case "map":
+      return { kind: "map", atomic: field.mapType === "atomic", value: typeOf(type.value) };
+    case "struct": {
+      const variants = variantsOf(type.struct);
+      return field.mapType === undefined ? variants.own : variants[field.mapType];
+    }
+    default:
+      return typeOf(type);
+  }
+}
+
+function listType(field: FieldDescriptor, elementType: FieldType): ListApplyType {
+  const element = typeOf(elementType);
+  if (field.listType === "map") return mapList(element, elementType, field.listMapKeys ?? []);
+  if (field.listType !== undefined) return { kind: "list", relation: field.listType, keys: [], element };
+  // Older types say it only by how strategic merge patches treat them.
+  if (!field.patchStrategy.includes("merge")) return { kind: "list", relation: "atomic", keys: [], element };
+  if (field.patchMergeKey === undefined) return { kind: "list", relation: "set", keys: [], element };
+  return mapList(element, elementType, [field.patchMergeKey]);
+}
+
+function mapList(element: ApplyType, elementType: FieldType, names: readonly string[]): ListApplyType {
+  const struct = elementType.kind === "struct" ? elementType.struct : undefined;
+  const keys = names.map((name) => ({ name, default: keyDefault(struct?.field(name)) }));
+  keys.sort((a, b) => (a.name < b.name ? -1 : 1));
+  return { kind: "list", relation: "map", keys, element };
+}
+
+/** As OpenAPI says it: the declared default, or the zero value of a scalar that is always written. */
+function keyDefault(field: FieldDescriptor | undefined): unknown {
+  if (field === undefined) return undefined;
+  if (field.default !== undefined) return field.default;
+  const scalar = ["string", "bool", "int32", "int64", "float64"].includes(field.type.kind);
+  return scalar && !field.pointer && !field.omitEmpty ? zeroOf(field.type) : undefined;
+}
+
+function typeOf(type: FieldType): ApplyType {
+  switch (type.kind) {
+    case "struct":
+      return applyTypeOf(type.struct);
+    case "list":
+      return { kind: "list", relation: "atomic", keys: [], element: typeOf(type.element) };
+    case "map":
+      return { kind: "map", atomic: false, value: typeOf(type.value) };
+    case "string":
+    case "bytes":
+      return string;
+    case "bool":
+      return boolean;
+    case "int32":
+    case "int64":
+    case "float64":
+      return numeric;
+    case "time":
+    case "microTime":
+    case "quantity":
+    case "intOrString":
+      return untyped;
+    case "raw":
+      return atomicAnyType;
+    case "fieldsV1":
+    case "json":
+    case "any":
+    case "schemaOrArray":
+    case "schemaOrBool":
+    case "schemaOrStrings":
+      return deducedType;
+  }
+}

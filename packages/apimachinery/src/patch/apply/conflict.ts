@@ -1,0 +1,64 @@
+/**
+ * An applied configuration sets fields that others own to other values.
+ * Source: structured-merge-diff v4 merge/conflict.go; k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/internal/conflict.go
+ */
+import { StatusError } from "../../errors/status-error.ts";
+import { goQuote } from "../../meta/go-quote.ts";
+import { type FieldSet, paths } from "./field-set.ts";
+import type { ManagedSet } from "./managed-fields.ts";
+import { displayPath, type Path } from "./path-element.ts";
+
+export interface Conflict {
+  readonly owner: ManagedSet;
+  readonly path: Path;
+}
+
+export class ApplyConflicts extends Error {
+  readonly conflicts: readonly Conflict[];
+
+  constructor(conflicts: readonly Conflict[]) {
+    super("apply conflicts");
+    this.conflicts = conflicts;
+  }
+}
+
+export function conflictsWith(owner: ManagedSet, fields: FieldSet): Conflict[] {
+  return paths(fields).map((path) => ({ owner, path }));
+}
+
+/** 409 with one cause for each field. */
+export function conflictError(conflicts: readonly Conflict[]): StatusError {
+  const causes = conflicts.map(({ owner, path }) => ({
+    reason: "FieldManagerConflict",
+    message: `conflict with ${describe(owner)}`,
+    field: displayPath(path),
+  }));
+  return new StatusError({
+    kind: "Status",
+    apiVersion: "v1",
+    metadata: {},
+    status: "Failure",
+    message: messageOf(conflicts),
+    reason: "Conflict",
+    details: { causes },
+    code: 409,
+  });
+}
+
+function messageOf(conflicts: readonly Conflict[]): string {
+  const [first] = conflicts;
+  if (conflicts.length === 1 && first !== undefined) {
+    return `Apply failed with 1 conflict: conflict with ${describe(first.owner)}: ${displayPath(first.path)}`;
+  }
+  const byOwner = Map.groupBy(conflicts, ({ owner }) => owner);
+  const lines = [...byOwner].flatMap(([owner, those]) => [
+    `conflicts with ${describe(owner)}:`,
+    ...those.map(({ path }) => `- ${displayPath(path)}`),
+  ]);
+  return `Apply failed with ${conflicts.length} conflicts: ${lines.join("\n")}`;
+}
+
+function describe(owner: ManagedSet): string {
+  const name = goQuote(owner.manager) + (owner.subresource === "" ? "" : ` with subresource ${goQuote(owner.subresource)}`);
+  return owner.operation === "Update" ? `${name} using ${owner.apiVersion}` : name;
+}

@@ -1,0 +1,266 @@
+/**
+ * Sets of fields, as `metadata.managedFields` holds them: a tree of path elements in which each node says whether the
+ * field itself is in the set. Sets never change; an operation gives back its argument where nothing is different, and
+ * shares the subtrees that stay.
+ * Source: structured-merge-diff v4 fieldpath/set.go, serialize.go
+ */
+import { LRUCache } from "lru-cache";
+import { compareElements, type Path, type PathElement, readElement } from "./path-element.ts";
+
+export type FieldSet = ReadonlyMap<PathElement, FieldNode>;
+
+/** A node is in the tree only when it or something below it is in the set. */
+export interface FieldNode {
+  readonly member: boolean;
+  readonly children: FieldSet | undefined;
+}
+
+export const emptySet: FieldSet = new Map();
+
+const leaf: FieldNode = { member: true, children: undefined };
+
+/** Collects fields; `set()` ends it. */
+export class FieldSetBuilder {
+  #nodes: Map<PathElement, FieldNode> | undefined;
+
+  /** The empty path stands for the whole object, which nobody owns. */
+  insert(path: Path): void {
+    if (path.length === 0) return;
+    this.#nodes ??= new Map();
+    let nodes = this.#nodes;
+    const last = path.length - 1;
+    for (let i = 0; i < last; i++) nodes = childrenOf(nodes, path[i] as PathElement);
+    addMember(nodes, path[last] as PathElement);
+  }
+
+  /** Where the fields below a path go. */
+  below(path: Path): Map<PathElement, FieldNode> {
+    this.#nodes ??= new Map();
+    let nodes = this.#nodes;
+    for (const element of path) nodes = childrenOf(nodes, element);
+    return nodes;
+  }
+
+  set(): FieldSet {
+    return this.#nodes === undefined ? emptySet : withoutEmpty(this.#nodes);
+  }
+}
+
+/** The mutable children of a node of a tree that is being built. */
+export function childrenOf(nodes: Map<PathElement, FieldNode>, element: PathElement): Map<PathElement, FieldNode> {
+  const node = nodes.get(element);
+  if (node?.children !== undefined) return node.children as Map<PathElement, FieldNode>;
+  const children = new Map<PathElement, FieldNode>();
+  nodes.set(element, { member: node?.member ?? false, children });
+  return children;
+}
+
+export function addMember(nodes: Map<PathElement, FieldNode>, element: PathElement): void {
+  const node = nodes.get(element);
+  if (node === undefined) nodes.set(element, leaf);
+  else if (!node.member) nodes.set(element, { member: true, children: node.children });
+}
+
+/** Takes out nodes that hold nothing, in place. */
+function withoutEmpty(nodes: Map<PathElement, FieldNode>): FieldSet {
+  for (const [element, node] of nodes) {
+    if (node.children === undefined) continue;
+    withoutEmpty(node.children as Map<PathElement, FieldNode>);
+    if (node.children.size > 0) continue;
+    if (node.member) nodes.set(element, leaf);
+    else nodes.delete(element);
+  }
+  return nodes;
+}
+
+export function setOf(...paths: Path[]): FieldSet {
+  const builder = new FieldSetBuilder();
+  for (const path of paths) builder.insert(path);
+  return builder.set();
+}
+
+export function has(set: FieldSet, path: Path): boolean {
+  let nodes: FieldSet | undefined = set;
+  for (let i = 0; i < path.length - 1; i++) nodes = nodes?.get(path[i] as PathElement)?.children;
+  return path.length > 0 && nodes?.get(path.at(-1) as PathElement)?.member === true;
+}
+
+/** What is in either. */
+export function union(a: FieldSet, b: FieldSet): FieldSet {
+  if (b.size === 0 || a === b) return a;
+  if (a.size === 0) return b;
+  let made: Map<PathElement, FieldNode> | undefined;
+  for (const [element, other] of b) {
+    const node = a.get(element);
+    const joined = node === undefined ? other : unionOfNodes(node, other);
+    if (joined === node) continue;
+    made ??= new Map(a);
+    made.set(element, joined);
+  }
+  return made ?? a;
+}
+
+function unionOfNodes(a: FieldNode, b: FieldNode): FieldNode {
+  if (a === b) return a;
+  const member = a.member || b.member;
+  const children = a.children === undefined ? b.children : b.children === undefined ? a.children : union(a.children, b.children);
+  return member === a.member && children === a.children ? a : { member, children };
+}
+
+/** What is in both. */
+export function intersection(a: FieldSet, b: FieldSet): FieldSet {
+  if (a.size === 0 || b.size === 0) return emptySet;
+  if (a === b) return a;
+  const [small, large] = a.size <= b.size ? [a, b] : [b, a];
+  let made: Map<PathElement, FieldNode> | undefined;
+  for (const [element, node] of small) {
+    const other = large.get(element);
+    if (other === undefined) continue;
+    const member = node.member && other.member;
+    const children =
+      node.children !== undefined && other.children !== undefined ? intersection(node.children, other.children) : emptySet;
+    if (!member && children.size === 0) continue;
+    made ??= new Map();
+    made.set(element, { member, children: children.size > 0 ? children : undefined });
+  }
+  return made ?? emptySet;
+}
+
+/**
+ * What is in `a` and not in `b`, each field by itself: taking `.a` away leaves `.a.b`.
+ */
+export function difference(a: FieldSet, b: FieldSet): FieldSet {
+  return subtract(a, b, false);
+}
+
+/** As `difference`, but what is below a field of `b` goes with it. */
+export function recursiveDifference(a: FieldSet, b: FieldSet): FieldSet {
+  return subtract(a, b, true);
+}
+
+function subtract(a: FieldSet, b: FieldSet, recursive: boolean): FieldSet {
+  if (a.size === 0 || b.size === 0) return a;
+  let made: Map<PathElement, FieldNode> | undefined;
+  for (const [element, other] of b) {
+    const node = a.get(element);
+    if (node === undefined) continue;
+    const member = node.member && !other.member;
+    let children = node.children;
+    if (children !== undefined) {
+      if (recursive && other.member) children = undefined;
+      else if (other.children !== undefined) children = subtract(children, other.children, recursive);
+    }
+    if (member === node.member && children === node.children) continue;
+    made ??= new Map(a);
+    if (children?.size === 0) children = undefined;
+    if (member || children !== undefined) made.set(element, { member, children });
+    else made.delete(element);
+  }
+  return made ?? a;
+}
+
+export function equal(a: FieldSet, b: FieldSet): boolean {
+  if (a === b) return true;
+  if (a.size !== b.size) return false;
+  for (const [element, node] of a) {
+    const other = b.get(element);
+    if (other === node) continue;
+    if (other === undefined || other.member !== node.member) return false;
+    if (!equal(node.children ?? emptySet, other.children ?? emptySet)) return false;
+  }
+  return true;
+}
+
+/** All fields of the set, parents before children, in the order of FieldsV1. */
+export function paths(set: FieldSet): Path[] {
+  const found: Path[] = [];
+  const visit = (nodes: FieldSet, prefix: Path): void => {
+    const elements = sortedElements(nodes);
+    for (const element of elements) if (nodes.get(element)?.member) found.push([...prefix, element]);
+    for (const element of elements) {
+      const children = nodes.get(element)?.children;
+      if (children !== undefined) visit(children, [...prefix, element]);
+    }
+  };
+  visit(set, []);
+  return found;
+}
+
+const setsByFields = new WeakMap<object, FieldSet>();
+const fieldsBySet = new WeakMap<FieldSet, Record<string, unknown>>();
+
+/** Objects of one controller have the same sets, and an object keeps them from one revision to the next. */
+const setsByText = new LRUCache<string, FieldSet>({
+  max: 2048,
+  maxSize: 8 * 1024 * 1024,
+  sizeCalculation: (_, text) => text.length || 1,
+});
+
+/**
+ * FieldsV1 as it is in an object, to a set. Remembered by the identity and by the text of its argument, which must not
+ * change any more.
+ * @throws Error when a key is no path element
+ */
+export function readFieldsV1(fields: Readonly<Record<string, unknown>> | undefined | null): FieldSet {
+  if (fields === undefined || fields === null) return emptySet;
+  if (typeof fields !== "object" || Array.isArray(fields)) throw new Error("expected an object of fields");
+  const known = setsByFields.get(fields);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(fields);
+  let set = setsByText.get(text);
+  if (set === undefined) {
+    set = readNodes(fields) ?? emptySet;
+    setsByText.set(text, set);
+  }
+  setsByFields.set(fields, set);
+  return set;
+}
+
+function readNodes(fields: Readonly<Record<string, unknown>>): FieldSet | undefined {
+  let nodes: Map<PathElement, FieldNode> | undefined;
+  for (const key in fields) {
+    if (key === ".") continue;
+    const element = readElement(key);
+    if (element === undefined) continue;
+    const value = fields[key];
+    let node = leaf;
+    if (value !== null) {
+      if (typeof value !== "object" || Array.isArray(value)) throw new Error(`expected an object of fields at ${key}`);
+      const children = readNodes(value as Record<string, unknown>);
+      if (children !== undefined) node = { member: Object.hasOwn(value, "."), children };
+    }
+    nodes ??= new Map();
+    const before = nodes.get(element);
+    nodes.set(element, before === undefined ? node : unionOfNodes(before, node));
+  }
+  return nodes;
+}
+
+/** The set as FieldsV1, keys in upstream's order. The object is shared: read only. */
+export function toFieldsV1(set: FieldSet): Record<string, unknown> {
+  let fields = fieldsBySet.get(set);
+  if (fields === undefined) {
+    fields = writeNodes(set, false);
+    fieldsBySet.set(set, fields);
+    setsByFields.set(fields, set);
+  }
+  return fields;
+}
+
+function writeNodes(nodes: FieldSet, self: boolean): Record<string, unknown> {
+  const fields: Record<string, unknown> = {};
+  if (self) fields["."] = {};
+  for (const element of sortedElements(nodes)) {
+    const { member, children } = nodes.get(element) as FieldNode;
+    fields[element] = children === undefined ? {} : writeNodes(children, member);
+  }
+  return fields;
+}
+
+function sortedElements(nodes: FieldSet): PathElement[] {
+  const elements = [...nodes.keys()];
+  for (let i = 1; i < elements.length; i++) {
+    if (compareElements(elements[i - 1] as PathElement, elements[i] as PathElement) > 0) return elements.sort(compareElements);
+  }
+  return elements;
+}

@@ -1,0 +1,60 @@
+/**
+ * The annotation of the client's own `kubectl apply`: what it set may be taken over by `kubectl apply --server-side`
+ * without conflict, and it is kept up to date, so that one can go back.
+ * Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/lastappliedmanager.go, lastappliedupdater.go
+ */
+import { encodeUntyped, parseJson } from "../../codec/json.ts";
+import type { KubeObject, Unstructured } from "../../meta/types.ts";
+import type { ApplyType } from "./apply-type.ts";
+import { compare } from "./compare.ts";
+import { difference, type FieldSet } from "./field-set.ts";
+import { isFields } from "./list-items.ts";
+import { fieldSetOf } from "./typed-value.ts";
+import { validateTyped } from "./validate.ts";
+
+export const lastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration";
+const maxAnnotationsBytes = 256 * 1024;
+
+export function hasLastApplied(object: KubeObject): boolean {
+  return lastAppliedOf(object) !== "";
+}
+
+function lastAppliedOf(object: KubeObject): string {
+  const { annotations } = object.metadata;
+  return isFields(annotations) && Object.hasOwn(annotations, lastAppliedAnnotation)
+    ? String(annotations[lastAppliedAnnotation] ?? "")
+    : "";
+}
+
+/**
+ * Fields that the client's last apply set and that are still as it set them.
+ * @returns undefined when there is no annotation, or none of this version
+ */
+export function fieldsLastApplied(type: ApplyType, apiVersion: string, live: KubeObject): FieldSet | undefined {
+  try {
+    const config = parseJson(lastAppliedOf(live)) as Unstructured;
+    if (config.apiVersion !== apiVersion) return undefined;
+    validateTyped(type, config);
+    const changes = compare(type, config, live);
+    return difference(difference(difference(fieldSetOf(type, config), changes.modified), changes.added), changes.removed);
+  } catch {
+    return undefined;
+  }
+}
+
+/** @returns the object with the annotation for this configuration, or without it when annotations would grow too large */
+export function withLastApplied(object: KubeObject, config: Unstructured): KubeObject {
+  const annotations: Record<string, string> = { ...object.metadata.annotations };
+  annotations[lastAppliedAnnotation] = textOf(config);
+  let size = 0;
+  for (const [key, value] of Object.entries(annotations)) size += Buffer.byteLength(key) + Buffer.byteLength(value);
+  if (size > maxAnnotationsBytes) delete annotations[lastAppliedAnnotation];
+  return { ...object, metadata: { ...object.metadata, annotations } };
+}
+
+function textOf(config: Unstructured): string {
+  const own: unknown = (config.metadata as Partial<KubeObject["metadata"]> | undefined)?.annotations;
+  if (!isFields(own) || !Object.hasOwn(own, lastAppliedAnnotation)) return `${encodeUntyped(config)}\n`;
+  const { [lastAppliedAnnotation]: _, ...annotations } = own;
+  return `${encodeUntyped({ ...config, metadata: { ...config.metadata, annotations } })}\n`;
+}

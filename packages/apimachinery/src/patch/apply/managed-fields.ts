@@ -1,0 +1,151 @@
+/**
+ * `metadata.managedFields` as sets: who owns what. An entry is told apart by manager, operation and subresource, one made
+ * by updates also by its version.
+ * Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/internal/managedfields.go, capmanagers.go
+ */
+import { goQuote } from "../../meta/go-quote.ts";
+import type { ManagedFieldsEntry } from "../../meta/types.ts";
+import { emptySet, type FieldSet, readFieldsV1, toFieldsV1, union } from "./field-set.ts";
+
+export type Operation = "Apply" | "Update";
+
+/** Names one entry; see `managerId`. */
+export type ManagerId = string;
+
+export interface ManagedSet {
+  readonly manager: string;
+  readonly operation: Operation;
+  readonly apiVersion: string;
+  readonly subresource: string;
+  /** RFC 3339, whole seconds; undefined when it is not known. */
+  readonly time: string | undefined;
+  readonly set: FieldSet;
+}
+
+export type Managed = ReadonlyMap<ManagerId, ManagedSet>;
+
+export function managerId(entry: Pick<ManagedSet, "manager" | "operation" | "apiVersion" | "subresource">): ManagerId {
+  const version = entry.operation === "Apply" ? "" : entry.apiVersion;
+  return `${entry.manager}\n${entry.operation}\n${version}\n${entry.subresource}`;
+}
+
+/** Entries as they came from `decodeManaged`, so that what did not change is written as the same object. */
+const entryOf = new WeakMap<ManagedSet, ManagedFieldsEntry>();
+const setOfEntry = new WeakMap<ManagedFieldsEntry, ManagedSet>();
+
+/**
+ * @param entries read only from here on: what is made of them is remembered
+ * @throws Error for an entry that is none
+ */
+export function decodeManaged(entries: readonly ManagedFieldsEntry[] | undefined): Map<ManagerId, ManagedSet> {
+  const managed = new Map<ManagerId, ManagedSet>();
+  for (const [i, entry] of (entries ?? []).entries()) {
+    let decoded = setOfEntry.get(entry);
+    if (decoded === undefined) {
+      decoded = decodeEntry(entry, i);
+      setOfEntry.set(entry, decoded);
+      entryOf.set(decoded, entry);
+    }
+    managed.set(managerId(decoded), decoded);
+  }
+  return managed;
+}
+
+function decodeEntry(entry: ManagedFieldsEntry, index: number): ManagedSet {
+  if (entry.operation !== "Apply" && entry.operation !== "Update") throw new Error("operation must be `Apply` or `Update`");
+  if (!entry.apiVersion) throw new Error("apiVersion must not be empty");
+  if (!entry.fieldsType) throw new Error(`missing fieldsType in managed fields entry ${index}`);
+  if (entry.fieldsType !== "FieldsV1") {
+    throw new Error(`invalid fieldsType ${goQuote(entry.fieldsType)} in managed fields entry ${index}`);
+  }
+  return {
+    manager: entry.manager ?? "",
+    operation: entry.operation,
+    apiVersion: entry.apiVersion,
+    subresource: entry.subresource ?? "",
+    time: entry.time ?? undefined,
+    set: readFieldsV1(entry.fieldsV1),
+  };
+}
+
+/** @returns entries in upstream's order; undefined when there are none. Objects inside are shared: read only. */
+export function encodeManaged(managed: Managed): ManagedFieldsEntry[] | undefined {
+  if (managed.size === 0) return undefined;
+  return [...managed.values()].sort(compareSets).map((set) => entryOf.get(set) ?? encodeEntry(set));
+}
+
+function encodeEntry(managed: ManagedSet): ManagedFieldsEntry {
+  const entry: ManagedFieldsEntry = {
+    ...(managed.manager !== "" && { manager: managed.manager }),
+    operation: managed.operation,
+    apiVersion: managed.apiVersion,
+    ...(managed.time !== undefined && { time: managed.time }),
+    fieldsType: "FieldsV1",
+    fieldsV1: toFieldsV1(managed.set),
+    ...(managed.subresource !== "" && { subresource: managed.subresource }),
+  };
+  entryOf.set(managed, entry);
+  setOfEntry.set(entry, managed);
+  return entry;
+}
+
+/** Applied before updated, then oldest first. */
+function compareSets(a: ManagedSet, b: ManagedSet): number {
+  return (
+    compareText(a.operation, b.operation) ||
+    secondsOf(a.time) - secondsOf(b.time) ||
+    compareText(a.manager, b.manager) ||
+    compareText(a.apiVersion, b.apiVersion) ||
+    compareText(a.subresource, b.subresource)
+  );
+}
+
+function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function secondsOf(time: string | undefined): number {
+  return time === undefined ? 0 : Math.floor(Date.parse(time) / 1000) || 0;
+}
+
+/** More entries than these of operation Update are not kept. */
+export const maxUpdateManagers = 10;
+const oldUpdatesManager = "ancient-changes";
+
+/** Puts the oldest updates together into one entry a version, as long as there are too many. Changes its argument. */
+export function capUpdateManagers(managed: Map<ManagerId, ManagedSet>): void {
+  const updates = [...managed].filter(([, set]) => set.operation === "Update");
+  let count = updates.length;
+  if (count <= maxUpdateManagers) return;
+  updates.sort(([idA, a], [idB, b]) => secondsOf(a.time) - secondsOf(b.time) || compareText(idA, idB));
+  const firstOfVersion = new Map<string, ManagerId>();
+  for (const [id, update] of updates) {
+    if (count <= maxUpdateManagers) return;
+    const { apiVersion } = update;
+    const first = firstOfVersion.get(apiVersion);
+    if (first === undefined) {
+      firstOfVersion.set(apiVersion, id);
+      continue;
+    }
+    const bucket = { manager: oldUpdatesManager, operation: "Update" as const, apiVersion, subresource: "" };
+    const bucketId = managerId(bucket);
+    let collected = managed.get(bucketId)?.set;
+    if (collected === undefined) {
+      collected = managed.get(first)?.set ?? emptySet;
+      managed.delete(first);
+    }
+    managed.delete(id);
+    managed.set(bucketId, { ...bucket, time: update.time, set: union(update.set, collected) });
+    count--;
+  }
+}
+
+/** The client wants to get rid of all entries: an empty list, or one empty entry. */
+export function isReset(entries: readonly ManagedFieldsEntry[] | undefined | null): boolean {
+  if (entries === undefined || entries === null) return false;
+  if (entries.length === 0) return true;
+  return (
+    entries.length === 1 &&
+    Object.values(entries[0] as object).every((value) => value === undefined || value === "" || value === null)
+  );
+}

@@ -1,0 +1,183 @@
+/**
+ * One step of a path to a field, in the text form that FieldsV1 has as its keys: `f:replicas` a field, `k:{"name":"web"}`
+ * the item of an associative list with these keys, `v:"x"` the item of a set, `i:3` a position. Two steps are the same
+ * when their texts are: texts made or read here are canonical (keys sorted by name, JSON as Go writes it).
+ * Source: structured-merge-diff v4 fieldpath/element.go, serialize-pe.go
+ */
+import { goQuote } from "../../meta/go-quote.ts";
+
+export type PathElement = string;
+export type Path = readonly PathElement[];
+
+/** A key field of an item and its value. */
+export type KeyField = readonly [name: string, value: unknown];
+
+export function fieldElement(name: string): PathElement {
+  return `f:${name}`;
+}
+
+/** @param fields sorted by name */
+export function keyElement(fields: readonly KeyField[]): PathElement {
+  let text = "";
+  for (const [name, value] of fields) text += `${text === "" ? "k:{" : ","}${JSON.stringify(name)}:${jsonText(value)}`;
+  return `${text === "" ? "k:{" : text}}`;
+}
+
+export function valueElement(value: unknown): PathElement {
+  return `v:${jsonText(value)}`;
+}
+
+/**
+ * The canonical form of a key of FieldsV1 as a client or an older store wrote it.
+ * @returns undefined for kinds of steps that are not known, which are left out
+ * @throws Error when it is none
+ */
+export function readElement(text: string): PathElement | undefined {
+  if (text.charCodeAt(0) === charF && text.charCodeAt(1) === charColon) return text;
+  const known = elements.get(text);
+  if (known !== undefined) return known.text;
+  if (text.length < 2) throw new Error("key must be 2 characters long:");
+  if (text[1] !== ":") throw new Error(`missing colon: ${text}`);
+  if (text[0] !== "k" && text[0] !== "v" && text[0] !== "i") return undefined;
+  return parsed(text).text;
+}
+
+/** Orders steps as FieldsV1 writes them: fields by name, then keys, values and positions by what they hold. */
+export function compareElements(a: PathElement, b: PathElement): number {
+  if (a === b) return 0;
+  const rankA = ranks[a[0] as string] as number;
+  const rankB = ranks[b[0] as string] as number;
+  if (rankA !== rankB) return rankA - rankB;
+  if (rankA === 0) return compareText(a, b);
+  const left = parsed(a);
+  const right = parsed(b);
+  return left.keys === undefined || right.keys === undefined
+    ? compareJson(left.value, right.value)
+    : compareKeys(left.keys, right.keys);
+}
+
+/** `.spec`, `[name="web"]`, `[="x"]`, `[3]`: as messages show it. */
+export function displayElement(element: PathElement): string {
+  if (element.startsWith("f:")) return `.${element.slice(2)}`;
+  const { keys, value } = parsed(element);
+  if (keys !== undefined) return `[${keys.map(([name, held]) => `${name}=${displayJson(held)}`).join(",")}]`;
+  return element.startsWith("v:") ? `[=${displayJson(value)}]` : `[${String(value)}]`;
+}
+
+export function displayPath(path: Path): string {
+  return path.map(displayElement).join("");
+}
+
+interface Parsed {
+  readonly text: PathElement;
+  /** Of a `k:` step, sorted by name. */
+  readonly keys?: readonly KeyField[];
+  /** Of a `v:` or `i:` step. */
+  readonly value?: unknown;
+}
+
+const charF = 0x66;
+const charColon = 0x3a;
+const ranks: Readonly<Record<string, number>> = { f: 0, k: 1, v: 2, i: 3 };
+
+/** The same few keys (container names, ports) come again and again; texts come from users, so the memory is bounded. */
+const elements = new Map<string, Parsed>();
+const maxElements = 8192;
+
+function parsed(text: string): Parsed {
+  let element = elements.get(text);
+  if (element === undefined) {
+    element = parse(text);
+    if (elements.size >= maxElements) elements.clear();
+    elements.set(text, element);
+  }
+  return element;
+}
+
+function parse(text: string): Parsed {
+  const rest = text.slice(2);
+  if (text.startsWith("i:")) {
+    if (!/^[+-]?\d{1,15}$/.test(rest)) throw new Error(`strconv.Atoi: parsing ${goQuote(rest)}: invalid syntax`);
+    const value = Number(rest);
+    return { text: `i:${value}`, value };
+  }
+  const value: unknown = JSON.parse(rest);
+  if (text.startsWith("v:")) return { text: valueElement(value), value };
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error(`expected an object: ${text}`);
+  const keys = Object.entries(value).sort(([a], [b]) => compareText(a, b));
+  return { text: keyElement(keys), keys };
+}
+
+function compareKeys(a: readonly KeyField[], b: readonly KeyField[]): number {
+  for (let i = 0; i < a.length && i < b.length; i++) {
+    const [nameA, valueA] = a[i] as KeyField;
+    const [nameB, valueB] = b[i] as KeyField;
+    const order = compareText(nameA, nameB) || compareJson(valueA, valueB);
+    if (order !== 0) return order;
+  }
+  return a.length - b.length;
+}
+
+/** Numbers, texts, booleans, lists, maps, null. Source: structured-merge-diff v4 value/value.go, Compare */
+function compareJson(a: unknown, b: unknown): number {
+  const rank = jsonRank(a);
+  if (rank !== jsonRank(b)) return rank - jsonRank(b);
+  if (typeof a === "string") return compareText(a, b as string);
+  if (Array.isArray(a)) {
+    const other = b as unknown[];
+    for (let i = 0; i < a.length && i < other.length; i++) {
+      const order = compareJson(a[i], other[i]);
+      if (order !== 0) return order;
+    }
+    return a.length - other.length;
+  }
+  if (typeof a === "object" && a !== null) return compareKeys(sortedEntries(a), sortedEntries(b as object));
+  return (a as number) < (b as number) ? -1 : (a as number) > (b as number) ? 1 : 0;
+}
+
+function sortedEntries(map: object): KeyField[] {
+  return Object.entries(map).sort(([a], [b]) => compareText(a, b));
+}
+
+function jsonRank(value: unknown): number {
+  switch (typeof value) {
+    case "number":
+    case "bigint":
+      return 0;
+    case "string":
+      return 1;
+    case "boolean":
+      return 2;
+    default:
+      return value === null ? 5 : Array.isArray(value) ? 3 : 4;
+  }
+}
+
+const surrogate = /[\ud800-\udfff]/;
+
+/** By UTF-8 bytes. JavaScript's order differs only where surrogates are compared. */
+function compareText(a: string, b: string): number {
+  if (surrogate.test(a) || surrogate.test(b)) return Buffer.compare(Buffer.from(a), Buffer.from(b));
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+const needsEscape = /[<>&\u2028\u2029]/g;
+
+/** JSON of a value inside a step: `<`, `>` and `&` escaped, keys of maps sorted. */
+function jsonText(value: unknown): string {
+  if (typeof value === "bigint") return value.toString();
+  const sorted =
+    typeof value === "object" && value !== null && !Array.isArray(value) ? Object.fromEntries(sortedEntries(value)) : value;
+  const text = JSON.stringify(sorted, (_key, held: unknown) => (typeof held === "bigint" ? Number(held) : held)) ?? "null";
+  return text.replace(needsEscape, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
+
+function displayJson(value: unknown): string {
+  if (typeof value === "string") return goQuote(value);
+  if (Array.isArray(value)) return `[${value.map(displayJson).join(",")}]`;
+  if (typeof value === "object" && value !== null)
+    return `{${sortedEntries(value)
+      .map(([name, held]) => `${name}=${displayJson(held)}`)
+      .join(";")}}`;
+  return String(value);
+}

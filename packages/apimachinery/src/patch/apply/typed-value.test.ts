@@ -1,0 +1,367 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { decodeJson } from "../../codec/json.ts";
+import type { TypeDescriptor } from "../../schema/descriptor.ts";
+import { scheme } from "../../schema/scheme.ts";
+import { applyTypeOf, deducedType } from "./apply-type.ts";
+import { compare, isSame } from "./compare.ts";
+import { equal, type FieldSet, paths, setOf, union } from "./field-set.ts";
+import { displayPath } from "./path-element.ts";
+import { fieldSetOf, merge, removeFields } from "./typed-value.ts";
+import { validateTyped } from "./validate.ts";
+
+const podKind = { group: "", version: "v1", kind: "Pod" };
+const typeOf = (group: string, version: string, kind: string) =>
+  applyTypeOf(scheme.kind({ group, version, kind }) as TypeDescriptor);
+const pod = typeOf("", "v1", "Pod");
+const service = typeOf("", "v1", "Service");
+const configMap = typeOf("", "v1", "ConfigMap");
+const shown = (set: FieldSet): string[] => paths(set).map(displayPath);
+const decodedPod = (object: object) => decodeJson(JSON.stringify(object), podKind).object;
+
+for (const { name, type, value, want } of [
+  {
+    name: "declared containers are owned by what is in them, free keys and items themselves too",
+    type: pod,
+    value: { metadata: { labels: { app: "x" } }, spec: { containers: [{ name: "c", env: [{ name: "A", value: "1" }] }] } },
+    want: [
+      ".metadata.labels.app",
+      '.spec.containers[name="c"]',
+      '.spec.containers[name="c"].name',
+      '.spec.containers[name="c"].env[name="A"]',
+      '.spec.containers[name="c"].env[name="A"].name',
+      '.spec.containers[name="c"].env[name="A"].value',
+    ],
+  },
+  {
+    name: "keys that are not given have their default",
+    type: service,
+    value: { spec: { ports: [{ port: 80 }, { port: 53, protocol: "UDP" }] } },
+    want: [
+      '.spec.ports[port=53,protocol="UDP"]',
+      '.spec.ports[port=80,protocol="TCP"]',
+      '.spec.ports[port=53,protocol="UDP"].port',
+      '.spec.ports[port=53,protocol="UDP"].protocol',
+      '.spec.ports[port=80,protocol="TCP"].port',
+    ],
+  },
+  {
+    name: "atomic maps, structs and lists are owned whole",
+    type: service,
+    value: { spec: { selector: { app: "x" }, clusterIPs: ["a"], externalIPs: [] } },
+    want: [".spec.clusterIPs", ".spec.externalIPs", ".spec.selector"],
+  },
+  {
+    name: "sets are owned item by item",
+    type: pod,
+    value: { metadata: { finalizers: ["b", "a"] } },
+    want: ['.metadata.finalizers[="a"]', '.metadata.finalizers[="b"]'],
+  },
+  {
+    name: "empty and null containers are leaves",
+    type: pod,
+    value: { metadata: { labels: {} }, spec: { securityContext: null, volumes: [{ name: "v", emptyDir: {} }] } },
+    want: [
+      ".metadata.labels",
+      ".spec.securityContext",
+      '.spec.volumes[name="v"]',
+      '.spec.volumes[name="v"].emptyDir',
+      '.spec.volumes[name="v"].name',
+    ],
+  },
+  {
+    name: "without schema maps go piece by piece and lists whole",
+    type: deducedType,
+    value: { spec: { a: { b: 1, c: [1] }, d: {} } },
+    want: [".spec", ".spec.a", ".spec.d", ".spec.a.b", ".spec.a.c"],
+  },
+]) {
+  test(`fields of a configuration: ${name}`, () => {
+    assert.deepEqual(shown(fieldSetOf(type, value)), want);
+  });
+}
+
+for (const { name, type, value, want } of [
+  { name: "fits", type: pod, value: { spec: { containers: [{ name: "c", ports: [{ containerPort: 80 }] }] } }, want: undefined },
+  { name: "unknown field", type: pod, value: { spec: { foo: 1 } }, want: ".spec.foo: field not declared in schema" },
+  {
+    name: "unknown field of an item",
+    type: pod,
+    value: { spec: { containers: [{ name: "c", foo: 1 }] } },
+    want: '.spec.containers[name="c"].foo: field not declared in schema',
+  },
+  {
+    name: "text for a number",
+    type: pod,
+    value: { spec: { priority: "high" } },
+    want: ".spec.priority: expected numeric (int or float), got string",
+  },
+  {
+    name: "number for a text",
+    type: configMap,
+    value: { data: { a: 1 } },
+    want: ".data.a: expected string, got &value.valueUnstructured{Value:1}",
+  },
+  {
+    name: "text for a boolean",
+    type: pod,
+    value: { spec: { hostNetwork: "yes" } },
+    want: ".spec.hostNetwork: expected boolean, got &{yes}",
+  },
+  { name: "text for a map", type: pod, value: { spec: "x" }, want: ".spec: expected map, got &{x}" },
+  {
+    name: "map for a list",
+    type: pod,
+    value: { spec: { containers: {} } },
+    want: ".spec.containers: expected list, got &{map[]}",
+  },
+  { name: "quantities may be numbers", type: pod, value: { spec: { overhead: { cpu: 1 } } }, want: undefined },
+  {
+    name: "map for a quantity",
+    type: pod,
+    value: { spec: { overhead: { cpu: { a: 1 } } } },
+    want: ".spec.overhead.cpu: expected any scalar, got &{map[a:1]}",
+  },
+  {
+    name: "item without its key",
+    type: pod,
+    value: { spec: { hostAliases: [{ hostnames: ["a"] }] } },
+    want: '.spec.hostAliases: element 0: associative list with keys has an element that omits key field "ip" (and doesn\'t have default value)',
+  },
+  {
+    name: "null item",
+    type: pod,
+    value: { spec: { containers: [null] } },
+    want: ".spec.containers: element 0: associative list with keys may not have a null element",
+  },
+  {
+    name: "the same item twice",
+    type: pod,
+    value: { spec: { containers: [{ name: "c", env: [{ name: "A" }, { name: "A" }] }] } },
+    want: '.spec.containers[name="c"].env: duplicate entries for key [name="A"]',
+  },
+  {
+    name: "all faults at once",
+    type: pod,
+    value: { metadata: { foo: 1 }, spec: { bar: 1 } },
+    want: "errors:\n  .metadata.foo: field not declared in schema\n  .spec.bar: field not declared in schema",
+  },
+]) {
+  test(`a configuration against its type: ${name}`, () => {
+    if (want === undefined) validateTyped(type, value);
+    else assert.throws(() => validateTyped(type, value), { message: want });
+  });
+}
+
+const basePod = {
+  metadata: { name: "p", labels: { app: "x" } },
+  spec: {
+    containers: [
+      { name: "a", image: "1" },
+      { name: "b", image: "1" },
+    ],
+    securityContext: {},
+  },
+};
+
+for (const { name, change, added = [], modified = [], removed = [] } of [
+  { name: "nothing", change: {} },
+  {
+    name: "what Go leaves out is no change",
+    change: { spec: { ...basePod.spec, hostNetwork: false, nodeSelector: {}, tolerations: [] } },
+  },
+  { name: "a scalar", change: { spec: { ...basePod.spec, nodeName: "n" } }, added: [".spec.nodeName"] },
+  {
+    name: "an item",
+    change: { spec: { ...basePod.spec, containers: [{ name: "b", image: "2" }] } },
+    modified: ['.spec.containers[name="b"].image'],
+    removed: [
+      '.spec.containers[name="a"]',
+      '.spec.containers[name="a"].image',
+      '.spec.containers[name="a"].name',
+      '.spec.containers[name="a"].resources',
+    ],
+  },
+  {
+    name: "the order of items",
+    change: { spec: { ...basePod.spec, containers: basePod.spec.containers.toReversed() } },
+  },
+  {
+    name: "a map and its keys",
+    change: { metadata: { name: "p", annotations: { a: "b" } } },
+    added: [".metadata.annotations", ".metadata.annotations.a"],
+    removed: [".metadata.labels", ".metadata.labels.app"],
+  },
+  {
+    name: "inside a struct that was empty",
+    change: { spec: { ...basePod.spec, securityContext: { runAsUser: 0 } } },
+    added: [".spec.securityContext.runAsUser"],
+  },
+  {
+    name: "atomic lists",
+    change: { spec: { ...basePod.spec, tolerations: [{ key: "a" }] } },
+    added: [".spec.tolerations"],
+  },
+]) {
+  test(`comparison: ${name}`, () => {
+    const a = decodedPod(basePod);
+    const b = decodedPod({ ...basePod, ...change });
+    const comparison = compare(pod, a, b);
+    assert.deepEqual(
+      { added: shown(comparison.added), modified: shown(comparison.modified), removed: shown(comparison.removed) },
+      { added, modified, removed },
+    );
+  });
+}
+
+test("a struct that Go always writes is there before it is filled", () => {
+  const deployment = typeOf("apps", "v1", "Deployment");
+  const { added } = compare(
+    deployment,
+    { metadata: {} },
+    { metadata: {}, spec: { strategy: { type: "Recreate" }, paused: false } },
+  );
+  assert.deepEqual(shown(added), [".spec.strategy.type"]);
+});
+
+test("the same port twice cannot be told apart", () => {
+  const twice = { spec: { ports: [{ port: 80 }, { port: 80 }] } };
+  assert.throws(() => compare(service, {}, twice), {
+    message: '.spec.ports: duplicate entries for key [port=80,protocol="TCP"]',
+  });
+});
+
+test("keys of an object's prototype are no fields", () => {
+  const weird = JSON.parse('{"data":{"__proto__":"x","constructor":"y","toString":"z"}}');
+  assert.deepEqual(shown(compare(configMap, { data: { a: "b" } }, weird).added), [
+    ".data.__proto__",
+    ".data.constructor",
+    ".data.toString",
+  ]);
+  const merged = merge(configMap, { data: { a: "b" } }, weird) as { data: object };
+  assert.deepEqual(Object.keys(merged.data), ["a", "__proto__", "constructor", "toString"]);
+  assert.equal(Object.getPrototypeOf(merged.data), Object.prototype);
+});
+
+for (const { name, live, config, want } of [
+  {
+    name: "scalars are replaced",
+    live: { spec: { nodeName: "a" } },
+    config: { spec: { nodeName: "b" } },
+    want: { spec: { nodeName: "b" } },
+  },
+  {
+    name: "maps and structs are joined",
+    live: { metadata: { labels: { a: "1" } } },
+    config: { metadata: { labels: { b: "2" } }, spec: { nodeName: "n" } },
+    want: { metadata: { labels: { a: "1", b: "2" } }, spec: { nodeName: "n" } },
+  },
+  {
+    name: "items keep their places and new ones come after",
+    live: { spec: { containers: [{ name: "a", image: "1" }, { name: "b" }] } },
+    config: { spec: { containers: [{ name: "c" }, { name: "b", image: "2" }] } },
+    want: { spec: { containers: [{ name: "a", image: "1" }, { name: "b", image: "2" }, { name: "c" }] } },
+  },
+  {
+    name: "atomic lists are replaced",
+    live: { spec: { tolerations: [{ key: "a" }] } },
+    config: { spec: { tolerations: [{ key: "b" }] } },
+    want: { spec: { tolerations: [{ key: "b" }] } },
+  },
+  {
+    name: "null does not clear a map",
+    live: { metadata: { labels: { a: "1" } } },
+    config: { metadata: { labels: null } },
+    want: { metadata: { labels: { a: "1" } } },
+  },
+  {
+    name: "null takes the place of a scalar",
+    live: { spec: { priority: 1 } },
+    config: { spec: { priority: null } },
+    want: { spec: { priority: null } },
+  },
+]) {
+  test(`merge: ${name}`, () => {
+    const before = JSON.stringify([live, config]);
+    assert.deepEqual(merge(pod, live, config), want);
+    assert.equal(JSON.stringify([live, config]), before);
+  });
+}
+
+test("taking fields away empties containers to null and drops items", () => {
+  const value = { metadata: { name: "p", labels: { a: "1" } }, spec: { containers: [{ name: "a" }, { name: "b", image: "1" }] } };
+  const set = setOf(
+    ["f:metadata", "f:labels", "f:a"],
+    ["f:spec", "f:containers", 'k:{"name":"a"}'],
+    ["f:spec", "f:containers", 'k:{"name":"b"}', "f:image"],
+  );
+  assert.deepEqual(removeFields(pod, value, set), {
+    metadata: { name: "p", labels: null },
+    spec: { containers: [{ name: "b" }] },
+  });
+});
+
+const scalar = fc.constantFrom("", "1", "2");
+const container = fc.record(
+  {
+    name: fc.constantFrom("a", "b", "c"),
+    image: scalar,
+    args: fc.array(scalar, { maxLength: 2 }),
+    env: fc.uniqueArray(fc.record({ name: fc.constantFrom("A", "B"), value: scalar }), { selector: (e) => e.name, maxLength: 2 }),
+    resources: fc.record(
+      { limits: fc.dictionary(fc.constantFrom("cpu", "memory"), fc.constantFrom("1", "2")) },
+      { requiredKeys: [] },
+    ),
+  },
+  { requiredKeys: ["name"] },
+);
+const somePod = fc.record(
+  {
+    metadata: fc.record(
+      {
+        labels: fc.dictionary(fc.constantFrom("a", "b", "__proto__"), scalar),
+        finalizers: fc.uniqueArray(fc.constantFrom("x", "y")),
+      },
+      { requiredKeys: [] },
+    ),
+    spec: fc.record(
+      { containers: fc.uniqueArray(container, { selector: (c) => c.name }), nodeName: scalar, hostNetwork: fc.boolean() },
+      { requiredKeys: ["containers"] },
+    ),
+  },
+  { requiredKeys: ["spec"] },
+);
+
+test("a comparison is empty for equal objects, and its mirror image the other way round", () => {
+  fc.assert(
+    fc.property(somePod, somePod, (x, y) => {
+      const [a, b] = [decodedPod(x), decodedPod(y)];
+      assert.ok(isSame(compare(pod, a, decodedPod(x))));
+      const there = compare(pod, a, b);
+      const back = compare(pod, b, a);
+      assert.ok(equal(there.added, back.removed));
+      assert.ok(equal(there.removed, back.added));
+      assert.ok(equal(there.modified, back.modified));
+    }),
+  );
+});
+
+test("a merged object has every field of its parts, and merging again changes nothing", () => {
+  fc.assert(
+    fc.property(somePod, somePod, (live, config) => {
+      const merged = merge(pod, live, config);
+      validateTyped(pod, merged);
+      assert.equal(JSON.stringify(merge(pod, merged, config)), JSON.stringify(merged));
+      const both = union(fieldSetOf(pod, live), fieldSetOf(pod, config));
+      const missing = shown(both).filter((path) => !shown(fieldSetOf(pod, merged)).includes(path));
+      // A container that was owned for being empty is filled.
+      for (const path of missing)
+        assert.ok(
+          shown(fieldSetOf(pod, merged)).some((other) => other.startsWith(path)),
+          path,
+        );
+      assert.ok(isSame(compare(pod, decodedPod(merged as object), decodedPod(merge(pod, live, merged) as object))));
+    }),
+  );
+});
