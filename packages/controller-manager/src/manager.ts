@@ -53,6 +53,8 @@ export async function runManager(options: ManagerOptions): Promise<ManagerEnd> {
       client: family.member({ qps: -1, userAgent: userAgentOf(program, "leader-election") }),
       lock: newResourceLock(leaderElection.resourceLock, leaderElection.resourceNamespace, leaderElection.resourceName),
       identity: `${hostname()}_${randomUUID()}`,
+      // The next one need not wait for the lease to run out after a restart.
+      releaseOnCancel: true,
       onStarted(leading) {
         isLeader.labels(leaderElection.resourceName).set(1);
         running = runControllers(options, family, leading);

@@ -66,6 +66,8 @@ await runMain(kubeScheduler, async (flags, { log, signal, set }) => {
       client,
       lock: newResourceLock(leaderElection.resourceLock, leaderElection.resourceNamespace, leaderElection.resourceName),
       identity: `${hostname()}_${randomUUID()}`,
+      // The next one need not wait for the lease to run out after a restart.
+      releaseOnCancel: true,
       onStarted(started) {
         leading = lead(started).catch((err: unknown) => {
           if (!started.aborted) log.fatal("scheduling failed", err);

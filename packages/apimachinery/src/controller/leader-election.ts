@@ -51,6 +51,8 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
   try {
     options.onStarted(leading.signal);
     await renew(options, candidate);
+    // Work stops before somebody else may begin it.
+    leading.abort(new Error("no longer the leader"));
     if (options.releaseOnCancel === true) await candidate.release();
   } finally {
     leading.abort(new Error("no longer the leader"));
