@@ -1,3 +1,4 @@
+import { loggingFlags, servingFlags } from "@coxswain/apimachinery/flags/common";
 import { type FlagValues, flags, type Program, section } from "@coxswain/apimachinery/flags/flags";
 import {
   bool,
@@ -5,15 +6,12 @@ import {
   float,
   int,
   ip,
-  level,
   mapStringBool,
   mapStringString,
-  namedCertKeys,
   portRange,
   string,
   stringSlice,
   text,
-  uint,
 } from "@coxswain/apimachinery/flags/types";
 
 /** Every flag of kube-apiserver, under the name the user types; `wired: false` ones are parsed and warned about. */
@@ -92,10 +90,7 @@ export const flagTable = flags(
       default: true,
       help: "Enables the generic garbage collector. Must agree between the API server and the controller manager.",
     }),
-    "encryption-provider-config": string({
-      wired: false,
-      help: "File with the configuration of encryption providers for secrets in etcd.",
-    }),
+    "encryption-provider-config": string({ help: "File with the configuration of encryption providers for secrets in etcd." }),
     "etcd-cafile": string({ help: "Certificate authority file that secures communication with etcd." }),
     "etcd-certfile": string({ help: "Certificate file that secures communication with etcd." }),
     "etcd-compaction-interval": duration({
@@ -120,7 +115,6 @@ export const flagTable = flags(
     "experimental-encryption-provider-config": string({
       hidden: true,
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "The former name of --encryption-provider-config.",
     }),
     "lease-reuse-duration-seconds": int({
@@ -138,40 +132,7 @@ export const flagTable = flags(
       help: "Watch cache sizes of single resources, comma separated: resource[.group]#size. 0 turns the cache of a resource off, other values mean that it has one.",
     }),
   }),
-  section("Secure serving", {
-    "bind-address": ip({
-      default: "0.0.0.0",
-      help: "The IP address on which to listen for --secure-port. Must be reachable by the rest of the cluster and by clients. If blank or unspecified (0.0.0.0 or ::), all interfaces are used.",
-    }),
-    "cert-dir": string({
-      default: "/var/run/kubernetes",
-      help: "The directory where the TLS certificates are located. If --tls-cert-file and --tls-private-key-file are given, it is not used.",
-    }),
-    "permit-address-sharing": bool({
-      idle: "it is always so here",
-      help: "If true, SO_REUSEADDR is used when the port is bound: wildcard and specific addresses may share it, and it need not leave TIME_WAIT first.",
-    }),
-    "permit-port-sharing": bool({
-      help: "If true, SO_REUSEPORT is used when the port is bound, so that several instances may listen on the same address and port.",
-    }),
-    "secure-port": int({
-      default: 6443,
-      help: "The port on which to serve HTTPS with authentication and authorization.",
-    }),
-    "tls-cert-file": string({
-      help: "File with the x509 certificate for HTTPS (with the authority's after it). If neither it nor --tls-private-key-file is given, a self-signed pair is made for the public address and kept in --cert-dir.",
-    }),
-    "tls-cipher-suites": stringSlice({
-      help: "Cipher suites of the server. If absent, the runtime's defaults are used.",
-    }),
-    "tls-min-version": string({
-      help: "Least TLS version. Possible values: VersionTLS10, VersionTLS11, VersionTLS12, VersionTLS13.",
-    }),
-    "tls-private-key-file": string({ help: "File with the x509 private key that belongs to --tls-cert-file." }),
-    "tls-sni-cert-key": namedCertKeys({
-      help: "A pair of certificate and key files, with domain patterns after them if wanted: fully qualified names, with a wildcard as first part perhaps. Without patterns the certificate's names are used. Exact names win over wildcards, patterns over names of the certificate. Repeat the flag for several pairs.",
-    }),
-  }),
+  section("Secure serving", servingFlags({ certDir: "/var/run/kubernetes", securePort: 6443 })),
   section("Insecure serving", {
     address: ip({
       default: "127.0.0.1",
@@ -533,71 +494,7 @@ export const flagTable = flags(
       help: "The previous version whose hidden metrics are shown, as <major>.<minor>. Only the previous minor version means something.",
     }),
   }),
-  section("Logs", {
-    "add-dir-header": bool({
-      deprecated: "will be removed in a future release.",
-      help: "If true, adds the file directory to the header of the log messages.",
-    }),
-    alsologtostderr: bool({
-      deprecated: "will be removed in a future release.",
-      help: "log to standard error as well as files",
-    }),
-    "experimental-logging-sanitization": bool({
-      wired: false,
-      help: "[Experimental] When on, keeps fields tagged as sensitive (passwords, keys, tokens) out of logs. It costs a lot and should not be on in production.",
-    }),
-    "log-backtrace-at": text("traceLocation", {
-      default: ":0",
-      deprecated: "will be removed in a future release.",
-      wired: false,
-      help: "when logging hits line file:N, emit a stack trace",
-    }),
-    "log-dir": string({
-      deprecated: "will be removed in a future release.",
-      help: "If non-empty, write log files in this directory",
-    }),
-    "log-file": string({
-      deprecated: "will be removed in a future release.",
-      help: "If non-empty, use this log file",
-    }),
-    "log-file-max-size": uint({
-      default: 1800,
-      deprecated: "will be removed in a future release.",
-      help: "Largest size of a log file in megabytes. 0: no limit.",
-    }),
-    "log-flush-frequency": duration({
-      default: "5s",
-      idle: "lines are never held back",
-      help: "Longest time between log flushes.",
-    }),
-    "logging-format": string({ default: "text", help: 'Sets the log format. Permitted formats: "json", "text".' }),
-    logtostderr: bool({
-      default: true,
-      deprecated: "will be removed in a future release.",
-      help: "log to standard error instead of files",
-    }),
-    "one-output": bool({
-      deprecated: "will be removed in a future release.",
-      help: "If true, only write logs to their native severity level (otherwise to each lower one as well)",
-    }),
-    "skip-headers": bool({
-      deprecated: "will be removed in a future release.",
-      help: "If true, avoid header prefixes in the log messages",
-    }),
-    "skip-log-headers": bool({
-      deprecated: "will be removed in a future release.",
-      help: "If true, avoid headers when opening log files",
-    }),
-    stderrthreshold: text("severity", {
-      default: "2",
-      deprecated: "will be removed in a future release.",
-      help: "logs at or above this threshold go to stderr",
-    }),
-    v: level({ shorthand: "v", help: "number for the log level verbosity" }),
-    vmodule: text("moduleSpec", {
-      help: "comma-separated list of pattern=N settings for file-filtered logging (only works for the text log format)",
-    }),
-  }),
+  section("Logs", loggingFlags),
   section("Traces", {
     "tracing-config-file": string({ wired: false, help: "File with the configuration of tracing." }),
   }),

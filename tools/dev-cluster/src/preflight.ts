@@ -1,4 +1,4 @@
-import { mkdirSync, statfsSync } from "node:fs";
+import { accessSync, constants, mkdirSync, statfsSync } from "node:fs";
 import { createServer } from "node:net";
 import { Failure } from "./failure.ts";
 import { type PortName, portNames, type Settings } from "./settings.ts";
@@ -9,6 +9,7 @@ const neededBytes = 512 << 20;
 export async function checkMachine(settings: Settings, portsInUse: ReadonlySet<PortName>): Promise<void> {
   try {
     mkdirSync(settings.state, { recursive: true, mode: 0o711 });
+    accessSync(settings.state, constants.W_OK);
   } catch (err) {
     throw new Failure(`cannot write to ${settings.state}: ${(err as Error).message}`);
   }

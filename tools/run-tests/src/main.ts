@@ -36,6 +36,7 @@ if (paths.length === 0) {
   await check("types and build", [bin("tsc"), "--build"]);
   await check("types of tests and tools", [bin("tsc"), "--noEmit", "-p", "tsconfig.check.json"]);
   await check("layers", node("tools/check-layers/src/main.ts"));
+  await check("docs", node("tools/check-docs/src/main.ts"));
 }
 const files = globSync(["packages/*/src/**/*.test.ts", "tools/*/src/**/*.test.ts"], {
   cwd: root,
@@ -66,8 +67,7 @@ async function tests(name: string, selected: string[], concurrency: number, env:
   const command = node(
     "--test",
     `--test-concurrency=${concurrency}`,
-    "--test-timeout=600000",
-    "--test-force-exit",
+    "--test-timeout=300000",
     `--test-reporter=${join(root, "tools/run-tests/src/reporter.ts")}`,
     ...selected,
   );
