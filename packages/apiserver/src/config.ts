@@ -9,6 +9,7 @@ import { hostname, networkInterfaces } from "node:os";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { type PluginSelection, selectPlugins } from "./admission/catalogue.ts";
 import type { ApiserverFlags } from "./flags.ts";
+import { readEncryptionConfig, type TransformerFor } from "./storage/etcd/encryption-config.ts";
 
 export interface ApiserverConfig {
   readonly flags: ApiserverFlags;
@@ -22,6 +23,8 @@ export interface ApiserverConfig {
   readonly plugins: PluginSelection;
   readonly etcdTls: { readonly ca: Buffer | undefined; readonly cert: Buffer | undefined; readonly key: Buffer | undefined };
   readonly etcdOverrides: readonly { group: string; resource: string; servers: readonly string[] }[];
+  /** --encryption-provider-config; undefined: everything is stored as it is. */
+  readonly encryption: TransformerFor | undefined;
   /** Resources with --watch-cache-sizes 0, and what has no cache by itself. */
   readonly uncached: ReadonlySet<string>;
   readonly kubelet: {
@@ -88,6 +91,10 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
       cert: check(() => optionalFile(flags["etcd-certfile"]), undefined),
       key: check(() => optionalFile(flags["etcd-keyfile"]), undefined),
     },
+    encryption: check(() => {
+      const path = flags["encryption-provider-config"] || flags["experimental-encryption-provider-config"];
+      return path === "" ? undefined : readEncryptionConfig(path);
+    }, undefined),
     etcdOverrides: check(() => flags["etcd-servers-overrides"].map(parseOverride), []),
     uncached: check(() => uncachedResources(flags), new Set()),
     kubelet: {

@@ -193,6 +193,7 @@ async function openWithRetry(config: ApiserverConfig, { clock, log, metrics, sig
         watchCache: flags["watch-cache"] && flags["default-watch-cache-size"] > 0,
         uncached: config.uncached,
         mediaType: flags["storage-media-type"],
+        ...(config.encryption !== undefined && { transformerFor: config.encryption }),
         clock,
         log: log.named("storage"),
         metrics: newStorageMetrics(metrics),

@@ -43,7 +43,7 @@ export interface WatchCache extends Storage {
 /** What the cache needs of the store below it besides `Storage`. */
 export interface CachedStore extends Storage {
   decode(key: string, value: Buffer, revision: number): Entry;
-  readAll(onPage: (entries: Entry[]) => void, revision?: number): Promise<number>;
+  readAll(onPage: (entries: Entry[]) => void, revision?: number, onUnreadable?: (key: string) => void): Promise<number>;
 }
 
 export interface WatchCacheOptions {
@@ -87,6 +87,8 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   /** Changes that came while the list was read. */
   let early: { key: string; value: Buffer | undefined; revision: number }[] = [];
   let fillings = 0;
+  /** Objects that cannot be read (another encryption key): who asks for one gets the store's error, which names it. */
+  const unreadable = new Set<string>();
   /** Entries written here whose events have not come back, by revision. */
   const own = new Map<number, Entry>();
 
@@ -110,7 +112,8 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
         };
         // At the revision where the feed began if that is not long ago, because then the past can be put before it.
         const wanted = feed.revision - feed.startRevision < longestStartDistance ? feed.startRevision : 0;
-        const at = await store.readAll(onPage, mine === 1 && attempts === 1 ? wanted : 0);
+        unreadable.clear();
+        const at = await store.readAll(onPage, mine === 1 && attempts === 1 ? wanted : 0, (key) => unreadable.add(key));
         if (stopped || mine !== fillings) return;
         metrics?.initialEvents(resource, entries.length);
         state.reset(entries);
@@ -141,9 +144,11 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
       try {
         current = takeOwn(key, at) ?? store.decode(key, value, at);
       } catch {
-        // Logged by the store. To readers an object that cannot be read is gone.
+        // Logged by the store. To watchers an object that cannot be read is gone.
       }
     }
+    if (value !== undefined && current === undefined) unreadable.add(key);
+    else if (unreadable.size > 0) unreadable.delete(key);
     if (current === undefined) {
       if (previous === undefined) return;
       state.delete(key);
@@ -220,7 +225,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     const { minimumRevision } = read;
     const fromMemory =
       minimumRevision === undefined ? await upToDate() : minimumRevision === 0 ? ready : await notOlderThan(minimumRevision);
-    return fromMemory ? state.get(key) : store.get(key, read);
+    return fromMemory && !unreadable.has(key) ? state.get(key) : store.get(key, read);
   }
 
   async function list(request: ListRequest): Promise<ListResult> {
@@ -230,7 +235,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
       return past(request, token.revision, token.start) ?? store.list(request);
     }
     const wanted = request.revision;
-    if (wanted === undefined) return (await upToDate()) ? present(request, "") : store.list(request);
+    if (wanted === undefined) return (await upToDate()) && isWhole(request.prefix) ? present(request, "") : store.list(request);
     // Upstream's cache knows no pages, so a limit with resourceVersion 0 gives everything; reflectors count on it.
     if (wanted === 0) return ready ? present({ ...request, limit: 0 }, "") : store.list({ ...request, limit: 0 });
     if (request.match === "Exact" || (request.limit && request.match === undefined)) {
@@ -238,6 +243,11 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
       return past(request, wanted, "") ?? store.list(request);
     }
     return (await notOlderThan(wanted)) ? present(request, "") : store.list(request);
+  }
+
+  /** False when something below the prefix cannot be read: a list must not pass over it in silence. */
+  function isWhole(prefix: string): boolean {
+    return unreadable.size === 0 || ![...unreadable].some((key) => key.startsWith(prefix));
   }
 
   function present(request: ListRequest, start: string): ListResult {

@@ -51,8 +51,9 @@ export interface EtcdStore extends Storage {
   /**
    * For the cache: all entries at one revision, in pages, so that no other request waits for one turn of the loop.
    * @param revision the present one unless given
+   * @param onUnreadable gets the keys of values that are passed over
    */
-  readAll(onPage: (entries: Entry[]) => void, revision?: number): Promise<number>;
+  readAll(onPage: (entries: Entry[]) => void, revision?: number, onUnreadable?: (key: string) => void): Promise<number>;
 }
 
 export interface EtcdStoreOptions {
@@ -360,7 +361,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     return expired;
   }
 
-  async function readAll(onPage: (entries: Entry[]) => void, at = 0): Promise<number> {
+  async function readAll(onPage: (entries: Entry[]) => void, at = 0, onUnreadable?: (key: string) => void): Promise<number> {
     let start = prefix;
     let revision = at;
     for (;;) {
@@ -375,6 +376,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
           entries.push(read(kv).entry as Entry);
         } catch {
           // Logged; one value that cannot be read must not take the whole resource away.
+          onUnreadable?.(kv.key.slice(prefix.length));
         }
         start = `${kv.key}\0`;
       }

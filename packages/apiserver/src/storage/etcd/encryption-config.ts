@@ -1,0 +1,155 @@
+/**
+ * --encryption-provider-config: which resources are encrypted in etcd, with which providers and keys, the first of which
+ * writes. Providers of type `kms` are refused: a value must be readable at once, and a KMS answers later.
+ * Source: k8s.io/apiserver pkg/server/options/encryptionconfig, pkg/apis/config/validation
+ */
+import { readFileSync } from "node:fs";
+import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import { type FieldError, formatFieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
+import {
+  type CipherName,
+  type EncryptionKey,
+  encryptionProvider,
+  firstWrites,
+  identityProvider,
+  type PrefixedTransformer,
+} from "./encryption-providers.ts";
+import type { Transformer } from "./transformer.ts";
+
+export type TransformerFor = (resource: GroupResource) => Transformer | undefined;
+
+interface Configuration {
+  apiVersion?: unknown;
+  kind?: unknown;
+  resources?: { resources?: string[]; providers?: Provider[] }[];
+}
+
+type Provider = Partial<Record<ProviderName, { keys?: Key[] } | null>>;
+type ProviderName = CipherName | "identity" | "kms";
+
+interface Key {
+  name?: string;
+  secret?: string;
+}
+
+const providerNames: readonly ProviderName[] = ["kms", "aesgcm", "aescbc", "secretbox", "identity"];
+const keySizes: Readonly<Record<CipherName, readonly number[]>> = {
+  aescbc: [16, 24, 32],
+  aesgcm: [16, 24, 32],
+  secretbox: [32],
+};
+
+/** @throws Error that names the file, with everything that is wrong in it; never with a secret. */
+export function readEncryptionConfig(path: string): TransformerFor {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (err) {
+    throw new Error(`error opening encryption provider configuration file ${JSON.stringify(path)}: ${(err as Error).message}`, {
+      cause: err,
+    });
+  }
+  try {
+    return parseEncryptionConfig(text);
+  } catch (err) {
+    throw new Error(
+      `error while parsing encryption provider configuration file ${JSON.stringify(path)}: ${(err as Error).message}`,
+      { cause: err },
+    );
+  }
+}
+
+/** A resource that stands in several entries has the providers of all of them, in order. */
+export function parseEncryptionConfig(text: string): TransformerFor {
+  const config = parseYaml(text) as Configuration | null;
+  if (typeof config !== "object" || config === null) throw new Error("EncryptionConfiguration can't be nil");
+  if (config.kind !== "EncryptionConfiguration" || config.apiVersion !== "apiserver.config.k8s.io/v1") {
+    throw new Error(
+      `no kind ${JSON.stringify(config.kind ?? "")} is registered for version ${JSON.stringify(config.apiVersion ?? "")}`,
+    );
+  }
+  const errors = validate(config);
+  if (errors.length > 0) {
+    const texts = errors.map(formatFieldError);
+    throw new Error(texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`);
+  }
+  const providers = new Map<string, PrefixedTransformer[]>();
+  for (const entry of config.resources ?? []) {
+    const own = (entry.providers ?? []).map(providerOf);
+    for (const name of entry.resources ?? []) providers.set(name, [...(providers.get(name) ?? []), ...own]);
+  }
+  const transformers = new Map([...providers].map(([name, own]) => [name, firstWrites(own)]));
+  return ({ group, resource }) => transformers.get(group === "" ? resource : `${resource}.${group}`);
+}
+
+function providerOf(provider: Provider): PrefixedTransformer {
+  const name = Object.keys(provider)[0] as ProviderName;
+  if (name === "identity") return identityProvider;
+  const keys = (provider[name]?.keys ?? []).map(
+    (key): EncryptionKey => ({ name: key.name as string, secret: Buffer.from(key.secret as string, "base64") }),
+  );
+  return encryptionProvider(name as CipherName, keys);
+}
+
+function validate({ resources }: Configuration): FieldError[] {
+  const entries = listOf(resources);
+  if (entries.length === 0) return [required("resources", "at least one resources is required")];
+  return entries.flatMap((entry, i) => {
+    const path = index("resources", i);
+    const errors: FieldError[] = [];
+    for (const field of ["resources", "providers"] as const) {
+      const at = child(path, field);
+      if (listOf(entry?.[field]).length === 0) errors.push(required(at, `at least one ${at} is required`));
+    }
+    const providers = listOf<Provider>(entry?.providers);
+    return [...errors, ...providers.flatMap((provider, j) => validateProvider(provider, index(child(path, "providers"), j)))];
+  });
+}
+
+function validateProvider(provider: Provider, path: string): FieldError[] {
+  const names = Object.keys(provider ?? {});
+  const [name] = names as ProviderName[];
+  if (name === undefined || !providerNames.includes(name)) {
+    return [
+      invalidValue(
+        path,
+        name ?? "",
+        "provider does not contain any of the expected providers: KMS, AESGCM, AESCBC, Secretbox, Identity",
+      ),
+    ];
+  }
+  if (names.length > 1) {
+    const detail = "more than one provider specified in a single element, should split into different list elements";
+    return [invalidValue(path, names.join(","), detail)];
+  }
+  if (name === "identity") return [];
+  if (name === "kms") return [invalidValue(child(path, "kms"), "kms", "KMS providers are not supported by this server")];
+  const at = child(child(path, name), "keys");
+  const keys = listOf<Key>(provider[name]?.keys);
+  if (keys.length === 0) return [required(at, "at least one keys is required")];
+  return keys.flatMap((key, i) => validateKey(key, index(at, i), keySizes[name]));
+}
+
+function validateKey(key: Key | null, path: string, sizes: readonly number[]): FieldError[] {
+  const errors: FieldError[] = [];
+  if (!key?.name) errors.push(required(child(path, "name"), "name is a mandatory field for a key"));
+  const at = child(path, "secret");
+  const secret = key?.secret;
+  if (!secret) return [...errors, required(at, "secret is a mandatory field for a key")];
+  const bytes = typeof secret === "string" ? Buffer.from(secret, "base64") : undefined;
+  // Buffer.from skips what is not base64: compare with the way back.
+  if (bytes?.toString("base64") !== secret) {
+    return [...errors, invalidValue(at, "REDACTED", "secrets must be base64 encoded")];
+  }
+  if (!sizes.includes(bytes.length)) {
+    const detail = `secret is not of the expected length, got ${bytes.length}, expected one of [${sizes.join(" ")}]`;
+    errors.push(invalidValue(at, "REDACTED", detail));
+  }
+  return errors;
+}
+
+function listOf<T = { resources?: unknown; providers?: unknown }>(value: unknown): T[] {
+  return Array.isArray(value) ? value : [];
+}

@@ -1,0 +1,149 @@
+/**
+ * The providers of an EncryptionConfiguration. A stored value begins with what wrote it,
+ * `k8s:enc:aescbc:v1:<key name>:`, so that any of the providers and keys in the list can be found again.
+ * Source: k8s.io/apiserver pkg/storage/value/encrypt/{aes,secretbox,identity}, pkg/storage/value/transformer.go
+ */
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { openSecretbox, sealSecretbox, secretboxNonceBytes, secretboxOverheadBytes } from "./secretbox.ts";
+import type { TransformedValue, Transformer } from "./transformer.ts";
+
+export interface EncryptionKey {
+  readonly name: string;
+  readonly secret: Buffer;
+}
+
+/** A transformer and the bytes that its values begin with. */
+export interface PrefixedTransformer extends Transformer {
+  readonly prefix: Buffer;
+}
+
+interface Cipher {
+  seal(value: Buffer, key: Buffer, etcdKey: string): Buffer;
+  /** @throws Error when the value was not sealed with this key. */
+  open(sealed: Buffer, key: Buffer, etcdKey: string): Buffer;
+}
+
+const blockBytes = 16;
+
+/** The block's padding is not authenticated: who can write to etcd can try. Upstream's first choice nevertheless. */
+const aescbc: Cipher = {
+  seal(value, key) {
+    const iv = randomBytes(blockBytes);
+    const cipher = createCipheriv(`aes-${key.length * 8}-cbc`, key, iv);
+    return Buffer.concat([iv, cipher.update(value), cipher.final()]);
+  },
+  open(sealed, key) {
+    if (sealed.length < blockBytes) throw new Error("the stored data was shorter than the required size");
+    if (sealed.length % blockBytes !== 0) throw new Error("the stored data is not a multiple of the block size");
+    const cipher = createDecipheriv(`aes-${key.length * 8}-cbc`, key, sealed.subarray(0, blockBytes));
+    try {
+      return Buffer.concat([cipher.update(sealed.subarray(blockBytes)), cipher.final()]);
+    } catch (err) {
+      throw new Error("invalid padding on input", { cause: err });
+    }
+  },
+};
+
+const gcmNonceBytes = 12;
+const gcmTagBytes = 16;
+type GcmName = "aes-128-gcm" | "aes-192-gcm" | "aes-256-gcm";
+
+/** Bound to the etcd key: a value that was moved to another key does not open. */
+const aesgcm: Cipher = {
+  seal(value, key, etcdKey) {
+    const nonce = randomBytes(gcmNonceBytes);
+    const cipher = createCipheriv(`aes-${key.length * 8}-gcm` as GcmName, key, nonce, { authTagLength: gcmTagBytes });
+    cipher.setAAD(Buffer.from(etcdKey));
+    return Buffer.concat([nonce, cipher.update(value), cipher.final(), cipher.getAuthTag()]);
+  },
+  open(sealed, key, etcdKey) {
+    if (sealed.length < gcmNonceBytes + gcmTagBytes) throw new Error("the stored data was shorter than the required size");
+    const nonce = sealed.subarray(0, gcmNonceBytes);
+    const cipher = createDecipheriv(`aes-${key.length * 8}-gcm` as GcmName, key, nonce, { authTagLength: gcmTagBytes });
+    cipher.setAAD(Buffer.from(etcdKey));
+    cipher.setAuthTag(sealed.subarray(sealed.length - gcmTagBytes));
+    try {
+      return Buffer.concat([cipher.update(sealed.subarray(gcmNonceBytes, sealed.length - gcmTagBytes)), cipher.final()]);
+    } catch (err) {
+      throw new Error("cipher: message authentication failed", { cause: err });
+    }
+  },
+};
+
+const secretbox: Cipher = {
+  seal(value, key) {
+    const nonce = randomBytes(secretboxNonceBytes);
+    return Buffer.concat([nonce, sealSecretbox(value, nonce, key)]);
+  },
+  open(sealed, key) {
+    if (sealed.length < secretboxNonceBytes + secretboxOverheadBytes) {
+      throw new Error("the stored data was shorter than the required size");
+    }
+    const value = openSecretbox(sealed.subarray(secretboxNonceBytes), sealed.subarray(0, secretboxNonceBytes), key);
+    if (value === undefined) throw new Error("invalid data");
+    return value;
+  },
+};
+
+const ciphers = { aescbc, aesgcm, secretbox } as const;
+export type CipherName = keyof typeof ciphers;
+
+/** Writes with the first key, reads with every one. */
+export function encryptionProvider(name: CipherName, keys: readonly EncryptionKey[]): PrefixedTransformer {
+  const cipher = ciphers[name];
+  const kind = name === "secretbox" ? "Secretbox" : "AES";
+  const inner = firstWrites(
+    keys.map((key) => ({
+      prefix: Buffer.from(`${key.name}:`),
+      toStored: (value, etcdKey) => cipher.seal(value, key.secret, etcdKey),
+      fromStored: (stored, etcdKey) => ({ value: cipher.open(stored, key.secret, etcdKey), stale: false }),
+    })),
+    `no matching key was found for the provided ${kind} transformer`,
+  );
+  return { prefix: Buffer.from(`k8s:enc:${name}:v1:`), ...inner };
+}
+
+const encryptedPrefix = Buffer.from("k8s:enc:");
+
+/** Plain text. What another provider wrote is not its own, wherever in the list it stands. */
+export const identityProvider: PrefixedTransformer = {
+  prefix: Buffer.alloc(0),
+  toStored: (value) => value,
+  fromStored(stored) {
+    if (startsWith(stored, encryptedPrefix)) throw new Error("identity transformer tried to read encrypted data");
+    return { value: stored, stale: false };
+  },
+};
+
+/** Writes with the first; a value that another one wrote is stale. @param unmatched the error when nobody knows the prefix */
+export function firstWrites(transformers: readonly PrefixedTransformer[], unmatched = "no matching prefix found"): Transformer {
+  const [first] = transformers;
+  if (first === undefined) throw new Error("no transformer is configured");
+  return {
+    async toStored(value, key) {
+      return Buffer.concat([first.prefix, await first.toStored(value, key)]);
+    },
+    fromStored(stored, key) {
+      const errors = new Set<string>();
+      for (const [index, transformer] of transformers.entries()) {
+        if (!startsWith(stored, transformer.prefix)) continue;
+        let found: TransformedValue;
+        try {
+          found = transformer.fromStored(stored.subarray(transformer.prefix.length), key);
+        } catch (err) {
+          // Another provider or a key of the same name may fit; plain text refuses only what it must leave to them.
+          if (transformer.prefix.length > 0) errors.add((err as Error).message);
+          continue;
+        }
+        return index === 0 ? found : { value: found.value, stale: true };
+      }
+      if (errors.size === 0) throw new Error(unmatched);
+      const texts = [...errors];
+      throw new Error(texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`);
+    },
+  };
+}
+
+function startsWith(bytes: Buffer, prefix: Buffer): boolean {
+  return bytes.length >= prefix.length && bytes.subarray(0, prefix.length).equals(prefix);
+}
