@@ -191,7 +191,10 @@ test("asks for metadata alone where that is enough", async (t) => {
 
 test("refuses a server that the CA did not sign, unless told not to look", async (t) => {
   const running = await startServer(t, { body: { ok: 1 } });
-  await assert.rejects(clientOf(t, running, { ca: user.ca }).get(pods, { name: "a" }), /unable to verify the first certificate|unable to get local issuer|signature failure/);
+  await assert.rejects(
+    clientOf(t, running, { ca: user.ca }).get(pods, { name: "a" }),
+    /unable to verify the first certificate|unable to get local issuer|signature failure/,
+  );
   assert.deepEqual(await clientOf(t, running, { ca: user.ca, insecure: true }).get(pods, { name: "a" }), { ok: 1 });
 });
 
