@@ -13,6 +13,11 @@ import type { ServedResource } from "./served-resources.ts";
 /** Fills the version's defaults, then brings the object to the hub version. Takes over its argument. */
 export function toHub(served: ServedResource, object: KubeObject): KubeObject {
   served.version.defaults?.(object);
+  return toHubAsIs(served, object);
+}
+
+/** Without defaults: an object that has them, or one that is only compared. */
+export function toHubAsIs(served: ServedResource, object: KubeObject): KubeObject {
   const hub = served.version.toHub?.(object) ?? object;
   return withKind(hub, served.hubKind);
 }

@@ -3,6 +3,7 @@ import { admissionAttributes } from "./admission.ts";
 import { decodeBody, dedupOwnerReferences, inputMediaType, matchNamespace, readBody } from "./body.ts";
 import { toHub } from "./convert.ts";
 import { type Call, strategyContext } from "./env.ts";
+import { guardEntries, trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";
 
@@ -20,18 +21,21 @@ export async function create(call: Call): Promise<void> {
   const object = toHub(served, decodeBody(call, body, mediaType, served.kind, options.fieldValidation));
   matchNamespace(object, call.namespace);
   dedupOwnerReferences(call, object, false);
+  trackFields(call, options.fieldManager, undefined, object);
 
   const attributes = (subject: KubeObject) =>
     admissionAttributes(call, "CREATE", subject, undefined, { dryRun: options.dryRun, options });
   const mutation = attributes(object);
-  await env.admission.mutate(mutation);
-  const admitted = mutation.object ?? object;
+  const subject = () => mutation.object ?? object;
+  await guardEntries(call, subject, () => env.admission.mutate(mutation));
+  const admitted = subject();
   dedupOwnerReferences(call, admitted, true);
 
   const store = served.store as NonNullable<typeof served.store>;
-  const entry = await store.create(strategyContext(call, options.dryRun), admitted, {
-    validateAdmission: (subject) => env.admission.validate(attributes(subject)),
-    signal: ctx.signal,
-  });
-  await writeEntry(call, 201, entry, output);
+  const write = () =>
+    store.create(strategyContext(call, options.dryRun), admitted, {
+      validateAdmission: (made) => env.admission.validate(attributes(made)),
+      signal: ctx.signal,
+    });
+  await writeEntry(call, 201, await withoutEntriesWhenTooLarge(write, () => withEntries(admitted, undefined)), output);
 }

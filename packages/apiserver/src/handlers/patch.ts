@@ -1,5 +1,5 @@
 /**
- * PATCH on a named object: JSON patch, merge patch or strategic merge patch, applied to the object as the request's
+ * PATCH on a named object: server-side apply (`apply.ts`); JSON patch, merge patch or strategic merge patch, applied to the object as the request's
  * version shows it; a write that lost a race applies the patch to the fresh object again.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go
  */
@@ -15,9 +15,11 @@ import { applyStrategicMerge } from "@coxswain/apimachinery/patch/strategic-merg
 import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import type { RegistryStore } from "../registry/generic/store.ts";
+import { apply } from "./apply.ts";
 import { readBody } from "./body.ts";
 import { fromHub, toHub } from "./convert.ts";
 import { type Call, strategyContext } from "./env.ts";
+import { trackFields, tracksFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";
 import { writeAdmission } from "./update.ts";
@@ -34,31 +36,36 @@ const patchTypes: Readonly<Record<string, PatchType | "apply">> = {
 export async function patch(call: Call, store = call.served.store as RegistryStore): Promise<void> {
   const { ctx, served } = call;
   const type = patchTypeOf(call, served.kind);
+  if (type === "apply") return apply(call, store);
   const output = negotiateFor(call);
-  const apply = await readPatch(call, type, served.kind);
+  const patched = await readPatch(call, type, served.kind);
   const options = writeOptions(ctx.query, "PatchOptions");
-  const { entry, created } = await store.update(
-    strategyContext(call, options.dryRun),
-    call.name,
-    (current) => {
-      if (current === undefined) throw notFound(served.definition, call.name);
-      return toHub(served, apply(fromHub(served, current)));
-    },
-    { ...writeAdmission(call, options), signal: ctx.signal },
-  );
+  let track = true;
+  const write = () =>
+    store.update(
+      strategyContext(call, options.dryRun),
+      call.name,
+      (current) => {
+        if (current === undefined) throw notFound(served.definition, call.name);
+        const next = toHub(served, patched(fromHub(served, current)));
+        return track ? trackFields(call, options.fieldManager, current, next) : withEntries(next, undefined);
+      },
+      { ...writeAdmission(call, options), signal: ctx.signal },
+    );
+  const { entry, created } = await withoutEntriesWhenTooLarge(write, () => {
+    track = false;
+  });
   await writeEntry(call, created ? 201 : 200, entry, output);
 }
 
 /** @throws UnsupportedMediaType, also for a strategic patch of a kind without schema (custom resources). */
-export function patchTypeOf(call: Call, kind: GroupVersionKind): PatchType {
+export function patchTypeOf(call: Call, kind: GroupVersionKind): PatchType | "apply" {
   const contentType = (call.ctx.exchange.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
   const type = Object.hasOwn(patchTypes, contentType) ? patchTypes[contentType] : undefined;
-  const hasSchema = scheme.kind(kind) !== undefined;
-  if (type === "apply") {
-    throw unsupportedMediaType("server-side apply (application/apply-patch+yaml) is not supported by this server yet");
-  }
-  if (type === undefined || (type === "strategic" && !hasSchema)) {
-    const accepted = Object.keys(patchTypes).filter((name) => hasSchema || patchTypes[name] !== "strategic");
+  const taken = (one: PatchType | "apply"): boolean =>
+    one === "strategic" ? scheme.kind(kind) !== undefined : one !== "apply" || tracksFields(call.env);
+  if (type === undefined || !taken(type)) {
+    const accepted = Object.keys(patchTypes).filter((name) => taken(patchTypes[name] as PatchType));
     throw unsupportedMediaType(
       `the body of the request was in an unknown format - accepted media types include: ${accepted.join(", ")}`,
     );
@@ -78,11 +85,11 @@ export async function readPatch(
   const bytes = await readBody(call);
   const descriptor = scheme.kind(kind);
   const patched = patchFunction(type, bytes, descriptor);
-  return (object) => checked(applied(patched, object), kind, descriptor);
+  return (object) => checked(patchedBy(patched, object), kind, descriptor);
 }
 
 /** Some malformed patches end in a plain error (500 upstream); they are the client's mistake all the same. */
-function applied(patched: (object: KubeObject) => unknown, object: KubeObject): unknown {
+function patchedBy(patched: (object: KubeObject) => unknown, object: KubeObject): unknown {
   try {
     return patched(object);
   } catch (err) {

@@ -8,7 +8,13 @@ import { methodNotSupported, notFound } from "@coxswain/apimachinery/errors/stat
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import { toKey } from "@coxswain/apimachinery/meta/object-key";
-import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { KubeObject, ManagedFieldsEntry, Unstructured } from "@coxswain/apimachinery/meta/types";
+import { applyTypeOf } from "@coxswain/apimachinery/patch/apply/apply-type";
+import { type FieldManager, type FieldManagerOptions, newFieldManager } from "@coxswain/apimachinery/patch/apply/field-manager";
+import { decodeManaged } from "@coxswain/apimachinery/patch/apply/managed-fields";
+import { newScaleEntries } from "@coxswain/apimachinery/patch/apply/scale-entries";
+import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
+import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import type { ResourceDefinition, ScalePaths, SubresourceDefinition } from "../registry/generic/resource.ts";
 import { applyScale, scaleOf } from "../registry/generic/scale.ts";
 import type { RegistryStore } from "../registry/generic/store.ts";
@@ -16,10 +22,12 @@ import type { Strategy } from "../registry/generic/strategy.ts";
 import type { SubresourceCall } from "../registry/generic/subresource.ts";
 import type { Entry } from "../storage/storage.ts";
 import { admissionAttributes } from "./admission.ts";
+import { readApply } from "./apply.ts";
 import { checkName, decodeBody, inputMediaType, matchNamespace, readBody } from "./body.ts";
 import { connect } from "./connect.ts";
 import { type Call, strategyContext } from "./env.ts";
 import { get } from "./get.ts";
+import { guardEntries, managerName, trackCreated, tracksFields, withEntries } from "./managed-fields.ts";
 import { listOptions, revisionParam, type WriteRequestOptions, writeOptions } from "./options.ts";
 import { patch, patchTypeOf, readPatch } from "./patch.ts";
 import { negotiate, writeEntry, writeList, writeObject } from "./response.ts";
@@ -126,22 +134,41 @@ async function runScale(
     return writeObject(ctx, 200, scaleOf(entry.object(), paths), output);
   }
   const { options, wanted } = verb === "update" ? await readScale(call, kind) : await readScalePatch(call, kind);
+  const entries = newScaleEntries(formatGroupVersion(served.kind), paths.version, paths.specReplicas);
   const { entry } = await store.update(
     strategyContext(call, options.dryRun),
     call.name,
     async (current) => {
       if (current === undefined) throw notFound(served.definition, call.name);
-      const scale = await wanted(scaleOf(current, paths));
-      await admitScale(call, scale, scaleOf(current, paths), kind, options);
-      return applyScale(deepClone(current), scale, paths);
+      const owned = readable(current.metadata.managedFields);
+      const old = withEntries(scaleOf(current, paths), entries.toScale(owned));
+      const scale = wanted(old);
+      await guardEntries(
+        call,
+        () => scale,
+        () => admitScale(call, scale, old, kind, options),
+      );
+      const next = applyScale(deepClone(current), scale, paths);
+      return withEntries(next, tracksFields(call.env) ? entries.toParent(owned, scale.metadata.managedFields) : undefined);
     },
     { signal: ctx.signal },
   );
   return writeObject(ctx, 200, scaleOf(entry.object(), paths), output);
 }
 
+/** Entries that can be read, or none. */
+function readable(entries: ManagedFieldsEntry[] | undefined): ManagedFieldsEntry[] | undefined {
+  try {
+    decodeManaged(entries);
+    return entries;
+  } catch {
+    return undefined;
+  }
+}
+
 interface WantedScale {
   readonly options: WriteRequestOptions;
+  /** @returns a new scale with the entries it has after this request. */
   wanted(current: KubeObject): KubeObject;
 }
 
@@ -151,12 +178,44 @@ async function readScale(call: Call, kind: GroupVersionKind): Promise<WantedScal
   const options = writeOptions(call.ctx.query, "UpdateOptions");
   const scale = decodeBody(call, body, mediaType, kind, options.fieldValidation);
   checkName(scale, call.name, call.namespace);
-  return { options, wanted: () => deepClone(scale) };
+  return { options, wanted: (current) => trackScale(call, options, kind, current, deepClone(scale)) };
 }
 
 async function readScalePatch(call: Call, kind: GroupVersionKind): Promise<WantedScale> {
-  const apply = await readPatch(call, patchTypeOf(call, kind), kind);
-  return { options: writeOptions(call.ctx.query, "PatchOptions"), wanted: (current) => apply(current) };
+  const type = patchTypeOf(call, kind);
+  if (type === "apply") {
+    const { options, applied } = await readApply(call, kind);
+    return { options, wanted: (current) => applied(scaleManager(kind), current) };
+  }
+  const patched = await readPatch(call, type, kind);
+  const options = writeOptions(call.ctx.query, "PatchOptions");
+  return { options, wanted: (current) => trackScale(call, options, kind, current, patched(deepClone(current))) };
+}
+
+function trackScale(
+  call: Call,
+  options: WriteRequestOptions,
+  kind: GroupVersionKind,
+  current: KubeObject,
+  next: KubeObject,
+): KubeObject {
+  if (!tracksFields(call.env)) return withEntries(next, undefined);
+  const manager = managerName(call, options.fieldManager);
+  return withEntries(next, scaleManager(kind).update(current, next, manager, call.env.services.now()));
+}
+
+const scaleManagers = new Map<string, FieldManager>();
+
+function scaleManager(kind: GroupVersionKind): FieldManager {
+  const apiVersion = formatGroupVersion(kind);
+  let manager = scaleManagers.get(apiVersion);
+  if (manager === undefined) {
+    const type = applyTypeOf(scheme.kind(kind) as TypeDescriptor);
+    const convert: FieldManagerOptions["convert"] = (object, _from, to) => (to === apiVersion ? { object, type } : undefined);
+    manager = newFieldManager({ apiVersion, kind: kind.kind, type, subresource: "scale", resetFields: [], convert });
+    scaleManagers.set(apiVersion, manager);
+  }
+  return manager;
 }
 
 async function admitScale(
@@ -201,6 +260,7 @@ export async function runObject(
     case "create": {
       if (handler.create === undefined) break;
       const { options, object } = await readObject(call, kind, "CreateOptions", subresource.otherVersions);
+      trackCreated(call, options.fieldManager, kind, object);
       const answer = await handler.create(subresourceCall(call, object as Unstructured, options));
       return writeObject(ctx, handler.createStatus ?? 201, withCode(answer, handler.createStatus ?? 201), output);
     }
@@ -212,10 +272,12 @@ export async function runObject(
     }
     case "patch": {
       if (handler.get === undefined || handler.update === undefined) break;
-      const apply = await readPatch(call, patchTypeOf(call, kind), kind);
+      const type = patchTypeOf(call, kind);
+      if (type === "apply") break;
+      const patched = await readPatch(call, type, kind);
       const options = writeOptions(ctx.query, "PatchOptions");
       const current = await handler.get(subresourceCall(call, undefined, options));
-      const wanted = apply(deepClone(current));
+      const wanted = patched(deepClone(current));
       return writeObject(ctx, 200, await handler.update(subresourceCall(call, wanted as Unstructured, options)), output);
     }
   }

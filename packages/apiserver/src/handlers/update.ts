@@ -5,6 +5,7 @@ import { admissionAttributes, authorizeCreate } from "./admission.ts";
 import { checkName, decodeBody, dedupOwnerReferences, inputMediaType, matchNamespace, readBody } from "./body.ts";
 import { toHub } from "./convert.ts";
 import { type Call, strategyContext } from "./env.ts";
+import { guardEntries, trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { type WriteRequestOptions, writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";
 
@@ -23,12 +24,21 @@ export async function update(call: Call, store = call.served.store as RegistrySt
   matchNamespace(object, call.namespace);
   dedupOwnerReferences(call, object, false);
   const uid = object.metadata.uid;
-  const { entry, created } = await store.update(
-    strategyContext(call, options.dryRun),
-    call.name,
-    () => deepClone(object), // may be asked for again after a lost race, and admission and strategy change what they get
-    { ...writeAdmission(call, options), ...(uid ? { preconditions: { uid } } : {}), signal: ctx.signal },
-  );
+  let track = true;
+  const write = () =>
+    store.update(
+      strategyContext(call, options.dryRun),
+      call.name,
+      (current) => {
+        // May be asked for again after a lost race, and admission and strategy change what they get.
+        const next = deepClone(object);
+        return track ? trackFields(call, options.fieldManager, current, next) : withEntries(next, undefined);
+      },
+      { ...writeAdmission(call, options), ...(uid ? { preconditions: { uid } } : {}), signal: ctx.signal },
+    );
+  const { entry, created } = await withoutEntriesWhenTooLarge(write, () => {
+    track = false;
+  });
   await writeEntry(call, created ? 201 : 200, entry, output);
 }
 
@@ -39,7 +49,11 @@ export function writeAdmission(call: Call, options: WriteRequestOptions) {
     admissionAttributes(call, current === undefined ? "CREATE" : "UPDATE", next, current, { dryRun: options.dryRun, options });
   return {
     async mutateAdmission(next: KubeObject, current: KubeObject | undefined): Promise<void> {
-      await env.admission.mutate(attributes(next, current));
+      await guardEntries(
+        call,
+        () => next,
+        () => env.admission.mutate(attributes(next, current)),
+      );
       dedupOwnerReferences(call, next, true);
     },
     async validateAdmission(next: KubeObject, current: KubeObject | undefined): Promise<void> {

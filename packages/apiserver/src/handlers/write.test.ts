@@ -87,7 +87,7 @@ describe("update, patch and delete", () => {
       code: 409,
     },
     { what: "an unknown media type", patch: {}, headers: { "content-type": "application/json" }, code: 415 },
-    { what: "server-side apply", patch: {}, headers: { "content-type": "application/apply-patch+yaml" }, code: 415 },
+    { what: "an apply without its manager", patch: {}, headers: { "content-type": "application/apply-patch+yaml" }, code: 422 },
   ]) {
     test(`a patch with ${what} is ${code}`, async () => {
       const answer = await server.request("PATCH", path, patch, headers);

@@ -61,7 +61,7 @@ export function statusStrategyOf<T extends KubeObject>(options: StatusStrategyOp
     namespaceScoped: options.namespaced,
     allowCreateOnUpdate: false,
     allowUnconditionalUpdate: true,
-    resetFields: ["spec"],
+    resetFields: options.keepLabels ? ["spec", "metadata.labels"] : ["spec"],
     prepareForUpdate(next: T, current: T, ctx: StrategyContext) {
       for (const field of new Set([...Object.keys(next), ...Object.keys(current)])) {
         if (field !== "status" && field !== "metadata" && field !== "apiVersion" && field !== "kind") keep(next, current, field);

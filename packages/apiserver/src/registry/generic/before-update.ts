@@ -19,12 +19,17 @@ export function beforeUpdate(
   next: KubeObject,
   current: KubeObject,
 ): void {
-  const { metadata } = next;
   const old = current.metadata;
   matchNamespace(strategy, ctx, next);
   take(next, current, "generation"); // only strategies count it up
-  delete metadata.selfLink;
+  delete next.metadata.selfLink;
+  const { managedFields } = next.metadata;
   strategy.prepareForUpdate?.(next, current, ctx);
+  if (next.metadata === old) next.metadata = { ...old };
+  const { metadata } = next;
+  // These are of this write, also where the strategy puts the metadata back as it was.
+  if (managedFields === undefined) delete metadata.managedFields;
+  else metadata.managedFields = managedFields;
   delete metadata.clusterName;
   metadata.uid ||= old.uid ?? "";
   if (old.creationTimestamp) metadata.creationTimestamp = old.creationTimestamp;

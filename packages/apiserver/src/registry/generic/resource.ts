@@ -1,5 +1,6 @@
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { ApplyType } from "@coxswain/apimachinery/patch/apply/apply-type";
 import type { Strategy, TableColumns } from "./strategy.ts";
 
 /**
@@ -54,6 +55,8 @@ export interface ResourceVersionDefinition {
   /** Default: only apiVersion changes. May change its argument. */
   readonly toHub?: (object: KubeObject) => KubeObject;
   readonly fromHub?: (object: KubeObject) => KubeObject;
+  /** How server-side apply sees the type; from its descriptor unless given (custom resources). */
+  readonly applyType?: ApplyType;
   /** Text for the Warning header of a deprecated version. */
   readonly deprecation?: string;
 }

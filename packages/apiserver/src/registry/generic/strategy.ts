@@ -16,7 +16,7 @@ export interface Strategy<T extends KubeObject = any> {
   allowCreateOnUpdate?: boolean;
   /** An update without resourceVersion overwrites. Default true. */
   allowUnconditionalUpdate?: boolean;
-  /** Top-level fields that this endpoint never takes from users (server-side apply does not track them). */
+  /** Fields that this endpoint never takes from users and that nobody owns through it: `status`, `metadata.labels`. */
   resetFields?: readonly string[];
   prepareForCreate?(next: T, ctx: StrategyContext): void;
   prepareForUpdate?(next: T, current: T, ctx: StrategyContext): void;

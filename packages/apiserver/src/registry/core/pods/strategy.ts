@@ -49,7 +49,7 @@ export function newPodStatusStrategy(config: Pick<CatalogueConfig, "allowPrivile
     namespaceScoped: true,
     allowCreateOnUpdate: false,
     allowUnconditionalUpdate: true,
-    resetFields: ["spec", "metadata"],
+    resetFields: ["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"],
     prepareForUpdate(next, current) {
       next.spec = current.spec;
       delete next.metadata.deletionTimestamp;

@@ -1,0 +1,66 @@
+/**
+ * Who owns the number of replicas, seen through `/scale`: entries of the object become entries of its Scale, and back.
+ * Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/scalehandler.go
+ */
+import type { ManagedFieldsEntry } from "../../meta/types.ts";
+import { difference, type FieldSet, has, setOf } from "./field-set.ts";
+import { decodeManaged, encodeManaged, type ManagedSet, type ManagerId, managerId } from "./managed-fields.ts";
+import { fieldElement, type Path } from "./path-element.ts";
+
+export interface ScaleEntries {
+  /** Those of the object that own the replicas, as entries of the Scale. */
+  toScale(entries: readonly ManagedFieldsEntry[] | undefined): ManagedFieldsEntry[] | undefined;
+  /** The object's entries after the Scale was written. */
+  toParent(
+    entries: readonly ManagedFieldsEntry[] | undefined,
+    scaleEntries: readonly ManagedFieldsEntry[] | undefined,
+  ): ManagedFieldsEntry[] | undefined;
+}
+
+const scaleReplicas: FieldSet = setOf(["f:spec", "f:replicas"]);
+
+/**
+ * @param apiVersion of the object, as the request's path has it
+ * @param scaleVersion `autoscaling/v1`
+ * @param replicasPath where the number is in the object: `.spec.replicas`
+ */
+export function newScaleEntries(apiVersion: string, scaleVersion: string, replicasPath: string): ScaleEntries {
+  const path: Path = replicasPath
+    .split(".")
+    .filter((part) => part !== "")
+    .map(fieldElement);
+  const replicas = setOf(path);
+
+  return {
+    toScale(entries) {
+      const owners = new Map<ManagerId, ManagedSet>();
+      for (const entry of decodeManaged(entries).values()) {
+        if (!has(entry.set, path)) continue;
+        const owner = { ...entry, apiVersion: scaleVersion, set: scaleReplicas };
+        owners.set(managerId(owner), owner);
+      }
+      return encodeManaged(owners);
+    },
+
+    toParent(entries, scaleEntries) {
+      const left = decodeManaged(scaleEntries);
+      const parent = new Map<ManagerId, ManagedSet>();
+      for (const [id, entry] of decodeManaged(entries)) {
+        if (!has(entry.set, path)) {
+          parent.set(id, entry);
+          continue;
+        }
+        const stays = left.delete(managerId({ ...entry, apiVersion: scaleVersion }));
+        const set = stays ? entry.set : difference(entry.set, replicas);
+        if (set.size > 0) parent.set(id, set === entry.set ? entry : { ...entry, set });
+      }
+      for (const entry of left.values()) {
+        const owner = { ...entry, apiVersion, set: replicas };
+        const id = managerId(owner);
+        const known = parent.get(id);
+        parent.set(id, { ...owner, time: known?.time });
+      }
+      return encodeManaged(parent);
+    },
+  };
+}

@@ -1,0 +1,112 @@
+/**
+ * PATCH with `application/apply-patch+yaml`: server-side apply. Merges what the client wants into the object, or makes
+ * the object; a write that lost a race applies it to the fresh object again.
+ * Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go (applyPatcher)
+ */
+import { coerce } from "@coxswain/apimachinery/codec/json";
+import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import { badRequest, conflict, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { FieldManager } from "@coxswain/apimachinery/patch/apply/field-manager";
+import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import type { RegistryStore } from "../registry/generic/store.ts";
+import { checkName, readBody } from "./body.ts";
+import { fromHub, toHub } from "./convert.ts";
+import { type Call, strategyContext } from "./env.ts";
+import { fieldManagerOf } from "./managed-fields.ts";
+import { type WriteRequestOptions, writeOptions } from "./options.ts";
+import { negotiateFor, writeEntry } from "./response.ts";
+import { writeAdmission } from "./update.ts";
+
+export async function apply(call: Call, store: RegistryStore): Promise<void> {
+  const { ctx, served } = call;
+  const output = negotiateFor(call);
+  const { options, applied } = await readApply(call, served.kind);
+  const { entry, created } = await store.update(
+    strategyContext(call, options.dryRun),
+    call.name,
+    (current) => {
+      const live = current === undefined ? undefined : fromHub(served, current);
+      const object = applied(fieldManagerOf(call), live);
+      if (live === undefined && object.metadata.uid) {
+        throw conflict(
+          served.definition,
+          call.name,
+          `uid mismatch: the provided object specified uid ${object.metadata.uid}, and no existing object was found`,
+        );
+      }
+      checkName(object, call.name, call.namespace);
+      return toHub(served, object);
+    },
+    { ...writeAdmission(call, options), forceAllowCreate: call.subresource === "", signal: ctx.signal },
+  );
+  await writeEntry(call, created ? 201 : 200, entry, output);
+}
+
+export interface AppliedConfig {
+  readonly options: WriteRequestOptions;
+  /**
+   * @param live in the request's version; undefined when there is none
+   * @returns the merged object in the same version, without defaults, which the caller owns
+   * @throws Conflict, BadRequest, 500 for what does not fit the schema
+   */
+  applied(manager: FieldManager, live: KubeObject | undefined): KubeObject;
+}
+
+/** Reads the configuration once; it may be applied to any number of objects. */
+export async function readApply(call: Call, kind: GroupVersionKind): Promise<AppliedConfig> {
+  const bytes = await readBody(call);
+  const options = writeOptions(call.ctx.query, "PatchOptions", true);
+  const config = parseConfig(bytes);
+  const descriptor = scheme.kind(kind);
+  return {
+    options,
+    applied(manager, live) {
+      checkKind(config, kind);
+      const now = call.env.services.now();
+      const merged = deepClone(manager.apply(live, config, options.fieldManager, options.force === true, now));
+      merged.metadata ??= {};
+      if (descriptor === undefined) return merged;
+      try {
+        const object = coerce(merged, descriptor);
+        object.metadata ??= {};
+        return object;
+      } catch (err) {
+        throw unexpected(`failed to convert new object to proper version: ${(err as Error).message}`);
+      }
+    },
+  };
+}
+
+/** kubectl sends JSON, which is YAML too. */
+function parseConfig(bytes: Buffer): Unstructured {
+  let config: unknown;
+  try {
+    config = parseYaml(bytes.toString());
+  } catch (err) {
+    throw badRequest(`error decoding YAML: ${(err as Error).message}`);
+  }
+  if (config === null || config === undefined) return {} as Unstructured;
+  if (typeof config !== "object" || Array.isArray(config)) {
+    throw badRequest(
+      "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal " +
+        `${Array.isArray(config) ? "array" : typeof config} into Go value of type map[string]interface {}`,
+    );
+  }
+  return config as Unstructured;
+}
+
+/** @throws 500 as upstream does for a kind that this version does not have, or not at this path. */
+function checkKind(config: Unstructured, kind: GroupVersionKind): void {
+  if (config.apiVersion !== undefined && config.kind !== undefined && config.kind !== kind.kind) {
+    throw unexpected(
+      `failed to create typed patch object: no corresponding type for ${kind.group}/${kind.version}, Kind=${config.kind}`,
+    );
+  }
+}
+
+function unexpected(message: string): StatusError {
+  return new StatusError({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, code: 500 });
+}

@@ -1,0 +1,197 @@
+/**
+ * `metadata.managedFields` of everything the handlers write: one field manager for each endpoint, told of each create and
+ * update before admission. What it cannot make sense of costs the object its entries, never the request its answer.
+ * Source: k8s.io/apiserver pkg/endpoints/installer.go, handlers/create.go (managerOrUserAgent),
+ * handlers/fieldmanager/fieldmanager.go (UpdateNoErrors), admission.go, versionconverter.go
+ */
+import { coerce } from "@coxswain/apimachinery/codec/json";
+import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject, ManagedFieldsEntry } from "@coxswain/apimachinery/meta/types";
+import { type ApplyType, applyTypeOf, deducedType } from "@coxswain/apimachinery/patch/apply/apply-type";
+import { type FieldManager, newFieldManager } from "@coxswain/apimachinery/patch/apply/field-manager";
+import { decodeManaged } from "@coxswain/apimachinery/patch/apply/managed-fields";
+import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import type { ResourceDefinition } from "../registry/generic/resource.ts";
+import { fromHub, toHubAsIs } from "./convert.ts";
+import type { Call, HandlerEnv } from "./env.ts";
+import type { ServedResource } from "./served-resources.ts";
+
+const maxManagerBytes = 128;
+
+export function tracksFields(env: HandlerEnv): boolean {
+  return env.services.featureEnabled("ServerSideApply");
+}
+
+/** The `fieldManager` parameter, or what stands before the slash of the user agent. */
+export function managerName(call: Call, fieldManager: string): string {
+  if (fieldManager !== "") return fieldManager;
+  const product = String(call.ctx.exchange.headers["user-agent"] ?? "").split("/")[0] as string;
+  let name = "";
+  let size = 0;
+  for (const char of product) {
+    if (!printable.test(char)) continue;
+    size += Buffer.byteLength(char);
+    if (size > maxManagerBytes) break;
+    name += char;
+  }
+  return name;
+}
+
+const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
+
+/**
+ * Gives an object that is about to be written the entries it has after this request.
+ * @param live as it is stored, in the hub version; undefined when there is none
+ * @param next what is asked for, in the hub version; changed in place
+ */
+export function trackFields(call: Call, fieldManager: string, live: KubeObject | undefined, next: KubeObject): KubeObject {
+  const { env, served } = call;
+  let entries: ManagedFieldsEntry[] | undefined;
+  if (tracksFields(env)) {
+    const versioned = (object: KubeObject): KubeObject => (served.isHub ? object : fromHub(served, object));
+    try {
+      entries = fieldManagerOf(call).update(
+        live === undefined ? undefined : versioned(live),
+        versioned(next),
+        managerName(call, fieldManager),
+        env.services.now(),
+      );
+    } catch (err) {
+      env.log.error("cannot update managed fields", err, { resource: served.definition.resource, name: call.name });
+    }
+  }
+  return withEntries(next, entries);
+}
+
+/** The same for an object that is not stored by the generic store: a review, a binding. */
+export function trackCreated(call: Call, fieldManager: string, kind: GroupVersionKind, object: KubeObject): KubeObject {
+  const { env } = call;
+  const descriptor = scheme.kind(kind);
+  if (descriptor === undefined || !tracksFields(env)) return withEntries(object, undefined);
+  const manager = newFieldManager({
+    apiVersion: formatGroupVersion(kind),
+    kind: kind.kind,
+    type: applyTypeOf(descriptor),
+    subresource: call.subresource,
+    resetFields: [],
+    convert: () => undefined,
+  });
+  try {
+    return withEntries(object, manager.update(undefined, object, managerName(call, fieldManager), env.services.now()));
+  } catch (err) {
+    env.log.error("cannot update managed fields", err, { kind: kind.kind });
+    return withEntries(object, undefined);
+  }
+}
+
+export function withEntries(object: KubeObject, entries: ManagedFieldsEntry[] | undefined): KubeObject {
+  if (entries === undefined) delete object.metadata.managedFields;
+  else object.metadata.managedFields = entries;
+  return object;
+}
+
+/** Runs mutating admission; entries that it spoils are put back, and the client is told. */
+export async function guardEntries(call: Call, object: () => KubeObject, mutate: () => Promise<void>): Promise<void> {
+  const before = object().metadata.managedFields;
+  await mutate();
+  const after = object().metadata;
+  if (after.managedFields === before || after.managedFields === undefined) return;
+  try {
+    decodeManaged(after.managedFields);
+  } catch (err) {
+    if (before === undefined) delete after.managedFields;
+    else after.managedFields = before;
+    call.ctx.warn(
+      ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating " +
+        `admission controller; please fix your requests: ${(err as Error).message}`,
+    );
+  }
+}
+
+/** Entries can be large: an object that is too large with them is written without. */
+export async function withoutEntriesWhenTooLarge<T>(write: () => Promise<T>, drop: () => void): Promise<T> {
+  try {
+    return await write();
+  } catch (err) {
+    if (!(err instanceof StatusError) || err.code !== 413) throw err;
+    drop();
+    return write();
+  }
+}
+
+const managers = new WeakMap<ServedResource, Map<string, FieldManager>>();
+
+/** That of the endpoint of this call: the resource or the subresource, in the version of the path. */
+export function fieldManagerOf(call: Call): FieldManager {
+  const { served, subresource } = call;
+  const known = managers.get(served) ?? new Map<string, FieldManager>();
+  managers.set(served, known);
+  let manager = known.get(subresource);
+  if (manager === undefined) {
+    manager = newFieldManager({
+      apiVersion: formatGroupVersion(served.kind),
+      kind: served.kind.kind,
+      type: typeOf(served),
+      subresource,
+      resetFields: resetFieldsOf(served.definition, subresource),
+      convert: (object, from, to) => convert(call.env, served, object, from, to),
+    });
+    known.set(subresource, manager);
+  }
+  return manager;
+}
+
+function typeOf(served: ServedResource): ApplyType {
+  if (served.version.applyType !== undefined) return served.version.applyType;
+  const descriptor = scheme.kind(served.kind);
+  return descriptor === undefined ? deducedType : applyTypeOf(descriptor);
+}
+
+function resetFieldsOf(definition: ResourceDefinition, subresource: string): readonly string[] {
+  if (subresource === "") return definition.strategy?.resetFields ?? [];
+  const subresources = definition.subresources ?? {};
+  if (Object.hasOwn(subresources, subresource)) {
+    const handler = subresources[subresource]?.handler;
+    return handler?.type === "strategy" ? (handler.strategy.resetFields ?? []) : [];
+  }
+  return subresource === "status" ? (definition.statusStrategy?.resetFields ?? []) : [];
+}
+
+/** Between the versions of a resource, by way of its hub and without defaults. */
+function convert(
+  env: HandlerEnv,
+  served: ServedResource,
+  object: KubeObject,
+  from: string,
+  to: string,
+): { object: KubeObject; type: ApplyType } | undefined {
+  const target = inVersion(env, served, to);
+  if (target === undefined) return undefined;
+  if (from === to) return { object, type: typeOf(target) };
+  const source = inVersion(env, served, from);
+  if (source === undefined) return undefined;
+  const descriptor = scheme.kind(source.kind);
+  const copy = deepClone(object);
+  const hub = toHubAsIs(source, descriptor === undefined ? copy : coerce(copy, descriptor));
+  return { object: fromHub(target, hub), type: typeOf(target) };
+}
+
+/** The resource as another version shows it, whether that is served or not; events are in two groups. */
+function inVersion(env: HandlerEnv, served: ServedResource, apiVersion: string): ServedResource | undefined {
+  if (formatGroupVersion(served.kind) === apiVersion) return served;
+  const gv = parseGroupVersion(apiVersion);
+  if (gv === undefined) return undefined;
+  const { definition } = served;
+  const found = env.resources.find(gv.group, gv.version, definition.resource);
+  if (found !== undefined && sameHub(found, served)) return found;
+  const version = gv.group === definition.group ? definition.versions.find((one) => one.version === gv.version) : undefined;
+  if (version === undefined) return undefined;
+  const kind = { ...gv, kind: definition.kind };
+  return { ...served, version, kind, isHub: formatGroupVersion(served.hubKind) === apiVersion };
+}
+
+function sameHub(a: ServedResource, b: ServedResource): boolean {
+  return formatGroupVersion(a.hubKind) === formatGroupVersion(b.hubKind) && a.hubKind.kind === b.hubKind.kind;
+}
