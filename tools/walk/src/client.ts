@@ -1,0 +1,105 @@
+import { readFileSync } from "node:fs";
+import { Agent, request } from "node:https";
+
+/** How to reach the server. */
+export interface Target {
+  readonly url: string;
+  readonly ca?: Buffer;
+  readonly cert?: Buffer;
+  readonly key?: Buffer;
+  readonly token?: string;
+}
+
+export interface Sent {
+  readonly method: string;
+  /** With the query. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Buffer | undefined;
+}
+
+export interface Answer {
+  readonly code: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** What came within the time; an answer that goes on (watch, logs) is cut there. */
+  readonly text: string;
+  readonly wasCut: boolean;
+}
+
+export interface Client {
+  send(sent: Sent): Promise<Answer>;
+  close(): void;
+}
+
+const cutAfterMs = 400;
+const giveUpAfterMs = 20_000;
+const mostBytes = 4 << 20;
+
+/** Plain requests, exactly as given. A rejected promise means that the server gave no answer. */
+export function newClient(target: Target): Client {
+  const agent = new Agent({ keepAlive: true, maxSockets: 16 });
+  const { hostname, port } = new URL(target.url);
+  const { ca, cert, key, token } = target;
+  const send = (sent: Sent): Promise<Answer> =>
+    new Promise((resolve, reject) => {
+      const outgoing = request({
+        ...{ host: hostname, port, agent, method: sent.method, path: sent.path },
+        ...{ ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }), rejectUnauthorized: ca !== undefined },
+        headers: {
+          ...(token !== undefined && { authorization: `Bearer ${token}` }),
+          ...sent.headers,
+          ...(sent.body !== undefined && { "content-length": String(sent.body.length) }),
+        },
+      });
+      const silence = setTimeout(() => outgoing.destroy(new Error(`no answer within ${giveUpAfterMs} ms`)), giveUpAfterMs);
+      outgoing.on("error", (err) => {
+        clearTimeout(silence);
+        reject(err);
+      });
+      outgoing.on("upgrade", (response, socket) => {
+        clearTimeout(silence);
+        socket.destroy();
+        resolve({ code: response.statusCode ?? 0, headers: response.headers, text: "", wasCut: true });
+      });
+      outgoing.on("response", (response) => {
+        clearTimeout(silence);
+        const chunks: Buffer[] = [];
+        let bytes = 0;
+        const finish = (wasCut: boolean): void => {
+          clearTimeout(cut);
+          if (wasCut) outgoing.destroy();
+          const text = Buffer.concat(chunks).toString();
+          resolve({ code: response.statusCode ?? 0, headers: response.headers, text, wasCut });
+        };
+        const cut = setTimeout(() => finish(true), cutAfterMs);
+        response.on("data", (chunk: Buffer) => {
+          bytes += chunk.length;
+          if (bytes <= mostBytes) chunks.push(chunk);
+        });
+        response.on("end", () => finish(false));
+        response.on("error", () => finish(true));
+      });
+      outgoing.end(sent.body);
+    });
+  return { send, close: () => agent.destroy() };
+}
+
+interface Kubeconfig {
+  clusters: [{ cluster: { server: string; "certificate-authority-data"?: string } }];
+  users: [{ user: { "client-certificate-data"?: string; "client-key-data"?: string; token?: string } }];
+}
+
+/** The first cluster and user of a kubeconfig in JSON, such as `./cox up` writes. */
+export function targetOfKubeconfig(file: string): Target {
+  const config = JSON.parse(readFileSync(file, "utf8")) as Kubeconfig;
+  const { server, "certificate-authority-data": ca } = config.clusters[0].cluster;
+  const { "client-certificate-data": cert, "client-key-data": key, token } = config.users[0].user;
+  const pem = (base64: string): Buffer => Buffer.from(base64, "base64");
+  return {
+    url: server,
+    ...(ca !== undefined && { ca: pem(ca) }),
+    ...(cert !== undefined && { cert: pem(cert) }),
+    ...(key !== undefined && { key: pem(key) }),
+    ...(token !== undefined && { token }),
+  };
+}

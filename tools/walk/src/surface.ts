@@ -1,0 +1,68 @@
+import type { Client } from "./client.ts";
+import type { Definitions } from "./objects.ts";
+
+/** One resource or subresource in one version, as discovery names it. */
+export interface Resource {
+  /** `/api/v1` or `/apis/apps/v1`. */
+  readonly root: string;
+  readonly group: string;
+  readonly version: string;
+  /** `pods` */
+  readonly resource: string;
+  /** `status`, or `""`. */
+  readonly subresource: string;
+  readonly kind: string;
+  /** Of the kind; differs from the resource's for some subresources (Scale, Eviction). */
+  readonly apiVersion: string;
+  readonly namespaced: boolean;
+  readonly verbs: readonly string[];
+}
+
+/** All that the server offers. */
+export interface Surface {
+  readonly resources: readonly Resource[];
+  readonly definitions: Definitions;
+  /** For each kind an object that is there; the best start for good input. By `apiVersion/kind`. */
+  readonly examples: ReadonlyMap<string, object>;
+}
+
+interface ResourceList {
+  groupVersion: string;
+  resources: { name: string; kind: string; group?: string; version?: string; namespaced: boolean; verbs: string[] }[];
+}
+
+/** @throws Error when discovery or the OpenAPI document cannot be read. */
+export async function readSurface(client: Client): Promise<Surface> {
+  const get = async <T>(path: string): Promise<T> => {
+    const answer = await client.send({ method: "GET", path, headers: {} });
+    if (answer.code !== 200) throw new Error(`GET ${path}: ${answer.code} ${answer.text.slice(0, 200)}`);
+    return JSON.parse(answer.text) as T;
+  };
+  const groups = await get<{ groups: { versions: { groupVersion: string }[] }[] }>("/apis");
+  const roots = [
+    "/api/v1",
+    ...groups.groups.flatMap((group) => group.versions.map(({ groupVersion }) => `/apis/${groupVersion}`)),
+  ];
+  const lists = await Promise.all(roots.map(async (root) => ({ root, list: await get<ResourceList>(root) })));
+  const resources = lists.flatMap(({ root, list }) =>
+    list.resources.map((row): Resource => {
+      const [version = "", group = ""] = list.groupVersion.split("/").toReversed();
+      const [resource = "", subresource = ""] = row.name.split("/");
+      const apiVersion = row.version ? [row.group, row.version].filter(Boolean).join("/") : list.groupVersion;
+      return {
+        ...{ root, group, version, resource, subresource, apiVersion },
+        kind: row.kind,
+        namespaced: row.namespaced,
+        verbs: row.verbs,
+      };
+    }),
+  );
+  const { definitions } = await get<{ definitions: Definitions }>("/openapi/v2");
+  const examples = new Map<string, object>();
+  for (const { root, resource, subresource, verbs, apiVersion, kind } of resources) {
+    if (subresource !== "" || !verbs.includes("list")) continue;
+    const [item] = (await get<{ items: object[] }>(`${root}/${resource}?limit=1`)).items;
+    if (item !== undefined) examples.set(`${apiVersion}/${kind}`, { apiVersion, kind, ...item });
+  }
+  return { resources, definitions, examples };
+}

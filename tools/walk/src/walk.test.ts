@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Answer } from "./client.ts";
+import { complaintAbout } from "./judge.ts";
+import { type Step, stepsOf } from "./requests.ts";
+import type { Resource, Surface } from "./surface.ts";
+
+const resource = (more: Partial<Resource> = {}): Resource => ({
+  ...{ root: "/api/v1", group: "", version: "v1", resource: "configmaps", subresource: "", kind: "ConfigMap", apiVersion: "v1" },
+  ...{ namespaced: true, verbs: ["create", "delete", "deletecollection", "list", "patch", "watch"] },
+  ...more,
+});
+const surface: Surface = {
+  resources: [resource(), resource({ resource: "nodes", kind: "Node", namespaced: false })],
+  definitions: {
+    "io.k8s.api.core.v1.ConfigMap": {
+      type: "object",
+      properties: { data: { type: "object", additionalProperties: { type: "string" } } },
+      "x-kubernetes-group-version-kind": [{ group: "", version: "v1", kind: "ConfigMap" }],
+    },
+  },
+  examples: new Map(),
+};
+const walk = { seed: 3, surface, namespace: "walk-3" };
+
+test("the same seed and number make the same request, whatever came before it", () => {
+  assert.deepEqual(stepsOf(walk, 40, 5), stepsOf(walk, 0, 45).slice(40));
+  assert.notDeepEqual(stepsOf({ ...walk, seed: 4 }, 0, 5), stepsOf(walk, 0, 5));
+});
+
+test("every resource, verb and quality comes once in each round", () => {
+  const steps = stepsOf(walk, 0, 64); // 2 resources, 8 verbs, 4 qualities
+  const corners = new Set(steps.map((step) => `${step.resource.resource} ${step.verb} ${step.quality}`));
+  assert.equal(corners.size, 64);
+});
+
+test("writes stay in the walk's namespace, or are dry runs", () => {
+  for (const step of stepsOf(walk, 0, 3000)) {
+    if (step.method === "GET") continue;
+    const inNamespace = /^\/api\/v1\/namespaces\/walk-(3|nowhere)\//.test(step.path);
+    assert.ok(inNamespace || /[?&]dryRun=All(&|$)/.test(step.path), `${step.method} ${step.path}`);
+  }
+});
+
+const answer = (code: number, body: unknown): Answer => ({
+  code,
+  headers: { "content-type": "application/json" },
+  text: typeof body === "string" ? body : JSON.stringify(body),
+  wasCut: false,
+});
+const failure = (code: number, reason: string, message = "") => ({ kind: "Status", status: "Failure", code, reason, message });
+
+for (const { name, subresource = "", given, want } of [
+  { name: "a success", given: answer(200, {}), want: undefined },
+  { name: "a Status with a reason", given: answer(404, failure(404, "NotFound")), want: undefined },
+  { name: "plain text", given: answer(404, "404 page not found"), want: /without a Status/ },
+  { name: "a Status without a reason", given: answer(400, failure(400, "")), want: /no reason/ },
+  { name: "another code inside", given: answer(400, failure(422, "Invalid")), want: /says 422/ },
+  { name: "an internal error", given: answer(500, failure(500, "InternalError")), want: /^500/ },
+  { name: "a proxy without a node", subresource: "proxy", given: answer(503, "no endpoints"), want: undefined },
+  {
+    name: "a version from the future",
+    given: answer(504, failure(504, "Timeout", "Too large resource version: 9")),
+    want: undefined,
+  },
+]) {
+  test(`judges ${name}`, () => {
+    const step = { ...stepsOf(walk, 0, 1)[0], resource: resource({ subresource }) } as Step;
+    const complaint = complaintAbout(step, given);
+    if (want === undefined) assert.equal(complaint, undefined);
+    else assert.match(complaint ?? "", want);
+  });
+}

@@ -1,0 +1,90 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Client } from "./client.ts";
+import { complaintAbout } from "./judge.ts";
+import { type Step, stepsOf } from "./requests.ts";
+import { readSurface } from "./surface.ts";
+
+export interface WalkOptions {
+  readonly seed: number;
+  readonly count: number;
+  /** Number of the first request; 0 unless given. */
+  readonly from?: number;
+  /** Requests at the same time; 8 unless given. */
+  readonly lanes?: number;
+  /** No request begins later than this. */
+  readonly limitMs?: number;
+}
+
+export interface Finding {
+  readonly step: Step;
+  readonly complaint: string;
+}
+
+export interface WalkReport {
+  readonly sent: number;
+  /** How often each status code came. */
+  readonly codes: Readonly<Record<string, number>>;
+  readonly findings: readonly Finding[];
+}
+
+/** Walks, and leaves nothing behind: the walk's namespace goes away with all that is in it. */
+export async function walk(client: Client, options: WalkOptions): Promise<WalkReport> {
+  const namespace = `walk-${options.seed}`;
+  await write(client, "POST", "/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
+  // Whatever Pods are made: at most these few exist, and none finds a node to run on.
+  await write(client, "POST", `/api/v1/namespaces/${namespace}/resourcequotas`, {
+    ...{ apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "walk" } },
+    spec: { hard: { pods: "3" } },
+  });
+  try {
+    const surface = await readSurface(client);
+    const steps = stepsOf({ seed: options.seed, surface, namespace }, options.from ?? 0, options.count);
+    return await sendAll(client, steps, options);
+  } finally {
+    await write(client, "DELETE", `/api/v1/namespaces/${namespace}`, {});
+  }
+}
+
+async function write(client: Client, method: string, path: string, object: object): Promise<void> {
+  const headers = { "content-type": "application/json" };
+  const answer = await client.send({ method, path, headers, body: Buffer.from(JSON.stringify(object)) });
+  if (answer.code >= 400 && answer.code !== 409) throw new Error(`${method} ${path}: ${answer.code} ${answer.text}`);
+}
+
+async function sendAll(client: Client, steps: readonly Step[], options: WalkOptions): Promise<WalkReport> {
+  const report = { sent: 0, codes: {} as Record<string, number>, findings: [] as Finding[] };
+  const end = Date.now() + (options.limitMs ?? Number.POSITIVE_INFINITY);
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < steps.length && Date.now() < end) {
+      const step = steps[next++] as Step;
+      const outcome = await sendOne(client, step);
+      report.sent++;
+      report.codes[outcome.code] = (report.codes[outcome.code] ?? 0) + 1;
+      if (outcome.complaint !== undefined) report.findings.push({ step, complaint: outcome.complaint });
+    }
+  };
+  await Promise.all(Array.from({ length: options.lanes ?? 8 }, lane));
+  report.findings.sort((a, b) => a.step.number - b.step.number);
+  return report;
+}
+
+/** "Too many requests" is an answer; the request is sent again, so that what it is for gets seen. */
+async function sendOne(client: Client, step: Step): Promise<{ code: string; complaint?: string | undefined }> {
+  try {
+    let answer = await client.send(step);
+    for (let times = 0; answer.code === 429 && times < 5 && !answer.text.includes("disruption"); times++) {
+      await delay(200);
+      answer = await client.send(step);
+    }
+    return { code: String(answer.code), complaint: complaintAbout(step, answer) };
+  } catch (err) {
+    return { code: "none", complaint: `no answer: ${(err as Error).message}` };
+  }
+}
+
+/** One line for each finding, with what is needed to see it again. */
+export function describe({ step, complaint }: Finding): string {
+  const body = step.body === undefined ? "" : ` body=${step.body.subarray(0, 300).toString()}`;
+  return `#${step.number} ${step.quality} ${step.method} ${step.path.slice(0, 300)} ${JSON.stringify(step.headers).slice(0, 200)}${body}\n    ${complaint}`;
+}
