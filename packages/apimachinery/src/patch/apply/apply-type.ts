@@ -4,6 +4,7 @@
  * have `deducedType`.
  * Source: k8s.io/kube-openapi pkg/schemaconv; structured-merge-diff v4 schema/, typed/deduced.go
  */
+import { canonicalQuantity } from "../../meta/quantity.ts";
 import type { FieldDescriptor, FieldType, TypeDescriptor } from "../../schema/descriptor.ts";
 import { fieldElement, type PathElement } from "./path-element.ts";
 
@@ -13,6 +14,11 @@ export interface ScalarApplyType {
   readonly kind: "scalar";
   /** `untyped`: any scalar (quantities, times, numbers or names of ports). */
   readonly scalar: "string" | "numeric" | "boolean" | "untyped";
+  /**
+   * One text for values that mean the same; undefined when it is none. Upstream compares what was written: there a manager
+   * who applies `cpu: 1` or `1000m` is in conflict with itself under another name, and writes the object each time.
+   */
+  readonly canonical?: (text: string) => string | undefined;
 }
 
 export interface ListApplyType {
@@ -75,6 +81,7 @@ const string: ScalarApplyType = { kind: "scalar", scalar: "string" };
 const numeric: ScalarApplyType = { kind: "scalar", scalar: "numeric" };
 const boolean: ScalarApplyType = { kind: "scalar", scalar: "boolean" };
 const untyped: ScalarApplyType = { kind: "scalar", scalar: "untyped" };
+const quantity: ScalarApplyType = { ...untyped, canonical: canonicalQuantity };
 
 const structs = new WeakMap<TypeDescriptor, { own: StructApplyType; atomic: StructApplyType; granular: StructApplyType }>();
 
@@ -221,9 +228,10 @@ function typeOf(type: FieldType): ApplyType {
     case "int64":
     case "float64":
       return numeric;
+    case "quantity":
+      return quantity;
     case "time":
     case "microTime":
-    case "quantity":
     case "intOrString":
       return untyped;
     case "raw":

@@ -4,7 +4,14 @@
  * Source: structured-merge-diff v4 typed/merge.go, typed.go (Compare)
  */
 import { deepEqual } from "../../meta/deep-equal.ts";
-import { type ApplyType, deducedType, type ListApplyType, type StructApplyType, type StructField } from "./apply-type.ts";
+import {
+  type ApplyType,
+  deducedType,
+  type ListApplyType,
+  type ScalarApplyType,
+  type StructApplyType,
+  type StructField,
+} from "./apply-type.ts";
 import { addMember, childrenOf, type FieldNode, type FieldSet, FieldSetBuilder, recursiveDifference } from "./field-set.ts";
 import { type Fields, hasNoFields, hasNoItems, isFields, itemElement } from "./list-items.ts";
 import { displayElement, displayPath, fieldElement, type PathElement } from "./path-element.ts";
@@ -62,7 +69,7 @@ class Walk {
   both(type: ApplyType, a: unknown, b: unknown): void {
     switch (type.kind) {
       case "scalar":
-        if (a !== b) this.modified.insert(this.#path);
+        if (a !== b && !meanTheSame(type, a, b)) this.modified.insert(this.#path);
         return;
       case "any":
         if (type.atomic) this.#whole(a, b);
@@ -240,6 +247,12 @@ class Walk {
       this.#fill(children, field.element, field.type, field.implied);
     }
   }
+}
+
+function meanTheSame({ canonical }: ScalarApplyType, a: unknown, b: unknown): boolean {
+  if (canonical === undefined || a === null || b === null) return false;
+  const text = canonical(String(a));
+  return text !== undefined && text === canonical(String(b));
 }
 
 /** Two items that are certainly told apart by the same step. */

@@ -298,6 +298,23 @@ test("two may own a field while they agree on it", () => {
   assert.deepEqual(stored.entries(), { "a Apply": [".spec.replicas"], "b Apply": [".spec.paused"] });
 });
 
+test("quantities that mean the same are the same, and zero values are what the object does without", () => {
+  const limits = (cpu: unknown) => ({ spec: { paused: false, template: template("web:1", { resources: { limits: { cpu } } }) } });
+  const stored = new Stored().apply("a", limits("1000m"));
+  const before = JSON.stringify(stored.object);
+  assert.equal(JSON.stringify(stored.apply("a", limits(1)).object), before);
+  stored.apply("b", limits("1"));
+  assert.throws(() => stored.apply("b", limits("1001m")), /1 conflict: conflict with "a": .*limits\.cpu$/);
+});
+
+test("a zero value that takes the place of another one is a conflict", () => {
+  const stored = new Stored().apply("a", { spec: { paused: true, minReadySeconds: 3 } });
+  assert.throws(
+    () => stored.apply("b", { spec: { paused: false, minReadySeconds: 0 } }),
+    /^StatusError: Apply failed with 2 conflicts/,
+  );
+});
+
 test("another value is a conflict with one cause for each field, and force takes the fields", () => {
   const stored = new Stored()
     .update("kubectl-client-side-apply", (next: Loose) => {

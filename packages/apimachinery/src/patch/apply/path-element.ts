@@ -45,10 +45,9 @@ export function readElement(text: string): PathElement | undefined {
 /** Orders steps as FieldsV1 writes them: fields by name, then keys, values and positions by what they hold. */
 export function compareElements(a: PathElement, b: PathElement): number {
   if (a === b) return 0;
-  const rankA = ranks[a[0] as string] as number;
-  const rankB = ranks[b[0] as string] as number;
-  if (rankA !== rankB) return rankA - rankB;
-  if (rankA === 0) return compareText(a, b);
+  const kind = a.charCodeAt(0);
+  if (kind === charF && b.charCodeAt(0) === charF) return compareText(a, b);
+  if (kind !== b.charCodeAt(0)) return ranks.indexOf(a[0] as string) - ranks.indexOf(b[0] as string);
   const left = parsed(a);
   const right = parsed(b);
   return left.keys === undefined || right.keys === undefined
@@ -78,7 +77,8 @@ interface Parsed {
 
 const charF = 0x66;
 const charColon = 0x3a;
-const ranks: Readonly<Record<string, number>> = { f: 0, k: 1, v: 2, i: 3 };
+/** Kinds of steps in their order. */
+const ranks = "fkvi";
 
 /** The same few keys (container names, ports) come again and again; texts come from users, so the memory is bounded. */
 const elements = new Map<string, Parsed>();
@@ -153,12 +153,21 @@ function jsonRank(value: unknown): number {
   }
 }
 
-const surrogate = /[\ud800-\udfff]/;
-
-/** By UTF-8 bytes. JavaScript's order differs only where surrogates are compared. */
+/** By code points, as UTF-8 sorts: what takes two code units comes after everything that takes one. */
 function compareText(a: string, b: string): number {
-  if (surrogate.test(a) || surrogate.test(b)) return Buffer.compare(Buffer.from(a), Buffer.from(b));
-  return a < b ? -1 : a > b ? 1 : 0;
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const left = a.charCodeAt(i);
+    const right = b.charCodeAt(i);
+    if (left === right) continue;
+    if (isSurrogate(left) !== isSurrogate(right)) return isSurrogate(left) ? 1 : -1;
+    return left - right;
+  }
+  return a.length - b.length;
+}
+
+function isSurrogate(code: number): boolean {
+  return code >= 0xd800 && code <= 0xdfff;
 }
 
 const needsEscape = /[<>&\u2028\u2029]/g;
