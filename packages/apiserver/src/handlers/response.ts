@@ -16,8 +16,9 @@ import type { KubeObject, ListMeta, Status, StatusDetails } from "@coxswain/apim
 import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
 import type { RequestContext } from "../request/context.ts";
 import type { Entry, ListResult } from "../storage/storage.ts";
-import { itemPrefix, jsonItemOf, jsonOf, objectOf, protobufMessageOf, protobufOf } from "./convert.ts";
+import { jsonOf, objectOf, protobufOf } from "./convert.ts";
 import type { Call } from "./env.ts";
+import { fieldHead, jsonBody, type ListBody, ownBody, protobufBody, protobufItemSizes, varint } from "./list-body.ts";
 import { wantsIndent } from "./pretty.ts";
 import type { ServedResource } from "./served-resources.ts";
 import {
@@ -25,9 +26,12 @@ import {
   listWantedAsObject,
   objectWantedAsList,
   partialMetadata,
+  rowJson,
   type TableOptions,
+  tableHead,
   tableJson,
 } from "./transform.ts";
+import { turns } from "./turns.ts";
 
 export const jsonType = "application/json";
 export const yamlType = "application/yaml";
@@ -37,9 +41,6 @@ const statusKind: GroupVersionKind = { group: "", version: "v1", kind: "Status" 
 /** Bodies below this size are not worth compressing. Source: handlers/responsewriters/writers.go, defaultGzipThresholdBytes */
 const compressFromBytes = 128 * 1024;
 const gzipLevel = 4;
-/** How much of a list is joined to one write, and after how much other requests get their turn. */
-const writeBatchBytes = 128 * 1024;
-const turnBytes = 2 * 1024 * 1024;
 
 export interface Output extends NegotiatedOutput {
   readonly indent: boolean;
@@ -105,12 +106,14 @@ export function writeSuccess(
 }
 
 /** Answers with what a list found, in the request's version. */
-export function writeList(call: Call, result: ListResult, output: Output): Promise<void> {
+export async function writeList(call: Call, result: ListResult, output: Output): Promise<void> {
   const { served, ctx } = call;
   const metadata = listMeta(result);
   const metaVersion = output.version ?? "v1";
   switch (output.as) {
     case "Table":
+      if (output.mediaType === jsonType && !output.indent)
+        return writeParts(ctx, jsonType, tableList(call, metadata, result, output));
       return writeTable(call, 200, metadata, result.entries, output);
     case "PartialObjectMetadataList": {
       const items = result.entries.map((entry) => ({ metadata: entry.object().metadata }));
@@ -120,8 +123,8 @@ export function writeList(call: Call, result: ListResult, output: Output): Promi
     case "PartialObjectMetadata":
       throw listWantedAsObject();
     default:
-      if (output.mediaType === protobufType) return writeChunks(ctx, protobufType, protobufList(served, result));
-      if (output.mediaType === jsonType && !output.indent) return writeChunks(ctx, jsonType, jsonList(served, result));
+      if (output.mediaType === protobufType) return writeParts(ctx, protobufType, await protobufList(served, result));
+      if (output.mediaType === jsonType && !output.indent) return writeParts(ctx, jsonType, jsonList(served, result));
       return writeWholeList(ctx, served, result, output);
   }
 }
@@ -133,47 +136,47 @@ export function listMeta(result: ListResult): ListMeta {
   return metadata;
 }
 
-/** Chunks of a body whose length is known before the first is written. */
-interface Chunks {
-  readonly sizeBytes: number;
-  readonly parts: Iterable<Buffer>;
+/** A list around its items. */
+interface ListParts {
+  readonly head: Buffer;
+  readonly body: ListBody;
+  readonly tail: Buffer;
+  /** Of all, where it is known. */
+  readonly sizeBytes?: number;
 }
 
-function jsonList(served: ServedResource, result: ListResult): Chunks {
+function jsonList(served: ServedResource, result: ListResult): ListParts {
   const { kind, definition } = served;
   const head = Buffer.from(
     `{"kind":${JSON.stringify(definition.listKind)},"apiVersion":${JSON.stringify(formatGroupVersion(kind))},` +
       `"metadata":${JSON.stringify(listMeta(result))},"items":[`,
   );
-  const tail = Buffer.from("]}\n");
-  const prefix = itemPrefix(served);
-  const parts: Buffer[] = [head];
-  for (const entry of result.entries) {
-    if (parts.length > 1) parts.push(commaBytes);
-    for (const part of jsonItemOf(entry, served, prefix)) parts.push(part);
-  }
-  parts.push(tail);
-  return { sizeBytes: sizeOf(parts), parts };
+  return { head, body: jsonBody(result.entries, served), tail: endOfList };
 }
 
-const commaBytes = Buffer.from(",");
+const endOfList = Buffer.from("]}\n");
 
 /** `XList { ListMeta metadata = 1; repeated X items = 2; }` in the envelope, the items as their entries keep them. */
-function protobufList(served: ServedResource, result: ListResult): Chunks {
+async function protobufList(served: ServedResource, result: ListResult): Promise<ListParts> {
   const { kind, definition } = served;
   const metadata = protobufListMeta(listMeta(result));
-  const message: Buffer[] = [fieldHead(1, metadata.length), metadata];
-  for (const entry of result.entries) {
-    const item = protobufMessageOf(entry, served);
-    message.push(fieldHead(2, item.length), item);
+  const metadataHead = fieldHead(1, metadata.length);
+  // The length stands before the first item, so everything is encoded once before anything is sent.
+  const sizeOf = protobufItemSizes(served);
+  let messageBytes = metadataHead.length + metadata.length;
+  for (const [index, entry] of result.entries.entries()) {
+    if (index % 16 === 0) {
+      const turn = turns.take();
+      if (turn !== undefined) await turn;
+    }
+    messageBytes += sizeOf(entry);
   }
-  // The envelope with an empty body, then the body's own head: `raw` is field 2 and comes between type and encodings.
-  const messageBytes = sizeOf(message);
   const typeMeta = protobufTypeMeta(formatGroupVersion(kind), definition.listKind);
-  const head = Buffer.concat([magic, fieldHead(1, typeMeta.length), typeMeta, fieldHead(2, messageBytes)]);
+  const envelope = [magic, fieldHead(1, typeMeta.length), typeMeta, fieldHead(2, messageBytes)];
+  const head = Buffer.concat([...envelope, metadataHead, metadata]);
   const tail = Buffer.concat([fieldHead(3, 0), fieldHead(4, 0)]);
-  const parts = [head, ...message, tail];
-  return { sizeBytes: sizeOf(parts), parts };
+  const sizeBytes = head.length - metadataHead.length - metadata.length + messageBytes + tail.length;
+  return { head, body: protobufBody(result.entries, served), tail, sizeBytes };
 }
 
 const magic = Buffer.from("k8s\0", "latin1");
@@ -193,65 +196,43 @@ function stringField(field: number, value: string): Buffer {
   return Buffer.concat([fieldHead(field, bytes.length), bytes]);
 }
 
-/** Tag and length of a length-delimited field. */
-function fieldHead(field: number, length: number): Buffer {
-  return Buffer.concat([Buffer.from([(field << 3) | 2]), varint(length)]);
-}
-
-function varint(value: number): Buffer {
-  const bytes: number[] = [];
-  let rest = value;
-  while (rest >= 128) {
-    bytes.push((rest % 128) | 128);
-    rest = Math.floor(rest / 128);
-  }
-  bytes.push(rest);
-  return Buffer.from(bytes);
-}
-
 /** YAML and indented JSON are for people: built whole. */
 function writeWholeList(ctx: RequestContext, served: ServedResource, result: ListResult, output: Output): Promise<void> {
-  const { parts } = jsonList(served, result);
-  const json = Buffer.concat([...parts]);
+  const { head, body, tail } = jsonList(served, result);
+  const parts = [head];
+  for (let index = 0, chunk = body.chunk(0); chunk !== undefined; chunk = body.chunk(++index)) parts.push(chunk);
+  parts.push(tail);
+  const json = Buffer.concat(parts);
   if (output.mediaType === jsonType) return sendJson(ctx, 200, json, true);
   return send(ctx, 200, yamlType, toYaml(parseJson(json)));
 }
 
-/** Writes a long body piece by piece: never more than a batch ahead of the client, never long without giving way. */
-async function writeChunks(ctx: RequestContext, mediaType: string, chunks: Chunks): Promise<void> {
+/** Writes a list chunk by chunk: never more than one ahead of the client, never long without giving way. */
+async function writeParts(ctx: RequestContext, mediaType: string, list: ListParts): Promise<void> {
   const { exchange } = ctx;
-  if (chunks.sizeBytes <= writeBatchBytes) return send(ctx, 200, mediaType, Buffer.concat([...chunks.parts], chunks.sizeBytes));
-  const compressed = wantsGzip(ctx, chunks.sizeBytes);
+  const { head, body, tail, sizeBytes } = list;
+  const turn = turns.take();
+  if (turn !== undefined) await turn;
+  let chunk = body.chunk(0);
+  if (chunk === undefined) return send(ctx, 200, mediaType, Buffer.concat([head, tail]));
+  if (!body.hasAfter(0)) return send(ctx, 200, mediaType, Buffer.concat([head, chunk, tail]));
+  const compressed = acceptsGzip(exchange.headers["accept-encoding"]);
   const response = exchange.stream(200, {
     "content-type": mediaType,
-    ...(compressed ? { "content-encoding": "gzip", vary: "Accept-Encoding" } : { "content-length": chunks.sizeBytes }),
+    ...(compressed && { "content-encoding": "gzip", vary: "Accept-Encoding" }),
+    ...(!compressed && sizeBytes !== undefined && { "content-length": sizeBytes }),
   });
   const sink = compressed ? gzipInto(response, ctx.signal) : plainInto(response);
-  let sinceTurn = 0;
-  for (const batch of batches(chunks.parts)) {
+  await sink.write(head);
+  for (let index = 0; chunk !== undefined; chunk = body.chunk(++index)) {
     if (ctx.signal.aborted) return exchange.destroy();
-    await sink.write(batch);
-    sinceTurn += batch.length;
-    if (sinceTurn >= turnBytes) {
-      sinceTurn = 0;
-      await new Promise<void>((resolve) => setImmediate(resolve));
-    }
+    const full = sink.write(chunk);
+    if (full !== undefined) await full;
+    const turn = turns.take();
+    if (turn !== undefined) await turn;
   }
+  await sink.write(tail);
   await sink.end();
-}
-
-function* batches(parts: Iterable<Buffer>): Generator<Buffer> {
-  let batch: Buffer[] = [];
-  let size = 0;
-  for (const part of parts) {
-    batch.push(part);
-    size += part.length;
-    if (size < writeBatchBytes) continue;
-    yield Buffer.concat(batch, size);
-    batch = [];
-    size = 0;
-  }
-  if (size > 0) yield Buffer.concat(batch, size);
 }
 
 interface Sink {
@@ -294,6 +275,14 @@ function gzipInto(response: ResponseStream, signal: AbortSignal): Sink {
       signal.removeEventListener("abort", giveUp);
     },
   };
+}
+
+function tableList(call: Call, metadata: ListMeta, result: ListResult, output: Output): ListParts {
+  const { served } = call;
+  const options = tableOptions(call, output);
+  const row = (entry: Entry, first: boolean): Buffer[] => [Buffer.from((first ? "" : ",") + rowJson(served, entry, options))];
+  const head = Buffer.from(tableHead(metadata, options, served.definition.table));
+  return { head, body: ownBody(result.entries, row), tail: endOfList };
 }
 
 function writeTable(call: Call, status: number, metadata: ListMeta, entries: readonly Entry[], output: Output): Promise<void> {
@@ -385,10 +374,4 @@ function errorOutput(exchange: Exchange, ctx: RequestContext | undefined): { med
   } catch {
     return { mediaType: jsonType, indent };
   }
-}
-
-function sizeOf(parts: readonly Buffer[]): number {
-  let size = 0;
-  for (const part of parts) size += part.length;
-  return size;
 }

@@ -38,9 +38,14 @@ export function tableJson(
   columns: TableColumns | undefined,
 ): string {
   const rows = entries.map((entry) => rowJson(served, entry, options));
+  return `${tableHead(metadata, options, columns)}${rows.join(",")}]}`;
+}
+
+/** A Table as far as its first row; after the last one comes `]}`. */
+export function tableHead(metadata: ListMeta, options: TableOptions, columns: TableColumns | undefined): string {
   return (
     `{"kind":"Table","apiVersion":"meta.k8s.io/${options.metaVersion}","metadata":${JSON.stringify(metadata)},` +
-    `"columnDefinitions":${columns === undefined ? "null" : columnsJson(columns)},"rows":[${rows.join(",")}]}`
+    `"columnDefinitions":${columns === undefined ? "null" : columnsJson(columns)},"rows":[`
   );
 }
 
@@ -56,11 +61,11 @@ function columnsJson(columns: TableColumns): string {
   );
 }
 
-function rowJson(served: ServedResource, entry: Entry, options: TableOptions): string {
+export function rowJson(served: ServedResource, entry: Entry, options: TableOptions): string {
   const cells = JSON.stringify(served.definition.table.cells(entry.object() as Unstructured, options.now));
   switch (options.includeObject) {
     case "None":
-      return `{"cells":${cells}}`;
+      return `{"cells":${cells},"object":null}`;
     case "Object":
       return `{"cells":${cells},"object":${jsonOf(entry, served)}}`;
     case "Metadata":

@@ -62,6 +62,60 @@ function keepHot(entry: StoredEntry): void {
   hand = (hand + 1) % hotEntries;
 }
 
+/** Encoded bytes apart from their entry, so that those in the queue do not keep entries that are no more. */
+interface KeptBytes {
+  readonly slot: string;
+  /** undefined: dropped, or not made yet. */
+  bytes: Buffer | undefined;
+  /** 0: never made. */
+  sizeBytes: number;
+  /** Asked for since its last turn in the queue. */
+  used: boolean;
+  readonly next: KeptBytes | undefined;
+}
+
+/** What all kept encodings of the process may hold together. */
+export const keptBytesLimit = 128 * 1024 * 1024;
+let keptTotal = 0;
+/** In the order of their turns to be dropped, beginning at `keptFrom`. */
+let keptQueue: KeptBytes[] = [];
+let keptFrom = 0;
+
+/** Bytes of kept encodings that the process holds now; at most `keptBytesLimit`. */
+export const keptEncodingBytes = (): number => keptTotal;
+
+function keepBytes(kept: KeptBytes, bytes: Buffer): void {
+  kept.sizeBytes = bytes.length;
+  if (bytes.length > keptBytesLimit / 8) return;
+  // A second chance for what was used since its last turn; each one only once in a row, so that this ends.
+  for (let chances = 100; keptTotal + bytes.length > keptBytesLimit; ) {
+    const oldest = keptQueue[keptFrom++] as KeptBytes;
+    if (oldest.used && chances-- > 0) {
+      oldest.used = false;
+      keptQueue.push(oldest);
+      continue;
+    }
+    keptTotal -= oldest.sizeBytes;
+    oldest.bytes = undefined;
+  }
+  if (keptFrom > 1000 && keptFrom * 2 > keptQueue.length) {
+    keptQueue = keptQueue.slice(keptFrom);
+    keptFrom = 0;
+  }
+  kept.bytes = bytes;
+  kept.used = false;
+  keptTotal += bytes.length;
+  keptQueue.push(kept);
+}
+
+/** Small Buffers are slices of a pool; one that is kept for hours would keep its whole pool. */
+export function ownMemory(bytes: Buffer): Buffer {
+  if (bytes.buffer.byteLength === bytes.byteLength) return bytes;
+  const copy = Buffer.allocUnsafeSlow(bytes.byteLength);
+  bytes.copy(copy);
+  return copy;
+}
+
 class StoredEntry implements Entry {
   readonly codec: EntryCodec;
   readonly key: string;
@@ -74,6 +128,7 @@ class StoredEntry implements Entry {
   #object: KubeObject | undefined;
   #json: Buffer | undefined;
   #memo: Map<string, unknown> | undefined;
+  #kept: KeptBytes | undefined;
 
   constructor(
     codec: EntryCodec,
@@ -109,6 +164,35 @@ class StoredEntry implements Entry {
     const value = make(this);
     this.#memo?.set(slot, value);
     return value;
+  }
+
+  kept(slot: string, make: (object: KubeObject) => Buffer): Buffer {
+    const kept = this.#keptIn(slot);
+    return kept.bytes ?? this.#keep(kept, make);
+  }
+
+  keptSize(slot: string, make: (object: KubeObject) => Buffer): number {
+    const kept = this.#keptIn(slot);
+    if (kept.sizeBytes === 0) this.#keep(kept, make);
+    return kept.sizeBytes;
+  }
+
+  #keptIn(slot: string): KeptBytes {
+    // Nearly always there is one slot; an entry has no room for a map that nobody uses.
+    for (let kept = this.#kept; kept !== undefined; kept = kept.next) {
+      if (kept.slot !== slot) continue;
+      kept.used = true;
+      return kept;
+    }
+    this.#kept = { slot, bytes: undefined, sizeBytes: 0, used: false, next: this.#kept };
+    return this.#kept;
+  }
+
+  /** Without warming the entry: who reads thousands for their bytes needs none of the objects again. */
+  #keep(kept: KeptBytes, make: (object: KubeObject) => Buffer): Buffer {
+    const bytes = ownMemory(make(this.#object ?? this.codec.fromJson(this.#json as Buffer)));
+    keepBytes(kept, bytes);
+    return bytes;
   }
 
   with(object: KubeObject): Entry {

@@ -2,7 +2,7 @@ import { encodeJson, parseJson } from "@coxswain/apimachinery/codec/json";
 import { decodeProtobuf, encodeProtobuf, hasProtobufForm } from "@coxswain/apimachinery/codec/protobuf";
 import { formatGroupVersion, type GroupResource, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { EntryCodec } from "./entry.ts";
+import { type EntryCodec, ownMemory } from "./entry.ts";
 
 /** What a store has to know of a resource; every `ResourceDefinition` is one. */
 export interface StoredResource extends GroupResource {
@@ -87,12 +87,4 @@ export function newObjectCodec(resource: StoredResource, mediaType: string): Obj
       return resource.selectableFields === undefined ? fields : { ...fields, ...resource.selectableFields(object) };
     },
   };
-}
-
-/** Small Buffers are slices of a pool; one that is kept for hours would keep its whole pool. */
-function ownMemory(bytes: Buffer): Buffer {
-  if (bytes.buffer.byteLength === bytes.byteLength) return bytes;
-  const copy = Buffer.allocUnsafeSlow(bytes.byteLength);
-  bytes.copy(copy);
-  return copy;
 }

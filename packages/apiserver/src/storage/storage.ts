@@ -68,6 +68,13 @@ export interface Entry {
   json(): Buffer;
   /** Keeps what was derived from this entry (another version's bytes, protobuf, Table rows, event frames) while it lives. */
   memo<T>(slot: string, make: (entry: Entry) => T): T;
+  /**
+   * What `make` encodes of the object, kept longer than the object itself, as long as the process has room for such
+   * bytes. A slot always has the same bytes. Shared: read only. Every entry that a store gave has it.
+   */
+  kept?(slot: string, make: (object: KubeObject) => Buffer): Buffer;
+  /** Length of what `kept` gives; encodes only when that was never done. */
+  keptSize?(slot: string, make: (object: KubeObject) => Buffer): number;
   /** The same key with another object that no store holds (dry-run, the last state of a deletion). */
   with(object: KubeObject): Entry;
 }
