@@ -2,7 +2,7 @@ import { Quantity } from "../meta/quantity.ts";
 import type { FieldDescriptor, FieldType, ScalarKind, TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { canonicalMicroTime, canonicalTime } from "./go-time.ts";
-import { setOwn } from "./json-parse.ts";
+import { numberOf, setOwn } from "./json-parse.ts";
 
 /**
  * Parsed JSON to the canonical form of a type, by its descriptor:
@@ -10,7 +10,8 @@ import { setOwn } from "./json-parse.ts";
  *   structs), fields that it always writes are there (`required` in the descriptor), so that an object decodes to the same
  *   shape from JSON and from protobuf;
  * - quantities, times and base64 are in canonical form; unknown fields are gone.
- * The value is changed in place where that is possible: it belongs to the caller, who made it by parsing.
+ * The value is changed in place where that is possible: it belongs to the caller, who made it by parsing. Numbers may be
+ * the symbols of `ParseOptions.literals`; in values of any shape they stay, `withoutLiterals` takes them out.
  * @throws DecodeFailure
  */
 export function decodeValue(value: unknown, type: TypeDescriptor): Record<string, unknown> {
@@ -46,28 +47,60 @@ export class DecodeFailure extends Error {
   }
 }
 
-/** Names of unknown fields, with their paths: `spec.containers[0].foo`. Takes the value as it was parsed. */
-export function unknownFields(value: unknown, type: TypeDescriptor): string[] {
-  const found: string[] = [];
-  collectUnknown(value, { kind: "struct", struct: type, goType: type.goName }, "", found);
-  return found;
+/** Keys that objects had twice, by object, as the parser saw them. */
+export type Duplicates = ReadonlyMap<object, ReadonlySet<string>>;
+
+/** Upstream names no more than these. */
+const maxComplaints = 100;
+
+/**
+ * `unknown field "spec.containers[0].foo"`, `duplicate field "spec.paused"`, in the order of the text. Nothing is said
+ * about what is below an unknown field or in a value of any shape. Takes the value as it was parsed.
+ * Source: sigs.k8s.io/json internal/golang/encoding/json/kubernetes_patch.go
+ */
+export function strictComplaints(value: unknown, type: TypeDescriptor, duplicates: Duplicates = new Map()): string[] {
+  const found = new Set<string>();
+  collectComplaints(value, { kind: "struct", struct: type, goType: type.goName }, "", duplicates, found);
+  return [...found];
 }
 
-function collectUnknown(value: unknown, type: FieldType, path: string, found: string[]): void {
-  if (typeof value !== "object" || value === null) return;
-  if (type.kind === "list" && Array.isArray(value)) {
-    for (const [i, element] of value.entries()) collectUnknown(element, type.element, `${path}[${i}]`, found);
-  } else if (type.kind === "map" && !Array.isArray(value)) {
-    for (const [key, element] of Object.entries(value))
-      collectUnknown(element, type.value, path === "" ? key : `${path}.${key}`, found);
-  } else if (type.kind === "struct" && !Array.isArray(value)) {
-    for (const [key, element] of Object.entries(value)) {
-      const field = type.struct.field(key);
-      const inner = path === "" ? key : `${path}.${key}`;
-      if (field === undefined) found.push(inner);
-      else collectUnknown(element, field.type, inner, found);
+function collectComplaints(value: unknown, type: FieldType, path: string, duplicates: Duplicates, found: Set<string>): void {
+  if (typeof value !== "object" || value === null || found.size >= maxComplaints) return;
+  if (type.kind === "list") {
+    if (!Array.isArray(value)) return;
+    for (const [i, element] of value.entries()) collectComplaints(element, type.element, `${path}[${i}]`, duplicates, found);
+    return;
+  }
+  if (Array.isArray(value) || (type.kind !== "map" && type.kind !== "struct")) return;
+  const complain = (what: string, inner: string): void => {
+    if (found.size < maxComplaints) found.add(`${what} field ${JSON.stringify(inner)}`);
+  };
+  const twice = duplicates.get(value);
+  for (const [key, element] of Object.entries(value)) {
+    const inner = path === "" ? key : `${path}.${key}`;
+    const elementType = type.kind === "map" ? type.value : type.struct.field(key)?.type;
+    if (elementType === undefined) {
+      complain("unknown", inner);
+      continue;
+    }
+    if (twice?.has(key)) complain("duplicate", inner);
+    collectComplaints(element, elementType, inner, duplicates, found);
+  }
+}
+
+/** Puts the numbers back where a value of any shape was read with `ParseOptions.literals`. Changes the value. */
+export function withoutLiterals(value: unknown): unknown {
+  if (typeof value === "symbol") return numberOf(value);
+  const open: unknown[] = [value];
+  for (let at = open.pop(); at !== undefined; at = open.pop()) {
+    if (typeof at !== "object" || at === null) continue;
+    for (const key of Object.keys(at)) {
+      const inner = (at as Record<string, unknown>)[key];
+      if (typeof inner === "symbol") setOwn(at, key, numberOf(inner));
+      else if (typeof inner === "object" && inner !== null) open.push(inner);
     }
   }
+  return value;
 }
 
 /** Gives the canonical value; undefined for "nothing" (null into a type that has no zero text). */
@@ -324,8 +357,9 @@ function scalarDecoder(kind: ScalarKind, goType: string): Decode {
       return (value) => {
         if (typeof value === "number") return value;
         if (typeof value === "bigint") return Number(value);
+        if (typeof value === "symbol" && Number.isFinite(numberOf(value))) return numberOf(value);
         if (value === null || value === undefined) return 0;
-        throw new DecodeFailure(wordOf(value), goType);
+        throw new DecodeFailure(numberWordOf(value), goType);
       };
     case "bytes":
       return (value) => decodeBase64(value, goType);
@@ -387,7 +421,8 @@ const canonicalQuantities = new Map<string, string>();
 
 export function decodeQuantity(value: unknown): string {
   if (value === null || value === undefined) return "0";
-  const text = typeof value === "string" ? value : typeof value === "object" || typeof value === "boolean" ? "{}" : String(value);
+  let text = typeof value === "object" || typeof value === "boolean" ? "{}" : String(value);
+  if (typeof value === "symbol") text = value.description ?? "";
   const known = canonicalQuantities.get(text);
   if (known !== undefined) return known;
   let canonical: string;
@@ -403,12 +438,20 @@ export function decodeQuantity(value: unknown): string {
 
 function decodeBase64(value: unknown, goType: string): string {
   if (value === null || value === undefined) return "";
+  if (Array.isArray(value)) return Buffer.from(value.map(byteOf)).toString("base64");
   if (typeof value !== "string") throw new DecodeFailure(wordOf(value), goType);
   const canonical = Buffer.from(value, "base64").toString("base64");
   if (canonical === value) return value;
   const corruptAt = corruptBase64(value);
   if (corruptAt >= 0) throw new DecodeFailure(undefined, "", `illegal base64 data at input byte ${corruptAt}`);
   return canonical;
+}
+
+/** Go takes a list of numbers for bytes, and null for none of them. */
+function byteOf(value: unknown): number {
+  if (value === null) return 0;
+  if (typeof value === "number" && (value & 0xff) === value) return value;
+  throw new DecodeFailure(numberWordOf(value), "uint8");
 }
 
 /** Position of the first byte that Go's decoder refuses, -1 when there is none. Line breaks are ignored, padding is not. */
@@ -440,6 +483,7 @@ function wordOf(value: unknown): string {
     case "boolean":
       return "bool";
     case "bigint":
+    case "symbol":
       return "number";
     default:
       return typeof value;
@@ -447,5 +491,6 @@ function wordOf(value: unknown): string {
 }
 
 function numberWordOf(value: unknown): string {
+  if (typeof value === "symbol") return `number ${value.description}`;
   return typeof value === "number" || typeof value === "bigint" ? `number ${value}` : wordOf(value);
 }

@@ -37,12 +37,23 @@ export function encodeAny(value: unknown): string {
 
 /** Raw JSON keeps its own key order; only the escapes are Go's. */
 export function encodeRaw(value: unknown): string {
-  if (value === undefined || value === null) return "null";
+  return value === undefined || value === null ? "null" : escapeHtml(rawJson(value));
+}
+
+/** The same without escapes, as protobuf holds it. Integers beyond 2^53 are written in full. */
+export function rawJson(value: unknown): string {
   try {
-    return escapeHtml(JSON.stringify(value));
-  } catch {
-    return encodeAny(value); // an integer beyond 2^53
+    return JSON.stringify(value);
+  } catch (err) {
+    if (err instanceof RangeError) throw err;
+    return JSON.stringify(value, (_, v: unknown) =>
+      typeof v === "bigint" ? (JSON as unknown as RawJson).rawJSON(v.toString()) : v,
+    );
   }
+}
+
+interface RawJson {
+  rawJSON(text: string): unknown;
 }
 
 const needsEscape = /["\\<>&\u0000-\u001f\u2028\u2029\ud800-\udfff]/;

@@ -37,7 +37,9 @@ test("keeps integers that a double cannot hold", () => {
 
 test("reports keys that occur twice, with their paths, and keeps the last", () => {
   const duplicates: string[] = [];
-  const value = parseJsonText('{"a":1,"a":2,"b":[{"c":1},{"c":1,"c":3}]}', (path) => duplicates.push(path));
+  const value = parseJsonText('{"a":1,"a":2,"b":[{"c":1},{"c":1,"c":3}]}', {
+    onDuplicate: (_container, _key, path) => duplicates.push(path()),
+  });
   assert.deepEqual(value, { a: 2, b: [{ c: 1 }, { c: 3 }] });
   assert.deepEqual(duplicates, ["a", "b[1].c"]);
 });
@@ -57,12 +59,24 @@ test("reads what JSON.parse reads", () => {
   fc.assert(
     fc.property(fc.json(), (text) => {
       const numbers = /\d{16}/.test(text);
-      if (!numbers)
-        assert.deepEqual(
-          parseJsonText(text, () => undefined),
-          JSON.parse(text),
-        );
+      if (!numbers) assert.deepEqual(parseJsonText(text, { onDuplicate: () => undefined }), JSON.parse(text));
     }),
     { numRuns: 500 },
   );
+});
+
+test("gives numbers that are not written as integers by their text, on demand", () => {
+  const texts = (text: string): unknown =>
+    (parseJsonText(text, { literals: true }) as unknown[]).map((v) => (typeof v === "symbol" ? v.description : v));
+  assert.deepEqual(texts('[1, -2, 1.0, 1e3,-1.50E+2, 18446744073709551616, "1.0", 9007199254740993]'), [
+    1,
+    -2,
+    "1.0",
+    "1e3",
+    "-1.50E+2",
+    "18446744073709551616",
+    "1.0",
+    9007199254740993n,
+  ]);
+  assert.deepEqual(texts('["busybox:1.35", "a: 1.5 b"]'), ["busybox:1.35", "a: 1.5 b"]);
 });

@@ -7,21 +7,43 @@ export const maxDepth = 1000;
 /** What is wrong with a text that is no JSON, in Go's words: `invalid character 'x' looking for beginning of value`. */
 export class JsonSyntaxError extends Error {}
 
+export interface ParseOptions {
+  /**
+   * Called for each key that an object has twice; the last value wins and takes the last place.
+   * @param path makes `spec.containers[0].name`
+   */
+  readonly onDuplicate?: (container: object, key: string, path: () => string) => void;
+  /**
+   * A number that is not written as a 64-bit integer (`1.0`, `1e3`) comes as a symbol that describes it: Go's integers
+   * refuse such a text whatever its value. `numberOf` gives the value.
+   */
+  readonly literals?: boolean;
+}
+
 /**
  * JSON text to values. Integers beyond 2^53 that fit 64 bits become bigint, everything else is what `JSON.parse` gives.
- * @param onDuplicate called with the path (`spec.containers[0].name`) of each key that an object has twice; the last one wins
  * @throws JsonSyntaxError
  */
-export function parseJsonText(text: string, onDuplicate?: (path: string) => void): unknown {
+export function parseJsonText(text: string, options: ParseOptions = {}): unknown {
   if (text.length > maxDepth && nestsTooDeep(text)) throw new JsonSyntaxError("exceeded max depth");
-  if (onDuplicate === undefined && !/\d{16}/.test(text)) {
+  if (options.onDuplicate === undefined && !/\d{16}/.test(text) && !(options.literals && hasLiterals(text))) {
     try {
       return JSON.parse(text);
     } catch {
       // Read again below, for Go's error text.
     }
   }
-  return new Parser(text, onDuplicate).parse();
+  return new Parser(text, options).parse();
+}
+
+/** Whether a text may hold numbers that are not written as 64-bit integers; strings may look like them. */
+export function hasLiterals(text: string): boolean {
+  return /(?:^|[:,[\s])-?\d+(?:\.|[eE])[-+.\deE]*(?:[\s,\]}]|$)|\d{19}/.test(text);
+}
+
+/** The value of what `literals` gives. */
+export function numberOf(literal: symbol): number {
+  return Number(literal.description);
 }
 
 function nestsTooDeep(text: string): boolean {
@@ -62,13 +84,13 @@ interface Open {
 /** Iterative, so that no input can exhaust the stack. */
 class Parser {
   readonly #text: string;
-  readonly #onDuplicate: ((path: string) => void) | undefined;
+  readonly #options: ParseOptions;
   #at = 0;
   readonly #open: Open[] = [];
 
-  constructor(text: string, onDuplicate?: (path: string) => void) {
+  constructor(text: string, options: ParseOptions) {
     this.#text = text;
-    this.#onDuplicate = onDuplicate;
+    this.#options = options;
   }
 
   parse(): unknown {
@@ -137,7 +159,11 @@ class Parser {
       top.container.push(value);
       return;
     }
-    if (this.#onDuplicate !== undefined && Object.hasOwn(top.container, top.key)) this.#onDuplicate(this.#path());
+    const { onDuplicate } = this.#options;
+    if (onDuplicate !== undefined && Object.hasOwn(top.container, top.key)) {
+      onDuplicate(top.container, top.key, () => this.#path());
+      delete top.container[top.key];
+    }
     setOwn(top.container, top.key, value);
   }
 
@@ -206,7 +232,7 @@ class Parser {
     return value;
   }
 
-  #number(): number | bigint {
+  #number(): number | bigint | symbol {
     const start = this.#at;
     const isDigit = (): boolean => {
       const char = this.#text[this.#at];
@@ -233,9 +259,10 @@ class Parser {
     }
     const literal = this.#text.slice(start, this.#at);
     const value = Number(literal);
-    if (!integer || Number.isSafeInteger(value)) return value;
-    const exact = literal.length <= 20 ? BigInt(literal) : 1n << 64n;
-    return exact === BigInt.asIntN(64, exact) ? exact : value;
+    if (integer && Number.isSafeInteger(value)) return value;
+    const exact = integer && literal.length <= 20 ? BigInt(literal) : 1n << 64n;
+    if (exact === BigInt.asIntN(64, exact)) return exact;
+    return this.#options.literals ? Symbol(literal) : value;
   }
 
   #space(): void {

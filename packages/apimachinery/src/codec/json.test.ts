@@ -261,3 +261,64 @@ test("brings answers of the server into the form that the types promise", () => 
   const other = { apiVersion: "example.com/v1", kind: "Foo", spec: null };
   assert.equal(canonical(other), other);
 });
+
+for (const { body, message } of [
+  { body: '{"spec":{"replicas":1.0}}', message: "number 1.0 into Go struct field DeploymentSpec.spec.replicas of type int32" },
+  { body: '{"spec":{"replicas":1e3}}', message: "number 1e3 into Go struct field DeploymentSpec.spec.replicas of type int32" },
+  { body: '{"spec":{"replicas":1.50}}', message: "number 1.50 into Go struct field DeploymentSpec.spec.replicas of type int32" },
+  {
+    body: '{"metadata":{"generation":99999999999999999999}}',
+    message: "number 99999999999999999999 into Go struct field ObjectMeta.metadata.generation of type int64",
+  },
+  { body: '{"metadata":{"name":1.5}}', message: "number into Go struct field ObjectMeta.metadata.name of type string" },
+  { body: '{"spec":2.0}', message: "number into Go struct field Deployment.spec of type v1.DeploymentSpec" },
+] as const) {
+  test(`refuses numbers that are not written as integers: ${body}`, () => {
+    assert.throws(() => decode(body, deployment), {
+      code: 400,
+      message: `Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal ${message}`,
+    });
+  });
+}
+
+test("takes numbers in every spelling where Go has floats, quantities and values of any shape", () => {
+  const revision: GroupVersionKind = { group: "apps", version: "v1", kind: "ControllerRevision" };
+  const { data } = decode('{"data":{"a":1.0,"b":[1e3,{"c":2.50}]},"revision":1}', revision) as { data: unknown };
+  assert.deepEqual(data, { a: 1, b: [1000, { c: 2.5 }] });
+  const claim = decode('{"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":1.0,"memory":1e3}}}]}}') as {
+    spec: { containers: { resources: unknown }[] };
+  };
+  assert.deepEqual(claim.spec.containers[0]?.resources, { limits: { cpu: "1", memory: "1e3" } });
+});
+
+test("takes a list of numbers for bytes, as Go does", () => {
+  const secret: GroupVersionKind = { group: "", version: "v1", kind: "Secret" };
+  assert.deepEqual((decode('{"data":{"a":[104,105,null],"b":[]}}', secret) as { data: unknown }).data, { a: "aGkA", b: "" });
+  assert.throws(() => decode('{"data":{"a":[256]}}', secret), {
+    message:
+      'Secret in version "v1" cannot be handled as a Secret: json: cannot unmarshal number 256 into Go struct field Secret.data of type uint8',
+  });
+});
+
+test("names unknown and repeated fields in the order of the text, each once", () => {
+  const body =
+    '{"spec":{"unknown1":1,"unknownTwice":1,"unknownTwice":{"a":1,"a":2},"paused":true,"paused":false,"template":{"metadata":{"labels":{"a":"1","a":"2"}}}}}';
+  const { warnings } = decodeJson(body, deployment, { strict: "warn" });
+  assert.deepEqual(warnings, [
+    'unknown field "spec.unknown1"',
+    'unknown field "spec.unknownTwice"',
+    'duplicate field "spec.paused"',
+    'duplicate field "spec.template.metadata.labels.a"',
+  ]);
+  const many = JSON.stringify({ spec: Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`x${i}`, 1])) });
+  assert.equal(decodeJson(many, deployment, { strict: "warn" }).warnings.length, 100);
+});
+
+test("keeps integers beyond 2^53 and the order of keys in raw values, through protobuf and back", async () => {
+  const { encodeProtobuf, decodeProtobuf } = await import("./protobuf.ts");
+  const text =
+    '{"kind":"ControllerRevision","apiVersion":"apps/v1","metadata":{"name":"a","generation":9007199254740993,"creationTimestamp":null},"data":{"z":9223372036854775807,"a":[-9223372036854775808]},"revision":-9007199254740995}';
+  const object = decode(text, { group: "apps", version: "v1", kind: "ControllerRevision" }) as object;
+  assert.equal(encodeJsonText(object), text);
+  assert.equal(encodeJsonText(decodeProtobuf(encodeProtobuf(object))), text);
+});

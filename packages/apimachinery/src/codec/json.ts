@@ -3,9 +3,9 @@ import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "..
 import type { KubeObject } from "../meta/types.ts";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
-import { decodeValue, unknownFields } from "./json-decode.ts";
+import { type Duplicates, decodeValue, strictComplaints, withoutLiterals } from "./json-decode.ts";
 import { encodeAny, encodeValue } from "./json-encode.ts";
-import { parseJsonText } from "./json-parse.ts";
+import { hasLiterals, type ParseOptions, parseJsonText } from "./json-parse.ts";
 
 export type Strictness = "ignore" | "warn" | "strict";
 
@@ -35,17 +35,25 @@ export function decodeJson(
   const wanted = gvkOf(expected);
   const text = typeof bytes === "string" ? bytes : bytes.toString("utf8");
   const strict = opts.strict ?? "ignore";
-  const complaints: string[] = [];
+  const duplicates = new Map<object, Set<string>>();
+  const literals = hasLiterals(text);
   let value: unknown;
   try {
-    value = parseJsonText(
-      text,
-      strict === "ignore" ? undefined : (path) => complaints.push(`duplicate field ${JSON.stringify(path)}`),
-    );
+    value = parseJsonText(text, { literals, ...(strict !== "ignore" && { onDuplicate: remember(duplicates) }) });
   } catch (err) {
     throw unrecognized(wanted.kind, `couldn't get version/kind; json parse error: ${(err as Error).message}`, bytes);
   }
-  return decodeParsed(value, expected, strict, complaints, bytes);
+  const decoded = decodeParsed(value, expected, strict, duplicates, bytes);
+  if (literals) withoutLiterals(decoded.object);
+  return decoded;
+}
+
+function remember(duplicates: Map<object, Set<string>>): NonNullable<ParseOptions["onDuplicate"]> {
+  return (container, key) => {
+    const keys = duplicates.get(container);
+    if (keys === undefined) duplicates.set(container, new Set([key]));
+    else keys.add(key);
+  };
 }
 
 /**
@@ -56,7 +64,7 @@ export function decodeParsed(
   value: unknown,
   expected: GroupVersionKind | TypeDescriptor,
   strict: Strictness = "ignore",
-  complaints: string[] = [],
+  duplicates: Duplicates = new Map(),
   source: Buffer | string = "",
 ): Decoded {
   const wanted = gvkOf(expected);
@@ -75,17 +83,16 @@ export function decodeParsed(
     const to = `(${wanted.group === "" ? "core" : wanted.group.split(".")[0]}.${wanted.kind})`;
     throw cannotHandle(gvk, wanted.kind, `converting ${from} to ${to}: unknown conversion`);
   }
-  if (strict !== "ignore") {
-    for (const path of unknownFields(value, type)) complaints.push(`unknown field ${JSON.stringify(path)}`);
-    if (strict === "strict" && complaints.length > 0) {
-      throw cannotHandle(gvk, wanted.kind, `strict decoding error: ${complaints.join(", ")}`);
-    }
-  }
+  const complaints = strict === "ignore" ? [] : strictComplaints(value, type, duplicates);
   let object: KubeObject;
   try {
     object = decodeValue(value, type) as unknown as KubeObject;
   } catch (err) {
     throw cannotHandle(gvk, wanted.kind, (err as Error).message);
+  }
+  // After the decoding: a wrong type is reported alone, as upstream does.
+  if (strict === "strict" && complaints.length > 0) {
+    throw cannotHandle(gvk, wanted.kind, `strict decoding error: ${complaints.join(", ")}`);
   }
   object.apiVersion = formatGroupVersion(gvk);
   object.kind = gvk.kind;
@@ -211,7 +218,13 @@ function kindOf(value: unknown, wanted: GroupVersionKind, source: Buffer | strin
     unrecognized(wanted.kind, `couldn't get version/kind; json parse error: ${what}`, source);
   if (value === null || value === undefined) return wanted;
   if (typeof value !== "object" || Array.isArray(value)) {
-    const word = Array.isArray(value) ? "array" : typeof value === "boolean" ? "bool" : typeof value;
+    const word = Array.isArray(value)
+      ? "array"
+      : typeof value === "boolean"
+        ? "bool"
+        : typeof value === "symbol"
+          ? "number"
+          : typeof value;
     throw failed(
       `json: cannot unmarshal ${word} into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }`,
     );
@@ -224,7 +237,7 @@ function kindOf(value: unknown, wanted: GroupVersionKind, source: Buffer | strin
       ? "array"
       : typeof text === "boolean"
         ? "bool"
-        : typeof text === "bigint"
+        : typeof text === "bigint" || typeof text === "symbol"
           ? "number"
           : typeof text;
     throw failed(`json: cannot unmarshal ${word} into Go struct field .${field} of type string`);

@@ -2,7 +2,7 @@ import type protobuf from "protobufjs/minimal.js";
 import type { FieldType, MessageField, TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { timeParts } from "./go-time.ts";
-import { sortedKeys } from "./json-encode.ts";
+import { rawJson, sortedKeys } from "./json-encode.ts";
 
 export type Writer = InstanceType<typeof protobuf.Writer>;
 type Fields = Record<string, unknown>;
@@ -205,16 +205,6 @@ function writeNested(writer: Writer, number: number, props: Fields): void {
   writer.uint32(tagOf(number, 2)).fork();
   messageWriter(scheme.type("apiextensions/v1.JSONSchemaProps") as TypeDescriptor)(writer, props);
   writer.ldelim();
-}
-
-function rawJson(value: unknown): string {
-  return JSON.stringify(value, (_, v: unknown) =>
-    typeof v === "bigint" ? (JSON as unknown as RawJson).rawJSON(v.toString()) : v,
-  );
-}
-
-interface RawJson {
-  rawJSON(text: string): unknown;
 }
 
 function writeInt64(writer: Writer, value: unknown): void {

@@ -28,6 +28,7 @@ export interface WriteRequestOptions {
   readonly dryRun: boolean;
   /** `""` when the client named none: the first part of its User-Agent stands in. */
   readonly fieldManager: string;
+  /** Warn unless the client says otherwise; counts only where the gate ServerSideFieldValidation is on. */
   readonly fieldValidation: FieldValidation;
   readonly force: boolean | undefined;
 }
@@ -53,7 +54,7 @@ export function writeOptions(query: URLSearchParams, kind: WriteOptionsKind, isA
   return {
     dryRun: dryRun.length > 0,
     fieldManager,
-    fieldValidation: fieldValidation === "" ? "Ignore" : (fieldValidation as FieldValidation),
+    fieldValidation: fieldValidation === "" ? "Warn" : (fieldValidation as FieldValidation),
     force,
   };
 }

@@ -4,6 +4,7 @@
  * Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go
  */
 import { coerce, parseJson } from "@coxswain/apimachinery/codec/json";
+import { strictComplaints } from "@coxswain/apimachinery/codec/json-decode";
 import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, invalid, notFound, StatusError, unsupportedMediaType } from "@coxswain/apimachinery/errors/status-error";
@@ -85,7 +86,29 @@ export async function readPatch(
   const bytes = await readBody(call);
   const descriptor = scheme.kind(kind);
   const patched = patchFunction(type, bytes, descriptor);
-  return (object) => checked(patchedBy(patched, object), kind, descriptor);
+  const complain = complaintsOf(call, descriptor);
+  return (object) => {
+    const value = patchedBy(patched, object);
+    const complaints = complain(value);
+    const result = checked(value, kind, descriptor);
+    if (complaints.length > 0) throw refusal(result, `strict decoding error: ${complaints.join(", ")}`);
+    return result;
+  };
+}
+
+/** Unknown fields as `?fieldValidation=` wants them: warned of once, or returned. @returns what to refuse */
+function complaintsOf(call: Call, descriptor: TypeDescriptor | undefined): (value: unknown) => readonly string[] {
+  const on = descriptor !== undefined && call.env.services.featureEnabled("ServerSideFieldValidation");
+  const mode = call.ctx.query.get("fieldValidation");
+  if (!on || mode === "Ignore") return () => [];
+  let warned = false;
+  return (value) => {
+    const complaints = strictComplaints(value, descriptor);
+    if (mode === "Strict") return complaints;
+    if (!warned) for (const complaint of complaints) call.ctx.warn(complaint);
+    warned = true; // a write that lost a race applies the patch again
+    return [];
+  };
 }
 
 /** Some malformed patches end in a plain error (500 upstream); they are the client's mistake all the same. */
@@ -122,7 +145,7 @@ function parsePatch(bytes: Buffer): unknown {
 
 /** What a patch made must still be an object of its kind. @throws Invalid on `patch`. */
 function checked(value: unknown, kind: GroupVersionKind, descriptor: TypeDescriptor | undefined): KubeObject {
-  const refuse = (why: string): Error => invalid({ group: "", kind: "" }, "", [invalidValue("patch", truncated(value), why)]);
+  const refuse = (why: string): Error => refusal(value, why);
   if (value === null || typeof value !== "object" || Array.isArray(value)) throw refuse("the patched document is not an object");
   const object = value as Unstructured;
   if (object.kind !== kind.kind || object.apiVersion !== formatGroupVersion(kind)) {
@@ -139,6 +162,10 @@ function checked(value: unknown, kind: GroupVersionKind, descriptor: TypeDescrip
   } catch (err) {
     throw refuse((err as Error).message);
   }
+}
+
+function refusal(value: unknown, why: string): Error {
+  return invalid({ group: "", kind: "" }, "", [invalidValue("patch", truncated(value), why)]);
 }
 
 function truncated(value: unknown): string {

@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { aConfigMap, configMaps, startShared, type TestServer } from "./testing.ts";
+
+const deployments = "/apis/apps/v1/namespaces/default/deployments";
+const odd = (name: string) =>
+  `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"${name}"},"spec":{"foo":1,"paused":true,"paused":true,"replicas":0,"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i","bar":2}]}}}}`;
+const complaints = [
+  'unknown field "spec.foo"',
+  'duplicate field "spec.paused"',
+  'unknown field "spec.template.spec.containers[0].bar"',
+];
+const warningsOf = (headers: Record<string, string | string[] | undefined>): string => [headers.warning ?? []].flat().join(", ");
+
+describe("with ServerSideFieldValidation", () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startShared(["--feature-gates=ServerSideFieldValidation=true"]);
+  });
+  after(() => server.stop());
+
+  test("Strict refuses unknown and repeated fields and names them all", async () => {
+    const { code, body } = await server.request("POST", `${deployments}?fieldValidation=Strict`, odd("strict"));
+    assert.equal(code, 400);
+    assert.equal(
+      body.message,
+      `Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: ${complaints.join(", ")}`,
+    );
+  });
+
+  for (const query of ["", "?fieldValidation=Warn"]) {
+    test(`${query === "" ? "no parameter" : "Warn"} warns of each and writes the object`, async () => {
+      const { code, headers } = await server.request("POST", deployments + query, odd(`warn${query.length}`));
+      assert.equal(code, 201);
+      for (const complaint of complaints) {
+        assert.ok(warningsOf(headers).includes(`299 - ${JSON.stringify(complaint)}`), warningsOf(headers));
+      }
+    });
+  }
+
+  test("Ignore says nothing", async () => {
+    const { code, headers } = await server.request("POST", `${deployments}?fieldValidation=Ignore`, odd("ignore"));
+    assert.equal(code, 201);
+    assert.equal(headers.warning, undefined);
+  });
+
+  test("other values are refused", async () => {
+    const { code } = await server.request("POST", `${deployments}?fieldValidation=Loose`, odd("loose"));
+    assert.equal(code, 422);
+  });
+
+  for (const type of ["merge", "strategic-merge"]) {
+    test(`a ${type} patch is checked after it was applied`, async () => {
+      const name = `patched-${type}`;
+      await server.request("POST", configMaps, aConfigMap(name));
+      const headers = { "content-type": `application/${type}-patch+json` };
+      const strict = await server.request("PATCH", `${configMaps}/${name}?fieldValidation=Strict`, { foo: 1 }, headers);
+      assert.equal(strict.code, 422);
+      assert.match(strict.body.message, /strict decoding error: unknown field "foo"/);
+      const warned = await server.request("PATCH", `${configMaps}/${name}`, { foo: 1, data: { a: "b" } }, headers);
+      assert.equal(warned.code, 200);
+      assert.deepEqual(warned.body.data, { a: "b" });
+      assert.match(warningsOf(warned.headers), /unknown field/);
+    });
+  }
+});
+
+describe("without the gate", () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startShared();
+  });
+  after(() => server.stop());
+
+  test("the parameter is ignored", async () => {
+    const { code, headers } = await server.request("POST", `${deployments}?fieldValidation=Strict`, odd("off"));
+    assert.equal(code, 201);
+    assert.equal(headers.warning, undefined);
+  });
+
+  test("an integer must be written as one", async () => {
+    const { code, body } = await server.request("POST", deployments, odd("float").replace('"replicas":0', '"replicas":1.0'));
+    assert.equal(code, 400);
+    assert.match(body.message, /cannot unmarshal number 1\.0 into Go struct field DeploymentSpec\.spec\.replicas of type int32/);
+  });
+});
