@@ -1,4 +1,5 @@
 import type { ControllerContext, Runnable } from "./controller-context.ts";
+import { newClusterRoleAggregationController } from "./controllers/clusterrole-aggregation/controller.ts";
 import { newDeploymentController } from "./controllers/deployment/controller.ts";
 import { newEndpointController } from "./controllers/endpoint/controller.ts";
 import { newEndpointSliceController } from "./controllers/endpointslice/controller.ts";
@@ -89,7 +90,12 @@ export const catalogue: readonly CatalogueEntry[] = [
   missing("persistentvolume-binder", "persistent-volume-binder"),
   missing("attachdetach", "attachdetach-controller"),
   missing("persistentvolume-expander", "expand-controller"),
-  missing("clusterrole-aggregation", "clusterrole-aggregation-controller"),
+  {
+    name: "clusterrole-aggregation",
+    user: "clusterrole-aggregation-controller",
+    onByDefault: true,
+    make: newClusterRoleAggregationController,
+  },
   missing("pvc-protection", "pvc-protection-controller"),
   missing("pv-protection", "pv-protection-controller"),
   missing("ttl-after-finished", "ttl-after-finished-controller"),

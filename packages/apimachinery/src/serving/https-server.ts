@@ -9,7 +9,7 @@ import type { Exchange, ExchangeHandler } from "./exchange.ts";
 import { watchFiles } from "./file-watch.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
-import { filesOf, loadTls, type TlsOptions } from "./tls-options.ts";
+import { filesOf, insecureCipherSuites, loadTls, type TlsOptions } from "./tls-options.ts";
 
 export type { TlsOptions } from "./tls-options.ts";
 
@@ -60,6 +60,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const connections = new Connections(options);
   const http = newHttp1Server(options, connections);
   const listener = options.tls === undefined ? http : newTlsListener(options, options.tls, http, connections);
+  for (const name of options.tls?.cipherSuites ?? [])
+    if (Object.hasOwn(insecureCipherSuites, name)) options.log.warn("Use of insecure cipher detected.", { cipher: name });
   await listen(listener, options);
   const bound = listener.address() as AddressInfo;
   const watcher =

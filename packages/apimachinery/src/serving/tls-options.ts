@@ -71,12 +71,16 @@ export const tlsVersionNames: readonly string[] = Object.keys(versions);
 
 const tls13Suites = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 
-/** @throws Error `Cipher suite X not supported or doesn't exist` */
+/** Upstream still serves these; the runtime's OpenSSL is built without them. */
+const removed = /_RC4_|_3DES_/;
+
+/** @throws Error `Cipher suite X not supported or doesn't exist`; another one for RC4 and 3DES. */
 export function opensslCiphers(names: readonly string[]): string | undefined {
   if (names.length === 0) return undefined;
   const list = names.map((name) => {
     const known = { ...cipherSuites, ...insecureCipherSuites };
     if (!Object.hasOwn(known, name)) throw new Error(`Cipher suite ${name} not supported or doesn't exist`);
+    if (removed.test(name)) throw new Error(`Cipher suite ${name} is not available: the TLS library has neither RC4 nor 3DES`);
     return known[name] as string;
   });
   return [tls13Suites, ...list.filter((name) => !name.startsWith("TLS_"))].join(":");

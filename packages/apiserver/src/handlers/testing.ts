@@ -4,7 +4,7 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { startTestServer } from "../testing/start-test-server.ts";
 
 export interface TestServer {
-  /** As the administrator; a string is sent as it is, anything else as JSON. */
+  /** As the administrator; a string or bytes are sent as they are, anything else as JSON. */
   request(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   /** A watch that stays open; `next` waits for the next line, `end` resolves when the server ends it. */
   watch(path: string, headers?: Record<string, string>): Promise<Watch>;
@@ -15,7 +15,7 @@ export interface Answer {
   readonly code: number;
   readonly headers: Record<string, string | string[] | undefined>;
   readonly raw: Buffer;
-  /** Parsed when it is JSON. */
+  /** Parsed when it is one document of JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
   readonly body: any;
 }
@@ -103,14 +103,18 @@ export async function startShared(flags: readonly string[] = []): Promise<TestSe
 }
 
 function bytesOf(body: unknown): Buffer | undefined {
-  if (body === undefined) return undefined;
+  if (body === undefined || Buffer.isBuffer(body)) return body;
   return Buffer.from(typeof body === "string" ? body : JSON.stringify(body), "utf8");
 }
 
 function parsed(raw: Buffer, headers: Record<string, unknown>): unknown {
   if (!String(headers["content-type"]).startsWith("application/json") || headers["content-encoding"] !== undefined)
     return undefined;
-  return JSON.parse(raw.toString());
+  try {
+    return JSON.parse(raw.toString());
+  } catch {
+    return undefined; // events of a watch that has ended, one to a line
+  }
 }
 
 export const configMaps = "/api/v1/namespaces/default/configmaps";

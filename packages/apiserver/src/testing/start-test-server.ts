@@ -113,7 +113,9 @@ export async function startTestServer(t: TestContext | undefined, extraFlags: re
   const log =
     process.env["COX_TEST_LOG"] === undefined ? discardLogger : newLogger({ verbosity: Number(process.env["COX_TEST_LOG"]) });
   const featureGates = newFeatureGates(kubeApiserver.name, values["feature-gates"]);
-  const server: RunningApiserver = await startApiserver(configFromFlags(values), { log, featureGates });
+  // A free port is for tests alone: users' flags with port 0 are refused.
+  const config = configFromFlags({ ...values, "secure-port": values["secure-port"] || 6443 });
+  const server: RunningApiserver = await startApiserver({ ...config, flags: values }, { log, featureGates });
   const client = newClient({ host: server.url, ca: ca.certPem, token: adminToken, qps: -1, burst: 0, userAgent: "test" });
   const http = newHttp(server.url, ca.certPem);
   let stopped: Promise<void> | undefined;

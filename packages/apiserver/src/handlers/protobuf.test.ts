@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { decodeProtobuf, encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
+import { WatchEventDecoder } from "@coxswain/apimachinery/codec/stream";
+import type { KubeList, KubeObject } from "@coxswain/apimachinery/meta/types";
+import { aConfigMap, startShared, type TestServer } from "./testing.ts";
+
+const maps = "/api/v1/namespaces/protobuf/configmaps";
+const protobuf = "application/vnd.kubernetes.protobuf";
+const kind = { group: "", version: "v1", kind: "ConfigMap" };
+
+let server: TestServer;
+before(async () => {
+  server = await startShared();
+  await server.request("POST", "/api/v1/namespaces", { metadata: { name: "protobuf" } });
+});
+after(() => server.stop());
+
+test("POST takes protobuf and answers in JSON, in protobuf when that is asked for", async () => {
+  const body = (name: string): Buffer => encodeProtobuf(aConfigMap(name, { a: "1" }), kind);
+  const json = await server.request("POST", maps, body("one"), { "content-type": protobuf, accept: "application/json" });
+  assert.equal(json.code, 201);
+  assert.partialDeepStrictEqual(json.body, { kind: "ConfigMap", metadata: { name: "one" }, data: { a: "1" } });
+  const binary = await server.request("POST", maps, body("two"), { "content-type": protobuf, accept: protobuf });
+  assert.equal(binary.code, 201);
+  assert.equal(binary.headers["content-type"], protobuf);
+  assert.partialDeepStrictEqual(decodeProtobuf(binary.raw), { kind: "ConfigMap", metadata: { name: "two" }, data: { a: "1" } });
+});
+
+test("JSON in, protobuf out; PUT too", async () => {
+  const created = await server.request("POST", maps, aConfigMap("three", { a: "1" }), { accept: protobuf });
+  assert.equal(created.code, 201);
+  const object = decodeProtobuf(created.raw) as KubeObject & { data: object };
+  const bytes = encodeProtobuf({ ...object, data: { a: "2" } }, kind);
+  const { code, body } = await server.request("PUT", `${maps}/three`, bytes, { "content-type": protobuf });
+  assert.equal(code, 200);
+  assert.deepEqual(body.data, { a: "2" });
+});
+
+test("a list in protobuf has the items of the list in JSON", async () => {
+  const { raw } = await server.request("GET", maps, undefined, { accept: protobuf });
+  const list = decodeProtobuf(raw) as unknown as KubeList<KubeObject>;
+  const { body } = await server.request("GET", maps);
+  const seen = (items: readonly KubeObject[]): unknown => items.map(({ metadata }) => [metadata.name, metadata.resourceVersion]);
+  assert.deepEqual(seen(list.items), seen(body.items));
+  assert.ok(list.items.length > 0);
+});
+
+test("a watch in protobuf sends events in protobuf", async () => {
+  const before = await server.request("GET", maps);
+  await server.request("POST", maps, aConfigMap("watched", { a: "1" }));
+  await server.request("PUT", `${maps}/watched`, aConfigMap("watched", { a: "2" }));
+  await server.request("DELETE", `${maps}/watched`);
+  const since = before.body.metadata.resourceVersion;
+  const answer = await server.request("GET", `${maps}?watch=1&timeoutSeconds=1&resourceVersion=${since}`, undefined, {
+    accept: `${protobuf};stream=watch`,
+  });
+  assert.equal(answer.code, 200);
+  assert.equal(answer.headers["content-type"], `${protobuf};stream=watch`);
+  const events = new WatchEventDecoder(protobuf).push(answer.raw);
+  assert.deepEqual(
+    events.map(({ type, object }) => [type, object.metadata.name, (object as { data?: { a: string } }).data?.a]),
+    [
+      ["ADDED", "watched", "1"],
+      ["MODIFIED", "watched", "2"],
+      ["DELETED", "watched", "2"],
+    ],
+  );
+});

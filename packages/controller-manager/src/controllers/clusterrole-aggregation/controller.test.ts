@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { unsupportedMediaType } from "@coxswain/apimachinery/errors/status-error";
+import type { ClusterRole, PolicyRule } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
+import { clusterRoles } from "@coxswain/apimachinery/schema/kinds/resources";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newTestContext } from "../../testing/test-context.ts";
+import { aggregatedRules, newClusterRoleAggregationController } from "./controller.ts";
+
+const rule = (resource: string, ...verbs: string[]): PolicyRule => ({ apiGroups: [""], resources: [resource], verbs });
+const aRole = (name: string, labels: Record<string, string>, ...rules: PolicyRule[]): ClusterRole => ({
+  metadata: { name, labels },
+  rules,
+});
+const toView = { "rbac.authorization.k8s.io/aggregate-to-view": "true" };
+const toEdit = { "rbac.authorization.k8s.io/aggregate-to-edit": "true" };
+const anAggregate = (name: string, labels: Record<string, string>, ...selectors: Record<string, string>[]): ClusterRole => ({
+  ...aRole(name, labels),
+  aggregationRule: { clusterRoleSelectors: selectors.map((matchLabels) => ({ matchLabels })) },
+});
+
+const pods = rule("pods", "get");
+const services = rule("services", "get");
+for (const { name, role, others, want } of [
+  {
+    name: "takes rules in the order of the roles' names",
+    role: anAggregate("view", {}, toView),
+    others: [aRole("b", toView, services), aRole("a", toView, pods)],
+    want: [pods, services],
+  },
+  {
+    name: "takes a rule once",
+    role: anAggregate("view", {}, toView),
+    others: [aRole("a", toView, pods), aRole("b", toView, pods, services)],
+    want: [pods, services],
+  },
+  {
+    name: "goes by selector first",
+    role: anAggregate("edit", {}, toEdit, toView),
+    others: [aRole("a", toView, pods), aRole("b", toEdit, services)],
+    want: [services, pods],
+  },
+  {
+    name: "leaves out what no selector chooses, and itself",
+    role: { ...anAggregate("view", toView, toView), rules: [services] },
+    others: [aRole("a", toEdit, pods)],
+    want: [],
+  },
+]) {
+  test(name, () => assert.deepEqual(aggregatedRules(role, [role, ...others]), want));
+}
+
+for (const { name, without } of [
+  { name: "applies", without: false },
+  { name: "updates where the server has no apply", without: true },
+]) {
+  test(`fills a role, follows its parts, and passes rules on to roles that aggregate it: ${name}`, async (t) => {
+    const { client, ctx, run } = newTestContext(t);
+    if (without)
+      client.react("patch", "clusterroles", () => {
+        throw unsupportedMediaType("no apply here");
+      });
+    client.put(clusterRoles, anAggregate("edit", {}, toEdit));
+    client.put(clusterRoles, anAggregate("view", toEdit, toView));
+    client.put(clusterRoles, aRole("part", toView, pods));
+    await run(newClusterRoleAggregationController(ctx));
+    const rules = (of: string) => client.object<ClusterRole>(clusterRoles, of)?.rules;
+    assert.deepEqual(rules("view"), [pods]);
+    assert.deepEqual(rules("edit"), [pods]);
+
+    client.put(clusterRoles, aRole("part", toView, pods, services));
+    await settle(30);
+    assert.deepEqual(rules("edit"), [pods, services]);
+    client.remove(clusterRoles, "part");
+    await settle(30);
+    assert.deepEqual(rules("view"), []);
+    client.clearActions();
+    client.put(clusterRoles, aRole("unrelated", {}, services));
+    await settle(30);
+    assert.deepEqual(client.writes, []);
+  });
+}

@@ -1,0 +1,67 @@
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { enqueueBy } from "@coxswain/apimachinery/controller/sources";
+import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { ClusterRole, PolicyRule } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
+import { clusterRoles } from "@coxswain/apimachinery/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { ControllerContext } from "../../controller-context.ts";
+
+/**
+ * clusterrole-aggregation: a ClusterRole with an `aggregationRule` has the rules of those its selectors choose; `admin`,
+ * `edit` and `view` get theirs this way. Watches ClusterRoles (every change concerns every aggregated role); writes
+ * ClusterRoles, as an apply that takes the rules over from whoever wrote them.
+ * Source: pkg/controller/clusterroleaggregation/clusterroleaggregation_controller.go
+ */
+export function newClusterRoleAggregationController(ctx: ControllerContext): Controller {
+  const informer = ctx.informers.for<ClusterRole>(clusterRoles);
+  return newController({
+    name: "ClusterRoleAggregator",
+    sources: [
+      enqueueBy(informer, ({ enqueue }) => {
+        const enqueueAggregated = (): void => {
+          for (const { metadata, aggregationRule } of informer.lister.list())
+            if (aggregationRule !== undefined) enqueue(metadata.name ?? "");
+        };
+        return { added: enqueueAggregated, updated: enqueueAggregated, deleted: enqueueAggregated };
+      }),
+    ],
+    reconcile: (name, signal) => reconcile(ctx, name, signal),
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  });
+}
+
+const fieldManager = "clusterrole-aggregation-controller";
+
+async function reconcile(ctx: ControllerContext, name: string, signal: AbortSignal): Promise<Result> {
+  const { lister } = ctx.informers.for<ClusterRole>(clusterRoles);
+  const role = lister.get(name);
+  if (role?.aggregationRule === undefined) return done;
+  const rules = aggregatedRules(role, lister.list());
+  if (semanticEqual(rules, role.rules ?? [])) return done;
+  const applied = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata: { name }, rules };
+  try {
+    await ctx.client.patch(clusterRoles, { name }, { type: "apply", body: applied }, { fieldManager, force: true, signal });
+  } catch (err) {
+    // A server without apply says so by the media type it does not know.
+    if (!(err instanceof StatusError) || err.code !== 415) throw err;
+    await ctx.client.update<ClusterRole>(clusterRoles, { ...role, rules }, { signal });
+  }
+  return done;
+}
+
+/** Pure: selector by selector, within each by name, each rule once; never the role's own. */
+export function aggregatedRules(role: ClusterRole, all: readonly ClusterRole[]): PolicyRule[] {
+  const rules: PolicyRule[] = [];
+  const byName = all.toSorted((a, b) => ((a.metadata.name ?? "") < (b.metadata.name ?? "") ? -1 : 1));
+  for (const selector of role.aggregationRule?.clusterRoleSelectors ?? []) {
+    const labels = LabelSelector.fromObject(selector);
+    for (const { metadata, rules: theirs } of byName) {
+      if (metadata.name === role.metadata.name || !labels.matches(metadata.labels)) continue;
+      for (const rule of theirs ?? []) if (!rules.some((known) => semanticEqual(known, rule))) rules.push(rule);
+    }
+  }
+  return rules;
+}
