@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { newEtcdClient } from "../storage/etcd/client.ts";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: reviews hold objects of every kind.
@@ -87,6 +88,21 @@ async function register(
   asked.length = 0;
 }
 
+/** As an older release may have stored it: no version that is served takes other side effects than none. */
+async function storeSideEffects(kind: "Mutating" | "Validating", name: string, sideEffects: string): Promise<void> {
+  const resource = `${kind.toLowerCase()}webhookconfigurations`;
+  const { body } = await server.request("GET", `/apis/admissionregistration.k8s.io/v1/${resource}/${name}`);
+  body.webhooks[0].sideEffects = sideEffects;
+  delete body.metadata.resourceVersion;
+  delete body.metadata.managedFields;
+  const etcd = newEtcdClient({ servers: [server.etcdEndpoint] });
+  try {
+    await etcd.put(`${server.prefix}/${resource}/${name}`, Buffer.from(JSON.stringify(body)));
+  } finally {
+    etcd.close();
+  }
+}
+
 const patchOf = (operations: object[]): object => ({
   allowed: true,
   patchType: "JSONPatch",
@@ -164,6 +180,39 @@ test("a webhook that fails stops the write, unless it says that this does not ma
   });
   await waitFor(async () => (await server.request("POST", `${configMaps}?dryRun=All`, { metadata: { name: "x" } })).code === 201);
 });
+
+for (const kind of ["Mutating", "Validating"] as const) {
+  for (const { sideEffects, served } of [
+    { sideEffects: "None", served: true },
+    { sideEffects: "NoneOnDryRun", served: true },
+    { sideEffects: "Some", served: false },
+    { sideEffects: "Unknown", served: false },
+  ]) {
+    const expected = served ? "asks" : "fails at";
+    test(`a dry run ${expected} a ${kind.toLowerCase()} webhook with sideEffects ${sideEffects}`, async (t) => {
+      const name = `${kind.toLowerCase()}-${sideEffects.toLowerCase()}`;
+      answers.set(`/${name}`, () => ({ allowed: true }));
+      await register(kind, name, [{}], t);
+      await storeSideEffects(kind, name, sideEffects);
+      const dryRun = () => server.request("POST", `${configMaps}?dryRun=All`, { metadata: { name: "dry" } });
+      await waitFor(async () => (await dryRun()).code === (served ? 201 : 400));
+      asked.length = 0;
+      const { code, body } = await dryRun();
+      if (served) {
+        assert.equal(code, 201);
+        assert.equal(asked[0]?.request.dryRun, true);
+      } else {
+        assert.partialDeepStrictEqual(body, {
+          reason: "BadRequest",
+          message: 'admission webhook "hook0.example.com" does not support dry run',
+        });
+        assert.equal(asked.length, 0);
+      }
+      assert.equal((await server.request("POST", configMaps, { metadata: { generateName: "wet-" } })).code, 201);
+      assert.equal(asked.at(-1)?.request.dryRun, false);
+    });
+  }
+}
 
 test("selectors and rules choose what it is asked about", async (t) => {
   answers.set("/chosen", () => ({ allowed: true }));
