@@ -8,6 +8,7 @@ import { isIP, isIPv6 } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { type PluginSelection, selectPlugins } from "./admission/catalogue.ts";
+import { type PluginConfigurations, readPluginConfigurations } from "./admission/configuration.ts";
 import type { ApiserverFlags } from "./flags.ts";
 import { readEncryptionConfig, type TransformerFor } from "./storage/etcd/encryption-config.ts";
 
@@ -21,6 +22,8 @@ export interface ApiserverConfig {
   readonly authorizationModes: readonly string[];
   readonly apiAudiences: readonly string[];
   readonly plugins: PluginSelection;
+  /** --admission-control-config-file */
+  readonly pluginConfigurations: PluginConfigurations;
   readonly etcdTls: { readonly ca: Buffer | undefined; readonly cert: Buffer | undefined; readonly key: Buffer | undefined };
   readonly etcdOverrides: readonly { group: string; resource: string; servers: readonly string[] }[];
   /** --encryption-provider-config; undefined: everything is stored as it is. */
@@ -86,6 +89,10 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
     authorizationModes: check(() => authorizationModes(flags["authorization-mode"]), []),
     apiAudiences: flags["api-audiences"].length > 0 ? flags["api-audiences"] : flags["service-account-issuer"].slice(0, 1),
     plugins: { enable: flags["enable-admission-plugins"], disable: flags["disable-admission-plugins"] },
+    pluginConfigurations: check(
+      () => readPluginConfigurations(flags["admission-control-config-file"]),
+      () => undefined,
+    ),
     etcdTls: {
       ca: check(() => optionalFile(flags["etcd-cafile"]), undefined),
       cert: check(() => optionalFile(flags["etcd-certfile"]), undefined),

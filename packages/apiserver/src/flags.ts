@@ -465,7 +465,7 @@ export const flagTable = flags(
       wired: false,
       help: "Admission control plugins in order, as one exclusive list.",
     }),
-    "admission-control-config-file": string({ wired: false, help: "File with the configuration of admission plugins." }),
+    "admission-control-config-file": string({ help: "File with the configuration of admission plugins." }),
     "default-not-ready-toleration-seconds": int({
       default: 300,
       help: "Seconds of the toleration for notReady:NoExecute that every pod gets that does not have one.",

@@ -8,8 +8,10 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Authorizer } from "../authorization/authorizer.ts";
+import type { PluginConfigurations } from "./configuration.ts";
 import type { AdmissionPlugin } from "./plugin.ts";
 import { alwaysAdmit } from "./plugins/always-admit.ts";
 import { alwaysDeny } from "./plugins/always-deny.ts";
@@ -19,17 +21,25 @@ import { defaultIngressClass } from "./plugins/default-ingress-class.ts";
 import { defaultStorageClass } from "./plugins/default-storage-class.ts";
 import { defaultTolerationSeconds } from "./plugins/default-toleration-seconds.ts";
 import { denyServiceExternalIps } from "./plugins/deny-service-external-ips.ts";
+import { eventRateLimit } from "./plugins/event-rate-limit.ts";
+import { extendedResourceToleration } from "./plugins/extended-resource-toleration.ts";
+import { imagePolicyWebhook } from "./plugins/image-policy-webhook.ts";
+import { limitPodHardAntiAffinityTopology } from "./plugins/limit-pod-hard-anti-affinity-topology.ts";
 import { limitRanger } from "./plugins/limit-ranger.ts";
 import { mutatingAdmissionWebhook } from "./plugins/mutating-admission-webhook.ts";
 import { namespaceAutoProvision } from "./plugins/namespace-auto-provision.ts";
 import { namespaceExists } from "./plugins/namespace-exists.ts";
 import { namespaceLifecycle } from "./plugins/namespace-lifecycle.ts";
 import { nodeRestriction } from "./plugins/node-restriction.ts";
+import { ownerReferencesPermissionEnforcement } from "./plugins/owner-references-permission-enforcement.ts";
 import { persistentVolumeClaimResize } from "./plugins/persistent-volume-claim-resize.ts";
+import { podNodeSelector } from "./plugins/pod-node-selector.ts";
 import { podSecurity } from "./plugins/pod-security.ts";
+import { podTolerationRestriction } from "./plugins/pod-toleration-restriction.ts";
 import { priority } from "./plugins/priority.ts";
 import { resourceQuota } from "./plugins/resource-quota.ts";
 import { runtimeClass } from "./plugins/runtime-class.ts";
+import { securityContextDeny } from "./plugins/security-context-deny.ts";
 import { serviceAccount } from "./plugins/service-account.ts";
 import { storageObjectInUseProtection } from "./plugins/storage-object-in-use-protection.ts";
 import { taintNodesByCondition } from "./plugins/taint-nodes-by-condition.ts";
@@ -48,12 +58,16 @@ export interface PluginContext {
   readonly defaultUnreachableTolerationSeconds: number;
   readonly versions: ObjectVersions;
   readonly webhookMetrics: WebhookMetrics;
+  /** What --admission-control-config-file says about the plugin; undefined for nothing. */
+  readonly configurationOf: PluginConfigurations;
 }
 
 /** The versions in which resources are served, for webhooks that were registered for another one than the request's. */
 export interface ObjectVersions {
   /** All served versions of the resource, whatever version is given. */
   of(resource: { readonly group: string; readonly resource: string }): readonly ResourceVersion[];
+  /** The resources of a kind in one version; none when it is not served. */
+  ofKind(kind: GroupVersionKind): readonly { readonly resource: string; readonly namespaced: boolean }[];
   /** @returns a fresh object in the version. */
   fromHub(object: KubeObject, version: ResourceVersion): KubeObject;
   /** Defaults and conversion; takes over its argument. */
@@ -77,26 +91,26 @@ export const pluginCatalogue: readonly PluginRow[] = [
   { name: "NamespaceAutoProvision", make: namespaceAutoProvision },
   { name: "NamespaceLifecycle", onByDefault: true, make: namespaceLifecycle },
   { name: "NamespaceExists", make: namespaceExists },
-  { name: "SecurityContextDeny" },
-  { name: "LimitPodHardAntiAffinityTopology" },
+  { name: "SecurityContextDeny", make: securityContextDeny },
+  { name: "LimitPodHardAntiAffinityTopology", make: limitPodHardAntiAffinityTopology },
   { name: "LimitRanger", onByDefault: true, make: limitRanger },
   { name: "ServiceAccount", onByDefault: true, make: serviceAccount },
   { name: "NodeRestriction", make: nodeRestriction },
   { name: "TaintNodesByCondition", onByDefault: true, make: taintNodesByCondition },
   { name: "AlwaysPullImages", make: alwaysPullImages },
-  { name: "ImagePolicyWebhook" },
+  { name: "ImagePolicyWebhook", make: imagePolicyWebhook },
   { name: "PodSecurity", onByDefault: true, make: podSecurity },
   { name: "PodSecurityPolicy" },
-  { name: "PodNodeSelector" },
+  { name: "PodNodeSelector", make: podNodeSelector },
   { name: "Priority", onByDefault: true, make: priority },
   { name: "DefaultTolerationSeconds", onByDefault: true, make: defaultTolerationSeconds },
-  { name: "PodTolerationRestriction" },
-  { name: "EventRateLimit" },
-  { name: "ExtendedResourceToleration" },
+  { name: "PodTolerationRestriction", make: podTolerationRestriction },
+  { name: "EventRateLimit", make: eventRateLimit },
+  { name: "ExtendedResourceToleration", make: extendedResourceToleration },
   { name: "PersistentVolumeLabel" },
   { name: "DefaultStorageClass", onByDefault: true, make: defaultStorageClass },
   { name: "StorageObjectInUseProtection", onByDefault: true, make: storageObjectInUseProtection },
-  { name: "OwnerReferencesPermissionEnforcement" },
+  { name: "OwnerReferencesPermissionEnforcement", make: ownerReferencesPermissionEnforcement },
   { name: "PersistentVolumeClaimResize", onByDefault: true, make: persistentVolumeClaimResize },
   { name: "RuntimeClass", onByDefault: true, make: runtimeClass },
   { name: "CertificateApproval", onByDefault: true, make: certificateApproval },

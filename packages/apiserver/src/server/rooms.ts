@@ -109,6 +109,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     defaultUnreachableTolerationSeconds: flags["default-unreachable-toleration-seconds"],
     versions: objectVersions(resources),
     webhookMetrics: newWebhookMetrics(metrics),
+    configurationOf: config.pluginConfigurations,
   };
   const plugins = rows.flatMap(({ make }) => (make === undefined ? [] : [make(context)]));
 
@@ -196,6 +197,11 @@ function objectVersions(resources: ServedResources): ObjectVersions {
         const served = resources.find(group, version, resource);
         return served === undefined ? [] : [{ group, version, resource, kind: served.kind.kind }];
       }),
+    ofKind: ({ group, version, kind }) =>
+      resources
+        .resources(group, version)
+        .filter((served) => served.kind.kind === kind)
+        .map(({ definition }) => ({ resource: definition.resource, namespaced: definition.namespaced })),
     fromHub: (object, version) => fromHub(find(version), object),
     toHub: (object, version) => toHub(find(version), object),
   };

@@ -13,7 +13,7 @@ import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import { violations } from "../pod-security/checks.ts";
-import { type LevelVersion, minorOf, type Policy, policyOf } from "../pod-security/policy.ts";
+import { type LevelVersion, minorOf, type Policy, policyOf, readPodSecurityConfiguration } from "../pod-security/policy.ts";
 import { namespaceLookup } from "./namespace-lookup.ts";
 
 interface PodLike {
@@ -37,7 +37,13 @@ const podsShownInWarning = 1000;
 export function podSecurity(ctx: PluginContext): AdmissionPlugin {
   const lookup = namespaceLookup(ctx.informers, ctx.client);
   const podInformer = ctx.informers.for<KubeObject & PodLike>(pods);
-  const policyFor = async (namespace: string): Promise<Policy> => policyOf((await lookup.get(namespace))?.metadata.labels ?? {});
+  const { defaults, exemptions } = readPodSecurityConfiguration(ctx.configurationOf("PodSecurity"));
+  const policyFor = async (namespace: string): Promise<Policy> =>
+    policyOf((await lookup.get(namespace))?.metadata.labels ?? {}, [], defaults);
+  const isExempt = ({ namespace, user }: AdmissionAttributes, spec: PodSpec | undefined): boolean =>
+    exemptions.namespaces.has(namespace) ||
+    exemptions.usernames.has(user.name) ||
+    (spec?.runtimeClassName !== undefined && exemptions.runtimeClasses.has(spec.runtimeClassName));
 
   return {
     name: "PodSecurity",
@@ -47,9 +53,18 @@ export function podSecurity(ctx: PluginContext): AdmissionPlugin {
       const { resource, subresource, namespace, operation } = attributes;
       const name = `${resource.resource}.${resource.group}`;
       if (name === "namespaces." && subresource === "")
-        return validateNamespace(attributes, podInformer.lister.inNamespace(attributes.name));
+        return validateNamespace(
+          attributes,
+          exemptions.namespaces.has(attributes.name)
+            ? []
+            : podInformer.lister
+                .inNamespace(attributes.name)
+                .filter(({ spec }) => !exemptions.runtimeClasses.has(spec.runtimeClassName ?? "")),
+          defaults,
+        );
       if (name === "pods.") {
         if (subresource !== "" && subresource !== "ephemeralcontainers") return;
+        if (isExempt(attributes, (attributes.object as KubeObject & PodLike).spec)) return;
         if (operation === "UPDATE" && subresource === "" && !isSignificant(attributes)) return;
         return judgePod(attributes, await policyFor(namespace));
       }
@@ -59,7 +74,8 @@ export function podSecurity(ctx: PluginContext): AdmissionPlugin {
         (value, key) => (value as Record<string, unknown> | undefined)?.[key],
         attributes.object,
       );
-      if (template !== undefined) warn(attributes, (await policyFor(namespace)).warn, template as Partial<PodLike>);
+      if (template === undefined || isExempt(attributes, (template as Partial<PodLike>).spec)) return;
+      warn(attributes, (await policyFor(namespace)).warn, template as Partial<PodLike>);
     },
   };
 }
@@ -100,11 +116,12 @@ function describe({ level, version }: LevelVersion, pod: Partial<PodLike>): stri
 }
 
 /** Labels must be readable; a stricter standard warns about the pods that are there already. */
-function validateNamespace(attributes: AdmissionAttributes, existing: readonly PodLike[]): void {
+function validateNamespace(attributes: AdmissionAttributes, existing: readonly PodLike[], defaults: Policy): void {
   const errors: FieldError[] = [];
   const namespace = attributes.object as KubeObject;
-  const policy = policyOf(namespace.metadata.labels ?? {}, errors);
-  const before = attributes.oldObject === undefined ? undefined : policyOf(attributes.oldObject.metadata.labels ?? {});
+  const policy = policyOf(namespace.metadata.labels ?? {}, errors, defaults);
+  const before =
+    attributes.oldObject === undefined ? undefined : policyOf(attributes.oldObject.metadata.labels ?? {}, [], defaults);
   if (errors.length > 0) {
     const oldErrors: FieldError[] = [];
     if (attributes.oldObject !== undefined) policyOf(attributes.oldObject.metadata.labels ?? {}, oldErrors);

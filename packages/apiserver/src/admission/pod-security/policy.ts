@@ -20,8 +20,19 @@ const levels = ["privileged", "baseline", "restricted"];
 const modes = ["enforce", "audit", "warn"] as const;
 const latestMinor = 23;
 
+/** What counts where labels say nothing. */
+export const privilegedPolicy: Policy = {
+  enforce: { level: "privileged", version: "latest" },
+  warn: { level: "privileged", version: "latest" },
+  audit: { level: "privileged", version: "latest" },
+};
+
 /** @param errors gets what is wrong with the labels; a wrong level counts as the strictest for enforce, else as none. */
-export function policyOf(labels: Readonly<Record<string, string>>, errors: FieldError[] = []): Policy {
+export function policyOf(
+  labels: Readonly<Record<string, string>>,
+  errors: FieldError[] = [],
+  defaults: Policy = privilegedPolicy,
+): Policy {
   const read = (mode: (typeof modes)[number]): LevelVersion => {
     const level = Object.hasOwn(labels, prefix + mode) ? labels[prefix + mode] : undefined;
     const version = Object.hasOwn(labels, `${prefix}${mode}-version`) ? labels[`${prefix}${mode}-version`] : undefined;
@@ -32,13 +43,43 @@ export function policyOf(labels: Readonly<Record<string, string>>, errors: Field
     if (!goodVersion) errors.push(invalidValue(at(`${prefix}${mode}-version`), version, 'must be "latest" or "v1.x"'));
     const fallback: Level = mode === "enforce" && !known ? "restricted" : "privileged";
     return {
-      level: known ? ((level ?? "privileged") as Level) : fallback,
-      version: goodVersion ? (version ?? "latest") : "latest",
+      level: known ? ((level ?? defaults[mode].level) as Level) : fallback,
+      version: goodVersion ? (version ?? defaults[mode].version) : "latest",
     };
   };
   const enforce = read("enforce");
   const audit = read("audit");
   return { enforce, audit, warn: read("warn") };
+}
+
+export interface PodSecurityConfiguration {
+  readonly defaults: Policy;
+  readonly exemptions: {
+    readonly usernames: ReadonlySet<string>;
+    readonly namespaces: ReadonlySet<string>;
+    readonly runtimeClasses: ReadonlySet<string>;
+  };
+}
+
+/** @throws Error with the first thing that is wrong. Source: k8s.io/pod-security-admission admission/api/validation */
+export function readPodSecurityConfiguration(value: unknown): PodSecurityConfiguration {
+  const { defaults = {}, exemptions = {} } = (value ?? {}) as {
+    defaults?: Record<string, string>;
+    exemptions?: Record<string, readonly string[] | undefined>;
+  };
+  const labels = Object.fromEntries(Object.entries(defaults).map(([key, text]) => [prefix + key, text]));
+  const errors: FieldError[] = [];
+  const policy = policyOf(labels, errors);
+  const [problem] = errors;
+  if (problem !== undefined) {
+    const field = problem.field.slice(mapKey("metadata.labels", prefix).length - 1, -1);
+    throw new Error(`PodSecurity: defaults.${field}: Invalid value: ${JSON.stringify(problem.badValue)}: ${problem.detail}`);
+  }
+  const { usernames = [], namespaces = [], runtimeClasses = [] } = exemptions;
+  return {
+    defaults: policy,
+    exemptions: { usernames: new Set(usernames), namespaces: new Set(namespaces), runtimeClasses: new Set(runtimeClasses) },
+  };
 }
 
 export function minorOf(version: string): number {

@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { startTestServer } from "../testing/start-test-server.ts";
+import { readPluginConfigurations } from "./configuration.ts";
+
+function fileWith(t: TestContext, files: Record<string, unknown>): string {
+  const directory = mkdtempSync(join(tmpdir(), "cox-admission-"));
+  t.after(() => rmSync(directory, { recursive: true, force: true }));
+  for (const [name, content] of Object.entries(files)) {
+    writeFileSync(join(directory, name), typeof content === "string" ? content : JSON.stringify(content));
+  }
+  return join(directory, "admission.yaml");
+}
+
+const configuration = (plugins: object[], apiVersion = "apiserver.config.k8s.io/v1"): object => ({
+  apiVersion,
+  kind: "AdmissionConfiguration",
+  plugins,
+});
+
+test("a plugin's configuration stands in the file or in another one beside it", (t) => {
+  const limits = { apiVersion: "eventratelimit.admission.k8s.io/v1alpha1", kind: "Configuration", limits: [] };
+  const of = readPluginConfigurations(
+    fileWith(t, {
+      "admission.yaml": configuration([
+        { name: "EventRateLimit", configuration: limits },
+        { name: "PodNodeSelector", path: "selectors.yaml" },
+        { name: "ResourceQuota" },
+      ]),
+      "selectors.yaml": "podNodeSelectorPluginConfig:\n  web: a=b\n",
+    }),
+  );
+  assert.deepEqual(of("EventRateLimit"), limits);
+  assert.deepEqual(of("PodNodeSelector"), { podNodeSelectorPluginConfig: { web: "a=b" } });
+  assert.equal(of("ResourceQuota"), undefined);
+  assert.equal(readPluginConfigurations("")("PodNodeSelector"), undefined);
+});
+
+test("the whole file may be the configuration of one of two older plugins", (t) => {
+  const of = readPluginConfigurations(fileWith(t, { "admission.yaml": "imagePolicy:\n  kubeConfigFile: /x\n" }));
+  assert.deepEqual(of("ImagePolicyWebhook"), { imagePolicy: { kubeConfigFile: "/x" } });
+  assert.equal(of("PodNodeSelector"), undefined);
+});
+
+for (const { name, file, want } of [
+  { name: "of another kind", file: { kind: "Pod", apiVersion: "v1" }, want: /no kind "Pod" is registered for version "v1"/ },
+  { name: "that names a file which is not there", file: configuration([{ name: "X", path: "gone" }]), want: /gone/ },
+  {
+    name: "with a plugin's configuration of another version",
+    file: configuration([{ name: "PodSecurity", configuration: { kind: "PodSecurityConfiguration", apiVersion: "v1" } }]),
+    want: /PodSecurity: no kind "PodSecurityConfiguration" is registered for version "v1"/,
+  },
+]) {
+  test(`refuses a file ${name}`, (t) => {
+    const path = fileWith(t, { "admission.yaml": file });
+    assert.throws(() => readPluginConfigurations(path), want);
+  });
+}
+
+test("a server with a configuration file: standards by default, exemptions, selectors, limits", async (t) => {
+  const path = fileWith(t, {
+    "admission.yaml": configuration([
+      {
+        name: "PodSecurity",
+        configuration: {
+          apiVersion: "pod-security.admission.config.k8s.io/v1beta1",
+          kind: "PodSecurityConfiguration",
+          defaults: { enforce: "baseline", "enforce-version": "latest" },
+          exemptions: { namespaces: ["kube-system"] },
+        },
+      },
+      { name: "PodNodeSelector", configuration: { podNodeSelectorPluginConfig: { clusterDefaultNodeSelector: "pool=web" } } },
+      {
+        name: "EventRateLimit",
+        configuration: {
+          apiVersion: "eventratelimit.admission.k8s.io/v1alpha1",
+          kind: "Configuration",
+          limits: [{ type: "Namespace", qps: 1, burst: 1 }],
+        },
+      },
+    ]),
+  });
+  const server = await startTestServer(t, [
+    `--admission-control-config-file=${path}`,
+    "--enable-admission-plugins=PodNodeSelector,EventRateLimit,SecurityContextDeny,OwnerReferencesPermissionEnforcement,PodTolerationRestriction",
+    "--disable-admission-plugins=ServiceAccount",
+  ]);
+  const aPod = (name: string, spec: object = {}): object => ({
+    metadata: { name },
+    spec: { containers: [{ name: "c", image: "busybox" }], ...spec },
+  });
+  const create = (namespace: string, pod: object) => server.request("POST", `/api/v1/namespaces/${namespace}/pods`, pod);
+
+  const refused = await create("default", aPod("a", { hostNetwork: true }));
+  assert.equal(refused.code, 403);
+  assert.match(refused.body.message, /violates PodSecurity "baseline:latest": host namespaces/);
+  assert.equal((await create("kube-system", aPod("a", { hostNetwork: true }))).code, 201);
+
+  const selected = await create("default", aPod("b"));
+  assert.equal(selected.code, 201);
+  assert.deepEqual(selected.body.spec.nodeSelector, { pool: "web" });
+
+  const denied = await create("default", aPod("c", { securityContext: { runAsUser: 1 } }));
+  assert.equal(denied.body.message, 'pods "c" is forbidden: pod.Spec.SecurityContext.RunAsUser is forbidden');
+
+  const event = (name: string) => ({ metadata: { name }, involvedObject: { kind: "Pod", name: "b", namespace: "default" } });
+  const events = "/api/v1/namespaces/default/events";
+  assert.equal((await server.request("POST", events, event("one"))).code, 201);
+  const limited = await server.request("POST", events, event("two"));
+  assert.equal(limited.code, 429);
+  assert.equal(limited.body.message, "Too many requests: limit reached on type Namespace for key default");
+});

@@ -1,0 +1,111 @@
+/**
+ * Limits how often events are written: by everybody together, in a namespace, by a user, or about one object from one
+ * source. Each limit is a token bucket per key.
+ * Source: plugin/pkg/admission/eventratelimit/{admission,limitenforcer}.go, apis/eventratelimit/validation
+ */
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import {
+  type FieldError,
+  formatFieldError,
+  invalidValue,
+  notSupported,
+  required,
+} from "@coxswain/apimachinery/errors/field-error";
+import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { LRUCache } from "lru-cache";
+import type { PluginContext } from "../catalogue.ts";
+import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+
+interface Limit {
+  type?: string;
+  qps?: number;
+  burst?: number;
+  cacheSize?: number;
+}
+
+const keyOf: Readonly<Record<string, (attributes: AdmissionAttributes) => string>> = {
+  Server: () => "",
+  Namespace: ({ namespace }) => namespace,
+  User: ({ user }) => user.name,
+  SourceAndObject({ object }) {
+    const { source, involvedObject: about } = object as Event;
+    return [source?.component, source?.host, about?.kind, about?.namespace, about?.name, about?.uid, about?.apiVersion].join("");
+  },
+};
+const defaultCacheSize = 4096;
+
+/** Configuration: `limits: [{type, qps, burst, cacheSize}]`. @throws Error with all that is wrong in it. */
+export function eventRateLimit(ctx: PluginContext): AdmissionPlugin {
+  const { limits = [] } = (ctx.configurationOf("EventRateLimit") ?? {}) as { limits?: Limit[] };
+  const problems = validate(limits);
+  if (problems.length > 0) {
+    const texts = problems.map(formatFieldError);
+    throw new Error(`EventRateLimit: ${texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`}`);
+  }
+  const enforcers = limits.map((limit) => newEnforcer(limit as Required<Limit>, ctx.clock));
+  return {
+    name: "EventRateLimit",
+    handles: (operation) => operation === "CREATE" || operation === "UPDATE",
+    async validate(attributes) {
+      const { kind, dryRun } = attributes;
+      if (kind.group !== "" || kind.kind !== "Event" || dryRun) return;
+      // Each of them counts it, whatever the others say.
+      const refusal = enforcers.flatMap((accept) => accept(attributes) ?? []).at(-1);
+      if (refusal !== undefined) throw tooMany(refusal);
+    },
+  };
+}
+
+/** @returns the refusal's text, or undefined. */
+function newEnforcer(limit: Required<Limit>, clock: Clock): (attributes: AdmissionAttributes) => string | undefined {
+  // One bucket for the server needs no key; the others forget those that were not used for longest.
+  const buckets = new LRUCache<string, TokenBucket>({ max: limit.cacheSize || defaultCacheSize });
+  return (attributes) => {
+    const key = keyOf[limit.type]?.(attributes) ?? "";
+    let bucket = buckets.get(key);
+    if (bucket === undefined) {
+      bucket = { tokens: limit.burst, filledAt: clock.monotonic() };
+      buckets.set(key, bucket);
+    }
+    const now = clock.monotonic();
+    bucket.tokens = Math.min(limit.burst, bucket.tokens + ((now - bucket.filledAt) / 1000) * limit.qps);
+    bucket.filledAt = now;
+    if (bucket.tokens < 1) return `limit reached on type ${limit.type} for key ${key}`;
+    bucket.tokens--;
+    return undefined;
+  };
+}
+
+interface TokenBucket {
+  tokens: number;
+  filledAt: number;
+}
+
+function tooMany(message: string): StatusError {
+  return new StatusError({
+    kind: "Status",
+    apiVersion: "v1",
+    metadata: {},
+    status: "Failure",
+    message: `Too many requests: ${message}`,
+    reason: "TooManyRequests",
+    code: 429,
+  });
+}
+
+function validate(limits: readonly Limit[]): FieldError[] {
+  if (limits.length === 0) return [required("limits", "limits must have at least one item")];
+  const seen = new Set<string>();
+  return limits.flatMap(({ type = "", qps = 0, burst = 0, cacheSize = 0 }, i) => {
+    const errors: FieldError[] = [];
+    const path = `limits[${i}]`;
+    if (!Object.hasOwn(keyOf, type)) errors.push(notSupported(`${path}.type`, type, Object.keys(keyOf).sort()));
+    else if (seen.has(type)) errors.push({ type: "FieldValueDuplicate", field: `${path}.type`, badValue: type, detail: "" });
+    seen.add(type);
+    if (!(qps > 0)) errors.push(invalidValue(`${path}.qps`, qps, "must be positive"));
+    if (!(burst > 0)) errors.push(invalidValue(`${path}.burst`, burst, "must be positive"));
+    if (!(cacheSize >= 0)) errors.push(invalidValue(`${path}.cacheSize`, cacheSize, "must not be negative"));
+    return errors;
+  });
+}

@@ -1,0 +1,31 @@
+/**
+ * Pods that ask for extended resources tolerate the taint that keeps others off the nodes which have them.
+ * Source: plugin/pkg/admission/extendedresourcetoleration/admission.go, pkg/apis/core/helper/helpers.go
+ */
+import type { Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { AdmissionPlugin } from "../plugin.ts";
+import { podOf } from "./pod-of.ts";
+
+export const extendedResourceToleration = (): AdmissionPlugin => ({
+  name: "ExtendedResourceToleration",
+  handles: (operation) => operation === "CREATE" || operation === "UPDATE",
+  async admit(attributes) {
+    const pod = podOf(attributes);
+    if (pod === undefined) return;
+    const containers = [...(pod.spec.containers ?? []), ...(pod.spec.initContainers ?? [])];
+    const asked = new Set(containers.flatMap(({ resources }) => Object.keys(resources?.requests ?? {})).filter(isExtended));
+    for (const key of [...asked].sort()) {
+      const tolerations = pod.spec.tolerations ?? [];
+      const isSame = (had: Toleration): boolean =>
+        had.key === key && had.operator === "Exists" && had.effect === "NoSchedule" && !had.value;
+      const wanted: Toleration = { key, operator: "Exists", effect: "NoSchedule" };
+      const at = tolerations.findIndex(isSame);
+      pod.spec.tolerations = at < 0 ? [...tolerations, wanted] : tolerations.with(at, wanted);
+    }
+  },
+});
+
+/** Has a domain, and not one of Kubernetes' own. */
+function isExtended(name: string): boolean {
+  return name.includes("/") && !name.includes("kubernetes.io/") && !name.startsWith("requests.");
+}

@@ -1,0 +1,142 @@
+/**
+ * Asks a service whether a pod's images may run. Answers are kept for a while; `defaultAllow` says what counts while the
+ * service does not answer.
+ * Source: plugin/pkg/admission/imagepolicy/{admission,config}.go
+ */
+import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { type Client, newClient } from "@coxswain/apimachinery/client/client";
+import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { parseJson } from "@coxswain/apimachinery/codec/json";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { LRUCache } from "lru-cache";
+import type { PluginContext } from "../catalogue.ts";
+import { refuse } from "../errors.ts";
+import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+
+interface Configuration {
+  kubeConfigFile?: string;
+  /** Seconds. */
+  allowTTL?: number;
+  denyTTL?: number;
+  /** Milliseconds. */
+  retryBackoff?: number;
+  defaultAllow?: boolean;
+}
+
+interface Verdict {
+  readonly allowed: boolean;
+  readonly reason: string;
+}
+
+const attempts = 5;
+const requestTimeoutMs = 30_000;
+const mostAnswers = 1024;
+
+/** Configuration: `imagePolicy: {kubeConfigFile, allowTTL, denyTTL, retryBackoff, defaultAllow}`. @throws Error */
+export function imagePolicyWebhook(ctx: PluginContext): AdmissionPlugin {
+  const { imagePolicy } = (ctx.configurationOf("ImagePolicyWebhook") ?? {}) as { imagePolicy?: Configuration };
+  if (!imagePolicy?.kubeConfigFile) throw new Error("ImagePolicyWebhook: no kubeConfigFile is configured");
+  const allowTtlMs = bounded("allowTTL", imagePolicy.allowTTL, { unitMs: 1000, usualMs: 300_000, mostMs: 1_800_000 });
+  const denyTtlMs = bounded("denyTTL", imagePolicy.denyTTL, { unitMs: 1000, usualMs: 30_000, mostMs: 1_800_000 });
+  const backoffMs = bounded("retryBackoff", imagePolicy.retryBackoff, { unitMs: 1, usualMs: 500, mostMs: 300_000 });
+  const path = imagePolicy.kubeConfigFile;
+  const config = parseKubeconfig(readFileSync(path, "utf8"), { directory: dirname(path) });
+  const client = newClient({ ...config, qps: -1, userAgent: config.userAgent ?? "kube-apiserver" });
+  const url = new URL(config.host).pathname === "/" ? "/" : "";
+  const answers = new LRUCache<string, Verdict>({ max: mostAnswers });
+
+  const ask = async (spec: object, signal: AbortSignal): Promise<Verdict> => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await post(client, url, spec, signal);
+      } catch (err) {
+        signal.throwIfAborted();
+        if (attempt >= attempts || !mayPass(err)) throw err;
+        await ctx.clock.sleep(backoffMs * 1.5 ** (attempt - 1), signal);
+      }
+    }
+  };
+
+  return {
+    name: "ImagePolicyWebhook",
+    handles: (operation) => operation === "CREATE" || operation === "UPDATE",
+    async validate(attributes) {
+      const spec = question(attributes);
+      if (spec === undefined) return;
+      const key = JSON.stringify(spec);
+      let verdict = answers.get(key);
+      if (verdict === undefined) {
+        try {
+          verdict = await ask(spec, attributes.signal);
+        } catch (err) {
+          ctx.log
+            .v(2)
+            ?.info("error contacting the image policy webhook", { error: String(err), allowed: imagePolicy.defaultAllow });
+          if (imagePolicy.defaultAllow === true) return;
+          throw refuse(attributes, (err as Error).message);
+        }
+        const ttl = verdict.allowed ? allowTtlMs : denyTtlMs;
+        if (ttl > 0) answers.set(key, verdict, { ttl });
+      }
+      if (verdict.allowed) return;
+      throw refuse(
+        attributes,
+        verdict.reason === ""
+          ? "one or more images rejected by webhook backend"
+          : `image policy webhook backend denied one or more images: ${verdict.reason}`,
+      );
+    },
+  };
+}
+
+/** The images that the write is about; undefined when it is not about any. */
+function question({ resource, subresource, object, namespace }: AdmissionAttributes): object | undefined {
+  if (resource.group !== "" || resource.resource !== "pods") return undefined;
+  const { spec, metadata } = object as Pod;
+  let containers: readonly { image?: string }[];
+  if (subresource === "") containers = [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])];
+  else if (subresource === "ephemeralcontainers") containers = spec?.ephemeralContainers ?? [];
+  else return undefined;
+  const annotations = Object.entries(metadata?.annotations ?? {}).filter(([key]) => key.includes(".image-policy.k8s.io/"));
+  return {
+    containers: containers.map(({ image }) => (image ? { image } : {})),
+    ...(annotations.length > 0 && { annotations: Object.fromEntries(annotations) }),
+    ...(namespace !== "" && { namespace }),
+  };
+}
+
+async function post(client: Client, path: string, spec: object, signal: AbortSignal): Promise<Verdict> {
+  const review = { kind: "ImageReview", apiVersion: "imagepolicy.k8s.io/v1alpha1", metadata: { creationTimestamp: null }, spec };
+  const { status, body } = await client.raw("POST", path, {
+    headers: { accept: "application/json, */*", "content-type": "application/json" },
+    body: JSON.stringify({ ...review, status: { allowed: false } }),
+    signal: AbortSignal.any([signal, AbortSignal.timeout(requestTimeoutMs)]),
+  });
+  if (status < 200 || status >= 300) throw new BackendError(status);
+  const answer = parseJson(body) as { status?: { allowed?: unknown; reason?: unknown } } | null;
+  return { allowed: answer?.status?.allowed === true, reason: String(answer?.status?.reason ?? "") };
+}
+
+class BackendError extends Error {
+  readonly code: number;
+  constructor(code: number) {
+    super(`Error contacting webhook: ${code}`);
+    this.code = code;
+  }
+}
+
+function mayPass(err: unknown): boolean {
+  return err instanceof BackendError && (err.code >= 500 || err.code === 429);
+}
+
+/** Not set: the usual value. -1: none. */
+function bounded(name: string, value: number | undefined, unit: { unitMs: number; usualMs: number; mostMs: number }): number {
+  if (value === undefined || value === 0) return unit.usualMs;
+  if (value === -1) return 0;
+  const ms = value * unit.unitMs;
+  if (!(ms > 0 && ms <= unit.mostMs)) {
+    throw new Error(`ImagePolicyWebhook: ${name} must be positive and at most ${unit.mostMs / unit.unitMs}, got ${value}`);
+  }
+  return ms;
+}

@@ -1,0 +1,88 @@
+/**
+ * Who sets an owner can have the object deleted: it takes the right to delete it. Who sets an owner that waits for the
+ * object (blockOwnerDeletion) takes the right to update the owner's finalizers.
+ * Source: plugin/pkg/admission/gc/gc_admission.go
+ */
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { OwnerReference } from "@coxswain/apimachinery/meta/types";
+import type { Decision } from "../../authorization/authorizer.ts";
+import type { PluginContext } from "../catalogue.ts";
+import { refuse } from "../errors.ts";
+import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+
+export function ownerReferencesPermissionEnforcement(ctx: PluginContext): AdmissionPlugin {
+  return {
+    name: "OwnerReferencesPermissionEnforcement",
+    handles: (operation) => operation === "CREATE" || operation === "UPDATE",
+    async validate(attributes) {
+      const { resource, subresource, user, namespace } = attributes;
+      // Old kubelets corrupt the references there; the status strategy does not let them change.
+      if (resource.group === "" && resource.resource === "pods" && subresource === "status") return;
+      if (!changesOwners(attributes)) return;
+      const deletion = await ctx.authorize({
+        user,
+        verb: "delete",
+        isResourceRequest: true,
+        namespace,
+        group: resource.group,
+        version: resource.version,
+        resource: resource.resource,
+        subresource,
+        name: attributes.name,
+        path: "",
+      });
+      if (deletion.decision !== "allow") {
+        throw refuse(attributes, `cannot set an ownerRef on a resource you can't delete: ${whyNot(deletion)}`);
+      }
+      for (const reference of newlyBlocking(attributes)) await checkFinalizers(ctx, attributes, reference);
+    },
+  };
+}
+
+async function checkFinalizers(ctx: PluginContext, attributes: AdmissionAttributes, owner: OwnerReference): Promise<void> {
+  const { group, version } = parseGroupVersion(owner.apiVersion) ?? { group: "", version: "" };
+  const mappings = ctx.versions.ofKind({ group, version, kind: owner.kind });
+  if (mappings.length === 0) {
+    throw refuse(
+      attributes,
+      `cannot set blockOwnerDeletion in this case because cannot find RESTMapping for APIVersion ${owner.apiVersion} Kind ${owner.kind}: no matches for kind ${JSON.stringify(owner.kind)} in version ${JSON.stringify(owner.apiVersion)}`,
+    );
+  }
+  for (const { resource, namespaced } of mappings) {
+    const decision = await ctx.authorize({
+      user: attributes.user,
+      verb: "update",
+      isResourceRequest: true,
+      // An owner with a namespace is in the object's own.
+      namespace: namespaced ? attributes.namespace : "",
+      group,
+      version,
+      resource,
+      subresource: "finalizers",
+      name: owner.name,
+      path: "",
+    });
+    if (decision.decision === "allow") continue;
+    throw refuse(
+      attributes,
+      `cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: ${whyNot(decision)}`,
+    );
+  }
+}
+
+function whyNot({ reason = "", error }: Decision): string {
+  return `${reason}, ${error === undefined ? "<nil>" : error.message}`;
+}
+
+function changesOwners({ object, oldObject }: AdmissionAttributes): boolean {
+  const [next, before] = [object?.metadata?.ownerReferences ?? [], oldObject?.metadata?.ownerReferences ?? []];
+  return !semanticEqual(next, before);
+}
+
+function newlyBlocking({ object, oldObject }: AdmissionAttributes): OwnerReference[] {
+  const before = new Map((oldObject?.metadata?.ownerReferences ?? []).map((reference) => [reference.uid, reference]));
+  return (object?.metadata?.ownerReferences ?? []).filter(
+    (reference) => reference.blockOwnerDeletion === true && before.get(reference.uid)?.blockOwnerDeletion !== true,
+  );
+}

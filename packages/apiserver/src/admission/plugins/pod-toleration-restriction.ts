@@ -1,0 +1,118 @@
+/**
+ * Pods get their namespace's default tolerations, and have only those that the namespace's whitelist covers; where a
+ * namespace says nothing, the cluster's configuration counts.
+ * Source: plugin/pkg/admission/podtolerationrestriction/admission.go, pkg/util/tolerations/tolerations.go
+ */
+import { parseJson } from "@coxswain/apimachinery/codec/json";
+import { notFound } from "@coxswain/apimachinery/errors/status-error";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { PodSpec, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PluginContext } from "../catalogue.ts";
+import type { AdmissionPlugin } from "../plugin.ts";
+import { type NamespaceObject, namespaceLookup } from "./namespace-lookup.ts";
+import { plainError } from "./plain-error.ts";
+import { type PodObject, podOf } from "./pod-of.ts";
+
+interface Configuration {
+  default?: Toleration[];
+  whitelist?: Toleration[];
+}
+
+const defaultsAnnotation = "scheduler.alpha.kubernetes.io/defaultTolerations";
+const whitelistAnnotation = "scheduler.alpha.kubernetes.io/tolerationsWhitelist";
+const memoryPressure: Toleration = { key: "node.kubernetes.io/memory-pressure", operator: "Exists", effect: "NoSchedule" };
+
+export function podTolerationRestriction(ctx: PluginContext): AdmissionPlugin {
+  const lookup = namespaceLookup(ctx.informers, ctx.client);
+  const config = (ctx.configurationOf("PodTolerationRestriction") ?? {}) as Configuration;
+
+  const namespaceOf = async (name: string): Promise<NamespaceObject> => {
+    const namespace = await lookup.get(name);
+    if (namespace === undefined) throw notFound({ group: "", resource: "namespaces" }, name);
+    return namespace;
+  };
+  const check = (pod: PodObject, namespace: NamespaceObject): void => {
+    const own = tolerationsIn(namespace, whitelistAnnotation);
+    const whitelist = own ?? config.whitelist ?? [];
+    if (whitelist.length === 0) return;
+    if ((pod.spec.tolerations ?? []).every((toleration) => whitelist.some((allowed) => covers(allowed, toleration)))) return;
+    const scope = own === undefined ? "cluster" : "namespace";
+    throw plainError(`pod tolerations (possibly merged with namespace default tolerations) conflict with its ${scope} whitelist`);
+  };
+
+  return {
+    name: "PodTolerationRestriction",
+    handles: (operation) => operation === "CREATE" || operation === "UPDATE",
+    ready: () => lookup.synced,
+    async admit(attributes) {
+      const pod = podOf(attributes);
+      if (pod === undefined) return;
+      const namespace = await namespaceOf(attributes.namespace);
+      const extra: Toleration[] = [];
+      if (attributes.operation === "CREATE") {
+        extra.push(...(tolerationsIn(namespace, defaultsAnnotation) ?? config.default ?? []));
+      }
+      if (asksForSomething(pod.spec)) extra.push(memoryPressure);
+      if (extra.length > 0) pod.spec.tolerations = mergeTolerations(pod.spec.tolerations ?? [], extra);
+      check(pod, namespace);
+    },
+    async validate(attributes) {
+      const pod = podOf(attributes);
+      if (pod !== undefined) check(pod, await namespaceOf(attributes.namespace));
+    },
+  };
+}
+
+/** @returns undefined when the namespace says nothing; an empty list is an answer. */
+function tolerationsIn({ metadata }: NamespaceObject, annotation: string): Toleration[] | undefined {
+  const annotations = metadata.annotations ?? {};
+  const text = Object.hasOwn(annotations, annotation) ? annotations[annotation] : undefined;
+  if (text === undefined) return undefined;
+  if (text === "") return [];
+  let value: unknown;
+  try {
+    value = parseJson(text);
+  } catch (err) {
+    throw plainError((err as Error).message);
+  }
+  if (!Array.isArray(value)) throw plainError(`annotation ${annotation}: not a list of tolerations`);
+  return value as Toleration[];
+}
+
+/** Anything but quality of service BestEffort. */
+function asksForSomething(spec: PodSpec): boolean {
+  const asks = (list: Readonly<Record<string, unknown>> | undefined): boolean =>
+    ["cpu", "memory"].some(
+      (name) => list !== undefined && Object.hasOwn(list, name) && !/^0*(\.0*)?[A-Za-z]*$/.test(String(list[name])),
+    );
+  return [...(spec.containers ?? []), ...(spec.initContainers ?? [])].some(
+    ({ resources }) => asks(resources?.requests) || asks(resources?.limits),
+  );
+}
+
+/** All of both, without those that another one covers. */
+export function mergeTolerations(first: readonly Toleration[], second: readonly Toleration[]): Toleration[] {
+  const all = [...first, ...second];
+  const merged: Toleration[] = [];
+  for (const [at, toleration] of all.entries()) {
+    if (merged.some((had) => covers(had, toleration))) continue;
+    const later = all.slice(at + 1);
+    if (later.some((other) => !semanticEqual(other, toleration) && covers(other, toleration))) continue;
+    merged.push(toleration);
+  }
+  return merged;
+}
+
+/** Everything that `narrow` tolerates, `wide` tolerates too. */
+export function covers(wide: Toleration, narrow: Toleration): boolean {
+  if (semanticEqual(wide, narrow)) return true;
+  const allKeys = !wide.key && wide.operator === "Exists";
+  if ((wide.key ?? "") !== (narrow.key ?? "") && !allKeys) return false;
+  if (wide.effect && wide.effect !== narrow.effect) return false;
+  if (wide.effect === "NoExecute" && wide.tolerationSeconds !== undefined) {
+    if (narrow.tolerationSeconds === undefined || narrow.tolerationSeconds > wide.tolerationSeconds) return false;
+  }
+  if (wide.operator === "Exists") return true;
+  if (wide.operator && wide.operator !== "Equal") return false;
+  return narrow.operator === "Equal" && (narrow.value ?? "") === (wide.value ?? "");
+}
