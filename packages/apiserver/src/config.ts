@@ -9,6 +9,14 @@ import { hostname, networkInterfaces } from "node:os";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { type PluginSelection, selectPlugins } from "./admission/catalogue.ts";
 import { type PluginConfigurations, readPluginConfigurations } from "./admission/configuration.ts";
+import type { TokenWebhookOptions } from "./authentication/build.ts";
+import { parseBundle } from "./authentication/certificate-pool.ts";
+import { checkOidcOptions, type OidcOptions } from "./authentication/oidc.ts";
+import { loadWebhookConfig } from "./authentication/review-webhook.ts";
+import { checkTokenWebhookVersion } from "./authentication/webhook.ts";
+import { type AbacPolicies, loadAbacPolicies } from "./authorization/abac.ts";
+import type { AuthorizationWebhookOptions } from "./authorization/build.ts";
+import { checkAuthorizationWebhookVersion } from "./authorization/webhook.ts";
 import type { ApiserverFlags } from "./flags.ts";
 import { readEncryptionConfig, type TransformerFor } from "./storage/etcd/encryption-config.ts";
 
@@ -20,6 +28,11 @@ export interface ApiserverConfig {
   readonly serviceClusterIpRange: readonly string[];
   readonly nodePortRange: { readonly from: number; readonly to: number };
   readonly authorizationModes: readonly string[];
+  /** Of the mode ABAC. */
+  readonly abac: AbacPolicies;
+  readonly authorizationWebhook: AuthorizationWebhookOptions | undefined;
+  readonly oidc: OidcOptions | undefined;
+  readonly tokenWebhook: TokenWebhookOptions | undefined;
   readonly apiAudiences: readonly string[];
   readonly plugins: PluginSelection;
   /** --admission-control-config-file */
@@ -39,7 +52,6 @@ export interface ApiserverConfig {
 }
 
 const knownModes = ["AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node"];
-const builtModes = new Set(["AlwaysAllow", "AlwaysDeny", "RBAC", "Node"]);
 
 /** @throws ConfigError with every problem. */
 export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
@@ -80,13 +92,20 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
   require(["master-count", "lease", "none"].includes(
     flags["endpoint-reconciler-type"],
   ), `--endpoint-reconciler-type: unknown endpoint reconciler type: ${flags["endpoint-reconciler-type"]}`);
+  problems.push(...authorizationProblems(flags));
+  require((flags["oidc-issuer-url"] === "") ===
+    (flags["oidc-client-id"] === ""), "oidc-issuer-url and oidc-client-id should be specified together");
 
   const config: ApiserverConfig = {
     flags,
     advertiseAddress: check(() => advertiseAddress(flags), ""),
     serviceClusterIpRange: check(() => serviceRange(flags["service-cluster-ip-range"]), []),
     nodePortRange: { from: flags["service-node-port-range"].first, to: flags["service-node-port-range"].last },
-    authorizationModes: check(() => authorizationModes(flags["authorization-mode"]), []),
+    authorizationModes: flags["authorization-mode"],
+    abac: check(() => abacPolicies(flags), { policies: [], legacy: false }),
+    authorizationWebhook: check(() => authorizationWebhook(flags), undefined),
+    oidc: check(() => oidcOptions(flags), undefined),
+    tokenWebhook: check(() => tokenWebhook(flags), undefined),
     apiAudiences: flags["api-audiences"].length > 0 ? flags["api-audiences"] : flags["service-account-issuer"].slice(0, 1),
     plugins: { enable: flags["enable-admission-plugins"], disable: flags["disable-admission-plugins"] },
     pluginConfigurations: check(
@@ -153,15 +172,78 @@ function serviceRange(text: string): string[] {
   return ranges;
 }
 
-function authorizationModes(modes: readonly string[]): string[] {
-  if (modes.length === 0) throw new Error("at least one authorization-mode must be passed");
-  for (const [index, mode] of modes.entries()) {
-    if (!knownModes.includes(mode)) throw new Error(`authorization-mode ${JSON.stringify(mode)} is not a valid mode`);
-    if (!builtModes.has(mode)) throw new Error(`authorization-mode ${mode} is not supported by this server`);
-    if (modes.indexOf(mode) !== index)
-      throw new Error(`authorization-mode ${JSON.stringify(modes)} has mode specified more than once`);
+/** Source: pkg/kubeapiserver/options/authorization.go Validate */
+function authorizationProblems(flags: ApiserverFlags): string[] {
+  const modes = flags["authorization-mode"];
+  const problems: string[] = [];
+  if (modes.length === 0) problems.push("at least one authorization-mode must be passed");
+  const policyFile = flags["authorization-policy-file"];
+  const webhookFile = flags["authorization-webhook-config-file"];
+  for (const mode of modes) {
+    if (!knownModes.includes(mode)) problems.push(`authorization-mode ${JSON.stringify(mode)} is not a valid mode`);
+    if (mode === "ABAC" && policyFile === "") problems.push("authorization-mode ABAC's authorization policy file not passed");
+    if (mode === "Webhook" && webhookFile === "") {
+      problems.push("authorization-mode Webhook's authorization config file not passed");
+    }
   }
-  return [...modes];
+  if (policyFile !== "" && !modes.includes("ABAC")) {
+    problems.push("cannot specify --authorization-policy-file without mode ABAC");
+  }
+  if (webhookFile !== "" && !modes.includes("Webhook")) {
+    problems.push("cannot specify --authorization-webhook-config-file without mode Webhook");
+  }
+  if (new Set(modes).size !== modes.length) {
+    const list = modes.map((mode) => JSON.stringify(mode)).join(" ");
+    problems.push(`authorization-mode [${list}] has mode specified more than once`);
+  }
+  return problems;
+}
+
+function abacPolicies(flags: ApiserverFlags): AbacPolicies {
+  const path = flags["authorization-policy-file"];
+  if (path === "" || !flags["authorization-mode"].includes("ABAC")) return { policies: [], legacy: false };
+  return loadAbacPolicies(path);
+}
+
+function authorizationWebhook(flags: ApiserverFlags): AuthorizationWebhookOptions | undefined {
+  const path = flags["authorization-webhook-config-file"];
+  if (path === "" || !flags["authorization-mode"].includes("Webhook")) return undefined;
+  const version = flags["authorization-webhook-version"];
+  checkAuthorizationWebhookVersion(version);
+  return {
+    config: loadWebhookConfig(path),
+    version,
+    authorizedTtlMs: flags["authorization-webhook-cache-authorized-ttl"],
+    unauthorizedTtlMs: flags["authorization-webhook-cache-unauthorized-ttl"],
+  };
+}
+
+function tokenWebhook(flags: ApiserverFlags): TokenWebhookOptions | undefined {
+  const path = flags["authentication-token-webhook-config-file"];
+  if (path === "") return undefined;
+  const version = flags["authentication-token-webhook-version"];
+  checkTokenWebhookVersion(version);
+  return { config: loadWebhookConfig(path), version, cacheTtlMs: flags["authentication-token-webhook-cache-ttl"] };
+}
+
+function oidcOptions(flags: ApiserverFlags): OidcOptions | undefined {
+  if (flags["oidc-issuer-url"] === "" || flags["oidc-client-id"] === "") return undefined;
+  const caFile = flags["oidc-ca-file"];
+  const ca = caFile === "" ? undefined : readFileSync(caFile, "utf8");
+  if (ca !== undefined) parseBundle(ca, caFile);
+  const options: OidcOptions = {
+    issuerUrl: flags["oidc-issuer-url"],
+    clientId: flags["oidc-client-id"],
+    ca,
+    usernameClaim: flags["oidc-username-claim"],
+    usernamePrefix: flags["oidc-username-prefix"],
+    groupsClaim: flags["oidc-groups-claim"],
+    groupsPrefix: flags["oidc-groups-prefix"],
+    requiredClaims: flags["oidc-required-claim"],
+    signingAlgorithms: flags["oidc-signing-algs"],
+  };
+  checkOidcOptions(options);
+  return options;
 }
 
 /** `group/resource#servers`, servers separated by semicolons; the core group is empty: `/events#https://…`. */

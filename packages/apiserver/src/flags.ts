@@ -302,16 +302,13 @@ export const flagTable = flags(
     }),
     "authentication-token-webhook-cache-ttl": duration({
       default: "2m0s",
-      wired: false,
       help: "How long answers of the token webhook are kept.",
     }),
     "authentication-token-webhook-config-file": string({
-      wired: false,
       help: "File with the webhook configuration for token authentication in kubeconfig format. The server asks the remote service whether bearer tokens are valid.",
     }),
     "authentication-token-webhook-version": string({
       default: "v1beta1",
-      wired: false,
       help: "The version of authentication.k8s.io TokenReview to send to and expect from the webhook.",
     }),
     "client-ca-file": string({
@@ -321,41 +318,32 @@ export const flagTable = flags(
       help: "Allows secrets of type 'bootstrap.kubernetes.io/token' in the 'kube-system' namespace to be used for TLS bootstrapping authentication.",
     }),
     "oidc-ca-file": string({
-      wired: false,
       help: "If set, the OpenID server's certificate is checked against the authorities in this file, otherwise against the host's root set.",
     }),
     "oidc-client-id": string({
-      wired: false,
       help: "The client ID of the OpenID Connect client; must be set if oidc-issuer-url is.",
     }),
     "oidc-groups-claim": string({
-      wired: false,
       help: "If given, the name of the OpenID Connect claim that holds user groups: a string or a list of strings.",
     }),
     "oidc-groups-prefix": string({
-      wired: false,
       help: "If given, it is put before all groups, so that they do not clash with other methods' groups.",
     }),
     "oidc-issuer-url": string({
-      wired: false,
       help: "The URL of the OpenID issuer, only HTTPS. If set, it is used to verify OIDC JSON Web Tokens.",
     }),
     "oidc-required-claim": mapStringString({
-      wired: false,
       help: "A key=value pair that an ID token must have as a claim. Repeat the flag for several claims.",
     }),
     "oidc-signing-algs": stringSlice({
       default: ["RS256"],
-      wired: false,
       help: "Allowed JOSE asymmetric signing algorithms. Supported values: RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512.",
     }),
     "oidc-username-claim": string({
       default: "sub",
-      wired: false,
       help: "The OpenID claim to use as the user name. Claims other than 'sub' are not guaranteed to be unique and immutable.",
     }),
     "oidc-username-prefix": string({
-      wired: false,
       help: "If given, it is put before all user names. Without it, names of claims other than 'email' are prefixed by the issuer URL. '-' means no prefix.",
     }),
     "requestheader-allowed-names": stringSlice({
@@ -412,26 +400,21 @@ export const flagTable = flags(
       help: "Authorization plugins in the order they are asked. Known ones: AlwaysAllow,AlwaysDeny,ABAC,Webhook,RBAC,Node.",
     }),
     "authorization-policy-file": string({
-      wired: false,
       help: "File with the authorization policy, one JSON object a line, for --authorization-mode=ABAC.",
     }),
     "authorization-webhook-cache-authorized-ttl": duration({
       default: "5m0s",
-      wired: false,
       help: "How long 'authorized' answers of the webhook authorizer are kept.",
     }),
     "authorization-webhook-cache-unauthorized-ttl": duration({
       default: "30s",
-      wired: false,
       help: "How long 'unauthorized' answers of the webhook authorizer are kept.",
     }),
     "authorization-webhook-config-file": string({
-      wired: false,
       help: "File with the webhook configuration in kubeconfig format, for --authorization-mode=Webhook.",
     }),
     "authorization-webhook-version": string({
       default: "v1beta1",
-      wired: false,
       help: "The version of authorization.k8s.io SubjectAccessReview to send to and expect from the webhook.",
     }),
   }),

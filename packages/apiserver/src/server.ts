@@ -92,6 +92,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       clock,
       log,
       metrics,
+      signal,
     });
     const service: KubernetesServiceOptions = {
       client: rooms.client,

@@ -3,17 +3,21 @@
  * nothing is anonymous.
  * Source: pkg/kubeapiserver/authenticator/config.go New
  */
+import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { anonymous } from "./anonymous.ts";
 import type { Authenticator, TokenAuthenticator } from "./authenticator.ts";
 import { bearerToken, webSocketToken } from "./bearer-token.ts";
 import { bootstrapToken } from "./bootstrap-token.ts";
 import type { CertificatePool } from "./certificate-pool.ts";
+import { type OidcOptions, oidcToken } from "./oidc.ts";
 import { type RequestHeaderOptions, requestHeader } from "./request-header.ts";
+import { newReviewWebhook } from "./review-webhook.ts";
 import { boundServiceAccountToken, legacyServiceAccountToken, type ServiceAccountGetter } from "./service-account.ts";
 import type { VerificationKey } from "./service-account-keys.ts";
-import { cachedTokens } from "./token-cache.ts";
+import { cachedTokens, newTokenCacheMetrics } from "./token-cache.ts";
 import { tokenFile } from "./token-file.ts";
 import {
   unionAuthenticator,
@@ -22,6 +26,7 @@ import {
   withAuthenticatedGroupToken,
   withFallback,
 } from "./union.ts";
+import { webhookToken } from "./webhook.ts";
 import { x509 } from "./x509.ts";
 
 export interface AuthenticationOptions {
@@ -35,8 +40,20 @@ export interface AuthenticationOptions {
     | { issuers: readonly string[]; keys: readonly VerificationKey[]; lookup: boolean; getter: ServiceAccountGetter }
     | undefined;
   getter: ServiceAccountGetter;
+  oidc: OidcOptions | undefined;
+  tokenWebhook: TokenWebhookOptions | undefined;
   clock: Clock;
   log: Logger;
+  metrics: MetricsRegistry;
+  /** Ends connections to others when the server stops. */
+  signal: AbortSignal;
+}
+
+/** --authentication-token-webhook-*. */
+export interface TokenWebhookOptions {
+  readonly config: ClientConfig;
+  readonly version: string;
+  readonly cacheTtlMs: number;
 }
 
 export interface Authentication {
@@ -48,7 +65,8 @@ export interface Authentication {
 const successTtlMs = 10_000;
 
 export function buildAuthentication(options: AuthenticationOptions): Authentication {
-  const { apiAudiences, clock, log } = options;
+  const { apiAudiences, clock, log, signal } = options;
+  const cacheMetrics = newTokenCacheMetrics(options.metrics);
   const tokens: TokenAuthenticator[] = [];
   if (options.tokenAuthFile !== "") tokens.push(withApiAudiences(tokenFile(options.tokenAuthFile, log), apiAudiences));
   if (options.serviceAccounts !== undefined) {
@@ -57,7 +75,16 @@ export function buildAuthentication(options: AuthenticationOptions): Authenticat
     if (serviceAccounts.issuers.length > 0) tokens.push(boundServiceAccountToken(serviceAccounts));
   }
   if (options.bootstrapTokens) tokens.push(withApiAudiences(bootstrapToken(options.getter, clock), apiAudiences));
-  const token = cachedTokens(unionTokenAuthenticator(tokens), successTtlMs);
+  // After the service accounts: a provider's claims must not be asked for their tokens.
+  if (options.oidc !== undefined) tokens.push(withApiAudiences(oidcToken(options.oidc, { clock, log, signal }), apiAudiences));
+  if (options.tokenWebhook !== undefined) {
+    const { config, version, cacheTtlMs } = options.tokenWebhook;
+    const review = newReviewWebhook({ config, clock, signal });
+    const asked = webhookToken({ review, version, implicitAudiences: apiAudiences });
+    tokens.push(cachedTokens(asked, { successTtlMs: cacheTtlMs, failureTtlMs: cacheTtlMs, clock, metrics: cacheMetrics }));
+  }
+  const union = unionTokenAuthenticator(tokens);
+  const token = cachedTokens(union, { successTtlMs, failureTtlMs: 0, clock, metrics: cacheMetrics });
 
   const requests: Authenticator[] = [];
   if (options.requestHeader !== undefined) requests.push(requestHeader({ ...options.requestHeader, clock }));
@@ -66,7 +93,15 @@ export function buildAuthentication(options: AuthenticationOptions): Authenticat
   const known = withAuthenticatedGroup(unionAuthenticator(requests));
   return {
     authenticate: options.anonymous ? withFallback(known, anonymous(apiAudiences)) : known,
-    authenticateToken: withAuthenticatedGroupToken(token),
+    authenticateToken: withDefaultAudiences(withAuthenticatedGroupToken(token), apiAudiences),
+  };
+}
+
+/** A review that names no audience asks for this server's own. Source: pkg/registry/authentication/tokenreview/storage.go */
+function withDefaultAudiences(authenticate: TokenAuthenticator, apiAudiences: readonly string[]): TokenAuthenticator {
+  return (token, audiences) => {
+    const wanted = audiences === undefined || audiences.length === 0 ? apiAudiences : audiences;
+    return authenticate(token, wanted.length === 0 ? undefined : wanted);
   };
 }
 

@@ -1,35 +1,95 @@
 /**
- * Remembers for a short time which tokens were good, so that a signature and its liveness are not checked at each
- * request. Refusals are not remembered.
- * Source: k8s.io/apiserver pkg/authentication/token/cache/cached_token_authenticator.go
+ * Remembers for a short time what was said about a token, so that a signature and its liveness are not checked, or a
+ * remote service asked, at each request. What could not be decided is not remembered.
+ * Source: k8s.io/apiserver pkg/authentication/token/cache/cached_token_authenticator.go, stats.go
  */
 import { createHmac, randomBytes } from "node:crypto";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { LRUCache } from "lru-cache";
 import type { AuthenticationResult, TokenAuthenticator } from "./authenticator.ts";
 
-export function cachedTokens(authenticate: TokenAuthenticator, successTtlMs: number): TokenAuthenticator {
+export interface TokenCacheOptions {
+  /** 0: not remembered. */
+  readonly successTtlMs: number;
+  /** For tokens that nobody knows; 0: not remembered. */
+  readonly failureTtlMs: number;
+  readonly clock: Clock;
+  readonly metrics: TokenCacheMetrics;
+}
+
+export type TokenCacheMetrics = ReturnType<typeof newTokenCacheMetrics>;
+
+/** Shared by all caches of a server. */
+export function newTokenCacheMetrics(registry: MetricsRegistry) {
+  const labels = ["status"];
+  const name = (what: string): string => `authentication_token_cache_${what}`;
+  return {
+    duration: registry.histogram({ name: name("request_duration_seconds"), help: "", labels }),
+    requests: registry.counter({ name: name("request_total"), help: "", labels }),
+    fetches: registry.counter({ name: name("fetch_total"), help: "", labels }),
+    active: registry.gauge({ name: name("active_fetch_count"), help: "", labels }),
+  };
+}
+
+interface Remembered {
+  readonly result: AuthenticationResult | undefined;
+  readonly untilMs: number;
+}
+
+export function cachedTokens(authenticate: TokenAuthenticator, options: TokenCacheOptions): TokenAuthenticator {
+  const { clock, metrics } = options;
   // A keyed hash: neither the tokens nor something to guess them by stays in memory.
   const secret = randomBytes(32);
-  const cache = new LRUCache<string, AuthenticationResult>({ max: 4096, ttl: successTtlMs });
+  const cache = new LRUCache<string, Remembered>({ max: 4096 });
   const running = new Map<string, Promise<AuthenticationResult | undefined>>();
+
+  const fetchResult = async (key: string, token: string, audiences: readonly string[] | undefined) => {
+    const inFlight = metrics.active.labels("in_flight");
+    inFlight.inc();
+    try {
+      const result = await authenticate(token, audiences);
+      const ttlMs = result === undefined ? options.failureTtlMs : options.successTtlMs;
+      if (ttlMs > 0) cache.set(key, { result, untilMs: clock.monotonic() + ttlMs });
+      metrics.fetches.labels("ok").inc();
+      return result;
+    } catch (err) {
+      metrics.fetches.labels("error").inc();
+      throw err;
+    } finally {
+      inFlight.dec();
+      running.delete(key);
+    }
+  };
+
   return async (token, audiences) => {
+    const startedAt = clock.monotonic();
+    const done = (status: "hit" | "miss"): void => {
+      metrics.requests.labels(status).inc();
+      metrics.duration.labels(status).observe((clock.monotonic() - startedAt) / 1000);
+    };
     const key = createHmac("sha256", secret)
       .update(JSON.stringify(audiences ?? null))
       .update("\0")
       .update(token)
       .digest("latin1");
     const known = cache.get(key);
-    if (known !== undefined) return known;
-    const already = running.get(key);
-    if (already !== undefined) return already;
-    const attempt = authenticate(token, audiences);
-    running.set(key, attempt);
+    if (known !== undefined && clock.monotonic() < known.untilMs) {
+      done("hit");
+      return known.result;
+    }
+    const blocked = metrics.active.labels("blocked");
+    blocked.inc();
     try {
-      const result = await attempt;
-      if (result !== undefined) cache.set(key, result);
-      return result;
+      let attempt = running.get(key);
+      if (attempt === undefined) {
+        attempt = fetchResult(key, token, audiences);
+        running.set(key, attempt);
+      }
+      return await attempt;
     } finally {
-      running.delete(key);
+      blocked.dec();
+      done("miss");
     }
   };
 }

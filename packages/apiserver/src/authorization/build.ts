@@ -1,16 +1,36 @@
 /** The authorizers of --authorization-mode in the order given there. Source: pkg/kubeapiserver/authorizer/config.go New */
+import type { ClientConfig } from "@coxswain/apimachinery/client/config";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { newReviewWebhook } from "../authentication/review-webhook.ts";
+import { type AbacPolicy, abac, abacRules } from "./abac.ts";
 import { alwaysAllow, alwaysDeny, privilegedGroups } from "./always.ts";
 import type { Authorizer, PolicyRule, RuleResolver } from "./authorizer.ts";
 import { informedNodeGraph, nodeAuthorizer } from "./node.ts";
 import { informedRbacPolicy, rbac } from "./rbac.ts";
 import { newRuleResolver } from "./rule-resolver.ts";
 import { unionAuthorizer } from "./union.ts";
+import { webhookAuthorizer, webhookRules } from "./webhook.ts";
 
 export interface AuthorizationOptions {
   modes: readonly string[];
   informers: InformerFactory;
   nodeRules: readonly PolicyRule[];
+  /** Of --authorization-policy-file, for the mode ABAC. */
+  abacPolicies: readonly AbacPolicy[];
+  /** For the mode Webhook. */
+  webhook: AuthorizationWebhookOptions | undefined;
+  clock: Clock;
+  /** Ends connections to others when the server stops. */
+  signal: AbortSignal;
+}
+
+/** --authorization-webhook-*. */
+export interface AuthorizationWebhookOptions {
+  readonly config: ClientConfig;
+  readonly version: string;
+  readonly authorizedTtlMs: number;
+  readonly unauthorizedTtlMs: number;
 }
 
 export interface Authorization {
@@ -20,8 +40,9 @@ export interface Authorization {
   synced(): boolean;
 }
 
-/** @throws Error for a mode that is not built; `config.ts` refuses those before. */
-export function buildAuthorization({ modes, informers, nodeRules }: AuthorizationOptions): Authorization {
+/** @throws Error for a mode that is not known; `config.ts` refuses those before. */
+export function buildAuthorization(options: AuthorizationOptions): Authorization {
+  const { modes, informers, nodeRules, clock, signal } = options;
   const authorizers: Authorizer[] = [privilegedGroups];
   const resolvers: RuleResolver[] = [];
   const synced: (() => boolean)[] = [];
@@ -51,6 +72,17 @@ export function buildAuthorization({ modes, informers, nodeRules }: Authorizatio
         authorizers.push(rbac(resolver));
         resolvers.push(resolver.resolve);
         synced.push(() => policy.synced);
+        break;
+      }
+      case "ABAC":
+        authorizers.push(abac(options.abacPolicies));
+        resolvers.push(abacRules(options.abacPolicies));
+        break;
+      case "Webhook": {
+        if (options.webhook === undefined) throw new Error("authorization-mode Webhook's authorization config file not passed");
+        const review = newReviewWebhook({ config: options.webhook.config, clock, signal });
+        authorizers.push(webhookAuthorizer({ ...options.webhook, review, now: () => clock.monotonic() }));
+        resolvers.push(webhookRules);
         break;
       }
       default:

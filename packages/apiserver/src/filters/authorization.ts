@@ -35,9 +35,8 @@ export function attributesOf(user: UserInfo, info: RequestInfo): Attributes {
 
 function check(attributes: Attributes, decision: Decision): void {
   if (decision.decision === "allow") return;
-  if (decision.decision === "no-opinion" && decision.error !== undefined && decision.reason === undefined) {
-    throw internalError(decision.error);
-  }
+  // Somebody could not be asked: that is our trouble, and a no all the same.
+  if (decision.error !== undefined) throw internalError(decision.error);
   throw forbiddenError(attributes, decision.reason ?? "");
 }
 

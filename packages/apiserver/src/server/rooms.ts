@@ -47,6 +47,8 @@ export interface RoomOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
+  /** Aborted when the server has stopped. */
+  readonly signal: AbortSignal;
 }
 
 export interface Rooms {
@@ -92,7 +94,13 @@ export function connectRooms(options: RoomOptions): Rooms {
     modes: config.authorizationModes,
     informers,
     nodeRules: [...nodeRules],
+    abacPolicies: config.abac.policies,
+    webhook: config.authorizationWebhook,
+    clock,
+    signal: options.signal,
   });
+  if (config.abac.legacy)
+    log.warn("the ABAC policy file contains unversioned rules", { path: flags["authorization-policy-file"] });
   services.authorize = authorize;
   services.resolveRules = resolveRules;
 
@@ -135,8 +143,12 @@ export function connectRooms(options: RoomOptions): Rooms {
         ? undefined
         : { issuers: flags["service-account-issuer"], keys: options.keys, lookup: flags["service-account-lookup"], getter },
     getter,
+    oidc: config.oidc,
+    tokenWebhook: config.tokenWebhook,
     clock,
     log: log.named("authentication"),
+    metrics,
+    signal: options.signal,
   });
   services.authenticateToken = authenticateToken;
 

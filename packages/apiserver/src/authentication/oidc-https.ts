@@ -1,0 +1,77 @@
+/**
+ * GETs from OpenID providers: HTTPS only, also after redirects, with a limit of time and size.
+ * Source: k8s.io/apiserver plugin/pkg/authenticator/token/oidc/oidc.go (its HTTP client), RFC 7231 section 6.4
+ */
+import type { IncomingMessage } from "node:http";
+import { Agent, request as httpsRequest } from "node:https";
+
+export interface HttpsAnswer {
+  readonly status: number;
+  /** `404 Not Found` */
+  readonly statusText: string;
+  readonly body: string;
+}
+
+export type HttpsGet = (url: string, headers?: Readonly<Record<string, string>>) => Promise<HttpsAnswer>;
+
+const timeoutMs = 30_000;
+const longestAnswerBytes = 5 * 1024 * 1024;
+const mostRedirects = 10;
+
+/**
+ * @param ca authorities that sign the providers' certificates, PEM; the system's when undefined
+ * @param signal breaks off what is under way
+ */
+export function newHttpsGet(ca: string | undefined, signal: AbortSignal): HttpsGet {
+  const agent = new Agent({ keepAlive: false, ...(ca === undefined ? {} : { ca }) });
+  return async (start, headers = {}) => {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    let url = httpsUrl(start);
+    let sent = headers;
+    for (let redirects = 0; ; redirects++) {
+      const response = await answerOf(url, sent, agent, limit);
+      const { location } = response.headers;
+      const status = response.statusCode ?? 0;
+      if (location === undefined || ![301, 302, 303, 307, 308].includes(status)) {
+        return { status, statusText: `${status} ${response.statusMessage ?? ""}`.trim(), body: await textOf(response) };
+      }
+      response.destroy();
+      if (redirects === mostRedirects) throw new Error(`Get ${JSON.stringify(start)}: stopped after ${mostRedirects} redirects`);
+      const next = httpsUrl(new URL(location, url).href);
+      // A credential is for the host that it was meant for.
+      if (next.host !== url.host) sent = {};
+      url = next;
+    }
+  };
+}
+
+function httpsUrl(text: string): URL {
+  const url = URL.parse(text);
+  if (url === null) throw new Error(`${JSON.stringify(text)} is not a URL`);
+  if (url.protocol !== "https:") throw new Error(`${JSON.stringify(text)} has invalid scheme, require 'https'`);
+  return url;
+}
+
+function answerOf(
+  url: URL,
+  headers: Readonly<Record<string, string>>,
+  agent: Agent,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const request = httpsRequest(url, { agent, headers: { ...headers }, signal }, resolve);
+    request.once("error", (err) => reject(new Error(`Get ${JSON.stringify(url.href)}: ${err.message}`, { cause: err })));
+    request.end();
+  });
+}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > longestAnswerBytes) throw new Error("unable to read response body: it is too large");
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}

@@ -1,0 +1,128 @@
+/**
+ * Posts reviews (TokenReview, SubjectAccessReview) to the service that a kubeconfig file names, and asks again with
+ * growing pauses when the failure looks like a passing one.
+ * Source: k8s.io/apiserver pkg/util/webhook/webhook.go, pkg/util/webhook/validation.go
+ */
+import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { newClient } from "@coxswain/apimachinery/client/client";
+import type { ClientConfig } from "@coxswain/apimachinery/client/config";
+import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { parseJson } from "@coxswain/apimachinery/codec/json";
+import { isInternalError, isTimeout, isTooManyRequests, suggestsDelay } from "@coxswain/apimachinery/errors/predicates";
+import { genericServerResponse, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import type { Status } from "@coxswain/apimachinery/meta/types";
+
+/** The versions of a review that a webhook may speak. */
+export const reviewVersions: readonly string[] = ["v1", "v1beta1"];
+
+export interface ReviewWebhookOptions {
+  readonly config: ClientConfig;
+  readonly clock: Clock;
+  /** Ends connections and waiting when the server stops. */
+  readonly signal: AbortSignal;
+}
+
+export interface Review {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+/**
+ * @returns the `status` of the answer, `{}` when it has none
+ * @throws StatusError or a connection's Error when there was no usable answer
+ */
+export type ReviewWebhook = (review: Review) => Promise<Record<string, unknown>>;
+
+/**
+ * Reads the kubeconfig file of a webhook, and looks whether the files it names are there.
+ * @throws Error when one cannot be read or the kubeconfig says nothing usable
+ */
+export function loadWebhookConfig(path: string): ClientConfig {
+  const config = parseKubeconfig(readText(path), { directory: dirname(path) });
+  for (const file of [config.caFile, config.certFile, config.keyFile]) if (file !== undefined) readText(file);
+  return config;
+}
+
+/** @throws Error in Go's words: `stat /x: no such file or directory`. */
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (err) {
+    if ((err as NodeJS.ErrnoException).code === "ENOENT") throw new Error(`stat ${path}: no such file or directory`);
+    throw err;
+  }
+}
+
+const requestTimeoutMs = 30_000;
+const backoff = { initialMs: 500, factor: 1.5, jitter: 0.2, attempts: 5 };
+
+export function newReviewWebhook({ config, clock, signal }: ReviewWebhookOptions): ReviewWebhook {
+  // How many are asked at once is for the filters to limit, not for the client.
+  const client = newClient({ ...config, qps: -1, userAgent: config.userAgent ?? "kube-apiserver" }, { clock });
+  signal.addEventListener("abort", () => client.close(), { once: true });
+  const path = `${new URL(config.host).pathname === "/" ? "/" : ""}?timeout=${requestTimeoutMs / 1000}s`;
+  const post = async (review: Review): Promise<Record<string, unknown>> => {
+    const response = await client.raw("POST", path, {
+      headers: { accept: "application/json, */*", "content-type": "application/json" },
+      body: JSON.stringify(review),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(requestTimeoutMs)]),
+    });
+    if (response.status < 200 || response.status > 206)
+      throw failureOf(response.status, response.headers["retry-after"], response.body);
+    return statusIn(response.body, review);
+  };
+  return async (review) => {
+    let pauseMs = backoff.initialMs;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await post(review);
+      } catch (err) {
+        if (attempt >= backoff.attempts || !mayPass(err)) throw err;
+        await clock.sleep(pauseMs * (1 + Math.random() * backoff.jitter), signal);
+        pauseMs *= backoff.factor;
+      }
+    }
+  };
+}
+
+/** Source: webhook.DefaultShouldRetry */
+function mayPass(err: unknown): boolean {
+  if (isInternalError(err) || isTimeout(err) || isTooManyRequests(err) || suggestsDelay(err) !== undefined) return true;
+  for (let cause = err, depth = 0; cause instanceof Error && depth < 8; cause = cause.cause, depth++) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === "ECONNRESET" || code === "CONNECTION_LOST" || code === "NOT_PROCESSED") return true;
+  }
+  return false;
+}
+
+function failureOf(code: number, retryAfter: string | string[] | undefined, body: Buffer): StatusError {
+  const text = body.toString("utf8");
+  try {
+    const status = parseJson(body) as Partial<Status> | null;
+    if (status?.kind === "Status" && status.status !== "Success") return new StatusError(status as Status);
+  } catch {
+    // Not every service answers in our words.
+  }
+  const seconds = Number(retryAfter);
+  return genericServerResponse(code, "POST", { group: "", resource: "" }, "", text, Number.isFinite(seconds) ? seconds : 0, true);
+}
+
+/** The answer is a review of the version that was sent; it may leave out what it is. */
+function statusIn(body: Buffer, asked: Review): Record<string, unknown> {
+  const answer = parseJson(body) as { apiVersion?: unknown; kind?: unknown; status?: unknown } | null;
+  if (typeof answer !== "object" || answer === null || Array.isArray(answer)) {
+    throw new Error(`the webhook's answer is not a ${asked.kind}`);
+  }
+  const { apiVersion = asked.apiVersion, kind = asked.kind, status = {} } = answer;
+  if (apiVersion !== asked.apiVersion || kind !== asked.kind) {
+    throw new Error(
+      `the webhook answered ${String(kind)} of ${String(apiVersion)}, expected ${asked.kind} of ${asked.apiVersion}`,
+    );
+  }
+  if (status === null) return {};
+  if (typeof status !== "object" || Array.isArray(status))
+    throw new Error(`the status of the webhook's ${asked.kind} is no object`);
+  return status as Record<string, unknown>;
+}

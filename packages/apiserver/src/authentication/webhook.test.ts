@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { type PeerAnswer, startTlsPeer } from "../testing/tls-peer.ts";
+import { loadWebhookConfig, newReviewWebhook } from "./review-webhook.ts";
+import { cachedTokens, newTokenCacheMetrics } from "./token-cache.ts";
+import { checkTokenWebhookVersion, webhookToken } from "./webhook.ts";
+
+const jane = { username: "jane", uid: "u1", groups: ["dev"], extra: { scopes: ["a"] } };
+
+async function peerWith(t: TestContext, answer: (attempt: number) => PeerAnswer, version = "v1") {
+  const peer = await startTlsPeer(t, () => answer(peer.requests.length));
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  const clock = newFakeClock();
+  const review = newReviewWebhook({ config: loadWebhookConfig(peer.kubeconfig("/check")), clock, signal: stop.signal });
+  const authenticate = webhookToken({ review, version, implicitAudiences: ["api"] });
+  return { peer, clock, authenticate };
+}
+
+const says = (status: object, version = "v1"): PeerAnswer => ({
+  body: { kind: "TokenReview", apiVersion: `authentication.k8s.io/${version}`, status },
+});
+
+for (const version of ["v1", "v1beta1"]) {
+  test(`a token review in ${version} goes out as upstream's, and its user comes back`, async (t) => {
+    const { peer, authenticate } = await peerWith(t, () => says({ authenticated: true, user: jane }, version), version);
+    const result = await authenticate("s3cret", undefined);
+    assert.deepEqual(result, { user: { name: "jane", uid: "u1", groups: ["dev"], extra: { scopes: ["a"] } } });
+    const [asked] = peer.requests;
+    assert.deepEqual(
+      [asked?.method, asked?.url, asked?.authorization],
+      ["POST", "/check?timeout=30s", "Bearer from-the-apiserver"],
+    );
+    assert.deepEqual(JSON.parse(asked?.body ?? ""), {
+      kind: "TokenReview",
+      apiVersion: `authentication.k8s.io/${version}`,
+      metadata: { creationTimestamp: null },
+      spec: { token: "s3cret" },
+      status: { user: {} },
+    });
+  });
+}
+
+for (const { name, status, wanted, want } of [
+  { name: "names none is good for our own", status: {}, wanted: ["api", "other"], want: ["api"] },
+  { name: "names ours is good for it", status: { audiences: ["other"] }, wanted: ["api", "other"], want: ["other"] },
+  { name: "names another's is good for nothing", status: { audiences: ["vault"] }, wanted: ["api"], want: undefined },
+]) {
+  test(`an answer about audiences that ${name}`, async (t) => {
+    const { peer, authenticate } = await peerWith(t, () => says({ authenticated: true, user: jane, ...status }));
+    const result = await authenticate("t", wanted);
+    assert.deepEqual(result?.audiences, want);
+    assert.deepEqual(JSON.parse(peer.requests[0]?.body ?? "").spec.audiences, wanted);
+  });
+}
+
+test("a token that the webhook does not know is nobody's, with its error when it has one", async (t) => {
+  const { authenticate } = await peerWith(t, (attempt) =>
+    says(attempt === 1 ? { authenticated: false } : { authenticated: false, error: "revoked" }),
+  );
+  assert.equal(await authenticate("t", undefined), undefined);
+  await assert.rejects(authenticate("t", undefined), { message: "revoked" });
+});
+
+for (const { name, answer } of [
+  { name: "refuses us", answer: { status: 403, body: "no" } },
+  { name: "answers in another version", answer: says({ authenticated: true, user: jane }, "v1beta1") },
+  { name: "answers another kind", answer: { body: { kind: "Status", apiVersion: "v1" } } },
+  { name: "answers no JSON", answer: { body: "<html>" } },
+]) {
+  test(`a webhook that ${name} is an error, and not asked again at once`, async (t) => {
+    const { peer, authenticate } = await peerWith(t, () => answer);
+    await assert.rejects(authenticate("t", undefined));
+    assert.equal(peer.requests.length, 1);
+  });
+}
+
+for (const { name, broken } of [
+  { name: "has an internal error", broken: { status: 500, body: "oops" } },
+  { name: "is overloaded", broken: { status: 429, body: "later" } },
+  { name: "breaks the connection", broken: { body: undefined } },
+]) {
+  test(`a webhook that ${name} is asked again after a pause`, async (t) => {
+    const { peer, clock, authenticate } = await peerWith(t, (attempt) =>
+      attempt < 3 ? broken : says({ authenticated: true, user: jane }),
+    );
+    const result = authenticate("t", undefined);
+    for (const pauseMs of [600, 900]) {
+      await waitFor(() => clock.waiting > 0 && (clock.nextDue ?? 0) - clock.now() <= pauseMs, { what: "a pause" });
+      await clock.advance(pauseMs);
+    }
+    assert.equal((await result)?.user.name, "jane");
+    assert.equal(peer.requests.length, 3);
+  });
+}
+
+test("after five attempts the webhook's failure is the answer", async (t) => {
+  const { peer, clock, authenticate } = await peerWith(t, () => ({ status: 500, body: "oops" }));
+  let failure: Error | undefined;
+  authenticate("t", undefined).catch((err: Error) => {
+    failure = err;
+  });
+  await waitFor(
+    async () => {
+      if (clock.waiting > 0 && failure === undefined) await clock.advance(600);
+      return failure !== undefined;
+    },
+    { what: "the failure" },
+  );
+  assert.equal(peer.requests.length, 5);
+});
+
+test("both yes and no are remembered for their time, failures are not", async () => {
+  const clock = newFakeClock();
+  let calls = 0;
+  const cached = cachedTokens(
+    async (token) => {
+      calls++;
+      if (token === "broken") throw new Error("away");
+      return token === "good" ? { user: { name: "jane", groups: [] } } : undefined;
+    },
+    { successTtlMs: 120_000, failureTtlMs: 120_000, clock, metrics: newTokenCacheMetrics(newMetricsRegistry()) },
+  );
+  for (const token of ["good", "bad"]) {
+    calls = 0;
+    await cached(token, undefined);
+    await clock.advance(119_999);
+    await cached(token, undefined);
+    assert.equal(calls, 1);
+    await cached(token, ["other"]);
+    assert.equal(calls, 2, "another audience is another question");
+    await clock.advance(1);
+    await cached(token, undefined);
+    assert.equal(calls, 3);
+  }
+  calls = 0;
+  await assert.rejects(cached("broken", undefined));
+  await assert.rejects(cached("broken", undefined));
+  assert.equal(calls, 2);
+});
+
+test("versions that are not known, and files that are not there, end the start", () => {
+  assert.throws(() => checkTokenWebhookVersion("v2"), {
+    message: 'unsupported authentication webhook version "v2", supported versions are "v1", "v1beta1"',
+  });
+  assert.throws(() => loadWebhookConfig("/nonexistent/webhook"), {
+    message: "stat /nonexistent/webhook: no such file or directory",
+  });
+});

@@ -1,0 +1,69 @@
+/**
+ * Bearer tokens that a remote service knows, by TokenReview. A failure to ask is an error, never an answer: the caller
+ * is then nobody, not anonymous.
+ * Source: k8s.io/apiserver plugin/pkg/authenticator/token/webhook/webhook.go
+ */
+import type { UserInfo } from "../request/context.ts";
+import type { TokenAuthenticator } from "./authenticator.ts";
+import type { ReviewWebhook } from "./review-webhook.ts";
+
+export interface WebhookTokenOptions {
+  readonly review: ReviewWebhook;
+  /** Of authentication.k8s.io: `v1` or `v1beta1`. */
+  readonly version: string;
+  /** What an answer that names no audience is good for: this server's own. */
+  readonly implicitAudiences: readonly string[];
+}
+
+/** @throws Error for a version that is not known. */
+export function checkTokenWebhookVersion(version: string): void {
+  if (version === "v1" || version === "v1beta1") return;
+  throw new Error(
+    `unsupported authentication webhook version ${JSON.stringify(version)}, supported versions are "v1", "v1beta1"`,
+  );
+}
+
+/** @throws Error when the service cannot be asked, or says what is wrong with the token. */
+export function webhookToken({ review, version, implicitAudiences }: WebhookTokenOptions): TokenAuthenticator {
+  const apiVersion = `authentication.k8s.io/${version}`;
+  return async (token, wanted) => {
+    const status = await review({
+      kind: "TokenReview",
+      apiVersion,
+      metadata: { creationTimestamp: null },
+      spec: { token, ...(wanted === undefined || wanted.length === 0 ? {} : { audiences: wanted }) },
+      status: { user: {} },
+    } as never);
+    let granted: string[] | undefined;
+    if (wanted !== undefined) {
+      const named = stringsOf(status["audiences"]);
+      const good = named.length > 0 ? named : implicitAudiences;
+      granted = wanted.filter((audience) => good.includes(audience));
+      if (granted.length === 0) return undefined;
+    }
+    if (status["authenticated"] !== true) {
+      if (typeof status["error"] === "string" && status["error"] !== "") throw new Error(status["error"]);
+      return undefined;
+    }
+    return { user: userOf(status["user"]), ...(granted === undefined ? {} : { audiences: granted }) };
+  };
+}
+
+function userOf(value: unknown): UserInfo {
+  const user = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
+  const { username, uid, groups, extra } = user;
+  const entries =
+    typeof extra !== "object" || extra === null
+      ? []
+      : Object.entries(extra).map(([key, values]): [string, string[]] => [key, stringsOf(values)]);
+  return {
+    name: typeof username === "string" ? username : "",
+    ...(typeof uid === "string" && uid !== "" ? { uid } : {}),
+    groups: stringsOf(groups),
+    ...(entries.length === 0 ? {} : { extra: Object.fromEntries(entries) }),
+  };
+}
+
+function stringsOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+}

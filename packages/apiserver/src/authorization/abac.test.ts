@@ -1,0 +1,183 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { abac, abacRules, parseAbacPolicies } from "./abac.ts";
+import type { Attributes } from "./authorizer.ts";
+
+const alice = { name: "alice", groups: ["dev", "system:authenticated"] };
+const nobody = { name: "system:anonymous", groups: ["system:unauthenticated"] };
+
+function asks(changes: Partial<Attributes>): Attributes {
+  return {
+    user: alice,
+    verb: "create",
+    isResourceRequest: true,
+    namespace: "web",
+    group: "",
+    version: "v1",
+    resource: "pods",
+    subresource: "",
+    name: "",
+    path: "",
+    ...changes,
+  };
+}
+const path = (text: string, verb = "get"): Partial<Attributes> => ({ isResourceRequest: false, path: text, verb });
+
+const v1beta1 = (spec: object): string =>
+  JSON.stringify({ apiVersion: "abac.authorization.kubernetes.io/v1beta1", kind: "Policy", spec });
+const everything = { namespace: "*", resource: "*", apiGroup: "*", nonResourcePath: "*" };
+
+for (const { name, line, request, allowed } of [
+  { name: "a policy allows its user what it names", line: { user: "alice", ...everything }, request: {}, allowed: true },
+  { name: "a policy says nothing of other users", line: { user: "bob", ...everything }, request: {}, allowed: false },
+  { name: "a policy without user and group is nobody's", line: everything, request: {}, allowed: false },
+  { name: "a group's policy is its members'", line: { group: "dev", ...everything }, request: {}, allowed: true },
+  { name: "both user and group must fit", line: { user: "alice", group: "ops", ...everything }, request: {}, allowed: false },
+  { name: "* is every authenticated user", line: { user: "*", ...everything }, request: {}, allowed: true },
+  { name: "* is not the anonymous", line: { user: "*", ...everything }, request: { user: nobody }, allowed: false },
+  { name: "* as group is not the anonymous", line: { group: "*", ...everything }, request: { user: nobody }, allowed: false },
+  {
+    name: "readonly allows to read",
+    line: { user: "alice", readonly: true, ...everything },
+    request: { verb: "watch" },
+    allowed: true,
+  },
+  { name: "readonly forbids to write", line: { user: "alice", readonly: true, ...everything }, request: {}, allowed: false },
+  { name: "the namespace must fit", line: { user: "alice", ...everything, namespace: "db" }, request: {}, allowed: false },
+  {
+    name: "no namespace is the cluster's scope alone",
+    line: { user: "alice", ...everything, namespace: "" },
+    request: {},
+    allowed: false,
+  },
+  { name: "the resource must fit", line: { user: "alice", ...everything, resource: "secrets" }, request: {}, allowed: false },
+  {
+    name: "no API group is the core group",
+    line: { user: "alice", ...everything, apiGroup: "" },
+    request: { group: "apps" },
+    allowed: false,
+  },
+  {
+    name: "the API group must fit",
+    line: { user: "alice", ...everything, apiGroup: "apps" },
+    request: { group: "apps" },
+    allowed: true,
+  },
+  { name: "a path must fit", line: { user: "alice", nonResourcePath: "/version" }, request: path("/version"), allowed: true },
+  {
+    name: "another path does not fit",
+    line: { user: "alice", nonResourcePath: "/version" },
+    request: path("/metrics"),
+    allowed: false,
+  },
+  {
+    name: "a path with * is a prefix",
+    line: { user: "alice", nonResourcePath: "/healthz*" },
+    request: path("/healthz/etcd"),
+    allowed: true,
+  },
+  {
+    name: "a policy of resources allows no path",
+    line: { user: "alice", namespace: "*", resource: "*", apiGroup: "*" },
+    request: path("/version"),
+    allowed: false,
+  },
+  { name: "a policy of paths allows no resource", line: { user: "alice", nonResourcePath: "*" }, request: {}, allowed: false },
+]) {
+  test(`ABAC: ${name}`, () => {
+    const { policies, legacy } = parseAbacPolicies(v1beta1(line), "policy");
+    assert.equal(legacy, false);
+    const decision = abac(policies)(asks(request));
+    assert.deepEqual(decision, allowed ? { decision: "allow" } : { decision: "no-opinion", reason: "No policy matched." });
+  });
+}
+
+for (const { name, line, request, allowed } of [
+  { name: "an empty line allows the authenticated everything", line: "{}", request: {}, allowed: true },
+  { name: "nobody named is not the anonymous", line: "{}", request: { user: nobody }, allowed: false },
+  { name: "a user alone is everywhere", line: `{"user":"alice"}`, request: { group: "apps", namespace: "db" }, allowed: true },
+  { name: "a user alone may see all paths", line: `{"user":"alice"}`, request: path("/metrics"), allowed: true },
+  {
+    name: "a namespace takes the paths away",
+    line: `{"user":"alice","namespace":"web"}`,
+    request: path("/metrics"),
+    allowed: false,
+  },
+  { name: "a resource is of every group", line: `{"user":"alice","resource":"pods"}`, request: { group: "apps" }, allowed: true },
+  { name: "readonly holds", line: `{"user":"alice","readonly":true}`, request: {}, allowed: false },
+  {
+    name: "the version v0 is the same",
+    line: `{"apiVersion":"abac.authorization.kubernetes.io/v0","kind":"Policy","user":"alice"}`,
+    request: {},
+    allowed: true,
+  },
+]) {
+  test(`ABAC, legacy form: ${name}`, () => {
+    const { policies } = parseAbacPolicies(line, "policy");
+    assert.equal(abac(policies)(asks(request)) instanceof Promise, false);
+    assert.deepEqual(
+      abac(policies)(asks(request)),
+      allowed ? { decision: "allow" } : { decision: "no-opinion", reason: "No policy matched." },
+    );
+  });
+}
+
+test("comments and empty lines count as lines but say nothing", () => {
+  const text = `# who may\n\n  # indented\n${v1beta1({ user: "a" })}\r\n{"user":"b"}\n`;
+  const { policies, legacy } = parseAbacPolicies(text, "policy");
+  assert.deepEqual(
+    policies.map(({ user }) => user),
+    ["a", "b"],
+  );
+  assert.equal(legacy, true);
+});
+
+for (const { name, line, want } of [
+  {
+    name: "no JSON",
+    line: `{"user":`,
+    want: /^error reading policy file p, line 2: \{"user":: couldn't get version\/kind; json parse error: /,
+  },
+  {
+    name: "a word",
+    line: "alice",
+    want: /^error reading policy file p, line 2: alice: couldn't get version\/kind; json parse error: json: cannot unmarshal string/,
+  },
+  {
+    name: "another kind",
+    line: `{"apiVersion":"v1","kind":"Pod"}`,
+    want: /line 2: .*: no kind "Pod" is registered for version "v1"$/,
+  },
+  {
+    name: "a legacy line with a kind",
+    line: `{"kind":"Pod"}`,
+    want: /no kind "Pod" is registered for version "abac.authorization.kubernetes.io\/v0"$/,
+  },
+  {
+    name: "a field of another type",
+    line: `{"user":["alice"]}`,
+    want: /line 2: .*cannot unmarshal array into the field user of type string$/,
+  },
+]) {
+  test(`a policy file with ${name} is refused with the line's number`, () => {
+    assert.throws(() => parseAbacPolicies(`${v1beta1({ user: "a" })}\n${line}\n`, "p"), { message: want });
+  });
+}
+
+test("the rules of a user are those of the policies that fit", async () => {
+  const { policies } = parseAbacPolicies(
+    [
+      v1beta1({ user: "alice", readonly: true, namespace: "web", resource: "pods" }),
+      v1beta1({ user: "bob", ...everything }),
+    ].join("\n"),
+    "p",
+  );
+  assert.deepEqual(await abacRules(policies)(alice, "web"), {
+    rules: [
+      { verbs: ["get", "list", "watch"], apiGroups: [""], resources: ["pods"] },
+      { verbs: ["get", "list", "watch"], nonResourceURLs: [""] },
+    ],
+    incomplete: false,
+    errors: [],
+  });
+});

@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { ReviewWebhook } from "../authentication/review-webhook.ts";
+import type { Attributes } from "./authorizer.ts";
+import { webhookAuthorizer } from "./webhook.ts";
+
+const attributes: Attributes = {
+  user: { name: "jane", uid: "u1", groups: ["dev"], extra: { scopes: ["a"] } },
+  verb: "get",
+  isResourceRequest: true,
+  namespace: "web",
+  group: "apps",
+  version: "v1",
+  resource: "deployments",
+  subresource: "scale",
+  name: "d",
+  path: "/apis/apps/v1/namespaces/web/deployments/d/scale",
+};
+
+function authorizerOf(answer: () => object | Error, version = "v1") {
+  const clock = newFakeClock();
+  const asked: object[] = [];
+  const review: ReviewWebhook = async (question) => {
+    asked.push(question);
+    const status = answer();
+    if (status instanceof Error) throw status;
+    return status as Record<string, unknown>;
+  };
+  const authorize = webhookAuthorizer({
+    review,
+    version,
+    authorizedTtlMs: 300_000,
+    unauthorizedTtlMs: 30_000,
+    now: () => clock.monotonic(),
+  });
+  return { clock, asked, authorize };
+}
+
+for (const { name, status, want } of [
+  { name: "allowed is yes", status: { allowed: true, reason: "ok" }, want: { decision: "allow", reason: "ok" } },
+  {
+    name: "denied is a no that ends the asking",
+    status: { allowed: false, denied: true, reason: "never" },
+    want: { decision: "deny", reason: "never" },
+  },
+  { name: "neither is no opinion", status: { allowed: false, reason: "who?" }, want: { decision: "no-opinion", reason: "who?" } },
+  { name: "an empty answer is no opinion", status: {}, want: { decision: "no-opinion" } },
+  { name: "a text is not a yes", status: { allowed: "true" }, want: { decision: "no-opinion" } },
+]) {
+  test(`an authorization webhook's ${name}`, async () => {
+    assert.deepEqual(await authorizerOf(() => status).authorize(attributes), want);
+  });
+}
+
+test("an authorization webhook that says both yes and no means no", async () => {
+  const decision = await authorizerOf(() => ({ allowed: true, denied: true })).authorize(attributes);
+  assert.equal(decision.decision, "deny");
+  assert.equal(decision.error?.message, "webhook subject access review returned both allow and deny response");
+});
+
+test("an authorization webhook that fails has no opinion and is asked again", async () => {
+  const { authorize, asked } = authorizerOf(() => new Error("away"));
+  for (let i = 0; i < 2; i++) {
+    const decision = await authorize(attributes);
+    assert.equal(decision.decision, "no-opinion");
+    assert.equal(decision.error?.message, "away");
+  }
+  assert.equal(asked.length, 2);
+});
+
+for (const { version, groups } of [
+  { version: "v1", groups: "groups" },
+  { version: "v1beta1", groups: "group" },
+]) {
+  test(`the question in ${version}`, async () => {
+    const { authorize, asked } = authorizerOf(() => ({ allowed: true }), version);
+    await authorize(attributes);
+    await authorize({ ...attributes, isResourceRequest: false, path: "/metrics" });
+    const user = { user: "jane", [groups]: ["dev"], extra: { scopes: ["a"] }, uid: "u1" };
+    const { path: _path, isResourceRequest: _is, user: _user, ...resourceAttributes } = attributes;
+    const rest = {
+      kind: "SubjectAccessReview",
+      apiVersion: `authorization.k8s.io/${version}`,
+      metadata: { creationTimestamp: null },
+    };
+    assert.deepEqual(asked, [
+      { ...rest, spec: { resourceAttributes, ...user }, status: { allowed: false } },
+      { ...rest, spec: { nonResourceAttributes: { path: "/metrics", verb: "get" }, ...user }, status: { allowed: false } },
+    ]);
+  });
+}
+
+for (const { name, allowed, ttlMs } of [
+  { name: "yes", allowed: true, ttlMs: 300_000 },
+  { name: "no", allowed: false, ttlMs: 30_000 },
+]) {
+  test(`a ${name} is remembered for its time and no longer`, async () => {
+    const { authorize, asked, clock } = authorizerOf(() => ({ allowed }));
+    await authorize(attributes);
+    await clock.advance(ttlMs - 1);
+    await authorize(attributes);
+    assert.equal(asked.length, 1);
+    await clock.advance(1);
+    await authorize(attributes);
+    assert.equal(asked.length, 2);
+  });
+}
+
+test("what a caller made very long is not remembered", async (_t: TestContext) => {
+  const { authorize, asked } = authorizerOf(() => ({ allowed: true }));
+  const long = { ...attributes, isResourceRequest: false, path: `/${"x".repeat(10_000)}` };
+  await authorize(long);
+  await authorize(long);
+  assert.equal(asked.length, 2);
+});
