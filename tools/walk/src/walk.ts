@@ -29,7 +29,7 @@ export interface WalkReport {
 
 /** Walks, and leaves nothing behind: the walk's namespace goes away with all that is in it. */
 export async function walk(client: Client, options: WalkOptions): Promise<WalkReport> {
-  const namespace = `walk-${options.seed}`;
+  const namespace = `walk-${options.seed}-${Date.now().toString(36)}`; // the last one may still be going away
   await write(client, "POST", "/api/v1/namespaces", { apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
   // Whatever Pods are made: at most these few exist, and none finds a node to run on.
   await write(client, "POST", `/api/v1/namespaces/${namespace}/resourcequotas`, {
@@ -79,6 +79,8 @@ async function sendOne(client: Client, step: Step): Promise<{ code: string; comp
     }
     return { code: String(answer.code), complaint: complaintAbout(step, answer) };
   } catch (err) {
+    // A body over the limit is refused while it is still being sent; the refusal may get lost with the connection.
+    if ((step.body?.length ?? 0) > 3 << 20 && /EPIPE|ECONNRESET/.test((err as Error).message)) return { code: "413" };
     return { code: "none", complaint: `no answer: ${(err as Error).message}` };
   }
 }
