@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { encodeJson } from "@coxswain/apimachinery/codec/json";
+import { decodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Entry, ListResult } from "../storage/storage.ts";
+import type { Call } from "./env.ts";
+import { jsonBody, keptBytesLimit, keptListBytes, type ListBody } from "./list-body.ts";
+import { jsonType, type Output, protobufType, writeList } from "./response.ts";
+import type { ServedResource } from "./served-resources.ts";
+
+const kind = { group: "", version: "v1", kind: "ConfigMap" };
+const served = { definition: { listKind: "ConfigMapList" }, kind, hubKind: kind, isHub: true } as unknown as ServedResource;
+
+function anEntry(name: string, bytes: number): Entry {
+  const data = { text: "x".repeat(bytes) };
+  const object = { kind: "ConfigMap", apiVersion: "v1", metadata: { name, resourceVersion: "7" }, data } as unknown as KubeObject;
+  let json: Buffer | undefined;
+  let kept: Buffer | undefined;
+  const keep = (make: (object: KubeObject) => Buffer): Buffer => {
+    kept ??= make(object);
+    return kept;
+  };
+  return {
+    key: name,
+    revision: 7,
+    object: () => object,
+    json() {
+      json ??= encodeJson(object, kind);
+      return json;
+    },
+    kept: (_slot: string, make: (object: KubeObject) => Buffer) => keep(make),
+    keptSize: (_slot: string, make: (object: KubeObject) => Buffer) => keep(make).length,
+  } as unknown as Entry;
+}
+
+const entriesOf = (count: number, bytes: number): Entry[] => Array.from({ length: count }, (_, i) => anEntry(`map-${i}`, bytes));
+
+function readAll(body: ListBody): Buffer[] {
+  const chunks: Buffer[] = [];
+  for (let chunk = body.chunk(0); chunk !== undefined; chunk = body.chunk(chunks.length)) chunks.push(chunk);
+  return chunks;
+}
+
+describe("a hundred long lists at once", () => {
+  const result: ListResult = { entries: entriesOf(5000, 1500), revision: 9 };
+
+  for (const mediaType of [jsonType, protobufType]) {
+    test(`${mediaType}: the event loop goes on, and nobody is more than a chunk ahead of its client`, async () => {
+      const turns = measureTurns();
+      const clients = Array.from({ length: 100 }, (_, i) => aClient(i === 0));
+      // Each its own list, so that all of them are made.
+      await Promise.all(
+        clients.map((client) => writeList(client.call, { ...result, entries: [...result.entries] }, { mediaType } as Output)),
+      );
+      const longestMs = turns.stop();
+      assert.ok(longestMs < 60, `one turn of the loop took ${longestMs} ms of CPU`);
+      for (const client of clients) {
+        assert.ok(client.mostAhead < 256 * 1024, `${client.mostAhead} bytes ahead`);
+        assert.ok(client.complete);
+      }
+      const body = (clients[0] as ReturnType<typeof aClient>).body();
+      const list = mediaType === jsonType ? JSON.parse(body.toString()) : decodeProtobuf(body);
+      assert.equal(list.kind, "ConfigMapList");
+      assert.equal(list.items.length, 5000);
+      assert.equal(list.items[4999].metadata.name, "map-4999");
+    });
+  }
+});
+
+describe("the bytes of a list", () => {
+  test("the second reader's chunks are kept for the third, until the list is another", () => {
+    const entries = entriesOf(50, 20_000);
+    const [first, second, third] = [1, 2, 3].map(() => readAll(jsonBody(entries, served)));
+    assert.ok(first && second && third && first.length > 3);
+    assert.deepEqual(Buffer.concat(second), Buffer.concat(first));
+    assert.notEqual(second[1], first[1]);
+    assert.equal(third[1], second[1]);
+    assert.notEqual(readAll(jsonBody([...entries], served))[1], second[1]);
+  });
+
+  test("what is kept stays within its limit, and what was dropped is made again", () => {
+    const lists = Array.from({ length: 12 }, () => entriesOf(8, 1024 * 1024));
+    const before = lists.map((entries) => Buffer.concat(readAll(jsonBody(entries, served))));
+    for (const entries of lists) for (let reader = 0; reader < 2; reader++) readAll(jsonBody(entries, served));
+    assert.ok(keptListBytes() > keptBytesLimit / 2, String(keptListBytes()));
+    assert.ok(keptListBytes() <= keptBytesLimit, String(keptListBytes()));
+    for (const [i, entries] of lists.entries()) {
+      assert.ok(Buffer.concat(readAll(jsonBody(entries, served))).equals(before[i] as Buffer));
+    }
+  });
+});
+
+/** CPU time, because the machine may have more to do than this test. */
+function measureTurns(): { stop(): number } {
+  let longest = 0;
+  let running = true;
+  let before = process.threadCpuUsage();
+  const turn = (): void => {
+    const now = process.threadCpuUsage();
+    longest = Math.max(longest, now.user + now.system - before.user - before.system);
+    before = now;
+    if (running) setImmediate(turn);
+  };
+  turn();
+  return {
+    stop() {
+      running = false;
+      turn();
+      return longest / 1000;
+    },
+  };
+}
+
+/** A client that takes what it is sent one turn later, and keeps it if asked to. */
+function aClient(keeps = false) {
+  const chunks: Buffer[] = [];
+
+  let ahead = 0;
+  let drained = Promise.resolve();
+  const client = { mostAhead: 0, complete: false, body: () => Buffer.concat(chunks), call: undefined as unknown as Call };
+  const response = {
+    write(chunk: Buffer) {
+      if (keeps) chunks.push(chunk);
+      ahead += chunk.length;
+      client.mostAhead = Math.max(client.mostAhead, ahead);
+      drained = new Promise((resolve) =>
+        setImmediate(() => {
+          ahead = 0;
+          resolve();
+        }),
+      );
+      return false;
+    },
+    drained: () => drained,
+    end() {
+      client.complete = true;
+    },
+  };
+  const exchange = { headers: {}, stream: () => response, destroy() {} };
+  client.call = {
+    served,
+    ctx: { exchange, signal: new AbortController().signal, query: new URLSearchParams() },
+  } as unknown as Call;
+  return client;
+}

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { cool, type EntryCodec, keptBytesLimit, keptEncodingBytes, newEntry } from "./entry.ts";
+
+const codec: EntryCodec = {
+  toJson: (object) => Buffer.from(JSON.stringify(object)),
+  fromJson: (bytes) => JSON.parse(bytes.toString()) as KubeObject,
+  fieldsOf: () => ({}),
+};
+
+const anEntry = (name: string) => newEntry(codec, name, 3, { metadata: { name } } as KubeObject);
+
+test("kept bytes outlive the object, and are made once", () => {
+  const entry = anEntry("a");
+  let made = 0;
+  const make = (object: KubeObject): Buffer => Buffer.from(`${object.metadata.name} ${++made}`);
+  assert.equal(entry.kept?.("x", make).toString(), "a 1");
+  cool(entry);
+  assert.equal(entry.kept?.("x", make).toString(), "a 1");
+  assert.equal(entry.kept?.("y", make).toString(), "a 2");
+  assert.equal(entry.keptSize?.("x", make), 3);
+});
+
+test("kept bytes stay within their limit, those that are used the longest; a size is known for ever", () => {
+  const size = 4 * 1024 * 1024;
+  const often = anEntry("often");
+  let made = 0;
+  const make = (): Buffer => {
+    made++;
+    return Buffer.allocUnsafeSlow(size);
+  };
+  const entries = Array.from({ length: 64 }, (_, i) => anEntry(`entry-${i}`));
+  for (const entry of entries) {
+    entry.kept?.("x", make);
+    const before = made;
+    often.kept?.("x", make);
+    assert.ok(made === before || entry === entries[0], "what is used again and again is not dropped");
+    assert.ok(keptEncodingBytes() <= keptBytesLimit, String(keptEncodingBytes()));
+  }
+  assert.ok(keptEncodingBytes() > keptBytesLimit / 2);
+  const before = made;
+  for (const entry of entries) assert.equal(entry.keptSize?.("x", make), size);
+  assert.equal(made, before);
+  assert.equal(entries[0]?.kept?.("x", make).length, size);
+  assert.equal(made, before + 1, "dropped, so made again");
+});
