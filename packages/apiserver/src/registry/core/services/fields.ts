@@ -64,14 +64,10 @@ export function dropForeignFields(next: Service, current: Service): void {
     if (spec.ipFamilyPolicy === old.ipFamilyPolicy) delete spec.ipFamilyPolicy;
   }
   if (mayHaveNodePort(current) && !mayHaveNodePort(next)) {
-    const ports = (service: Service) => (service.spec.ports ?? []).map((port) => [port.port, port.protocol, port.nodePort ?? 0]);
-    if (
-      semanticEqual(
-        ports(next).map((p) => p[2]),
-        ports(current).map((p) => p[2]),
-      )
-    )
-      for (const port of spec.ports ?? []) delete port.nodePort;
+    // Ports may come and go with the change of type, as long as none is asked for that was not there.
+    const nodePortsOf = (service: Service) => (service.spec.ports ?? []).map(({ nodePort }) => nodePort ?? 0);
+    const held = new Set([0, ...nodePortsOf(current)]);
+    if (nodePortsOf(next).every((nodePort) => held.has(nodePort))) for (const port of spec.ports ?? []) delete port.nodePort;
     if (spec.externalTrafficPolicy === old.externalTrafficPolicy) delete spec.externalTrafficPolicy;
   }
   if (needsHealthCheckPort(current) && !needsHealthCheckPort(next) && spec.healthCheckNodePort === old.healthCheckNodePort) {

@@ -95,6 +95,16 @@ describe("services", () => {
     assert.equal(body.spec.externalTrafficPolicy, "Cluster");
     const refused = await create("other", { type: "NodePort", ports: [{ port: 1, nodePort: 30005 }] });
     assert.match(refused.body.message, /spec\.ports\[0\]\.nodePort: Invalid value: 30005: provided port is already allocated/);
+    const fewer = await create("fewer", {
+      type: "NodePort",
+      ports: [
+        { name: "a", port: 1 },
+        { name: "b", port: 2 },
+      ],
+    });
+    const { code, body: shrunk } = await merge("fewer", { spec: { type: "ClusterIP", ports: [fewer.body.spec.ports[1]] } });
+    assert.equal(code, 200);
+    assert.equal(shrunk.spec.ports[0].nodePort, undefined);
     const plain = await merge("dns", { spec: { type: "ClusterIP" } });
     assert.deepEqual(
       plain.body.spec.ports.map((port: { nodePort?: number }) => port.nodePort),
