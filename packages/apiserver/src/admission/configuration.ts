@@ -23,6 +23,9 @@ const olderFormats = [
   { plugin: "ImagePolicyWebhook", key: "imagePolicy" },
 ];
 
+/** Credentials for webhooks: better no start than requests without them. */
+const unsupported = ["MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"];
+
 /** What plugins accept; the plugin itself looks at the rest. */
 const kinds: Readonly<Record<string, readonly string[]>> = {
   PodSecurity: [
@@ -30,6 +33,11 @@ const kinds: Readonly<Record<string, readonly string[]>> = {
     "pod-security.admission.config.k8s.io/v1beta1 PodSecurityConfiguration",
   ],
   EventRateLimit: ["eventratelimit.admission.k8s.io/v1alpha1 Configuration"],
+  ResourceQuota: [
+    "apiserver.config.k8s.io/v1 ResourceQuotaConfiguration",
+    "resourcequota.admission.k8s.io/v1beta1 Configuration",
+    "resourcequota.admission.k8s.io/v1alpha1 Configuration",
+  ],
   PodTolerationRestriction: ["podtolerationrestriction.admission.k8s.io/v1alpha1 Configuration"],
 };
 
@@ -61,6 +69,9 @@ export function readPluginConfigurations(path: string): PluginConfigurations {
 function checked(plugin: string, configuration: unknown): unknown {
   if (typeof configuration !== "object" || configuration === null) {
     throw new Error(`the configuration of admission plugin ${plugin} is not a map`);
+  }
+  if (unsupported.includes(plugin)) {
+    throw new Error(`the configuration of admission plugin ${plugin} is not supported by this server`);
   }
   const accepted = Object.hasOwn(kinds, plugin) ? (kinds[plugin] as readonly string[]) : undefined;
   const { apiVersion = "", kind = "" } = configuration as { apiVersion?: unknown; kind?: unknown };

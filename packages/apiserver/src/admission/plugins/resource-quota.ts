@@ -22,6 +22,7 @@ import { resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import { type LimitedResource, uncovered } from "./limited-resources.ts";
 
 export interface QuotaObject extends KubeObject {
   spec?: ResourceQuotaSpec;
@@ -35,6 +36,10 @@ export function resourceQuota(ctx: PluginContext): AdmissionPlugin {
   const informer = ctx.informers.for<QuotaObject>(resourceQuotas);
   // One at a time in a namespace: charging is a read, a sum and a write.
   const turns = new Map<string, Promise<void>>();
+
+  const { limitedResources = [] } = (ctx.configurationOf("ResourceQuota") ?? {}) as { limitedResources?: LimitedResource[] };
+  const limitedOf = ({ resource }: AdmissionAttributes): LimitedResource[] =>
+    limitedResources.filter((limited) => (limited.apiGroup ?? "") === resource.group && limited.resource === resource.resource);
 
   const charge = async (attributes: AdmissionAttributes, evaluator: QuotaEvaluator): Promise<void> => {
     for (let attempt = 0; attempt < attempts; attempt++) {
@@ -77,9 +82,14 @@ export function resourceQuota(ctx: PluginContext): AdmissionPlugin {
     async validate(attributes) {
       const { namespace, subresource, resource, operation } = attributes;
       if (subresource !== "" || namespace === "" || resource.resource === "namespaces") return;
-      if (informer.lister.inNamespace(namespace).length === 0) return;
+      const quotas = informer.lister.inNamespace(namespace);
+      const limited = limitedOf(attributes);
+      if (quotas.length === 0 && limited.length === 0) return;
       const evaluator = quotaEvaluator(resource, ctx.clock);
       if (operation === "UPDATE" && !evaluator.chargesUpdates) return;
+      const reason = uncovered(limited, evaluator, attributes.object as KubeObject, quotas);
+      if (reason !== undefined) throw refuse(attributes, reason);
+      if (quotas.length === 0) return;
       const before = turns.get(namespace) ?? Promise.resolve();
       const mine = before.then(() => charge(attributes, evaluator));
       const done = mine.catch(() => {});

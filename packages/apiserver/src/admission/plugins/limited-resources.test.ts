@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { quotaEvaluator } from "@coxswain/apimachinery/quota/usage";
+import { uncovered } from "./limited-resources.ts";
+
+const pods = quotaEvaluator({ group: "", resource: "pods" }, newFakeClock());
+const aPod = (priorityClassName: string): KubeObject =>
+  ({
+    metadata: { name: "p" },
+    spec: { priorityClassName, containers: [{ name: "c", resources: { requests: { cpu: "1" } } }] },
+  }) as KubeObject;
+const critical = { scopeName: "PriorityClass", operator: "In", values: ["critical"] } as const;
+const byScope = [{ resource: "pods", matchScopes: [{ ...critical, values: ["critical"] }] }];
+const byName = [{ resource: "pods", matchContains: ["requests.cpu"] }];
+const scoped = { spec: { scopeSelector: { matchExpressions: [{ ...critical, values: ["critical"] }] } } };
+
+for (const { name, limited, pod, quotas, want } of [
+  { name: "nothing is limited", limited: [], pod: aPod("critical"), quotas: [], want: undefined },
+  { name: "the pod is of another class", limited: byScope, pod: aPod("low"), quotas: [], want: undefined },
+  {
+    name: "no quota has the scope",
+    limited: byScope,
+    pod: aPod("critical"),
+    quotas: [{ status: { hard: { pods: "5" } } }],
+    want: "insufficient quota to match these scopes: [{PriorityClass In [critical]}]",
+  },
+  { name: "a quota has the scope", limited: byScope, pod: aPod("critical"), quotas: [scoped], want: undefined },
+  {
+    name: "no quota bounds the resource",
+    limited: byName,
+    pod: aPod(""),
+    quotas: [{ status: { hard: { pods: "5" } } }],
+    want: "insufficient quota to consume: requests.cpu",
+  },
+  {
+    name: "a quota bounds the resource",
+    limited: byName,
+    pod: aPod(""),
+    quotas: [{ status: { hard: { "requests.cpu": "5" } } }],
+    want: undefined,
+  },
+]) {
+  test(`limited resources when ${name}`, () => assert.equal(uncovered(limited, pods, pod, quotas), want));
+}
