@@ -3,7 +3,7 @@
  * is kept with it, so that a hundred readers of one version share one conversion and one buffer.
  */
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
-import { decodeUnknown, encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
+import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -44,25 +44,6 @@ export function jsonOf(entry: Entry, served: ServedResource): Buffer {
 export function protobufOf(entry: Entry, served: ServedResource): Buffer {
   return entry.memo(`protobuf:${slotOf(served)}`, () => encodeProtobuf(objectOf(entry, served), served.kind));
 }
-
-/** The entry's own message, as lists hold it. Shared. */
-export function protobufMessageOf(entry: Entry, served: ServedResource): Buffer {
-  return entry.memo(`message:${slotOf(served)}`, () => Buffer.from(decodeUnknown(protobufOf(entry, served)).raw));
-}
-
-/**
- * An item of a list: built-in items carry neither kind nor apiVersion, the list says it for them; custom resources keep
- * both. @returns views of shared memory.
- */
-export function jsonItemOf(entry: Entry, served: ServedResource, prefix: Buffer): readonly Buffer[] {
-  const json = jsonOf(entry, served);
-  if (prefix.length === 0 || json.length <= prefix.length || json.compare(prefix, 0, prefix.length, 0, prefix.length) !== 0) {
-    return [json];
-  }
-  return [openBrace, json.subarray(prefix.length)];
-}
-
-const openBrace = Buffer.from("{");
 
 /** The bytes that begin every encoded object of this version and that its list leaves out; empty when it keeps them. */
 export function itemPrefix(served: ServedResource): Buffer {
