@@ -33,6 +33,7 @@ import { namespaceLifecycle } from "./plugins/namespace-lifecycle.ts";
 import { nodeRestriction } from "./plugins/node-restriction.ts";
 import { ownerReferencesPermissionEnforcement } from "./plugins/owner-references-permission-enforcement.ts";
 import { persistentVolumeClaimResize } from "./plugins/persistent-volume-claim-resize.ts";
+import { persistentVolumeLabel } from "./plugins/persistent-volume-label.ts";
 import { podNodeSelector } from "./plugins/pod-node-selector.ts";
 import { podSecurity } from "./plugins/pod-security.ts";
 import { podTolerationRestriction } from "./plugins/pod-toleration-restriction.ts";
@@ -107,7 +108,7 @@ export const pluginCatalogue: readonly PluginRow[] = [
   { name: "PodTolerationRestriction", make: podTolerationRestriction },
   { name: "EventRateLimit", make: eventRateLimit },
   { name: "ExtendedResourceToleration", make: extendedResourceToleration },
-  { name: "PersistentVolumeLabel" },
+  { name: "PersistentVolumeLabel", make: persistentVolumeLabel },
   { name: "DefaultStorageClass", onByDefault: true, make: defaultStorageClass },
   { name: "StorageObjectInUseProtection", onByDefault: true, make: storageObjectInUseProtection },
   { name: "OwnerReferencesPermissionEnforcement", make: ownerReferencesPermissionEnforcement },
