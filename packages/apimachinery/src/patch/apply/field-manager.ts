@@ -22,6 +22,7 @@ import {
   type ManagerId,
   managerId,
   type Operation,
+  withSet,
 } from "./managed-fields.ts";
 import { fieldElement } from "./path-element.ts";
 import { reconcile } from "./reconcile.ts";
@@ -222,7 +223,7 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
     for (const [id, set] of left) {
       const entry = managed.get(id) as ManagedSet;
       if (set.size === 0) managed.delete(id);
-      else if (set !== entry.set) managed.set(id, { ...entry, set });
+      else if (set !== entry.set) managed.set(id, withSet(entry, set));
     }
   }
 
@@ -268,7 +269,7 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
       const there = inVersion(live, apiVersion, entry.apiVersion);
       if (there === undefined) continue; // it goes when something changes
       const set = reconcile(entry.set, there.type);
-      if (set !== entry.set) managed.set(id, { ...entry, set });
+      if (set !== entry.set) managed.set(id, withSet(entry, set));
     }
   }
 

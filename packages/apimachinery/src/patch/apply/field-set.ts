@@ -186,9 +186,6 @@ export function paths(set: FieldSet): Path[] {
   return found;
 }
 
-const setsByFields = new WeakMap<object, FieldSet>();
-const fieldsBySet = new WeakMap<FieldSet, Record<string, unknown>>();
-
 /** Objects of one controller have the same sets, and an object keeps them from one revision to the next. */
 const setsByText = new LRUCache<string, FieldSet>({
   max: 2048,
@@ -197,22 +194,18 @@ const setsByText = new LRUCache<string, FieldSet>({
 });
 
 /**
- * FieldsV1 as it is in an object, to a set. Remembered by the identity and by the text of its argument, which must not
- * change any more.
+ * FieldsV1 as it is in an object, to a set.
  * @throws Error when a key is no path element
  */
 export function readFieldsV1(fields: Readonly<Record<string, unknown>> | undefined | null): FieldSet {
   if (fields === undefined || fields === null) return emptySet;
   if (typeof fields !== "object" || Array.isArray(fields)) throw new Error("expected an object of fields");
-  const known = setsByFields.get(fields);
-  if (known !== undefined) return known;
   const text = JSON.stringify(fields);
   let set = setsByText.get(text);
   if (set === undefined) {
     set = readNodes(fields) ?? emptySet;
     setsByText.set(text, set);
   }
-  setsByFields.set(fields, set);
   return set;
 }
 
@@ -236,15 +229,9 @@ function readNodes(fields: Readonly<Record<string, unknown>>): FieldSet | undefi
   return nodes;
 }
 
-/** The set as FieldsV1, keys in upstream's order. The object is shared: read only. */
+/** The set as a new FieldsV1 object, keys in upstream's order. */
 export function toFieldsV1(set: FieldSet): Record<string, unknown> {
-  let fields = fieldsBySet.get(set);
-  if (fields === undefined) {
-    fields = writeNodes(set, false);
-    fieldsBySet.set(set, fields);
-    setsByFields.set(fields, set);
-  }
-  return fields;
+  return writeNodes(set, false);
 }
 
 function writeNodes(nodes: FieldSet, self: boolean): Record<string, unknown> {

@@ -20,6 +20,8 @@ export interface ManagedSet {
   /** RFC 3339, whole seconds; undefined when it is not known. */
   readonly time: string | undefined;
   readonly set: FieldSet;
+  /** What it was read from, which is written again as long as nothing in it changes. */
+  readonly source?: ManagedFieldsEntry;
 }
 
 export type Managed = ReadonlyMap<ManagerId, ManagedSet>;
@@ -29,23 +31,19 @@ export function managerId(entry: Pick<ManagedSet, "manager" | "operation" | "api
   return `${entry.manager}\n${entry.operation}\n${version}\n${entry.subresource}`;
 }
 
-/** Entries as they came from `decodeManaged`, so that what did not change is written as the same object. */
-const entryOf = new WeakMap<ManagedSet, ManagedFieldsEntry>();
-const setOfEntry = new WeakMap<ManagedFieldsEntry, ManagedSet>();
+/** The same owner with other fields. */
+export function withSet({ manager, operation, apiVersion, subresource, time }: ManagedSet, set: FieldSet): ManagedSet {
+  return { manager, operation, apiVersion, subresource, time, set };
+}
 
 /**
- * @param entries read only from here on: what is made of them is remembered
+ * @param entries read only from here on: those that stay are written again
  * @throws Error for an entry that is none
  */
 export function decodeManaged(entries: readonly ManagedFieldsEntry[] | undefined): Map<ManagerId, ManagedSet> {
   const managed = new Map<ManagerId, ManagedSet>();
   for (const [i, entry] of (entries ?? []).entries()) {
-    let decoded = setOfEntry.get(entry);
-    if (decoded === undefined) {
-      decoded = decodeEntry(entry, i);
-      setOfEntry.set(entry, decoded);
-      entryOf.set(decoded, entry);
-    }
+    const decoded = decodeEntry(entry, i);
     managed.set(managerId(decoded), decoded);
   }
   return managed;
@@ -65,17 +63,18 @@ function decodeEntry(entry: ManagedFieldsEntry, index: number): ManagedSet {
     subresource: entry.subresource ?? "",
     time: entry.time ?? undefined,
     set: readFieldsV1(entry.fieldsV1),
+    source: entry,
   };
 }
 
 /** @returns entries in upstream's order; undefined when there are none. Objects inside are shared: read only. */
 export function encodeManaged(managed: Managed): ManagedFieldsEntry[] | undefined {
   if (managed.size === 0) return undefined;
-  return [...managed.values()].sort(compareSets).map((set) => entryOf.get(set) ?? encodeEntry(set));
+  return [...managed.values()].sort(compareSets).map((set) => set.source ?? encodeEntry(set));
 }
 
 function encodeEntry(managed: ManagedSet): ManagedFieldsEntry {
-  const entry: ManagedFieldsEntry = {
+  return {
     ...(managed.manager !== "" && { manager: managed.manager }),
     operation: managed.operation,
     apiVersion: managed.apiVersion,
@@ -84,9 +83,6 @@ function encodeEntry(managed: ManagedSet): ManagedFieldsEntry {
     fieldsV1: toFieldsV1(managed.set),
     ...(managed.subresource !== "" && { subresource: managed.subresource }),
   };
-  entryOf.set(managed, entry);
-  setOfEntry.set(entry, managed);
-  return entry;
 }
 
 /** Applied before updated, then oldest first. */

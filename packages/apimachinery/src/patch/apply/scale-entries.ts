@@ -4,7 +4,7 @@
  */
 import type { ManagedFieldsEntry } from "../../meta/types.ts";
 import { difference, type FieldSet, has, setOf } from "./field-set.ts";
-import { decodeManaged, encodeManaged, type ManagedSet, type ManagerId, managerId } from "./managed-fields.ts";
+import { decodeManaged, encodeManaged, type ManagedSet, type ManagerId, managerId, withSet } from "./managed-fields.ts";
 import { fieldElement, type Path } from "./path-element.ts";
 
 export interface ScaleEntries {
@@ -36,7 +36,7 @@ export function newScaleEntries(apiVersion: string, scaleVersion: string, replic
       const owners = new Map<ManagerId, ManagedSet>();
       for (const entry of decodeManaged(entries).values()) {
         if (!has(entry.set, path)) continue;
-        const owner = { ...entry, apiVersion: scaleVersion, set: scaleReplicas };
+        const owner = withSet({ ...entry, apiVersion: scaleVersion }, scaleReplicas);
         owners.set(managerId(owner), owner);
       }
       return encodeManaged(owners);
@@ -52,13 +52,12 @@ export function newScaleEntries(apiVersion: string, scaleVersion: string, replic
         }
         const stays = left.delete(managerId({ ...entry, apiVersion: scaleVersion }));
         const set = stays ? entry.set : difference(entry.set, replicas);
-        if (set.size > 0) parent.set(id, set === entry.set ? entry : { ...entry, set });
+        if (set.size > 0) parent.set(id, set === entry.set ? entry : withSet(entry, set));
       }
       for (const entry of left.values()) {
-        const owner = { ...entry, apiVersion, set: replicas };
+        const owner = { ...entry, apiVersion };
         const id = managerId(owner);
-        const known = parent.get(id);
-        parent.set(id, { ...owner, time: known?.time });
+        parent.set(id, withSet({ ...owner, time: parent.get(id)?.time }, replicas));
       }
       return encodeManaged(parent);
     },
