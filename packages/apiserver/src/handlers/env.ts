@@ -43,6 +43,7 @@ export function strategyContext(call: Call, dryRun: boolean): StrategyContext {
     namespace: call.namespace,
     dryRun,
     now: call.env.services.now(),
+    requestVersion: call.served.kind.version,
     featureEnabled: call.env.services.featureEnabled,
     warn: (text) => call.ctx.warn(text),
   };

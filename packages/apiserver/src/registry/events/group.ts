@@ -1,6 +1,6 @@
 import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { coreEventFields } from "../core/events/fields.ts";
-import { validateNewEvent, validateNewEventUpdate } from "../core/events/strategy.ts";
+import { validateEvent, validateNewEvent, validateNewEventUpdate } from "../core/events/strategy.ts";
 import { eventTable } from "../core/events/table.ts";
 import { inGroup } from "../definition.ts";
 import type { ResourceDefinition } from "../generic/resource.ts";
@@ -12,8 +12,10 @@ const strategy: Strategy<Event> = {
   allowCreateOnUpdate: true,
   allowUnconditionalUpdate: true,
   defaultGarbageCollection: "Unsupported",
-  validate: (next) => validateNewEvent(next),
-  validateUpdate: (next, current) => validateNewEventUpdate(next, current),
+  // v1beta1 takes what core v1 takes.
+  validate: (next, { requestVersion }) => (requestVersion === "v1beta1" ? validateEvent(next) : validateNewEvent(next)),
+  validateUpdate: (next, current, { requestVersion }) =>
+    requestVersion === "v1beta1" ? validateEvent(next) : validateNewEventUpdate(next, current),
 };
 
 const version = (name: string) => ({ version: name, toHub: eventToCore, fromHub: eventFromCore(`events.k8s.io/${name}`) });

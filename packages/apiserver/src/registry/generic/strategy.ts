@@ -61,6 +61,8 @@ export interface StrategyContext {
   readonly dryRun: boolean;
   /** Milliseconds since the epoch. */
   readonly now: number;
+  /** The version the client speaks, where it comes from a request: some older versions are checked less strictly. */
+  readonly requestVersion?: string;
   readonly featureEnabled: (gate: string) => boolean;
   readonly warn: (text: string) => void;
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { startTestServer } from "../../../testing/start-test-server.ts";
 import { validateEvent, validateNewEvent } from "./strategy.ts";
 
 const event = (fields: object, namespace = "web"): Event =>
@@ -19,17 +20,44 @@ for (const { name, of, want } of [
   {
     name: "with a precise time and nothing else",
     of: event({ eventTime: "2022-01-01T00:00:00.000000Z" }),
-    want: ["reportingComponent", "reportingInstance", "action", "reason"],
+    want: ["reportingController", "reportingController", "reportingController", "reportingInstance", "action", "reason"],
   },
 ]) {
   test(`a core event ${name}: ${want.length} errors`, () => assert.deepEqual(fieldsOf(validateEvent(of)), want));
 }
 
-test("events.k8s.io asks for who reports what", () => {
-  assert.deepEqual(fieldsOf(validateNewEvent(event({ reason: "R", type: "Normal" }))), [
-    "eventTime",
-    "reportingController",
-    "reportingInstance",
-    "action",
-  ]);
+const report = { eventTime: "2022-01-01T00:00:00.000000Z", reportingComponent: "c", reportingInstance: "i", action: "A" };
+const told = { ...report, reason: "R", type: "Normal" };
+for (const { name, of, want } of [
+  { name: "that tells everything", of: event(told), want: [] },
+  { name: "of the old way", of: event({ reason: "R", type: "Normal" }), want: ["eventTime"] },
+  { name: "of no known type", of: event({ ...told, type: "Odd" }), want: ["type"] },
+  {
+    name: "with fields of the old way too",
+    of: event({ ...told, count: 1, firstTimestamp: "2022-01-01T00:00:00Z", source: { component: "c" } }),
+    want: ["firstTimestamp", "count", "source"],
+  },
+  {
+    name: "with a series of one",
+    of: event({ ...told, series: { count: 1 } }),
+    want: ["series.count", "series.lastObservedTime"],
+  },
+  { name: "of a node, in kube-system", of: event({ ...told, involvedObject: { kind: "Node" } }, "kube-system"), want: [] },
+  { name: "with a long note", of: event({ ...told, message: "x".repeat(1025) }), want: ["message"] },
+]) {
+  test(`an event of events.k8s.io ${name}: ${want.length} errors`, () => assert.deepEqual(fieldsOf(validateNewEvent(of)), want));
+}
+
+test("over the server, v1beta1 takes what v1 refuses", async (t) => {
+  const server = await startTestServer(t);
+  const send = (version: string) =>
+    server.request("POST", `/apis/events.k8s.io/${version}/namespaces/default/events`, {
+      metadata: { name: `of-${version}` },
+      regarding: { kind: "Pod", namespace: "default", name: "p" },
+      reason: "R",
+    });
+  const { code, body } = await send("v1");
+  assert.equal(code, 422);
+  assert.deepEqual(fieldsOf(body.details.causes), ["eventTime", "type"]);
+  assert.equal((await send("v1beta1")).code, 201);
 });

@@ -1,11 +1,12 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { immutableField, isQualifiedName } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 
 /**
- * Core v1 events, as old recorders write them: only names and namespaces are checked.
+ * Events as core v1 and events.k8s.io/v1beta1 take them, from old recorders and new ones.
  * Source: pkg/registry/core/event/strategy.go, pkg/apis/core/validation/events.go legacyValidateEvent
  */
 export const eventStrategy: Strategy<Event> = {
@@ -17,43 +18,46 @@ export const eventStrategy: Strategy<Event> = {
   validateUpdate: (next) => validateEvent(next),
 };
 
-/** Shape of what old recorders write; one that fills `eventTime` speaks the new way, whatever the version. */
-export function validateLegacyEvent(event: Event): FieldError[] {
-  const errors: FieldError[] = [];
+/** One that fills `eventTime` speaks the new way, whatever the version. */
+export function validateEvent(event: Event): FieldError[] {
   const involved = event.involvedObject ?? {};
   const namespace = event.metadata.namespace ?? "";
-  if (!involved.namespace) {
-    // Events of cluster-scoped objects go to `default`.
-    if (namespace !== "default" && namespace !== "") {
-      errors.push(invalidValue("involvedObject.namespace", "", "does not match event.namespace"));
-    }
-  } else if (involved.namespace !== namespace) {
-    errors.push(invalidValue("involvedObject.namespace", involved.namespace, "does not match event.namespace"));
-  }
-  return errors;
+  // Events of cluster-scoped objects go to `default`, new ones also to `kube-system`.
+  const elsewhere = event.eventTime ? ["default", "kube-system"] : ["", "default"];
+  const fits = involved.namespace ? Boolean(event.eventTime) || involved.namespace === namespace : elsewhere.includes(namespace);
+  const mismatch = invalidValue("involvedObject.namespace", involved.namespace ?? "", "does not match event.namespace");
+  return [...(fits ? [] : [mismatch]), ...(event.eventTime ? validateReport(event) : [])];
 }
 
-export function validateEvent(event: Event): FieldError[] {
-  const errors = validateLegacyEvent(event);
-  return event.eventTime ? [...errors, ...validateReport(event, "reportingComponent")] : errors;
-}
-
-/** What events.k8s.io asks of its recorders. Source: pkg/apis/core/validation/events.go ValidateEventCreate */
+/** What events.k8s.io/v1 asks of its recorders. Source: pkg/apis/core/validation/events.go ValidateEventCreate */
 export function validateNewEvent(event: Event): FieldError[] {
-  const errors = validateLegacyEvent(event);
+  const errors = [...validateEvent(event), ...validateSeries(event)];
   if (!event.eventTime) errors.push(required("eventTime"));
-  errors.push(...validateReport(event, "reportingController"));
   if (event.type !== "Normal" && event.type !== "Warning")
-    errors.push(invalidValue("type", "", "has invalid value: " + (event.type ?? "")));
+    errors.push(invalidValue("type", "", `has invalid value: ${event.type ?? ""}`));
+  const unset = (field: string, is: boolean): void => {
+    if (!is) errors.push(invalidValue(field, "", "needs to be unset"));
+  };
+  unset("firstTimestamp", !event.firstTimestamp);
+  unset("lastTimestamp", !event.lastTimestamp);
+  unset("count", !event.count);
+  unset("source", !event.source?.component && !event.source?.host);
   return errors;
 }
 
-function validateReport(event: Event, component: string): FieldError[] {
+function validateSeries({ series }: Event): FieldError[] {
+  if (!series) return [];
   const errors: FieldError[] = [];
-  if (!event.reportingComponent) errors.push(required(component));
-  else
-    for (const message of isQualifiedName(event.reportingComponent))
-      errors.push(invalidValue(component, event.reportingComponent, message));
+  if ((series.count ?? 0) < 2) errors.push(invalidValue("series.count", "", "should be at least 2"));
+  if (!series.lastObservedTime) errors.push(required("series.lastObservedTime"));
+  return errors;
+}
+
+function validateReport(event: Event): FieldError[] {
+  const errors: FieldError[] = [];
+  const component = event.reportingComponent ?? "";
+  if (component === "") errors.push(required("reportingController"));
+  for (const message of isQualifiedName(component)) errors.push(invalidValue("reportingController", component, message));
   errors.push(...lengthWithin(event.reportingInstance, 128, "reportingInstance", true));
   errors.push(...lengthWithin(event.action, 128, "action", true));
   errors.push(...lengthWithin(event.reason, 128, "reason", true));
@@ -63,25 +67,29 @@ function validateReport(event: Event, component: string): FieldError[] {
 
 function lengthWithin(text: string | undefined, most: number, field: string, needed: boolean): FieldError[] {
   if (!text) return needed ? [required(field)] : [];
-  return text.length > most ? [invalidValue(field, text, `can have at most ${most} characters`)] : [];
+  return Buffer.byteLength(text) > most ? [invalidValue(field, "", `can have at most ${most} characters`)] : [];
 }
 
-const immutable = [
-  "involvedObject",
-  "reason",
-  "message",
-  "source",
-  "firstTimestamp",
-  "eventTime",
-  "related",
-  "action",
-  "reportingComponent",
-  "reportingInstance",
-  "type",
-] as const;
+/** With the name that errors give, where it is another one. */
+const immutable: readonly (readonly [name: keyof Event, field?: string])[] = [
+  ["involvedObject"],
+  ["reason"],
+  ["message"],
+  ["source"],
+  ["firstTimestamp"],
+  ["lastTimestamp"],
+  ["count"],
+  ["type"],
+  ["eventTime"],
+  ["action"],
+  ["related"],
+  ["reportingComponent", "reportingController"],
+  ["reportingInstance"],
+];
 
 export function validateNewEventUpdate(next: Event, current: Event): FieldError[] {
-  const errors = validateLegacyEvent(next);
-  for (const field of immutable) errors.push(...immutableField(next[field], current[field], field));
+  const errors = validateEvent(next);
+  if (!semanticEqual(next.series, current.series)) errors.push(...validateSeries(next));
+  for (const [name, field = name] of immutable) errors.push(...immutableField(next[name], current[name], field));
   return errors;
 }
