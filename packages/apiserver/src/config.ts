@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { isIP, isIPv6 } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import { opensslCiphers } from "@coxswain/apimachinery/serving/tls-options";
 import { type PluginSelection, selectPlugins } from "./admission/catalogue.ts";
 import { type PluginConfigurations, readPluginConfigurations } from "./admission/configuration.ts";
 import type { TokenWebhookOptions } from "./authentication/build.ts";
@@ -69,6 +70,10 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
   };
 
   require(flags["etcd-servers"].length > 0, "--etcd-servers must be specified");
+  require(flags["secure-port"] >= 1 &&
+    flags["secure-port"] <=
+      65_535, `--secure-port ${flags["secure-port"]} must be between 1 and 65535, inclusive. It cannot be turned off with 0`);
+  check(() => void opensslCiphers(flags["tls-cipher-suites"]), undefined);
   require(flags["service-account-issuer"].every((issuer) => issuer !== ""), "--service-account-issuer contained an empty value");
   const signing = flags["service-account-signing-key-file"];
   require(signing === "" ||

@@ -9,7 +9,8 @@ import { cipherSuites, insecureCipherSuites, opensslCiphers } from "./tls-option
 
 for (const name of Object.keys(insecureCipherSuites)) {
   const removed = name.includes("RC4") || name.includes("3DES");
-  test(`${name} ${removed ? "is refused by its name" : "can be chosen"}`, () => {
+  const fate = removed ? "is refused by its name" : "can be chosen";
+  test(`${name} ${fate}`, () => {
     if (removed) assert.throws(() => opensslCiphers([name]), new RegExp(`^Error: Cipher suite ${name} is not available`));
     else assert.match(opensslCiphers([name]) as string, new RegExp(`:${insecureCipherSuites[name]}$`));
   });
