@@ -6,6 +6,9 @@ import type { Logger } from "../logging/logger.ts";
 import type { Exchange, ResponseStream } from "./exchange.ts";
 import { bodyMayFollow, canonicalHeader, plainAddress, ResponseHeaders, whenDrained } from "./exchange-parts.ts";
 
+/** How much of a body that is too large is read and thrown away before the connection is cut. */
+const discardedBytes = 64 << 20;
+
 /** One request over HTTP/1.1. With an upgrade, the answer is made only when the handler asks for one. */
 export class Http1Exchange implements Exchange {
   readonly httpVersion = "1.1" as const;
@@ -77,8 +80,11 @@ export class Http1Exchange implements Exchange {
     return new Promise((resolve, reject) => {
       const tooLarge = (): void => {
         request.off("data", onData);
-        request.resume();
-        this.setHeader("connection", "close");
+        // A client that is cut off while it still sends never gets to read the answer.
+        request.on("data", (chunk: Buffer) => {
+          size += chunk.length;
+          if (size > limitBytes + discardedBytes) request.destroy();
+        });
         reject(requestEntityTooLarge(`limit is ${limitBytes}`));
       };
       const chunks: Buffer[] = [];

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { createWriteStream } from "node:fs";
-import { access, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { access, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -173,9 +173,7 @@ async function stop(child: ChildProcess, socket: string, dir: string, runDir: st
 
 /** Processes whose command line names our socket: the shims of this containerd and no other. */
 async function shimsOf(socket: string): Promise<number[]> {
-  const { stdout } = await run("ps", ["-eo", "pid=,args="], { maxBuffer: 16 * 1024 * 1024 });
-  return stdout
-    .split("\n")
-    .filter((line) => line.includes("containerd-shim") && line.includes(socket))
-    .map((line) => Number(line.trim().split(" ")[0]));
+  const pids = (await readdir("/proc")).filter((entry) => /^\d+$/.test(entry));
+  const commands = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")));
+  return pids.filter((_, i) => commands[i]?.includes("containerd-shim") && commands[i].includes(socket)).map(Number);
 }
