@@ -19,6 +19,7 @@ import { newServerLeases, serverLeasesResource } from "./bootstrap/server-leases
 import type { ApiserverConfig } from "./config.ts";
 import { Drain } from "./filters/drain.ts";
 import { writeError } from "./handlers/response.ts";
+import { newAuditor } from "./server/audit.ts";
 import { type Edge, newEdge } from "./server/edge.ts";
 import { firstAddress } from "./server/first-address.ts";
 import { listen } from "./server/listen.ts";
@@ -46,12 +47,15 @@ export interface RunningApiserver {
 
 const storageRetryMs = 1000;
 const readyPollMs = 20;
+/** What audit events still in a buffer get at least, however short the grace is. */
+const leastFlushMs = 2000;
 
 /** @throws Error when the port or a certificate cannot be had; an etcd that is away is waited for. */
 export async function startApiserver(config: ApiserverConfig, runtime: ApiserverRuntime): Promise<RunningApiserver> {
   const { flags } = config;
   const { log, clock = realClock } = runtime;
   const metrics = newMetricsRegistry({ processMetrics: true, disabled: flags["disabled-metrics"] });
+  const auditor = newAuditor(flags, { clock, log, metrics });
   const stopping = new AbortController();
   const { signal } = stopping;
   const drain = new Drain();
@@ -89,6 +93,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       requestHeaderCa,
       edge,
       drain,
+      auditor,
       clock,
       log,
       metrics,
@@ -139,6 +144,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       const closed = server.close(graceMs);
       await drain.end(graceMs, clock);
       await closed;
+      await auditor?.backend.stop(AbortSignal.timeout(Math.max(graceMs, leastFlushMs)));
       stopping.abort(new Error("the server has stopped"));
       await started.catch(() => {});
       storage?.stop();

@@ -5,6 +5,7 @@
 import { StatusError, unauthorized } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Authenticator } from "../authentication/authenticator.ts";
+import type { ServerRequest } from "../request/server-request.ts";
 import type { Filter } from "./filter.ts";
 import type { RequestMetrics } from "./metrics.ts";
 
@@ -14,6 +15,8 @@ export interface AuthenticationOptions {
   apiAudiences: readonly string[];
   metrics: RequestMetrics;
   log: Logger;
+  /** Called before a request is refused. */
+  onRefused?: ((request: ServerRequest) => Promise<void>) | undefined;
 }
 
 export function authentication(options: AuthenticationOptions): Filter {
@@ -23,22 +26,26 @@ export function authentication(options: AuthenticationOptions): Filter {
     failure: metrics.authenticationAttempts.labels("failure"),
     error: metrics.authenticationAttempts.labels("error"),
   };
+  const refusal = async (request: ServerRequest): Promise<Error> => {
+    await options.onRefused?.(request);
+    return unauthorized("Unauthorized");
+  };
   return async (request, next) => {
-    const result = await options.authenticate(request.exchange).catch((err: unknown) => {
+    const result = await options.authenticate(request.exchange).catch(async (err: unknown) => {
       attempts.error.inc();
       // The store that tokens are looked up in may be away: that is not the client's fault.
       if (err instanceof StatusError && err.code >= 500) throw err;
       log.warn("Unable to authenticate the request", { err: err instanceof Error ? err.message : String(err) });
-      throw unauthorized("Unauthorized");
+      throw await refusal(request);
     });
     if (result === undefined) {
       attempts.failure.inc();
-      throw unauthorized("Unauthorized");
+      throw await refusal(request);
     }
     if (result.audiences !== undefined && options.apiAudiences.length > 0) {
       if (!result.audiences.some((audience) => options.apiAudiences.includes(audience))) {
         attempts.error.inc();
-        throw unauthorized("Unauthorized");
+        throw await refusal(request);
       }
     }
     attempts.success.inc();

@@ -4,6 +4,7 @@
  */
 import { forbidden, internalError, type StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Attributes, Authorizer, Decision } from "../authorization/authorizer.ts";
+import type { AuditTrail } from "../request/audit-trail.ts";
 import type { UserInfo } from "../request/context.ts";
 import type { RequestInfo } from "../request/request-info.ts";
 import type { Filter } from "./filter.ts";
@@ -12,8 +13,9 @@ export function authorization(authorize: Authorizer): Filter {
   return (request, next) => {
     const attributes = attributesOf(request.user, request.info);
     const decision = authorize(attributes);
-    if (decision instanceof Promise) return decision.then((made) => check(attributes, made)).then(() => next(request));
-    check(attributes, decision);
+    if (decision instanceof Promise)
+      return decision.then((made) => check(attributes, made, request.audit)).then(() => next(request));
+    check(attributes, decision, request.audit);
     return next(request);
   };
 }
@@ -33,11 +35,25 @@ export function attributesOf(user: UserInfo, info: RequestInfo): Attributes {
   };
 }
 
-function check(attributes: Attributes, decision: Decision): void {
-  if (decision.decision === "allow") return;
+function check(attributes: Attributes, decision: Decision, audit: AuditTrail | undefined): void {
+  if (decision.decision === "allow") {
+    annotate(audit, "allow", decision.reason ?? "");
+    return;
+  }
   // Somebody could not be asked: that is our trouble, and a no all the same.
-  if (decision.error !== undefined) throw internalError(decision.error);
+  if (decision.error !== undefined) {
+    audit?.annotate(reasonAnnotation, "internal error");
+    throw internalError(decision.error);
+  }
+  annotate(audit, "forbid", decision.reason ?? "");
   throw forbiddenError(attributes, decision.reason ?? "");
+}
+
+const reasonAnnotation = "authorization.k8s.io/reason";
+
+function annotate(audit: AuditTrail | undefined, decision: string, reason: string): void {
+  audit?.annotate("authorization.k8s.io/decision", decision);
+  audit?.annotate(reasonAnnotation, reason);
 }
 
 export function forbiddenError(attributes: Attributes, reason: string): StatusError {

@@ -8,9 +8,10 @@
  *  5. timeout          the deadline covers authentication and authorization, which may ask other servers
  *  6. CORS             a browser's preflight carries no credentials
  *  7. authentication   from here on there is a user
- *  8. impersonation    asks the authorizer about the true user, then goes on as the other one
- *  9. max in flight    after authentication, since system:masters is exempt
- * 10. authorization    last, so that nothing below it runs unauthorized
+ *  8. audit            names the true user, and records what is refused below it; who is refused above is recorded there
+ *  9. impersonation    asks the authorizer about the true user, then goes on as the other one
+ * 10. max in flight    after authentication, since system:masters is exempt
+ * 11. authorization    last, so that nothing below it runs unauthorized
  *
  * The request log and the metrics are written on the way out of 1, where the final status is known.
  * Source: k8s.io/apiserver pkg/server/config.go DefaultBuildHandlerChain
@@ -23,6 +24,7 @@ import type { Authenticator } from "../authentication/authenticator.ts";
 import type { Authorizer } from "../authorization/authorizer.ts";
 import { isLongRunning, parseRequestInfo, type RequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
+import { type Auditor, audit, auditFailedAuthentication } from "./audit.ts";
 import { authentication } from "./authentication.ts";
 import { authorization } from "./authorization.ts";
 import { cacheControl } from "./cache-control.ts";
@@ -45,6 +47,8 @@ export interface FilterChainOptions {
   maxRequestsInFlight: number;
   maxMutatingRequestsInFlight: number;
   corsAllowedOrigins: readonly string[];
+  /** undefined: nothing is recorded. */
+  auditor: Auditor | undefined;
   hstsDirectives: readonly string[];
   /** Chance from 0 to 0.02 that a HTTP/2 client is asked to open a new connection, which spreads load again. */
   goawayChance: number;
@@ -68,7 +72,14 @@ export function newFilterChain(options: FilterChainOptions): ExchangeHandler {
       writeError: (request, err) => writeError(request.exchange, err, request),
     }),
     ...(options.corsAllowedOrigins.length > 0 ? [cors(options.corsAllowedOrigins)] : []),
-    authentication({ authenticate: options.authenticate, apiAudiences: options.apiAudiences, metrics, log }),
+    authentication({
+      authenticate: options.authenticate,
+      apiAudiences: options.apiAudiences,
+      metrics,
+      log,
+      onRefused: options.auditor && auditFailedAuthentication(options.auditor, clock),
+    }),
+    ...(options.auditor === undefined ? [] : [audit(options.auditor, clock, log)]),
     impersonation(options.authorize),
     maxInFlight({
       maxReadOnly: options.maxRequestsInFlight,

@@ -37,6 +37,7 @@ export function impersonation(authorize: Authorizer): Filter {
     return impersonate(request.user, wanted, authorize).then((user) => {
       request.impersonator = request.user;
       request.user = user;
+      request.audit?.impersonated(user);
       for (const name of Object.keys(request.exchange.headers)) {
         if (name.startsWith("impersonate-")) delete request.exchange.headers[name];
       }

@@ -3,16 +3,24 @@
  * Source: k8s.io/apiserver pkg/endpoints/handlers/create.go, update.go, rest.go
  */
 import { decodeObject } from "@coxswain/apimachinery/codec/codec";
+import { encodeJson } from "@coxswain/apimachinery/codec/json";
 import { negotiateInput } from "@coxswain/apimachinery/codec/negotiate";
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/types";
 import { type Call, defaultMaxBodyBytes } from "./env.ts";
 import type { FieldValidation } from "./options.ts";
 
 /** @throws RequestEntityTooLarge. */
-export function readBody(call: Call): Promise<Buffer> {
-  return call.ctx.exchange.body(call.env.maxBodyBytes ?? defaultMaxBodyBytes);
+export function readBody({ ctx, env }: Call): Promise<Buffer> {
+  const reading = ctx.exchange.body(env.maxBodyBytes ?? defaultMaxBodyBytes);
+  const { audit } = ctx;
+  if (audit === undefined || ctx.info.verb !== "patch") return reading;
+  return reading.then((bytes) => {
+    audit.requestPatch(bytes);
+    return bytes;
+  });
 }
 
 /** @throws UnsupportedMediaType. */
@@ -51,7 +59,15 @@ export function decodeBody(
     );
   }
   object.metadata ??= {};
+  call.ctx.audit?.requestObject(object, () => withDefaults(call, object, expected));
   return object;
+}
+
+/** As the audit shows it: decoded, with the version's defaults, before admission changes anything. */
+function withDefaults({ served }: Call, object: KubeObject, expected: GroupVersionKind): Buffer {
+  const copy = deepClone(object);
+  if (expected.kind === served.kind.kind) served.version.defaults?.(copy);
+  return encodeJson(copy, expected);
 }
 
 /** The object of a PUT is the one that the URL names. @throws BadRequest. */

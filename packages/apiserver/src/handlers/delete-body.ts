@@ -1,4 +1,5 @@
 import { decodeObject } from "@coxswain/apimachinery/codec/codec";
+import { encodeUntyped } from "@coxswain/apimachinery/codec/json";
 import { badRequest, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { DeleteOptions } from "@coxswain/apimachinery/meta/types";
 import { inputMediaType, readBody } from "./body.ts";
@@ -24,5 +25,8 @@ export async function readDeleteOptions(call: Call): Promise<DeleteOptions> {
   if (body.kind !== undefined && body.kind !== "" && body.kind !== "DeleteOptions") {
     throw badRequest("decoded object cannot be converted to DeleteOptions");
   }
+  call.ctx.audit?.requestObject(undefined, () =>
+    encodeUntyped({ ...body, kind: "DeleteOptions", apiVersion: body.apiVersion || "v1" }),
+  );
   return deleteOptions(call.ctx.query, body);
 }

@@ -70,7 +70,12 @@ function runRoute(env: HandlerEnv, ctx: RequestContext): Promise<void> {
   const namespace = definition.namespaced ? info.namespace : "";
   if (definition.namespaced ? namespace === "" && name !== "" : !isClusterPath(info, name)) throw noSuchPath();
   const deprecation = served.version.deprecation;
-  if (deprecation !== undefined) ctx.warn(deprecation);
+  if (deprecation !== undefined) {
+    ctx.warn(deprecation);
+    ctx.audit?.annotate("k8s.io/deprecated", "true");
+    const removed = /unavailable in v(\d+\.\d+)/.exec(deprecation)?.[1];
+    if (removed !== undefined) ctx.audit?.annotate("k8s.io/removed-release", removed);
+  }
   const call: Call = { env, ctx, served, namespace, name, subresource };
   if (prefix === "watch") return runLegacyWatch(call);
   if (subresource !== "") return runSubresource(call, restOfPath(info, below));

@@ -293,6 +293,7 @@ async function splice(
     throw internalError(new Error(`invalid upgrade response: status code ${code}`));
   }
   const { socket, head } = upgrade;
+  ctx.audit?.started(code);
   config.log.v(4)?.info("spliced an upgraded connection", { target: target.url.host, path: target.url.pathname, code });
   await joined(socket, head, backend, first);
 }

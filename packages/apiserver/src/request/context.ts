@@ -1,4 +1,5 @@
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import type { AuditTrail } from "./audit-trail.ts";
 import type { RequestInfo } from "./request-info.ts";
 
 /** Who asks. `extra` values are lists, as in authentication.k8s.io/v1 UserInfo. */
@@ -21,6 +22,8 @@ export interface RequestContext {
   deadlineMs: number | undefined;
   /** Aborted at the deadline, when the client goes away, or when the server stops. */
   readonly signal: AbortSignal;
+  /** Of requests that the audit policy records. */
+  readonly audit?: AuditTrail | undefined;
   /** Adds a `Warning: 299 - "text"` header to the answer. */
   warn(text: string): void;
 }

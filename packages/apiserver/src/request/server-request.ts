@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import type { AuditTrail } from "./audit-trail.ts";
 import type { RequestContext, UserInfo } from "./context.ts";
 import type { RequestInfo } from "./request-info.ts";
 
@@ -10,7 +11,8 @@ export const anonymousUser: UserInfo = { name: "system:anonymous", groups: ["sys
  * also knows the deadline) is made on first use.
  */
 export class ServerRequest implements RequestContext {
-  readonly exchange: Exchange;
+  /** Replaced once, by the audit filter. */
+  exchange: Exchange;
   readonly info: RequestInfo;
   readonly auditId: string;
   /** Milliseconds since the epoch. */
@@ -20,6 +22,7 @@ export class ServerRequest implements RequestContext {
   /** Who authenticated, when `user` is impersonated. */
   impersonator: UserInfo | undefined;
   deadlineMs: number | undefined;
+  audit: AuditTrail | undefined;
   /** Reason given by the authorizer, for the log. */
   authorizationReason = "";
   #query: URLSearchParams | undefined;

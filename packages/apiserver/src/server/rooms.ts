@@ -17,6 +17,7 @@ import type { VerificationKey } from "../authentication/service-account-keys.ts"
 import { buildAuthorization } from "../authorization/build.ts";
 import { nodeRules } from "../bootstrap/rbac-policy.ts";
 import type { ApiserverConfig } from "../config.ts";
+import type { Auditor } from "../filters/audit.ts";
 import { newFilterChain } from "../filters/chain.ts";
 import type { Drain } from "../filters/drain.ts";
 import { newRequestMetrics } from "../filters/metrics.ts";
@@ -44,6 +45,7 @@ export interface RoomOptions {
   readonly requestHeaderCa: CertificatePool | undefined;
   readonly edge: Edge;
   readonly drain: Drain;
+  readonly auditor: Auditor | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
@@ -182,6 +184,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     requestTimeoutMs: flags["request-timeout"],
     maxRequestsInFlight: flags["max-requests-inflight"],
     maxMutatingRequestsInFlight: flags["max-mutating-requests-inflight"],
+    auditor: options.auditor,
     corsAllowedOrigins: flags["cors-allowed-origins"],
     hstsDirectives: flags["strict-transport-security-directives"],
     goawayChance: flags["goaway-chance"],

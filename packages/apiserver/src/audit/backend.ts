@@ -1,0 +1,220 @@
+/**
+ * Where events go, and what stands before that: modes, buffers, truncation. A backend says whether it took the events;
+ * what it could not take is counted and logged here, never thrown.
+ * Source: k8s.io/apiserver plugin/pkg/audit/{buffered,truncate}, pkg/audit/{union,metrics}.go
+ */
+import type { TokenBucket } from "@coxswain/apimachinery/client/rate-limit";
+import { newTokenBucket, unlimited } from "@coxswain/apimachinery/client/rate-limit";
+import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Counter, CounterChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { type AuditRecord, eventJson } from "./event.ts";
+import { levels } from "./policy.ts";
+
+export interface AuditBackend {
+  /** @returns at once where nothing has to be waited for. */
+  process(records: readonly AuditRecord[]): boolean | Promise<boolean>;
+  /** Writes what is still buffered; gives up when the signal is aborted. */
+  stop(signal: AbortSignal): Promise<void>;
+}
+
+export interface AuditMetrics {
+  readonly events: CounterChild;
+  readonly errors: Counter;
+  readonly levels: Counter;
+  readonly rejected: CounterChild;
+}
+
+export function newAuditMetrics(metrics: MetricsRegistry): AuditMetrics {
+  return {
+    events: metrics.counter({
+      name: "apiserver_audit_event_total",
+      help: "Counter of audit events generated and sent to the audit backend.",
+    }),
+    errors: metrics.counter({
+      name: "apiserver_audit_error_total",
+      help: "Counter of audit events that failed to be audited properly. Plugin identifies the plugin affected by the error.",
+      labels: ["plugin"],
+    }),
+    levels: metrics.counter({
+      name: "apiserver_audit_level_total",
+      help: "Counter of policy levels for audit events (1 per request).",
+      labels: ["level"],
+    }),
+    rejected: metrics.counter({
+      name: "apiserver_audit_requests_rejected_total",
+      help: "Counter of apiserver requests rejected due to an error in audit logging backend.",
+    }),
+  };
+}
+
+/** Counts events that were lost and writes them to the server's own log. */
+export type PluginError = (plugin: string, err: unknown, records: readonly AuditRecord[]) => void;
+
+export function newPluginError(metrics: AuditMetrics, log: Logger): PluginError {
+  return (plugin, err, records) => {
+    metrics.errors.labels(plugin).inc(records.length);
+    log.error("Error in audit plugin", err, {
+      plugin,
+      affected: records.length,
+      events: records
+        .slice(0, 10)
+        .map(({ legacy }) => legacy)
+        .join("\n"),
+    });
+  };
+}
+
+/** Every backend gets the events; all must take them. */
+export function union(backends: readonly AuditBackend[]): AuditBackend {
+  if (backends.length === 1) return backends[0] as AuditBackend;
+  return {
+    process(records) {
+      const taken = backends.map((backend) => backend.process(records));
+      if (!taken.some((one) => one instanceof Promise)) return taken.every(Boolean);
+      return Promise.all(taken).then((all) => all.every(Boolean));
+    },
+    async stop(signal) {
+      await Promise.all(backends.map((backend) => backend.stop(signal)));
+    },
+  };
+}
+
+/** `blocking`: waited for, but a failure is nobody's. */
+export function ignoringErrors(backend: AuditBackend): AuditBackend {
+  return {
+    process(records) {
+      const taken = backend.process(records);
+      return taken instanceof Promise ? taken.then(() => true) : true;
+    },
+    stop: (signal) => backend.stop(signal),
+  };
+}
+
+export interface TruncateOptions {
+  readonly maxEventBytes: number;
+  readonly maxBatchBytes: number;
+}
+
+/** Takes the objects out of events that are too large, drops those that still are, and splits batches. */
+export function truncating(backend: AuditBackend, options: TruncateOptions, fail: PluginError): AuditBackend {
+  return {
+    process(records) {
+      const batches: AuditRecord[][] = [];
+      let batch: AuditRecord[] = [];
+      let batchBytes = 0;
+      for (const whole of records) {
+        let record = whole;
+        let size = sizeOf(record);
+        if (size > options.maxEventBytes && levels.indexOf(record.level) >= levels.indexOf("Request")) {
+          record = record.truncated();
+          size = sizeOf(record);
+        }
+        if (size > options.maxEventBytes) {
+          fail("truncate", new Error("event is too large even after truncating"), [record]);
+          continue;
+        }
+        if (batch.length > 0 && batchBytes + size > options.maxBatchBytes) {
+          batches.push(batch);
+          batch = [];
+          batchBytes = 0;
+        }
+        batch.push(record);
+        batchBytes += size;
+      }
+      if (batch.length > 0) batches.push(batch);
+      const taken = batches.map((one) => backend.process(one));
+      if (!taken.some((one) => one instanceof Promise)) return taken.every(Boolean);
+      return Promise.all(taken).then((all) => all.every(Boolean));
+    },
+    stop: (signal) => backend.stop(signal),
+  };
+}
+
+/** Of the event by itself, with its newline. */
+function sizeOf(record: AuditRecord): number {
+  return Buffer.byteLength(eventJson(record)) + 1;
+}
+
+export interface BatchOptions {
+  readonly bufferSize: number;
+  readonly maxBatchSize: number;
+  readonly maxBatchWaitMs: number;
+  readonly throttle: { readonly qps: number; readonly burst: number } | undefined;
+  /** The next batch does not wait until the last one was taken. */
+  readonly concurrent: boolean;
+}
+
+/** `batch`: events wait in memory until there are enough of them or they have waited long enough; a full buffer drops. */
+export function buffered(backend: AuditBackend, options: BatchOptions, clock: Clock, fail: PluginError): AuditBackend {
+  const { bufferSize, maxBatchSize, maxBatchWaitMs, throttle, concurrent } = options;
+  const bucket: TokenBucket = throttle === undefined ? unlimited : newTokenBucket({ ...throttle, clock });
+  let waiting: AuditRecord[] = [];
+  let timer: Timer | undefined;
+  let due = false;
+  let stopped = false;
+  let sending: Promise<void> | undefined;
+  const open = new Set<Promise<unknown>>();
+
+  const send = async (): Promise<void> => {
+    while (waiting.length >= maxBatchSize || (waiting.length > 0 && (due || stopped))) {
+      if (!stopped) await bucket.accept();
+      const batch = waiting.slice(0, maxBatchSize);
+      waiting = waiting.slice(batch.length);
+      if (waiting.length === 0) due = false;
+      const taken = Promise.resolve(backend.process(batch)).catch((err: unknown) => fail("buffered", err, batch));
+      open.add(taken);
+      void taken.then(() => open.delete(taken));
+      if (!concurrent) await taken;
+    }
+  };
+  const wake = (): void => {
+    if (sending !== undefined) return;
+    sending = send().finally(() => {
+      sending = undefined;
+      timer?.cancel();
+      timer = undefined;
+      if (waiting.length > 0) schedule();
+    });
+  };
+  const schedule = (): void => {
+    if (waiting.length >= maxBatchSize || stopped) return wake();
+    timer ??= clock.after(maxBatchWaitMs, () => {
+      timer = undefined;
+      due = true;
+      wake();
+    });
+  };
+
+  return {
+    process(records) {
+      const room = stopped ? 0 : bufferSize - waiting.length;
+      if (room < records.length) {
+        const why = stopped ? "the audit buffer is closed" : "audit buffer queue blocked";
+        fail("buffered", new Error(why), records.slice(room));
+      }
+      for (const record of records.slice(0, room)) waiting.push(record);
+      if (waiting.length > 0) schedule();
+      // The loss is counted; the request goes on.
+      return true;
+    },
+    async stop(signal) {
+      stopped = true;
+      timer?.cancel();
+      wake();
+      const emptied = (async () => {
+        while (sending !== undefined) await sending;
+        await Promise.all(open);
+      })();
+      await Promise.race([emptied, whenAborted(signal)]);
+      await backend.stop(signal);
+    },
+  };
+}
+
+function whenAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,51 @@
+/**
+ * Events as lines of a file or of standard output: JSON, or the one-line text of old.
+ * Source: k8s.io/apiserver plugin/pkg/audit/log
+ */
+import { closeSync, mkdirSync, openSync } from "node:fs";
+import { dirname } from "node:path";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { AuditBackend, PluginError } from "./backend.ts";
+import { eventJson } from "./event.ts";
+import { newRotatingFile, type RotatingFile, type RotatingFileOptions } from "./rotating-file.ts";
+
+export interface LogBackendOptions extends RotatingFileOptions {
+  /** `path` `-`: standard output. */
+  readonly format: "json" | "legacy";
+}
+
+const plugin = "log";
+
+/** @throws Error when the file cannot be written. */
+export function newLogBackend(options: LogBackendOptions, clock: Clock, fail: PluginError): AuditBackend {
+  const out = options.path === "-" ? standardOutput : openedFile(options, clock, (err) => fail(plugin, err, []));
+  return {
+    async process(records) {
+      const lines = records.map((record) => `${options.format === "json" ? eventJson(record) : record.legacy}\n`);
+      const written = await Promise.allSettled(lines.map((line) => out.write(line)));
+      let complete = true;
+      for (const [i, result] of written.entries()) {
+        if (result.status === "fulfilled") continue;
+        complete = false;
+        fail(plugin, result.reason, records.slice(i, i + 1));
+      }
+      return complete;
+    },
+    stop: () => out.close(),
+  };
+}
+
+/** A path that cannot be written must end the start, not lose every event. */
+function openedFile(options: RotatingFileOptions, clock: Clock, onError: (err: unknown) => void): RotatingFile {
+  mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
+  closeSync(openSync(options.path, "a", 0o600));
+  return newRotatingFile(options, clock, onError);
+}
+
+const standardOutput: RotatingFile = {
+  write: (text) =>
+    new Promise((resolve, reject) => {
+      process.stdout.write(text, (err) => (err ? reject(err) : resolve()));
+    }),
+  close: async () => {},
+};

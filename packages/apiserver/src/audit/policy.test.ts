@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseRequestInfo } from "../request/request-info.ts";
+import { newPolicyEvaluator, type PolicyRule, parsePolicy } from "./policy.ts";
+
+const jane = { name: "jane", groups: ["developers", "system:authenticated"] };
+const rule = (changes: Partial<PolicyRule>): PolicyRule => ({ level: "Metadata", ...changes });
+const pods = "/api/v1/namespaces/web/pods";
+
+for (const { name, method = "GET", url = pods, user = jane, matcher, want } of [
+  { name: "an empty rule matches everything", matcher: {}, want: true },
+  { name: "a user by name", matcher: { users: ["jane"] }, want: true },
+  { name: "another user", matcher: { users: ["joe"] }, want: false },
+  { name: "nobody is no user", user: undefined, matcher: { users: ["jane"] }, want: false },
+  { name: "nobody is in no group", user: undefined, matcher: { userGroups: ["developers"] }, want: false },
+  { name: "nobody matches a rule without users", user: null, matcher: { verbs: ["list"] }, want: true },
+  { name: "one group of several", matcher: { userGroups: ["x", "developers"] }, want: true },
+  { name: "the verb", matcher: { verbs: ["list"] }, want: true },
+  { name: "another verb", matcher: { verbs: ["get"] }, want: false },
+  { name: "the namespace", matcher: { namespaces: ["web"] }, want: true },
+  { name: "cluster scope is the empty namespace", url: "/api/v1/nodes", matcher: { namespaces: [""] }, want: true },
+  { name: "a namespace rule matches no path", url: "/healthz", matcher: { namespaces: [""] }, want: false },
+  { name: "a whole group", matcher: { resources: [{ group: "" }] }, want: true },
+  { name: "another group", matcher: { resources: [{ group: "apps" }] }, want: false },
+  { name: "a resource", matcher: { resources: [{ resources: ["pods"] }] }, want: true },
+  {
+    name: "a resource is not its subresource",
+    url: `${pods}/a/log`,
+    matcher: { resources: [{ resources: ["pods"] }] },
+    want: false,
+  },
+  { name: "a subresource", url: `${pods}/a/log`, matcher: { resources: [{ resources: ["pods/log"] }] }, want: true },
+  { name: "any subresource", url: `${pods}/a/log`, matcher: { resources: [{ resources: ["pods/*"] }] }, want: true },
+  { name: "a subresource of anything", url: `${pods}/a/log`, matcher: { resources: [{ resources: ["*/log"] }] }, want: true },
+  { name: "everything", url: `${pods}/a/log`, matcher: { resources: [{ resources: ["*"] }] }, want: true },
+  {
+    name: "a name",
+    url: `${pods}/a`,
+    matcher: { resources: [{ resources: ["pods"], resourceNames: ["a"] }] },
+    want: true,
+  },
+  {
+    name: "another name",
+    url: `${pods}/b`,
+    matcher: { resources: [{ resources: ["pods"], resourceNames: ["a"] }] },
+    want: false,
+  },
+  { name: "a path", url: "/healthz", matcher: { nonResourceURLs: ["/healthz"] }, want: true },
+  { name: "a path below", url: "/healthz/ping", matcher: { nonResourceURLs: ["/healthz*"] }, want: true },
+  { name: "every path", url: "/version", matcher: { nonResourceURLs: ["*"] }, want: true },
+  { name: "a path rule matches no resource", matcher: { nonResourceURLs: ["*"] }, want: false },
+] as {
+  name: string;
+  method?: string;
+  url?: string;
+  user?: typeof jane | null;
+  matcher: Partial<PolicyRule>;
+  want: boolean;
+}[]) {
+  test(`a rule: ${name}`, () => {
+    const who = name.startsWith("nobody") ? undefined : (user ?? undefined);
+    const { level } = newPolicyEvaluator({ rules: [rule(matcher)] })(who, parseRequestInfo(method, url));
+    assert.equal(level, want ? "Metadata" : "None");
+  });
+}
+
+test("the first rule that matches decides, and stages are left out by both lists", () => {
+  const evaluate = newPolicyEvaluator({
+    omitStages: ["RequestReceived"],
+    omitManagedFields: true,
+    rules: [
+      rule({ level: "Request", verbs: ["create"], omitStages: ["Panic"], omitManagedFields: false }),
+      rule({ level: "Metadata" }),
+    ],
+  });
+  const create = evaluate(jane, parseRequestInfo("POST", pods));
+  assert.equal(create.level, "Request");
+  assert.deepEqual([...create.omitStages], ["RequestReceived", "Panic"]);
+  assert.equal(create.omitManagedFields, false);
+  const list = evaluate(jane, parseRequestInfo("GET", pods));
+  assert.deepEqual(
+    { ...list, omitStages: [...list.omitStages] },
+    { level: "Metadata", omitStages: ["RequestReceived"], omitManagedFields: true },
+  );
+});
+
+for (const { name, text, error } of [
+  { name: "another kind", text: "apiVersion: v1\nkind: Pod", error: /no kind "Pod" is registered for version "v1"/ },
+  { name: "no rules", text: "apiVersion: audit.k8s.io/v1\nkind: Policy", error: /loaded illegal policy with 0 rules/ },
+  { name: "a rule without level", text: "rules: [{}]", error: /rules\[0\]\.level: Required value/ },
+  {
+    name: "an unknown level",
+    text: "rules: [{level: Full}]",
+    error:
+      /rules\[0\]\.level: Unsupported value: "Full": supported values: "Metadata", "None", "Request", "RequestResponse"|"None", "Metadata", "Request", "RequestResponse"/,
+  },
+  { name: "an unknown stage", text: "rules: [{level: None, omitStages: [End]}]", error: /allowed stages are RequestReceived,/ },
+  {
+    name: "a path without slash",
+    text: "rules: [{level: None, nonResourceURLs: [x]}]",
+    error: /must begin with a '\/' character/,
+  },
+  {
+    name: "a wildcard in the middle",
+    text: "rules: [{level: None, nonResourceURLs: ['/a*b']}]",
+    error: /wildcards '\*' must be the final character/,
+  },
+  {
+    name: "paths and resources together",
+    text: "rules: [{level: None, nonResourceURLs: [/a], namespaces: [b]}]",
+    error: /rules cannot apply to both regular resources and non-resource URLs/,
+  },
+  {
+    name: "names without resources",
+    text: "rules: [{level: None, resources: [{resourceNames: [a]}]}]",
+    error: /using resourceNames requires at least one resource/,
+  },
+  {
+    name: "a group with its version",
+    text: "rules: [{level: None, resources: [{group: apps/v1}]}]",
+    error: /rules\[0\]\.resources\.group: Invalid value: "apps\/v1"/,
+  },
+  { name: "a list that is none", text: "rules: [{level: None, users: jane}]", error: /users is not a list of strings/ },
+]) {
+  test(`a policy is refused: ${name}`, () => {
+    const whole = text.startsWith("apiVersion") ? text : `apiVersion: audit.k8s.io/v1\nkind: Policy\n${text}`;
+    assert.throws(() => parsePolicy(whole), error);
+  });
+}

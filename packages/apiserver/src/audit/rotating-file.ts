@@ -1,0 +1,172 @@
+/**
+ * A file that is moved aside when it grows too large: `audit.log` becomes `audit-2022-01-31T10-20-30.123.log` (UTC), old
+ * ones go by number and age and may be packed to `.gz`. What is written while the disk is busy goes out together, so that
+ * many requests wait for one write.
+ * Source: gopkg.in/natefinch/lumberjack.v2
+ */
+import { createReadStream, createWriteStream } from "node:fs";
+import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from "node:fs/promises";
+import { basename, dirname, extname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import { createGzip } from "node:zlib";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+
+export interface RotatingFileOptions {
+  readonly path: string;
+  /** 0: 100 MiB. */
+  readonly maxBytes: number;
+  /** 0: no limit. */
+  readonly maxAgeDays: number;
+  /** 0: no limit. */
+  readonly maxBackups: number;
+  readonly compress: boolean;
+}
+
+export interface RotatingFile {
+  /** Resolves when the text is in the file. @throws Error when it is not, or is larger than a file may be. */
+  write(text: string): Promise<void>;
+  /** Resolves when everything is written and old files are dealt with. */
+  close(): Promise<void>;
+}
+
+const defaultMaxBytes = 100 * 1024 * 1024;
+const dayMs = 24 * 60 * 60 * 1000;
+
+interface Waiting {
+  readonly bytes: Buffer;
+  readonly resolve: () => void;
+  readonly reject: (err: unknown) => void;
+}
+
+export function newRotatingFile(options: RotatingFileOptions, clock: Clock, onError: (err: unknown) => void): RotatingFile {
+  const maxBytes = options.maxBytes > 0 ? options.maxBytes : defaultMaxBytes;
+  let waiting: Waiting[] = [];
+  let running: Promise<void> | undefined;
+  let cleaning = Promise.resolve();
+  let file: FileHandle | undefined;
+  let size = 0;
+
+  const openFile = async (mode = 0o600): Promise<FileHandle> => {
+    await mkdir(dirname(options.path), { recursive: true, mode: 0o755 });
+    const opened = await open(options.path, "a", mode);
+    size = (await opened.stat()).size;
+    return opened;
+  };
+  const clean = (): void => {
+    cleaning = cleaning.then(() => cleanBackups(options, clock.now())).catch(onError);
+  };
+  const rotate = async (): Promise<FileHandle> => {
+    await file?.close();
+    file = undefined;
+    const { mode } = await stat(options.path);
+    await rename(options.path, backupName(options.path, clock.now()));
+    const opened = await openFile(mode & 0o777);
+    clean();
+    return opened;
+  };
+
+  const flush = async (): Promise<void> => {
+    while (waiting.length > 0) {
+      const all = waiting;
+      waiting = [];
+      for (let from = 0; from < all.length; ) {
+        let to = from;
+        try {
+          file ??= await openFile();
+          if (size > 0 && size + (all[from] as Waiting).bytes.length > maxBytes) file = await rotate();
+          let bytes = 0;
+          do bytes += (all[to++] as Waiting).bytes.length;
+          while (to < all.length && size + bytes + (all[to] as Waiting).bytes.length <= maxBytes);
+          await file.appendFile(Buffer.concat(all.slice(from, to).map((one) => one.bytes)));
+          size += bytes;
+          for (const one of all.slice(from, to)) one.resolve();
+        } catch (err) {
+          to = Math.max(to, from + 1);
+          for (const one of all.slice(from, to)) one.reject(err);
+        }
+        from = to;
+      }
+    }
+  };
+
+  return {
+    write(text) {
+      const bytes = Buffer.from(text);
+      if (bytes.length > maxBytes) {
+        return Promise.reject(new Error(`write length ${bytes.length} exceeds maximum file size ${maxBytes}`));
+      }
+      return new Promise((resolve, reject) => {
+        waiting.push({ bytes, resolve, reject });
+        running ??= flush().finally(() => {
+          running = undefined;
+        });
+      });
+    },
+    async close() {
+      while (running !== undefined) await running;
+      await cleaning;
+      await file?.close();
+      file = undefined;
+    },
+  };
+}
+
+/** `dir/audit-2022-01-31T10-20-30.123.log` */
+export function backupName(path: string, nowMs: number): string {
+  const { prefix, extension } = partsOf(path);
+  const time = new Date(nowMs).toISOString().slice(0, 23).replaceAll(":", "-");
+  return join(dirname(path), `${prefix}${time}${extension}`);
+}
+
+function partsOf(path: string): { prefix: string; extension: string } {
+  const name = basename(path);
+  // A name that is all extension, `.log`, has one too.
+  const extension = extname(name) || (name.startsWith(".") ? name : "");
+  return { prefix: `${name.slice(0, name.length - extension.length)}-`, extension };
+}
+
+interface Backup {
+  /** Without `.gz`. */
+  readonly name: string;
+  readonly path: string;
+  readonly timeMs: number;
+  readonly packed: boolean;
+}
+
+async function cleanBackups(options: RotatingFileOptions, nowMs: number): Promise<void> {
+  const { maxBackups, maxAgeDays, compress } = options;
+  if (maxBackups === 0 && maxAgeDays === 0 && !compress) return;
+  const backups = await listBackups(options.path);
+  const names = [...new Set(backups.map(({ name }) => name))];
+  const kept = new Set(maxBackups > 0 ? names.slice(0, maxBackups) : names);
+  for (const backup of backups) {
+    const old = maxAgeDays > 0 && backup.timeMs < nowMs - maxAgeDays * dayMs;
+    if (old || !kept.has(backup.name)) await unlink(backup.path);
+    else if (compress && !backup.packed) await pack(backup.path);
+  }
+}
+
+/** The newest first. */
+async function listBackups(path: string): Promise<Backup[]> {
+  const { prefix, extension } = partsOf(path);
+  const folder = dirname(path);
+  const backups: Backup[] = [];
+  for (const found of await readdir(folder)) {
+    const packed = found.endsWith(".gz");
+    const name = packed ? found.slice(0, -3) : found;
+    if (!name.startsWith(prefix) || !name.endsWith(extension)) continue;
+    const match = /^(\d{4}-\d\d-\d\dT)(\d\d)-(\d\d)-(\d\d\.\d{3})$/.exec(
+      name.slice(prefix.length, name.length - extension.length),
+    );
+    if (match === null) continue;
+    const timeMs = Date.parse(`${match[1]}${match[2]}:${match[3]}:${match[4]}Z`);
+    if (!Number.isNaN(timeMs)) backups.push({ name, path: join(folder, found), timeMs, packed });
+  }
+  return backups.sort((a, b) => b.timeMs - a.timeMs);
+}
+
+async function pack(path: string): Promise<void> {
+  const { mode } = await stat(path);
+  await pipeline(createReadStream(path), createGzip(), createWriteStream(`${path}.gz`, { mode: mode & 0o777 }));
+  await unlink(path);
+}

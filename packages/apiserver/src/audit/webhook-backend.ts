@@ -1,0 +1,87 @@
+/**
+ * Events as EventLists to a server of the cluster's owner, named by a kubeconfig file. Any failure is tried again, five
+ * times in all, each wait half as long again as the one before.
+ * Source: k8s.io/apiserver plugin/pkg/audit/webhook, pkg/util/webhook/webhook.go
+ */
+import { type ClientConfig, userAgentOf } from "@coxswain/apimachinery/client/config";
+import { newCredentials } from "@coxswain/apimachinery/client/credentials";
+import { newTransport, readBody } from "@coxswain/apimachinery/client/transport";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { AuditBackend, PluginError } from "./backend.ts";
+import type { AuditRecord } from "./event.ts";
+
+export interface WebhookBackendOptions {
+  readonly client: ClientConfig;
+  readonly initialBackoffMs: number;
+}
+
+const plugin = "webhook";
+const attempts = 5;
+const backoffFactor = 1.5;
+const backoffJitter = 0.2;
+const requestTimeoutMs = 30_000;
+
+export function newWebhookBackend(
+  { client, initialBackoffMs }: WebhookBackendOptions,
+  clock: Clock,
+  fail: PluginError,
+): AuditBackend {
+  const transport = newTransport(client, { clock, certificate: () => credentials.certificate() });
+  const credentials = newCredentials(client, clock, () => transport.reconnect());
+  const path = pathOf(client.host);
+  const stopping = new AbortController();
+
+  const post = async (body: string): Promise<void> => {
+    const response = await transport.request({
+      method: "POST",
+      path,
+      headers: {
+        accept: "application/json, */*",
+        "content-type": "application/json",
+        "user-agent": client.userAgent ?? userAgentOf("kube-apiserver"),
+        ...(await credentials.headers()),
+      },
+      body,
+      signal: AbortSignal.any([stopping.signal, AbortSignal.timeout(requestTimeoutMs)]),
+    });
+    const answer = await readBody(response.body);
+    if (response.status < 200 || response.status > 206) {
+      if (response.status === 401) credentials.rejected();
+      throw new Error(`the webhook answered ${response.status}: ${answer.toString("utf8").slice(0, 2048)}`);
+    }
+  };
+
+  return {
+    async process(records) {
+      const body = eventList(records);
+      let delayMs = initialBackoffMs;
+      for (let attempt = 1; ; attempt++) {
+        try {
+          await post(body);
+          return true;
+        } catch (err) {
+          if (attempt === attempts || stopping.signal.aborted) {
+            fail(plugin, err, records);
+            return false;
+          }
+        }
+        await clock.sleep(delayMs * (1 + Math.random() * backoffJitter), stopping.signal).catch(() => {});
+        delayMs *= backoffFactor;
+      }
+    },
+    async stop() {
+      stopping.abort(new Error("the server has stopped"));
+      transport.close();
+    },
+  };
+}
+
+function eventList(records: readonly AuditRecord[]): string {
+  return `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[${records.map(({ item }) => item).join(",")}]}\n`;
+}
+
+function pathOf(host: string): string {
+  const url = new URL(host);
+  url.searchParams.set("timeout", `${requestTimeoutMs / 1000}s`);
+  return `${url.pathname}${url.search}`;
+}

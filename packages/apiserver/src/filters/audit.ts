@@ -1,0 +1,174 @@
+/**
+ * Records requests as the policy asks: when they come, when a long answer begins, when it is complete, and when a
+ * handler breaks. Only in the chain when there is a policy and somewhere to write to.
+ * Source: k8s.io/apiserver pkg/endpoints/filters/audit.go, authn_audit.go
+ */
+import type { OutgoingHttpHeaders } from "node:http";
+import { isIP } from "node:net";
+import { gunzipSync } from "node:zlib";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import type { AuditBackend, AuditMetrics } from "../audit/backend.ts";
+import { AuditEvent, type EventSource } from "../audit/event.ts";
+import type { PolicyEvaluator, Stage } from "../audit/policy.ts";
+import type { UserInfo } from "../request/context.ts";
+import type { ServerRequest } from "../request/server-request.ts";
+import { AuditedExchange } from "./audited-exchange.ts";
+import type { Filter, Handler } from "./filter.ts";
+import { headerValues } from "./headers.ts";
+
+export interface Auditor {
+  readonly evaluate: PolicyEvaluator;
+  readonly backend: AuditBackend;
+  readonly metrics: AuditMetrics;
+}
+
+export function audit(auditor: Auditor, clock: Clock, log: Logger): Filter {
+  return (request, next) => {
+    const event = eventOf(auditor, request, request.user);
+    return event === undefined ? next(request) : audited(auditor, clock, log, request, event, next);
+  };
+}
+
+/** The one event of a request that nobody vouches for; to be called before it is refused. */
+export function auditFailedAuthentication(auditor: Auditor, clock: Clock): (request: ServerRequest) => Promise<void> {
+  return async (request) => {
+    const event = eventOf(auditor, request, undefined);
+    if (event === undefined) return;
+    event.responseStatus = { message: attemptedMethods(request), code: 401 };
+    await emit(auditor, event, "ResponseStarted", clock.now());
+  };
+}
+
+function eventOf(auditor: Auditor, request: ServerRequest, user: UserInfo | undefined): AuditEvent | undefined {
+  const verdict = auditor.evaluate(user, request.info);
+  auditor.metrics.levels.labels(verdict.level).inc();
+  return verdict.level === "None" ? undefined : new AuditEvent(sourceOf(request, user), verdict);
+}
+
+function sourceOf({ exchange, info, auditId, receivedMs }: ServerRequest, user: UserInfo | undefined): EventSource {
+  const userAgent = exchange.headers["user-agent"] ?? "";
+  return { auditId, requestUri: exchange.url, info, user, sourceIps: sourceIps(exchange), userAgent, receivedMs };
+}
+
+function emit(auditor: Auditor, event: AuditEvent, stage: Stage, atMs: number): boolean | Promise<boolean> {
+  if (event.omits(stage)) return true;
+  auditor.metrics.events.inc();
+  return auditor.backend.process([event.record(stage, atMs)]);
+}
+
+async function audited(
+  auditor: Auditor,
+  clock: Clock,
+  log: Logger,
+  request: ServerRequest,
+  event: AuditEvent,
+  next: Handler,
+): Promise<void> {
+  if (!(await emit(auditor, event, "RequestReceived", request.receivedMs))) {
+    auditor.metrics.rejected.inc();
+    return refuse(request.exchange);
+  }
+  let begun = false;
+  let broken = false;
+  const started = (code: number): void => {
+    event.responseStatus = { ...event.responseStatus, code };
+    if (begun || !request.longRunning) return;
+    begun = true;
+    void emit(auditor, event, "ResponseStarted", clock.now());
+  };
+  const exchange = new AuditedExchange(request.exchange, {
+    started,
+    body(headers, bytes) {
+      try {
+        event.responseBody(String(headers["content-type"] ?? ""), plain(headers, bytes));
+      } catch (err) {
+        log.error("Cannot record an answer", err, { "audit-ID": request.auditId });
+      }
+    },
+    wantsStreams: event.recordsResponse && !request.longRunning,
+    complete(code) {
+      if (broken) return undefined;
+      if (code !== 0) started(code);
+      event.responseStatus ??= { status: "Success", message: "Connection closed early", code: 200 };
+      if (!begun) started(event.responseStatus.code ?? 200);
+      const taken = emit(auditor, event, "ResponseComplete", clock.now());
+      return taken instanceof Promise ? taken : undefined;
+    },
+  });
+  event.onStarted = started;
+  request.audit = event;
+  request.exchange = exchange;
+  try {
+    await next(request);
+  } catch (err) {
+    // Refusals are written further out, on this exchange; that completes the event.
+    if (isPanic(err)) {
+      broken = true;
+      event.responseStatus = {
+        status: "Failure",
+        message: `APIServer panic'd: ${(err as Error).message}`,
+        reason: "InternalError",
+        code: 500,
+      };
+      await emit(auditor, event, "Panic", clock.now());
+    }
+    throw err;
+  }
+  await exchange.complete();
+}
+
+function plain(headers: OutgoingHttpHeaders, bytes: Buffer): Buffer {
+  return headers["content-encoding"] === "gzip" ? gunzipSync(bytes) : bytes;
+}
+
+/** Mistakes of ours, as opposed to errors that were thrown on purpose. */
+function isPanic(err: unknown): boolean {
+  if (err instanceof StatusError) return false;
+  return err instanceof TypeError || err instanceof RangeError || err instanceof ReferenceError || !(err instanceof Error);
+}
+
+/** Source: handlers/responsewriters/errors.go, InternalError */
+function refuse(exchange: Exchange): void {
+  const text = `Internal Server Error: ${JSON.stringify(exchange.url)}: failed to store audit event\n`;
+  const escaped = text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  exchange.respond(500, { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" }, escaped);
+}
+
+/**
+ * What proxies say, then who is connected, which cannot be made up.
+ * Source: k8s.io/apimachinery pkg/util/net/http.go, SourceIPs
+ */
+export function sourceIps(exchange: Exchange): string[] {
+  const forwarded = (headerValues(exchange, "x-forwarded-for")[0] ?? "").split(",").map((part) => address(part.trim()));
+  const ips = forwarded.filter((ip) => ip !== undefined);
+  const real = address(headerValues(exchange, "x-real-ip")[0] ?? "");
+  if (real !== undefined && !ips.includes(real)) ips.push(real);
+  const remote = address(exchange.remoteAddress.split("%")[0] as string);
+  if (remote !== undefined && ips.at(-1) !== remote) ips.push(remote);
+  return ips;
+}
+
+/** An IP address in its shortest form. */
+function address(text: string): string | undefined {
+  const family = isIP(text);
+  if (family === 4) return text;
+  if (family === 0 || text.includes("%")) return undefined;
+  const short = new URL(`http://[${text}]`).hostname.slice(1, -1);
+  const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(short);
+  if (mapped === null) return short;
+  const bits = [mapped[1], mapped[2]].map((half) => Number.parseInt(half as string, 16));
+  return bits.flatMap((half) => [half >> 8, half & 255]).join(".");
+}
+
+function attemptedMethods({ exchange, query }: ServerRequest): string {
+  const [scheme = "", ...rest] = (exchange.headers.authorization ?? "").trim().split(" ");
+  const methods: string[] = [];
+  if (rest.length > 0 && ["basic", "bearer"].includes(scheme.toLowerCase())) methods.push(scheme.toLowerCase());
+  if ((query.get("access_token") ?? "").trim() !== "") methods.push("access_token");
+  if (exchange.tls?.getPeerX509Certificate() !== undefined) methods.push("x509");
+  if (methods.length === 0) return "Authentication failed, no credentials provided";
+  return `Authentication failed, attempted: ${methods.join(", ")}`;
+}

@@ -1,0 +1,143 @@
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import type { TLSSocket } from "node:tls";
+import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
+
+/** What the audit wants to hear of an answer. */
+export interface AnswerObserver {
+  started(code: number): void;
+  /** The body of an answer that is no watch and no proxied stream; called before `complete`. */
+  body(headers: OutgoingHttpHeaders, bytes: Buffer): void;
+  /** Must streamed bodies be collected for it? */
+  readonly wantsStreams: boolean;
+  /** Called once. The end of the answer waits for what comes back. */
+  complete(code: number): Promise<unknown> | undefined;
+}
+
+/**
+ * An exchange whose answer ends only when its event is written, where the backend asks for that: who has the answer of
+ * a blocking server can rely on the record of it.
+ */
+export class AuditedExchange implements Exchange {
+  readonly #inner: Exchange;
+  readonly #observer: AnswerObserver;
+  #status = 0;
+  #bytes = 0;
+  #ended: Promise<unknown> | undefined;
+  #isComplete = false;
+
+  constructor(inner: Exchange, observer: AnswerObserver) {
+    this.#inner = inner;
+    this.#observer = observer;
+  }
+
+  respond(status: number, headers: OutgoingHttpHeaders, body?: Buffer | string): void {
+    if (this.headersSent) {
+      this.#inner.respond(status, headers, body);
+      return;
+    }
+    this.#status = status;
+    const bytes = typeof body === "string" ? Buffer.from(body) : body;
+    this.#bytes = bytes?.length ?? 0;
+    if (bytes !== undefined) this.#observer.body(headers, bytes);
+    this.#observer.started(status);
+    this.#end(() => this.#inner.respond(status, headers, body));
+  }
+
+  stream(status: number, headers: OutgoingHttpHeaders): ResponseStream {
+    this.#status = status;
+    this.#observer.started(status);
+    const stream = this.#inner.stream(status, headers);
+    const collected: Buffer[] | undefined = this.#observer.wantsStreams ? [] : undefined;
+    const end = (chunk?: Buffer | string): void => {
+      if (chunk !== undefined) collected?.push(Buffer.from(chunk));
+      if (collected !== undefined) this.#observer.body(headers, Buffer.concat(collected));
+      this.#end(() => stream.end(chunk));
+    };
+    return {
+      write(chunk) {
+        collected?.push(Buffer.from(chunk));
+        return stream.write(chunk);
+      },
+      drained: () => stream.drained(),
+      get bufferedBytes() {
+        return stream.bufferedBytes;
+      },
+      end,
+    };
+  }
+
+  destroy(): void {
+    void this.complete();
+    this.#inner.destroy();
+  }
+
+  /** The handler is done, however it answered. Resolves when the answer may be taken for sent. */
+  complete(): Promise<unknown> | undefined {
+    if (!this.#isComplete) {
+      this.#isComplete = true;
+      this.#ended = this.#observer.complete(this.#status || this.#inner.status);
+    }
+    return this.#ended;
+  }
+
+  #end(send: () => void): void {
+    const written = this.complete();
+    if (written === undefined) send();
+    else this.#ended = written.then(send);
+  }
+
+  get headersSent(): boolean {
+    return this.#status !== 0 || this.#inner.headersSent;
+  }
+  get status(): number {
+    return this.#status || this.#inner.status;
+  }
+  get bytesWritten(): number {
+    return this.#bytes || this.#inner.bytesWritten;
+  }
+  get method(): string {
+    return this.#inner.method;
+  }
+  get url(): string {
+    return this.#inner.url;
+  }
+  get headers(): IncomingHttpHeaders {
+    return this.#inner.headers;
+  }
+  get httpVersion(): "1.1" | "2.0" {
+    return this.#inner.httpVersion;
+  }
+  get remoteAddress(): string {
+    return this.#inner.remoteAddress;
+  }
+  get tls(): TLSSocket | undefined {
+    return this.#inner.tls;
+  }
+  get signal(): AbortSignal {
+    return this.#inner.signal;
+  }
+  get upgrade(): Exchange["upgrade"] {
+    return this.#inner.upgrade;
+  }
+  get nodeRequest(): unknown {
+    return this.#inner.nodeRequest;
+  }
+  get nodeResponse(): unknown {
+    return this.#inner.nodeResponse;
+  }
+  body(limitBytes: number): Promise<Buffer> {
+    return this.#inner.body(limitBytes);
+  }
+  bodyStream(): NodeJS.ReadableStream {
+    return this.#inner.bodyStream();
+  }
+  setHeader(name: string, value: string | string[]): void {
+    this.#inner.setHeader(name, value);
+  }
+  appendHeader(name: string, value: string): void {
+    this.#inner.appendHeader(name, value);
+  }
+  goAway(): void {
+    this.#inner.goAway();
+  }
+}

@@ -1,0 +1,181 @@
+/**
+ * From the --audit-* flags to what the filter chain writes to. Nothing is made without a policy.
+ * Source: k8s.io/apiserver pkg/server/options/audit.go
+ */
+import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import {
+  type AuditBackend,
+  buffered,
+  ignoringErrors,
+  newAuditMetrics,
+  newPluginError,
+  type PluginError,
+  truncating,
+  union,
+} from "../audit/backend.ts";
+import { newLogBackend } from "../audit/log-backend.ts";
+import { loadPolicy, newPolicyEvaluator } from "../audit/policy.ts";
+import { newWebhookBackend } from "../audit/webhook-backend.ts";
+import type { Auditor } from "../filters/audit.ts";
+import type { ApiserverFlags } from "../flags.ts";
+
+interface Common {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: MetricsRegistry;
+}
+
+const modes = ["batch", "blocking", "blocking-strict"];
+const formats = ["legacy", "json"];
+const knownVersions = ["audit.k8s.io/v1alpha1", "audit.k8s.io/v1beta1", "audit.k8s.io/v1"];
+
+/**
+ * @returns undefined without a policy, or without a backend
+ * @throws ConfigError with every problem of the flags, or that of the first file.
+ */
+export function newAuditor(flags: ApiserverFlags, { clock, log, metrics }: Common): Auditor | undefined {
+  const problems = [...logProblems(flags), ...webhookProblems(flags)];
+  if (problems.length > 0) throw new ConfigError(problems.length === 1 ? problems[0] : `[${problems.join(", ")}]`);
+  const path = flags["audit-policy-file"];
+  const wanted = [flags["audit-log-path"], flags["audit-webhook-config-file"]].some((value) => value !== "");
+  if (path === "") {
+    if (wanted) log.v(2)?.info("No audit policy file provided, no events will be recorded");
+    return undefined;
+  }
+  const policy = orConfigError("loading audit policy file", () => loadPolicy(path));
+  if (!wanted) return undefined;
+  const auditMetrics = newAuditMetrics(metrics);
+  const fail = newPluginError(auditMetrics, log.named("audit"));
+  const backends: AuditBackend[] = [];
+  if (flags["audit-log-path"] !== "") {
+    const backend = orConfigError("cannot open the audit log", () => logBackend(flags, clock, fail));
+    backends.push(wrapped("log", flags, backend, clock, fail));
+  }
+  if (flags["audit-webhook-config-file"] !== "") {
+    const backend = orConfigError("initializing audit webhook", () => webhookBackend(flags, clock, fail));
+    backends.push(wrapped("webhook", flags, backend, clock, fail));
+  }
+  return { evaluate: newPolicyEvaluator(policy), backend: union(backends), metrics: auditMetrics };
+}
+
+function logBackend(flags: ApiserverFlags, clock: Clock, fail: PluginError): AuditBackend {
+  const options = {
+    path: flags["audit-log-path"],
+    format: flags["audit-log-format"] as "json" | "legacy",
+    maxBytes: flags["audit-log-maxsize"] * 1024 * 1024,
+    maxAgeDays: flags["audit-log-maxage"],
+    maxBackups: flags["audit-log-maxbackup"],
+    compress: flags["audit-log-compress"],
+  };
+  return newLogBackend(options, clock, fail);
+}
+
+function webhookBackend(flags: ApiserverFlags, clock: Clock, fail: PluginError): AuditBackend {
+  const path = flags["audit-webhook-config-file"];
+  const client = parseKubeconfig(readFileSync(path, "utf8"), { directory: dirname(path) });
+  // The older name of the flag counts when it alone was set.
+  const [initial, batchInitial] = [flags["audit-webhook-initial-backoff"], flags["audit-webhook-batch-initial-backoff"]];
+  return newWebhookBackend({ client, initialBackoffMs: initial === 10_000 ? batchInitial : initial }, clock, fail);
+}
+
+type Plugin = "log" | "webhook";
+
+/** Truncation before the mode, so that nothing too large is buffered; behind the buffer for the size of batches. */
+function wrapped(plugin: Plugin, flags: ApiserverFlags, backend: AuditBackend, clock: Clock, fail: PluginError): AuditBackend {
+  const limits = {
+    maxEventBytes: flags[`audit-${plugin}-truncate-max-event-size`],
+    maxBatchBytes: flags[`audit-${plugin}-truncate-max-batch-size`],
+  };
+  const truncate = (inner: AuditBackend): AuditBackend =>
+    flags[`audit-${plugin}-truncate-enabled`] ? truncating(inner, limits, fail) : inner;
+  switch (flags[`audit-${plugin}-mode`]) {
+    case "blocking-strict":
+      return truncate(backend);
+    case "blocking":
+      return ignoringErrors(truncate(backend));
+    default: {
+      const options = {
+        bufferSize: flags[`audit-${plugin}-batch-buffer-size`],
+        maxBatchSize: flags[`audit-${plugin}-batch-max-size`],
+        maxBatchWaitMs: flags[`audit-${plugin}-batch-max-wait`],
+        throttle: flags[`audit-${plugin}-batch-throttle-enable`]
+          ? { qps: flags[`audit-${plugin}-batch-throttle-qps`], burst: flags[`audit-${plugin}-batch-throttle-burst`] }
+          : undefined,
+        concurrent: plugin === "webhook",
+      };
+      return truncate(buffered(truncate(backend), options, clock, fail));
+    }
+  }
+}
+
+function logProblems(flags: ApiserverFlags): string[] {
+  if (flags["audit-log-path"] === "") return [];
+  const problems = pluginProblems("log", flags);
+  const format = flags["audit-log-format"];
+  if (!formats.includes(format)) {
+    problems.push(`invalid audit log format ${format}, allowed formats are ${JSON.stringify(formats.join(","))}`);
+  }
+  if (flags["audit-log-path"] === "-") return problems;
+  for (const name of ["audit-log-maxage", "audit-log-maxbackup", "audit-log-maxsize"] as const) {
+    if (flags[name] < 0) problems.push(`--${name} ${flags[name]} can't be a negative number`);
+  }
+  return problems;
+}
+
+function webhookProblems(flags: ApiserverFlags): string[] {
+  return flags["audit-webhook-config-file"] === "" ? [] : pluginProblems("webhook", flags);
+}
+
+function pluginProblems(plugin: Plugin, flags: ApiserverFlags): string[] {
+  return [batchProblem(plugin, flags), truncateProblem(plugin, flags), versionProblem(plugin, flags)].filter(
+    (problem) => problem !== undefined,
+  );
+}
+
+function batchProblem(plugin: Plugin, flags: ApiserverFlags): string | undefined {
+  const mode = flags[`audit-${plugin}-mode`];
+  if (!modes.includes(mode)) {
+    return `invalid audit ${plugin} mode ${mode}, allowed modes are ${JSON.stringify(modes.join(","))}`;
+  }
+  if (mode !== "batch") return undefined;
+  const positive: [string, number][] = [
+    ["buffer size", flags[`audit-${plugin}-batch-buffer-size`]],
+    ["max batch size", flags[`audit-${plugin}-batch-max-size`]],
+  ];
+  if (flags[`audit-${plugin}-batch-throttle-enable`]) {
+    positive.push(["throttle QPS", flags[`audit-${plugin}-batch-throttle-qps`]]);
+    positive.push(["throttle burst", flags[`audit-${plugin}-batch-throttle-burst`]]);
+  }
+  const wrong = positive.find(([, value]) => value <= 0);
+  return wrong && `invalid audit batch ${plugin} ${wrong[0]} ${wrong[1]}, must be a positive number`;
+}
+
+function truncateProblem(plugin: Plugin, flags: ApiserverFlags): string | undefined {
+  const maxEvent = flags[`audit-${plugin}-truncate-max-event-size`];
+  const maxBatch = flags[`audit-${plugin}-truncate-max-batch-size`];
+  if (maxEvent <= 0) return `invalid audit truncate ${plugin} max event size ${maxEvent}, must be a positive number`;
+  if (maxBatch >= maxEvent) return undefined;
+  return `invalid audit truncate ${plugin} max batch size ${maxBatch}, must be greater than max event size (${maxEvent})`;
+}
+
+function versionProblem(plugin: Plugin, flags: ApiserverFlags): string | undefined {
+  const version = flags[`audit-${plugin}-version`];
+  if (version === "audit.k8s.io/v1") return undefined;
+  if (knownVersions.includes(version))
+    return `--audit-${plugin}-version ${version} is not supported by this server: audit.k8s.io/v1`;
+  return `invalid group version, allowed versions are [${knownVersions.map((known) => JSON.stringify(known)).join(" ")}]`;
+}
+
+function orConfigError<T>(doing: string, make: () => T): T {
+  try {
+    return make();
+  } catch (err) {
+    throw new ConfigError(`${doing}: ${(err as Error).message}`, { cause: err });
+  }
+}
