@@ -219,6 +219,16 @@ function fieldDecoder(field: FieldDescriptor): Decode {
         return decoded === 0 || decoded === false ? undefined : decoded;
       };
     }
+    case "quantity":
+    case "intOrString": {
+      if (field.required) return decode;
+      // Zero and absent are the same in Go and in protobuf; the encoder writes both.
+      const zero = field.type.kind === "quantity" ? "0" : 0;
+      return (value) => {
+        const decoded = value === null || value === undefined ? zero : decode(value);
+        return decoded === zero ? undefined : decoded;
+      };
+    }
     default:
       return decode;
   }
@@ -246,6 +256,8 @@ export function isZero(value: unknown, type: FieldType): boolean {
       return value === undefined || isEmpty(value);
     case "quantity":
       return value === undefined || value === "0";
+    case "intOrString":
+      return value === undefined || value === 0;
     case "raw":
     case "json":
     case "any":

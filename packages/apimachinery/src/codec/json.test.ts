@@ -322,3 +322,10 @@ test("keeps integers beyond 2^53 and the order of keys in raw values, through pr
   assert.equal(encodeJsonText(object), text);
   assert.equal(encodeJsonText(decodeProtobuf(encodeProtobuf(object))), text);
 });
+
+test("takes a quantity and a port of zero for none where both are optional, as from protobuf", () => {
+  const service: GroupVersionKind = { group: "", version: "v1", kind: "Service" };
+  const port = (body: string): unknown => (decode(body, service) as { spec: { ports: unknown[] } }).spec.ports[0];
+  assert.deepEqual(port('{"spec":{"ports":[{"port":80,"targetPort":0}]}}'), { port: 80 });
+  assert.deepEqual(port('{"spec":{"ports":[{"port":80,"targetPort":""}]}}'), { port: 80, targetPort: "" });
+});

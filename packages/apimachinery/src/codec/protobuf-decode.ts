@@ -135,24 +135,13 @@ function entryOf(field: MessageField): Entry {
     read: (reader, object) => {
       const value = read(reader, object[name]);
       if (value === undefined) return;
-      if (drops && (type.kind === "struct" || !keepsZero) && droppable(type) && isZero(value, type)) {
+      if (drops && (type.kind === "struct" || !keepsZero) && isZero(value, type)) {
         if (object[name] !== undefined) delete object[name];
         return;
       }
       object[name] = value;
     },
   };
-}
-
-/** Kinds whose zero value Go's JSON encoder leaves out. */
-function droppable(type: FieldType): boolean {
-  switch (type.kind) {
-    case "quantity":
-    case "intOrString":
-      return false;
-    default:
-      return true;
-  }
 }
 
 function readMapEntry(reader: Reader, map: Fields, valueType: FieldType): void {

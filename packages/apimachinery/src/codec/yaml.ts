@@ -1,4 +1,4 @@
-import { parseAllDocuments, type ScalarTag, stringify, type Tags } from "yaml";
+import { Document, parseAllDocuments, Scalar, type ScalarTag, type Tags, visit } from "yaml";
 import { badRequest } from "../errors/status-error.ts";
 import { encodeJsonText } from "./json.ts";
 import { maxDepth, parseJsonText, setOwn } from "./json-parse.ts";
@@ -27,19 +27,28 @@ export function yamlDocuments(text: string): unknown[] {
 export function toYaml(value: unknown): string {
   const json = typeof value === "object" && value !== null ? encodeJsonText(value) : undefined;
   try {
-    return stringify(json === undefined ? value : parseJsonText(json), {
+    const document = new Document(json === undefined ? value : parseJsonText(json), {
       version: "1.1",
       sortMapEntries: true,
-      indentSeq: false,
-      lineWidth: 0,
       aliasDuplicateObjects: false,
-      singleQuote: null,
+      customTags: withoutMerge,
     });
+    visit(document, { Scalar: (_, scalar) => quoteMergeKey(scalar) });
+    return document.toString({ indentSeq: false, lineWidth: 0, singleQuote: null });
   } catch (err) {
     // Nested deeper than the emitter's stack: JSON is YAML too.
     if (err instanceof RangeError && json !== undefined) return `${json}\n`;
     throw err;
   }
+}
+
+/** The emitter has a form of its own for `<<`; as a plain key it would merge when it is read again. */
+function withoutMerge(tags: Tags): Tags {
+  return tags.filter((tag) => (typeof tag === "string" ? tag !== "merge" : tag.tag !== "tag:yaml.org,2002:merge"));
+}
+
+function quoteMergeKey(scalar: Scalar): void {
+  if (scalar.value === "<<") scalar.type = Scalar.QUOTE_DOUBLE;
 }
 
 function readDocuments(text: string): unknown[] {

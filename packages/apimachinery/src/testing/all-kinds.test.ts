@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { decodeObject, encodeObject } from "../codec/codec.ts";
+import { decodeJson, encodeJsonText } from "../codec/json.ts";
+import { encodeAny } from "../codec/json-encode.ts";
+import { yamlMediaType } from "../codec/negotiate.ts";
+import { decodeProtobuf, encodeProtobuf, hasProtobufForm } from "../codec/protobuf.ts";
+import { formatGroupVersion, type GroupVersionKind } from "../meta/group-version.ts";
+import type { KubeObject } from "../meta/types.ts";
+import type { TypeDescriptor } from "../schema/descriptor.ts";
+import { scheme } from "../schema/scheme.ts";
+import { arbitraryObject, randomOf } from "./arbitrary-object.ts";
+
+const kinds = scheme.kinds();
+const nameOf = (gvk: GroupVersionKind): string => `${formatGroupVersion(gvk)} ${gvk.kind}`;
+const some = (gvk: GroupVersionKind, numRuns: number): Record<string, unknown>[] =>
+  fc
+    .sample(arbitraryObject(scheme.kind(gvk) as TypeDescriptor), { numRuns, seed: 20211207 })
+    // `v1` has kinds whose table is that of meta.
+    .map((object) => ({ ...object, apiVersion: formatGroupVersion(gvk), kind: gvk.kind }));
+
+test("every kind comes out of protobuf as it went in", () => {
+  assert.ok(kinds.length > 200, String(kinds.length));
+  for (const gvk of kinds.filter(hasProtobufForm)) {
+    for (const sent of some(gvk, 6)) {
+      const { object } = decodeJson(encodeAny(sent), gvk);
+      const text = encodeJsonText(object, gvk);
+      const back = decodeProtobuf(encodeProtobuf(object, gvk));
+      assert.equal(encodeJsonText(back, gvk), text, nameOf(gvk));
+      assert.deepEqual(back, object, nameOf(gvk));
+    }
+  }
+});
+
+test("every kind comes out of JSON and of YAML as it went in", () => {
+  for (const gvk of kinds) {
+    for (const sent of some(gvk, 2)) {
+      const { object } = decodeJson(encodeAny(sent), gvk);
+      const text = encodeJsonText(object, gvk);
+      assert.equal(encodeJsonText(decodeJson(text, gvk).object, gvk), text, nameOf(gvk));
+      const yaml = encodeObject(object, yamlMediaType);
+      const back = decodeObject(yaml, yamlMediaType, gvk).object as KubeObject;
+      assert.equal(encodeJsonText(back, gvk), text, `${nameOf(gvk)}\n${yaml}`);
+    }
+  }
+});
+
+test("damaged protobuf of every kind is decoded or refused with 400, and soon", () => {
+  const random = randomOf(42);
+  const below = (n: number): number => Math.floor(random() * n);
+  for (const gvk of kinds.filter(hasProtobufForm)) {
+    for (const sent of some(gvk, 3)) {
+      const whole = encodeProtobuf(decodeJson(encodeAny(sent), gvk).object, gvk);
+      for (let run = 0; run < 12; run++) {
+        let bytes = Buffer.from(whole);
+        for (let change = below(6); change >= 0; change--) bytes[4 + below(bytes.length - 4)] = below(256);
+        if (run % 3 === 1) bytes = bytes.subarray(0, below(bytes.length));
+        if (run % 3 === 2) {
+          const at = below(bytes.length);
+          bytes = Buffer.concat([bytes.subarray(0, at), whole.subarray(below(whole.length)), bytes.subarray(at)]);
+        }
+        const cpu = process.cpuUsage();
+        try {
+          decodeProtobuf(bytes, gvk);
+        } catch (err) {
+          assert.equal((err as { code?: number }).code, 400, `${nameOf(gvk)} ${bytes.toString("hex")} ${(err as Error).stack}`);
+        }
+        const { user, system } = process.cpuUsage(cpu);
+        assert.ok(user + system < 50_000, `${nameOf(gvk)} took ${user + system} µs: ${bytes.toString("hex")}`);
+      }
+    }
+  }
+});
