@@ -15,7 +15,7 @@ for (const seed of seeds) {
   test(`whatever is sent, every answer is a good one (seed ${seed})`, async (t) => {
     const before = await weight();
     const client = newClient(targetOfKubeconfig(kubeconfigFile(settings, "admin")));
-    const report = await walk(client, { seed, count, ...(!isLong && { limitMs: 20_000 }) });
+    const report = await walk(client, { seed, count, ...(!isLong && { limitMs: 15_000 }) });
     client.close();
     t.diagnostic(`${report.sent} requests: ${JSON.stringify(report.codes)}`);
     assert.deepEqual(report.findings.map(describe), []);
