@@ -161,12 +161,12 @@ export function buffered(backend: AuditBackend, options: BatchOptions, clock: Cl
       if (!stopped) await bucket.accept();
       const batch = waiting.slice(0, maxBatchSize);
       waiting = waiting.slice(batch.length);
-      if (waiting.length === 0) due = false;
       const taken = Promise.resolve(backend.process(batch)).catch((err: unknown) => fail("buffered", err, batch));
       open.add(taken);
       void taken.then(() => open.delete(taken));
       if (!concurrent) await taken;
     }
+    due = false;
   };
   const wake = (): void => {
     if (sending !== undefined) return;
@@ -178,7 +178,10 @@ export function buffered(backend: AuditBackend, options: BatchOptions, clock: Cl
     });
   };
   const schedule = (): void => {
-    if (waiting.length >= maxBatchSize || stopped) return wake();
+    if (waiting.length >= maxBatchSize || stopped) {
+      wake();
+      return;
+    }
     timer ??= clock.after(maxBatchWaitMs, () => {
       timer = undefined;
       due = true;

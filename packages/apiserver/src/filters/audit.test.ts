@@ -256,3 +256,17 @@ test("counts events and levels", async () => {
   assert.match(text, /apiserver_audit_level_total\{level="None"\} [1-9]/);
   assert.match(text, /apiserver_audit_requests_rejected_total 0/);
 });
+
+test("blocking-strict refuses what it cannot record", async (t) => {
+  const strict = await startTestServer(t, [
+    `--audit-policy-file=${policy}`,
+    "--audit-log-path=/dev/full",
+    "--audit-log-mode=blocking-strict",
+  ]);
+  const { code, text } = await strict.request("GET", "/version?x=<y>");
+  assert.equal(code, 500);
+  assert.equal(text, 'Internal Server Error: "/version?x=&lt;y&gt;": failed to store audit event\n');
+  const metrics = await strict.request("GET", "/metrics");
+  assert.match(metrics.text, /apiserver_audit_requests_rejected_total 1\n/);
+  assert.match(metrics.text, /apiserver_audit_error_total\{plugin="log"\} 1\n/);
+});

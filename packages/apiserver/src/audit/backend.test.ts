@@ -1,0 +1,160 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { gunzipSync } from "node:zlib";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { parseRequestInfo } from "../request/request-info.ts";
+import { type AuditBackend, buffered, type PluginError, truncating } from "./backend.ts";
+import { AuditEvent, type AuditRecord, eventJson } from "./event.ts";
+import { newRotatingFile } from "./rotating-file.ts";
+
+const never: PluginError = (plugin, err) => assert.fail(`${plugin}: ${err}`);
+
+function aRecord(id: string, padding = 0): AuditRecord {
+  const event = new AuditEvent(
+    {
+      auditId: id,
+      requestUri: "/api/v1/namespaces/web/pods",
+      info: parseRequestInfo("POST", "/api/v1/namespaces/web/pods"),
+      user: { name: "jane", groups: ["a", "b"] },
+      sourceIps: ["192.0.2.1"],
+      userAgent: "test",
+      receivedMs: Date.UTC(2022, 0, 1) + 120,
+    },
+    { level: "Request", omitStages: new Set(), omitManagedFields: false },
+  );
+  if (padding > 0) event.requestObject(undefined, () => `{"kind":"Pod","x":"${"x".repeat(padding)}"}`);
+  return event.record("RequestReceived", Date.UTC(2022, 0, 1) + 120);
+}
+
+function collector(): AuditBackend & { readonly batches: string[][] } {
+  const batches: string[][] = [];
+  return {
+    batches,
+    process(records) {
+      batches.push(records.map(({ item }) => JSON.parse(item).auditID));
+      return true;
+    },
+    stop: async () => {},
+  };
+}
+
+test("the legacy format is one line", () => {
+  assert.equal(
+    aRecord("id-1").legacy,
+    '2022-01-01T00:00:00.12Z AUDIT: id="id-1" stage="RequestReceived" ip="192.0.2.1" method="create" user="jane" ' +
+      'groups="\\"a\\",\\"b\\"" as="<self>" asgroups="<lookup>" user-agent="test" namespace="web" ' +
+      'uri="/api/v1/namespaces/web/pods" response="<deferred>"',
+  );
+});
+
+test("a batch goes out when it is full or has waited, and the rest at the end", async () => {
+  const clock = newFakeClock();
+  const sink = collector();
+  const options = { bufferSize: 10, maxBatchSize: 3, maxBatchWaitMs: 1000, throttle: undefined, concurrent: true };
+  const backend = buffered(sink, options, clock, never);
+  for (const id of ["1", "2", "3", "4"]) assert.equal(backend.process([aRecord(id)]), true);
+  await clock.advance(0);
+  assert.deepEqual(sink.batches, [["1", "2", "3"]]);
+  await clock.advance(1000);
+  assert.deepEqual(sink.batches.slice(1), [["4"]]);
+  backend.process([aRecord("5")]);
+  await backend.stop(AbortSignal.timeout(1000));
+  assert.deepEqual(sink.batches.slice(2), [["5"]]);
+});
+
+test("a full buffer drops what is new, counts it, and holds up nobody", async () => {
+  const clock = newFakeClock();
+  const lost: string[] = [];
+  const sink = collector();
+  const options = { bufferSize: 2, maxBatchSize: 10, maxBatchWaitMs: 1000, throttle: undefined, concurrent: true };
+  const backend = buffered(sink, options, clock, (plugin, err, records) => {
+    lost.push(`${plugin}: ${(err as Error).message}: ${records.length}`);
+  });
+  for (const id of ["1", "2", "3"]) assert.equal(backend.process([aRecord(id)]), true);
+  assert.deepEqual(lost, ["buffered: audit buffer queue blocked: 1"]);
+  await clock.advance(1000);
+  assert.deepEqual(sink.batches, [["1", "2"]]);
+});
+
+test("throttled batches keep to their rate", async () => {
+  const clock = newFakeClock();
+  const sink = collector();
+  const options = { bufferSize: 10, maxBatchSize: 1, maxBatchWaitMs: 0, throttle: { qps: 1, burst: 2 }, concurrent: true };
+  const backend = buffered(sink, options, clock, never);
+  backend.process(["1", "2", "3", "4"].map((id) => aRecord(id)));
+  await clock.advance(0);
+  assert.equal(sink.batches.length, 2);
+  await clock.advance(1000);
+  assert.equal(sink.batches.length, 3);
+});
+
+test("an event that is too large loses its objects, and is dropped when that does not help", () => {
+  const small = Buffer.byteLength(eventJson(aRecord("1").truncated())) + 1;
+  const lost: string[] = [];
+  const taken: AuditRecord[] = [];
+  const sink: AuditBackend = {
+    process(records) {
+      taken.push(...records);
+      return true;
+    },
+    stop: async () => {},
+  };
+  const fail: PluginError = (plugin, err) => void lost.push(`${plugin}: ${(err as Error).message}`);
+  truncating(sink, { maxEventBytes: small, maxBatchBytes: 10_000 }, fail).process([aRecord("1", 500)]);
+  const { requestObject, annotations } = JSON.parse(taken[0]?.item ?? "");
+  assert.equal(requestObject, undefined);
+  assert.deepEqual(annotations, { "audit.k8s.io/truncated": "true" });
+  truncating(sink, { maxEventBytes: small - 1, maxBatchBytes: 10_000 }, fail).process([aRecord("2", 500)]);
+  assert.equal(taken.length, 1);
+  assert.deepEqual(lost, ["truncate: event is too large even after truncating"]);
+});
+
+test("a batch that is too large is split", () => {
+  const sink = collector();
+  const size = Buffer.byteLength(eventJson(aRecord("1"))) + 1;
+  truncating(sink, { maxEventBytes: size, maxBatchBytes: 2 * size }, never).process(["1", "2", "3"].map((id) => aRecord(id)));
+  assert.deepEqual(sink.batches, [["1", "2"], ["3"]]);
+});
+
+test("a file that is full is moved aside, packed, and the oldest are removed", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "cox-rotate-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const clock = newFakeClock(Date.UTC(2022, 0, 31, 10, 20, 30, 123));
+  const path = join(folder, "audit.log");
+  writeFileSync(join(folder, "audit-2022-01-01T00-00-00.000.log"), "too old");
+  writeFileSync(join(folder, "other-2022-01-01T00-00-00.000.log"), "not ours");
+  const options = { path, maxBytes: 10, maxAgeDays: 7, maxBackups: 2, compress: true };
+  const file = newRotatingFile(options, clock, (err) => assert.fail(String(err)));
+  for (const text of ["one\n", "two\n", "three\n", "four five\n"]) {
+    await file.write(text);
+    await clock.advance(1000);
+  }
+  await assert.rejects(file.write("longer than a file\n"), /exceeds maximum file size/);
+  await file.close();
+  assert.deepEqual(readdirSync(folder).sort(), [
+    "audit-2022-01-31T10-20-32.123.log.gz",
+    "audit-2022-01-31T10-20-33.123.log.gz",
+    "audit.log",
+    "other-2022-01-01T00-00-00.000.log",
+  ]);
+  assert.equal(gunzipSync(readFileSync(join(folder, "audit-2022-01-31T10-20-32.123.log.gz"))).toString(), "one\ntwo\n");
+  assert.equal(readFileSync(path, "utf8"), "four five\n");
+  assert.equal(statSync(path).mode & 0o777, 0o600);
+});
+
+test("writes that come together keep their order, also across files", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "cox-rotate-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const clock = newFakeClock();
+  const options = { path: join(folder, "a.log"), maxBytes: 1000, maxAgeDays: 0, maxBackups: 0, compress: false };
+  const file = newRotatingFile(options, clock, (err) => assert.fail(String(err)));
+  await Promise.all(Array.from({ length: 100 }, (_, i) => file.write(`${i}\n`)));
+  await file.close();
+  assert.deepEqual(
+    readFileSync(options.path, "utf8").trimEnd().split("\n").map(Number),
+    Array.from({ length: 100 }, (_, i) => i),
+  );
+});
