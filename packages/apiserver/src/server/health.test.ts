@@ -30,3 +30,9 @@ test("an excluded check is named as such, one that is not there is warned about"
   assert.ok(text.includes("[+]etcd excluded: ok\n"));
   assert.ok(text.includes('warn: some health checks cannot be excluded: no matches for "moon"\n'));
 });
+
+test("exclude takes one name; several are several parameters", async () => {
+  const { text } = await server.request("GET", "/livez?verbose&exclude=etcd,ping");
+  assert.ok(text.includes("[+]etcd ok\n"));
+  assert.ok(text.includes('warn: some health checks cannot be excluded: no matches for "etcd,ping"\n'));
+});
