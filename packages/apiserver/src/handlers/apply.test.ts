@@ -250,6 +250,24 @@ test("status and scale have entries of their own", async () => {
   assert.equal((await server.request("GET", path)).body.spec.replicas, 5);
 });
 
+test("watchers see what an apply makes and changes, and nothing of one that changes nothing", async () => {
+  const { body } = await server.request("GET", configMaps);
+  const watch = await server.watch(`${configMaps}?watch=1&resourceVersion=${body.metadata.resourceVersion}`);
+  const path = `${configMaps}/watched`;
+  await apply(path, "me", aConfigMap("watched", { a: "1" }));
+  await apply(path, "me", aConfigMap("watched", { a: "1" }));
+  await apply(path, "me", aConfigMap("watched", { a: "2" }));
+  const events = [await watch.next(), await watch.next()];
+  watch.close();
+  assert.deepEqual(
+    events.map(({ type, object }) => [type, object.data.a]),
+    [
+      ["ADDED", "1"],
+      ["MODIFIED", "2"],
+    ],
+  );
+});
+
 test("a dry run of an apply answers what would be and stores nothing", async () => {
   const path = `${configMaps}/dry`;
   const answer = await apply(path, "me", aConfigMap("dry", { a: "b" }), "&dryRun=All");
