@@ -9,7 +9,8 @@ const everywhere = ["packages/apimachinery/src/flags/run-main.ts"];
 const componentServer = ["packages/apimachinery/src/serving/component-server.ts"];
 
 /**
- * Names of the flags that the code of a program reads: `flags["x"]`, `flags.x`, `pick("x", …)`. A flag that is read and
+ * Names of the flags that the code of a program reads: `flags["x"]`, `flags.x`, `pick("x", …)`, and one of several alike by
+ * a template, where each part that varies is one word. A flag that is read and
  * not used is for a reviewer to find.
  */
 export function flagsThatAreRead({ package: folder, program }: DocumentedProgram): Set<string> {
@@ -18,7 +19,14 @@ export function flagsThatAreRead({ package: folder, program }: DocumentedProgram
   );
   const shared = folder === "scheduler" || folder === "controller-manager" ? [...everywhere, ...componentServer] : everywhere;
   const source = [...own, ...shared].map((file) => readFileSync(join(root, file), "utf8")).join("\n");
-  return new Set(Object.keys(program.flags.table).filter((name) => mentions(source, name)));
+  const templates = [...source.matchAll(/flags\[`([^`]+)`\]/g)].map(
+    ([, template = ""]) => new RegExp(`^${template.replaceAll(/\$\{\w+\}/g, "[a-z]+")}$`),
+  );
+  return new Set(
+    Object.keys(program.flags.table).filter(
+      (name) => mentions(source, name) || templates.some((template) => template.test(name)),
+    ),
+  );
 }
 
 function mentions(source: string, name: string): boolean {
