@@ -1,5 +1,6 @@
 import type { FieldDescriptor, FieldType, TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
+import { textOfFields } from "./fields-v1.ts";
 
 /**
  * A value of a described type as JSON text, to the byte what Go's encoding/json writes of the same struct: its field
@@ -38,6 +39,11 @@ export function encodeAny(value: unknown): string {
 /** Raw JSON keeps its own key order; only the escapes are Go's. */
 export function encodeRaw(value: unknown): string {
   return value === undefined || value === null ? "null" : escapeHtml(rawJson(value));
+}
+
+function encodeFields(fields: unknown): string {
+  const text = textOfFields(fields);
+  return text === undefined ? encodeRaw(fields) : escapeHtml(text);
 }
 
 /** The same without escapes, as protobuf holds it. Integers beyond 2^53 are written in full. */
@@ -229,8 +235,9 @@ function typeEncoder(type: FieldType, owner: TypeDescriptor): Encode {
       return (value) => (value === undefined || value === null ? "0" : typeof value === "string" ? quote(value) : `${value}`);
     case "raw":
     case "json":
-    case "fieldsV1":
       return encodeRaw;
+    case "fieldsV1":
+      return encodeFields;
     case "any":
       return encodeAny;
     case "schemaOrArray":

@@ -1,6 +1,7 @@
 import protobuf from "protobufjs/minimal.js";
 import type { FieldType, MessageField, TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
+import { sharedFields } from "./fields-v1.ts";
 import { timeFromParts } from "./go-time.ts";
 import { decodeQuantity, isZero, zeroOf } from "./json-decode.ts";
 import { parseJsonText, setOwn } from "./json-parse.ts";
@@ -234,8 +235,9 @@ function valueReader(type: FieldType): Read {
       return readIntOrString;
     case "raw":
     case "json":
+      return (reader) => readRaw(reader, parseJsonText);
     case "fieldsV1":
-      return readRaw;
+      return (reader) => readRaw(reader, (text) => (text.startsWith("{") ? sharedFields(text) : parseJsonText(text)));
     case "schemaOrArray":
       return (reader) => readSchemaChoice(reader, false);
     case "schemaOrStrings":
@@ -296,12 +298,12 @@ function readIntOrString(reader: Reader): number | string {
   return isText ? text : number;
 }
 
-function readRaw(reader: Reader): unknown {
+function readRaw(reader: Reader, parse: (text: string) => unknown): unknown {
   let value: unknown;
   eachField(reader, (tag) => {
     if (tag !== 10) return false;
     const text = reader.string();
-    value = text === "" ? undefined : (parseJsonText(text) ?? undefined);
+    value = text === "" ? undefined : (parse(text) ?? undefined);
     return true;
   });
   return value;

@@ -1,6 +1,7 @@
 import type protobuf from "protobufjs/minimal.js";
 import type { FieldType, MessageField, TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
+import { textOfFields } from "./fields-v1.ts";
 import { timeParts } from "./go-time.ts";
 import { rawJson, sortedKeys } from "./json-encode.ts";
 
@@ -171,9 +172,12 @@ function messageBody(type: FieldType): (writer: Writer, value: unknown) => void 
       };
     case "raw":
     case "json":
-    case "fieldsV1":
       return (writer, value) => {
         if (value !== undefined && value !== null) writer.uint32(10).string(rawJson(value));
+      };
+    case "fieldsV1":
+      return (writer, value) => {
+        if (value !== undefined && value !== null) writer.uint32(10).string(textOfFields(value) ?? rawJson(value));
       };
     case "schemaOrArray":
       return (writer, value) => writeSchemaChoice(writer, value, false);

@@ -22,7 +22,7 @@ export interface ManagedFieldsEntry {
   apiVersion?: string;
   time?: string;
   fieldsType?: string;
-  fieldsV1?: Record<string, unknown>;
+  fieldsV1?: Readonly<Record<string, unknown>>;
   subresource?: string;
 }
 

@@ -4,7 +4,7 @@
  * shares the subtrees that stay.
  * Source: structured-merge-diff v4 fieldpath/set.go, serialize.go
  */
-import { LRUCache } from "lru-cache";
+import { type FieldsV1, sharedFields, textOfFields } from "../../codec/fields-v1.ts";
 import { compareElements, type Path, type PathElement, readElement } from "./path-element.ts";
 
 export type FieldSet = ReadonlyMap<PathElement, FieldNode>;
@@ -186,12 +186,8 @@ export function paths(set: FieldSet): Path[] {
   return found;
 }
 
-/** Objects of one controller have the same sets, and an object keeps them from one revision to the next. */
-const setsByText = new LRUCache<string, FieldSet>({
-  max: 2048,
-  maxSize: 8 * 1024 * 1024,
-  sizeCalculation: (_, text) => text.length || 1,
-});
+/** Of shared FieldsV1 objects, which live long and never change. */
+const sets = new WeakMap<object, FieldSet>();
 
 /**
  * FieldsV1 as it is in an object, to a set.
@@ -199,12 +195,19 @@ const setsByText = new LRUCache<string, FieldSet>({
  */
 export function readFieldsV1(fields: Readonly<Record<string, unknown>> | undefined | null): FieldSet {
   if (fields === undefined || fields === null) return emptySet;
-  if (typeof fields !== "object" || Array.isArray(fields)) throw new Error("expected an object of fields");
-  const text = JSON.stringify(fields);
-  let set = setsByText.get(text);
+  return setOfShared(shareFieldsV1(fields));
+}
+
+/** The same FieldsV1 as an object that everybody shares. @throws Error when it is no object */
+export function shareFieldsV1(fields: FieldsV1): FieldsV1 {
+  return textOfFields(fields) === undefined ? sharedFields(JSON.stringify(fields)) : fields;
+}
+
+function setOfShared(fields: FieldsV1): FieldSet {
+  let set = sets.get(fields);
   if (set === undefined) {
     set = readNodes(fields) ?? emptySet;
-    setsByText.set(text, set);
+    sets.set(fields, set);
   }
   return set;
 }
@@ -229,19 +232,26 @@ function readNodes(fields: Readonly<Record<string, unknown>>): FieldSet | undefi
   return nodes;
 }
 
-/** The set as a new FieldsV1 object, keys in upstream's order. */
-export function toFieldsV1(set: FieldSet): Record<string, unknown> {
-  return writeNodes(set, false);
+/** The set as FieldsV1, keys in upstream's order. The object is shared: read only. */
+export function toFieldsV1(set: FieldSet): FieldsV1 {
+  const fields = sharedFields(textOf(set, false));
+  if (!sets.has(fields)) sets.set(fields, set);
+  return fields;
 }
 
-function writeNodes(nodes: FieldSet, self: boolean): Record<string, unknown> {
-  const fields: Record<string, unknown> = {};
-  if (self) fields["."] = {};
+function textOf(nodes: FieldSet, self: boolean): string {
+  let text = self ? '{".":{}' : "";
   for (const element of sortedElements(nodes)) {
     const { member, children } = nodes.get(element) as FieldNode;
-    fields[element] = children === undefined ? {} : writeNodes(children, member);
+    text += `${text === "" ? "{" : ","}${quoted(element)}:${children === undefined ? "{}" : textOf(children, member)}`;
   }
-  return fields;
+  return text === "" ? "{}" : `${text}}`;
+}
+
+const needsEscape = /["\\\u0000-\u001f\ud800-\udfff]/;
+
+function quoted(element: PathElement): string {
+  return needsEscape.test(element) ? JSON.stringify(element) : `"${element}"`;
 }
 
 function sortedElements(nodes: FieldSet): PathElement[] {

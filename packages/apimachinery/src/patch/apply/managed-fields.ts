@@ -5,7 +5,7 @@
  */
 import { goQuote } from "../../meta/go-quote.ts";
 import type { ManagedFieldsEntry } from "../../meta/types.ts";
-import { emptySet, type FieldSet, readFieldsV1, toFieldsV1, union } from "./field-set.ts";
+import { emptySet, type FieldSet, readFieldsV1, shareFieldsV1, toFieldsV1, union } from "./field-set.ts";
 
 export type Operation = "Apply" | "Update";
 
@@ -56,14 +56,15 @@ function decodeEntry(entry: ManagedFieldsEntry, index: number): ManagedSet {
   if (entry.fieldsType !== "FieldsV1") {
     throw new Error(`invalid fieldsType ${goQuote(entry.fieldsType)} in managed fields entry ${index}`);
   }
+  const fieldsV1 = entry.fieldsV1 == null ? undefined : shareFieldsV1(entry.fieldsV1);
   return {
     manager: entry.manager ?? "",
     operation: entry.operation,
     apiVersion: entry.apiVersion,
     subresource: entry.subresource ?? "",
     time: entry.time ?? undefined,
-    set: readFieldsV1(entry.fieldsV1),
-    source: entry,
+    set: readFieldsV1(fieldsV1),
+    source: fieldsV1 === undefined || fieldsV1 === entry.fieldsV1 ? entry : { ...entry, fieldsV1 },
   };
 }
 
