@@ -26,6 +26,13 @@ describe("services", () => {
 
   const create = (name: string, spec: object) =>
     server.request("POST", path, { apiVersion: "v1", kind: "Service", metadata: { name }, spec });
+  /** One that no service was given by chance. */
+  const freeAddress = async (): Promise<string> => {
+    const { body } = await server.request("GET", "/api/v1/services");
+    const taken = new Set(body.items.map((service: { spec: { clusterIP: string } }) => service.spec.clusterIP));
+    const last = Array.from({ length: 100 }, (_, i) => 100 + i).find((octet) => !taken.has(`10.0.0.${octet}`));
+    return `10.0.0.${last}`;
+  };
   const merge = (name: string, patch: object) =>
     server.request("PATCH", `${path}/${name}`, patch, { "content-type": "application/merge-patch+json" });
 
@@ -45,12 +52,14 @@ describe("services", () => {
   });
 
   test("keep the address they ask for, which is nobody else's until they are gone", async () => {
-    assert.equal((await create("first", { ports: [{ port: 80 }], clusterIP: "10.0.0.9" })).body.spec.clusterIP, "10.0.0.9");
-    const refused = await create("second", { ports: [{ port: 80 }], clusterIP: "10.0.0.9" });
+    const clusterIP = await freeAddress();
+    assert.equal((await create("first", { ports: [{ port: 80 }], clusterIP })).body.spec.clusterIP, clusterIP);
+    const refused = await create("second", { ports: [{ port: 80 }], clusterIP });
     assert.equal(refused.code, 422);
-    assert.match(refused.body.message, /spec\.clusterIPs: .*failed to allocate IP 10\.0\.0\.9: provided IP is already allocated/);
+    assert.match(refused.body.message, /spec\.clusterIPs: /);
+    assert.ok(refused.body.message.includes(`failed to allocate IP ${clusterIP}: provided IP is already allocated`));
     assert.equal((await server.request("DELETE", `${path}/first`)).code, 200);
-    assert.equal((await create("second", { ports: [{ port: 80 }], clusterIP: "10.0.0.9" })).code, 201);
+    assert.equal((await create("second", { ports: [{ port: 80 }], clusterIP })).code, 201);
   });
 
   test("are refused an address outside the range", async () => {
@@ -129,19 +138,21 @@ describe("services", () => {
   });
 
   test("that fail for another reason give back what they took", async () => {
-    const refused = await create("plain", { ports: [{ port: 80 }], clusterIP: "10.0.0.77" });
+    const clusterIP = await freeAddress();
+    const refused = await create("plain", { ports: [{ port: 80 }], clusterIP });
     assert.equal(refused.code, 409);
-    assert.equal((await create("retaken", { ports: [{ port: 80 }], clusterIP: "10.0.0.77" })).code, 201);
+    assert.equal((await create("retaken", { ports: [{ port: 80 }], clusterIP })).code, 201);
   });
 
   test("of a dry run show an address and take none", async () => {
+    const clusterIP = await freeAddress();
     const dry = await server.request("POST", `${path}?dryRun=All`, {
       apiVersion: "v1",
       kind: "Service",
       metadata: { name: "dry" },
-      spec: { ports: [{ port: 80 }], clusterIP: "10.0.0.88" },
+      spec: { ports: [{ port: 80 }], clusterIP },
     });
-    assert.deepEqual([dry.code, dry.body.spec.clusterIP], [201, "10.0.0.88"]);
-    assert.equal((await create("wet", { ports: [{ port: 80 }], clusterIP: "10.0.0.88" })).code, 201);
+    assert.deepEqual([dry.code, dry.body.spec.clusterIP], [201, clusterIP]);
+    assert.equal((await create("wet", { ports: [{ port: 80 }], clusterIP })).code, 201);
   });
 });
