@@ -69,7 +69,7 @@ describe("services", () => {
   });
 
   test("keep their address: it may not change", async () => {
-    const { code, body } = await merge("plain", { spec: { clusterIP: "10.0.0.200" } });
+    const { code, body } = await merge("plain", { spec: { clusterIP: await freeAddress() } });
     assert.equal(code, 422);
     assert.match(body.message, /spec\.clusterIPs\[0\]: .*may not change once set/);
   });
