@@ -21,6 +21,7 @@ import { beforeUpdate } from "./before-update.ts";
 import { isDryRun } from "./dry-run.ts";
 import { deletesByUpdate, finalizersForDeletion } from "./graceful-delete.ts";
 import { storageKey, storagePrefix } from "./keys.ts";
+import { keepTimesWhenUnchanged } from "./managed-times.ts";
 import { generatedNameAttempts, nameObject } from "./name-generation.ts";
 import type { ResourceDefinition } from "./resource.ts";
 import type { Strategy, StrategyContext, Transaction } from "./strategy.ts";
@@ -198,6 +199,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
       created = false;
       matchRevision(next, current, name);
       beforeUpdate(definition, strategy, ctx, next, current);
+      keepTimesWhenUnchanged(next, current);
       undo = await strategy.beginUpdate?.(next, current, ctx);
       await request.validateAdmission?.(next, current);
       if (deletesByUpdate(next, current) && (strategy.completesDeletion?.(next) ?? true)) {
