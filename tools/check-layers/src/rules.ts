@@ -31,7 +31,7 @@ export interface Room {
 }
 
 /** What every later room may know of a request, a decision and a stored object: interfaces without code. */
-const contracts = ["request", "authentication/authenticator.ts", "authorization/authorizer.ts", "storage/storage.ts"];
+const contracts = ["request", "authorization/authorizer.ts", "storage/storage.ts"];
 const filters = ["filters", "authentication", "authorization", "audit", "flow-control"];
 
 /** What the store and the cache around it share; none of it knows etcd. */

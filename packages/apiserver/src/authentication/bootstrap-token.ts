@@ -4,7 +4,7 @@
  */
 import { timingSafeEqual } from "node:crypto";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { TokenAuthenticator } from "./authenticator.ts";
+import type { TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import type { ServiceAccountGetter } from "./service-account.ts";
 
 const form = /^([a-z0-9]{6})\.([a-z0-9]{16})$/;

@@ -7,27 +7,27 @@ import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import { anonymous } from "./anonymous.ts";
-import type { Authenticator, TokenAuthenticator } from "./authenticator.ts";
-import { bearerToken, webSocketToken } from "./bearer-token.ts";
-import { bootstrapToken } from "./bootstrap-token.ts";
-import type { CertificatePool } from "./certificate-pool.ts";
-import { type OidcOptions, oidcToken } from "./oidc.ts";
-import { type RequestHeaderOptions, requestHeader } from "./request-header.ts";
-import { newReviewWebhook } from "./review-webhook.ts";
-import { boundServiceAccountToken, legacyServiceAccountToken, type ServiceAccountGetter } from "./service-account.ts";
-import type { VerificationKey } from "./service-account-keys.ts";
-import { cachedTokens, newTokenCacheMetrics } from "./token-cache.ts";
-import { tokenFile } from "./token-file.ts";
+import { anonymous } from "@coxswain/apimachinery/serving/authentication/anonymous";
+import type { Authenticator, TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
+import { bearerToken, webSocketToken } from "@coxswain/apimachinery/serving/authentication/bearer-token";
+import type { CertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
+import { type RequestHeaderOptions, requestHeader } from "@coxswain/apimachinery/serving/authentication/request-header";
+import { cachedTokens, newTokenCacheMetrics } from "@coxswain/apimachinery/serving/authentication/token-cache";
 import {
   unionAuthenticator,
   unionTokenAuthenticator,
   withAuthenticatedGroup,
   withAuthenticatedGroupToken,
   withFallback,
-} from "./union.ts";
+} from "@coxswain/apimachinery/serving/authentication/union";
+import { x509 } from "@coxswain/apimachinery/serving/authentication/x509";
+import { bootstrapToken } from "./bootstrap-token.ts";
+import { type OidcOptions, oidcToken } from "./oidc.ts";
+import { newReviewWebhook } from "./review-webhook.ts";
+import { boundServiceAccountToken, legacyServiceAccountToken, type ServiceAccountGetter } from "./service-account.ts";
+import type { VerificationKey } from "./service-account-keys.ts";
+import { tokenFile } from "./token-file.ts";
 import { webhookToken } from "./webhook.ts";
-import { x509 } from "./x509.ts";
 
 export interface AuthenticationOptions {
   anonymous: boolean;

@@ -5,7 +5,7 @@
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { TokenAuthenticator } from "./authenticator.ts";
+import type { TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import { expandDistributedClaim, newClaimVerifiers } from "./oidc-distributed-claims.ts";
 import { newHttpsGet } from "./oidc-https.ts";
 import {

@@ -6,9 +6,9 @@
 import { timingSafeEqual } from "node:crypto";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { AuthenticationResult, TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import { compactVerify, decodeJwt, decodeProtectedHeader } from "jose";
 import { serviceAccountGroups, serviceAccountUsername, splitServiceAccountUsername } from "../request/user-names.ts";
-import type { AuthenticationResult, TokenAuthenticator } from "./authenticator.ts";
 import type { VerificationKey } from "./service-account-keys.ts";
 
 export const legacyIssuer = "kubernetes/serviceaccount";

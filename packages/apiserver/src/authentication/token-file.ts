@@ -5,8 +5,8 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import type { UserInfo } from "../request/context.ts";
-import type { TokenAuthenticator } from "./authenticator.ts";
 
 /** @throws Error when the file cannot be read or a line has too few columns. */
 export function tokenFile(path: string, log: Logger): TokenAuthenticator {

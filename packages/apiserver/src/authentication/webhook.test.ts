@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { cachedTokens, newTokenCacheMetrics } from "@coxswain/apimachinery/serving/authentication/token-cache";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type PeerAnswer, startTlsPeer } from "../testing/tls-peer.ts";
 import { loadWebhookConfig, newReviewWebhook } from "./review-webhook.ts";
-import { cachedTokens, newTokenCacheMetrics } from "./token-cache.ts";
 import { checkTokenWebhookVersion, webhookToken } from "./webhook.ts";
 
 const jane = { username: "jane", uid: "u1", groups: ["dev"], extra: { scopes: ["a"] } };

@@ -3,8 +3,9 @@
  * is then nobody, not anonymous.
  * Source: k8s.io/apiserver plugin/pkg/authenticator/token/webhook/webhook.go
  */
+
+import type { TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import type { UserInfo } from "../request/context.ts";
-import type { TokenAuthenticator } from "./authenticator.ts";
 import type { ReviewWebhook } from "./review-webhook.ts";
 
 export interface WebhookTokenOptions {

@@ -9,6 +9,7 @@ import { gunzipSync } from "node:zlib";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { headerValues } from "@coxswain/apimachinery/serving/authentication/header-values";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { AuditBackend, AuditMetrics } from "../audit/backend.ts";
 import { AuditEvent, type EventSource } from "../audit/event.ts";
@@ -17,7 +18,6 @@ import type { UserInfo } from "../request/context.ts";
 import type { ServerRequest } from "../request/server-request.ts";
 import { AuditedExchange } from "./audited-exchange.ts";
 import type { Filter, Handler } from "./filter.ts";
-import { headerValues } from "./headers.ts";
 
 export interface Auditor {
   readonly evaluate: PolicyEvaluator;

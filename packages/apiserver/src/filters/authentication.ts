@@ -4,7 +4,7 @@
  */
 import { StatusError, unauthorized } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { Authenticator } from "../authentication/authenticator.ts";
+import type { Authenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import type { ServerRequest } from "../request/server-request.ts";
 import type { Filter } from "./filter.ts";
 import type { RequestMetrics } from "./metrics.ts";

@@ -19,8 +19,8 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { badRequest, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Authenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
-import type { Authenticator } from "../authentication/authenticator.ts";
 import type { Authorizer } from "../authorization/authorizer.ts";
 import { isLongRunning, parseRequestInfo, type RequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";

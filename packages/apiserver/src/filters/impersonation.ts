@@ -4,6 +4,7 @@
  * Source: k8s.io/apiserver pkg/endpoints/filters/impersonation.go
  */
 import { internalError } from "@coxswain/apimachinery/errors/status-error";
+import { headerValues, unescapeExtraKey } from "@coxswain/apimachinery/serving/authentication/header-values";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { Attributes, Authorizer } from "../authorization/authorizer.ts";
 import type { UserInfo } from "../request/context.ts";
@@ -16,7 +17,6 @@ import {
 } from "../request/user-names.ts";
 import { forbiddenError } from "./authorization.ts";
 import type { Filter } from "./filter.ts";
-import { headerValues, unescapeExtraKey } from "./headers.ts";
 
 const userHeader = "impersonate-user";
 const groupHeader = "impersonate-group";

@@ -1,14 +1,9 @@
+import type { UserInfo } from "@coxswain/apimachinery/serving/authentication/user";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { AuditTrail } from "./audit-trail.ts";
 import type { RequestInfo } from "./request-info.ts";
 
-/** Who asks. `extra` values are lists, as in authentication.k8s.io/v1 UserInfo. */
-export interface UserInfo {
-  readonly name: string;
-  readonly uid?: string;
-  readonly groups: readonly string[];
-  readonly extra?: Readonly<Record<string, readonly string[]>>;
-}
+export type { UserInfo } from "@coxswain/apimachinery/serving/authentication/user";
 
 /** What the rooms after the filters need of a request; made once per request by the filter chain. */
 export interface RequestContext {

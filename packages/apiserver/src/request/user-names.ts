@@ -1,8 +1,11 @@
 /** Names of users and groups with a meaning. Source: k8s.io/apiserver pkg/authentication/user/user.go, serviceaccount/util.go */
-export const anonymousName = "system:anonymous";
-export const allAuthenticated = "system:authenticated";
-export const allUnauthenticated = "system:unauthenticated";
-export const privilegedGroup = "system:masters";
+export {
+  allAuthenticated,
+  allUnauthenticated,
+  anonymousName,
+  privilegedGroup,
+} from "@coxswain/apimachinery/serving/authentication/user";
+
 export const nodesGroup = "system:nodes";
 export const nodeUserPrefix = "system:node:";
 export const allServiceAccounts = "system:serviceaccounts";

@@ -16,7 +16,7 @@ export interface RegistryServices {
   readonly authenticateToken?: (
     token: string,
     audiences: readonly string[],
-  ) => Promise<import("../../authentication/authenticator.ts").AuthenticationResult | undefined>;
+  ) => Promise<import("@coxswain/apimachinery/serving/authentication/authenticator").AuthenticationResult | undefined>;
   readonly resolveRules?: import("../../authorization/authorizer.ts").RuleResolver;
 }
 

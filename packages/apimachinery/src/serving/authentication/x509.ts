@@ -4,8 +4,8 @@
  */
 import type { X509Certificate } from "node:crypto";
 import type { TLSSocket } from "node:tls";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { subjectOf } from "@coxswain/apimachinery/serving/certificates";
+import type { Clock } from "../../clock/clock.ts";
+import { subjectOf } from "../certificates.ts";
 import type { AuthenticationResult, Authenticator } from "./authenticator.ts";
 import type { CertificatePool } from "./certificate-pool.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { test } from "node:test";
-import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { newCa, newCertificate } from "../certificates.ts";
 import { parseBundle, verifyClient } from "./certificate-pool.ts";
 
 const ca = await newCa({ commonName: "ca" });

@@ -1,5 +1,5 @@
-import { allUnauthenticated, anonymousName } from "../request/user-names.ts";
 import type { Authenticator } from "./authenticator.ts";
+import { allUnauthenticated, anonymousName } from "./user.ts";
 
 /** Who shows no credential is system:anonymous, whatever the audience. Source: pkg/authentication/request/anonymous */
 export function anonymous(apiAudiences: readonly string[]): Authenticator {

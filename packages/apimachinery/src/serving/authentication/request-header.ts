@@ -3,12 +3,12 @@
  * and whose CommonName is allowed. From anybody else the headers are taken off.
  * Source: k8s.io/apiserver pkg/authentication/request/headerrequest/requestheader.go
  */
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { subjectOf } from "@coxswain/apimachinery/serving/certificates";
-import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
-import { headerValues, unescapeExtraKey } from "../filters/headers.ts";
+import type { Clock } from "../../clock/clock.ts";
+import { subjectOf } from "../certificates.ts";
+import type { Exchange } from "../exchange.ts";
 import type { Authenticator } from "./authenticator.ts";
 import type { CertificatePool } from "./certificate-pool.ts";
+import { headerValues, unescapeExtraKey } from "./header-values.ts";
 import { peerCertificate } from "./x509.ts";
 
 export interface RequestHeaderOptions {

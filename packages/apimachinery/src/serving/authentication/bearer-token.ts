@@ -4,7 +4,7 @@
  * Source: k8s.io/apiserver pkg/authentication/request/bearertoken, request/websocket/protocol.go
  */
 import type { TLSSocket } from "node:tls";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Clock } from "../../clock/clock.ts";
 import type { AuthenticationResult, Authenticator, TokenAuthenticator } from "./authenticator.ts";
 
 /** A connection mostly sends one token: so long its last good one is not looked up again. */

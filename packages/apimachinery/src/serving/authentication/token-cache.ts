@@ -4,9 +4,9 @@
  * Source: k8s.io/apiserver pkg/authentication/token/cache/cached_token_authenticator.go, stats.go
  */
 import { createHmac, randomBytes } from "node:crypto";
-import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { LRUCache } from "lru-cache";
+import type { Clock } from "../../clock/clock.ts";
+import type { MetricsRegistry } from "../../metrics/registry.ts";
 import type { AuthenticationResult, TokenAuthenticator } from "./authenticator.ts";
 
 export interface TokenCacheOptions {

@@ -1,5 +1,5 @@
-import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
-import type { UserInfo } from "../request/context.ts";
+import type { Exchange } from "../exchange.ts";
+import type { UserInfo } from "./user.ts";
 
 export interface AuthenticationResult {
   readonly user: UserInfo;

@@ -4,8 +4,8 @@
  * Source: k8s.io/apiserver pkg/authentication/request/union/union.go, pkg/kubeapiserver/authenticator/config.go
  */
 
-import { allAuthenticated, allUnauthenticated, anonymousName } from "../request/user-names.ts";
 import type { AuthenticationResult, Authenticator, TokenAuthenticator } from "./authenticator.ts";
+import { allAuthenticated, allUnauthenticated, anonymousName } from "./user.ts";
 
 export function unionAuthenticator(authenticators: readonly Authenticator[]): Authenticator {
   return async (exchange) => {

@@ -1,4 +1,4 @@
-import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import type { Exchange } from "../exchange.ts";
 
 /**
  * Every value of a header that may occur several times. Node joins them with commas in `headers`, but a group's name

@@ -1,0 +1,13 @@
+/** Who asks. `extra` values are lists, as in authentication.k8s.io/v1 UserInfo. */
+export interface UserInfo {
+  readonly name: string;
+  readonly uid?: string;
+  readonly groups: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** Names with a meaning. Source: k8s.io/apiserver pkg/authentication/user/user.go */
+export const anonymousName = "system:anonymous";
+export const allAuthenticated = "system:authenticated";
+export const allUnauthenticated = "system:unauthenticated";
+export const privilegedGroup = "system:masters";
