@@ -2,7 +2,8 @@
  * A watch: one answer that goes on until its time is up, the client leaves, or it reads too slowly. Every event is
  * framed once per entry and version and the same buffer goes to every watcher; what has come in during one turn of the
  * event loop is written at once.
- * Source: k8s.io/apiserver pkg/endpoints/handlers/watch.go. Watches over WebSocket are not served yet.
+ * Over a WebSocket each event is a message: text in JSON, binary (without the length before it) in protobuf.
+ * Source: k8s.io/apiserver pkg/endpoints/handlers/watch.go
  */
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
@@ -11,8 +12,9 @@ import { frameWatchEvent } from "@coxswain/apimachinery/codec/stream";
 import { statusOf } from "@coxswain/apimachinery/errors/status-error";
 import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { ResponseStream } from "@coxswain/apimachinery/serving/exchange";
 import type { TableColumns } from "../registry/generic/strategy.ts";
+import type { RequestContext } from "../request/context.ts";
+import { acceptWebSocket, isWebSocketRequest } from "../request/web-socket.ts";
 import type { Entry, WatchEvent, WatchStream } from "../storage/storage.ts";
 import { jsonOf, protobufOf, slotOf } from "./convert.ts";
 import type { Call } from "./env.ts";
@@ -43,10 +45,10 @@ export async function watch(call: Call, options: ListOptions): Promise<void> {
       deadlineMs: env.services.now() + timeoutMs,
       signal: end.signal,
     });
-    const headers = { "content-type": output.mediaType === jsonType ? jsonType : `${output.mediaType};stream=watch` };
-    const response = ctx.exchange.stream(200, headers);
-    const complete = await pump(stream, response, newFramer(call, output), (fire) => clock.after(stalledAfterMs, fire));
-    if (complete) response.end();
+    const sink = isWebSocketRequest(ctx.exchange) ? await webSocketSink(ctx, output) : bodySink(ctx, output);
+    if (sink === undefined) return stream.stop();
+    const complete = await pump(stream, sink, newFramer(call, output), (fire) => clock.after(stalledAfterMs, fire));
+    if (complete) sink.end();
     else ctx.exchange.destroy();
   } finally {
     timer.cancel();
@@ -61,12 +63,53 @@ export function watchTimeoutMs(timeoutSeconds: number | undefined, minRequestTim
   return Math.floor(minRequestTimeoutMs * (1 + random()));
 }
 
+/** Where the frames of events go. */
+interface Sink {
+  /** @returns false when the transport's buffer is full. */
+  write(frames: readonly Buffer[]): boolean;
+  /** Rejects when the client is gone. */
+  drained(): Promise<void>;
+  end(): void;
+}
+
+function bodySink({ exchange }: RequestContext, { mediaType }: Output): Sink {
+  const headers = { "content-type": mediaType === jsonType ? jsonType : `${mediaType};stream=watch` };
+  const response = exchange.stream(200, headers);
+  return {
+    write: (frames) => response.write(frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames)),
+    drained: () => response.drained(),
+    end: () => response.end(),
+  };
+}
+
+/** @returns undefined when the handshake was refused. */
+async function webSocketSink({ exchange, audit }: RequestContext, { mediaType }: Output): Promise<Sink | undefined> {
+  const webSocket = await acceptWebSocket(exchange, { originRequired: true });
+  if (webSocket === undefined) return undefined;
+  audit?.started(101);
+  const binary = mediaType === protobufType;
+  return {
+    write(frames) {
+      let room = true;
+      for (const frame of frames) {
+        room = webSocket.send(binary ? frame.subarray(frameLengthBytes) : frame, binary ? "binary" : "text");
+      }
+      return room;
+    },
+    drained: () => webSocket.drained(),
+    end: () => webSocket.close(),
+  };
+}
+
+/** What stands before a protobuf event in a plain body; a message knows its own length. */
+const frameLengthBytes = 4;
+
 type Framer = (event: WatchEvent) => Buffer | undefined;
 
 /** @returns false when the client stopped reading: its connection has to be broken, not ended. */
 async function pump(
   stream: WatchStream,
-  response: ResponseStream,
+  sink: Sink,
   frame: Framer,
   after: (fire: () => void) => { cancel(): void },
 ): Promise<boolean> {
@@ -78,8 +121,7 @@ async function pump(
         if (bytes !== undefined) frames.push(bytes);
       }
       if (frames.length === 0) continue;
-      const chunk = frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames);
-      if (!response.write(chunk) && !(await drainedInTime(response, after))) return false;
+      if (!sink.write(frames) && !(await drainedInTime(sink, after))) return false;
     }
     return true;
   } finally {
@@ -87,10 +129,10 @@ async function pump(
   }
 }
 
-function drainedInTime(response: ResponseStream, after: (fire: () => void) => { cancel(): void }): Promise<boolean> {
+function drainedInTime(sink: Sink, after: (fire: () => void) => { cancel(): void }): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = after(() => resolve(false));
-    response.drained().then(
+    sink.drained().then(
       () => {
         timer.cancel();
         resolve(true);

@@ -1,0 +1,127 @@
+/**
+ * WebSockets that this server speaks itself: a watch and a log, which only send. What a client sends is read and
+ * dropped; text and binary messages are the caller's choice.
+ * Source: golang.org/x/net/websocket (the handshake and its refusals), k8s.io/apiserver pkg/util/wsstream
+ */
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import { type WebSocket, WebSocketServer } from "ws";
+
+export interface WebSocketRules {
+  /** A browser's WebSocket always names its page. Without one the answer is 403. */
+  readonly originRequired: boolean;
+  /** What may be agreed upon, `""` for none; undefined: any one protocol that the client names. */
+  readonly protocols?: readonly string[];
+}
+
+export interface WebSocketStream {
+  /** `""` when none was asked for. */
+  readonly protocol: string;
+  /** @returns false when the transport's buffer is full: await `drained` before sending more. */
+  send(message: Buffer, as: "text" | "binary"): boolean;
+  /** Resolves when everything sent has left; rejects when the client is gone. */
+  drained(): Promise<void>;
+  close(): void;
+  /** Breaks the connection off. */
+  destroy(): void;
+}
+
+/** What may wait in the buffer before the sender has to. */
+const highWaterBytes = 64 * 1024;
+/** Clients have nothing to say; a message beyond this ends the connection. */
+const maxReceivedBytes = 64 * 1024;
+
+const server = new WebSocketServer({
+  noServer: true,
+  perMessageDeflate: false,
+  clientTracking: false,
+  maxPayload: maxReceivedBytes,
+  handleProtocols: (protocols) => protocols.values().next().value ?? false,
+});
+
+/** True for an upgrade that asks for a WebSocket. Source: wsstream.IsWebSocketRequest */
+export function isWebSocketRequest({ upgrade, headers }: Exchange): boolean {
+  if (upgrade === undefined || headers.upgrade?.toLowerCase() !== "websocket") return false;
+  return (headers.connection ?? "").split(",").some((one) => one.trim().toLowerCase() === "upgrade");
+}
+
+/** @returns undefined when the handshake was refused; the answer has been given then. */
+export function acceptWebSocket(exchange: Exchange, rules: WebSocketRules): Promise<WebSocketStream | undefined> {
+  const refused = refusal(exchange, rules);
+  if (refused !== undefined) {
+    exchange.respond(refused.code, refused.headers ?? {}, refused.text);
+    return Promise.resolve(undefined);
+  }
+  const { socket, head } = exchange.upgrade as NonNullable<Exchange["upgrade"]>;
+  const request = exchange.nodeRequest as Parameters<typeof server.handleUpgrade>[0];
+  request.headers["sec-websocket-protocol"] = agreedProtocol(exchange, rules);
+  if (request.headers["sec-websocket-protocol"] === "") delete request.headers["sec-websocket-protocol"];
+  return new Promise((resolve) => {
+    socket.once("close", () => resolve(undefined));
+    server.handleUpgrade(request, socket, head, (webSocket) => resolve(streamOver(webSocket)));
+  });
+}
+
+interface Refusal {
+  readonly code: number;
+  readonly text: string;
+  readonly headers?: Record<string, string>;
+}
+
+function refusal(exchange: Exchange, rules: WebSocketRules): Refusal | undefined {
+  const { method, headers } = exchange;
+  if (method !== "GET") return { code: 405, text: "bad method" };
+  if (!/^[+/0-9A-Za-z]{22}==$/.test(headers["sec-websocket-key"] ?? ""))
+    return { code: 400, text: "mismatch challenge/response" };
+  if (headers["sec-websocket-version"] !== "13") {
+    return { code: 400, text: "missing or bad WebSocket Version", headers: { "sec-websocket-version": "13" } };
+  }
+  if (rules.originRequired && !isUri(headers.origin)) return { code: 403, text: "" };
+  const agreed = agreedProtocol(exchange, rules);
+  if (agreed === undefined) return { code: rules.protocols === undefined ? 400 : 403, text: "" };
+  return undefined;
+}
+
+function isUri(origin: string | undefined): boolean {
+  return origin !== undefined && (origin.startsWith("/") || URL.canParse(origin));
+}
+
+/** @returns `""` for none, undefined when there is nothing both sides know. */
+function agreedProtocol({ headers }: Exchange, { protocols }: WebSocketRules): string | undefined {
+  const text = (headers["sec-websocket-protocol"] ?? "").trim();
+  const asked = text === "" ? [] : text.split(",").map((protocol) => protocol.trim());
+  if (protocols !== undefined) return (asked.length === 0 ? [""] : asked).find((protocol) => protocols.includes(protocol));
+  // One is taken as it is; nobody chooses among several.
+  if (asked.length > 1 || (asked[0] !== undefined && !/^[\w!#$%&'*+.^`|~-]+$/.test(asked[0]))) return undefined;
+  return asked[0] ?? "";
+}
+
+function streamOver(webSocket: WebSocket): WebSocketStream {
+  let gone = false;
+  let waiting = 0;
+  const wake: (() => void)[] = [];
+  const wakeAll = (): void => {
+    for (const fire of wake.splice(0)) fire();
+  };
+  webSocket.on("error", () => webSocket.terminate());
+  webSocket.on("message", () => {});
+  webSocket.once("close", () => {
+    gone = true;
+    wakeAll();
+  });
+  return {
+    protocol: webSocket.protocol,
+    send(message, as) {
+      waiting++;
+      webSocket.send(message, { binary: as === "binary" }, () => {
+        if (--waiting === 0) wakeAll();
+      });
+      return webSocket.bufferedAmount < highWaterBytes;
+    },
+    async drained() {
+      if (waiting > 0 && !gone) await new Promise<void>((resolve) => wake.push(resolve));
+      if (gone) throw new Error("the client went away");
+    },
+    close: () => webSocket.close(1000),
+    destroy: () => webSocket.terminate(),
+  };
+}
