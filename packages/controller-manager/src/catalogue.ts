@@ -9,6 +9,7 @@ import { newNodeLifecycleController } from "./controllers/nodelifecycle/controll
 import { newPodGarbageCollector } from "./controllers/podgc/controller.ts";
 import { newReplicaSetController } from "./controllers/replicaset/controller.ts";
 import { newReplicationControllerController } from "./controllers/replicationcontroller/controller.ts";
+import { newResourceQuotaController } from "./controllers/resourcequota/controller.ts";
 import { newRootCaCertPublisher } from "./controllers/root-ca-cert-publisher/controller.ts";
 import { newServiceAccountController } from "./controllers/serviceaccount/controller.ts";
 import { newServiceAccountTokenController } from "./controllers/serviceaccount-token/controller.ts";
@@ -49,7 +50,7 @@ export const catalogue: readonly CatalogueEntry[] = [
   missing("endpointslicemirroring", "endpointslicemirroring-controller"),
   { name: "replicationcontroller", user: "replication-controller", onByDefault: true, make: newReplicationControllerController },
   { name: "podgc", user: "pod-garbage-collector", onByDefault: true, make: newPodGarbageCollector },
-  missing("resourcequota", "resourcequota-controller"),
+  { name: "resourcequota", user: "resourcequota-controller", onByDefault: true, make: newResourceQuotaController },
   // Deleting what is in a namespace takes many requests.
   {
     name: "namespace",

@@ -22,6 +22,7 @@ export interface ControllerManagerConfig {
   readonly maxEndpointsPerSlice: number;
   readonly garbageCollector: boolean;
   readonly namespaceSyncPeriodMs: number;
+  readonly resourceQuotaSyncPeriodMs: number;
   readonly nodeLifecycle: NodeLifecycleConfig;
   /** Terminated Pods beyond so many are deleted; 0 or less: none. */
   readonly terminatedPodGcThreshold: number;
@@ -51,6 +52,7 @@ export interface Concurrency {
   readonly endpointSlice: number;
   readonly garbageCollector: number;
   readonly namespace: number;
+  readonly resourceQuota: number;
   readonly serviceAccountToken: number;
 }
 
@@ -93,6 +95,7 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
     endpointSlice: flags["concurrent-service-endpoint-syncs"],
     garbageCollector: flags["concurrent-gc-syncs"],
     namespace: flags["concurrent-namespace-syncs"],
+    resourceQuota: flags["concurrent-resource-quota-syncs"],
     serviceAccountToken: flags["concurrent-serviceaccount-token-syncs"],
   };
   const { endpointSlice } = concurrency;
@@ -119,6 +122,7 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
     maxEndpointsPerSlice,
     garbageCollector: flags["enable-garbage-collector"],
     namespaceSyncPeriodMs: flags["namespace-sync-period"],
+    resourceQuotaSyncPeriodMs: flags["resource-quota-sync-period"],
     nodeLifecycle: {
       monitorPeriodMs: flags["node-monitor-period"],
       monitorGraceMs: flags["node-monitor-grace-period"],

@@ -436,10 +436,9 @@ export const flagTable = flags(
     "concurrent-rc-syncs": int32({ default: 5, help: "ReplicationControllers that may be synced at once." }),
   }),
   section("Resourcequota controller", {
-    "concurrent-resource-quota-syncs": int32({ default: 5, wired: false, help: "Resource quotas that may be synced at once." }),
+    "concurrent-resource-quota-syncs": int32({ default: 5, help: "Resource quotas that may be synced at once." }),
     "resource-quota-sync-period": duration({
       default: "5m0s",
-      wired: false,
       help: "The period of syncing quota usage in the system.",
     }),
   }),

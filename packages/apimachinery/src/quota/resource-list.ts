@@ -49,6 +49,26 @@ export function negativeIn(list: ResourceList): string[] {
   return Object.keys(list).filter((name) => (quantityIn(list, name) ?? zero).sign < 0);
 }
 
+/** The same names with the same amounts, however they are written. */
+export function sameResources(a: ResourceList, b: ResourceList): boolean {
+  const names = Object.keys(a);
+  if (names.length !== Object.keys(b).length) return false;
+  return names.every((name) => {
+    const [left, right] = [quantityIn(a, name), quantityIn(b, name)];
+    return left !== undefined && right !== undefined && left.cmp(right) === 0;
+  });
+}
+
+/** Each amount in its canonical form; what is no quantity is left out. */
+export function canonicalResources(list: ResourceList): Record<string, string> {
+  return Object.fromEntries(
+    Object.keys(list).flatMap((name) => {
+      const text = quantityIn(list, name)?.toString();
+      return text === undefined ? [] : [[name, text]];
+    }),
+  );
+}
+
 /** `cpu=1,pods=3`, by name, as error texts have it. */
 export function formatResources(list: ResourceList): string {
   return Object.keys(list)

@@ -21,6 +21,8 @@ export interface QuotaEvaluator {
   usage(object: KubeObject): ResourceList;
   /** What a container must say because the quota bounds it; `""` when nothing is missing. */
   missing(required: readonly string[], object: KubeObject): string;
+  /** Whether this change gave something back without a deletion. Source: pkg/quota/v1/install/update_filter.go */
+  replenishes(old: KubeObject, now: KubeObject): boolean;
   /** Are all scopes of the quota those of the object? */
   inScope(spec: ResourceQuotaSpec | undefined, object: KubeObject): boolean;
 }
@@ -51,6 +53,7 @@ function countEvaluator(resource: GroupResource, legacyName?: string): QuotaEval
     matching: (wanted) => wanted.filter((name) => names.includes(name)),
     usage: () => one,
     missing: () => "",
+    replenishes: () => false,
     inScope: noScopes,
   };
 }
@@ -95,6 +98,7 @@ function podEvaluator(clock: Clock): QuotaEvaluator {
       }
       return missing.size === 0 ? "" : `must specify ${[...missing].sort().join(",")}`;
     },
+    replenishes: (old, now) => !isOver(old as Pod & KubeObject, clock.now()) && isOver(now as Pod & KubeObject, clock.now()),
     inScope: (spec, object) => scopesOf(spec).every((scope) => podMatchesScope(object as Pod, scope)),
   };
 }
@@ -153,6 +157,8 @@ const serviceEvaluator: QuotaEvaluator = {
     };
   },
   missing: () => "",
+  // Another type uses other node ports and balancers.
+  replenishes: (old, now) => (old as Service & KubeObject).spec?.type !== (now as Service & KubeObject).spec?.type,
   inScope: noScopes,
 };
 
@@ -179,5 +185,6 @@ const claimEvaluator: QuotaEvaluator = {
     return className ? addResources(usage, { [`${className}${classSuffix}requests.storage`]: storage }) : usage;
   },
   missing: () => "",
+  replenishes: () => false,
   inScope: noScopes,
 };

@@ -33,6 +33,7 @@ export const defaultConfig: ControllerManagerConfig = {
     endpointSlice: 5,
     garbageCollector: 20,
     namespace: 10,
+    resourceQuota: 5,
     serviceAccountToken: 5,
   },
   endpointUpdatesBatchMs: 0,
@@ -40,6 +41,7 @@ export const defaultConfig: ControllerManagerConfig = {
   maxEndpointsPerSlice: 100,
   garbageCollector: true,
   namespaceSyncPeriodMs: 300_000,
+  resourceQuotaSyncPeriodMs: 300_000,
   nodeLifecycle: {
     monitorPeriodMs: 5000,
     monitorGraceMs: 40_000,

@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Pod, ResourceQuota } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { configMaps, pods, resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aPod } from "@coxswain/apimachinery/testing/builders";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newTestContext, type TestContext } from "../../testing/test-context.ts";
+import { newResourceQuotaController } from "./controller.ts";
+
+const verbs = ["create", "delete", "get", "list", "patch", "update", "watch"];
+const core = (...names: string[]): object => ({
+  resources: names.map((name) => ({ name, kind: name === "pods" ? "Pod" : "ConfigMap", namespaced: true, verbs })),
+});
+
+async function started(t: { after(fn: () => void): void }, prepare: (world: TestContext) => void): Promise<TestContext> {
+  const world = newTestContext(t);
+  world.client.rawAnswers.set("/api", { versions: ["v1"] });
+  world.client.rawAnswers.set("/apis", { groups: [] });
+  world.client.rawAnswers.set("/api/v1", core("pods", "configmaps"));
+  prepare(world);
+  await world.run(newResourceQuotaController(world.ctx));
+  await settle(60);
+  return world;
+}
+
+const aQuota = (hard: Record<string, string>, more: object = {}): ResourceQuota & KubeObject =>
+  ({ metadata: { namespace: "default", name: "q", uid: "q" }, spec: { hard, ...more } }) as ResourceQuota & KubeObject;
+const asking = (name: string, cpu: string, status = {}): Pod =>
+  ({
+    ...aPod({ name }),
+    spec: { containers: [{ name: "c", image: "i", resources: { requests: { cpu } } }] },
+    status,
+  }) as Pod;
+const statusIn = ({ client }: TestContext) => client.object<ResourceQuota & KubeObject>(resourceQuotas, "default/q")?.status;
+
+test("a new quota gets its bounds and what is used of them, from its namespace alone", async (t) => {
+  const world = await started(t, ({ client }) => {
+    client.put(pods, asking("a", "500m"), asking("b", "1"), asking("over", "4", { phase: "Succeeded" }));
+    client.put(pods, { ...asking("c", "1"), metadata: { ...aPod({ name: "c" }).metadata, namespace: "other" } } as Pod);
+    client.put(resourceQuotas, aQuota({ cpu: "2000m", pods: "10", "count/configmaps": "3" }));
+  });
+  assert.deepEqual(statusIn(world), {
+    hard: { cpu: "2", pods: "10", "count/configmaps": "3" },
+    used: { cpu: "1500m", pods: "2", "count/configmaps": "0" },
+  });
+});
+
+test("a quota with scopes counts what they take in", async (t) => {
+  const world = await started(t, ({ client }) => {
+    client.put(pods, asking("a", "500m"), aPod({ name: "best" }));
+    client.put(resourceQuotas, aQuota({ pods: "10" }, { scopes: ["BestEffort"] }));
+  });
+  assert.deepEqual(statusIn(world)?.used, { pods: "1" });
+});
+
+test("what is deleted or ends is given back at once", async (t) => {
+  const world = await started(t, ({ client }) => {
+    client.put(pods, asking("a", "1"), asking("b", "1"), asking("c", "1"));
+    client.put(resourceQuotas, aQuota({ cpu: "3" }));
+  });
+  assert.deepEqual(statusIn(world)?.used, { cpu: "3" });
+  world.client.remove(pods, "default/a");
+  await settle(60);
+  assert.deepEqual(statusIn(world)?.used, { cpu: "2" });
+  world.client.put(pods, asking("b", "1", { phase: "Failed" }));
+  await settle(60);
+  assert.deepEqual(statusIn(world)?.used, { cpu: "1" });
+});
+
+test("counts again when the bounds change, not when admission charges", async (t) => {
+  const world = await started(t, ({ client }) => {
+    client.put(pods, asking("a", "1"));
+    client.put(resourceQuotas, aQuota({ cpu: "3" }));
+  });
+  const charged = world.client.object<ResourceQuota & KubeObject>(resourceQuotas, "default/q") as ResourceQuota & KubeObject;
+  world.client.put(resourceQuotas, { ...charged, status: { hard: { cpu: "3" }, used: { cpu: "2" } } } as never);
+  await settle(60);
+  assert.deepEqual(statusIn(world)?.used, { cpu: "2" });
+  world.client.put(resourceQuotas, { ...aQuota({ cpu: "5" }), status: { hard: { cpu: "3" }, used: { cpu: "2" } } } as never);
+  await settle(60);
+  assert.deepEqual(statusIn(world), { hard: { cpu: "5" }, used: { cpu: "1" } });
+});
+
+test("everything is counted anew in each sync period", async (t) => {
+  const world = await started(t, ({ client }) => client.put(resourceQuotas, aQuota({ pods: "3" })));
+  const quota = world.client.object<ResourceQuota & KubeObject>(resourceQuotas, "default/q") as ResourceQuota & KubeObject;
+  world.client.put(resourceQuotas, { ...quota, status: { hard: { pods: "3" }, used: { pods: "3" } } } as never);
+  await settle(60);
+  assert.deepEqual(statusIn(world)?.used, { pods: "3" });
+  await world.clock.advance(300_000);
+  await settle(60);
+  assert.deepEqual(statusIn(world)?.used, { pods: "0" });
+});
+
+test("a name that nothing has stays uncounted until the server has its resource", async (t) => {
+  const world = await started(t, ({ client }) => {
+    client.rawAnswers.set("/api/v1", core("pods"));
+    client.put(configMaps, { metadata: { namespace: "default", name: "x" } });
+    client.put(resourceQuotas, aQuota({ pods: "3", "count/configmaps": "3" }));
+  });
+  assert.deepEqual(statusIn(world), { hard: { pods: "3", "count/configmaps": "3" }, used: { pods: "0" } });
+  world.client.rawAnswers.set("/api/v1", core("pods", "configmaps"));
+  await world.clock.advance(31_000);
+  await settle(60);
+  assert.deepEqual(statusIn(world)?.used, { pods: "0", "count/configmaps": "1" });
+});
+
+test("only what some quota bounds is watched", async (t) => {
+  const world = await started(t, ({ client }) => client.put(resourceQuotas, aQuota({ pods: "3" })));
+  const watched = new Set(world.client.actions.filter(({ verb }) => verb === "watch").map(({ resource }) => resource));
+  assert.deepEqual([...watched].sort(), ["pods", "resourcequotas"]);
+});

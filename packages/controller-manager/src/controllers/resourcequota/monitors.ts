@@ -1,0 +1,111 @@
+/**
+ * Watches the resources that some quota bounds, of whatever the server has at the time, and says when one of their
+ * objects gave something back. What no quota bounds is not watched: most clusters bound little or nothing.
+ * Source: pkg/controller/resourcequota/resource_quota_monitor.go, pkg/quota/v1/install/update_filter.go
+ */
+import { type DiscoveredResource, discoverPreferredResources } from "@coxswain/apimachinery/client/discovery";
+import { newSharedInformer, type SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { type QuotaEvaluator, quotaEvaluator } from "@coxswain/apimachinery/quota/usage";
+import type { ControllerContext } from "../../controller-context.ts";
+import type { CountedResource } from "./usage-of.ts";
+
+export interface QuotaMonitors {
+  /** Looks at what the server serves now. @returns whether that changed. @throws when discovery fails altogether */
+  refresh(signal: AbortSignal): Promise<boolean>;
+  /** Those that can use up one of the names, in one namespace; begins to watch them and waits until all is seen. */
+  counted(names: readonly string[], namespace: string, signal: AbortSignal): Promise<CountedResource[]>;
+  /** The evaluator of a resource; for those that asked to be told of it. */
+  readonly onReplenished: (tell: (evaluator: QuotaEvaluator, namespace: string) => void) => void;
+}
+
+interface Monitor {
+  readonly resource: DiscoveredResource;
+  readonly evaluator: QuotaEvaluator;
+  informer?: SharedInformer<KubeObject>;
+  readonly stop: AbortController;
+}
+
+const neededVerbs = ["create", "delete", "list", "watch"];
+/** Too many, and nobody wants to bound them. */
+const ignored = new Set(["events.", "events.events.k8s.io"]);
+/** Their usage depends on what they are; everything else only has to be there to be counted. */
+const wholeObjects = new Set(["pods.", "services.", "persistentvolumeclaims."]);
+
+export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
+  const monitors = new Map<string, Monitor>();
+  let tell: (evaluator: QuotaEvaluator, namespace: string) => void = () => {};
+
+  const start = (monitor: Monitor, signal: AbortSignal): SharedInformer<KubeObject> => {
+    const { resource, evaluator } = monitor;
+    const whole = wholeObjects.has(idOf(resource));
+    const { clock, log } = ctx;
+    const informer = whole
+      ? ctx.informers.for<KubeObject>(resource)
+      : newSharedInformer<KubeObject>({
+          client: ctx.informers.client,
+          clock,
+          log,
+          ref: resource,
+          metadataOnly: true,
+          transform: ({ metadata: { namespace, name, uid, resourceVersion } }) =>
+            ({ metadata: { namespace, name, uid, resourceVersion } }) as KubeObject,
+        });
+    informer.addHandler({
+      updated(old, now) {
+        if (whole && evaluator.replenishes(old, now)) tell(evaluator, now.metadata.namespace ?? "");
+      },
+      deleted: ({ metadata }) => tell(evaluator, metadata.namespace ?? ""),
+    });
+    // Those of whole objects are everybody's, and run already.
+    if (!whole) void informer.run(AbortSignal.any([signal, monitor.stop.signal]));
+    monitor.informer = informer;
+    return informer;
+  };
+
+  return {
+    async refresh(signal) {
+      const { resources, failed } = await discoverPreferredResources(ctx.informers.client, { signal });
+      for (const { groupVersion, error } of failed) {
+        ctx.log.warn("failed to discover some groups", { groupVersion, err: String(error) });
+      }
+      const failedGroups = new Set(failed.map(({ groupVersion }) => parseGroupVersion(groupVersion)?.group));
+      const wanted = new Map(resources.filter(isQuotable).map((resource) => [idOf(resource), resource]));
+      let changed = false;
+      for (const [id, { resource, stop }] of monitors) {
+        // What a group that does not answer now had before is not gone for that.
+        if (wanted.get(id)?.version === resource.version || failedGroups.has(resource.group)) continue;
+        monitors.delete(id);
+        stop.abort(new Error("the resource is no longer served"));
+        changed = true;
+      }
+      for (const [id, resource] of wanted) {
+        if (monitors.has(id)) continue;
+        monitors.set(id, { resource, evaluator: quotaEvaluator(resource, ctx.clock), stop: new AbortController() });
+        changed = true;
+      }
+      return changed;
+    },
+    async counted(names, namespace, signal) {
+      const concerned = [...monitors.values()].filter(({ evaluator }) => evaluator.matching(names).length > 0);
+      const informers = concerned.map((monitor) => monitor.informer ?? start(monitor, signal));
+      await Promise.all(informers.map((informer) => informer.waitForSync(signal)));
+      return concerned.map(({ evaluator }, i) => ({
+        evaluator,
+        objects: (informers[i] as SharedInformer<KubeObject>).lister.inNamespace(namespace),
+      }));
+    },
+    onReplenished: (listener) => {
+      tell = listener;
+    },
+  };
+}
+
+function isQuotable(resource: DiscoveredResource): boolean {
+  return resource.namespaced && !ignored.has(idOf(resource)) && neededVerbs.every((verb) => resource.verbs.includes(verb));
+}
+
+function idOf({ group, resource }: { readonly group: string; readonly resource: string }): string {
+  return `${resource}.${group}`;
+}
