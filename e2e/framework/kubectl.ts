@@ -17,11 +17,13 @@ export interface Outcome {
 export interface KubectlOptions {
   input?: string;
   timeoutMs?: number;
+  /** Another kubectl than the one of this release. */
+  program?: string;
 }
 
 /** Runs the real kubectl as the cluster's admin, to its end. Never throws for a non-zero exit code. */
 export async function tryKubectl(args: readonly string[], options: KubectlOptions = {}): Promise<Outcome> {
-  const child = startKubectl(args, options.input !== undefined);
+  const child = startKubectl(args, options.input !== undefined, options.program);
   if (options.input !== undefined) child.stdin?.end(options.input);
   const timer = setTimeout(() => child.kill("SIGKILL"), options.timeoutMs ?? 120_000);
   try {
@@ -33,7 +35,7 @@ export async function tryKubectl(args: readonly string[], options: KubectlOption
 
 /** The same for a command that must succeed. @returns what it printed. */
 export async function kubectl(...args: (string | KubectlOptions)[]): Promise<string> {
-  const options = args.filter((arg) => typeof arg !== "string").at(-1) ?? {};
+  const options: KubectlOptions = Object.assign({}, ...args.filter((arg) => typeof arg !== "string"));
   const words = args.filter((arg) => typeof arg === "string");
   const outcome = await tryKubectl(words, options);
   if (outcome.code !== 0)
@@ -46,8 +48,8 @@ export async function getJson<T>(...args: string[]): Promise<T> {
 }
 
 /** A kubectl that goes on until the test ends it (`get -w`, `logs -f`, `port-forward`). */
-export function startKubectl(args: readonly string[], withInput = false): ChildProcess {
-  return spawn(program, ["--kubeconfig", kubeconfigFile(settings, "admin"), ...args], {
+export function startKubectl(args: readonly string[], withInput = false, using = program): ChildProcess {
+  return spawn(using, ["--kubeconfig", kubeconfigFile(settings, "admin"), ...args], {
     stdio: [withInput ? "pipe" : "ignore", "pipe", "pipe"],
   });
 }

