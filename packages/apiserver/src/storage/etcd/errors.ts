@@ -48,9 +48,7 @@ function reasonOf(code: number | undefined, text: string): EtcdErrorReason {
     case 4:
       return "deadline";
     case 14:
-      return /No connection established|ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|Name resolution failed|no leader/.test(text)
-        ? "unsent"
-        : "unavailable";
+      return text.includes("no leader") ? "unsent" : "unavailable";
     default:
       return "other";
   }

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { EtcdClient } from "./client.ts";
+import type { GrpcStream } from "./grpc.ts";
 import {
   decodeWatch,
   encodeWatchCreate,
@@ -49,7 +50,7 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
   let stopped = false;
   let turn = 0;
   let failures = 0;
-  let stream: ReturnType<EtcdClient["openWatch"]> | undefined;
+  let stream: GrpcStream | undefined;
   let pending: WatchEventMessage[] = [];
   let heard = 0;
   let asked = false;
@@ -60,27 +61,21 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
     pending = [];
     asked = false;
     heard = clock.monotonic();
-    let mine: ReturnType<EtcdClient["openWatch"]>;
-    try {
-      mine = client.openWatch(turn);
-    } catch (err) {
-      again(err);
-      return;
-    }
-    stream = mine;
-    mine.on("data", (bytes: Buffer) => {
-      if (mine !== stream) return;
-      heard = clock.monotonic();
-      asked = false;
-      try {
-        receive(decodeWatch(bytes));
-      } catch (err) {
-        log.error("cannot take an answer of the etcd watch", err, { prefix: options.prefix });
-        lost(mine, err);
-      }
+    const mine: GrpcStream = client.openWatch(turn, {
+      message(bytes) {
+        if (mine !== stream) return;
+        heard = clock.monotonic();
+        asked = false;
+        try {
+          receive(decodeWatch(bytes));
+        } catch (err) {
+          log.error("cannot take an answer of the etcd watch", err, { prefix: options.prefix });
+          lost(mine, err);
+        }
+      },
+      ended: (err) => lost(mine, err),
     });
-    mine.on("error", (err) => lost(mine, err));
-    mine.on("end", () => lost(mine, new Error("ended by etcd")));
+    stream = mine;
     mine.write(
       encodeWatchCreate({
         key: options.prefix,
@@ -119,7 +114,7 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
   function lost(which: typeof stream, err: unknown): void {
     if (stopped || which !== stream) return;
     stream = undefined;
-    cancel(which);
+    which?.cancel();
     again(err);
   }
 
@@ -149,7 +144,7 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
     retry?.cancel();
     const last = stream;
     stream = undefined;
-    cancel(last);
+    last?.cancel();
   }
 
   open();
@@ -159,11 +154,4 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
     },
     stop,
   };
-}
-
-function cancel(stream: ReturnType<EtcdClient["openWatch"]> | undefined): void {
-  if (stream === undefined) return;
-  stream.removeAllListeners("data");
-  stream.on("error", () => {}); // "cancelled on client" arrives later and has nobody left to tell
-  stream.cancel();
 }
