@@ -21,10 +21,14 @@ export async function measure(
 ): Promise<(Result | undefined)[]> {
   const seconds = options.seconds / options.rounds;
   const results: (Result | undefined)[] = stages.map(() => ({ ...noSamples(), cpuSeconds: 0, etcdCpuSeconds: 0, residentMb: 0 }));
-  for (const stage of stages) await row.run(stage, seconds / 4); // warm up
+  for (const stage of stages) {
+    await row.prepare?.(stage, seconds / 4);
+    await row.run(stage, seconds / 4); // warm up
+  }
   for (let round = 0; round < options.rounds; round++) {
     for (const [index, stage] of stages.entries()) {
       const { pid, etcdPid } = stage.target;
+      await row.prepare?.(stage, seconds);
       const before = [cpuSeconds(pid), etcdPid === undefined ? 0 : cpuSeconds(etcdPid)] as const;
       const samples = await row.run(stage, seconds);
       const result = results[index];

@@ -36,3 +36,13 @@ function container(name: string, port: number): object {
     volumeMounts: [{ name: "scratch", mountPath: "/scratch" }],
   };
 }
+
+/** A small config map, as leader election and configuration have it: about 300 bytes. */
+export function benchConfigMap(name: string, index: number): object {
+  return {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name, labels: { app: "web" }, annotations: { "example.com/checksum": "b5bb9d8014a0f9b1d61e21e796d78dcc" } },
+    data: { "settings.ini": "level=info\nworkers=4\n".repeat(4), index: String(index) },
+  };
+}

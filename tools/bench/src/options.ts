@@ -24,7 +24,7 @@ export interface SecondServer {
   readonly caFile?: string;
 }
 
-export const usage = `usage: ./cox bench api [--quick] [--pods <n>] [--only <text>] [--cpu-prof <folder>]
+export const usage = `usage: ./cox bench api [--quick] [--pods <n>] [--seconds <n>] [--only <text>] [--cpu-prof <folder>]
        [--against <url> --token <t> --pid <p> [--etcd-pid <p>] [--ca <file>]]`;
 
 /** @throws Error for an unknown option, a number that is none, or a server that is not on this machine */
@@ -35,6 +35,7 @@ export function parseOptions(argv: readonly string[]): BenchOptions {
     options: {
       quick: { type: "boolean", default: false },
       pods: { type: "string" },
+      seconds: { type: "string" },
       only: { type: "string", default: "" },
       "cpu-prof": { type: "string" },
       against: { type: "string" },
@@ -48,9 +49,9 @@ export function parseOptions(argv: readonly string[]): BenchOptions {
   const { quick } = values;
   return {
     pods: wholeNumber("--pods", values.pods ?? (quick ? "1000" : "5000"), 100, 20_000),
-    rowSeconds: quick ? 0.8 : 8,
+    rowSeconds: values.seconds === undefined ? (quick ? 0.8 : 8) : wholeNumber("--seconds", values.seconds, 1, 60),
     rounds: quick ? 1 : 4,
-    limitSeconds: quick ? 60 : 900,
+    limitSeconds: quick ? 120 : 1200,
     only: values.only,
     ...(values["cpu-prof"] !== undefined && { cpuProfileFolder: values["cpu-prof"] }),
     ...(values.against !== undefined && {

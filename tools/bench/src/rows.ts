@@ -2,16 +2,18 @@ import type { Connection } from "./http.ts";
 import { closedLoop, type Measured, type Samples } from "./load.ts";
 import type { Stage } from "./stage.ts";
 import { watchFanOut } from "./watch-fan-out.ts";
+import { writeRows } from "./write-rows.ts";
 
 /** One line of the table: a kind of load, the same for every server. */
 export interface Row {
   readonly name: string;
+  /** Makes what the row needs; it does not count. */
+  prepare?(stage: Stage, seconds: number): Promise<void>;
   /** undefined: this server cannot be measured so */
   run(stage: Stage, seconds: number): Promise<Samples> | undefined;
 }
 
 const protobuf = { accept: "application/vnd.kubernetes.protobuf" };
-const mostCreated = 5000;
 
 export function rowsFor(podCount: number): readonly Row[] {
   const pods = podCount.toLocaleString("en-US");
@@ -40,10 +42,7 @@ export function rowsFor(podCount: number): readonly Row[] {
       name: "watch event, 500 watchers, 50 connections",
       run: (stage, seconds) => watchFanOut(stage, { watchers: 500, connections: 50, seconds }),
     },
-    {
-      name: "create pod, 16 at once",
-      run: (stage, seconds) => closedLoop(() => stage.createPod(), { concurrency: 16, seconds, maxOperations: mostCreated }),
-    },
+    ...writeRows,
   ];
 }
 

@@ -13,8 +13,8 @@ export interface Stage {
   /** A pod of the list by any whole number. */
   podPath(sequence: number): string;
   readonly podCount: number;
-  /** Creates one more pod, outside the measured list. */
-  createPod(): Promise<{ totalMs: number }>;
+  /** The namespace of rows that write, outside the measured list: `/api/v1/namespaces/<another of ours>` */
+  readonly writtenPath: string;
   tearDown(): Promise<void>;
 }
 
@@ -47,7 +47,6 @@ export async function setUpStage(target: Target, podCount: number, run: string):
   await closedLoop(fill, { concurrency: 16, seconds: 300, maxOperations: podCount });
   // From here on the caches have all of it.
   await connection.request(`${pods(list)}?limit=1`);
-  let created = 0;
   return {
     target,
     connection,
@@ -55,7 +54,7 @@ export async function setUpStage(target: Target, podCount: number, run: string):
     namespacePath: `/api/v1/namespaces/${list}`,
     podPath: (sequence) => `${pods(list)}/${podName((sequence * 7919) % podCount)}`,
     podCount,
-    createPod: () => post(pods(extra), benchPod(`created-${created++}`, created)),
+    writtenPath: `/api/v1/namespaces/${extra}`,
     async tearDown() {
       for (const name of [list, extra]) {
         await connection.request(`${pods(name)}?gracePeriodSeconds=0`, { method: "DELETE" });

@@ -1,0 +1,43 @@
+import { closedLoop } from "./load.ts";
+import type { Row } from "./rows.ts";
+import { create, patch, remove, spareObjects, standingObjects, update, type Written, type WrittenKind } from "./written.ts";
+
+/** At most so many objects are made in one round. */
+const mostCreated = 5_000;
+/** Updates and patches go round among so many objects, more than ever write at once. */
+const standing = 500;
+/** Deletions that one second may take. */
+const deletionsPerSecond = 2_000;
+
+/** Creations, updates, patches and deletions of pods (3 kB) and config maps, from 16 and 64 clients. */
+export const writeRows: readonly Row[] = (["pods", "configmaps"] as const).flatMap((kind) =>
+  [16, 64].flatMap((concurrency) => [
+    row("create", kind, concurrency, {
+      run: (stage, seconds) => closedLoop(() => create(stage, kind), { concurrency, seconds, maxOperations: mostCreated }),
+    }),
+    changeRow("update", kind, concurrency, update),
+    changeRow("patch", kind, concurrency, patch),
+    row("delete", kind, concurrency, {
+      prepare: async (stage, seconds) => void (await spareObjects(stage, kind, Math.ceil(seconds * deletionsPerSecond))),
+      run: async (stage, seconds) => {
+        const spare = await spareObjects(stage, kind, 0);
+        const next = () => remove(stage, spare.pop() as string);
+        return closedLoop(next, { concurrency, seconds, maxOperations: spare.length });
+      },
+    }),
+  ]),
+);
+
+function row(verb: string, kind: WrittenKind, concurrency: number, rest: Pick<Row, "prepare" | "run">): Row {
+  return { name: `${verb} ${kind}, ${concurrency} at once`, ...rest };
+}
+
+function changeRow(verb: string, kind: WrittenKind, concurrency: number, change: typeof update): Row {
+  return row(verb, kind, concurrency, {
+    prepare: async (stage) => void (await standingObjects(stage, kind, standing)),
+    run: async (stage, seconds) => {
+      const objects = await standingObjects(stage, kind, standing);
+      return closedLoop((turn) => change(stage, objects[turn % standing] as Written, turn), { concurrency, seconds });
+    },
+  });
+}
