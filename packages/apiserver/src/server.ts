@@ -7,7 +7,10 @@ import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { Logger, RootLogger } from "@coxswain/apimachinery/logging/logger";
 import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import { type CertificatePool, certificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
+import {
+  type WatchedCertificatePool,
+  watchedCertificatePool,
+} from "@coxswain/apimachinery/serving/authentication/certificate-pool";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { type AuthenticationInfo, ensureAuthenticationInfo } from "./bootstrap/authentication-info.ts";
 import { ensureFlowSchemas } from "./bootstrap/flow-schemas.ts";
@@ -165,8 +168,8 @@ function aborted(signal: AbortSignal): Promise<never> {
   });
 }
 
-function poolOf(path: string): CertificatePool | undefined {
-  return path === "" ? undefined : certificatePool(path);
+function poolOf(path: string): WatchedCertificatePool | undefined {
+  return path === "" ? undefined : watchedCertificatePool(path);
 }
 
 /** Health is answered to everybody, anything else has to wait. */
@@ -256,8 +259,8 @@ function hooksOf(
 
 function authenticationInfo(
   { flags }: ApiserverConfig,
-  clientCa: CertificatePool | undefined,
-  requestHeaderCa: CertificatePool | undefined,
+  clientCa: WatchedCertificatePool | undefined,
+  requestHeaderCa: WatchedCertificatePool | undefined,
 ): AuthenticationInfo {
   return {
     clientCa: clientCa?.pem,

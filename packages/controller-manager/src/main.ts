@@ -1,5 +1,3 @@
-import { newClient } from "@coxswain/apimachinery/client/client";
-import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { type Runtime, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -26,13 +24,10 @@ async function run(flags: ControllerManagerFlags, { log, signal }: Runtime): Pro
     showHidden: flags["show-hidden-metrics-for-version"] !== "",
     processMetrics: true,
   });
-  const authPath = flags["authentication-kubeconfig"] || flags["authorization-kubeconfig"];
-  const authClient = authPath === "" ? undefined : newClient({ ...(await loadKubeconfig(authPath)), qps: -1 });
   const { rootCa: _, serviceAccountKey: __, controllers, ...shown } = config;
   const server = await startComponentServer({
     name: kubeControllerManager.name,
     flags,
-    client: authClient,
     log,
     clock,
     metrics,
@@ -46,7 +41,6 @@ async function run(flags: ControllerManagerFlags, { log, signal }: Runtime): Pro
       process.exit(1); // another leads now: nothing of ours may go on
     }
   } finally {
-    authClient?.close();
     await server?.close(0);
   }
 }

@@ -22,6 +22,7 @@ import {
   runtimeClasses,
   services as serviceResource,
 } from "@coxswain/apimachinery/schema/kinds/resources";
+import { watchedCertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
 import { type HttpServer, startHttpServer } from "@coxswain/apimachinery/serving/https-server";
 import { newDebugPages } from "@coxswain/apimachinery/serving/pprof";
 import { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
@@ -467,15 +468,18 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   });
   background.push(events.run(signal));
 
+  const clientCa = config.clientCaFile === "" ? undefined : watchedCertificatePool(config.clientCaFile, undefined, clock);
+  if (clientCa !== undefined) signal.addEventListener("abort", () => clientCa.close(), { once: true });
   const auth = newAuth({
     client: heartbeatClient,
     clock,
     log,
+    metrics,
     nodeName,
     anonymous: config.anonymousAuth,
     tokenWebhook: config.webhookAuth,
     tokenTtlMs: config.webhookAuthCacheTtlMs,
-    x509: config.clientCaFile !== "",
+    clientCa,
     mode: config.authorizationMode,
     authorizedTtlMs: config.authorizedTtlMs,
     unauthorizedTtlMs: config.unauthorizedTtlMs,

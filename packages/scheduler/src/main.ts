@@ -14,7 +14,7 @@ import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
 import { completeConfig, type SchedulerConfig } from "./config.ts";
-import { kubeScheduler, type SchedulerFlags } from "./flags.ts";
+import { kubeScheduler } from "./flags.ts";
 import { newSchedulerMetrics } from "./metrics.ts";
 import { plugins } from "./plugins/catalogue.ts";
 import { newScheduler } from "./scheduler.ts";
@@ -29,7 +29,6 @@ await runMain(kubeScheduler, async (flags, { log, signal, set }) => {
   const server = await startComponentServer({
     name: "kube-scheduler",
     flags,
-    client: await delegate(flags, config),
     log,
     clock,
     metrics,
@@ -90,12 +89,6 @@ async function clientOf(kubeconfig: string, { master, qps, burst }: SchedulerCon
   if (kubeconfig === "" && master === "") throw new ConfigError("--kubeconfig or --master is needed to find the API server");
   const config = kubeconfig === "" ? { host: master } : await loadKubeconfig(kubeconfig, { master });
   return newClient({ ...config, qps, burst, userAgent: userAgentOf("kube-scheduler") });
-}
-
-/** Whom to ask about callers of our own port. */
-async function delegate(flags: SchedulerFlags, config: SchedulerConfig) {
-  const kubeconfig = flags["authorization-kubeconfig"] || flags["authentication-kubeconfig"];
-  return kubeconfig === "" ? undefined : clientOf(kubeconfig, config);
 }
 
 /** As the configuration file spells it. */

@@ -113,7 +113,6 @@ export const delegatedAuthenticationFlags = ({ toleratesLookupFailure }: { toler
     help: "kubeconfig file of the server that may create tokenreviews.authentication.k8s.io. If empty, all token requests are anonymous and no client CA is looked up in the cluster.",
   }),
   "authentication-skip-lookup": bool({
-    wired: false,
     help: "If false, --authentication-kubeconfig is used to look up missing authentication configuration in the cluster.",
   }),
   "authentication-token-webhook-cache-ttl": duration({
@@ -122,33 +121,27 @@ export const delegatedAuthenticationFlags = ({ toleratesLookupFailure }: { toler
   }),
   "authentication-tolerate-lookup-failure": bool({
     default: toleratesLookupFailure,
-    wired: false,
     help: "If true, a failed look-up of authentication configuration in the cluster is no error; then all requests may be anonymous.",
   }),
   "client-ca-file": string({
     help: "If set, a request with a client certificate signed by one of the authorities in this file is authenticated as the certificate's CommonName.",
   }),
   "requestheader-allowed-names": stringSlice({
-    wired: false,
     help: "Common names of client certificates that may give user names in the headers of --requestheader-username-headers. Empty: any certificate of --requestheader-client-ca-file.",
   }),
   "requestheader-client-ca-file": string({
-    wired: false,
     help: "Root certificates that client certificates of incoming requests are checked against before user names in headers are trusted. WARNING: do not rely on authorization having been done for them already.",
   }),
   "requestheader-extra-headers-prefix": stringSlice({
     default: ["x-remote-extra-"],
-    wired: false,
     help: "Prefixes of request headers to look at. X-Remote-Extra- is suggested.",
   }),
   "requestheader-group-headers": stringSlice({
     default: ["x-remote-group"],
-    wired: false,
     help: "Request headers to look at for groups. X-Remote-Group is suggested.",
   }),
   "requestheader-username-headers": stringSlice({
     default: ["x-remote-user"],
-    wired: false,
     help: "Request headers to look at for user names. X-Remote-User is common.",
   }),
 });

@@ -228,6 +228,19 @@ export function subjectOf(certificate: X509Certificate): Subject {
   return subjectOfName(subject.content);
 }
 
+/** How many intermediates an authority allows below itself; undefined: any number. Source: RFC 5280 4.2.1.9 */
+export function pathLengthOf(certificate: X509Certificate): number | undefined {
+  let length = pathLengths.get(certificate);
+  if (length === undefined) {
+    const constraints = new x509.X509Certificate(certificate.raw).getExtension(x509.BasicConstraintsExtension);
+    length = { value: constraints?.pathLength };
+    pathLengths.set(certificate, length);
+  }
+  return length.value;
+}
+
+const pathLengths = new WeakMap<X509Certificate, { readonly value: number | undefined }>();
+
 function subjectOfName(name: Buffer): Subject {
   let commonName = "";
   const organizations: string[] = [];

@@ -1,18 +1,24 @@
-import type { Client } from "../client/client.ts";
+import { type Client, newClient } from "../client/client.ts";
+import { userAgentOf } from "../client/config.ts";
+import { loadKubeconfig } from "../client/kubeconfig.ts";
 import type { Clock } from "../clock/clock.ts";
 import { ConfigError } from "../flags/run-main.ts";
 import type { RootLogger } from "../logging/logger.ts";
 import type { MetricsRegistry } from "../metrics/registry.ts";
-import { newDelegatedAuth } from "./delegated-auth.ts";
+import { privilegedGroup } from "./authentication/user.ts";
+import { delegatedAuthentication } from "./delegated/authentication.ts";
+import { delegatedAuthorization } from "./delegated/authorization.ts";
+import { type Guard, newGuard } from "./delegated/guard.ts";
+import { openTrust, type TrustFlags } from "./delegated/trust.ts";
 import type { Exchange } from "./exchange.ts";
 import { answerHealth, healthPage } from "./health.ts";
-import { type HttpServer, startHttpServer, type TlsOptions } from "./https-server.ts";
+import { startHttpServer, type TlsOptions } from "./https-server.ts";
 import { newDebugPages } from "./pprof.ts";
 import { selfSignedPair } from "./self-signed.ts";
 import { parseSniCertKey } from "./tls-options.ts";
 
 /** The flags of a component's own port, as the tables of the controller manager and the scheduler have them. */
-export interface ComponentServingFlags {
+export interface ComponentServingFlags extends TrustFlags {
   readonly "secure-port": number;
   readonly "bind-address": string;
   readonly "tls-cert-file": string;
@@ -21,9 +27,10 @@ export interface ComponentServingFlags {
   readonly "tls-sni-cert-key": readonly string[];
   readonly "tls-min-version": string;
   readonly "tls-cipher-suites": readonly string[];
-  readonly "client-ca-file": string;
   readonly "permit-port-sharing": boolean;
   readonly "http2-max-streams-per-connection": number;
+  readonly "authentication-kubeconfig": string;
+  readonly "authorization-kubeconfig": string;
   readonly "authentication-token-webhook-cache-ttl": number;
   readonly "authorization-webhook-cache-authorized-ttl": number;
   readonly "authorization-webhook-cache-unauthorized-ttl": number;
@@ -34,8 +41,6 @@ export interface ComponentServingFlags {
 export interface ComponentServerOptions {
   readonly name: string;
   readonly flags: ComponentServingFlags;
-  /** Asks the API server about callers; undefined when no kubeconfig was given for it. */
-  readonly client: Client | undefined;
   readonly log: RootLogger;
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
@@ -45,6 +50,12 @@ export interface ComponentServerOptions {
   readonly configz: () => Readonly<Record<string, unknown>>;
 }
 
+export interface ComponentServer {
+  readonly port: number;
+  /** Lets what runs come to its end for `graceMs`, then cuts it off. */
+  close(graceMs: number): Promise<void>;
+}
+
 /**
  * /healthz, /livez, /readyz, /metrics, /configz of the controller manager and the scheduler, behind delegated
  * authentication and authorization, with /debug/pprof/ where --profiling is on. Without a certificate a self-signed one
@@ -52,18 +63,11 @@ export interface ComponentServerOptions {
  * @returns undefined when --secure-port is 0
  * @throws ConfigError when it cannot listen
  */
-export async function startComponentServer(options: ComponentServerOptions): Promise<HttpServer | undefined> {
+export async function startComponentServer(options: ComponentServerOptions): Promise<ComponentServer | undefined> {
   const { flags, log, metrics } = options;
   if (flags["secure-port"] === 0) return undefined;
-  const auth = newDelegatedAuth({
-    client: options.client,
-    clock: options.clock,
-    log,
-    tokenTtlMs: flags["authentication-token-webhook-cache-ttl"],
-    authorizedTtlMs: flags["authorization-webhook-cache-authorized-ttl"],
-    unauthorizedTtlMs: flags["authorization-webhook-cache-unauthorized-ttl"],
-    alwaysAllowPaths: flags["authorization-always-allow-paths"],
-  });
+  const ending = new AbortController();
+  const guard = await guardOf(options, ending.signal);
   const debug = newDebugPages({ log, clock: options.clock });
   const checks = [{ name: "ping", run: () => {} }, ...Object.entries(options.checks).map(([name, run]) => ({ name, run }))];
   const answer = async (exchange: Exchange, path: string): Promise<void> => {
@@ -85,17 +89,64 @@ export async function startComponentServer(options: ComponentServerOptions): Pro
       log,
       async handler(exchange) {
         const path = exchange.url.split("?")[0] as string;
-        const refusal = await auth.check(exchange, path);
-        if (refusal !== undefined) return exchange.respond(refusal.status, plainText, `${refusal.message}\n`);
-        await answer(exchange, path);
+        if (await guard(exchange, path)) await answer(exchange, path);
       },
     });
     log.info("Serving securely", { address: `${flags["bind-address"]}:${server.port}` });
-    return server;
+    return {
+      port: server.port,
+      async close(graceMs) {
+        await server.close(graceMs);
+        ending.abort();
+      },
+    };
   } catch (err) {
+    ending.abort();
     throw new ConfigError(`failed to serve on ${flags["bind-address"]}:${flags["secure-port"]}: ${(err as Error).message}`, {
       cause: err,
     });
+  }
+}
+
+/** @throws ConfigError for a kubeconfig that is none, and for settings of the cluster that must and cannot be looked up */
+async function guardOf(options: ComponentServerOptions, signal: AbortSignal): Promise<Guard> {
+  const { flags, log, clock, metrics } = options;
+  const clientOf = async (kubeconfig: string, what: string): Promise<Client | undefined> => {
+    if (kubeconfig === "") return undefined;
+    const config = await loadKubeconfig(kubeconfig).catch((err: Error) => {
+      throw new ConfigError(`failed to get ${what} kubeconfig: ${err.message}`, { cause: err });
+    });
+    const client = newClient({ ...config, qps: -1, userAgent: userAgentOf(options.name) });
+    signal.addEventListener("abort", () => client.close(), { once: true });
+    return client;
+  };
+  const authentication = await clientOf(flags["authentication-kubeconfig"], "delegated authentication");
+  const authorization = await clientOf(flags["authorization-kubeconfig"], "delegated authorization");
+  if (authorization === undefined) {
+    log.warn("no authorization-kubeconfig: the API server is not asked, so only --authorization-always-allow-paths are open");
+  }
+  try {
+    return newGuard({
+      authenticate: delegatedAuthentication({
+        trust: await openTrust({ flags, client: authentication, clock, log, signal }),
+        client: authentication,
+        tokenTtlMs: flags["authentication-token-webhook-cache-ttl"],
+        anonymous: true,
+        clock,
+        metrics,
+      }),
+      authorize: delegatedAuthorization({
+        client: authorization,
+        authorizedTtlMs: flags["authorization-webhook-cache-authorized-ttl"],
+        unauthorizedTtlMs: flags["authorization-webhook-cache-unauthorized-ttl"],
+        alwaysAllowGroups: [privilegedGroup],
+        alwaysAllowPaths: flags["authorization-always-allow-paths"],
+        clock,
+      }),
+      log,
+    });
+  } catch (err) {
+    throw new ConfigError((err as Error).message, { cause: err });
   }
 }
 
@@ -113,6 +164,9 @@ async function tlsOptions(name: string, flags: ComponentServingFlags): Promise<T
   return {
     ...(given.certFile === "" ? await selfSignedPair(made) : given),
     clientCaFile: flags["client-ca-file"] || undefined,
+    clientCaFiles: [flags["requestheader-client-ca-file"]].filter((file) => file !== ""),
+    // Authorities may also come from the cluster, and change.
+    requestClientCertificate: true,
     sni: flags["tls-sni-cert-key"].map(parseSniCertKey),
     minVersion: flags["tls-min-version"] || undefined,
     cipherSuites: flags["tls-cipher-suites"],

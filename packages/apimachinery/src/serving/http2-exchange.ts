@@ -58,10 +58,8 @@ export class Http2Exchange implements Exchange {
     this.method = headers[":method"] ?? "GET";
     this.url = headers[":path"] ?? "/";
     this.headers = withoutPseudoHeaders(headers);
-    stream.on("error", () => {});
+    stream.on("error", ignore);
     stream.once("close", () => this.#onClose());
-    // A stream that nobody reads would not even say that it was closed.
-    if (stream.endAfterHeaders) stream.resume();
     if (headers["expect"] === "100-continue") stream.additionalHeaders({ ":status": 100 });
   }
 
@@ -242,6 +240,12 @@ export class Http2Exchange implements Exchange {
     return this.#response;
   }
 }
+
+/**
+ * Not a closure of the exchange: the native side of a stream keeps it through young collections after its end, and with
+ * it all that its listeners hold.
+ */
+function ignore(): void {}
 
 function withoutPseudoHeaders(headers: Http2Headers): IncomingHttpHeaders {
   const plain: IncomingHttpHeaders = {};

@@ -266,7 +266,11 @@ function newTlsListener(options: HttpServerOptions, tls: TlsOptions, http: Serve
     ...loaded.context,
     ALPNProtocols: options.http1Only === true ? ["http/1.1"] : ["h2", "http/1.1"],
     // The authenticator decides what a certificate is worth; `authorized` tells whether the chain holds.
-    requestCert: tls.clientCaFile !== undefined || tls.clientCa !== undefined || (tls.clientCaFiles?.length ?? 0) > 0,
+    requestCert:
+      tls.requestClientCertificate === true ||
+      tls.clientCaFile !== undefined ||
+      tls.clientCa !== undefined ||
+      (tls.clientCaFiles?.length ?? 0) > 0,
     rejectUnauthorized: false,
     handshakeTimeout: options.handshakeTimeoutMs ?? 10_000,
     noDelay: true,

@@ -19,6 +19,8 @@ export interface TlsOptions {
   /** More files of the same kind (`--requestheader-client-ca-file`). */
   readonly clientCaFiles?: readonly string[] | undefined;
   readonly clientCa?: string | Buffer | undefined;
+  /** Asks for a certificate also without such files: whom to trust is known elsewhere. */
+  readonly requestClientCertificate?: boolean | undefined;
   /** Other certificates by the name the client asks for; without `names` those of the certificate itself. */
   readonly sni?: readonly (CertificateFiles & { names?: readonly string[] })[] | undefined;
   /** Go's name: `VersionTLS12`. */

@@ -11,7 +11,7 @@ import { anonymous } from "@coxswain/apimachinery/serving/authentication/anonymo
 import type { Authenticator, TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import { bearerToken, webSocketToken } from "@coxswain/apimachinery/serving/authentication/bearer-token";
 import type { CertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
-import { type RequestHeaderOptions, requestHeader } from "@coxswain/apimachinery/serving/authentication/request-header";
+import { type FrontProxy, requestHeader } from "@coxswain/apimachinery/serving/authentication/request-header";
 import { cachedTokens, newTokenCacheMetrics } from "@coxswain/apimachinery/serving/authentication/token-cache";
 import {
   unionAuthenticator,
@@ -33,7 +33,7 @@ export interface AuthenticationOptions {
   anonymous: boolean;
   apiAudiences: readonly string[];
   clientCa: CertificatePool | undefined;
-  requestHeader: Omit<RequestHeaderOptions, "clock"> | undefined;
+  frontProxy: FrontProxy | undefined;
   tokenAuthFile: string;
   bootstrapTokens: boolean;
   serviceAccounts:
@@ -87,8 +87,8 @@ export function buildAuthentication(options: AuthenticationOptions): Authenticat
   const token = cachedTokens(union, { successTtlMs, failureTtlMs: 0, clock, metrics: cacheMetrics });
 
   const requests: Authenticator[] = [];
-  if (options.requestHeader !== undefined) requests.push(requestHeader({ ...options.requestHeader, clock }));
-  if (options.clientCa !== undefined) requests.push(x509(options.clientCa, clock));
+  if (options.frontProxy !== undefined) requests.push(requestHeader(() => options.frontProxy, clock));
+  if (options.clientCa !== undefined) requests.push(x509(() => options.clientCa, clock));
   if (tokens.length > 0) requests.push(bearerToken(token, apiAudiences, clock), webSocketToken(token, apiAudiences));
   const known = withAuthenticatedGroup(unionAuthenticator(requests));
   return {

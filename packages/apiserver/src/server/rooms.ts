@@ -128,7 +128,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     anonymous: flags["anonymous-auth"],
     apiAudiences: config.apiAudiences,
     clientCa: options.clientCa,
-    requestHeader:
+    frontProxy:
       options.requestHeaderCa === undefined
         ? undefined
         : {

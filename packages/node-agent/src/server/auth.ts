@@ -1,13 +1,11 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import {
-  certificateUser,
-  type DelegatedUser,
-  newCache,
-  reviewAccess,
-  reviewToken,
-} from "@coxswain/apimachinery/serving/delegated-auth";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { CertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
+import type { UserInfo } from "@coxswain/apimachinery/serving/authentication/user";
+import { delegatedAuthentication } from "@coxswain/apimachinery/serving/delegated/authentication";
+import { delegatedAuthorization } from "@coxswain/apimachinery/serving/delegated/authorization";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 
 export interface AuthOptions {
@@ -15,17 +13,19 @@ export interface AuthOptions {
   client: Client | undefined;
   clock: Clock;
   log: Logger;
+  metrics: MetricsRegistry;
   nodeName: string;
   anonymous: boolean;
   tokenWebhook: boolean;
   tokenTtlMs: number;
-  x509: boolean;
+  /** Whose client certificates count. */
+  clientCa: CertificatePool | undefined;
   mode: "AlwaysAllow" | "Webhook";
   authorizedTtlMs: number;
   unauthorizedTtlMs: number;
 }
 
-export type Verdict = { allowed: true; user: DelegatedUser } | { allowed: false; status: 401 | 403; message: string };
+export type Verdict = { allowed: true; user: UserInfo } | { allowed: false; status: 401 | 403; message: string };
 
 /** Who asks, and whether they may: by client certificate and by the API server's word. Source: pkg/kubelet/server/auth.go */
 export interface Auth {
@@ -34,47 +34,25 @@ export interface Auth {
 
 export function newAuth(options: AuthOptions): Auth {
   const { client, clock, log } = options;
-  const tokens = newCache<DelegatedUser | undefined>(clock);
-  const decisions = newCache<boolean>(clock);
-
-  async function authenticate(exchange: Exchange): Promise<DelegatedUser | undefined> {
-    const certificate = options.x509 ? certificateUser(exchange) : undefined;
-    if (certificate !== undefined) return certificate;
-    const header = exchange.headers.authorization;
-    if (header !== undefined) {
-      const token = /^bearer\s+(\S+)$/i.exec(header.trim())?.[1];
-      if (token !== undefined && options.tokenWebhook && client !== undefined) {
-        const user = await tokens.get(
-          token,
-          () => options.tokenTtlMs,
-          () => reviewToken(client, token),
-        );
-        return user; // a token that is not good does not become anonymous
-      }
-      if (token !== undefined && options.tokenWebhook) return undefined;
-    }
-    return options.anonymous ? { name: "system:anonymous", uid: "", groups: ["system:unauthenticated"], extra: {} } : undefined;
-  }
-
-  async function authorize(user: DelegatedUser, attributes: Attributes): Promise<boolean> {
+  const authenticate = delegatedAuthentication({
+    trust: { clientCa: () => options.clientCa, frontProxy: () => undefined },
+    client: options.tokenWebhook ? client : undefined,
+    tokenTtlMs: options.tokenTtlMs,
+    anonymous: options.anonymous,
+    clock,
+    metrics: options.metrics,
+  });
+  const ask = delegatedAuthorization({ ...options, alwaysAllowGroups: [], alwaysAllowPaths: [] });
+  const authorize = async (user: UserInfo, attributes: Attributes): Promise<boolean> => {
     if (options.mode === "AlwaysAllow") return true;
-    if (client === undefined) return false;
-    const key = JSON.stringify([user, attributes]);
-    return decisions.get(
-      key,
-      (allowed) => (allowed ? options.authorizedTtlMs : options.unauthorizedTtlMs),
-      () =>
-        reviewAccess(client, user, {
-          resourceAttributes: { ...attributes, version: "v1", resource: "nodes", name: options.nodeName },
-        }),
-    );
-  }
-
+    const resourceAttributes = { ...attributes, version: "v1", resource: "nodes", name: options.nodeName };
+    return (await ask(user, { resourceAttributes })).allowed;
+  };
   return {
     async check(exchange, path) {
-      let user: DelegatedUser | undefined;
+      let user: UserInfo | undefined;
       try {
-        user = await authenticate(exchange);
+        user = (await authenticate(exchange))?.user;
       } catch (err) {
         log.error("Unable to authenticate the request due to an error", err);
       }
@@ -117,6 +95,6 @@ export function attributesOf(method: string, path: string): Attributes {
   return { verb: verbs[method] ?? "", subresource: found?.[1] ?? "proxy" };
 }
 
-function describe(user: DelegatedUser, { verb, subresource }: Attributes): string {
+function describe(user: UserInfo, { verb, subresource }: Attributes): string {
   return `user=${user.name}, verb=${verb}, resource=nodes, subresource=${subresource}`;
 }

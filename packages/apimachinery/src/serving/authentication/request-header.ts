@@ -1,6 +1,6 @@
 /**
  * Identities that a front proxy vouches for: believed only from a client whose certificate the requestheader CA signed
- * and whose CommonName is allowed. From anybody else the headers are taken off.
+ * and whose CommonName is allowed. The headers end here, whoever sent them: nobody behind can take them for proof.
  * Source: k8s.io/apiserver pkg/authentication/request/headerrequest/requestheader.go
  */
 import type { Clock } from "../../clock/clock.ts";
@@ -9,56 +9,87 @@ import type { Exchange } from "../exchange.ts";
 import type { Authenticator } from "./authenticator.ts";
 import type { CertificatePool } from "./certificate-pool.ts";
 import { headerValues, unescapeExtraKey } from "./header-values.ts";
+import type { UserInfo } from "./user.ts";
 import { peerCertificate } from "./x509.ts";
 
-export interface RequestHeaderOptions {
-  pool: CertificatePool;
+/** Whom to believe, and where they write. Names of headers in any case. */
+export interface FrontProxy {
+  readonly pool: CertificatePool;
   /** Empty: any name that the CA signed. */
-  allowedNames: readonly string[];
-  usernameHeaders: readonly string[];
-  groupHeaders: readonly string[];
-  extraHeaderPrefixes: readonly string[];
-  clock: Clock;
+  readonly allowedNames: readonly string[];
+  readonly usernameHeaders: readonly string[];
+  readonly groupHeaders: readonly string[];
+  readonly extraHeaderPrefixes: readonly string[];
 }
 
-export function requestHeader(options: RequestHeaderOptions): Authenticator {
-  const usernameHeaders = options.usernameHeaders.map((name) => name.toLowerCase());
-  const groupHeaders = options.groupHeaders.map((name) => name.toLowerCase());
-  const extraPrefixes = options.extraHeaderPrefixes.map((name) => name.toLowerCase());
+/** @param proxyOf whom to believe at this moment; undefined: nobody */
+export function requestHeader(proxyOf: () => FrontProxy | undefined, clock: Clock): Authenticator {
+  const headersOf = lowerCased();
   return async (exchange) => {
-    const name = usernameHeaders
-      .map((header) => headerValues(exchange, header)[0])
-      .find((value) => value !== undefined && value !== "");
-    if (name === undefined) return undefined;
+    const proxy = proxyOf();
+    if (proxy === undefined) return undefined;
+    const headers = headersOf(proxy);
+    const present = Object.keys(exchange.headers).filter((name) => headers.isOurs(name));
+    if (present.length === 0) return undefined;
     try {
-      const leaf = exchange.tls === undefined ? undefined : peerCertificate(exchange.tls);
+      const user = userOf(exchange, present, headers);
+      if (user === undefined || exchange.tls === undefined) return undefined;
+      const leaf = peerCertificate(exchange.tls);
       if (leaf === undefined) return undefined;
-      options.pool.verifyClient(leaf, options.clock.now());
+      proxy.pool.verifyClient(leaf, clock.now());
       const { commonName } = subjectOf(leaf);
-      if (options.allowedNames.length > 0 && !options.allowedNames.includes(commonName)) {
+      if (proxy.allowedNames.length > 0 && !proxy.allowedNames.includes(commonName)) {
         throw new Error(`x509: subject with cn=${commonName} is not in the allowed list`);
       }
-      const groups = groupHeaders.flatMap((header) => headerValues(exchange, header));
-      const extra = extraOf(exchange, extraPrefixes);
-      return { user: { name, groups, ...(extra === undefined ? {} : { extra }) } };
+      return { user };
     } finally {
-      strip(exchange, [...usernameHeaders, ...groupHeaders], extraPrefixes);
+      for (const name of present) delete exchange.headers[name];
     }
   };
 }
 
-function extraOf(exchange: Exchange, prefixes: readonly string[]): Record<string, string[]> | undefined {
-  const extra = new Map<string, string[]>();
-  for (const header of Object.keys(exchange.headers)) {
-    const prefix = prefixes.find((candidate) => header.startsWith(candidate));
-    if (prefix === undefined) continue;
-    extra.set(unescapeExtraKey(header.slice(prefix.length)), headerValues(exchange, header));
-  }
-  return extra.size === 0 ? undefined : Object.fromEntries(extra);
+interface Headers {
+  readonly username: readonly string[];
+  readonly group: readonly string[];
+  readonly extraPrefixes: readonly string[];
+  isOurs(name: string): boolean;
 }
 
-function strip(exchange: Exchange, names: readonly string[], prefixes: readonly string[]): void {
-  for (const header of Object.keys(exchange.headers)) {
-    if (names.includes(header) || prefixes.some((prefix) => header.startsWith(prefix))) delete exchange.headers[header];
+/** As node names headers; made once for each front proxy. */
+function lowerCased(): (proxy: FrontProxy) => Headers {
+  const known = new WeakMap<FrontProxy, Headers>();
+  const lower = (names: readonly string[]): string[] => names.map((name) => name.toLowerCase());
+  return (proxy) => {
+    let headers = known.get(proxy);
+    if (headers === undefined) {
+      const username = lower(proxy.usernameHeaders);
+      const group = lower(proxy.groupHeaders);
+      const extraPrefixes = lower(proxy.extraHeaderPrefixes);
+      const isOurs = (name: string): boolean =>
+        username.includes(name) || group.includes(name) || extraPrefixes.some((prefix) => name.startsWith(prefix));
+      headers = { username, group, extraPrefixes, isOurs };
+      known.set(proxy, headers);
+    }
+    return headers;
+  };
+}
+
+/** @returns undefined when no header names a user */
+function userOf(exchange: Exchange, present: readonly string[], headers: Headers): UserInfo | undefined {
+  const filled = (header: string): string[] => headerValues(exchange, header).filter((value) => value !== "");
+  const name = headers.username.map((header) => headerValues(exchange, header)[0]).find((value) => value);
+  if (name === undefined) return undefined;
+  const extra = new Map<string, string[]>();
+  for (const header of present) {
+    const prefix = headers.extraPrefixes.find((candidate) => header.startsWith(candidate));
+    if (prefix === undefined) continue;
+    const key = unescapeExtraKey(header.slice(prefix.length));
+    // Two spellings of one key add up.
+    extra.set(key, [...(extra.get(key) ?? []), ...headerValues(exchange, header)]);
   }
+  return {
+    name,
+    groups: headers.group.flatMap(filled),
+    ...(extra.size === 0 ? {} : { extra: Object.fromEntries(extra) }),
+  };
 }

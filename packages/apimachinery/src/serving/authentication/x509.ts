@@ -1,5 +1,6 @@
 /**
- * Client certificates signed by --client-ca-file: the user is the CommonName, the groups are all Organizations.
+ * Client certificates signed by an authority that is trusted for clients: the user is the CommonName, the groups are
+ * all Organizations.
  * Source: k8s.io/apiserver pkg/authentication/request/x509/x509.go
  */
 import type { X509Certificate } from "node:crypto";
@@ -9,31 +10,41 @@ import { subjectOf } from "../certificates.ts";
 import type { AuthenticationResult, Authenticator } from "./authenticator.ts";
 import type { CertificatePool } from "./certificate-pool.ts";
 
-/** @throws Error when there is a certificate that the authority did not sign, or not for this, or not for now. */
-export function x509(pool: CertificatePool, clock: Clock): Authenticator {
-  // A connection keeps its certificate: what was checked once holds until the chain expires.
-  const known = new WeakMap<TLSSocket, { result: AuthenticationResult | undefined; validUntil: number }>();
-  return async (exchange) => {
-    const { tls } = exchange;
-    if (tls === undefined) return undefined;
+interface Verdict {
+  readonly result: AuthenticationResult | undefined;
+  readonly untilMs: number;
+  readonly pool: CertificatePool;
+  readonly version: number;
+}
+
+/**
+ * @param poolOf whom to trust at this moment; undefined: certificates say nothing
+ * @throws Error when there is a certificate that the authority did not sign, or not for this, or not for now.
+ */
+export function x509(poolOf: () => CertificatePool | undefined, clock: Clock): Authenticator {
+  // A connection keeps its certificate: what was checked once holds until the chain expires or others are trusted.
+  const known = new WeakMap<TLSSocket, Verdict>();
+  return async ({ tls }) => {
+    const pool = poolOf();
+    if (tls === undefined || pool === undefined) return undefined;
     const now = clock.now();
     const before = known.get(tls);
-    if (before !== undefined && now <= before.validUntil) return before.result;
-    const leaf = peerCertificate(tls);
-    if (leaf === undefined) {
-      known.set(tls, { result: undefined, validUntil: Number.POSITIVE_INFINITY });
-      return undefined;
+    if (before !== undefined && before.pool === pool && before.version === pool.version && now <= before.untilMs) {
+      return before.result;
     }
-    const validUntil = pool.verifyClient(leaf, now);
-    const { commonName, organizations } = subjectOf(leaf);
-    const result = commonName === "" ? undefined : { user: { name: commonName, groups: organizations } };
-    known.set(tls, { result, validUntil: Math.min(validUntil, now + recheckMs) });
+    const { version } = pool;
+    const leaf = peerCertificate(tls);
+    const untilMs = leaf === undefined ? Number.POSITIVE_INFINITY : pool.verifyClient(leaf, now);
+    const result = leaf === undefined ? undefined : userOf(leaf);
+    known.set(tls, { result, untilMs, pool, version });
     return result;
   };
 }
 
-/** A changed bundle takes effect on open connections too. */
-const recheckMs = 60_000;
+function userOf(leaf: X509Certificate): AuthenticationResult | undefined {
+  const { commonName, organizations } = subjectOf(leaf);
+  return commonName === "" ? undefined : { user: { name: commonName, groups: organizations } };
+}
 
 export function peerCertificate(tls: TLSSocket): X509Certificate | undefined {
   return tls.getPeerX509Certificate?.();

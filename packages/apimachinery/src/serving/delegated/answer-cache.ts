@@ -1,0 +1,23 @@
+import { LRUCache } from "lru-cache";
+import type { Clock } from "../../clock/clock.ts";
+
+export interface AnswerCache<T> {
+  /** @param ttlMs how long this answer holds */
+  get(key: string, ttlMs: (value: T) => number, make: () => Promise<T>): Promise<T>;
+}
+
+const mostAnswers = 8192;
+
+/** Keeps what another server answered, each answer for its time; never failures. */
+export function newAnswerCache<T>(clock: Clock): AnswerCache<T> {
+  const answers = new LRUCache<string, { value: T; untilMs: number }>({ max: mostAnswers });
+  return {
+    async get(key, ttlMs, make) {
+      const known = answers.get(key);
+      if (known !== undefined && clock.monotonic() < known.untilMs) return known.value;
+      const value = await make();
+      answers.set(key, { value, untilMs: clock.monotonic() + ttlMs(value) });
+      return value;
+    },
+  };
+}

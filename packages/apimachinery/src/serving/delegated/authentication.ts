@@ -1,0 +1,68 @@
+/**
+ * Who asks a daemon that is not the API server: a front proxy's word and client certificates are checked here, bearer
+ * tokens by the API server. Without a client to ask tokens are not looked at.
+ * Source: k8s.io/apiserver pkg/authentication/authenticatorfactory/delegating.go
+ */
+import type { Client } from "../../client/client.ts";
+import type { Clock } from "../../clock/clock.ts";
+import type { MetricsRegistry } from "../../metrics/registry.ts";
+import type { TokenReview } from "../../schema/kinds/authentication/v1.ts";
+import { tokenReviews } from "../../schema/kinds/resources.ts";
+import { anonymous } from "../authentication/anonymous.ts";
+import type { Authenticator, TokenAuthenticator } from "../authentication/authenticator.ts";
+import { bearerToken, webSocketToken } from "../authentication/bearer-token.ts";
+import type { CertificatePool } from "../authentication/certificate-pool.ts";
+import { type FrontProxy, requestHeader } from "../authentication/request-header.ts";
+import { cachedTokens, newTokenCacheMetrics } from "../authentication/token-cache.ts";
+import { unionAuthenticator, withAuthenticatedGroup, withFallback } from "../authentication/union.ts";
+import { x509 } from "../authentication/x509.ts";
+
+/** Whose certificates count at this moment; both may change while the daemon runs. */
+export interface Trust {
+  clientCa(): CertificatePool | undefined;
+  frontProxy(): FrontProxy | undefined;
+}
+
+export interface DelegatedAuthenticationOptions {
+  readonly trust: Trust;
+  /** Asked by TokenReview. */
+  readonly client: Client | undefined;
+  /** How long an answer about a token holds, yes or no. */
+  readonly tokenTtlMs: number;
+  readonly anonymous: boolean;
+  readonly clock: Clock;
+  readonly metrics: MetricsRegistry;
+}
+
+/** Its result is undefined for nobody: 401. It throws for a credential that is wrong: 401 too. */
+export function delegatedAuthentication(options: DelegatedAuthenticationOptions): Authenticator {
+  const { trust, client, clock, tokenTtlMs } = options;
+  const authenticators = [requestHeader(trust.frontProxy, clock), x509(trust.clientCa, clock)];
+  if (client !== undefined) {
+    const token = cachedTokens(reviewedToken(client), {
+      successTtlMs: tokenTtlMs,
+      failureTtlMs: tokenTtlMs,
+      clock,
+      metrics: newTokenCacheMetrics(options.metrics),
+    });
+    authenticators.push(bearerToken(token, [], clock), webSocketToken(token, []));
+  }
+  const known = withAuthenticatedGroup(unionAuthenticator(authenticators));
+  return options.anonymous ? withFallback(known, anonymous([])) : known;
+}
+
+const reviewTimeoutMs = 10_000;
+
+function reviewedToken(client: Client): TokenAuthenticator {
+  return async (token) => {
+    const review = { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", metadata: {}, spec: { token } };
+    const signal = AbortSignal.timeout(reviewTimeoutMs);
+    const { status } = await client.create<TokenReview>(tokenReviews, review as TokenReview, { signal });
+    if (status?.authenticated !== true) {
+      if (status?.error) throw new Error(status.error);
+      return undefined;
+    }
+    const { username = "", uid = "", groups = [], extra } = status.user ?? {};
+    return { user: { name: username, uid, groups, ...(extra === undefined ? {} : { extra }) } };
+  };
+}

@@ -1,0 +1,85 @@
+/**
+ * May they? Some groups may everything, some paths are for everybody, and anything else the API server decides by
+ * SubjectAccessReview. Nobody to ask means no.
+ * Source: k8s.io/apiserver pkg/authorization/authorizerfactory/delegating.go, pkg/authorization/path/path.go
+ */
+import type { Client } from "../../client/client.ts";
+import type { Clock } from "../../clock/clock.ts";
+import type { SubjectAccessReview, SubjectAccessReviewSpec } from "../../schema/kinds/authorization/v1.ts";
+import { subjectAccessReviews } from "../../schema/kinds/resources.ts";
+import type { UserInfo } from "../authentication/user.ts";
+import { newAnswerCache } from "./answer-cache.ts";
+
+export interface DelegatedAuthorizationOptions {
+  readonly client: Client | undefined;
+  readonly authorizedTtlMs: number;
+  readonly unauthorizedTtlMs: number;
+  /** May everything, and the API server is not asked. */
+  readonly alwaysAllowGroups: readonly string[];
+  /** Allowed to everybody; a `*` at the end stands for any rest. */
+  readonly alwaysAllowPaths: readonly string[];
+  readonly clock: Clock;
+}
+
+export type AccessAttributes = Pick<SubjectAccessReviewSpec, "resourceAttributes" | "nonResourceAttributes">;
+
+export interface Access {
+  readonly allowed: boolean;
+  /** What the API server said about it, `""` when nothing. */
+  readonly reason: string;
+}
+
+/** @throws Error when it cannot be asked: the caller refuses then. */
+export type DelegatedAuthorizer = (user: UserInfo, attributes: AccessAttributes) => Promise<Access>;
+
+const always: Access = { allowed: true, reason: "" };
+const never: Access = { allowed: false, reason: "" };
+
+/** @throws Error for a path with a `*` before its end */
+export function delegatedAuthorization(options: DelegatedAuthorizationOptions): DelegatedAuthorizer {
+  const { client } = options;
+  const isForAll = pathMatcher(options.alwaysAllowPaths);
+  const answers = newAnswerCache<Access>(options.clock);
+  return async (user, attributes) => {
+    if (options.alwaysAllowGroups.some((group) => user.groups.includes(group))) return always;
+    const path = attributes.nonResourceAttributes?.path;
+    if (path !== undefined && isForAll(path)) return always;
+    if (client === undefined) return never;
+    return answers.get(
+      JSON.stringify([user, attributes]),
+      ({ allowed }) => (allowed ? options.authorizedTtlMs : options.unauthorizedTtlMs),
+      () => reviewAccess(client, user, attributes),
+    );
+  };
+}
+
+const reviewTimeoutMs = 10_000;
+
+async function reviewAccess(client: Client, user: UserInfo, attributes: AccessAttributes): Promise<Access> {
+  const review = {
+    apiVersion: "authorization.k8s.io/v1",
+    kind: "SubjectAccessReview",
+    metadata: {},
+    spec: { user: user.name, uid: user.uid ?? "", groups: [...user.groups], extra: user.extra ?? {}, ...attributes },
+  };
+  const signal = AbortSignal.timeout(reviewTimeoutMs);
+  const { status } = await client.create<SubjectAccessReview>(subjectAccessReviews, review as never, { signal });
+  return { allowed: status?.allowed === true && status.denied !== true, reason: status?.reason ?? "" };
+}
+
+function pathMatcher(patterns: readonly string[]): (path: string) => boolean {
+  const exact = new Set<string>();
+  const prefixes: string[] = [];
+  for (const pattern of patterns) {
+    // Leading slashes do not matter.
+    const plain = pattern.replace(/^\/+/, "");
+    const star = plain.indexOf("*");
+    if (star >= 0 && star !== plain.length - 1) throw new Error("only trailing * allowed in paths");
+    if (star >= 0) prefixes.push(plain.slice(0, -1));
+    else exact.add(plain);
+  }
+  return (path) => {
+    const plain = path.replace(/^\/+/, "");
+    return exact.has(plain) || prefixes.some((prefix) => plain.startsWith(prefix));
+  };
+}

@@ -1,0 +1,59 @@
+/**
+ * Lets a request of a component's own port through, or answers it with upstream's Status.
+ * Source: k8s.io/apiserver pkg/endpoints/filters/authentication.go, authorization.go
+ */
+import { forbidden, type StatusError, unauthorized } from "../../errors/status-error.ts";
+import type { Logger } from "../../logging/logger.ts";
+import { goQuote } from "../../meta/go-quote.ts";
+import type { Authenticator } from "../authentication/authenticator.ts";
+import type { UserInfo } from "../authentication/user.ts";
+import type { Exchange } from "../exchange.ts";
+import type { DelegatedAuthorizer } from "./authorization.ts";
+
+export interface GuardOptions {
+  readonly authenticate: Authenticator;
+  readonly authorize: DelegatedAuthorizer;
+  readonly log: Logger;
+}
+
+/** @returns true when the request may go on; otherwise it is answered. */
+export type Guard = (exchange: Exchange, path: string) => Promise<boolean>;
+
+export function newGuard({ authenticate, authorize, log }: GuardOptions): Guard {
+  const identify = (exchange: Exchange): Promise<UserInfo | undefined> =>
+    authenticate(exchange).then(
+      (result) => result?.user,
+      (err: unknown) => {
+        log.error("Unable to authenticate the request due to an error", err);
+        return undefined;
+      },
+    );
+  return async (exchange, path) => {
+    const user = await identify(exchange);
+    if (user === undefined) {
+      refuse(exchange, unauthorized("Unauthorized"));
+      return false;
+    }
+    const verb = exchange.method.toLowerCase();
+    try {
+      const { allowed, reason } = await authorize(user, { nonResourceAttributes: { path, verb } });
+      if (allowed) return true;
+      const sentence = escapeHtml(`User ${goQuote(user.name)} cannot ${verb} path ${goQuote(path)}`);
+      refuse(exchange, forbidden({ group: "", resource: "" }, "", reason === "" ? sentence : `${sentence}: ${reason}`));
+    } catch (err) {
+      log.error("cannot ask whether a request is allowed", err, { user: user.name });
+      const text = escapeHtml(`Internal Server Error: ${goQuote(exchange.url)}: ${(err as Error).message}`);
+      exchange.respond(500, { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" }, `${text}\n`);
+    }
+    return false;
+  };
+}
+
+function refuse(exchange: Exchange, { code, status }: StatusError): void {
+  const headers = { "content-type": "application/json", "x-content-type-options": "nosniff" };
+  exchange.respond(code, headers, `${JSON.stringify(status)}\n`);
+}
+
+function escapeHtml(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}

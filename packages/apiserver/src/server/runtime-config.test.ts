@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startTestServer } from "../testing/start-test-server.ts";
+import { readRuntimeConfig } from "./runtime-config.ts";
+
+for (const { config, message } of [
+  { config: { "api/all": "false" }, message: "invalid key with only api/all=false" },
+  { config: { "api/beta": "no" }, message: "invalid value api/beta=no" },
+  { config: { "api/all": "TRUE" }, message: "invalid value api/all=TRUE" },
+  { config: { v2: "true" }, message: "runtime-config invalid key v2" },
+  { config: { "apps/v1/a/b": "true" }, message: "runtime-config invalid key apps/v1/a/b" },
+  { config: { "moon/v1": "true" }, message: "unknown api groups moon" },
+  { config: { "apps/v7": "true" }, message: "group version apps/v7 that has not been registered" },
+  {
+    config: { "batch/v1/cronJobs": "true" },
+    message: 'invalid key batch/v1/cronJobs: group/version/resource and resource is always lowercase plural, not "cronJobs"',
+  },
+  {
+    config: { "batch/v1": "maybe" },
+    message: 'invalid value of batch/v1: maybe, err: strconv.ParseBool: parsing "maybe": invalid syntax',
+  },
+] as { config: Record<string, string>; message: string }[]) {
+  test(`--runtime-config=${JSON.stringify(config)} is refused`, () => {
+    assert.throws(() => readRuntimeConfig(config), { message });
+  });
+}
+
+/** What a server under some flags serves and leaves out; a path with its resource, or of a whole group version. */
+for (const { flag, served, gone } of [
+  {
+    flag: "api/legacy=false",
+    served: ["/api/v1/pods", "/apis/batch/v1beta1/cronjobs"],
+    gone: ["/apis/storage.k8s.io/v1alpha1", "/apis/internal.apiserver.k8s.io/v1alpha1"],
+  },
+  {
+    flag: "api/beta=false",
+    served: ["/apis/batch/v1/cronjobs", "/apis/policy/v1/poddisruptionbudgets"],
+    gone: ["/apis/batch/v1beta1", "/apis/policy/v1beta1", "/apis/autoscaling/v2beta2"],
+  },
+  {
+    flag: "api/alpha=true",
+    served: ["/apis/storage.k8s.io/v1alpha1/csistoragecapacities", "/apis/batch/v1beta1/cronjobs"],
+    gone: [],
+  },
+  {
+    flag: "api/all=false,api/ga=true,batch/v1beta1=true,apps/v1/daemonsets=false",
+    served: ["/api/v1/pods", "/apis/apps/v1/deployments", "/apis/batch/v1beta1/cronjobs"],
+    gone: ["/apis/apps/v1/daemonsets", "/apis/policy/v1beta1", "/apis/autoscaling/v2beta1"],
+  },
+  {
+    flag: "batch/v1beta1=false,api/all=true,batch/v1",
+    served: ["/apis/batch/v1/jobs", "/apis/storage.k8s.io/v1alpha1/csistoragecapacities"],
+    gone: ["/apis/batch/v1beta1"],
+  },
+]) {
+  test(`--runtime-config=${flag}`, async (t) => {
+    const server = await startTestServer(t, [`--runtime-config=${flag}`]);
+    for (const path of served) assert.equal((await server.request("GET", path)).code, 200, path);
+    for (const path of gone) assert.equal((await server.request("GET", path)).code, 404, path);
+    const { body } = await server.request("GET", "/apis");
+    const versions = body.groups.flatMap((group: { versions: { groupVersion: string }[] }) =>
+      group.versions.map(({ groupVersion }) => groupVersion),
+    );
+    for (const path of gone.filter((one) => one.split("/").length === 4)) assert.ok(!versions.includes(path.slice(6)), path);
+  });
+}
+
+test("--runtime-config=v1=false takes the core group away", async (t) => {
+  const server = await startTestServer(t, ["--runtime-config=v1=true"]);
+  assert.equal((await server.request("GET", "/api/v1/namespaces")).code, 200);
+  const isServed = readRuntimeConfig({ v1: "false" });
+  assert.equal(isServed("", "v1", "pods", true), false);
+  assert.equal(isServed("apps", "v1", "deployments", true), true);
+});
