@@ -36,6 +36,7 @@ import { persistentVolumeClaimResize } from "./plugins/persistent-volume-claim-r
 import { persistentVolumeLabel } from "./plugins/persistent-volume-label.ts";
 import { podNodeSelector } from "./plugins/pod-node-selector.ts";
 import { podSecurity } from "./plugins/pod-security.ts";
+import { podSecurityPolicy } from "./plugins/pod-security-policy.ts";
 import { podTolerationRestriction } from "./plugins/pod-toleration-restriction.ts";
 import { priority } from "./plugins/priority.ts";
 import { resourceQuota } from "./plugins/resource-quota.ts";
@@ -101,7 +102,7 @@ export const pluginCatalogue: readonly PluginRow[] = [
   { name: "AlwaysPullImages", make: alwaysPullImages },
   { name: "ImagePolicyWebhook", make: imagePolicyWebhook },
   { name: "PodSecurity", onByDefault: true, make: podSecurity },
-  { name: "PodSecurityPolicy" },
+  { name: "PodSecurityPolicy", make: podSecurityPolicy },
   { name: "PodNodeSelector", make: podNodeSelector },
   { name: "Priority", onByDefault: true, make: priority },
   { name: "DefaultTolerationSeconds", onByDefault: true, make: defaultTolerationSeconds },

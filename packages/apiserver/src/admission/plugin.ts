@@ -20,6 +20,10 @@ export interface AdmissionAttributes {
   readonly options?: unknown;
   readonly signal: AbortSignal;
   warn(text: string): void;
+  /** For the audit event of the request, if there is one; the first value of a key stays. */
+  annotate(key: string, value: string): void;
+  /** As `annotate`, but only where the event holds the request's object too: the value says what is in it. */
+  annotateContent(key: string, value: string): void;
 }
 
 export interface AdmissionPlugin {

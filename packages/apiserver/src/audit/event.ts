@@ -117,6 +117,10 @@ export class AuditEvent implements AuditTrail {
     if (!this.#annotations.has(key)) this.#annotations.set(key, value);
   }
 
+  annotateContent(key: string, value: string): void {
+    if (this.#rank >= levels.indexOf("Request")) this.annotate(key, value);
+  }
+
   started(code: number): void {
     this.onStarted(code);
   }

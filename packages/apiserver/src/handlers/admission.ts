@@ -27,6 +27,8 @@ export function admissionAttributes(
     options: details.options,
     signal: ctx.signal,
     warn: (text) => ctx.warn(text),
+    annotate: (key, value) => ctx.audit?.annotate(key, value),
+    annotateContent: (key, value) => ctx.audit?.annotateContent(key, value),
   };
 }
 

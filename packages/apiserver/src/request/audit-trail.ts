@@ -12,6 +12,8 @@ export interface AuditTrail {
   requestPatch(bytes: Buffer): void;
   /** The first value of a key stays. */
   annotate(key: string, value: string): void;
+  /** Only in events that hold the request's object: the value says what is in it. */
+  annotateContent(key: string, value: string): void;
   /** The answer has begun past the exchange: an upgraded connection. */
   started(code: number): void;
   impersonated(user: UserInfo): void;

@@ -59,6 +59,8 @@ function write(object: object, more: Partial<AdmissionAttributes> = {}): Admissi
     dryRun: false,
     signal: new AbortController().signal,
     warn() {},
+    annotate() {},
+    annotateContent() {},
     ...more,
   };
 }

@@ -1,0 +1,148 @@
+/**
+ * Every pod is within one of the PodSecurityPolicies that its creator or its service account may `use`. A policy that
+ * takes the pod as it is goes before one that has to change it; otherwise the first by name. Without a policy there are
+ * no pods.
+ * Source: plugin/pkg/admission/security/podsecuritypolicy/admission.go
+ */
+import { type FieldError, formatFieldError } from "@coxswain/apimachinery/errors/field-error";
+import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { podSecurityPolicies } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { UserInfo } from "../../request/context.ts";
+import { serviceAccountGroups, serviceAccountUsername } from "../../request/user-names.ts";
+import type { PluginContext } from "../catalogue.ts";
+import { refuse } from "../errors.ts";
+import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import { mutatePod, type Policy } from "../pod-security-policy/mutate.ts";
+import { podErrors } from "../pod-security-policy/validate.ts";
+import type { PodObject } from "./pod-of.ts";
+
+const annotation = "kubernetes.io/psp";
+const auditPrefix = "podsecuritypolicy.policy.k8s.io/";
+
+/** What a policy may change of a pod in this request. */
+type Changes = "everything" | "ephemeral containers" | "nothing";
+
+interface Found {
+  readonly pod: PodObject;
+  readonly policy: string;
+}
+
+export function podSecurityPolicy(ctx: PluginContext): AdmissionPlugin {
+  const informer = ctx.informers.for<Policy>(podSecurityPolicies);
+
+  /** @returns the errors of all policies that may be used, when none of them takes the pod. */
+  const find = async (attributes: AdmissionAttributes, changes: Changes, hint: string): Promise<Found | FieldError[]> => {
+    const pod = attributes.object as PodObject;
+    const policies = informer.lister.list().toSorted(byName(changes === "nothing" ? hint : ""));
+    if (policies.length === 0) throw refuse(attributes, "PodSecurityPolicy: no providers available to validate pod request");
+    let changed: Found | undefined;
+    const errors: FieldError[] = [];
+    for (const policy of policies) {
+      const name = policy.metadata.name as string;
+      const candidate = deepClone(pod);
+      mutatePod(policy, candidate);
+      const wrong = podErrors(policy, candidate);
+      if (wrong.length > 0) {
+        if (await mayUse(ctx, attributes, pod, name)) errors.push(...wrong);
+        continue;
+      }
+      const isSame = semanticEqual(pod, candidate);
+      if (!isSame && !isAllowed(changes, pod, candidate)) continue;
+      if (!isSame && changed !== undefined) continue;
+      if (!(await mayUse(ctx, attributes, pod, name))) continue;
+      if (isSame) return { pod: candidate, policy: name };
+      changed = { pod: candidate, policy: name };
+    }
+    return changed ?? errors;
+  };
+
+  return {
+    name: "PodSecurityPolicy",
+    handles: (operation) => operation === "CREATE" || operation === "UPDATE",
+    ready: () => informer.synced,
+    async admit(attributes) {
+      if (!isConcerned(attributes)) return;
+      const changes = changesOf(attributes);
+      // Updates of the pod itself are only looked at.
+      if (changes === "nothing") return;
+      const found = await find(attributes, changes, "");
+      if (Array.isArray(found)) throw refuse(attributes, `PodSecurityPolicy: unable to admit pod: ${listed(found)}`);
+      const pod = attributes.object as PodObject;
+      pod.metadata = { ...found.pod.metadata, annotations: { ...found.pod.metadata.annotations, [annotation]: found.policy } };
+      pod.spec = found.pod.spec;
+      attributes.annotate(`${auditPrefix}admit-policy`, found.policy);
+    },
+    async validate(attributes) {
+      if (!isConcerned(attributes)) return;
+      const hint = (attributes.object as PodObject).metadata.annotations?.[annotation] ?? "";
+      const found = await find(attributes, "nothing", hint);
+      if (Array.isArray(found)) throw refuse(attributes, `PodSecurityPolicy: unable to validate pod: ${listed(found)}`);
+      attributes.annotate(`${auditPrefix}validate-policy`, found.policy);
+    },
+  };
+}
+
+function isConcerned({ resource, subresource, operation, object, oldObject }: AdmissionAttributes): boolean {
+  if (resource.group !== "" || resource.resource !== "pods") return false;
+  if (subresource !== "" && subresource !== "ephemeralcontainers") return false;
+  // The garbage collector does this, and could delete the pod as well.
+  return operation !== "UPDATE" || !changesOwnershipOnly(object as KubeObject, oldObject as KubeObject);
+}
+
+function changesOwnershipOnly(next: KubeObject, before: KubeObject): boolean {
+  const { ownerReferences, finalizers, managedFields } = before.metadata;
+  return semanticEqual({ ...next, metadata: { ...next.metadata, ownerReferences, finalizers, managedFields } }, before);
+}
+
+function changesOf({ operation, subresource }: AdmissionAttributes): Changes {
+  if (operation === "CREATE") return "everything";
+  return subresource === "ephemeralcontainers" ? "ephemeral containers" : "nothing";
+}
+
+function isAllowed(changes: Changes, pod: PodObject, candidate: PodObject): boolean {
+  if (changes !== "ephemeral containers") return changes === "everything";
+  const { ephemeralContainers } = candidate.spec;
+  return semanticEqual({ ...pod, spec: { ...pod.spec, ephemeralContainers } }, candidate);
+}
+
+function byName(first: string): (a: Policy, b: Policy) => number {
+  return (a, b) => {
+    const [left = "", right = ""] = [a.metadata.name, b.metadata.name];
+    if (left === first || right === first) return left === first ? -1 : 1;
+    return left < right ? -1 : 1;
+  };
+}
+
+/** The service account first: it is the usual case. */
+async function mayUse(ctx: PluginContext, attributes: AdmissionAttributes, pod: PodObject, policy: string): Promise<boolean> {
+  const { namespace, user } = attributes;
+  const account = pod.spec.serviceAccountName;
+  const users: UserInfo[] = account
+    ? [{ name: serviceAccountUsername(namespace, account), groups: serviceAccountGroups(namespace) }, user]
+    : [user];
+  for (const candidate of users) {
+    // Policies were in `extensions` once, and so are rights to use them.
+    for (const group of ["policy", "extensions"]) {
+      const { decision } = await ctx.authorize({
+        user: candidate,
+        verb: "use",
+        isResourceRequest: true,
+        namespace,
+        group,
+        version: "",
+        resource: "podsecuritypolicies",
+        subresource: "",
+        name: policy,
+        path: "",
+      });
+      if (decision === "allow") return true;
+    }
+  }
+  return false;
+}
+
+/** As Go prints a list of errors. */
+function listed(errors: readonly FieldError[]): string {
+  return `[${errors.map(formatFieldError).join(" ")}]`;
+}

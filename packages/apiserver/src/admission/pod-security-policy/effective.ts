@@ -1,0 +1,15 @@
+/** What a container runs with: its own settings, else the pod's. Source: pkg/securitycontext/accessors.go */
+import type { Container, EphemeralContainer, PodSpec, SecurityContext } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+export type AnyContainer = Container | EphemeralContainer;
+
+const inherited = ["runAsUser", "runAsGroup", "runAsNonRoot", "seLinuxOptions"] as const;
+
+export function effectiveContext({ securityContext: pod }: PodSpec, { securityContext: own }: AnyContainer): SecurityContext {
+  const merged: SecurityContext = { ...own };
+  for (const field of inherited) {
+    const value = own?.[field] ?? pod?.[field];
+    if (value !== undefined && value !== null) Object.assign(merged, { [field]: value });
+  }
+  return merged;
+}
