@@ -1,40 +1,65 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { request } from "node:https";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { realClock } from "../clock/clock.ts";
 import { newFakeClock } from "../clock/fake-clock.ts";
+import { ConfigError } from "../flags/run-main.ts";
 import { discardLogger } from "../logging/logger.ts";
 import { newMetricsRegistry } from "../metrics/registry.ts";
-import { startComponentServer } from "./component-server.ts";
+import { freePort } from "../testing/etcd.ts";
+import { waitFor } from "../testing/wait-for.ts";
+import { type KeyPair, newCa, newCertificate } from "./certificates.ts";
+import { type ComponentServingFlags, startComponentServer } from "./component-server.ts";
+import type { Exchange } from "./exchange.ts";
+import { startHttpServer } from "./https-server.ts";
+
+const [serverCa, clusterCa, proxyCa, ownCa] = (await Promise.all(
+  ["servers", "clients", "front proxies", "clients of the file"].map((commonName) => newCa({ commonName })),
+)) as [KeyPair, KeyPair, KeyPair, KeyPair];
+
+const flags: ComponentServingFlags = {
+  "secure-port": 0,
+  "bind-address": "127.0.0.1",
+  "tls-cert-file": "",
+  "tls-private-key-file": "",
+  "cert-dir": "/nowhere",
+  "tls-sni-cert-key": [],
+  "tls-min-version": "",
+  "tls-cipher-suites": [],
+  "client-ca-file": "",
+  "permit-port-sharing": false,
+  "http2-max-streams-per-connection": 0,
+  "authentication-kubeconfig": "",
+  "authentication-skip-lookup": false,
+  "authentication-tolerate-lookup-failure": false,
+  "authentication-token-webhook-cache-ttl": 10_000,
+  "authorization-kubeconfig": "",
+  "authorization-webhook-cache-authorized-ttl": 10_000,
+  "authorization-webhook-cache-unauthorized-ttl": 10_000,
+  "authorization-always-allow-paths": ["/healthz", "/readyz", "/livez"],
+  "requestheader-client-ca-file": "",
+  "requestheader-allowed-names": [],
+  "requestheader-username-headers": ["x-remote-user"],
+  "requestheader-group-headers": ["x-remote-group"],
+  "requestheader-extra-headers-prefix": ["x-remote-extra-"],
+  profiling: false,
+};
+
+interface Answer {
+  code: number;
+  // biome-ignore lint/suspicious/noExplicitAny: a Status, or text
+  body: any;
+}
+
+type Get = (path: string, options?: { token?: string; pair?: KeyPair; headers?: Record<string, string> }) => Promise<Answer>;
 
 test("a secure port of 0 turns HTTPS off", async () => {
   const server = await startComponentServer({
     name: "kube-scheduler",
-    flags: {
-      "secure-port": 0,
-      "bind-address": "127.0.0.1",
-      "tls-cert-file": "",
-      "tls-private-key-file": "",
-      "cert-dir": "/nowhere",
-      "tls-sni-cert-key": [],
-      "tls-min-version": "",
-      "tls-cipher-suites": [],
-      "client-ca-file": "",
-      "permit-port-sharing": false,
-      "http2-max-streams-per-connection": 0,
-      "authentication-kubeconfig": "",
-      "authentication-skip-lookup": false,
-      "authentication-tolerate-lookup-failure": false,
-      "authorization-kubeconfig": "",
-      "requestheader-client-ca-file": "",
-      "requestheader-allowed-names": [],
-      "requestheader-username-headers": [],
-      "requestheader-group-headers": [],
-      "requestheader-extra-headers-prefix": [],
-      "authentication-token-webhook-cache-ttl": 0,
-      "authorization-webhook-cache-authorized-ttl": 0,
-      "authorization-webhook-cache-unauthorized-ttl": 0,
-      "authorization-always-allow-paths": [],
-      profiling: false,
-    },
+    flags,
     log: { ...discardLogger } as never,
     clock: newFakeClock(),
     metrics: newMetricsRegistry({}),
@@ -43,3 +68,310 @@ test("a secure port of 0 turns HTTPS off", async () => {
   });
   assert.equal(server, undefined);
 });
+
+test("a token is what the API server says, asked once for its time", async (t) => {
+  const api = await startApi(t);
+  const clock = newFakeClock();
+  const get = await startComponent(t, { ...api.flags }, clock);
+  assert.equal((await get("/metrics", { token: "good" })).code, 200);
+  assert.equal((await get("/configz", { token: "good" })).code, 200);
+  assert.deepEqual(api.asked, [
+    "token good",
+    "get /metrics as jane in readers,system:authenticated",
+    "get /configz as jane in readers,system:authenticated",
+  ]);
+  const { code, body } = await get("/metrics", { token: "bad" });
+  assert.equal(code, 401);
+  assert.partialDeepStrictEqual(body, { kind: "Status", apiVersion: "v1", reason: "Unauthorized", message: "Unauthorized" });
+  assert.equal((await get("/healthz", { token: "bad" })).code, 401, "a wrong credential is refused where none is needed");
+  assert.equal(api.asked.filter((one) => one === "token bad").length, 1, "a no holds as well");
+
+  api.asked.length = 0;
+  await clock.advance(9_999);
+  await get("/metrics", { token: "good" });
+  assert.deepEqual(api.asked, [], "both answers are remembered");
+  await clock.advance(1);
+  await get("/metrics", { token: "good" });
+  assert.deepEqual(api.asked, ["token good", "get /metrics as jane in readers,system:authenticated"]);
+});
+
+test("who shows nothing is anonymous: health for everybody, the rest as the API server says", async (t) => {
+  const api = await startApi(t);
+  const get = await startComponent(t, api.flags);
+  for (const path of ["/healthz", "/livez", "/readyz"]) assert.equal((await get(path)).code, 200);
+  assert.deepEqual(api.asked, [], "nobody is asked about paths that are for all");
+  const { code, body } = await get("/metrics");
+  assert.equal(code, 403);
+  assert.partialDeepStrictEqual(body, {
+    kind: "Status",
+    reason: "Forbidden",
+    message: 'forbidden: User "system:anonymous" cannot get path "/metrics": no rule for it',
+    details: {},
+  });
+  assert.equal((await get("/healthz/ping")).code, 403, "a path below one that is open is another path");
+  assert.equal((await get("/healthz%2f..%2fmetrics")).code, 403);
+});
+
+test("without kubeconfig files tokens are not looked at and everything but the open paths is forbidden", async (t) => {
+  const get = await startComponent(t, {});
+  const { code, body } = await get("/metrics", { token: "good" });
+  assert.equal(code, 403);
+  assert.match(body.message, /User "system:anonymous"/);
+  assert.equal((await get("/healthz", { token: "good" })).code, 200);
+});
+
+test("an API server that cannot be asked lets nobody in", async (t) => {
+  const api = await startApi(t);
+  const get = await startComponent(t, { ...api.flags, "authentication-skip-lookup": true });
+  await api.stop();
+  assert.equal((await get("/metrics", { token: "good" })).code, 401);
+  const { code, body } = await get("/metrics");
+  assert.equal(code, 500);
+  assert.match(body, /^Internal Server Error: "\/metrics": /);
+  assert.equal((await get("/healthz")).code, 200);
+});
+
+test("--client-ca-file: a certificate is its CommonName, one of another authority is refused", async (t) => {
+  const api = await startApi(t);
+  const get = await startComponent(t, { ...api.flags, "client-ca-file": write(t, "ca.crt", ownCa.certPem) });
+  const jane = await newCertificate({ commonName: "jane", organizations: ["readers"], usages: ["client"], ca: ownCa });
+  assert.equal((await get("/metrics", { pair: jane })).code, 200);
+  const admin = await newCertificate({ commonName: "x", organizations: ["system:masters"], usages: ["client"], ca: ownCa });
+  assert.equal((await get("/configz", { pair: admin })).code, 200);
+  assert.deepEqual(api.asked, ["get /metrics as jane in readers,system:authenticated"], "system:masters needs no asking");
+  for (const [what, pair] of [
+    [
+      "of the cluster's authority, since the file is given",
+      await newCertificate({ commonName: "jane", usages: ["client"], ca: clusterCa }),
+    ],
+    ["for serving", await newCertificate({ commonName: "jane", usages: ["server"], ca: ownCa })],
+  ] as const) {
+    assert.equal((await get("/metrics", { pair })).code, 401, what);
+  }
+});
+
+test("authorities that no file gives come from the cluster, and follow it", async (t) => {
+  const api = await startApi(t);
+  const get = await startComponent(t, api.flags);
+  const jane = await newCertificate({ commonName: "jane", organizations: ["readers"], usages: ["client"], ca: clusterCa });
+  const later = await newCertificate({ commonName: "jane", organizations: ["readers"], usages: ["client"], ca: ownCa });
+  assert.equal((await get("/metrics", { pair: jane })).code, 200);
+  assert.equal((await get("/metrics", { pair: later })).code, 401);
+  api.publish({ ...published, "client-ca-file": ownCa.certPem });
+  await waitFor(async () => (await get("/metrics", { pair: later })).code === 200, { what: "the new authority" });
+  assert.equal((await get("/metrics", { pair: jane })).code, 401, "the old one is out");
+});
+
+test("a front proxy that the cluster names speaks for others; nobody else does", async (t) => {
+  const api = await startApi(t);
+  const get = await startComponent(t, api.flags);
+  const headers = { "x-remote-user": "jane", "x-remote-group": "readers", "x-remote-extra-example.com%2Fid": "1" };
+  const front = await newCertificate({ commonName: "front-proxy-client", usages: ["client"], ca: proxyCa });
+  assert.equal((await get("/metrics", { pair: front, headers })).code, 200);
+  assert.deepEqual(api.asked, ['get /metrics as jane in readers,system:authenticated {"example.com/id":["1"]}']);
+  const other = await newCertificate({ commonName: "another", usages: ["client"], ca: proxyCa });
+  assert.equal((await get("/metrics", { pair: other, headers })).code, 401);
+  const ann = await newCertificate({ commonName: "ann", usages: ["client"], ca: clusterCa });
+  assert.match((await get("/metrics", { pair: ann, headers })).body.message, /User "ann"/);
+  assert.match((await get("/metrics", { headers })).body.message, /User "system:anonymous"/);
+});
+
+test("front proxies of files have the usual header names", async (t) => {
+  const api = await startApi(t);
+  const get = await startComponent(t, {
+    ...api.flags,
+    "authentication-skip-lookup": true,
+    "requestheader-client-ca-file": write(t, "proxy.crt", proxyCa.certPem),
+  });
+  const front = await newCertificate({ commonName: "any name", usages: ["client"], ca: proxyCa });
+  const headers = { "X-Remote-User": "jane", "X-Remote-Group": "readers" };
+  assert.equal((await get("/metrics", { pair: front, headers })).code, 200);
+});
+
+test("--authentication-skip-lookup asks the cluster for nothing", async (t) => {
+  const api = await startApi(t);
+  const get = await startComponent(t, { ...api.flags, "authentication-skip-lookup": true });
+  const jane = await newCertificate({ commonName: "jane", usages: ["client"], ca: clusterCa });
+  assert.match((await get("/metrics", { pair: jane })).body.message, /User "system:anonymous"/);
+  assert.equal(api.lookUps, 0);
+});
+
+test("a failed look-up ends the start, or with --authentication-tolerate-lookup-failure does not", async (t) => {
+  const api = await startApi(t);
+  api.refuseLookUps = true;
+  await assert.rejects(startComponent(t, api.flags), (err) => {
+    assert.ok(err instanceof ConfigError);
+    assert.match(err.message, /^unable to load configmap based request-header-client-ca-file: .*configmaps/);
+    return true;
+  });
+  const get = await startComponent(t, { ...api.flags, "authentication-tolerate-lookup-failure": true });
+  const jane = await newCertificate({ commonName: "jane", organizations: ["readers"], usages: ["client"], ca: clusterCa });
+  assert.match((await get("/metrics", { pair: jane })).body.message, /User "system:anonymous"/);
+  api.refuseLookUps = false;
+  await waitFor(async () => (await get("/metrics", { pair: jane })).code === 200, {
+    what: "the look-up after all",
+    timeoutMs: 20_000,
+  });
+});
+
+const published = {
+  "client-ca-file": clusterCa.certPem,
+  "requestheader-client-ca-file": proxyCa.certPem,
+  "requestheader-allowed-names": '["front-proxy-client"]',
+  "requestheader-username-headers": '["X-Remote-User"]',
+  "requestheader-group-headers": '["X-Remote-Group"]',
+  "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+};
+
+function write(t: TestContext, name: string, text: string): string {
+  const directory = mkdtempSync(join(tmpdir(), "cox-component-"));
+  t.after(() => rmSync(directory, { recursive: true, force: true }));
+  const path = join(directory, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+/** As much of an API server as a component asks: reviews, and one config map with its watch. jane's readers may. */
+async function startApi(t: TestContext) {
+  const asked: string[] = [];
+  const watchers = new Set<(event: object) => void>();
+  let version = 1;
+  let data: Record<string, string> = published;
+  const state = { lookUps: 0, refuseLookUps: false };
+  const object = (): object => ({
+    kind: "ConfigMap",
+    apiVersion: "v1",
+    metadata: {
+      name: "extension-apiserver-authentication",
+      namespace: "kube-system",
+      uid: "u",
+      resourceVersion: String(version),
+    },
+    data,
+  });
+  const json = { "content-type": "application/json" };
+  const configMap = (exchange: Exchange): void => {
+    const { searchParams } = new URL(exchange.url, "https://x");
+    if (searchParams.get("watch")) {
+      const stream = exchange.stream(200, json);
+      const send = (event: object): void => void stream.write(`${JSON.stringify(event)}\n`);
+      watchers.add(send);
+      exchange.signal.addEventListener("abort", () => watchers.delete(send));
+      return;
+    }
+    state.lookUps++;
+    if (state.refuseLookUps) {
+      const status = {
+        kind: "Status",
+        apiVersion: "v1",
+        status: "Failure",
+        reason: "Forbidden",
+        code: 403,
+        message: "configmaps is forbidden",
+      };
+      exchange.respond(403, json, JSON.stringify(status));
+      return;
+    }
+    const isOne = exchange.url.split("?")[0]?.endsWith("/extension-apiserver-authentication");
+    const list = { kind: "ConfigMapList", apiVersion: "v1", metadata: { resourceVersion: String(version) }, items: [object()] };
+    exchange.respond(200, json, JSON.stringify(isOne ? object() : list));
+  };
+  const review = async (exchange: Exchange): Promise<void> => {
+    const { kind, apiVersion, spec } = JSON.parse((await exchange.body(10_000)).toString("utf8"));
+    let status: object;
+    if (kind === "TokenReview") {
+      asked.push(`token ${spec.token}`);
+      const user = { username: "jane", uid: "1", groups: ["readers"] };
+      status = spec.token === "good" ? { authenticated: true, user } : { authenticated: false };
+    } else {
+      const { path, verb } = spec.nonResourceAttributes;
+      const extra = Object.keys(spec.extra).length === 0 ? "" : ` ${JSON.stringify(spec.extra)}`;
+      asked.push(`${verb} ${path} as ${spec.user} in ${spec.groups.join(",")}${extra}`);
+      status = spec.groups.includes("readers") ? { allowed: true } : { allowed: false, reason: "no rule for it" };
+    }
+    exchange.respond(201, json, JSON.stringify({ kind, apiVersion, metadata: {}, spec, status }));
+  };
+  const pair = await newCertificate({ commonName: "api", ips: ["127.0.0.1"], usages: ["server"], ca: serverCa });
+  const server = await startHttpServer({
+    port: 0,
+    bindAddress: "127.0.0.1",
+    tls: { cert: pair.certPem, key: pair.keyPem },
+    log: discardLogger,
+    handler: (exchange) => (exchange.method === "POST" ? review(exchange) : configMap(exchange)),
+  });
+  const stop = (): Promise<void> => server.close(0);
+  t.after(stop);
+  const kubeconfig = {
+    apiVersion: "v1",
+    kind: "Config",
+    "current-context": "x",
+    contexts: [{ name: "x", context: { cluster: "x", user: "x" } }],
+    users: [{ name: "x", user: { token: "own" } }],
+    clusters: [
+      {
+        name: "x",
+        cluster: {
+          server: `https://127.0.0.1:${server.port}`,
+          "certificate-authority-data": Buffer.from(serverCa.certPem).toString("base64"),
+        },
+      },
+    ],
+  };
+  const path = write(t, "kubeconfig", JSON.stringify(kubeconfig));
+  return Object.assign(state, {
+    asked,
+    stop,
+    flags: { "authentication-kubeconfig": path, "authorization-kubeconfig": path },
+    publish(next: Record<string, string>) {
+      version++;
+      data = next;
+      for (const send of watchers) send({ type: "MODIFIED", object: object() });
+    },
+  });
+}
+
+async function startComponent(t: TestContext, given: Partial<ComponentServingFlags>, clock = realClock): Promise<Get> {
+  const serving = await newCertificate({ commonName: "component", ips: ["127.0.0.1"], usages: ["server"], ca: serverCa });
+  const server = await startComponentServer({
+    name: "kube-scheduler",
+    flags: {
+      ...flags,
+      "secure-port": await freePort(),
+      "tls-cert-file": write(t, "tls.crt", serving.certPem),
+      "tls-private-key-file": write(t, "tls.key", serving.keyPem),
+      ...given,
+    },
+    log: { ...discardLogger } as never,
+    clock,
+    metrics: newMetricsRegistry({}),
+    checks: {},
+    configz: () => ({}),
+  });
+  assert.ok(server);
+  t.after(() => server.close(0));
+  return (path, { token, pair, headers = {} } = {}) =>
+    new Promise((resolve, reject) => {
+      const sent = request(
+        {
+          host: "127.0.0.1",
+          port: server.port,
+          path,
+          ca: serverCa.certPem,
+          agent: false,
+          ...(pair === undefined ? {} : { cert: pair.certPem, key: pair.keyPem }),
+          headers: { ...headers, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
+        },
+        (response) => {
+          const chunks: Buffer[] = [];
+          response.on("data", (chunk: Buffer) => chunks.push(chunk));
+          response.once("end", () => {
+            const text = Buffer.concat(chunks).toString("utf8");
+            const isJson = response.headers["content-type"] === "application/json";
+            resolve({ code: response.statusCode ?? 0, body: isJson ? JSON.parse(text) : text });
+          });
+        },
+      );
+      sent.once("error", reject);
+      sent.end();
+    });
+}
