@@ -45,6 +45,8 @@ export interface MapApplyType {
 export interface StructApplyType {
   readonly kind: "struct";
   readonly atomic: boolean;
+  /** Of a built-in kind, so that its names are no user's choice. */
+  readonly described?: boolean;
   readonly fields: ReadonlyMap<string, StructField>;
   readonly fieldsByElement: ReadonlyMap<PathElement, StructField>;
   /** Those with `implied`. */
@@ -104,6 +106,7 @@ function variantsOf(descriptor: TypeDescriptor): { own: StructApplyType; atomic:
 /** Its fields are looked at on first use: types refer to themselves. */
 class DescribedStruct implements StructApplyType {
   readonly kind = "struct";
+  readonly described = true;
   readonly atomic: boolean;
   readonly other = undefined;
   readonly #descriptor: TypeDescriptor;

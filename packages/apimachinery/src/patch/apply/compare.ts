@@ -249,7 +249,7 @@ class Walk {
   }
 }
 
-function meanTheSame({ canonical }: ScalarApplyType, a: unknown, b: unknown): boolean {
+export function meanTheSame({ canonical }: ScalarApplyType, a: unknown, b: unknown): boolean {
   if (canonical === undefined || a === null || b === null) return false;
   const text = canonical(String(a));
   return text !== undefined && text === canonical(String(b));
@@ -273,7 +273,7 @@ function duplicate(path: readonly PathElement[], element: PathElement): TypedVal
 }
 
 /** The value that the field has in Go's eyes; undefined when it is absent. */
-function present(field: StructField, value: unknown): unknown {
+export function present(field: StructField, value: unknown): unknown {
   if (value === undefined || value === null) return field.implied;
   if (field.omitsZero && isZero(value)) return undefined;
   return value;

@@ -10,12 +10,14 @@ import type { KubeObject, ManagedFieldsEntry, Unstructured } from "../../meta/ty
 import type { ApplyType } from "./apply-type.ts";
 import { type Comparison, compare, isSame, withoutFields } from "./compare.ts";
 import { ApplyConflicts, type Conflict, conflictError, conflictsWith } from "./conflict.ts";
+import { createdFields } from "./created-fields.ts";
 import { difference, emptySet, equal, type FieldSet, has, intersection, recursiveDifference, setOf, union } from "./field-set.ts";
 import { fieldsLastApplied, hasLastApplied, withLastApplied } from "./last-applied.ts";
 import {
   capUpdateManagers,
   decodeManaged,
   encodeManaged,
+  entryOfText,
   isReset,
   type Managed,
   type ManagedSet,
@@ -103,7 +105,12 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
   return {
     update(live, next, manager, now) {
       const managed = managedOf(live, next, subresource !== "");
-      if (managed.size === 0 && live !== undefined) return undefined;
+      if (managed.size === 0) {
+        if (live !== undefined) return undefined;
+        const text = createdFields(options.type, next, ignored, strippedFields);
+        if (text === "{}") return undefined;
+        if (text !== undefined) return [entryOfText(entryFor(manager, "Update"), formatTime(now), text)];
+      }
       trackUpdate(managed, bare(live ?? unborn), bare(next), manager, now);
       capUpdateManagers(managed);
       return encodeManaged(managed);

@@ -250,7 +250,8 @@ function textOf(nodes: FieldSet, self: boolean): string {
 
 const needsEscape = /["\\\u0000-\u001f\ud800-\udfff]/;
 
-function quoted(element: PathElement): string {
+/** A step as a key in JSON. */
+export function quoted(element: PathElement): string {
   return needsEscape.test(element) ? JSON.stringify(element) : `"${element}"`;
 }
 

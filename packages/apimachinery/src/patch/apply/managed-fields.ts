@@ -3,6 +3,7 @@
  * by updates also by its version.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/internal/managedfields.go, capmanagers.go
  */
+import { type FieldsV1, sharedFields } from "../../codec/fields-v1.ts";
 import { goQuote } from "../../meta/go-quote.ts";
 import type { ManagedFieldsEntry } from "../../meta/types.ts";
 import { emptySet, type FieldSet, readFieldsV1, shareFieldsV1, toFieldsV1, union } from "./field-set.ts";
@@ -75,14 +76,23 @@ export function encodeManaged(managed: Managed): ManagedFieldsEntry[] | undefine
 }
 
 function encodeEntry(managed: ManagedSet): ManagedFieldsEntry {
+  return entryWith(managed, managed.time, toFieldsV1(managed.set));
+}
+
+/** An entry of its own from the text of its FieldsV1. */
+export function entryOfText(owner: ManagedSet, time: string, fields: string): ManagedFieldsEntry {
+  return entryWith(owner, time, sharedFields(fields));
+}
+
+function entryWith(owner: ManagedSet, time: string | undefined, fieldsV1: FieldsV1): ManagedFieldsEntry {
   return {
-    ...(managed.manager !== "" && { manager: managed.manager }),
-    operation: managed.operation,
-    apiVersion: managed.apiVersion,
-    ...(managed.time !== undefined && { time: managed.time }),
+    ...(owner.manager !== "" && { manager: owner.manager }),
+    operation: owner.operation,
+    apiVersion: owner.apiVersion,
+    ...(time !== undefined && { time }),
     fieldsType: "FieldsV1",
-    fieldsV1: toFieldsV1(managed.set),
-    ...(managed.subresource !== "" && { subresource: managed.subresource }),
+    fieldsV1,
+    ...(owner.subresource !== "" && { subresource: owner.subresource }),
   };
 }
 

@@ -170,11 +170,14 @@ function isSurrogate(code: number): boolean {
   return code >= 0xd800 && code <= 0xdfff;
 }
 
+/** Names and the like, which nearly all are. */
+const plainText = /^[\w./-]*$/;
 const needsEscape = /[<>&\u2028\u2029]/g;
 
 /** JSON of a value inside a step: `<`, `>` and `&` escaped, keys of maps sorted. */
 function jsonText(value: unknown): string {
   if (typeof value === "bigint") return value.toString();
+  if (typeof value === "string" && plainText.test(value)) return `"${value}"`;
   const sorted =
     typeof value === "object" && value !== null && !Array.isArray(value) ? Object.fromEntries(sortedEntries(value)) : value;
   const text = JSON.stringify(sorted, (_key, held: unknown) => (typeof held === "bigint" ? Number(held) : held)) ?? "null";
