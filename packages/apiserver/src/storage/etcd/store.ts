@@ -103,7 +103,12 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     }
   }
 
+  /** Writes that wait for their answer, by key. */
+  const underWay = new Map<string, OwnWrite>();
+
   function decode(key: string, value: Buffer, revision: number): Entry {
+    const own = underWay.get(key);
+    if (own?.value.equals(value)) return own.entry(revision);
     return read({ key: prefix + key, value, modRevision: revision }).entry as Entry;
   }
 
@@ -130,31 +135,43 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     return kv === undefined ? absent : read(kv);
   }
 
-  async function putOperation(key: string, bytes: Buffer, ttlSeconds: number | undefined): Promise<Operation> {
-    const value = await transformer.toStored(bytes, prefix + key);
+  async function putOperation(key: string, value: Buffer, ttlSeconds: number | undefined): Promise<Operation> {
     const lease = ttlSeconds ? await timed("leaseGrant", leases.forTtl(ttlSeconds)) : undefined;
     return { type: "put", key: prefix + key, value, ...(lease !== undefined && { lease }) };
   }
 
-  async function create(key: string, object: KubeObject, write: WriteOptions = {}): Promise<Entry> {
+  /** @param failure done when the key is not at `revision` @returns what was written; undefined when the comparison failed */
+  async function write(
+    operation: "create" | "update",
+    key: string,
+    bytes: Buffer,
+    revision: number,
+    failure: readonly Operation[],
+    ttlSeconds: number | undefined,
+  ): Promise<{ entry: Entry } | { answer: TxnResponse; entry?: never }> {
+    const own = ownWrite(codec, key, bytes, await transformer.toStored(bytes, prefix + key));
+    const put = await putOperation(key, own.value, ttlSeconds);
+    underWay.set(key, own);
+    try {
+      const compare = [{ key: prefix + key, target: "modRevision", value: revision }] as const;
+      const answer = await timed(operation, client.txn({ compare, success: [put], failure }));
+      return answer.succeeded ? { entry: own.entry(answer.revision) } : { answer };
+    } finally {
+      if (underWay.get(key) === own) underWay.delete(key);
+    }
+  }
+
+  async function create(key: string, object: KubeObject, options: WriteOptions = {}): Promise<Entry> {
     if (object.metadata.resourceVersion) {
       throw internalError(new Error("resourceVersion should not be set on objects to be created"));
     }
-    if (write.dryRun) {
+    if (options.dryRun) {
       if ((await readKey(key)).entry !== undefined) throw alreadyExists(resource, nameOf(key));
       return newUnstoredEntry(codec, key, object);
     }
-    const bytes = codec.toStored(object);
-    const answer = await timed(
-      "create",
-      client.txn({
-        compare: [{ key: prefix + key, target: "modRevision", value: 0 }],
-        success: [await putOperation(key, bytes, write.ttlSeconds)],
-        failure: [],
-      }),
-    );
-    if (!answer.succeeded) throw alreadyExists(resource, nameOf(key));
-    return newEntry(codec, key, answer.revision, codec.fromStored(bytes));
+    const { entry } = await write("create", key, codec.toStored(object), 0, [], options.ttlSeconds);
+    if (entry === undefined) throw alreadyExists(resource, nameOf(key));
+    return entry;
   }
 
   async function guaranteedUpdate(
@@ -199,16 +216,10 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
         state = fresh;
         continue;
       }
-      const answer = await timed(
-        "update",
-        client.txn({
-          compare: [{ key: prefix + key, target: "modRevision", value: current?.revision ?? 0 }],
-          success: [await putOperation(key, bytes, update.ttlSeconds)],
-          failure: [{ type: "range", range: { key: prefix + key } }],
-        }),
-      );
-      if (answer.succeeded) return newEntry(codec, key, answer.revision, codec.fromStored(bytes));
-      state = failureState(answer);
+      const present: Operation = { type: "range", range: { key: prefix + key } };
+      const written = await write("update", key, bytes, current?.revision ?? 0, [present], update.ttlSeconds);
+      if (written.entry !== undefined) return written.entry;
+      state = failureState(written.answer);
     }
   }
 
@@ -438,6 +449,24 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   }
 
   return { codec, prefix, decode, readAll, create, get, list, guaranteedUpdate, delete: remove, watch, currentRevision, count };
+}
+
+/** A write of ours: whoever hears of it first, by its answer or its event, decodes it for both. */
+interface OwnWrite {
+  /** As etcd gets it. */
+  readonly value: Buffer;
+  entry(revision: number): Entry;
+}
+
+function ownWrite(codec: ObjectCodec, key: string, bytes: Buffer, value: Buffer): OwnWrite {
+  let made: Entry | undefined;
+  return {
+    value,
+    entry(revision) {
+      if (made?.revision !== revision) made = newEntry(codec, key, revision, codec.fromStored(bytes));
+      return made;
+    },
+  };
 }
 
 function selectionOf(request: Selection): Selection {
