@@ -4,6 +4,7 @@
  */
 import { timingSafeEqual } from "node:crypto";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import type { ServiceAccountGetter } from "./service-account.ts";
 
@@ -24,8 +25,8 @@ export function bootstrapToken(getter: ServiceAccountGetter, clock: Clock): Toke
     if (!sameText(data("token-secret"), secretPart) || data("token-id") !== id) return undefined;
     const expiration = data("expiration");
     if (expiration !== "") {
-      const expiresMs = Date.parse(expiration);
-      if (Number.isNaN(expiresMs) || clock.now() > expiresMs) return undefined;
+      const expiresMs = parseTime(expiration);
+      if (expiresMs === undefined || clock.now() > expiresMs) return undefined;
     }
     if (data("usage-bootstrap-authentication") !== "true") return undefined;
     const extra = data("auth-extra-groups");

@@ -7,13 +7,30 @@ import { parseTokenFile } from "./token-file.ts";
 const digest = (token: string): string => createHash("sha256").update(token).digest("latin1");
 
 test("reads users, their uid and quoted groups", () => {
-  const users = parseTokenFile('t1,jane,u1,"a, b"\n\nt2,joe,u2\n"t""3",x,', "f", discardLogger);
+  const users = parseTokenFile('t1,jane,u1,"a,b"\n\nt2,joe,u2\n"t""3",x,\r\nt4,ann,u4,c', "f", discardLogger);
   assert.deepEqual(users.get(digest("t1")), { name: "jane", uid: "u1", groups: ["a", "b"] });
   assert.deepEqual(users.get(digest("t2")), { name: "joe", uid: "u2", groups: [] });
   assert.deepEqual(users.get(digest('t"3')), { name: "x", groups: [] });
+  assert.deepEqual(users.get(digest("t4")), { name: "ann", uid: "u4", groups: ["c"] });
 });
 
-test("refuses a line with too few columns, and skips an empty token", () => {
-  assert.throws(() => parseTokenFile("t1,jane", "tokens.csv", discardLogger), /at least 3 columns/);
+test("takes names as they stand: a space makes another group, a # begins no comment", () => {
+  const users = parseTokenFile('t1,jane,u1,"a, b"\n#t2,joe,u2\n', "f", discardLogger);
+  assert.deepEqual(users.get(digest("t1"))?.groups, ["a", " b"]);
+  assert.deepEqual(users.get(digest("#t2"))?.name, "joe");
+});
+
+for (const { name, text, want } of [
+  { name: "too few columns", text: "t1,jane", want: /must have at least 3 columns \(token, user name, user uid\), found 2/ },
+  { name: "a quote inside a field", text: 't1,ja"ne,u1', want: /parse error on line 1, column 6: bare " in non-quoted field/ },
+  { name: "text after a quoted field", text: '"t1"x,jane,u1', want: /extraneous or missing " in quoted-field/ },
+  { name: "an open quote", text: 't1,jane,"u1', want: /extraneous or missing " in quoted-field/ },
+]) {
+  test(`refuses ${name} in a token file`, () => {
+    assert.throws(() => parseTokenFile(text, "tokens.csv", discardLogger), want);
+  });
+}
+
+test("skips an empty token", () => {
   assert.equal(parseTokenFile(",jane,u1", "f", discardLogger).size, 0);
 });

@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import type { UserInfo } from "../request/context.ts";
+import { parseCsv } from "./csv.ts";
 
 /** @throws Error when the file cannot be read or a line has too few columns. */
 export function tokenFile(path: string, log: Logger): TokenAuthenticator {
@@ -20,57 +21,22 @@ export function tokenFile(path: string, log: Logger): TokenAuthenticator {
 
 export function parseTokenFile(text: string, path: string, log: Logger): Map<string, UserInfo> {
   const users = new Map<string, UserInfo>();
-  for (const [index, line] of text.split(/\r?\n/).entries()) {
-    if (line.trim() === "" || line.startsWith("#")) continue;
-    const columns = parseCsvLine(line);
+  for (const [index, columns] of parseCsv(text).entries()) {
     if (columns.length < 3) {
       throw new Error(`token file '${path}' must have at least 3 columns (token, user name, user uid), found ${columns.length}`);
     }
     const [token, name, uid, groups] = columns as [string, string, string, string | undefined];
     if (token === "") {
-      log.warn("empty token has been found in token file", { path, line: index + 1 });
+      log.warn("empty token has been found in token file", { path, record: index + 1 });
       continue;
     }
     const key = digest(token);
-    if (users.has(key)) log.warn("duplicate token has been found in token file", { path, line: index + 1 });
-    users.set(key, {
-      name,
-      ...(uid === "" ? {} : { uid }),
-      groups: groups === undefined || groups === "" ? [] : groups.split(",").map((group) => group.trim()),
-    });
+    if (users.has(key)) log.warn("duplicate token has been found in token file", { path, record: index + 1 });
+    users.set(key, { name, ...(uid === "" ? {} : { uid }), groups: groups === undefined ? [] : groups.split(",") });
   }
   return users;
 }
 
 function digest(token: string): string {
   return createHash("sha256").update(token).digest("latin1");
-}
-
-/** One record of RFC 4180: quotes around fields with commas, doubled inside. */
-function parseCsvLine(line: string): string[] {
-  const fields: string[] = [];
-  let at = 0;
-  for (;;) {
-    let field = "";
-    while (line[at] === " ") at++;
-    if (line[at] === '"') {
-      at++;
-      for (; at < line.length; at++) {
-        if (line[at] !== '"') field += line[at];
-        else if (line[at + 1] === '"') {
-          field += '"';
-          at++;
-        } else break;
-      }
-      at++;
-      while (at < line.length && line[at] !== ",") at++;
-    } else {
-      const comma = line.indexOf(",", at);
-      field = line.slice(at, comma < 0 ? line.length : comma);
-      at = comma < 0 ? line.length : comma;
-    }
-    fields.push(field.trim());
-    if (at >= line.length) return fields;
-    at++;
-  }
 }

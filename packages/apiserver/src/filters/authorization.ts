@@ -2,21 +2,25 @@
  * May they? Refusals carry upstream's sentence, which clients and people read.
  * Source: k8s.io/apiserver pkg/endpoints/filters/authorization.go, handlers/responsewriters/errors.go
  */
-import { forbidden, internalError, type StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { forbidden, type StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { Attributes, Authorizer, Decision } from "../authorization/authorizer.ts";
 import type { AuditTrail } from "../request/audit-trail.ts";
 import type { UserInfo } from "../request/context.ts";
 import type { RequestInfo } from "../request/request-info.ts";
 import type { Filter } from "./filter.ts";
+import { answerInternalError, escapeHtml } from "./plain-error.ts";
 
 export function authorization(authorize: Authorizer): Filter {
   return (request, next) => {
     const attributes = attributesOf(request.user, request.info);
     const decision = authorize(attributes);
-    if (decision instanceof Promise)
-      return decision.then((made) => check(attributes, made, request.audit)).then(() => next(request));
-    check(attributes, decision, request.audit);
-    return next(request);
+    const goOn = (made: Decision): Promise<void> | void => {
+      if (check(attributes, made, request.audit)) return next(request);
+      // Somebody could not be asked: that is our trouble, and a no all the same.
+      answerInternalError(request.exchange, made.error as Error);
+    };
+    return decision instanceof Promise ? decision.then(goOn) : goOn(decision);
   };
 }
 
@@ -35,15 +39,15 @@ export function attributesOf(user: UserInfo, info: RequestInfo): Attributes {
   };
 }
 
-function check(attributes: Attributes, decision: Decision, audit: AuditTrail | undefined): void {
+/** @returns false when there is an error instead of an answer. @throws Forbidden */
+function check(attributes: Attributes, decision: Decision, audit: AuditTrail | undefined): boolean {
   if (decision.decision === "allow") {
     annotate(audit, "allow", decision.reason ?? "");
-    return;
+    return true;
   }
-  // Somebody could not be asked: that is our trouble, and a no all the same.
   if (decision.error !== undefined) {
     audit?.annotate(reasonAnnotation, "internal error");
-    throw internalError(decision.error);
+    return false;
   }
   annotate(audit, "forbid", decision.reason ?? "");
   throw forbiddenError(attributes, decision.reason ?? "");
@@ -66,20 +70,11 @@ export function forbiddenError(attributes: Attributes, reason: string): StatusEr
 }
 
 function forbiddenMessage(attributes: Attributes): string {
-  const user = quoteGo(attributes.user.name);
-  if (!attributes.isResourceRequest) return `User ${user} cannot ${attributes.verb} path ${quoteGo(attributes.path)}`;
+  const user = goQuote(attributes.user.name);
+  if (!attributes.isResourceRequest) return `User ${user} cannot ${attributes.verb} path ${goQuote(attributes.path)}`;
   const resource = attributes.subresource === "" ? attributes.resource : `${attributes.resource}/${attributes.subresource}`;
-  const what = `User ${user} cannot ${attributes.verb} resource ${quoteGo(resource)} in API group ${quoteGo(attributes.group)}`;
+  const what = `User ${user} cannot ${attributes.verb} resource ${goQuote(resource)} in API group ${goQuote(attributes.group)}`;
   return attributes.namespace === ""
     ? `${what} at the cluster scope`
-    : `${what} in the namespace ${quoteGo(attributes.namespace)}`;
-}
-
-/** Go's %q for printable text. */
-function quoteGo(text: string): string {
-  return JSON.stringify(text);
-}
-
-function escapeHtml(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+    : `${what} in the namespace ${goQuote(attributes.namespace)}`;
 }

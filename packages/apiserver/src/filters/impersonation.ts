@@ -3,7 +3,6 @@
  * each part was allowed for.
  * Source: k8s.io/apiserver pkg/endpoints/filters/impersonation.go
  */
-import { internalError } from "@coxswain/apimachinery/errors/status-error";
 import { headerValues, unescapeExtraKey } from "@coxswain/apimachinery/serving/authentication/header-values";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { Attributes, Authorizer } from "../authorization/authorizer.ts";
@@ -17,6 +16,7 @@ import {
 } from "../request/user-names.ts";
 import { forbiddenError } from "./authorization.ts";
 import type { Filter } from "./filter.ts";
+import { answerInternalError } from "./plain-error.ts";
 
 const userHeader = "impersonate-user";
 const groupHeader = "impersonate-group";
@@ -28,12 +28,19 @@ interface Wanted {
   readonly uid: string;
   readonly groups: readonly string[];
   readonly extra: ReadonlyMap<string, readonly string[]>;
+  /** All but the user, as Go prints the object references that stand for them. */
+  readonly parts: readonly string[];
 }
 
 export function impersonation(authorize: Authorizer): Filter {
   return (request, next) => {
     const wanted = readHeaders(request.exchange);
     if (wanted === undefined) return next(request);
+    if (wanted.user === "") {
+      if (wanted.parts.length === 0) return next(request);
+      answerInternalError(request.exchange, new Error(`requested [${wanted.parts.join(" ")}] without impersonating a user`));
+      return;
+    }
     return impersonate(request.user, wanted, authorize).then((user) => {
       request.impersonator = request.user;
       request.user = user;
@@ -48,28 +55,29 @@ export function impersonation(authorize: Authorizer): Filter {
 
 function readHeaders(exchange: Exchange): Wanted | undefined {
   let any = false;
-  const extra = new Map<string, readonly string[]>();
+  const extra = new Map<string, string[]>();
   for (const name in exchange.headers) {
     if (!name.startsWith("impersonate-")) continue;
     any = true;
-    if (name.startsWith(extraPrefix)) {
-      extra.set(unescapeExtraKey(name.slice(extraPrefix.length)), headerValues(exchange, name));
-    }
+    if (!name.startsWith(extraPrefix)) continue;
+    const key = unescapeExtraKey(name.slice(extraPrefix.length));
+    // Two spellings of one key add up.
+    extra.set(key, [...(extra.get(key) ?? []), ...headerValues(exchange, name)]);
   }
   if (!any) return undefined;
-  return {
-    user: headerValues(exchange, userHeader)[0] ?? "",
-    uid: headerValues(exchange, uidHeader)[0] ?? "",
-    groups: headerValues(exchange, groupHeader),
-    extra,
-  };
+  const groups = headerValues(exchange, groupHeader);
+  const uid = headerValues(exchange, uidHeader)[0] ?? "";
+  const parts = [
+    ...groups.map((group) => `{Group  ${group}    }`),
+    ...[...extra].flatMap(([key, values]) => values.map((value) => `{UserExtra  ${value}  ${reviewVersion}  ${key}}`)),
+    ...(uid === "" ? [] : [`{UID  ${uid}  ${reviewVersion}  }`]),
+  ];
+  return { user: headerValues(exchange, userHeader)[0] ?? "", uid, groups, extra, parts };
 }
 
+const reviewVersion = "authentication.k8s.io/v1";
+
 async function impersonate(requestor: UserInfo, wanted: Wanted, authorize: Authorizer): Promise<UserInfo> {
-  if (wanted.user === "") {
-    if (wanted.groups.length === 0 && wanted.extra.size === 0 && wanted.uid === "") return requestor;
-    throw internalError(new Error("requested groups, extra or uid without impersonating a user"));
-  }
   const serviceAccount = splitServiceAccountUsername(wanted.user);
   const base: Attributes = {
     user: requestor,

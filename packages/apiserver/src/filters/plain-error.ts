@@ -1,0 +1,16 @@
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+
+/**
+ * Filters tell of their own failures in plain text, not as a Status.
+ * Source: k8s.io/apiserver pkg/endpoints/handlers/responsewriters/errors.go InternalError
+ */
+export function answerInternalError(exchange: Exchange, err: Error): void {
+  const text = `Internal Server Error: ${goQuote(exchange.url)}: ${err.message}`;
+  const headers = { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" };
+  exchange.respond(500, headers, `${escapeHtml(text)}\n`);
+}
+
+export function escapeHtml(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
