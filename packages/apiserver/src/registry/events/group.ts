@@ -1,6 +1,6 @@
 import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { coreEventFields } from "../core/events/fields.ts";
-import { validateEvent, validateNewEvent, validateNewEventUpdate } from "../core/events/strategy.ts";
+import { validateEvent, validateNewEvent } from "../core/events/strategy.ts";
 import { eventTable } from "../core/events/table.ts";
 import { inGroup } from "../definition.ts";
 import type { ResourceDefinition } from "../generic/resource.ts";
@@ -14,8 +14,7 @@ const strategy: Strategy<Event> = {
   defaultGarbageCollection: "Unsupported",
   // v1beta1 takes what core v1 takes.
   validate: (next, { requestVersion }) => (requestVersion === "v1beta1" ? validateEvent(next) : validateNewEvent(next)),
-  validateUpdate: (next, current, { requestVersion }) =>
-    requestVersion === "v1beta1" ? validateEvent(next) : validateNewEventUpdate(next, current),
+  validateUpdate: validateEvent,
 };
 
 const version = (name: string) => ({ version: name, toHub: eventToCore, fromHub: eventFromCore(`events.k8s.io/${name}`) });

@@ -61,3 +61,26 @@ test("over the server, v1beta1 takes what v1 refuses", async (t) => {
   assert.deepEqual(fieldsOf(body.details.causes), ["eventTime", "type"]);
   assert.equal((await send("v1beta1")).code, 201);
 });
+
+test("over the server, a note may be patched through v1, but not grow too long", async (t) => {
+  const server = await startTestServer(t);
+  const path = "/apis/events.k8s.io/v1/namespaces/default/events";
+  const created = await server.request("POST", path, {
+    metadata: { name: "noted" },
+    regarding: { kind: "Pod", namespace: "default", name: "p" },
+    eventTime: "2022-01-01T00:00:00.000000Z",
+    reportingController: "c",
+    reportingInstance: "i",
+    action: "A",
+    reason: "R",
+    type: "Normal",
+    note: "before",
+  });
+  assert.equal(created.code, 201);
+  const patch = (note: string) =>
+    server.request("PATCH", `${path}/noted`, { note }, { "content-type": "application/strategic-merge-patch+json" });
+  const { code, body } = await patch("after");
+  assert.equal(code, 200);
+  assert.equal(body.note, "after");
+  assert.equal((await patch("x".repeat(1025))).code, 422);
+});

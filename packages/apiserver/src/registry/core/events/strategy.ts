@@ -1,8 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { immutableField, isQualifiedName } from "../../field-checks.ts";
+import { isQualifiedName } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 
 /**
@@ -29,7 +28,11 @@ export function validateEvent(event: Event): FieldError[] {
   return [...(fits ? [] : [mismatch]), ...(event.eventTime ? validateReport(event) : [])];
 }
 
-/** What events.k8s.io/v1 asks of its recorders. Source: pkg/apis/core/validation/events.go ValidateEventCreate */
+/**
+ * What events.k8s.io/v1 asks of its recorders when they make an event. Updates are free: 1.23 means to hold all but
+ * `series` as it was, but compares the new event with itself.
+ * Source: pkg/apis/core/validation/events.go ValidateEventCreate, pkg/registry/core/event/strategy.go ValidateUpdate
+ */
 export function validateNewEvent(event: Event): FieldError[] {
   const errors = [...validateEvent(event), ...validateSeries(event)];
   if (!event.eventTime) errors.push(required("eventTime"));
@@ -68,28 +71,4 @@ function validateReport(event: Event): FieldError[] {
 function lengthWithin(text: string | undefined, most: number, field: string, needed: boolean): FieldError[] {
   if (!text) return needed ? [required(field)] : [];
   return Buffer.byteLength(text) > most ? [invalidValue(field, "", `can have at most ${most} characters`)] : [];
-}
-
-/** With the name that errors give, where it is another one. */
-const immutable: readonly (readonly [name: keyof Event, field?: string])[] = [
-  ["involvedObject"],
-  ["reason"],
-  ["message"],
-  ["source"],
-  ["firstTimestamp"],
-  ["lastTimestamp"],
-  ["count"],
-  ["type"],
-  ["eventTime"],
-  ["action"],
-  ["related"],
-  ["reportingComponent", "reportingController"],
-  ["reportingInstance"],
-];
-
-export function validateNewEventUpdate(next: Event, current: Event): FieldError[] {
-  const errors = validateEvent(next);
-  if (!semanticEqual(next.series, current.series)) errors.push(...validateSeries(next));
-  for (const [name, field = name] of immutable) errors.push(...immutableField(next[name], current[name], field));
-  return errors;
 }

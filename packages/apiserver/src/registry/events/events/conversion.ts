@@ -17,7 +17,6 @@ export function eventToCore(object: KubeObject): KubeObject {
   const event = { ...object } as Record<string, unknown>;
   for (const [from, to] of renamed) move(event, from, to);
   event.apiVersion = "v1";
-  event.involvedObject ??= {};
   return event as unknown as KubeObject;
 }
 
