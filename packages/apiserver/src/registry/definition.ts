@@ -1,5 +1,14 @@
+import { coerce } from "@coxswain/apimachinery/codec/json";
+import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
-import type { ResourceDefinition, ResourceVersionDefinition, ScalePaths, SubresourceDefinition } from "./generic/resource.ts";
+import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import type {
+  FormerVersionDefinition,
+  ResourceDefinition,
+  ResourceVersionDefinition,
+  ScalePaths,
+  SubresourceDefinition,
+} from "./generic/resource.ts";
 import type { Strategy, TableColumns } from "./generic/strategy.ts";
 
 /** A row of the catalogue: what cannot be guessed from the kind. */
@@ -19,6 +28,7 @@ export interface ResourceRow {
   readonly hub?: string;
   readonly hubGroup?: string;
   readonly storage?: { readonly group: string; readonly version: string };
+  readonly formerVersions?: readonly FormerVersionDefinition[];
   readonly storageFolder?: string;
   readonly strategy?: Strategy;
   readonly statusStrategy?: Strategy;
@@ -38,7 +48,9 @@ export const verbsWithoutDeleteCollection = ["create", "delete", "get", "list", 
 /** Completes the rows of one API group. */
 export function inGroup(group: string, rows: readonly ResourceRow[]): ResourceDefinition[] {
   return rows.map((row) => {
-    const versions = row.versions.map((version) => (typeof version === "string" ? { version } : version));
+    const named = row.versions.map((version) => (typeof version === "string" ? { version } : version));
+    const hub = { group: row.hubGroup ?? group, version: row.hub ?? (named[0]?.version as string), kind: row.kind };
+    const versions = named.map((version) => canonicalVersion(version, { ...hub, group, version: version.version }, hub));
     const definition: ResourceDefinition = {
       ...row,
       group,
@@ -46,11 +58,32 @@ export function inGroup(group: string, rows: readonly ResourceRow[]): ResourceDe
       singular: "", // discovery of 1.23 leaves it empty for built-in resources
       verbs: row.verbs ?? allVerbs,
       versions,
-      hub: row.hub ?? (versions[0] as ResourceVersionDefinition).version,
+      hub: hub.version,
       table: row.table ?? nameAndCreated,
     };
-    return definition;
+    if (row.formerVersions === undefined) return definition;
+    const formerVersions = row.formerVersions.map((version) =>
+      canonicalVersion(version, { ...hub, group: version.group ?? group, version: version.version }, hub),
+    );
+    return { ...definition, formerVersions };
   });
+}
+
+/** The version with conversions whose results are in canonical form: a conversion need not think of empty fields. */
+function canonicalVersion<V extends ResourceVersionDefinition>(version: V, own: GroupVersionKind, hub: GroupVersionKind): V {
+  const { toHub, fromHub } = version;
+  return {
+    ...version,
+    ...(toHub !== undefined && { toHub: canonicalAs(hub, toHub) }),
+    ...(fromHub !== undefined && { fromHub: canonicalAs(own, fromHub) }),
+  };
+}
+
+type Convert = (object: KubeObject) => KubeObject;
+
+function canonicalAs(kind: GroupVersionKind, convert: Convert): Convert {
+  const type = scheme.kind(kind);
+  return type === undefined ? convert : (object) => coerce(convert(object), type);
 }
 
 /** Columns of a kind that has none of its own. Source: pkg/registry/rest/table.go */

@@ -4,6 +4,13 @@ import { formatGroupVersion, type GroupResource, type GroupVersionKind } from "@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { type EntryCodec, ownMemory } from "./entry.ts";
 
+interface StoredVersion {
+  readonly version: string;
+  readonly defaults?: (object: KubeObject) => void;
+  readonly toHub?: (object: KubeObject) => KubeObject;
+  readonly fromHub?: (object: KubeObject) => KubeObject;
+}
+
 /** What a store has to know of a resource; every `ResourceDefinition` is one. */
 export interface StoredResource extends GroupResource {
   readonly kind: string;
@@ -12,12 +19,8 @@ export interface StoredResource extends GroupResource {
   readonly hubGroup?: string;
   readonly storage?: { readonly group: string; readonly version: string };
   readonly storageFolder?: string;
-  readonly versions: readonly {
-    readonly version: string;
-    readonly defaults?: (object: KubeObject) => void;
-    readonly toHub?: (object: KubeObject) => KubeObject;
-    readonly fromHub?: (object: KubeObject) => KubeObject;
-  }[];
+  readonly versions: readonly StoredVersion[];
+  readonly formerVersions?: readonly (StoredVersion & { readonly group?: string })[];
   readonly selectableFields?: (object: KubeObject) => Record<string, string>;
   readonly strategy?: { decorate?(object: KubeObject): void };
   readonly cacheIndexes?: readonly string[];
@@ -40,21 +43,24 @@ export function newObjectCodec(resource: StoredResource, mediaType: string): Obj
   const stored: GroupVersionKind = resource.storage === undefined ? hub : { ...resource.storage, kind: resource.kind };
   const hubApiVersion = formatGroupVersion(hub);
   const storedApiVersion = formatGroupVersion(stored);
-  const fromHub =
-    storedApiVersion === hubApiVersion ? undefined : resource.versions.find((v) => v.version === stored.version)?.fromHub;
   const asProtobuf = mediaType === "application/vnd.kubernetes.protobuf" && hasProtobufForm(stored);
-  const byApiVersion = new Map(
-    resource.versions.flatMap((version) =>
-      [resource.group, hub.group].map((group) => [formatGroupVersion({ group, version: version.version }), version] as const),
-    ),
-  );
+  const byApiVersion = new Map<string, StoredVersion>();
+  const known: readonly (StoredVersion & { readonly group?: string })[] = [
+    ...(resource.formerVersions ?? []),
+    ...resource.versions,
+  ];
+  for (const version of known) {
+    const groups = version.group === undefined ? [resource.group, hub.group] : [version.group];
+    for (const group of groups) byApiVersion.set(formatGroupVersion({ group, version: version.version }), version);
+  }
+  const fromHub = storedApiVersion === hubApiVersion ? undefined : byApiVersion.get(storedApiVersion)?.fromHub;
 
   function toHub(object: KubeObject): KubeObject {
     const apiVersion = object.apiVersion ?? hubApiVersion;
     const version = byApiVersion.get(apiVersion);
     version?.defaults?.(object);
     let result = object;
-    if (apiVersion !== hubApiVersion) result = version?.toHub?.(object) ?? object;
+    if (version?.toHub !== undefined) result = version.toHub(object);
     result.apiVersion = hubApiVersion;
     result.kind = resource.kind;
     result.metadata ??= {};

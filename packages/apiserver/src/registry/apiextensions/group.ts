@@ -1,5 +1,6 @@
 import { inGroup } from "../definition.ts";
 import type { ResourceDefinition } from "../generic/resource.ts";
+import { definitionFromV1beta1, definitionToV1beta1 } from "./customresourcedefinitions/conversion.ts";
 import { defaultCustomResourceDefinition } from "./customresourcedefinitions/defaults.ts";
 import {
   customResourceDefinitionStatusStrategy,
@@ -15,6 +16,8 @@ export function apiExtensionsResources(): ResourceDefinition[] {
       categories: ["api-extensions"],
       namespaced: false,
       versions: [{ version: "v1", defaults: defaultCustomResourceDefinition }],
+      storage: { group: "apiextensions.k8s.io", version: "v1beta1" },
+      formerVersions: [{ version: "v1beta1", toHub: definitionFromV1beta1, fromHub: definitionToV1beta1 }],
       storageFolder: "apiextensions.k8s.io/customresourcedefinitions",
       strategy: customResourceDefinitionStrategy,
       statusStrategy: customResourceDefinitionStatusStrategy,

@@ -5,6 +5,7 @@ import {
   autoscalerToV1,
   autoscalerToV2beta1,
   autoscalerV1ToV2,
+  autoscalerWithoutAnnotations,
 } from "./horizontalpodautoscalers/conversion.ts";
 import { defaultAutoscaler, defaultAutoscalerV1, defaultAutoscalerV2beta1 } from "./horizontalpodautoscalers/defaults.ts";
 import { autoscalerStatusStrategy, autoscalerStrategy } from "./horizontalpodautoscalers/strategy.ts";
@@ -22,7 +23,7 @@ export function autoscalingResources(): ResourceDefinition[] {
       categories: ["all"],
       namespaced: true,
       versions: [
-        { version: "v2", defaults: defaultAutoscaler },
+        { version: "v2", defaults: defaultAutoscaler, toHub: autoscalerWithoutAnnotations },
         { version: "v1", defaults: defaultAutoscalerV1, toHub: autoscalerV1ToV2, fromHub: autoscalerToV1 },
         {
           version: "v2beta1",
@@ -31,7 +32,12 @@ export function autoscalingResources(): ResourceDefinition[] {
           fromHub: autoscalerToV2beta1,
           deprecation: deprecated("v2beta1", "v1.25+"),
         },
-        { version: "v2beta2", defaults: defaultAutoscaler, deprecation: deprecated("v2beta2", "v1.26+") },
+        {
+          version: "v2beta2",
+          defaults: defaultAutoscaler,
+          toHub: autoscalerWithoutAnnotations,
+          deprecation: deprecated("v2beta2", "v1.26+"),
+        },
       ],
       storage: { group: "autoscaling", version: "v1" },
       strategy: autoscalerStrategy,

@@ -23,6 +23,8 @@ export interface ResourceDefinition extends GroupResource {
   readonly hubGroup?: string;
   /** What etcd holds; the hub unless given. A stored version need not be served. */
   readonly storage?: { readonly group: string; readonly version: string };
+  /** Versions that are not served any more, but that older API servers left in etcd. */
+  readonly formerVersions?: readonly FormerVersionDefinition[];
   /** Folder below the etcd prefix; `resource` unless given (`services/specs`, `minions`, `leases`). */
   readonly storageFolder?: string;
   /** undefined for virtual resources (reviews), which have `virtual`. */
@@ -59,6 +61,11 @@ export interface ResourceVersionDefinition {
   readonly applyType?: ApplyType;
   /** Text for the Warning header of a deprecated version. */
   readonly deprecation?: string;
+}
+
+export interface FormerVersionDefinition extends ResourceVersionDefinition {
+  /** When it is not the resource's own: ingresses were in `extensions`. */
+  readonly group?: string;
 }
 
 export interface ScalePaths {

@@ -1,6 +1,6 @@
 import { inGroup } from "../definition.ts";
 import type { ResourceDefinition } from "../generic/resource.ts";
-import { budgetFromV1, budgetToV1 } from "./poddisruptionbudgets/conversion.ts";
+import { budgetFromV1beta1, budgetOfV1, budgetToV1beta1 } from "./poddisruptionbudgets/conversion.ts";
 import { podDisruptionBudgetStatusStrategy, podDisruptionBudgetStrategy } from "./poddisruptionbudgets/strategy.ts";
 import { podDisruptionBudgetTable } from "./poddisruptionbudgets/table.ts";
 import { defaultPodSecurityPolicy } from "./podsecuritypolicies/defaults.ts";
@@ -15,11 +15,11 @@ export function policyResources(): ResourceDefinition[] {
       shortNames: ["pdb"],
       namespaced: true,
       versions: [
-        "v1",
+        { version: "v1", toHub: budgetOfV1 },
         {
           version: "v1beta1",
-          toHub: budgetToV1,
-          fromHub: budgetFromV1,
+          toHub: budgetFromV1beta1,
+          fromHub: budgetToV1beta1,
           deprecation:
             "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+, unavailable in v1.25+; use policy/v1 PodDisruptionBudget",
         },

@@ -1,7 +1,8 @@
 import type { CatalogueConfig } from "../config.ts";
 import { inGroup } from "../definition.ts";
 import type { ResourceDefinition, ResourceVersionDefinition } from "../generic/resource.ts";
-import { bindingFromV1, bindingToV1, defaultBinding } from "./rolebindings/defaults.ts";
+import { bindingFromV1alpha1, bindingToV1alpha1 } from "./rolebindings/conversion.ts";
+import { defaultBinding } from "./rolebindings/defaults.ts";
 import { newBindingStrategy } from "./rolebindings/strategy.ts";
 import { bindingTable } from "./rolebindings/table.ts";
 import { newRoleStrategy } from "./roles/strategy.ts";
@@ -10,7 +11,13 @@ const roleVersions: readonly (string | ResourceVersionDefinition)[] = ["v1", { v
 
 const bindingVersions: readonly ResourceVersionDefinition[] = [
   { version: "v1", defaults: defaultBinding },
-  { version: "v1alpha1", servedByDefault: false, defaults: defaultBinding, toHub: bindingToV1, fromHub: bindingFromV1 },
+  {
+    version: "v1alpha1",
+    servedByDefault: false,
+    defaults: defaultBinding,
+    toHub: bindingFromV1alpha1,
+    fromHub: bindingToV1alpha1,
+  },
 ];
 
 export function rbacResources(config: CatalogueConfig): ResourceDefinition[] {

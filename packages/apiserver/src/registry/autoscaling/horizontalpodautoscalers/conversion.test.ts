@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { autoscalerFromV2beta1, autoscalerToV1, autoscalerToV2beta1, autoscalerV1ToV2 } from "./conversion.ts";
+import { conversionsOf } from "../../conversion.ts";
+import { autoscalingResources } from "../group.ts";
+
+const { convert } = conversionsOf(autoscalingResources());
+// biome-ignore lint/suspicious/noExplicitAny: tests look into every shape.
+const inVersion = (object: KubeObject, version: string): any =>
+  convert(structuredClone(object), { group: "autoscaling", version });
+const prefix = "autoscaling.alpha.kubernetes.io/";
 
 const hub = {
   apiVersion: "autoscaling/v2",
@@ -47,34 +54,76 @@ const hub = {
   },
 } as unknown as KubeObject;
 
-test("nothing is lost on the way through v1, which is what is stored", () => {
-  assert.deepEqual(autoscalerV1ToV2(autoscalerToV1(hub)), hub);
+test("nothing is lost on the way through v1, which is what is stored; its cpu metric comes last", () => {
+  const [cpu, ...others] = (hub as unknown as { spec: { metrics: object[] } }).spec.metrics;
+  const back = inVersion(inVersion(hub, "v1"), "v2");
+  assert.deepEqual(back, { ...hub, spec: { ...back.spec, metrics: [...others, cpu] } });
+  assert.deepEqual(inVersion(inVersion(back, "v1"), "v2"), back);
 });
 
-test("nothing is lost on the way through v2beta1", () => {
-  assert.deepEqual(autoscalerFromV2beta1(autoscalerToV2beta1(hub)), hub);
+test("nothing is lost on the way through v2beta1 and v2beta2", () => {
+  assert.deepEqual(inVersion(inVersion(hub, "v2beta1"), "v2"), hub);
+  assert.deepEqual(inVersion(inVersion(hub, "v2beta2"), "v2"), hub);
 });
 
-test("v1 shows cpu in its fields and the rest in annotations", () => {
-  const v1 = autoscalerToV1(hub) as KubeObject & { spec: Record<string, unknown>; status: Record<string, unknown> };
-  assert.equal(v1.spec["targetCPUUtilizationPercentage"], 50);
-  assert.equal(v1.status["currentCPUUtilizationPercentage"], 40);
-  assert.deepEqual(Object.keys(v1.metadata.annotations ?? {}).sort(), [
-    "autoscaling.alpha.kubernetes.io/behavior",
-    "autoscaling.alpha.kubernetes.io/conditions",
-    "autoscaling.alpha.kubernetes.io/current-metrics",
-    "autoscaling.alpha.kubernetes.io/metrics",
-    "mine",
-  ]);
+test("v1 shows the first cpu metric in its fields and all but cpu in annotations, as upstream writes them", () => {
+  const { metadata, spec, status } = inVersion(hub, "v1");
+  assert.equal(spec.targetCPUUtilizationPercentage, 50);
+  assert.equal(status.currentCPUUtilizationPercentage, 40);
+  assert.deepEqual(metadata.annotations, {
+    mine: "stays",
+    [`${prefix}metrics`]:
+      '[{"type":"Resource","resource":{"name":"memory","targetAverageValue":"1Gi"}},' +
+      '{"type":"Pods","pods":{"metricName":"rps","targetAverageValue":"10"}},' +
+      '{"type":"Object","object":{"target":{"kind":"Ingress","name":"i"},"metricName":"hits","targetValue":"100"}},' +
+      '{"type":"External","external":{"metricName":"queue","metricSelector":{"matchLabels":{"a":"b"}},"targetAverageValue":"30"}}]',
+    [`${prefix}current-metrics`]:
+      '[{"type":"Resource","resource":{"name":"cpu","currentAverageUtilization":40,"currentAverageValue":"40m"}}]',
+    [`${prefix}conditions`]:
+      '[{"type":"AbleToScale","status":"True","lastTransitionTime":"2022-01-01T00:00:00Z","reason":"R","message":"m"}]',
+    [`${prefix}behavior`]:
+      '{"ScaleUp":null,"ScaleDown":{"StabilizationWindowSeconds":60,"SelectPolicy":"Max",' +
+      '"Policies":[{"Type":"Pods","Value":1,"PeriodSeconds":15}]}}',
+  });
 });
 
-test("an annotation that is no JSON is ignored", () => {
-  const v1 = {
-    metadata: { name: "h", annotations: { "autoscaling.alpha.kubernetes.io/metrics": "{" } },
-    spec: { scaleTargetRef: {}, maxReplicas: 1 },
-  } as unknown as KubeObject;
-  const { spec } = autoscalerV1ToV2(v1) as unknown as { spec: { metrics: unknown[] } };
-  assert.deepEqual(spec.metrics, [
-    { type: "Resource", resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 80 } } },
-  ]);
-});
+for (const { name, flat, want } of [
+  {
+    name: "an object's average value makes its target one of that type, and keeps the value",
+    flat: { type: "Object", object: { target: { kind: "S", name: "s" }, metricName: "m", targetValue: "5", averageValue: "3" } },
+    want: { type: "AverageValue", value: "5", averageValue: "3" },
+  },
+  {
+    name: "an external metric with a value has a target of that type",
+    flat: { type: "External", external: { metricName: "m", targetValue: "5", targetAverageValue: "3" } },
+    want: { type: "Value", value: "5", averageValue: "3" },
+  },
+  {
+    name: "a resource with a percentage has a target of that type",
+    flat: { type: "Resource", resource: { name: "memory", targetAverageUtilization: 7, targetAverageValue: "3" } },
+    want: { type: "Utilization", averageUtilization: 7, averageValue: "3" },
+  },
+]) {
+  test(name, () => {
+    const old = { ...hub, apiVersion: "autoscaling/v2beta1", spec: { scaleTargetRef: {}, maxReplicas: 1, metrics: [flat] } };
+    const [metric] = inVersion(old as unknown as KubeObject, "v2").spec.metrics;
+    assert.deepEqual(metric[flat.type.toLowerCase()].target, want);
+  });
+}
+
+for (const text of ["{", "[1]", '[{"type":3}]', '{"a":1}']) {
+  test(`an annotation of metrics that is ${text} is ignored, and dropped`, () => {
+    const v1 = {
+      apiVersion: "autoscaling/v1",
+      kind: "HorizontalPodAutoscaler",
+      metadata: { name: "h", annotations: { [`${prefix}metrics`]: text, [`${prefix}behavior`]: text, mine: "stays" } },
+      spec: { scaleTargetRef: {}, maxReplicas: 1 },
+    } as unknown as KubeObject;
+    const { metadata, spec } = inVersion(v1, "v2");
+    assert.deepEqual(spec.metrics, [
+      { type: "Resource", resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 80 } } },
+    ]);
+    assert.equal(spec.behavior, undefined);
+    assert.deepEqual(metadata.annotations, { mine: "stays" });
+  });
+}

@@ -1,375 +1,188 @@
+/**
+ * HorizontalPodAutoscalers between their versions, with v2 in the middle. v1 knows one cpu target and keeps the rest in
+ * annotations, in v1's own metric types; v2beta1 keeps only the behavior there. What these annotations say when they come
+ * in with another version, or are no JSON, is dropped.
+ * Source: pkg/apis/autoscaling/{v1,v2beta1,v2beta2}/conversion.go, pkg/apis/autoscaling/helpers.go
+ */
+import { decodeValue } from "@coxswain/apimachinery/codec/json-decode";
+import { encodeAny, encodeValue } from "@coxswain/apimachinery/codec/json-encode";
+import { parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
 import type { HorizontalPodAutoscaler as HpaV1 } from "@coxswain/apimachinery/schema/kinds/autoscaling/v1";
 import type {
   HorizontalPodAutoscaler,
-  HorizontalPodAutoscalerSpec,
+  HorizontalPodAutoscalerBehavior,
+  HPAScalingRules,
   MetricSpec,
   MetricStatus,
-  MetricTarget,
 } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
+import type { HorizontalPodAutoscaler as HpaV2beta1 } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2beta1";
+import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { flatSpec, flatStatus, specOfFlat, statusOfFlat } from "./metric-shapes.ts";
 
-/**
- * HorizontalPodAutoscalers between their versions. v1 knows one cpu target and keeps the rest in annotations, as
- * v2beta1 shapes; v2beta1 has targets spread over several fields.
- * Source: pkg/apis/autoscaling/{v1,v2beta1}/conversion.go, pkg/apis/autoscaling/annotations.go
- */
-const metricSpecs = "autoscaling.alpha.kubernetes.io/metrics";
-const metricStatuses = "autoscaling.alpha.kubernetes.io/current-metrics";
-const conditions = "autoscaling.alpha.kubernetes.io/conditions";
-const behavior = "autoscaling.alpha.kubernetes.io/behavior";
-const ours = [metricSpecs, metricStatuses, conditions, behavior];
+const annotation = {
+  metrics: "autoscaling.alpha.kubernetes.io/metrics",
+  currentMetrics: "autoscaling.alpha.kubernetes.io/current-metrics",
+  conditions: "autoscaling.alpha.kubernetes.io/conditions",
+  behavior: "autoscaling.alpha.kubernetes.io/behavior",
+} as const;
+const ours: readonly string[] = Object.values(annotation);
 
-// biome-ignore lint/suspicious/noExplicitAny: v2beta1 shapes differ only in where numbers are.
-type Loose = any;
+type Annotations = Record<string, string>;
 
-function isCpuUtilization(metric: MetricSpec): boolean {
-  return metric.type === "Resource" && metric.resource?.name === "cpu" && metric.resource.target.averageUtilization != null;
+/** v2 and v2beta2 have a field for everything: the annotations mean nothing there. */
+export function autoscalerWithoutAnnotations(object: KubeObject): KubeObject {
+  return withAnnotations(object, withoutOurs(object.metadata?.annotations));
 }
 
 export function autoscalerToV1(object: KubeObject): KubeObject {
   const hub = object as HorizontalPodAutoscaler;
-  const { metrics = [], behavior: rules, ...spec } = hub.spec ?? ({} as HorizontalPodAutoscalerSpec);
+  const { metrics = [], behavior, ...spec } = hub.spec;
+  const { currentMetrics = [], conditions = [], ...status } = hub.status ?? {};
   const annotations = withoutOurs(hub.metadata.annotations);
-  const v1: HpaV1 = {
+  // The first of cpu shows, if it has a percentage; more of the kind have no place in v1.
+  const cpu = metrics.find((metric) => metric.type === "Resource" && metric.resource?.name === "cpu")?.resource;
+  const others = metrics.filter((metric) => !isCpuUtilization(metric));
+  if (others.length > 0) annotations[annotation.metrics] = listText("MetricSpec", others.map(flatSpec));
+  if (currentMetrics.length > 0)
+    annotations[annotation.currentMetrics] = listText("MetricStatus", currentMetrics.map(flatStatus));
+  if (conditions.length > 0) annotations[annotation.conditions] = listText("HorizontalPodAutoscalerCondition", conditions);
+  if (behavior) annotations[annotation.behavior] = behaviorText(behavior);
+  const currentCpu = currentMetrics.findLast(isCurrentCpu)?.resource;
+  const v1 = {
     ...hub,
-    apiVersion: "autoscaling/v1",
-    metadata: { ...hub.metadata },
-    spec: { ...spec },
-    status: undefined,
+    spec: { ...spec, targetCPUUtilizationPercentage: cpu?.target.averageUtilization },
+    status: { ...status, currentCPUUtilizationPercentage: currentCpu?.current.averageUtilization },
   } as unknown as HpaV1;
-  const cpu = metrics.find(isCpuUtilization);
-  if (cpu?.resource?.target.averageUtilization != null)
-    v1.spec.targetCPUUtilizationPercentage = cpu.resource.target.averageUtilization;
-  const others = metrics.filter((metric) => metric !== cpu);
-  if (others.length > 0) annotations[metricSpecs] = JSON.stringify(others.map(metricToV2beta1));
-  const status = hub.status;
-  if (status) {
-    const { currentMetrics = [], conditions: hubConditions = [], ...rest } = status;
-    v1.status = { ...rest } as NonNullable<HpaV1["status"]>;
-    const currentCpu = (currentMetrics ?? []).find(
-      (m) => m.type === "Resource" && m.resource?.name === "cpu" && m.resource.current.averageUtilization != null,
-    );
-    if (currentCpu?.resource?.current.averageUtilization != null) {
-      v1.status.currentCPUUtilizationPercentage = currentCpu.resource.current.averageUtilization;
-    }
-    if ((currentMetrics ?? []).length > 0)
-      annotations[metricStatuses] = JSON.stringify((currentMetrics ?? []).map(statusToV2beta1));
-    if ((hubConditions ?? []).length > 0) annotations[conditions] = JSON.stringify(hubConditions);
-  } else {
-    delete v1.status;
-  }
-  if (rules) annotations[behavior] = JSON.stringify({ ScaleUp: goRules(rules.scaleUp), ScaleDown: goRules(rules.scaleDown) });
-  if (Object.keys(annotations).length > 0) v1.metadata.annotations = annotations;
-  else delete v1.metadata.annotations;
-  return v1;
+  return withAnnotations(v1, annotations);
 }
 
 export function autoscalerV1ToV2(object: KubeObject): KubeObject {
   const v1 = object as HpaV1;
   const annotations = v1.metadata.annotations ?? {};
-  const { targetCPUUtilizationPercentage: percent, ...spec } = v1.spec ?? ({} as HpaV1["spec"]);
+  const { targetCPUUtilizationPercentage, ...spec } = v1.spec;
+  const { currentCPUUtilizationPercentage, ...status } = v1.status ?? { currentReplicas: 0, desiredReplicas: 0 };
+  const metrics: MetricSpec[] = (listOf("MetricSpec", annotations[annotation.metrics]) ?? []).map(specOfFlat);
+  if (targetCPUUtilizationPercentage !== undefined) metrics.push(cpuUtilization(targetCPUUtilizationPercentage));
+  if (metrics.length === 0) metrics.push(cpuUtilization(80));
+  const current = currentCPUUtilizationPercentage;
+  const currentMetrics =
+    listOf("MetricStatus", annotations[annotation.currentMetrics])?.map(statusOfFlat) ??
+    (current === undefined ? [] : [{ type: "Resource", resource: { name: "cpu", current: { averageUtilization: current } } }]);
+  const conditions = listOf("HorizontalPodAutoscalerCondition", annotations[annotation.conditions]);
   const hub = {
     ...v1,
-    apiVersion: "autoscaling/v2",
-    metadata: { ...v1.metadata },
-    spec: { ...spec },
+    spec: { ...spec, metrics, behavior: behaviorOf(annotations[annotation.behavior]) },
+    status: { ...status, currentMetrics, conditions },
   } as unknown as HorizontalPodAutoscaler;
-  const metrics: MetricSpec[] = [];
-  if (percent != null)
-    metrics.push({ type: "Resource", resource: { name: "cpu", target: { type: "Utilization", averageUtilization: percent } } });
-  const others = parsed(annotations[metricSpecs]);
-  if (Array.isArray(others)) metrics.push(...others.map(metricFromV2beta1));
-  if (metrics.length === 0)
-    metrics.push({ type: "Resource", resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 80 } } });
-  hub.spec.metrics = metrics;
-  const rules = parsed(annotations[behavior]);
-  if (rules && typeof rules === "object") {
-    hub.spec.behavior = {};
-    if (rules.ScaleUp) hub.spec.behavior.scaleUp = rulesFromGo(rules.ScaleUp);
-    if (rules.ScaleDown) hub.spec.behavior.scaleDown = rulesFromGo(rules.ScaleDown);
-  }
-  if (v1.status) {
-    const { currentCPUUtilizationPercentage: current, ...status } = v1.status;
-    hub.status = { ...status, desiredReplicas: status.desiredReplicas ?? 0 } as unknown as NonNullable<
-      HorizontalPodAutoscaler["status"]
-    >;
-    const statuses = parsed(annotations[metricStatuses]);
-    if (Array.isArray(statuses)) hub.status.currentMetrics = statuses.map(statusFromV2beta1);
-    else if (current != null) {
-      hub.status.currentMetrics = [{ type: "Resource", resource: { name: "cpu", current: { averageUtilization: current } } }];
-    }
-    const found = parsed(annotations[conditions]);
-    if (Array.isArray(found)) hub.status.conditions = found;
-  }
-  const rest = withoutOurs(annotations);
-  if (Object.keys(rest).length > 0) hub.metadata.annotations = rest;
-  else delete hub.metadata.annotations;
-  return hub;
+  return autoscalerWithoutAnnotations(hub);
 }
 
 export function autoscalerToV2beta1(object: KubeObject): KubeObject {
   const hub = object as HorizontalPodAutoscaler;
-  const { behavior: rules, ...spec } = hub.spec ?? ({} as HorizontalPodAutoscalerSpec);
+  const { behavior, ...spec } = hub.spec;
   const annotations = withoutOurs(hub.metadata.annotations);
-  if (rules) annotations[behavior] = JSON.stringify({ ScaleUp: goRules(rules.scaleUp), ScaleDown: goRules(rules.scaleDown) });
-  const converted: Loose = { ...hub, apiVersion: "autoscaling/v2beta1", metadata: { ...hub.metadata }, spec: { ...spec } };
-  if (spec.metrics) converted.spec.metrics = spec.metrics.map(metricToV2beta1);
-  if (hub.status) {
-    converted.status = { ...hub.status };
-    if (hub.status.currentMetrics) converted.status.currentMetrics = hub.status.currentMetrics.map(statusToV2beta1);
-  }
-  if (Object.keys(annotations).length > 0) converted.metadata.annotations = annotations;
-  else delete converted.metadata.annotations;
-  return converted;
+  if (behavior) annotations[annotation.behavior] = behaviorText(behavior);
+  const old = { ...hub, spec: { ...spec, metrics: spec.metrics?.map(flatSpec) } } as unknown as HpaV2beta1;
+  if (hub.status) old.status = { ...hub.status, currentMetrics: hub.status.currentMetrics?.map(flatStatus) } as never;
+  return withAnnotations(old, annotations);
 }
 
 export function autoscalerFromV2beta1(object: KubeObject): KubeObject {
-  const old = object as Loose;
-  const hub: Loose = { ...old, apiVersion: "autoscaling/v2", metadata: { ...old.metadata }, spec: { ...old.spec } };
-  if (old.spec?.metrics) hub.spec.metrics = old.spec.metrics.map(metricFromV2beta1);
-  if (old.status) {
-    hub.status = { ...old.status };
-    if (old.status.currentMetrics) hub.status.currentMetrics = old.status.currentMetrics.map(statusFromV2beta1);
-  }
-  const rules = parsed(old.metadata?.annotations?.[behavior]);
-  if (rules && typeof rules === "object") {
-    hub.spec.behavior = {};
-    if (rules.ScaleUp) hub.spec.behavior.scaleUp = rulesFromGo(rules.ScaleUp);
-    if (rules.ScaleDown) hub.spec.behavior.scaleDown = rulesFromGo(rules.ScaleDown);
-    const rest = withoutOurs(old.metadata.annotations);
-    if (Object.keys(rest).length > 0) hub.metadata.annotations = rest;
-    else delete hub.metadata.annotations;
-  }
-  return hub;
+  const old = object as HpaV2beta1;
+  const behavior = behaviorOf(old.metadata.annotations?.[annotation.behavior]);
+  const hub = { ...old, spec: { ...old.spec, metrics: old.spec.metrics?.map(specOfFlat), behavior } } as HorizontalPodAutoscaler;
+  if (old.status) hub.status = { ...old.status, currentMetrics: old.status.currentMetrics?.map(statusOfFlat) } as never;
+  return autoscalerWithoutAnnotations(hub);
 }
 
-/** Annotations are user input: what is no JSON is ignored. */
-function parsed(text: string | undefined): Loose {
-  if (text === undefined || text.length > 256 * 1024) return undefined;
+function isCpuUtilization({ type, resource }: MetricSpec): boolean {
+  return type === "Resource" && resource?.name === "cpu" && resource.target.averageUtilization !== undefined;
+}
+
+function isCurrentCpu({ type, resource }: MetricStatus): boolean {
+  return type === "Resource" && resource?.name === "cpu" && resource.current.averageUtilization !== undefined;
+}
+
+function cpuUtilization(averageUtilization: number): MetricSpec {
+  return { type: "Resource", resource: { name: "cpu", target: { type: "Utilization", averageUtilization } } };
+}
+
+function withoutOurs(annotations: Readonly<Annotations> | undefined): Annotations {
+  return Object.fromEntries(Object.entries(annotations ?? {}).filter(([key]) => !ours.includes(key)));
+}
+
+function withAnnotations(object: KubeObject, annotations: Annotations): KubeObject {
+  const { annotations: _, ...metadata } = object.metadata ?? {};
+  return { ...object, metadata: Object.keys(annotations).length === 0 ? metadata : { ...metadata, annotations } };
+}
+
+const typeInV1 = (name: string): TypeDescriptor => scheme.type(`autoscaling/v1.${name}`) as TypeDescriptor;
+
+function listText(typeName: string, items: readonly object[]): string {
+  const type = typeInV1(typeName);
+  return `[${items.map((item) => encodeValue(decodeValue(structuredClone(item), type), type)).join(",")}]`;
+}
+
+/** @returns undefined for a text that is no list of the type: annotations are user input. */
+function listOf(typeName: string, text: string | undefined): object[] | undefined {
+  const list = parsed(text);
+  if (!Array.isArray(list)) return undefined;
   try {
-    return JSON.parse(text);
+    return list.map((item) => decodeValue(item, typeInV1(typeName)));
   } catch {
     return undefined;
   }
 }
 
-function withoutOurs(annotations: Readonly<Record<string, string>> | undefined): Record<string, string> {
-  return Object.fromEntries(Object.entries(annotations ?? {}).filter(([key]) => !ours.includes(key)));
-}
-
-function metricToV2beta1(metric: MetricSpec): Loose {
-  const { type } = metric;
-  const target = (t: MetricTarget | undefined): MetricTarget => t ?? { type: "" };
-  switch (type as string) {
-    case "Resource":
-      return { type, resource: compact({ name: metric.resource?.name, ...resourceTarget(target(metric.resource?.target)) }) };
-    case "ContainerResource":
-      return {
-        type,
-        containerResource: compact({
-          name: metric.containerResource?.name,
-          container: metric.containerResource?.container,
-          ...resourceTarget(target(metric.containerResource?.target)),
-        }),
-      };
-    case "Pods":
-      return {
-        type,
-        pods: compact({
-          metricName: metric.pods?.metric.name,
-          selector: metric.pods?.metric.selector,
-          targetAverageValue: metric.pods?.target.averageValue,
-        }),
-      };
-    case "Object":
-      return {
-        type,
-        object: compact({
-          target: metric.object?.describedObject,
-          metricName: metric.object?.metric.name,
-          selector: metric.object?.metric.selector,
-          targetValue: metric.object?.target.value ?? "0",
-          averageValue: metric.object?.target.averageValue,
-        }),
-      };
-    case "External":
-      return {
-        type,
-        external: compact({
-          metricName: metric.external?.metric.name,
-          metricSelector: metric.external?.metric.selector,
-          targetValue: metric.external?.target.value,
-          targetAverageValue: metric.external?.target.averageValue,
-        }),
-      };
-    default:
-      return { type };
+function parsed(text: string | undefined): unknown {
+  if (text === undefined) return undefined;
+  try {
+    return parseJsonText(text);
+  } catch {
+    return undefined;
   }
 }
 
-function resourceTarget(target: MetricTarget): Loose {
-  return { targetAverageUtilization: target.averageUtilization, targetAverageValue: target.averageValue };
-}
-
-function metricFromV2beta1(old: Loose): MetricSpec {
-  const type = String(old?.type ?? "");
-  const part = (name: string): Loose => old?.[name] ?? {};
-  switch (type) {
-    case "Resource":
-      return { type, resource: { name: part("resource").name ?? "", target: utilizationOrAverage(part("resource")) } };
-    case "ContainerResource": {
-      const c = part("containerResource");
-      return { type, containerResource: { name: c.name ?? "", container: c.container ?? "", target: utilizationOrAverage(c) } };
-    }
-    case "Pods":
-      return {
-        type,
-        pods: {
-          metric: compact({ name: part("pods").metricName ?? "", selector: part("pods").selector }),
-          target: compact({ type: "AverageValue", averageValue: part("pods").targetAverageValue }),
-        },
-      };
-    case "Object": {
-      const o = part("object");
-      const target: Loose =
-        o.averageValue != null ? { type: "AverageValue", averageValue: o.averageValue } : { type: "Value", value: o.targetValue };
-      return {
-        type,
-        object: {
-          describedObject: o.target ?? { kind: "", name: "" },
-          metric: compact({ name: o.metricName ?? "", selector: o.selector }),
-          target,
-        },
-      };
-    }
-    case "External": {
-      const e = part("external");
-      const target: Loose =
-        e.targetAverageValue != null
-          ? { type: "AverageValue", averageValue: e.targetAverageValue }
-          : { type: "Value", value: e.targetValue };
-      return { type, external: { metric: compact({ name: e.metricName ?? "", selector: e.metricSelector }), target } };
-    }
-    default:
-      return { type };
-  }
-}
-
-function utilizationOrAverage(old: Loose): MetricTarget {
-  if (old.targetAverageUtilization != null) return { type: "Utilization", averageUtilization: old.targetAverageUtilization };
-  return compact({ type: "AverageValue", averageValue: old.targetAverageValue }) as MetricTarget;
-}
-
-function statusToV2beta1(status: MetricStatus): Loose {
-  const { type } = status;
-  switch (type as string) {
-    case "Resource":
-    case "ContainerResource": {
-      const key = type === "Resource" ? "resource" : "containerResource";
-      const part = status[key] as Loose;
-      return {
-        type,
-        [key]: compact({
-          name: part?.name,
-          container: part?.container,
-          currentAverageUtilization: part?.current?.averageUtilization,
-          currentAverageValue: part?.current?.averageValue ?? "0",
-        }),
-      };
-    }
-    case "Pods":
-      return {
-        type,
-        pods: compact({
-          metricName: status.pods?.metric.name,
-          selector: status.pods?.metric.selector,
-          currentAverageValue: status.pods?.current.averageValue ?? "0",
-        }),
-      };
-    case "Object":
-      return {
-        type,
-        object: compact({
-          target: status.object?.describedObject,
-          metricName: status.object?.metric.name,
-          selector: status.object?.metric.selector,
-          currentValue: status.object?.current.value ?? "0",
-          averageValue: status.object?.current.averageValue,
-        }),
-      };
-    case "External":
-      return {
-        type,
-        external: compact({
-          metricName: status.external?.metric.name,
-          metricSelector: status.external?.metric.selector,
-          currentValue: status.external?.current.value ?? "0",
-          currentAverageValue: status.external?.current.averageValue,
-        }),
-      };
-    default:
-      return { type };
-  }
-}
-
-function statusFromV2beta1(old: Loose): MetricStatus {
-  const type = String(old?.type ?? "");
-  switch (type) {
-    case "Resource":
-    case "ContainerResource": {
-      const key = type === "Resource" ? "resource" : "containerResource";
-      const part = old[key] ?? {};
-      const current = compact({ averageUtilization: part.currentAverageUtilization, averageValue: part.currentAverageValue });
-      return { type, [key]: compact({ name: part.name ?? "", container: part.container, current }) } as unknown as MetricStatus;
-    }
-    case "Pods":
-      return {
-        type,
-        pods: {
-          metric: compact({ name: old.pods?.metricName ?? "", selector: old.pods?.selector }),
-          current: compact({ averageValue: old.pods?.currentAverageValue }),
-        },
-      };
-    case "Object":
-      return {
-        type,
-        object: {
-          describedObject: old.object?.target ?? { kind: "", name: "" },
-          metric: compact({ name: old.object?.metricName ?? "", selector: old.object?.selector }),
-          current: compact({ value: old.object?.currentValue, averageValue: old.object?.averageValue }),
-        },
-      };
-    case "External":
-      return {
-        type,
-        external: {
-          metric: compact({ name: old.external?.metricName ?? "", selector: old.external?.metricSelector }),
-          current: compact({ value: old.external?.currentValue, averageValue: old.external?.currentAverageValue }),
-        },
-      };
-    default:
-      return { type };
-  }
-}
-
-/** The annotation holds upstream's internal struct, which has no JSON names. */
-function goRules(rules: Loose): Loose {
-  if (!rules) return null;
-  return {
-    StabilizationWindowSeconds: rules.stabilizationWindowSeconds ?? null,
-    SelectPolicy: rules.selectPolicy ?? null,
-    Policies: (rules.policies ?? []).map((p: Loose) => ({ Type: p.type, Value: p.value, PeriodSeconds: p.periodSeconds })),
+/** The annotation holds upstream's internal struct, whose fields have no JSON names of their own. */
+function behaviorText(behavior: HorizontalPodAutoscalerBehavior): string {
+  const rules = (of: HPAScalingRules | undefined): string => {
+    if (of === undefined) return "null";
+    const policies = (of.policies ?? []).map(
+      (policy) => `{"Type":${encodeAny(policy.type)},"Value":${policy.value},"PeriodSeconds":${policy.periodSeconds}}`,
+    );
+    return (
+      `{"StabilizationWindowSeconds":${encodeAny(of.stabilizationWindowSeconds)},"SelectPolicy":${encodeAny(of.selectPolicy)},` +
+      `"Policies":${policies.length === 0 ? "null" : `[${policies.join(",")}]`}}`
+    );
   };
+  return `{"ScaleUp":${rules(behavior.scaleUp)},"ScaleDown":${rules(behavior.scaleDown)}}`;
 }
 
-function rulesFromGo(rules: Loose): Loose {
-  return compact({
-    stabilizationWindowSeconds: rules.StabilizationWindowSeconds ?? undefined,
-    selectPolicy: rules.SelectPolicy ?? undefined,
-    policies: (rules.Policies ?? []).map((p: Loose) => ({ type: p.Type, value: p.Value, periodSeconds: p.PeriodSeconds })),
-  });
+function behaviorOf(text: string | undefined): HorizontalPodAutoscalerBehavior | undefined {
+  const value = parsed(text);
+  if (typeof value !== "object" || value === null) return undefined;
+  try {
+    const { scaleUp, scaleDown } = decodeValue(
+      lowerCaseNames(value),
+      scheme.type("autoscaling/v2.HorizontalPodAutoscalerBehavior") as TypeDescriptor,
+    ) as HorizontalPodAutoscalerBehavior;
+    if (scaleUp === undefined && scaleDown === undefined) return undefined;
+    return { ...(scaleUp && { scaleUp }), ...(scaleDown && { scaleDown }) };
+  } catch {
+    return undefined;
+  }
 }
 
-function compact<T extends object>(object: T): T {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined && value !== null)) as T;
+/** `ScaleUp` to `scaleUp`, all the way down. Five levels is what the struct has. */
+function lowerCaseNames(value: unknown, levels = 5): unknown {
+  if (typeof value !== "object" || value === null || levels === 0) return value;
+  if (Array.isArray(value)) return value.map((item) => lowerCaseNames(item, levels - 1));
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [
+      name.charAt(0).toLowerCase() + name.slice(1),
+      lowerCaseNames(inner, levels - 1),
+    ]),
+  );
 }

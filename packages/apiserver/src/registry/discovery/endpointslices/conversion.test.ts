@@ -12,6 +12,13 @@ test("v1beta1 says node and zone in its topology", () => {
     nodeName: "n",
     topology: { rack: "r", "topology.kubernetes.io/zone": "z", "kubernetes.io/hostname": "n" },
   });
-  assert.deepEqual(endpointSliceFromV1(v1), v1beta1);
+  assert.deepEqual(endpointSliceFromV1(v1), { ...v1beta1, apiVersion: v1.apiVersion });
+  assert.deepEqual(endpointSliceToV1(v1beta1), { ...v1, apiVersion: v1beta1.apiVersion });
+});
+
+test("a hostname that is not the node stays what it is", () => {
+  const v1beta1 = slice("discovery.k8s.io/v1beta1", { nodeName: "n", topology: { "kubernetes.io/hostname": "other" } });
+  const v1 = slice("discovery.k8s.io/v1beta1", { nodeName: "n", deprecatedTopology: { "kubernetes.io/hostname": "other" } });
   assert.deepEqual(endpointSliceToV1(v1beta1), v1);
+  assert.deepEqual(endpointSliceFromV1(v1), v1beta1);
 });

@@ -1,43 +1,36 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Endpoint } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import type { Endpoint as EndpointV1beta1 } from "@coxswain/apimachinery/schema/kinds/discovery/v1beta1";
 
 const hostnameLabel = "kubernetes.io/hostname";
 const zoneLabel = "topology.kubernetes.io/zone";
 
-interface EndpointV1beta1 extends Omit<Endpoint, "deprecatedTopology" | "zone"> {
-  topology?: Record<string, string>;
-}
-
-/** v1beta1 says node and zone in `topology`. Source: pkg/apis/discovery/v1beta1/conversion.go */
+/**
+ * v1beta1 says node and zone in `topology`. A hostname there that is not the node's name is kept, as everything else in
+ * it, in `deprecatedTopology`. Source: pkg/apis/discovery/v1beta1/conversion.go
+ */
 export function endpointSliceToV1(object: KubeObject): KubeObject {
-  const slice = object as KubeObject & { endpoints?: EndpointV1beta1[] };
-  return {
-    ...slice,
-    apiVersion: "discovery.k8s.io/v1",
-    endpoints: (slice.endpoints ?? []).map((endpoint) => {
-      const { topology, ...rest } = endpoint;
-      const converted: Endpoint = { ...rest };
-      if (topology === undefined || Object.keys(topology).length === 0) return converted;
-      const others = Object.fromEntries(Object.entries(topology).filter(([key]) => key !== hostnameLabel && key !== zoneLabel));
-      if (topology[zoneLabel] !== undefined) converted.zone = topology[zoneLabel];
-      if (topology[hostnameLabel] !== undefined && converted.nodeName === undefined) converted.nodeName = topology[hostnameLabel];
-      if (Object.keys(others).length > 0) converted.deprecatedTopology = others;
-      return converted;
-    }),
-  } as KubeObject;
+  return eachEndpoint(object, ({ topology = {}, ...endpoint }: EndpointV1beta1): Endpoint => {
+    const { [zoneLabel]: zone, ...others } = topology;
+    if (others[hostnameLabel] === endpoint.nodeName) delete others[hostnameLabel];
+    return {
+      ...endpoint,
+      ...(zone !== undefined && { zone }),
+      ...(Object.keys(others).length > 0 && { deprecatedTopology: others }),
+    };
+  });
 }
 
 export function endpointSliceFromV1(object: KubeObject): KubeObject {
-  const slice = object as KubeObject & { endpoints?: Endpoint[] };
-  return {
-    ...slice,
-    apiVersion: "discovery.k8s.io/v1beta1",
-    endpoints: (slice.endpoints ?? []).map((endpoint) => {
-      const { deprecatedTopology, zone, ...rest } = endpoint;
-      const topology: [string, string][] = Object.entries(deprecatedTopology ?? {});
-      if (zone !== undefined) topology.push([zoneLabel, zone]);
-      if (endpoint.nodeName !== undefined) topology.push([hostnameLabel, endpoint.nodeName]);
-      return topology.length === 0 ? rest : { ...rest, topology: Object.fromEntries(topology) };
-    }),
-  } as KubeObject;
+  return eachEndpoint(object, ({ deprecatedTopology = {}, zone, ...endpoint }: Endpoint): EndpointV1beta1 => {
+    const topology = { ...deprecatedTopology };
+    if (zone !== undefined) topology[zoneLabel] = zone;
+    if (endpoint.nodeName !== undefined) topology[hostnameLabel] ??= endpoint.nodeName;
+    return Object.keys(topology).length === 0 ? endpoint : { ...endpoint, topology };
+  });
+}
+
+function eachEndpoint<From, To>(object: KubeObject, change: (endpoint: From) => To): KubeObject {
+  const { endpoints } = object as KubeObject & { endpoints?: From[] };
+  return endpoints === undefined ? object : ({ ...object, endpoints: endpoints.map(change) } as KubeObject);
 }

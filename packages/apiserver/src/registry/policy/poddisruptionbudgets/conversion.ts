@@ -1,32 +1,52 @@
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+/**
+ * An empty selector means no pod in v1beta1 and every pod in v1. Each version says the other's meaning with one
+ * expression over a label that nobody sets; with other expressions that label is dropped.
+ * Source: pkg/apis/policy/{v1,v1beta1}/conversion.go, pkg/apis/policy/helper.go
+ */
+import type { KubeObject, LabelSelector } from "@coxswain/apimachinery/meta/types";
 import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
 
-/** Stands in for "no pod": an empty selector of v1beta1 means that, of v1 it means all. Source: pkg/apis/policy/v1beta1/conversion.go */
-const noPods = { key: "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match", operator: "DoesNotExist" } as const;
+const marker = "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match";
+const matchNothing = { matchExpressions: [{ key: marker, operator: "Exists" }] };
+const matchAll = { matchExpressions: [{ key: marker, operator: "DoesNotExist" }] };
 
-export function budgetToV1(object: KubeObject): KubeObject {
-  const budget = object as PodDisruptionBudget;
-  budget.apiVersion = "policy/v1";
-  const selector = budget.spec?.selector;
-  if (!selector || Object.keys(selector.matchLabels ?? {}).length > 0) return budget;
-  const expressions = selector.matchExpressions ?? [];
-  if (expressions.length === 0) selector.matchExpressions = [{ key: noPods.key, operator: "Exists" }];
-  else if (expressions.length === 1 && expressions[0]?.key === noPods.key && expressions[0].operator === noPods.operator) {
-    delete selector.matchExpressions;
-  }
-  return budget;
+export function budgetFromV1beta1(object: KubeObject): KubeObject {
+  return withSelector(object, (selector) => {
+    if (isEmpty(selector)) return matchNothing;
+    return markerIn(selector) === "DoesNotExist" ? {} : withoutMarker(selector);
+  });
 }
 
-export function budgetFromV1(object: KubeObject): KubeObject {
-  const budget = { ...object, apiVersion: "policy/v1beta1" } as PodDisruptionBudget;
-  const selector = budget.spec?.selector;
-  if (!selector || Object.keys(selector.matchLabels ?? {}).length > 0) return budget;
-  const expressions = selector.matchExpressions ?? [];
-  if (expressions.length === 0) {
-    budget.spec = { ...budget.spec, selector: { ...selector, matchExpressions: [{ ...noPods }] } };
-  } else if (expressions.length === 1 && expressions[0]?.key === noPods.key && expressions[0].operator === "Exists") {
-    const { matchExpressions: _marker, ...rest } = selector;
-    budget.spec = { ...budget.spec, selector: rest };
-  }
-  return budget;
+export function budgetToV1beta1(object: KubeObject): KubeObject {
+  return withSelector(object, (selector) => {
+    if (isEmpty(selector)) return matchAll;
+    return markerIn(selector) === "Exists" ? {} : selector;
+  });
+}
+
+/** v1 objects that come in. */
+export function budgetOfV1(object: KubeObject): KubeObject {
+  return withSelector(object, (selector) => (markerIn(selector) === "Exists" ? selector : withoutMarker(selector)));
+}
+
+function withSelector(object: KubeObject, change: (selector: LabelSelector) => LabelSelector): KubeObject {
+  const { spec } = object as PodDisruptionBudget;
+  if (!spec?.selector) return object;
+  return { ...object, spec: { ...spec, selector: structuredClone(change(spec.selector)) } } as PodDisruptionBudget;
+}
+
+function isEmpty({ matchLabels = {}, matchExpressions = [] }: LabelSelector): boolean {
+  return Object.keys(matchLabels).length === 0 && matchExpressions.length === 0;
+}
+
+/** The operator of a selector that is nothing but the marker. */
+function markerIn({ matchLabels = {}, matchExpressions = [] }: LabelSelector): string | undefined {
+  const [only, ...more] = matchExpressions;
+  const isMarker = only?.key === marker && (only.values ?? []).length === 0;
+  return isMarker && more.length === 0 && Object.keys(matchLabels).length === 0 ? only.operator : undefined;
+}
+
+function withoutMarker(selector: LabelSelector): LabelSelector {
+  if (!selector.matchExpressions?.some(({ key }) => key === marker)) return selector;
+  return { ...selector, matchExpressions: selector.matchExpressions.filter(({ key }) => key !== marker) };
 }

@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { definitionFromV1beta1, definitionToV1beta1 } from "./conversion.ts";
+
+const names = { plural: "widgets", kind: "Widget" };
+const schema = { openAPIV3Schema: { type: "object" } };
+const other = { openAPIV3Schema: { type: "object", description: "other" } };
+const clientConfig = { url: "https://example.com" };
+const definition = (version: string, spec: object): KubeObject =>
+  ({ apiVersion: `apiextensions.k8s.io/${version}`, metadata: {}, spec: { group: "e.example.com", names, ...spec } }) as never;
+const served = { served: true, storage: true };
+
+for (const { name, old, now } of [
+  {
+    name: "what all versions have alike stands once",
+    old: {
+      version: "v1",
+      validation: schema,
+      subresources: { status: {} },
+      additionalPrinterColumns: [{ name: "x", type: "string", JSONPath: ".x" }],
+      versions: [
+        { name: "v1", ...served },
+        { name: "v2", ...served },
+      ],
+      preserveUnknownFields: false,
+    },
+    now: {
+      versions: ["v1", "v2"].map((version) => ({
+        name: version,
+        ...served,
+        schema,
+        subresources: { status: {} },
+        additionalPrinterColumns: [{ name: "x", type: "string", jsonPath: ".x" }],
+      })),
+      preserveUnknownFields: false,
+    },
+  },
+  {
+    name: "what differs stays with its version",
+    old: {
+      version: "v1",
+      versions: [
+        { name: "v1", ...served, schema, additionalPrinterColumns: [{ name: "x", type: "string", JSONPath: ".x" }] },
+        { name: "v2", ...served, schema: other },
+      ],
+      preserveUnknownFields: true,
+    },
+    now: {
+      versions: [
+        { name: "v1", ...served, schema, additionalPrinterColumns: [{ name: "x", type: "string", jsonPath: ".x" }] },
+        { name: "v2", ...served, schema: other },
+      ],
+      preserveUnknownFields: true,
+    },
+  },
+  {
+    name: "the webhook of a conversion",
+    old: {
+      version: "v1",
+      versions: [{ name: "v1", ...served }],
+      conversion: { strategy: "Webhook", webhookClientConfig: clientConfig, conversionReviewVersions: ["v1"] },
+      preserveUnknownFields: false,
+    },
+    now: {
+      versions: [{ name: "v1", ...served }],
+      conversion: { strategy: "Webhook", webhook: { clientConfig, conversionReviewVersions: ["v1"] } },
+      preserveUnknownFields: false,
+    },
+  },
+]) {
+  test(`${name}, in both directions`, () => {
+    const want = definition("v1", now);
+    const { apiVersion: _, ...converted } = definitionFromV1beta1(definition("v1beta1", old));
+    assert.deepEqual({ apiVersion: want.apiVersion, ...converted }, want);
+    assert.deepEqual(definitionToV1beta1(want), definition("v1beta1", old));
+  });
+}
+
+test("a definition of one version that v1beta1 names alone has that version, and keeps unknown fields unless it says no", () => {
+  const { spec } = definitionFromV1beta1(definition("v1beta1", { version: "v1", validation: schema })) as unknown as {
+    spec: object;
+  };
+  assert.deepEqual(spec, {
+    group: "e.example.com",
+    names,
+    versions: [{ name: "v1", ...served, schema }],
+    preserveUnknownFields: true,
+  });
+});

@@ -1,0 +1,126 @@
+/**
+ * CustomResourceDefinitions in v1beta1, which is no longer served and still what etcd holds: upstream stores the shorter
+ * form. What all versions have alike (schema, subresources, columns) stands once in the spec there.
+ * Source: apiextensions-apiserver pkg/apis/apiextensions/{v1,v1beta1}/{conversion,defaults}.go;
+ * kubernetes cmd/kube-apiserver/app/apiextensions.go
+ */
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type {
+  CustomResourceColumnDefinition,
+  CustomResourceConversion,
+  CustomResourceDefinition,
+  CustomResourceDefinitionSpec,
+  CustomResourceDefinitionVersion,
+} from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+
+interface OldColumn extends Omit<CustomResourceColumnDefinition, "jsonPath"> {
+  JSONPath: string;
+}
+
+/** What a version and, for all of them, the spec may have. */
+interface OldParts {
+  subresources?: CustomResourceDefinitionVersion["subresources"];
+  additionalPrinterColumns?: OldColumn[];
+}
+
+interface OldVersion extends OldParts, Omit<CustomResourceDefinitionVersion, keyof OldParts> {}
+
+interface OldConversion {
+  strategy: string;
+  webhookClientConfig?: NonNullable<CustomResourceConversion["webhook"]>["clientConfig"];
+  conversionReviewVersions?: string[];
+}
+
+interface OldSpec extends OldParts, Omit<CustomResourceDefinitionSpec, "versions" | "conversion" | "preserveUnknownFields"> {
+  version?: string;
+  versions?: OldVersion[];
+  validation?: CustomResourceDefinitionVersion["schema"];
+  conversion?: OldConversion;
+  preserveUnknownFields?: boolean;
+}
+
+interface OldDefinition extends KubeObject {
+  spec: OldSpec;
+}
+
+export function definitionFromV1beta1(object: KubeObject): KubeObject {
+  const { spec, ...rest } = object as OldDefinition;
+  const { version, versions = [], validation, subresources, additionalPrinterColumns, conversion, ...others } = spec;
+  const named: OldVersion[] = versions.length > 0 || !version ? versions : [{ name: version, served: true, storage: true }];
+  return {
+    ...rest,
+    spec: {
+      // Nobody had to say it in v1beta1, where it is true unless it is said.
+      preserveUnknownFields: true,
+      ...others,
+      ...(conversion && { conversion: conversionFromV1beta1(conversion) }),
+      versions: named.map((one) => ({
+        ...one,
+        ...defined("schema", validation ?? one.schema),
+        ...defined("subresources", subresources ?? one.subresources),
+        ...defined(
+          "additionalPrinterColumns",
+          (additionalPrinterColumns ?? one.additionalPrinterColumns)?.map(columnFromV1beta1),
+        ),
+      })),
+    },
+  } as unknown as KubeObject;
+}
+
+export function definitionToV1beta1(object: KubeObject): KubeObject {
+  const { spec, ...rest } = object as CustomResourceDefinition;
+  const { versions, conversion, preserveUnknownFields = false, ...others } = spec;
+  const converted = versions.map(({ additionalPrinterColumns, ...one }): OldVersion => {
+    return { ...one, ...defined("additionalPrinterColumns", additionalPrinterColumns?.map(columnToV1beta1)) };
+  });
+  const common = (part: "schema" | keyof OldParts): unknown => {
+    const [first, ...more] = converted;
+    if (first === undefined || !more.every((one) => semanticEqual(one[part], first[part]))) return undefined;
+    const value = first[part];
+    for (const one of converted) delete one[part];
+    return value;
+  };
+  return {
+    ...rest,
+    apiVersion: "apiextensions.k8s.io/v1beta1",
+    spec: {
+      ...others,
+      ...defined("version", versions[0]?.name),
+      ...defined("validation", common("schema")),
+      ...defined("subresources", common("subresources")),
+      ...defined("additionalPrinterColumns", common("additionalPrinterColumns")),
+      versions: converted,
+      ...(conversion && { conversion: conversionToV1beta1(conversion) }),
+      preserveUnknownFields,
+    },
+  } as unknown as KubeObject;
+}
+
+function conversionFromV1beta1({ strategy, webhookClientConfig, conversionReviewVersions }: OldConversion): object {
+  if (webhookClientConfig === undefined && conversionReviewVersions === undefined) return { strategy };
+  return {
+    strategy,
+    webhook: { ...defined("clientConfig", webhookClientConfig), conversionReviewVersions: conversionReviewVersions ?? [] },
+  };
+}
+
+function conversionToV1beta1({ strategy, webhook }: CustomResourceConversion): OldConversion {
+  return {
+    strategy,
+    ...defined("webhookClientConfig", webhook?.clientConfig),
+    ...defined("conversionReviewVersions", webhook?.conversionReviewVersions),
+  };
+}
+
+function columnFromV1beta1({ JSONPath, ...rest }: OldColumn): CustomResourceColumnDefinition {
+  return { ...rest, jsonPath: JSONPath };
+}
+
+function columnToV1beta1({ jsonPath, ...rest }: CustomResourceColumnDefinition): OldColumn {
+  return { ...rest, JSONPath: jsonPath };
+}
+
+function defined<K extends string, V>(key: K, value: V | undefined): { [key in K]?: V } {
+  return value === undefined ? {} : ({ [key]: value } as { [key in K]?: V });
+}

@@ -1,0 +1,129 @@
+import type { MetricSpec, MetricStatus } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Each kind of source: where a field is in v2, and what the flat shape of v2beta1 and v1 calls it. */
+type Shape = Readonly<Record<string, readonly (readonly [path: string, flat: string])[]>>;
+
+/** Source: pkg/apis/autoscaling/{v1,v2beta1}/conversion.go, which agree on this. */
+const specShape: Shape = {
+  resource: [
+    ["name", "name"],
+    ["target.averageUtilization", "targetAverageUtilization"],
+    ["target.averageValue", "targetAverageValue"],
+  ],
+  containerResource: [
+    ["name", "name"],
+    ["container", "container"],
+    ["target.averageUtilization", "targetAverageUtilization"],
+    ["target.averageValue", "targetAverageValue"],
+  ],
+  pods: [
+    ["metric.name", "metricName"],
+    ["metric.selector", "selector"],
+    ["target.averageValue", "targetAverageValue"],
+  ],
+  object: [
+    ["describedObject", "target"],
+    ["metric.name", "metricName"],
+    ["metric.selector", "selector"],
+    ["target.value", "targetValue"],
+    ["target.averageValue", "averageValue"],
+  ],
+  external: [
+    ["metric.name", "metricName"],
+    ["metric.selector", "metricSelector"],
+    ["target.value", "targetValue"],
+    ["target.averageValue", "targetAverageValue"],
+  ],
+};
+
+const statusShape: Shape = {
+  resource: [
+    ["name", "name"],
+    ["current.averageUtilization", "currentAverageUtilization"],
+    ["current.averageValue", "currentAverageValue"],
+  ],
+  containerResource: [
+    ["name", "name"],
+    ["container", "container"],
+    ["current.averageUtilization", "currentAverageUtilization"],
+    ["current.averageValue", "currentAverageValue"],
+  ],
+  pods: [
+    ["metric.name", "metricName"],
+    ["metric.selector", "selector"],
+    ["current.averageValue", "currentAverageValue"],
+  ],
+  object: [
+    ["describedObject", "target"],
+    ["metric.name", "metricName"],
+    ["metric.selector", "selector"],
+    ["current.value", "currentValue"],
+    ["current.averageValue", "averageValue"],
+  ],
+  external: [
+    ["metric.name", "metricName"],
+    ["metric.selector", "metricSelector"],
+    ["current.value", "currentValue"],
+    ["current.averageValue", "currentAverageValue"],
+  ],
+};
+
+/** The flat shape does not say of what type a target is; what it has tells. */
+const targetTypes: Readonly<Record<string, (flat: Fields) => string>> = {
+  resource: (flat) => (flat["targetAverageUtilization"] === undefined ? "AverageValue" : "Utilization"),
+  containerResource: (flat) => (flat["targetAverageUtilization"] === undefined ? "AverageValue" : "Utilization"),
+  pods: () => "AverageValue",
+  object: (flat) => (flat["averageValue"] === undefined ? "Value" : "AverageValue"),
+  external: (flat) => (flat["targetValue"] === undefined ? "AverageValue" : "Value"),
+};
+
+/** Metrics as v2beta1 and the annotations of v1 have them; not yet in canonical form. */
+export const flatSpec = (metric: MetricSpec): object => flattened(metric as unknown as Fields, specShape);
+export const flatStatus = (status: MetricStatus): object => flattened(status as unknown as Fields, statusShape);
+
+/** The reverse. @param flat in canonical form. */
+export const statusOfFlat = (flat: object): MetricStatus => unflattened(flat as Fields, statusShape) as unknown as MetricStatus;
+
+export function specOfFlat(flat: object): MetricSpec {
+  const metric = unflattened(flat as Fields, specShape);
+  for (const [source, typeOf] of Object.entries(targetTypes)) {
+    const part = metric[source] as { target?: object } | undefined;
+    if (part === undefined) continue;
+    part.target = { type: typeOf((flat as Record<string, Fields>)[source] as Fields), ...part.target };
+  }
+  return metric as unknown as MetricSpec;
+}
+
+function flattened(metric: Fields, shape: Shape): object {
+  const flat: Record<string, unknown> = { type: metric["type"] };
+  for (const [source, fields] of Object.entries(shape)) {
+    const from = metric[source] as Record<string, Fields | undefined> | undefined;
+    if (from === undefined) continue;
+    flat[source] = Object.fromEntries(
+      fields.map(([path, name]) => {
+        const [outer, inner] = path.split(".") as [string, string | undefined];
+        return [name, inner === undefined ? from[outer] : from[outer]?.[inner]];
+      }),
+    );
+  }
+  return flat;
+}
+
+function unflattened(flat: Fields, shape: Shape): Record<string, unknown> {
+  const metric: Record<string, unknown> = { type: flat["type"] };
+  for (const [source, fields] of Object.entries(shape)) {
+    const from = flat[source] as Fields | undefined;
+    if (from === undefined) continue;
+    const to: Record<string, unknown> = {};
+    for (const [path, name] of fields) {
+      const value = from[name];
+      if (value === undefined) continue;
+      const [outer, inner] = path.split(".") as [string, string | undefined];
+      to[outer] = inner === undefined ? value : { ...(to[outer] as object | undefined), [inner]: value };
+    }
+    metric[source] = to;
+  }
+  return metric;
+}

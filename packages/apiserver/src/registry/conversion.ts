@@ -1,0 +1,63 @@
+import { coerce } from "@coxswain/apimachinery/codec/json";
+import { formatGroupVersion, type GroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import type { ResourceDefinition, ResourceVersionDefinition } from "./generic/resource.ts";
+
+/** Objects of one set of resources from one version to another. */
+export interface Conversions {
+  /**
+   * @param object of any version that is served or was; in canonical form, and taken over
+   * @returns the object in that version, in canonical form, without any defaults filled in
+   * @throws Error when the object's kind has no such version; it names those that there are
+   */
+  convert(object: KubeObject, to: GroupVersion): KubeObject;
+  /** Versions of an object's kind, `autoscaling/v2` and so on, served ones first; empty for a kind that is not known. */
+  versionsOf(object: KubeObject): readonly string[];
+}
+
+interface Version {
+  readonly apiVersion: string;
+  readonly definition: ResourceVersionDefinition;
+  /** Versions with the same hub are of one kind, also across groups. */
+  readonly hub: string;
+}
+
+export function conversionsOf(resources: readonly ResourceDefinition[]): Conversions {
+  const versions = new Map<string, Version>();
+  for (const resource of resources) {
+    const { group, kind } = resource;
+    const hub = formatGroupVersion({ group: resource.hubGroup ?? group, version: resource.hub });
+    for (const definition of [...resource.versions, ...(resource.formerVersions ?? [])]) {
+      const apiVersion = formatGroupVersion({ group, ...definition });
+      const key = `${apiVersion} ${kind}`;
+      if (!versions.has(key)) versions.set(key, { apiVersion, definition, hub: `${hub} ${kind}` });
+    }
+  }
+  const find = (apiVersion: string, kind: string): Version | undefined => versions.get(`${apiVersion} ${kind}`);
+  const alike = (hub: string): string[] => [...versions.values()].filter((v) => v.hub === hub).map((v) => v.apiVersion);
+
+  return {
+    convert(object, to) {
+      const { apiVersion = "", kind = "" } = object;
+      const wanted = formatGroupVersion(to);
+      if (apiVersion === wanted) return object;
+      const source = find(apiVersion, kind);
+      const target = find(wanted, kind);
+      if (source === undefined) throw new Error(`${apiVersion} ${kind} is none of the kinds that can be converted`);
+      if (target === undefined || target.hub !== source.hub) {
+        throw new Error(`${kind} has no version ${wanted}: it has ${alike(source.hub).join(", ")}`);
+      }
+      const hub = source.definition.toHub?.(object) ?? object;
+      const converted = target.definition.fromHub?.(hub) ?? hub;
+      const named = { ...converted, apiVersion: wanted, kind };
+      const type = scheme.kind({ ...to, kind });
+      return type === undefined ? named : coerce(named, type);
+    },
+    versionsOf(object) {
+      const gv = parseGroupVersion(object.apiVersion ?? "");
+      const version = gv === undefined ? undefined : find(formatGroupVersion(gv), object.kind ?? "");
+      return version === undefined ? [] : alike(version.hub);
+    },
+  };
+}
