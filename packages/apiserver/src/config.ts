@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { isIP, isIPv6 } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { parseBundle } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
 import { opensslCiphers } from "@coxswain/apimachinery/serving/tls-options";
 import { type PluginSelection, selectPlugins } from "./admission/catalogue.ts";
@@ -19,6 +20,7 @@ import { type AbacPolicies, loadAbacPolicies } from "./authorization/abac.ts";
 import type { AuthorizationWebhookOptions } from "./authorization/build.ts";
 import { checkAuthorizationWebhookVersion } from "./authorization/webhook.ts";
 import type { ApiserverFlags } from "./flags.ts";
+import { type IsServed, readRuntimeConfig } from "./server/runtime-config.ts";
 import { readEncryptionConfig, type TransformerFor } from "./storage/etcd/encryption-config.ts";
 
 export interface ApiserverConfig {
@@ -49,7 +51,7 @@ export interface ApiserverConfig {
     readonly certificateAuthority: Buffer | undefined;
   };
   /** Is a version served that is on or off by default? --runtime-config. */
-  readonly served: (group: string, version: string, resource: string, byDefault: boolean) => boolean;
+  readonly served: IsServed;
 }
 
 const knownModes = ["AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node"];
@@ -74,13 +76,7 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
     flags["secure-port"] <=
       65_535, `--secure-port ${flags["secure-port"]} must be between 1 and 65535, inclusive. It cannot be turned off with 0`);
   check(() => void opensslCiphers(flags["tls-cipher-suites"]), undefined);
-  require(flags["service-account-issuer"].every((issuer) => issuer !== ""), "--service-account-issuer contained an empty value");
-  const signing = flags["service-account-signing-key-file"];
-  require(signing === "" ||
-    (flags["service-account-issuer"].length > 0 &&
-      flags["service-account-key-file"].length >
-        0), "service-account-signing-key-file, service-account-issuer and service-account-key-file should be specified together");
-  require(flags["service-account-issuer"].length === 0 || signing !== "", "service-account-signing-key-file is a required flag");
+  problems.push(...serviceAccountProblems(flags));
   require(flags["goaway-chance"] >= 0 &&
     flags["goaway-chance"] <= 0.02, "--goaway-chance can not be less than 0 or greater than 0.02");
   require(flags["request-timeout"] > 0, "--request-timeout can not be negative value");
@@ -132,7 +128,10 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
       clientCertificate: check(() => keyPair(flags["kubelet-client-certificate"], flags["kubelet-client-key"]), undefined),
       certificateAuthority: check(() => optionalFile(flags["kubelet-certificate-authority"]), undefined),
     },
-    served: servedBy(flags["runtime-config"]),
+    served: check(
+      () => readRuntimeConfig(flags["runtime-config"]),
+      () => true,
+    ),
   };
   check(() => void selectPlugins(config.plugins), undefined);
   check(() => void flags["cors-allowed-origins"].map((origin) => new RegExp(origin)), undefined);
@@ -175,6 +174,39 @@ function serviceRange(text: string): string[] {
     throw new Error("--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP family");
   }
   return ranges;
+}
+
+const longestTokenMs = 2 ** 32 * 1000;
+const shortestTokenMs = 3_600_000;
+
+/** Source: pkg/kubeapiserver/options/authentication.go Validate, cmd/kube-apiserver/app/options/validation.go validateTokenRequest */
+function serviceAccountProblems(flags: ApiserverFlags): string[] {
+  const problems: string[] = [];
+  const issuers = flags["service-account-issuer"];
+  const signs = flags["service-account-signing-key-file"] !== "";
+  for (const [index, issuer] of issuers.entries()) {
+    if (issuer === "") problems.push("service-account-issuer should not be an empty string");
+    else if (issuer.includes(":") && !URL.canParse(issuer)) {
+      problems.push(`service-account-issuer ${goQuote(issuer)} contained a ':' but was not a valid URL`);
+    } else if (issuers.indexOf(issuer) !== index) {
+      problems.push(`service-account-issuer ${goQuote(issuer)} is already specified`);
+    }
+  }
+  if (signs !== issuers.length > 0 || (flags["api-audiences"].length > 0 && !signs)) {
+    problems.push(
+      "--service-account-signing-key-file, --service-account-issuer, and --api-audiences should be specified together",
+    );
+  }
+  if (signs && flags["service-account-key-file"].length === 0) problems.push("service-account-key-file is a required flag");
+  const longestMs = flags["service-account-max-token-expiration"];
+  if (longestMs !== 0 && (longestMs < shortestTokenMs || longestMs > longestTokenMs)) {
+    problems.push("the service-account-max-token-expiration must be between 1 hour and 2^32 seconds");
+  }
+  const jwksUri = flags["service-account-jwks-uri"];
+  if (jwksUri !== "" && !jwksUri.startsWith("https://")) {
+    problems.push(`service-account-jwks-uri requires https scheme, parsed as: ${jwksUri}`);
+  }
+  return problems;
 }
 
 /** Source: pkg/kubeapiserver/options/authorization.go Validate */
@@ -281,21 +313,4 @@ function optionalFile(path: string): Buffer | undefined {
 function keyPair(certFile: string, keyFile: string): { cert: Buffer; key: Buffer } | undefined {
   if (certFile === "" || keyFile === "") return undefined;
   return { cert: readFileSync(certFile), key: readFileSync(keyFile) };
-}
-
-/**
- * --runtime-config: `group/version`, `group/version/resource`, `v1`, `api/all`, `api/ga`, `api/beta`, `api/alpha`; the
- * most particular entry decides.
- * Source: k8s.io/apiserver pkg/server/resourceconfig/helpers.go
- */
-export function servedBy(runtimeConfig: Readonly<Record<string, string>>): ApiserverConfig["served"] {
-  const entries = new Map(
-    Object.entries(runtimeConfig).map(([key, value]) => [key, value === "" || value.toLowerCase() === "true"]),
-  );
-  return (group, version, resource, byDefault) => {
-    const gv = group === "" ? version : `${group}/${version}`;
-    const stage = /alpha/.test(version) ? "api/alpha" : /beta/.test(version) ? "api/beta" : "api/ga";
-    const gvr = entries.get(`${gv}/${resource}`);
-    return gvr ?? entries.get(gv) ?? entries.get(stage) ?? entries.get("api/all") ?? byDefault;
-  };
 }

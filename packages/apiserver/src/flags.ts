@@ -412,6 +412,7 @@ export const flagTable = flags(
   }),
   section("API enablement", {
     "runtime-config": mapStringString({
+      bareKeys: true,
       help: "key=value pairs that turn built-in APIs on or off: v1=true|false for the core group, <group>/<version>=true|false for one version, api/all, api/ga, api/beta and api/alpha for all of a kind. api/legacy is deprecated.",
     }),
   }),

@@ -12,6 +12,7 @@ import {
   watchedCertificatePool,
 } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
+import { ensureApiServices } from "./bootstrap/api-services.ts";
 import { type AuthenticationInfo, ensureAuthenticationInfo } from "./bootstrap/authentication-info.ts";
 import { ensureFlowSchemas } from "./bootstrap/flow-schemas.ts";
 import { ensureKubernetesService, type KubernetesServiceOptions, runKubernetesService } from "./bootstrap/kubernetes-service.ts";
@@ -50,6 +51,8 @@ export interface RunningApiserver {
 
 const storageRetryMs = 1000;
 const readyPollMs = 20;
+/** Its end is a check of its own too, `autoregister-completion`. */
+const apiServiceHook = "kube-apiserver-autoregistration";
 /** What audit events still in a buffer get at least, however short the grace is. */
 const leastFlushMs = 2000;
 
@@ -114,7 +117,10 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     };
     const hooks = hooksOf(config, rooms, service, authenticationInfo(config, clientCa, requestHeaderCa));
     const running = newPostStartHooks(hooks, clock, log);
-    for (const { name } of hooks) edge.addHook(name, () => running.problem(name));
+    for (const { name } of hooks) {
+      edge.addHook(`poststarthook/${name}`, () => running.problem(name));
+      if (name === apiServiceHook) edge.addHook("autoregister-completion", () => running.problem(name));
+    }
     edge.addReadyCheck("informer-sync", async () => {
       if (!rooms.synced()) throw new Error("informers are not synced yet");
     });
@@ -217,6 +223,7 @@ async function openWithRetry(config: ApiserverConfig, { clock, log, metrics, sig
   }
 }
 
+/** In the order in which health names them. What is for a group that --runtime-config takes away is left out. */
 function hooksOf(
   config: ApiserverConfig,
   rooms: Rooms,
@@ -224,7 +231,8 @@ function hooksOf(
   info: AuthenticationInfo,
 ): PostStartHook[] {
   const { client, informers } = rooms;
-  const hooks: PostStartHook[] = [
+  const serves = (group: string, version: string, resource: string): boolean => config.served(group, version, resource, true);
+  const hooks: (PostStartHook | false)[] = [
     { name: "start-kube-apiserver-admission-initializer", run: (signal) => informers.waitForSync(signal) },
     { name: "generic-apiserver-start-informers", run: (signal) => informers.waitForSync(signal) },
     {
@@ -235,8 +243,22 @@ function hooksOf(
         await ensureKubernetesService(service, signal);
       },
     },
-    { name: "scheduling/bootstrap-system-priority-classes", run: (signal) => ensurePriorityClasses(client, signal) },
-    { name: "priority-and-fairness-config-producer", run: (signal) => ensureFlowSchemas(client, signal) },
+    config.authorizationModes.includes("RBAC") &&
+      serves("rbac.authorization.k8s.io", "v1", "clusterroles") && {
+        name: "rbac/bootstrap-roles",
+        async run(signal) {
+          await ensureNamespaces(client, signal);
+          await ensureRbacPolicy(client, signal);
+        },
+      },
+    serves("scheduling.k8s.io", "v1", "priorityclasses") && {
+      name: "scheduling/bootstrap-system-priority-classes",
+      run: (signal) => ensurePriorityClasses(client, signal),
+    },
+    serves("flowcontrol.apiserver.k8s.io", "v1beta2", "flowschemas") && {
+      name: "priority-and-fairness-config-producer",
+      run: (signal) => ensureFlowSchemas(client, signal),
+    },
     {
       name: "start-cluster-authentication-info-controller",
       async run(signal) {
@@ -244,17 +266,12 @@ function hooksOf(
         await ensureAuthenticationInfo(client, info, signal);
       },
     },
+    serves("apiregistration.k8s.io", "v1", "apiservices") && {
+      name: apiServiceHook,
+      run: (signal) => ensureApiServices(client, rooms.groupVersions(), signal),
+    },
   ];
-  if (config.authorizationModes.includes("RBAC")) {
-    hooks.push({
-      name: "rbac/bootstrap-roles",
-      async run(signal) {
-        await ensureNamespaces(client, signal);
-        await ensureRbacPolicy(client, signal);
-      },
-    });
-  }
-  return hooks;
+  return hooks.filter((hook) => hook !== false);
 }
 
 function authenticationInfo(

@@ -113,9 +113,9 @@ export const ip = (options: FlagOptions<string>): Flag<string> =>
     format: (value) => value || "<nil>",
   });
 
-/** `a=b,c=d`; repeating the flag adds. */
+/** `a=b,c=d`; repeating the flag adds. With `bareKeys` a key without value has the empty one. */
 export const mapStringString = (
-  options: FlagOptions<Readonly<Record<string, string>>> & { readonly separator?: string },
+  options: FlagOptions<Readonly<Record<string, string>>> & { readonly separator?: string; readonly bareKeys?: boolean },
 ): Flag<Readonly<Record<string, string>>> =>
   flag(
     options,
@@ -124,8 +124,9 @@ export const mapStringString = (
       typeName: "mapStringString",
       parse: (text, before = {}) =>
         fromPairs(before, text === "" ? [] : text.split(","), options.separator ?? "=", (value) => {
-          if (value === undefined) throw new Error(`malformed pair, expect string${options.separator ?? "="}string`);
-          return value;
+          if (value === undefined && !options.bareKeys)
+            throw new Error(`malformed pair, expect string${options.separator ?? "="}string`);
+          return value ?? "";
         }),
       format: (value) =>
         Object.entries(value)

@@ -50,7 +50,10 @@ export function newRouter(env: RouterOptions): Router {
     }
     const parts = info.path.split("/").filter((part) => part !== "");
     if (parts[0] === "openapi" && parts[1] === "v2" && parts.length === 2) return openApi(ctx);
-    if (parts[0] === "version" && parts.length === 1) return writeVersion(ctx);
+    if (parts[0] === "version" && parts.length === 1) {
+      if (ctx.exchange.method !== "GET") throw methodNotAllowed();
+      return writeVersion(ctx);
+    }
     if ((parts.length === 0 || parts[0] === "api" || parts[0] === "apis") && (await discovery(ctx, parts))) return;
     return notFoundPage(ctx);
   };

@@ -33,7 +33,11 @@ export interface Edge {
   addCheck(name: string, run: () => Promise<void>): void;
   /** Only /readyz asks for it. */
   addReadyCheck(name: string, run: () => Promise<void>): void;
-  /** @param problem the reason why the hook is not done */
+  /**
+   * A check of something that is done once, at start.
+   * @param name as shown: `poststarthook/bootstrap-controller`
+   * @param problem the reason why it is not done
+   */
   addHook(name: string, problem: () => string | undefined): void;
   /** Names of the checks of /readyz that fail. */
   failedChecks(): Promise<string[]>;
@@ -59,7 +63,7 @@ export function newEdge(options: EdgeOptions): Edge {
   };
   const hookChecks = (lenient: boolean): HealthCheck[] =>
     hooks.map(({ name, problem }) => ({
-      name: `poststarthook/${name}`,
+      name,
       run() {
         const reason = problem();
         if (reason === undefined) return;

@@ -36,3 +36,36 @@ test("exclude takes one name; several are several parameters", async () => {
   assert.ok(text.includes("[+]etcd ok\n"));
   assert.ok(text.includes('warn: some health checks cannot be excluded: no matches for "etcd,ping"\n'));
 });
+
+test("checks come in upstream's order", async () => {
+  const namesOf = async (page: string) =>
+    [...(await server.request("GET", `/${page}?verbose`)).text.matchAll(/^\[\+\](\S+) ok$/gm)].map(([, name]) => name);
+  const hooks = [
+    "poststarthook/start-kube-apiserver-admission-initializer",
+    "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/bootstrap-controller",
+    "poststarthook/rbac/bootstrap-roles",
+    "poststarthook/scheduling/bootstrap-system-priority-classes",
+    "poststarthook/priority-and-fairness-config-producer",
+    "poststarthook/start-cluster-authentication-info-controller",
+    "poststarthook/kube-apiserver-autoregistration",
+    "autoregister-completion",
+  ];
+  assert.deepEqual(await namesOf("livez"), ["ping", "log", "etcd", ...hooks]);
+  assert.deepEqual(await namesOf("healthz"), ["ping", "log", "etcd", ...hooks]);
+  assert.deepEqual(await namesOf("readyz"), ["ping", "log", "etcd", "informer-sync", ...hooks, "shutdown"]);
+});
+
+test("each group version that is served has its APIService", async () => {
+  const { body } = await server.request("GET", "/apis/apiregistration.k8s.io/v1/apiservices");
+  const names = body.items.map((item: { metadata: { name: string } }) => item.metadata.name);
+  assert.ok(names.includes("v1.") && names.includes("v1beta1.batch") && !names.includes("v1.apiregistration.k8s.io"));
+  assert.partialDeepStrictEqual(
+    (await server.request("GET", "/apis/apiregistration.k8s.io/v1/apiservices/v2.autoscaling")).body,
+    {
+      metadata: { labels: { "kube-aggregator.kubernetes.io/automanaged": "onstart" } },
+      spec: { group: "autoscaling", version: "v2", groupPriorityMinimum: 17500, versionPriority: 30 },
+      status: { conditions: [{ type: "Available", status: "True", reason: "Local" }] },
+    },
+  );
+});

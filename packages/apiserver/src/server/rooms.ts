@@ -6,6 +6,7 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { CertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
@@ -60,6 +61,8 @@ export interface Rooms {
   readonly informers: InformerFactory;
   /** Brings allocated cluster IPs and node ports in line with the services. */
   readonly repair: ServiceRepair;
+  /** What is served at start. */
+  groupVersions(): GroupVersion[];
   /** Policy and admission know the cluster. */
   synced(): boolean;
 }
@@ -197,7 +200,15 @@ export function connectRooms(options: RoomOptions): Rooms {
   });
   const { serviceClusterIpRange, nodePortRange } = config;
   const repair = newServiceRepair({ config: { services: () => services, serviceClusterIpRange, nodePortRange }, clock, log });
-  return { serve, client, informers, repair, synced: () => synced() && plugins.every((plugin) => plugin.ready?.() ?? true) };
+  return {
+    serve,
+    client,
+    informers,
+    repair,
+    groupVersions: () =>
+      ["", ...resources.groups()].flatMap((group) => resources.versions(group).map((version) => ({ group, version }))),
+    synced: () => synced() && plugins.every((plugin) => plugin.ready?.() ?? true),
+  };
 }
 
 function objectVersions(resources: ServedResources): ObjectVersions {

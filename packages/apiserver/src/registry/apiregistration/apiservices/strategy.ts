@@ -1,7 +1,9 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import type { APIService } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { APIService, APIServiceCondition } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
 import { isDns1035Label, isDns1123Subdomain } from "../../field-checks.ts";
+import { pathSegmentFaults } from "../../generic/keys.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 
@@ -10,16 +12,23 @@ export const apiServiceStrategy: Strategy<APIService> = strategyOf<APIService>({
   namespaced: false,
   status: true,
   allowUnconditionalUpdate: false,
-  prepareForCreate(next) {
+  validateName: pathSegmentFaults, // `v1.` names the core group
+  prepareForCreate(next, ctx) {
     // Without a service the group is served right here.
-    next.status = next.spec?.service
-      ? {}
-      : {
-          conditions: [{ type: "Available", status: "True", reason: "Local", message: "Local APIServices are always available" }],
-        };
+    next.status = next.spec?.service ? {} : { conditions: [localCondition(ctx.now)] };
   },
   validate: (next) => validateApiService(next),
 });
+
+function localCondition(nowMs: number): APIServiceCondition {
+  return {
+    type: "Available",
+    status: "True",
+    lastTransitionTime: formatTime(nowMs),
+    reason: "Local",
+    message: "Local APIServices are always available",
+  };
+}
 
 export const apiServiceStatusStrategy: Strategy<APIService> = statusStrategyOf({ namespaced: false });
 
