@@ -224,6 +224,14 @@ function genericMeaning(code: number, verb: string, serverMessage: string): [Rea
   }
 }
 
+/**
+ * Where upstream fails with an error that is no Status: 500 with the bare message and no reason.
+ * Source: k8s.io/apiserver pkg/endpoints/handlers/responsewriters/status.go ErrorToAPIStatus
+ */
+export function plainError(message: string, options?: ErrorOptions): StatusError {
+  return failure("", 500, message, undefined, options?.cause);
+}
+
 /** The Status that answers any error; one that is none of ours becomes 500 InternalError. */
 export function statusOf(err: unknown): Status {
   return err instanceof StatusError ? err.status : internalError(err).status;

@@ -5,7 +5,7 @@
  */
 import { coerce } from "@coxswain/apimachinery/codec/json";
 import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
-import { badRequest, conflict, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { badRequest, conflict, plainError } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
@@ -74,7 +74,7 @@ export async function readApply(call: Call, kind: GroupVersionKind): Promise<App
         object.metadata ??= {};
         return object;
       } catch (err) {
-        throw unexpected(`failed to convert new object to proper version: ${(err as Error).message}`);
+        throw plainError(`failed to convert new object to proper version: ${(err as Error).message}`);
       }
     },
   };
@@ -101,12 +101,8 @@ function parseConfig(bytes: Buffer): Unstructured {
 /** @throws 500 as upstream does for a kind that this version does not have, or not at this path. */
 function checkKind(config: Unstructured, kind: GroupVersionKind): void {
   if (config.apiVersion !== undefined && config.kind !== undefined && config.kind !== kind.kind) {
-    throw unexpected(
+    throw plainError(
       `failed to create typed patch object: no corresponding type for ${kind.group}/${kind.version}, Kind=${config.kind}`,
     );
   }
-}
-
-function unexpected(message: string): StatusError {
-  return new StatusError({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, code: 500 });
 }

@@ -4,7 +4,7 @@
  * Source: k8s.io/apiserver pkg/endpoints/handlers/fieldmanager (fieldmanager.go, structuredmerge.go,
  * managedfieldsupdater.go, skipnonapplied.go, stripmeta.go); structured-merge-diff v4 merge/update.go
  */
-import { badRequest, StatusError } from "../../errors/status-error.ts";
+import { badRequest, plainError } from "../../errors/status-error.ts";
 import { formatTime } from "../../meta/time.ts";
 import type { KubeObject, ManagedFieldsEntry, Unstructured } from "../../meta/types.ts";
 import type { ApplyType } from "./apply-type.ts";
@@ -311,7 +311,7 @@ function decodeForApply(live: KubeObject | undefined): Map<ManagerId, ManagedSet
   try {
     return decodeManaged(live?.metadata.managedFields);
   } catch (err) {
-    throw unexpected(`failed to decode managed fields: ${(err as Error).message}`);
+    throw plainError(`failed to decode managed fields: ${(err as Error).message}`);
   }
 }
 
@@ -356,11 +356,6 @@ function typed(check: () => void, context: string): void {
   try {
     check();
   } catch (err) {
-    throw unexpected(context + (err as Error).message);
+    throw plainError(context + (err as Error).message);
   }
-}
-
-/** 500 with the plain text, as upstream answers what it has no reason for. */
-function unexpected(message: string): StatusError {
-  return new StatusError({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, code: 500 });
 }

@@ -3,11 +3,10 @@
  * configuration allows the namespace.
  * Source: plugin/pkg/admission/podnodeselector/admission.go
  */
-import { forbidden, notFound } from "@coxswain/apimachinery/errors/status-error";
+import { forbidden, notFound, plainError } from "@coxswain/apimachinery/errors/status-error";
 import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import { namespaceLookup } from "./namespace-lookup.ts";
-import { plainError } from "./plain-error.ts";
 import { type PodObject, podOf } from "./pod-of.ts";
 
 type Labels = ReadonlyMap<string, string>;

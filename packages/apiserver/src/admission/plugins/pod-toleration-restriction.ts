@@ -4,13 +4,12 @@
  * Source: plugin/pkg/admission/podtolerationrestriction/admission.go, pkg/util/tolerations/tolerations.go
  */
 import { parseJson } from "@coxswain/apimachinery/codec/json";
-import { notFound } from "@coxswain/apimachinery/errors/status-error";
+import { notFound, plainError } from "@coxswain/apimachinery/errors/status-error";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { PodSpec, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
 import { type NamespaceObject, namespaceLookup } from "./namespace-lookup.ts";
-import { plainError } from "./plain-error.ts";
 import { type PodObject, podOf } from "./pod-of.ts";
 
 interface Configuration {

@@ -7,7 +7,7 @@ import {
   conflict,
   invalid,
   notFound,
-  StatusError,
+  plainError,
   serverTimeout,
 } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
@@ -124,7 +124,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
   });
 
   async function create(ctx: StrategyContext, object: KubeObject, request: StoreCreateOptions): Promise<Entry> {
-    if (object.metadata.resourceVersion) throw unexpected("resourceVersion should not be set on objects to be created");
+    if (object.metadata.resourceVersion) throw plainError("resourceVersion should not be set on objects to be created");
     const generated = beforeCreate(definition, strategy, ctx, object);
     const undo = await strategy.beginCreate?.(object, ctx);
     try {
@@ -409,8 +409,3 @@ function splitStorageKey(namespaced: boolean, key: string): { namespace: string;
 const emptiedFinalizers = new Error("the update took away the last finalizer");
 const stayAsItIs = new Error("nothing is to be written");
 const changedMeanwhile = new Error("the object changed since its deletion was decided");
-
-/** 500 with the plain text, as upstream answers what it has no reason for. */
-function unexpected(message: string): StatusError {
-  return new StatusError({ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, code: 500 });
-}
