@@ -177,7 +177,8 @@ export function newHttp(url: string, ca: string, certificate?: { cert: string; k
         body === undefined ? undefined : typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body);
       const type = payload === undefined || sent["content-type"] !== undefined ? {} : { "content-type": "application/json" };
       return new Promise((resolve, reject) => {
-        const stream = connection().request({ ":method": method, ":path": path, ...type, ...sent });
+        const endStream = payload === undefined;
+        const stream = connection().request({ ":method": method, ":path": path, ...type, ...sent }, { endStream });
         stream.once("error", reject);
         stream.once("response", (received) => {
           const chunks: Buffer[] = [];
@@ -188,7 +189,7 @@ export function newHttp(url: string, ca: string, certificate?: { cert: string; k
             resolve({ code, headers: rest as never, text, body: parsed(text, String(rest["content-type"] ?? "")) });
           });
         });
-        stream.end(payload);
+        if (payload !== undefined) stream.end(payload);
       });
     },
     close(): void {
