@@ -14,6 +14,8 @@ export class Http1Exchange implements Exchange {
   readonly httpVersion = "1.1" as const;
   readonly upgrade: { socket: Socket; head: Buffer } | undefined;
   bytesWritten = 0;
+  /** In the server's roster. */
+  place = -1;
   readonly #request: IncomingMessage;
   readonly #socket: Socket;
   readonly #log: Logger;

@@ -32,6 +32,8 @@ export class Http2Exchange implements Exchange {
   readonly headers: IncomingHttpHeaders;
   readonly tls: TLSSocket;
   bytesWritten = 0;
+  /** In the server's roster. */
+  place = -1;
   readonly #stream: ServerHttp2Stream;
   readonly #rawHeaders: Http2Headers;
   readonly #rawList: string[];

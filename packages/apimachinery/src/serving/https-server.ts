@@ -9,6 +9,7 @@ import type { Exchange, ExchangeHandler } from "./exchange.ts";
 import { watchFiles } from "./file-watch.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
+import { Roster } from "./roster.ts";
 import { filesOf, insecureCipherSuites, loadTls, type TlsOptions } from "./tls-options.ts";
 
 export type { TlsOptions } from "./tls-options.ts";
@@ -111,7 +112,7 @@ class Connections {
   readonly #options: HttpServerOptions;
   readonly #sockets = new Set<Socket>();
   readonly #sessions = new Map<ServerHttp2Session, { streams: number; leaving: boolean }>();
-  readonly #exchanges = new Set<Http1Exchange | Http2Exchange>();
+  readonly #exchanges = new Roster<Http1Exchange | Http2Exchange>();
   #draining = false;
   #emptied: (() => void) | undefined;
 
@@ -217,7 +218,7 @@ class Connections {
       ]);
       clearTimeout(timer);
     }
-    for (const exchange of this.#exchanges) exchange.abort();
+    for (const exchange of this.#exchanges.all()) exchange.abort();
     for (const session of this.#sessions.keys()) session.destroy();
     for (const socket of this.#sockets) socket.destroy();
   }

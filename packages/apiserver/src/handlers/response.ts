@@ -16,7 +16,7 @@ import type { KubeObject, ListMeta, Status, StatusDetails } from "@coxswain/apim
 import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
 import type { RequestContext } from "../request/context.ts";
 import type { Entry, ListResult } from "../storage/storage.ts";
-import { jsonOf, objectOf, protobufOf } from "./convert.ts";
+import { jsonLineOf, jsonOf, objectOf, protobufOf } from "./convert.ts";
 import type { Call } from "./env.ts";
 import { fieldHead, jsonBody, type ListBody, ownBody, protobufBody, protobufItemSizes, varint } from "./list-body.ts";
 import { wantsIndent } from "./pretty.ts";
@@ -72,7 +72,10 @@ export function writeEntry(call: Call, status: number, entry: Entry, output: Out
     case "PartialObjectMetadataList":
       throw objectWantedAsList();
     default:
-      if (output.mediaType === jsonType) return sendJson(ctx, status, jsonOf(entry, served), output.indent);
+      if (output.mediaType === jsonType) {
+        if (output.indent) return sendJson(ctx, status, jsonOf(entry, served), true);
+        return send(ctx, status, jsonType, jsonLineOf(entry, served));
+      }
       if (output.mediaType === protobufType) return send(ctx, status, protobufType, protobufOf(entry, served));
       return send(ctx, status, yamlType, encodeObject(objectOf(entry, served), yamlType));
   }
