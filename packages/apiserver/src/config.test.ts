@@ -26,3 +26,33 @@ test("a cipher suite that is unknown, or that the runtime lacks, ends the start 
 test("several problems are told at once", () => {
   assert.throws(() => configOf("--secure-port=0", "--goaway-chance=1"), /^.*\[--secure-port 0 .*, --goaway-chance .*\]$/);
 });
+
+const issuing = ["--service-account-issuer=https://a", "--service-account-signing-key-file=/k", "--service-account-key-file=/p"];
+const together = "--service-account-signing-key-file, --service-account-issuer, and --api-audiences should be specified together";
+for (const { argv, want } of [
+  { argv: issuing.slice(0, 2), want: "service-account-key-file is a required flag" },
+  { argv: issuing.slice(0, 1), want: together },
+  { argv: issuing.slice(1), want: together },
+  { argv: ["--api-audiences=x"], want: together },
+  {
+    argv: [...issuing, "--service-account-issuer=https://a"],
+    want: 'service-account-issuer "https://a" is already specified',
+  },
+  {
+    argv: [...issuing, "--service-account-issuer=a b:c"],
+    want: "service-account-issuer \"a b:c\" contained a ':' but was not a valid URL",
+  },
+  {
+    argv: [...issuing, "--service-account-max-token-expiration=59m"],
+    want: "the service-account-max-token-expiration must be between 1 hour and 2^32 seconds",
+  },
+  {
+    argv: [...issuing, "--service-account-jwks-uri=http://a/keys"],
+    want: "service-account-jwks-uri requires https scheme, parsed as: http://a/keys",
+  },
+]) {
+  test(`service account flags: ${argv.join(" ")} ends the start`, () => {
+    const bare = ["--etcd-servers=http://127.0.0.1:2379", "--advertise-address=192.0.2.1"];
+    assert.throws(() => configFromFlags(parseFlags(kubeApiserver.flags, [...bare, ...argv]).values), { message: want });
+  });
+}

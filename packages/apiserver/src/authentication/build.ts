@@ -97,11 +97,17 @@ export function buildAuthentication(options: AuthenticationOptions): Authenticat
   };
 }
 
-/** A review that names no audience asks for this server's own. Source: pkg/registry/authentication/tokenreview/storage.go */
+/**
+ * A review that names no audience asks for this server's own.
+ * @throws Error for a token that nobody knows, as a request with it would be refused
+ * Source: pkg/registry/authentication/tokenreview/storage.go
+ */
 function withDefaultAudiences(authenticate: TokenAuthenticator, apiAudiences: readonly string[]): TokenAuthenticator {
-  return (token, audiences) => {
+  return async (token, audiences) => {
     const wanted = audiences === undefined || audiences.length === 0 ? apiAudiences : audiences;
-    return authenticate(token, wanted.length === 0 ? undefined : wanted);
+    const result = await authenticate(token, wanted.length === 0 ? undefined : wanted);
+    if (result === undefined) throw new Error("invalid bearer token");
+    return result;
   };
 }
 

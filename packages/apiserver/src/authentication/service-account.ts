@@ -5,6 +5,7 @@
  */
 import { timingSafeEqual } from "node:crypto";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { AuthenticationResult, TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import { compactVerify, decodeJwt, decodeProtectedHeader } from "jose";
@@ -97,11 +98,13 @@ function grantedAudiences(
   if (requested === undefined) return undefined;
   const granted = tokenAudiences.filter((audience) => requested.includes(audience));
   if (granted.length === 0) {
-    throw new Error(
-      `token audiences ${JSON.stringify(tokenAudiences)} is invalid for the target audiences ${JSON.stringify(requested)}`,
-    );
+    throw new Error(`token audiences ${quoteAll(tokenAudiences)} is invalid for the target audiences ${quoteAll(requested)}`);
   }
   return granted;
+}
+
+function quoteAll(texts: readonly string[]): string {
+  return `[${texts.map(goQuote).join(" ")}]`;
 }
 
 function withAudiences(result: AuthenticationResult, audiences: readonly string[] | undefined): AuthenticationResult {

@@ -128,11 +128,12 @@ function newApp({ metrics, documents }: EdgeOptions): express.Express {
     response.type(metrics.contentType).send(await metrics.render());
   });
   if (documents !== undefined) {
+    const headers = { "cache-control": "public, max-age=3600" };
     app.get("/.well-known/openid-configuration", (_request, response) => {
-      response.set("cache-control", "public, max-age=3600").type("application/json").send(documents.configuration);
+      response.writeHead(200, { ...headers, "content-type": "application/json" }).end(documents.configuration);
     });
     app.get("/openid/v1/jwks", (_request, response) => {
-      response.set({ "cache-control": "public, max-age=3600", "content-type": "application/jwk-set+json" }).end(documents.keySet);
+      response.writeHead(200, { ...headers, "content-type": "application/jwk-set+json" }).end(documents.keySet);
     });
   }
   return app;

@@ -100,14 +100,13 @@ export function tokenClaims(
   request: TokenRequest,
   account: ServiceAccount,
   bound: Bound | undefined,
-  issuer: Pick<TokenIssuer, "issuer" | "maxExpirationSeconds" | "extendExpiration">,
+  issuer: Pick<TokenIssuer, "issuer" | "defaultAudiences" | "maxExpirationSeconds" | "extendExpiration">,
   nowMs: number,
 ): { claims: Record<string, unknown>; expiresMs: number; seconds: number } {
-  const asked = Math.min(
+  const seconds = Math.min(
     request.spec?.expirationSeconds ?? defaultSeconds,
     issuer.maxExpirationSeconds ?? Number.MAX_SAFE_INTEGER,
   );
-  const seconds = asked;
   const now = Math.floor(nowMs / 1000);
   const kubernetes: Record<string, unknown> = {
     namespace: account.metadata.namespace ?? "",
@@ -115,12 +114,14 @@ export function tokenClaims(
   };
   if (bound) kubernetes[bound.kind] = { name: bound.name, uid: bound.uid };
   let signedSeconds = seconds;
-  if (issuer.extendExpiration && bound?.kind === "pod" && request.spec?.expirationSeconds === warnAfterSeconds) {
+  const audiences = request.spec?.audiences ?? [];
+  const forThisServer = audiences.every((audience) => issuer.defaultAudiences.includes(audience));
+  if (issuer.extendExpiration && bound?.kind === "pod" && seconds === warnAfterSeconds && forThisServer) {
     kubernetes.warnafter = now + seconds;
     signedSeconds = extendedSeconds;
   }
   const claims: Record<string, unknown> = {
-    aud: [...(request.spec?.audiences ?? [])],
+    aud: [...audiences],
     exp: now + signedSeconds,
     iat: now,
     iss: issuer.issuer,
