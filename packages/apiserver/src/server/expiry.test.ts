@@ -1,0 +1,96 @@
+/** What is asked of history that etcd has compacted, and of revisions that are not there yet. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { WatchEventDecoder } from "@coxswain/apimachinery/codec/stream";
+import { newEtcdClient } from "../storage/etcd/client.ts";
+import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
+
+const maps = "/api/v1/namespaces/default/configmaps";
+const gone = "The provided continue parameter is too old to display a consistent list result.";
+
+describe("without a watch cache", () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startTestServer(undefined, ["--watch-cache=false"]);
+  });
+  after(() => server.stop());
+
+  const create = async (name: string): Promise<number> => {
+    const { body } = await server.request("POST", maps, { metadata: { name, labels: { of: "expiry" } } });
+    return Number(body.metadata.resourceVersion);
+  };
+  const names = (items: { metadata: { name: string } }[]): string[] => items.map(({ metadata }) => metadata.name);
+  const events = async (query: string) => {
+    const { code, text, body } = await server.request("GET", `${maps}?watch=1&labelSelector=of=expiry&${query}`);
+    return { code, body, events: code === 200 ? new WatchEventDecoder("application/json").push(Buffer.from(text)) : [] };
+  };
+
+  test("a compacted revision is 410 to lists, watches and continue tokens, and the new token goes on", async () => {
+    const first = await create("expiry-a");
+    for (const name of ["expiry-b", "expiry-c"]) await create(name);
+    const page = await server.request("GET", `${maps}?labelSelector=of=expiry&limit=1`);
+    assert.deepEqual(names(page.body.items), ["expiry-a"]);
+    const latest = await create("expiry-ab");
+    const client = newEtcdClient({ servers: [server.etcdEndpoint] });
+    await client.compact(latest);
+    client.close();
+
+    const continued = (token: string) =>
+      server.request("GET", `${maps}?labelSelector=of=expiry&limit=1&continue=${encodeURIComponent(token)}`);
+    const expired = await continued(page.body.metadata.continue);
+    assert.partialDeepStrictEqual(expired.body, { kind: "Status", code: 410, reason: "Expired" });
+    assert.ok(expired.body.message.startsWith(gone), expired.body.message);
+    const rest = await continued(expired.body.metadata.continue);
+    assert.equal(rest.code, 200);
+    assert.deepEqual(names(rest.body.items), ["expiry-ab"], "what is there now, after where the old list stopped");
+    assert.ok(Number(rest.body.metadata.resourceVersion) >= latest);
+
+    for (const query of [`resourceVersion=${first}&limit=1`, `resourceVersion=${first}&resourceVersionMatch=Exact`]) {
+      const list = await server.request("GET", `${maps}?${query}`);
+      assert.partialDeepStrictEqual(list.body, {
+        code: 410,
+        reason: "Expired",
+        message: "The resourceVersion for the provided list is too old.",
+      });
+    }
+    const newer = await server.request("GET", `${maps}?resourceVersion=${first}&resourceVersionMatch=NotOlderThan&limit=1`);
+    assert.equal(newer.code, 200, "newer data is what it asks for");
+
+    const watched = await events(`resourceVersion=${first}&timeoutSeconds=2`);
+    assert.equal(watched.code, 200);
+    assert.partialDeepStrictEqual(watched.events, [{ type: "ERROR", object: { kind: "Status", code: 410, reason: "Expired" } }]);
+  });
+
+  test("a watch of a version that is not there yet waits for what comes after it", async () => {
+    const now = await create("expiry-now");
+    const watching = events(`resourceVersion=${now + 2}&timeoutSeconds=1`);
+    for (const name of ["expiry-1", "expiry-2", "expiry-3"]) await create(name);
+    const { code, events: seen } = await watching;
+    assert.equal(code, 200);
+    assert.ok(!seen.some(({ object }) => ["expiry-1", "expiry-2"].includes(object.metadata.name as string)));
+  });
+});
+
+test("without the gate APIListChunking a list is whole, without RemainingItemCount it tells no number", async (t) => {
+  const whole = await startTestServer(t, ["--feature-gates=APIListChunking=false"]);
+  const { body } = await whole.request("GET", "/api/v1/namespaces?limit=1");
+  assert.ok(body.items.length >= 4);
+  assert.equal(body.metadata.continue, undefined);
+  const uncounted = await startTestServer(t, ["--feature-gates=RemainingItemCount=false"]);
+  const page = await uncounted.request("GET", "/api/v1/namespaces?limit=1");
+  assert.equal(page.body.items.length, 1);
+  assert.ok(page.body.metadata.continue);
+  assert.equal(page.body.metadata.remainingItemCount, undefined);
+});
+
+test("a list not older than a version beyond the server's is 504 with Retry-After", async (t) => {
+  const server = await startTestServer(t);
+  const query = "resourceVersion=999999999&resourceVersionMatch=NotOlderThan&limit=1";
+  const { code, headers, body } = await server.request("GET", `${maps}?${query}`);
+  assert.deepEqual([code, headers["retry-after"]], [504, "1"]);
+  assert.match(body.message, /^Timeout: Too large resource version: 999999999, current: \d+$/);
+  assert.partialDeepStrictEqual(body.details, {
+    retryAfterSeconds: 1,
+    causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }],
+  });
+});
