@@ -69,21 +69,22 @@ export function inGroup(group: string, rows: readonly ResourceRow[]): ResourceDe
   });
 }
 
-/** The version with conversions whose results are in canonical form: a conversion need not think of empty fields. */
+/**
+ * The version with conversions that are given, and give, objects in canonical form: a conversion need not think of
+ * nulls and empty fields.
+ */
 function canonicalVersion<V extends ResourceVersionDefinition>(version: V, own: GroupVersionKind, hub: GroupVersionKind): V {
   const { toHub, fromHub } = version;
   return {
     ...version,
-    ...(toHub !== undefined && { toHub: canonicalAs(hub, toHub) }),
-    ...(fromHub !== undefined && { fromHub: canonicalAs(own, fromHub) }),
+    ...(toHub !== undefined && { toHub: (object: KubeObject) => canonicalAs(hub, toHub(canonicalAs(own, object))) }),
+    ...(fromHub !== undefined && { fromHub: (object: KubeObject) => canonicalAs(own, fromHub(canonicalAs(hub, object))) }),
   };
 }
 
-type Convert = (object: KubeObject) => KubeObject;
-
-function canonicalAs(kind: GroupVersionKind, convert: Convert): Convert {
+function canonicalAs(kind: GroupVersionKind, object: KubeObject): KubeObject {
   const type = scheme.kind(kind);
-  return type === undefined ? convert : (object) => coerce(convert(object), type);
+  return type === undefined ? object : coerce(object, type);
 }
 
 /** Columns of a kind that has none of its own. Source: pkg/registry/rest/table.go */

@@ -1,5 +1,6 @@
 import { encodeJson, parseJson } from "@coxswain/apimachinery/codec/json";
 import { decodeProtobuf, encodeProtobuf, hasProtobufForm } from "@coxswain/apimachinery/codec/protobuf";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupResource, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { type EntryCodec, ownMemory } from "./entry.ts";
@@ -49,9 +50,8 @@ export function newObjectCodec(resource: StoredResource, mediaType: string): Obj
     ...(resource.formerVersions ?? []),
     ...resource.versions,
   ];
-  for (const version of known) {
-    const groups = version.group === undefined ? [resource.group, hub.group] : [version.group];
-    for (const group of groups) byApiVersion.set(formatGroupVersion({ group, version: version.version }), version);
+  for (const { group = resource.group, ...version } of known) {
+    byApiVersion.set(formatGroupVersion({ group, version: version.version }), version);
   }
   const fromHub = storedApiVersion === hubApiVersion ? undefined : byApiVersion.get(storedApiVersion)?.fromHub;
 
@@ -73,7 +73,7 @@ export function newObjectCodec(resource: StoredResource, mediaType: string): Obj
     toStored(object) {
       const { resourceVersion: _, selfLink: __, ...metadata } = object.metadata;
       let value: KubeObject = { ...object, apiVersion: hubApiVersion, kind: resource.kind, metadata };
-      if (fromHub !== undefined) value = fromHub(value);
+      if (fromHub !== undefined) value = fromHub(deepClone(value));
       value.apiVersion = storedApiVersion;
       return asProtobuf ? encodeProtobuf(value, stored) : encodeJson(value, stored);
     },

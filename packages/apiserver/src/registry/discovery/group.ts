@@ -22,6 +22,8 @@ export function discoveryResources(): ResourceDefinition[] {
             "discovery.k8s.io/v1beta1 EndpointSlice is deprecated in v1.21+, unavailable in v1.25+; use discovery.k8s.io/v1 EndpointSlice",
         },
       ],
+      // Readable for API servers of 1.20 as well, so that they can be replaced one at a time.
+      storage: { group: "discovery.k8s.io", version: "v1beta1" },
       strategy: endpointSliceStrategy,
       table: endpointSliceTable,
     },

@@ -24,6 +24,8 @@ export function policyResources(): ResourceDefinition[] {
             "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+, unavailable in v1.25+; use policy/v1 PodDisruptionBudget",
         },
       ],
+      // Readable for API servers of 1.20 as well, so that they can be replaced one at a time.
+      storage: { group: "policy", version: "v1beta1" },
       strategy: podDisruptionBudgetStrategy,
       statusStrategy: podDisruptionBudgetStatusStrategy,
       table: podDisruptionBudgetTable,

@@ -204,7 +204,9 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
       if (current !== undefined && !state.rewrite && bytes.equals(state.bytes ?? codec.toStored(current.object()))) {
         if (!state.suggested) return current;
         const fresh = await readKey(key);
-        if (fresh.entry?.revision === current.revision && !fresh.rewrite) return fresh.entry;
+        // Bytes of an older storage version are written anew, though the object stays what it is: so it is migrated.
+        const sameBytes = fresh.bytes === undefined || bytes.equals(fresh.bytes);
+        if (fresh.entry?.revision === current.revision && !fresh.rewrite && sameBytes) return fresh.entry;
         state = fresh;
         continue;
       }
