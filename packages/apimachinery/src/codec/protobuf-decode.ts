@@ -5,6 +5,7 @@ import { sharedFields } from "./fields-v1.ts";
 import { timeFromParts } from "./go-time.ts";
 import { decodeQuantity, isZero, zeroOf } from "./json-decode.ts";
 import { parseJsonText, setOwn } from "./json-parse.ts";
+import { knownText } from "./known-texts.ts";
 
 export type Reader = InstanceType<typeof protobuf.Reader>;
 type Fields = Record<string, unknown>;
@@ -22,7 +23,7 @@ let nesting = 0;
  */
 export function readMessage(bytes: Uint8Array, type: TypeDescriptor): Fields {
   nesting = 0;
-  const reader = protobuf.Reader.create(bytes);
+  const reader = protobuf.Reader.create(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
   return messageReader(type)(reader, reader.len, {});
 }
 
@@ -37,39 +38,65 @@ function messageReader(type: TypeDescriptor): ReadMessage {
   return read;
 }
 
-interface Entry {
-  readonly wireType: number;
-  readonly read: (reader: Reader, object: Fields) => void;
-}
-
 function makeMessageReader(type: TypeDescriptor): ReadMessage {
-  let entries: (Entry | undefined)[] | undefined;
-  let required: { name: string; zero: () => unknown }[] = [];
-  const prepare = (): (Entry | undefined)[] => {
-    required = type.fields.filter((f) => f.required).map((f) => ({ name: f.name, zero: zeroOf(f.type) }));
-    const byNumber: (Entry | undefined)[] = [];
-    for (const field of type.message) byNumber[field.number] = entryOf(field);
-    return byNumber;
-  };
+  let readFields: ReadMessage | undefined;
   return (reader, end, into) => {
-    entries ??= prepare();
+    // Made on first use: types refer to themselves.
+    readFields ??= compileReader(type);
     if (end > reader.len) throw new Error("unexpected EOF");
     if (++nesting > maxNesting) throw new Error("message is nested too deep");
-    while (reader.pos < end) {
-      const tag = reader.uint32();
-      const entry = entries[tag >>> 3];
-      if (entry === undefined) skip(reader, tag);
-      else if (entry.wireType !== (tag & 7))
-        throw new Error(`proto: wrong wireType = ${tag & 7} for field ${tag >>> 3} of ${type.goName}`);
-      else entry.read(reader, into);
-    }
+    readFields(reader, end, into);
     if (reader.pos !== end) throw new Error("unexpected EOF");
     nesting--;
-    for (const { name, zero } of required) {
-      if (into[name] === undefined) into[name] = zero();
-    }
     return into;
   };
+}
+
+/**
+ * One function for each type, with the names of its fields in its text, so that each of them is written where the engine
+ * remembers its place. The names are those of the tables.
+ */
+function compileReader(type: TypeDescriptor): ReadMessage {
+  const cases = type.message.map((field, i) => {
+    const tag = (field.number << 3) | fieldWireType(field);
+    if (field.name === undefined) return `case ${tag}: read${i}(reader, object); break;`;
+    const place = `object[${JSON.stringify(field.name)}]`;
+    return `case ${tag}: value = read${i}(reader, ${place});
+      if (value !== undefined) ${place} = value; else if (${place} !== undefined) delete ${place};
+      break;`;
+  });
+  const required = type.fields.filter((field) => field.required);
+  const zeros = required.map(({ name }, i) => {
+    const place = `object[${JSON.stringify(name)}]`;
+    return `if (${place} === undefined) ${place} = zero${i}();`;
+  });
+  const body = `return (reader, end, object) => {
+    let value;
+    while (reader.pos < end) {
+      const tag = reader.uint32();
+      switch (tag) { ${cases.join("\n")} default: other(reader, tag); }
+    }
+    ${zeros.join("\n")}
+    return object;
+  };`;
+  const numbers = new Set(type.message.map((field) => field.number));
+  const other = (reader: Reader, tag: number): void => {
+    if (numbers.has(tag >>> 3)) throw new Error(`proto: wrong wireType = ${tag & 7} for field ${tag >>> 3} of ${type.goName}`);
+    skip(reader, tag);
+  };
+  const values = {
+    ...named("read", type.message.map(fieldReader)),
+    ...named(
+      "zero",
+      required.map((f) => zeroOf(f.type)),
+    ),
+    other,
+  };
+  return new Function(...Object.keys(values), body)(...Object.values(values)) as ReadMessage;
+}
+
+function named<T>(prefix: string, values: readonly T[]): Record<string, T> {
+  return Object.fromEntries(values.map((value, i) => [prefix + i, value]));
 }
 
 function skip(reader: Reader, tag: number): void {
@@ -91,58 +118,52 @@ function skip(reader: Reader, tag: number): void {
   }
 }
 
-function entryOf(field: MessageField): Entry {
+function fieldWireType({ name, type }: MessageField): 0 | 1 | 2 {
+  return name !== undefined && type.kind === "list" && !type.wrapped ? wireTypeOf(type.element) : wireTypeOf(type);
+}
+
+/** Gives what the field is after this occurrence of it; undefined: absent. */
+function fieldReader(field: MessageField): Read {
   const { name, type } = field;
   if (name === undefined) {
     if (type.kind !== "struct") throw new Error("only structs are inlined");
     const read = messageReader(type.struct);
-    return {
-      wireType: 2,
-      read: (reader, object) => {
-        read(reader, reader.uint32() + reader.pos, object);
-      },
-    };
+    return (reader, object) => read(reader, reader.uint32() + reader.pos, object as Fields);
   }
   if (type.kind === "list" && !type.wrapped) {
     const element = valueReader(type.element);
-    return {
-      wireType: wireTypeOf(type.element),
-      read: (reader, object) => {
-        const value = element(reader, undefined) ?? null;
-        const list = object[name];
-        if (Array.isArray(list)) list.push(value);
-        else object[name] = [value];
-      },
+    return (reader, list) => {
+      const value = element(reader, undefined) ?? null;
+      if (!Array.isArray(list)) return [value];
+      list.push(value);
+      return list;
     };
   }
   if (type.kind === "map") {
-    return {
-      wireType: 2,
-      read: (reader, object) => {
-        let map = object[name] as Fields | undefined;
-        if (map === undefined) {
-          map = {};
-          object[name] = map;
-        }
-        readMapEntry(reader, map, type.value);
-      },
+    const { value } = type;
+    return (reader, map = {}) => {
+      readMapEntry(reader, map as Fields, value);
+      return map;
     };
   }
   const read = valueReader(type);
-  const drops = !field.pointer && !field.required;
-  const keepsZero = field.pointer || !field.omitEmpty;
-  return {
-    wireType: wireTypeOf(type),
-    read: (reader, object) => {
-      const value = read(reader, object[name]);
-      if (value === undefined) return;
-      if (drops && (type.kind === "struct" || !keepsZero) && isZero(value, type)) {
-        if (object[name] !== undefined) delete object[name];
-        return;
-      }
-      object[name] = value;
-    },
+  const drops = !field.pointer && !field.required && (type.kind === "struct" || field.omitEmpty);
+  if (!drops) return (reader, earlier) => read(reader, earlier) ?? earlier;
+  if (type.kind === "string") return (reader) => readString(reader) || undefined;
+  return (reader, earlier) => {
+    const value = read(reader, earlier);
+    if (value === undefined) return earlier;
+    return isZero(value, type) ? undefined : value;
   };
+}
+
+function readString(reader: Reader): string {
+  const length = reader.uint32();
+  const start = reader.pos;
+  if (length > reader.len - start) throw new Error("unexpected EOF");
+  reader.pos = start + length;
+  const bytes = reader.buf as Buffer;
+  return knownText(bytes, start, length) ?? bytes.toString("utf8", start, start + length);
 }
 
 function readMapEntry(reader: Reader, map: Fields, valueType: FieldType): void {
@@ -154,7 +175,7 @@ function readMapEntry(reader: Reader, map: Fields, valueType: FieldType): void {
   const wanted = wireTypeOf(valueType);
   while (reader.pos < end) {
     const tag = reader.uint32();
-    if (tag === 10) key = reader.string();
+    if (tag === 10) key = readString(reader);
     else if (tag >>> 3 === 2 && (tag & 7) === wanted) value = read(reader, undefined);
     else skip(reader, tag);
   }
@@ -189,7 +210,7 @@ function wireTypeOf(type: FieldType): 0 | 1 | 2 {
 function valueReader(type: FieldType): Read {
   switch (type.kind) {
     case "string":
-      return (reader) => reader.string();
+      return readString;
     case "bool":
       return (reader) => readInt64(reader) !== 0;
     case "int32":
@@ -278,7 +299,7 @@ function readText(reader: Reader): string {
   let text = "";
   eachField(reader, (tag) => {
     if (tag !== 10) return false;
-    text = reader.string();
+    text = readString(reader);
     return true;
   });
   return text;

@@ -1,36 +1,58 @@
-import type protobuf from "protobufjs/minimal.js";
 import type { FieldType, MessageField, TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
+import type { BackWriter } from "./back-writer.ts";
 import { textOfFields } from "./fields-v1.ts";
 import { timeParts } from "./go-time.ts";
 import { rawJson, sortedKeys } from "./json-encode.ts";
 
-export type Writer = InstanceType<typeof protobuf.Writer>;
 type Fields = Record<string, unknown>;
-/** Writes a value, tag included. */
-type Write = (writer: Writer, value: unknown, parent: Fields) => void;
+/** Writes a value, tag included. Everything is written back to front, see BackWriter. */
+type Write = (writer: BackWriter, value: unknown, parent: Fields) => void;
 /** Writes the inside of a message, without its length. */
-type WriteMessage = (writer: Writer, object: Fields) => void;
+type WriteMessage = (writer: BackWriter, object: Fields) => void;
 
 const nothing: Fields = Object.freeze({});
 const writers = new Map<TypeDescriptor, WriteMessage>();
 
 /** Writes a struct as Kubernetes' generated code does: what is no pointer is always written, maps are sorted by key. */
-export function writeMessage(writer: Writer, object: Fields, type: TypeDescriptor): void {
+export function writeMessage(writer: BackWriter, object: Fields, type: TypeDescriptor): void {
   messageWriter(type)(writer, object);
 }
 
 function messageWriter(type: TypeDescriptor): WriteMessage {
   let write = writers.get(type);
   if (write !== undefined) return write;
-  let fields: { name: string | undefined; write: Write }[] | undefined;
+  let compiled: WriteMessage | undefined;
   write = (writer, object) => {
     // Made on first use: types refer to themselves.
-    fields ??= type.message.map((f) => ({ name: f.name, write: fieldWriter(f) }));
-    for (const field of fields) field.write(writer, field.name === undefined ? undefined : object[field.name], object);
+    compiled ??= compileWriter(type);
+    compiled(writer, object);
   };
   writers.set(type, write);
   return write;
+}
+
+/**
+ * One function for each type, with the names of its fields in its text, so that each of them is read where the engine
+ * remembers its place. The names are those of the tables.
+ */
+function compileWriter(type: TypeDescriptor): WriteMessage {
+  const fields = type.message.toReversed();
+  const lines = fields.map(({ name }, i) => {
+    const value = name === undefined ? "undefined" : `object[${JSON.stringify(name)}]`;
+    return `write${i}(writer, ${value}, object);`;
+  });
+  const parameters = fields.map((_, i) => `write${i}`);
+  const body = `return (writer, object) => {\n${lines.join("\n")}\n};`;
+  return new Function(...parameters, body)(...fields.map(fieldWriter)) as WriteMessage;
+}
+
+/** A message behind its tag and length. */
+function nested(writer: BackWriter, tag: number, writeInside: () => void): void {
+  const end = writer.mark;
+  writeInside();
+  writer.uint32(writer.mark - end);
+  writer.uint32(tag);
 }
 
 function fieldWriter(field: MessageField): Write {
@@ -38,19 +60,14 @@ function fieldWriter(field: MessageField): Write {
     if (field.type.kind !== "struct") throw new Error("only structs are inlined");
     const inner = messageWriter(field.type.struct);
     const tag = tagOf(field.number, 2);
-    return (writer, _, parent) => {
-      writer.uint32(tag).fork();
-      inner(writer, parent);
-      writer.ldelim();
-    };
+    return (writer, _, parent) => nested(writer, tag, () => inner(writer, parent));
   }
   const write = valueWriter(field.type, field.number);
   const type = field.type;
   if (type.kind === "list" && !type.wrapped) {
     const element = valueWriter(type.element, field.number);
     return (writer, value) => {
-      if (!Array.isArray(value)) return;
-      for (const item of value) element(writer, item, nothing);
+      if (Array.isArray(value)) writeItems(writer, value, element);
     };
   }
   if (field.pointer) {
@@ -82,56 +99,69 @@ function valueWriter(type: FieldType, number: number): Write {
   switch (type.kind) {
     case "string":
       return (writer, value) => {
-        writer.uint32(bytesTag).string(typeof value === "string" ? value : "");
+        writer.string(typeof value === "string" ? value : "");
+        writer.uint32(bytesTag);
       };
     case "bool":
       return (writer, value) => {
-        writer.uint32(varintTag).bool(value === true);
+        writer.bool(value === true);
+        writer.uint32(varintTag);
       };
     case "int32":
       return (writer, value) => {
-        writer.uint32(varintTag).int32(typeof value === "number" ? value : 0);
+        writer.int64(typeof value === "number" ? value : 0);
+        writer.uint32(varintTag);
       };
     case "int64":
       return (writer, value) => {
+        writer.int64(typeof value === "number" || typeof value === "bigint" ? value : 0);
         writer.uint32(varintTag);
-        writeInt64(writer, value);
       };
     case "float64": {
       const tag = tagOf(number, 1);
       return (writer, value) => {
-        writer.uint32(tag).double(typeof value === "number" ? value : 0);
+        writer.double(typeof value === "number" ? value : 0);
+        writer.uint32(tag);
       };
     }
     case "bytes":
       return (writer, value) => {
-        writer.uint32(bytesTag).bytes(Buffer.from(typeof value === "string" ? value : "", "base64"));
+        const bytes = Buffer.from(typeof value === "string" ? value : "", "base64");
+        writer.bytes(bytes);
+        writer.uint32(bytes.length);
+        writer.uint32(bytesTag);
       };
     case "map": {
       const inner = valueWriter(type.value, 2);
       return (writer, value) => {
         if (typeof value !== "object" || value === null) return;
         const map = value as Fields;
-        for (const key of sortedKeys(map)) {
-          writer.uint32(bytesTag).fork().uint32(10).string(key);
+        const keys = sortedKeys(map);
+        for (let i = keys.length - 1; i >= 0; i--) {
+          const key = keys[i] as string;
+          const end = writer.mark;
           inner(writer, map[key], nothing);
-          writer.ldelim();
+          writer.string(key);
+          writer.uint32(10);
+          writer.uint32(writer.mark - end);
+          writer.uint32(bytesTag);
         }
       };
     }
     default: {
       const inner = messageBody(type);
       return (writer, value) => {
-        writer.uint32(bytesTag).fork();
+        const end = writer.mark;
         inner(writer, value);
-        writer.ldelim();
+        writer.uint32(writer.mark - end);
+        writer.uint32(bytesTag);
       };
     }
   }
 }
 
 /** The inside of the message that a type is on the wire. */
-function messageBody(type: FieldType): (writer: Writer, value: unknown) => void {
+function messageBody(type: FieldType): (writer: BackWriter, value: unknown) => void {
   switch (type.kind) {
     case "struct": {
       const write = messageWriter(type.struct);
@@ -141,43 +171,43 @@ function messageBody(type: FieldType): (writer: Writer, value: unknown) => void 
       // A named slice type is a message with the elements as field 1.
       const element = valueWriter(type.element, 1);
       return (writer, value) => {
-        if (Array.isArray(value)) for (const item of value) element(writer, item, nothing);
+        if (Array.isArray(value)) writeItems(writer, value, element);
       };
     }
     case "time":
       return (writer, value) => {
         if (typeof value !== "string") return; // Go's zero time is an empty message
-        writer.uint32(8);
-        writeInt64(writer, timeParts(value).seconds);
-        writer.uint32(16).int32(0);
+        writeTimestamp(writer, timeParts(value).seconds, 0);
       };
     case "microTime":
       return (writer, value) => {
         if (typeof value !== "string") return;
         const { seconds, micros } = timeParts(value);
-        writer.uint32(8);
-        writeInt64(writer, seconds);
-        writer.uint32(16).int32(micros * 1000);
+        writeTimestamp(writer, seconds, micros * 1000);
       };
     case "quantity":
       return (writer, value) => {
-        writer.uint32(10).string(value === undefined || value === null ? "0" : String(value));
+        writer.string(value === undefined || value === null ? "0" : String(value));
+        writer.uint32(10);
       };
     case "intOrString":
       return (writer, value) => {
         const isText = typeof value === "string";
-        writer.uint32(8).int32(isText ? 1 : 0);
-        writer.uint32(16).int32(typeof value === "number" ? value : 0);
-        writer.uint32(26).string(isText ? value : "");
+        writer.string(isText ? value : "");
+        writer.uint32(26);
+        writer.int64(typeof value === "number" ? value : 0);
+        writer.uint32(16);
+        writer.bool(isText);
+        writer.uint32(8);
       };
     case "raw":
     case "json":
       return (writer, value) => {
-        if (value !== undefined && value !== null) writer.uint32(10).string(rawJson(value));
+        if (value !== undefined && value !== null) writeText(writer, rawJson(value));
       };
     case "fieldsV1":
       return (writer, value) => {
-        if (value !== undefined && value !== null) writer.uint32(10).string(textOfFields(value) ?? rawJson(value));
+        if (value !== undefined && value !== null) writeText(writer, textOfFields(value) ?? rawJson(value));
       };
     case "schemaOrArray":
       return (writer, value) => writeSchemaChoice(writer, value, false);
@@ -185,39 +215,46 @@ function messageBody(type: FieldType): (writer: Writer, value: unknown) => void 
       return (writer, value) => writeSchemaChoice(writer, value, true);
     case "schemaOrBool":
       return (writer, value) => {
-        writer.uint32(8).bool(value !== false && value !== undefined && value !== null);
-        if (typeof value === "object" && value !== null) writeNested(writer, 2, value as Fields);
+        if (typeof value === "object" && value !== null) writeSchema(writer, 2, value as Fields);
+        writer.bool(value !== false && value !== undefined && value !== null);
+        writer.uint32(8);
       };
     default:
       throw new Error(`${type.kind} has no protobuf form`);
   }
 }
 
-function writeSchemaChoice(writer: Writer, value: unknown, strings: boolean): void {
+function writeItems(writer: BackWriter, items: readonly unknown[], write: Write): void {
+  for (let i = items.length - 1; i >= 0; i--) write(writer, items[i], nothing);
+}
+
+function writeText(writer: BackWriter, text: string): void {
+  writer.string(text);
+  writer.uint32(10);
+}
+
+function writeTimestamp(writer: BackWriter, seconds: number | bigint, nanos: number): void {
+  writer.int64(nanos);
+  writer.uint32(16);
+  writer.int64(seconds);
+  writer.uint32(8);
+}
+
+function writeSchemaChoice(writer: BackWriter, value: unknown, strings: boolean): void {
   if (typeof value !== "object" || value === null) return;
   if (!Array.isArray(value)) {
-    writeNested(writer, 1, value as Fields);
+    writeSchema(writer, 1, value as Fields);
     return;
   }
-  for (const item of value) {
-    if (strings) writer.uint32(18).string(String(item));
-    else writeNested(writer, 2, item as Fields);
+  for (let i = value.length - 1; i >= 0; i--) {
+    if (strings) {
+      writer.string(String(value[i]));
+      writer.uint32(18);
+    } else writeSchema(writer, 2, value[i] as Fields);
   }
 }
 
-function writeNested(writer: Writer, number: number, props: Fields): void {
-  writer.uint32(tagOf(number, 2)).fork();
-  messageWriter(scheme.type("apiextensions/v1.JSONSchemaProps") as TypeDescriptor)(writer, props);
-  writer.ldelim();
-}
-
-function writeInt64(writer: Writer, value: unknown): void {
-  if (typeof value === "bigint") {
-    const bits = BigInt.asUintN(64, value);
-    writer.int64({ low: Number(bits & 0xffffffffn) | 0, high: Number(bits >> 32n) | 0, unsigned: false } as never);
-  } else if (typeof value === "number" && value >= 0 && value <= 0x7fffffff) {
-    writer.uint32(value);
-  } else {
-    writer.int64(typeof value === "number" ? value : 0);
-  }
+function writeSchema(writer: BackWriter, number: number, props: Fields): void {
+  const write = messageWriter(scheme.type("apiextensions/v1.JSONSchemaProps") as TypeDescriptor);
+  nested(writer, tagOf(number, 2), () => write(writer, props));
 }

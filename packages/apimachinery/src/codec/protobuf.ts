@@ -4,8 +4,9 @@ import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "..
 import type { KubeObject } from "../meta/types.ts";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
+import { BackWriter } from "./back-writer.ts";
 import { readMessage } from "./protobuf-decode.ts";
-import { type Writer, writeMessage } from "./protobuf-encode.ts";
+import { writeMessage } from "./protobuf-encode.ts";
 
 /** Every Kubernetes protobuf body and etcd value begins with it. */
 export const protobufPrefix = Buffer.from("k8s\0");
@@ -26,8 +27,7 @@ export interface Unknown {
  */
 export function encodeProtobuf(object: object, gvk?: GroupVersionKind): Buffer {
   const { apiVersion, kind, type } = kindToEncode(object, gvk);
-  const writer = freshWriter();
-  return envelope(writer, apiVersion, kind, () => writeMessage(writer, object as Record<string, unknown>, type));
+  return envelope(apiVersion, kind, (writer) => writeMessage(writer, object as Record<string, unknown>, type));
 }
 
 /** Whether `encodeProtobuf` can write the kind. */
@@ -41,9 +41,9 @@ export function hasProtobufForm(gvk: GroupVersionKind): boolean {
  * @param type of the struct, a kind or not
  */
 export function encodeMessage(object: object, type: TypeDescriptor): Buffer {
-  const writer = freshWriter();
+  writer.reset();
   writeMessage(writer, object as Record<string, unknown>, type);
-  return finish(writer);
+  return writer.finish();
 }
 
 /**
@@ -79,8 +79,7 @@ export function decodeMessage(bytes: Uint8Array, type: TypeDescriptor): Record<s
 }
 
 export function encodeUnknown(unknown: Pick<Unknown, "apiVersion" | "kind" | "raw"> & Partial<Unknown>): Buffer {
-  const writer = freshWriter();
-  return envelope(writer, unknown.apiVersion, unknown.kind, () => void writer.raw(unknown.raw), unknown);
+  return envelope(unknown.apiVersion, unknown.kind, (writer) => writer.bytes(unknown.raw), unknown);
 }
 
 /** The envelope's parts; `raw` is a view into `bytes`. @throws StatusError 400 */
@@ -141,30 +140,26 @@ function kindToEncode(
   return { apiVersion, kind, type };
 }
 
-function envelope(writer: Writer, apiVersion: string, kind: string, writeRaw: () => void, rest: Partial<Unknown> = {}): Buffer {
-  writer.raw(protobufPrefix).uint32(10).fork().uint32(10).string(apiVersion).uint32(18).string(kind).ldelim();
-  writer.uint32(18).fork();
-  writeRaw();
-  writer.ldelim();
-  writer.uint32(26).string(rest.contentEncoding ?? "");
-  writer.uint32(34).string(rest.contentType ?? "");
-  return finish(writer);
-}
-
-let spare: Writer | undefined;
-
 /** Encoding is synchronous, so one writer with its grown buffer serves all. */
-function freshWriter(): Writer {
-  const writer = spare ?? protobuf.Writer.create();
-  spare = undefined;
-  return writer;
-}
+const writer = new BackWriter();
 
-function finish(writer: Writer): Buffer {
-  const bytes = Buffer.from(writer.finish(true) as Uint8Array);
-  if (writer.buf.length <= 1 << 20) {
-    writer.reset();
-    spare = writer;
-  }
-  return bytes;
+function envelope(apiVersion: string, kind: string, writeRaw: (writer: BackWriter) => void, rest: Partial<Unknown> = {}): Buffer {
+  writer.reset(); // of a message that could not be written to its end
+  writer.string(rest.contentType ?? "");
+  writer.uint32(34);
+  writer.string(rest.contentEncoding ?? "");
+  writer.uint32(26);
+  let end = writer.mark;
+  writeRaw(writer);
+  writer.uint32(writer.mark - end);
+  writer.uint32(18);
+  end = writer.mark;
+  writer.string(kind);
+  writer.uint32(18);
+  writer.string(apiVersion);
+  writer.uint32(10);
+  writer.uint32(writer.mark - end);
+  writer.uint32(10);
+  writer.bytes(protobufPrefix);
+  return writer.finish();
 }

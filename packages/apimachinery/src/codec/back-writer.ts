@@ -1,0 +1,118 @@
+/**
+ * Writes protobuf from its end to its beginning, so that the length of every message is known when it is written, without
+ * a second pass. Callers give fields, items and the parts of a field in reverse: `writer.string(text); writer.tag(10)`.
+ */
+export class BackWriter {
+  #buffer = Buffer.allocUnsafe(firstBytes);
+  /** Everything from here on is written. */
+  #start = firstBytes;
+
+  /** What is written so far: the difference of two marks is the length of what came between. */
+  get mark(): number {
+    return this.#buffer.length - this.#start;
+  }
+
+  /** Varint of an unsigned number below 2^32. */
+  uint32(value: number): void {
+    const start = this.#room(5);
+    const buffer = this.#buffer;
+    if (value < 0x80) {
+      buffer[start - 1] = value;
+      this.#start = start - 1;
+      return;
+    }
+    const size = value < 0x4000 ? 2 : value < 0x200000 ? 3 : value < 0x10000000 ? 4 : 5;
+    let at = start - size;
+    this.#start = at;
+    let rest = value;
+    for (; at < start - 1; at++) {
+      buffer[at] = (rest & 0x7f) | 0x80;
+      rest >>>= 7;
+    }
+    buffer[at] = rest;
+  }
+
+  /** Varint of a signed number, as the 64 bits that protobuf gives it. */
+  int64(value: number | bigint): void {
+    if (typeof value === "number" && value >= 0 && value <= 0xffffffff) {
+      this.uint32(value);
+      return;
+    }
+    let rest = BigInt.asUintN(64, BigInt(value));
+    const bytes: number[] = [];
+    for (; rest >= 0x80n; rest >>= 7n) bytes.push(Number(rest & 0x7fn) | 0x80);
+    bytes.push(Number(rest));
+    this.bytes(bytes);
+  }
+
+  bool(value: boolean): void {
+    this.uint32(value ? 1 : 0);
+  }
+
+  double(value: number): void {
+    this.#start = this.#buffer.writeDoubleLE(value, this.#room(8) - 8) - 8;
+  }
+
+  bytes(bytes: ArrayLike<number>): void {
+    const start = this.#room(bytes.length) - bytes.length;
+    this.#buffer.set(bytes, start);
+    this.#start = start;
+  }
+
+  /** Text as UTF-8 behind its length. */
+  string(text: string): void {
+    const { length } = text;
+    if (length > longText || !this.#ascii(text)) {
+      const size = Buffer.byteLength(text);
+      const start = this.#room(size) - size;
+      this.#buffer.write(text, start, size, "utf8");
+      this.#start = start;
+      this.uint32(size);
+      return;
+    }
+    this.uint32(length);
+  }
+
+  /** Takes the text when it is ASCII. A call into native code costs more than a loop over a short text. */
+  #ascii(text: string): boolean {
+    const { length } = text;
+    const start = this.#room(length) - length;
+    const buffer = this.#buffer;
+    for (let i = 0; i < length; i++) {
+      const code = text.charCodeAt(i);
+      if (code > 0x7f) return false;
+      buffer[start + i] = code;
+    }
+    this.#start = start;
+    return true;
+  }
+
+  /** A copy of everything; the writer is empty again. */
+  finish(): Buffer {
+    const bytes = Buffer.from(this.#buffer.subarray(this.#start));
+    if (this.#buffer.length > mostKeptBytes) this.#buffer = Buffer.allocUnsafe(firstBytes);
+    this.reset();
+    return bytes;
+  }
+
+  reset(): void {
+    this.#start = this.#buffer.length;
+  }
+
+  /** @returns where what is written begins, with room for `size` bytes before it */
+  #room(size: number): number {
+    if (this.#start < size) {
+      const written = this.mark;
+      const grown = Buffer.allocUnsafe(Math.max(this.#buffer.length * 2, written + size));
+      this.#buffer.copy(grown, grown.length - written, this.#start);
+      this.#start = grown.length - written;
+      this.#buffer = grown;
+    }
+    return this.#start;
+  }
+}
+
+const firstBytes = 16 * 1024;
+/** A writer keeps a buffer up to this size for the next message. */
+const mostKeptBytes = 1024 * 1024;
+const longText = 48;
