@@ -1,0 +1,208 @@
+/**
+ * Nothing is served unasked: for every resource, subresource and verb of discovery only the one right opens it. Made
+ * from discovery, so that what is added later is held to it too.
+ */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { startTestServer, type TestResponse, type TestServer } from "../testing/start-test-server.ts";
+
+let server: TestServer;
+before(async () => {
+  server = await startTestServer(undefined);
+});
+after(() => server.stop());
+
+const rbac = "/apis/rbac.authorization.k8s.io/v1";
+const rbacGroup = "rbac.authorization.k8s.io";
+const allVerbs = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+
+/** What everybody may who is known. Source: the role system:basic-user */
+const openToAuthenticated = new Set([
+  "create selfsubjectaccessreviews.authorization.k8s.io",
+  "create selfsubjectrulesreviews.authorization.k8s.io",
+]);
+
+interface Case {
+  readonly id: string;
+  readonly group: string;
+  /** `pods/log` */
+  readonly resource: string;
+  readonly namespaced: boolean;
+  readonly verb: string;
+  readonly method: string;
+  readonly path: string;
+}
+
+test("every resource, verb and subresource is open to its own right and to no other", async () => {
+  const cases = await casesOfDiscovery();
+  assert.ok(cases.length > 400, `discovery lists ${cases.length} things to do`);
+  await server.request("POST", "/api/v1/namespaces", { metadata: { name: "here" } });
+  await server.request("POST", "/api/v1/namespaces", { metadata: { name: "there" } });
+  const siblings = Map.groupBy(cases, ({ group, resource }) => `${resource.split("/")[0]}.${group}`);
+  await eachOf(cases, async (one) => {
+    const others = (siblings.get(`${one.resource.split("/")[0]}.${one.group}`) ?? []).map(({ resource }) => resource);
+    await grant(one, [...new Set(others)]);
+  });
+  // The policy is read from caches: the last of the bindings is there when all are.
+  for (const one of cases.slice(-8)) {
+    await waitFor(async () => !isRefused(await ask(one, as(`exact-${one.id}`)), one), { what: `the right to ${one.id}` });
+  }
+  const failures: string[] = [];
+  await eachOf(cases, async (one) => {
+    const open = openToAuthenticated.has(`${one.verb} ${one.resource}.${one.group}`);
+    const expect = async (what: string, headers: Record<string, string | undefined>, wanted: "401" | "403" | "passes") => {
+      const answer = await ask(one, headers);
+      const got = answer.code === 401 ? "401" : isRefused(answer, one) ? "403" : "passes";
+      if (got !== wanted) failures.push(`${one.method} ${one.path} (${one.verb} ${one.resource}): ${what} ${got}, not ${wanted}`);
+    };
+    await expect("no credentials", { authorization: undefined }, "403");
+    await expect("an unknown token", { authorization: "Bearer unknown" }, "401");
+    await expect("no rights", { authorization: "Bearer user-token" }, open ? "passes" : "403");
+    await expect("every right but this", as(`near-${one.id}`), open ? "passes" : "403");
+    await expect("this right alone", as(`exact-${one.id}`), "passes");
+  });
+  assert.deepEqual(failures, []);
+});
+
+/** Open to everybody, and to everybody who is known. Source: the roles system:public-info-viewer and system:discovery */
+const publicPaths = ["/healthz", "/livez", "/readyz", "/version"];
+const discoveryPaths = /^\/(api|apis|openapi)(\/|$)/;
+
+test("every page is open to its own right and to no other", async () => {
+  const { paths } = (await server.request("GET", "/")).body as { paths: string[] };
+  const pages = [...new Set(["/", "/version", ...paths])].filter((path) => path !== "/debug/pprof/profile");
+  await eachOf([...pages.entries()], async ([id, path]) => {
+    await createRole(`page-${id}`, [{ nonResourceURLs: [path], verbs: ["get"] }]);
+    const neighbours = [`${path}x`, `${path}/*`, path.slice(0, -1)].filter((url) => url.startsWith("/") && url !== path);
+    await createRole(`page-near-${id}`, [
+      { nonResourceURLs: neighbours, verbs: ["*"] },
+      { nonResourceURLs: [path], verbs: ["post", "put", "head", "list"] },
+      { apiGroups: ["*"], resources: ["*"], verbs: ["*"] },
+    ]);
+    await bind(`page-${id}`, "", `page-${id}`, `page-${id}`);
+    await bind(`page-near-${id}`, "", `page-near-${id}`, `page-near-${id}`);
+  });
+  const read = async (path: string, headers: Record<string, string | undefined>): Promise<string> => {
+    const { code, body } = await server.request("GET", path, undefined, headers);
+    return code === 403 && /cannot get path/.test(body.message ?? "") ? "403" : code === 401 ? "401" : "passes";
+  };
+  const last = pages.length - 1;
+  await waitFor(async () => (await read(pages[last] as string, as(`page-${last}`))) === "passes", { what: "the policy" });
+  const failures: string[] = [];
+  await eachOf([...pages.entries()], async ([id, path]) => {
+    const isPublic = publicPaths.includes(path);
+    const isDiscovery = isPublic || discoveryPaths.test(path);
+    const got = [
+      await read(path, { authorization: undefined }),
+      await read(path, { authorization: "Bearer unknown" }),
+      await read(path, { authorization: "Bearer user-token" }),
+      await read(path, as(`page-near-${id}`)),
+      await read(path, as(`page-${id}`)),
+    ].join(" ");
+    const known = isDiscovery ? "passes" : "403";
+    const want = [isPublic ? "passes" : "403", "401", known, known, "passes"].join(" ");
+    if (got !== want) failures.push(`${path}: ${got}, not ${want}`);
+  });
+  assert.deepEqual(failures, []);
+});
+
+function as(user: string): Record<string, string> {
+  return { "impersonate-user": user };
+}
+
+interface ApiResource {
+  name: string;
+  namespaced: boolean;
+  verbs: string[];
+}
+
+async function casesOfDiscovery(): Promise<Case[]> {
+  const { groups } = (await server.request("GET", "/apis")).body as { groups: { versions: { groupVersion: string }[] }[] };
+  const prefixes = ["/api/v1", ...groups.flatMap(({ versions }) => versions.map(({ groupVersion }) => `/apis/${groupVersion}`))];
+  const cases: Case[] = [];
+  for (const prefix of prefixes) {
+    const group = prefix === "/api/v1" ? "" : (prefix.split("/")[2] as string);
+    const { resources } = (await server.request("GET", prefix)).body as { resources: ApiResource[] };
+    for (const { name, namespaced, verbs } of resources) {
+      for (const verb of verbs) cases.push({ ...caseOf(prefix, name, namespaced, verb), id: `c${cases.length}`, group });
+    }
+  }
+  return cases;
+}
+
+const methods: Readonly<Record<string, string>> = {
+  create: "POST",
+  update: "PUT",
+  patch: "PATCH",
+  delete: "DELETE",
+  deletecollection: "DELETE",
+};
+
+function caseOf(prefix: string, resource: string, namespaced: boolean, verb: string): Omit<Case, "id" | "group"> {
+  const [parent, subresource] = resource.split("/") as [string, string | undefined];
+  const collection = `${prefix}${namespaced ? "/namespaces/here" : ""}/${parent}`;
+  const named = subresource !== undefined || ["get", "update", "patch", "delete"].includes(verb);
+  const path = `${collection}${named ? "/thing" : ""}${subresource === undefined ? "" : `/${subresource}`}`;
+  // A watch of a version that is none ends at once, behind the filters.
+  const query = verb === "watch" ? "?watch=1&resourceVersion=none" : methods[verb] === undefined ? "" : "?dryRun=All";
+  return { resource, namespaced, verb, method: methods[verb] ?? "GET", path: path + query };
+}
+
+/** The right itself for one user, and for another every right around it. */
+async function grant(one: Case, siblings: readonly string[]): Promise<void> {
+  const { id, group, resource, verb } = one;
+  await createRole(`exact-${id}`, [{ apiGroups: [group], resources: [resource], verbs: [verb] }]);
+  const others = siblings.filter((sibling) => sibling !== resource);
+  const parent = resource.split("/")[0] as string;
+  await createRole(`near-${id}`, [
+    { apiGroups: [group], resources: [resource], verbs: allVerbs.filter((other) => other !== verb) },
+    { apiGroups: [group], resources: [resource], resourceNames: ["other"], verbs: [verb] },
+    { apiGroups: [group], resources: [...others, `${parent}/*`, `${resource}x`, `x${parent}`], verbs: ["*"] },
+    { apiGroups: [`x${group}`, group === "" ? "core" : ""], resources: ["*"], verbs: ["*"] },
+    ...(one.namespaced ? [] : [{ nonResourceURLs: ["*"], verbs: ["*"] }]),
+  ]);
+  const namespace = one.namespaced ? "here" : "";
+  await bind(`exact-${id}`, namespace, `exact-${id}`, `exact-${id}`);
+  await bind(`near-${id}`, namespace, `near-${id}`, `near-${id}`);
+  if (one.namespaced) await bind(`exact-${id}`, "there", `exact-${id}`, `near-${id}`);
+}
+
+async function createRole(name: string, rules: object[]): Promise<void> {
+  await created(`${rbac}/clusterroles`, { metadata: { name }, rules });
+}
+
+async function bind(name: string, namespace: string, role: string, user: string): Promise<void> {
+  const path = namespace === "" ? `${rbac}/clusterrolebindings` : `${rbac}/namespaces/${namespace}/rolebindings`;
+  await created(path, {
+    metadata: { name },
+    roleRef: { apiGroup: rbacGroup, kind: "ClusterRole", name: role },
+    subjects: [{ apiGroup: rbacGroup, kind: "User", name: user }],
+  });
+}
+
+async function created(path: string, object: object): Promise<void> {
+  const { code, text } = await server.request("POST", path, object);
+  assert.equal(code, 201, text);
+}
+
+function ask(one: Case, headers: Record<string, string | undefined>): Promise<TestResponse> {
+  const patch = one.method === "PATCH" ? { "content-type": "application/merge-patch+json" } : {};
+  // With a body the options of a deletion would stand there, and the query's dry run mean nothing.
+  const body = one.method === "GET" || one.method === "DELETE" ? undefined : {};
+  return server.request(one.method, one.path, body, { ...patch, ...headers });
+}
+
+/** Admission and the registry refuse some things with 403 as well, in other words. */
+function isRefused({ code, body }: TestResponse, { verb, resource }: Case): boolean {
+  return code === 403 && String(body.message).includes(`cannot ${verb} resource "${resource}" in API group`);
+}
+
+/** A few at a time, as the connection takes them. */
+async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < items.length) await work(items[next++] as T);
+  };
+  await Promise.all(Array.from({ length: 16 }, worker));
+}
