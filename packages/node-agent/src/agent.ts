@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { type ClientConfig, userAgentOf } from "@coxswain/apimachinery/client/config";
+import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { type EventRecorder, newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
@@ -152,21 +153,29 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
 
   // ---- the API server
   const api = options.api;
+  const observer = clientMetrics(metrics);
   const client =
     api === undefined
       ? undefined
-      : newClient({ ...api, qps: config.kubeApiQps, burst: config.kubeApiBurst, userAgent: userAgentOf("kubelet") });
+      : newClient(
+          { ...api, qps: config.kubeApiQps, burst: config.kubeApiBurst, userAgent: userAgentOf("kubelet") },
+          { observer },
+        );
   // Heartbeats and events do not stand in line behind the rest.
-  const heartbeatClient = api === undefined ? undefined : newClient({ ...api, qps: -1, userAgent: userAgentOf("kubelet") });
+  const heartbeatClient =
+    api === undefined ? undefined : newClient({ ...api, qps: -1, userAgent: userAgentOf("kubelet") }, { observer });
   const eventClient =
     api === undefined
       ? undefined
-      : newClient({
-          ...api,
-          qps: config.eventQps === 0 ? -1 : config.eventQps,
-          burst: config.eventBurst,
-          userAgent: userAgentOf("kubelet"),
-        });
+      : newClient(
+          {
+            ...api,
+            qps: config.eventQps === 0 ? -1 : config.eventQps,
+            burst: config.eventBurst,
+            userAgent: userAgentOf("kubelet"),
+          },
+          { observer },
+        );
   const informers = client === undefined ? undefined : newInformerFactory(client, { log, clock });
   const nodeInformer = informers?.for<Node>(nodes, { fieldSelector: `metadata.name=${nodeName}` });
   const serviceInformer = informers?.for<Service>(serviceResource);

@@ -5,13 +5,14 @@ import { hostname } from "node:os";
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { userAgentOf } from "@coxswain/apimachinery/client/config";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
 import { newResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
 import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
-import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
 import { completeConfig, type SchedulerConfig } from "./config.ts";
 import { kubeScheduler } from "./flags.ts";
@@ -25,7 +26,7 @@ await runMain(kubeScheduler, async (flags, { log, signal, set }) => {
     return writeFileSync(flags["write-config-to"], `${JSON.stringify(asWritten(config), undefined, 2)}\n`);
   const clock = realClock;
   const metrics = newMetricsRegistry({ processMetrics: true, disabled: flags["disabled-metrics"] });
-  const client = await clientOf(config.kubeconfig, config);
+  const client = await clientOf(config, metrics);
   const server = await startComponentServer({
     name: "kube-scheduler",
     flags,
@@ -85,10 +86,10 @@ await runMain(kubeScheduler, async (flags, { log, signal, set }) => {
   await server?.close(1_000);
 });
 
-async function clientOf(kubeconfig: string, { master, qps, burst }: SchedulerConfig) {
+async function clientOf({ kubeconfig, master, qps, burst }: SchedulerConfig, metrics: MetricsRegistry) {
   if (kubeconfig === "" && master === "") throw new ConfigError("--kubeconfig or --master is needed to find the API server");
   const config = kubeconfig === "" ? { host: master } : await loadKubeconfig(kubeconfig, { master });
-  return newClient({ ...config, qps, burst, userAgent: userAgentOf("kube-scheduler") });
+  return newClient({ ...config, qps, burst, userAgent: userAgentOf("kube-scheduler") }, { observer: clientMetrics(metrics) });
 }
 
 /** As the configuration file spells it. */

@@ -30,7 +30,7 @@ export function newDeploymentController(ctx: ControllerContext): Controller {
   const sets = ctx.informers.for<ReplicaSet>(replicaSets);
   sets.addIndex(orphanIndex, byOrphan);
   return newController({
-    name: "deployment-controller",
+    name: "deployment",
     sources: [
       enqueueSelf(ctx.informers.for<Deployment>(deployments)),
       enqueueBy(sets, (queue) => replicaSetHandlers(ctx, queue)),

@@ -26,7 +26,7 @@ import { type ReplicaFailure, replicaStatus } from "./status.ts";
  */
 export const newReplicaSetController = (ctx: ControllerContext): Controller =>
   newReplicasController<ReplicaSet>(ctx, {
-    name: "replicaset-controller",
+    name: "replicaset",
     ref: replicaSets,
     workers: ctx.config.concurrency.replicaSet,
     selectorOf: ({ spec }) => LabelSelector.fromObject(spec.selector),
@@ -40,6 +40,7 @@ export interface ReplicasOwner extends KubeObject {
 
 /** What ReplicaSets and ReplicationControllers differ in. */
 export interface ReplicasKind<T extends ReplicasOwner> {
+  /** That of the queue, as the metrics show it. */
   readonly name: string;
   readonly ref: ResourceRef;
   readonly workers: number;

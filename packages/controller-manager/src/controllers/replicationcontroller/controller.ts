@@ -11,7 +11,7 @@ import { newReplicasController } from "../replicaset/controller.ts";
  */
 export const newReplicationControllerController = (ctx: ControllerContext): Controller =>
   newReplicasController<ReplicationController>(ctx, {
-    name: "replication-controller",
+    name: "replicationmanager",
     ref: replicationControllers,
     workers: ctx.config.concurrency.replicationController,
     selectorOf: ({ spec }) => LabelSelector.fromSet(spec?.selector ?? {}),
