@@ -1,0 +1,62 @@
+/** Health while the server starts and while it ends. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { LoopbackExchange } from "../loopback/exchange.ts";
+import { newHttp, startTestServer } from "../testing/start-test-server.ts";
+import { newEdge } from "./edge.ts";
+
+function anEdge(livezGraceMs: number) {
+  const clock = newFakeClock();
+  const edge = newEdge({
+    metrics: newMetricsRegistry({}),
+    log: discardLogger,
+    clock,
+    profiling: undefined,
+    livezGraceMs,
+    documents: undefined,
+  });
+  const ask = async (path: string): Promise<{ code: number; text: string }> => {
+    const exchange = new LoopbackExchange({ method: "GET", path, headers: {} });
+    await edge.handle(exchange);
+    const { status, body } = await exchange.response;
+    return { code: status, text: (await Array.fromAsync(body)).join("") };
+  };
+  return { clock, edge, ask };
+}
+
+test("within --livez-grace-period a hook that is not done is taken as passed, by /livez alone", async () => {
+  const { clock, edge, ask } = anEdge(10_000);
+  let done = false;
+  edge.addHook("poststarthook/slow", () => (done ? undefined : "not finished"));
+  const codes = async () => [(await ask("/livez")).code, (await ask("/readyz")).code, (await ask("/healthz")).code];
+  assert.deepEqual(await codes(), [200, 500, 500]);
+  assert.match((await ask("/readyz")).text, /\[-\]poststarthook\/slow failed: reason withheld\n/);
+  await clock.advance(10_000);
+  assert.deepEqual(await codes(), [500, 500, 500]);
+  assert.equal(
+    (await ask("/livez")).text,
+    "[+]ping ok\n[+]log ok\n[-]poststarthook/slow failed: reason withheld\nlivez check failed\n",
+  );
+  assert.equal((await ask("/livez/poststarthook/slow")).text, "internal server error: not finished\n");
+  done = true;
+  assert.deepEqual(await codes(), [200, 200, 200]);
+});
+
+test("/readyz fails during --shutdown-delay-duration while everything else goes on, then nobody listens", async () => {
+  const server = await startTestServer(undefined, ["--shutdown-delay-duration=1s"]);
+  const http = newHttp(server.url, server.ca);
+  const get = (path: string) => http.request("GET", path, undefined, { authorization: `Bearer ${server.adminToken}` });
+  assert.equal((await get("/readyz")).code, 200);
+  const stopped = server.stop();
+  const ready = await get("/readyz");
+  assert.equal(ready.code, 500);
+  assert.ok(ready.text.endsWith("[-]shutdown failed: reason withheld\nreadyz check failed\n"));
+  const others = ["/livez", "/healthz", "/api/v1/namespaces/default"];
+  for (const path of others) assert.equal((await get(path)).code, 200, path);
+  await stopped;
+  http.close();
+  await assert.rejects(newHttp(server.url, server.ca).request("GET", "/livez"), /ECONNREFUSED/);
+});
