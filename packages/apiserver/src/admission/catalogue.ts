@@ -46,7 +46,7 @@ import { serviceAccount } from "./plugins/service-account.ts";
 import { storageObjectInUseProtection } from "./plugins/storage-object-in-use-protection.ts";
 import { taintNodesByCondition } from "./plugins/taint-nodes-by-condition.ts";
 import { validatingAdmissionWebhook } from "./plugins/validating-admission-webhook.ts";
-import type { ResourceVersion } from "./webhook-matcher.ts";
+import type { ResourceVersion } from "./webhooks/matcher.ts";
 
 /** What plugins may reach. They read the cluster through informers, and write through the loopback client. */
 export interface PluginContext {
@@ -77,8 +77,13 @@ export interface ObjectVersions {
 }
 
 export interface WebhookMetrics {
-  called(name: string, type: string, operation: string, seconds: number): void;
-  rejected(name: string, type: string, operation: string): void;
+  called(
+    name: string,
+    type: string,
+    operation: string,
+    outcome: { readonly seconds: number; readonly code: number; readonly rejected: boolean },
+  ): void;
+  rejected(name: string, type: string, operation: string, errorType: string, code: number): void;
 }
 
 interface PluginRow {

@@ -23,8 +23,10 @@ const olderFormats = [
   { plugin: "ImagePolicyWebhook", key: "imagePolicy" },
 ];
 
-/** Credentials for webhooks: better no start than requests without them. */
-const unsupported = ["MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"];
+const webhookKinds = [
+  "apiserver.config.k8s.io/v1 WebhookAdmissionConfiguration",
+  "apiserver.config.k8s.io/v1alpha1 WebhookAdmission",
+];
 
 /** What plugins accept; the plugin itself looks at the rest. */
 const kinds: Readonly<Record<string, readonly string[]>> = {
@@ -38,6 +40,8 @@ const kinds: Readonly<Record<string, readonly string[]>> = {
     "resourcequota.admission.k8s.io/v1beta1 Configuration",
     "resourcequota.admission.k8s.io/v1alpha1 Configuration",
   ],
+  MutatingAdmissionWebhook: webhookKinds,
+  ValidatingAdmissionWebhook: webhookKinds,
   PodTolerationRestriction: ["podtolerationrestriction.admission.k8s.io/v1alpha1 Configuration"],
 };
 
@@ -69,9 +73,6 @@ export function readPluginConfigurations(path: string): PluginConfigurations {
 function checked(plugin: string, configuration: unknown): unknown {
   if (typeof configuration !== "object" || configuration === null) {
     throw new Error(`the configuration of admission plugin ${plugin} is not a map`);
-  }
-  if (unsupported.includes(plugin)) {
-    throw new Error(`the configuration of admission plugin ${plugin} is not supported by this server`);
   }
   const accepted = Object.hasOwn(kinds, plugin) ? (kinds[plugin] as readonly string[]) : undefined;
   const { apiVersion = "", kind = "" } = configuration as { apiVersion?: unknown; kind?: unknown };

@@ -18,6 +18,10 @@ export interface AdmissionAttributes {
   readonly user: UserInfo;
   readonly dryRun: boolean;
   readonly options?: unknown;
+  /** 1 when all mutating plugins are asked once more. */
+  round?: number;
+  /** Set by a plugin that changed the object in the first round and lets the others see that. */
+  wantsAnotherRound?: boolean;
   readonly signal: AbortSignal;
   warn(text: string): void;
   /** For the audit event of the request, if there is one; the first value of a key stays. */

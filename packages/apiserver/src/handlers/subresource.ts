@@ -6,7 +6,7 @@
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
 import { methodNotSupported, notFound } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
+import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import { toKey } from "@coxswain/apimachinery/meta/object-key";
 import type { KubeObject, ManagedFieldsEntry, Unstructured } from "@coxswain/apimachinery/meta/types";
 import { applyTypeOf } from "@coxswain/apimachinery/patch/apply/apply-type";
@@ -332,10 +332,12 @@ export function subresourceCall(call: Call, body: Unstructured | undefined, opti
     body,
     dryRun: options.dryRun,
     fieldManager: options.fieldManager,
-    async admit(object, old, validateOnly = false) {
+    async admit(object, old) {
       const operation = old === undefined ? "CREATE" : "UPDATE";
-      const attributes = admissionAttributes(call, operation, object, old, { dryRun: options.dryRun, options });
-      if (!validateOnly) await env.admission.mutate(attributes);
+      const kind = { ...parseGroupVersion(object.apiVersion ?? ""), kind: object.kind } as GroupVersionKind;
+      const details = { dryRun: options.dryRun, options, ...(object.kind === undefined ? {} : { kind }) };
+      const attributes = admissionAttributes(call, operation, object, old, details);
+      await env.admission.mutate(attributes);
       await env.admission.validate(attributes);
     },
   };

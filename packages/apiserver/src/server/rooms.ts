@@ -12,7 +12,8 @@ import type { CertificatePool } from "@coxswain/apimachinery/serving/authenticat
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { type ObjectVersions, type PluginContext, selectPlugins } from "../admission/catalogue.ts";
 import { newAdmissionChain } from "../admission/chain.ts";
-import type { ResourceVersion } from "../admission/webhook-matcher.ts";
+import { withSecondRound } from "../admission/second-round.ts";
+import type { ResourceVersion } from "../admission/webhooks/matcher.ts";
 import { buildAuthentication } from "../authentication/build.ts";
 import type { VerificationKey } from "../authentication/service-account-keys.ts";
 import { buildAuthorization } from "../authorization/build.ts";
@@ -159,7 +160,7 @@ export function connectRooms(options: RoomOptions): Rooms {
 
   router = newRouter({
     resources,
-    admission: newAdmissionChain(plugins, metrics),
+    admission: withSecondRound(newAdmissionChain(plugins, metrics)),
     services,
     nodeProxy: newNodeProxy({
       clientCertificate: config.kubelet.clientCertificate,

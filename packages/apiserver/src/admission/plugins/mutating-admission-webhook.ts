@@ -1,35 +1,62 @@
 /**
- * Asks the mutating webhooks one after the other, each on what the ones before made of the object. Those that ask for
- * it are asked once more when a later one changed it.
- * Source: k8s.io/apiserver pkg/admission/plugin/webhook/mutating
+ * Asks the mutating webhooks one after the other, each on what the ones before made of the object. When one changed it,
+ * the chain goes through all plugins once more, and those webhooks that ask for it see what came after them.
+ * Source: k8s.io/apiserver pkg/admission/plugin/webhook/mutating/dispatcher.go
  */
-import { decodeParsed } from "@coxswain/apimachinery/codec/json";
+import { decodeParsed, parseJson } from "@coxswain/apimachinery/codec/json";
 import { internalError } from "@coxswain/apimachinery/errors/status-error";
-import { deepClone, deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { applyJsonPatch } from "@coxswain/apimachinery/patch/json-patch";
 import { mutatingWebhookConfigurations } from "@coxswain/apimachinery/schema/kinds/resources";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
-import { type Invocation, newWebhookDispatcher, type WebhookDispatcher } from "../webhook-dispatch.ts";
-import type { ResourceVersion } from "../webhook-matcher.ts";
+import { WebhookCallError } from "../webhooks/client.ts";
+import { type Invocation, newWebhookDispatcher, type WebhookDispatcher } from "../webhooks/dispatch.ts";
+import { WebhookReinvocation } from "../webhooks/reinvocation.ts";
+import type { WebhookAnswer } from "../webhooks/review.ts";
+
+const auditPrefix = "mutation.webhook.admission.k8s.io/";
+const patchAuditPrefix = "patch.webhook.admission.k8s.io/";
 
 export function mutatingAdmissionWebhook(ctx: PluginContext): AdmissionPlugin {
-  const dispatcher = newWebhookDispatcher(ctx, mutatingWebhookConfigurations, "admit");
+  const plugin = "MutatingAdmissionWebhook";
+  const dispatcher = newWebhookDispatcher(ctx, {
+    configurations: mutatingWebhookConfigurations,
+    plugin,
+    type: "admit",
+    failedOpenPrefix: `failed-open.${auditPrefix}`,
+  });
+  const reinvocations = new WeakMap<AdmissionAttributes, WebhookReinvocation>();
   return {
-    name: "MutatingAdmissionWebhook",
+    name: plugin,
     handles: () => true,
     ready: () => dispatcher.synced,
     async admit(attributes) {
-      const again: Invocation[] = [];
-      let changedAfter = 0;
-      for (const invocation of await dispatcher.concerned(attributes)) {
-        const changed = await mutate(ctx, dispatcher, invocation, attributes);
-        if (changed) changedAfter = again.length;
-        if (invocation.webhook.reinvocationPolicy === "IfNeeded") again.push(invocation);
+      const registered = dispatcher.registered();
+      if (registered.length === 0) return;
+      const again = attributes.round === 1;
+      let reinvocation = reinvocations.get(attributes);
+      if (reinvocation === undefined) {
+        reinvocation = new WebhookReinvocation();
+        reinvocations.set(attributes, reinvocation);
       }
-      for (const invocation of again.slice(0, changedAfter)) await mutate(ctx, dispatcher, invocation, attributes);
+      if (again) reinvocation.comeBack(attributes.object);
+      for (const candidate of registered) {
+        // In the second round nobody is asked for the first time.
+        if (again && !reinvocation.mustAskAgain(candidate.id)) continue;
+        const invocation = await dispatcher.match(candidate, attributes);
+        if (invocation === undefined) continue;
+        if (await mutate(ctx, dispatcher, invocation, attributes)) {
+          reinvocation.changed();
+          attributes.wantsAnotherRound = true;
+        }
+        if (candidate.webhook.reinvocationPolicy === "IfNeeded") reinvocation.asked(candidate.id);
+      }
+      reinvocation.leave(attributes.object);
     },
   };
 }
@@ -41,26 +68,69 @@ async function mutate(
   invocation: Invocation,
   attributes: AdmissionAttributes,
 ): Promise<boolean> {
-  const answer = await dispatcher.call(invocation, attributes, true);
-  if (answer?.patch === undefined || attributes.object === undefined) return false;
-  const { target } = invocation;
-  // The webhook patches what it was shown; a shared object is never written to.
-  const shown = deepClone(dispatcher.objectsFor(attributes, target).object as KubeObject);
-  let patched: KubeObject;
+  const round = attributes.round ?? 0;
+  const { webhook, configuration, index } = invocation;
+  const place = `round_${round}_index_${index}`;
+  let changed = false;
   try {
-    patched = decode(applyJsonPatch(shown, answer.patch), attributes, target);
+    await dispatcher.call(invocation, attributes, round, (answer) => {
+      const operations = operationsOf(answer);
+      if (operations.length === 0) return;
+      const next = patched(ctx, dispatcher, invocation, attributes, answer);
+      const what = { configuration, webhook: webhook.name, patch: operations, patchType: "JSONPatch" };
+      attributes.annotateContent(patchAuditPrefix + place, JSON.stringify(what));
+      changed = !semanticEqual(next, attributes.object);
+      if (changed) replaceContents(attributes.object as KubeObject, next);
+    });
+  } finally {
+    attributes.annotate(auditPrefix + place, JSON.stringify({ configuration, webhook: webhook.name, mutated: changed }));
+  }
+  return changed;
+}
+
+/** @throws WebhookCallError for a patch that cannot be read. */
+function operationsOf({ patch }: WebhookAnswer): readonly unknown[] {
+  if (patch === undefined) return [];
+  let operations: unknown;
+  try {
+    operations = parseJson(patch);
+  } catch (err) {
+    throw new WebhookCallError(`received undecodable patch in webhook response: ${(err as Error).message}`, 503, err);
+  }
+  if (Array.isArray(operations)) return operations;
+  throw new WebhookCallError("received undecodable patch in webhook response: not a list of operations");
+}
+
+/** The object as the webhook wants it, in the hub version. @throws StatusError 500. */
+function patched(
+  ctx: PluginContext,
+  dispatcher: WebhookDispatcher,
+  invocation: Invocation,
+  attributes: AdmissionAttributes,
+  { patch, patchType }: WebhookAnswer,
+): KubeObject {
+  const name = goQuote(invocation.webhook.name);
+  if (attributes.object === undefined) {
+    const text = `admission webhook ${name} attempted to modify the object, which is not supported for this operation`;
+    throw internalError(new Error(text));
+  }
+  if (patchType !== "JSONPatch") throw new WebhookCallError(`unsupported patch type ${goQuote(patchType)}`);
+  const { kind, object: shown } = dispatcher.shown(invocation, attributes);
+  try {
+    // It patches what it was shown; what comes out is a document of its own.
+    const document = applyJsonPatch(
+      { ...shown, kind: kind.kind, apiVersion: formatGroupVersion(kind) },
+      patch as Buffer,
+    ) as KubeObject;
+    if (document.kind !== kind.kind || document.apiVersion !== formatGroupVersion(kind)) {
+      throw new Error(`admission webhook ${name} attempted to change the kind of the object`);
+    }
+    const type = scheme.kind(kind);
+    const object = type === undefined ? document : decodeParsed(document, type).object;
+    return invocation.isResourceItself ? ctx.versions.toHub(object, invocation.target) : object;
   } catch (err) {
     throw internalError(err);
   }
-  const next = attributes.subresource === "" ? ctx.versions.toHub(patched, target) : patched;
-  if (deepEqual(next, attributes.object)) return false;
-  replaceContents(attributes.object, next);
-  return true;
-}
-
-function decode(value: unknown, { kind, subresource }: AdmissionAttributes, target: ResourceVersion): KubeObject {
-  const type = scheme.kind(subresource === "" ? target : kind);
-  return type === undefined ? (value as KubeObject) : decodeParsed(value, type).object;
 }
 
 /** Whoever holds the object sees the change; keys are data of users and never reach the prototype. */

@@ -5,17 +5,28 @@
 import { validatingWebhookConfigurations } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionPlugin } from "../plugin.ts";
-import { newWebhookDispatcher } from "../webhook-dispatch.ts";
+import { newWebhookDispatcher } from "../webhooks/dispatch.ts";
 
 export function validatingAdmissionWebhook(ctx: PluginContext): AdmissionPlugin {
-  const dispatcher = newWebhookDispatcher(ctx, validatingWebhookConfigurations, "validating");
+  const plugin = "ValidatingAdmissionWebhook";
+  const dispatcher = newWebhookDispatcher(ctx, {
+    configurations: validatingWebhookConfigurations,
+    plugin,
+    type: "validating",
+    failedOpenPrefix: "failed-open.validating.webhook.admission.k8s.io/",
+  });
   return {
-    name: "ValidatingAdmissionWebhook",
+    name: plugin,
     handles: () => true,
     ready: () => dispatcher.synced,
     async validate(attributes) {
-      const invocations = await dispatcher.concerned(attributes);
-      const results = await Promise.allSettled(invocations.map((invocation) => dispatcher.call(invocation, attributes, false)));
+      const registered = dispatcher.registered();
+      if (registered.length === 0) return;
+      const matches = await Promise.all(registered.map((candidate) => dispatcher.match(candidate, attributes)));
+      const invocations = matches.filter((invocation) => invocation !== undefined);
+      const results = await Promise.allSettled(
+        invocations.map((invocation) => dispatcher.call(invocation, attributes, 0, () => {})),
+      );
       for (const result of results) if (result.status === "rejected") throw result.reason;
     },
   };

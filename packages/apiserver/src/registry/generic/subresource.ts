@@ -38,7 +38,7 @@ export interface SubresourceCall {
   readonly dryRun: boolean;
   readonly fieldManager: string;
   /** Runs admission for an object this subresource writes; the handlers give it. */
-  readonly admit: (object: KubeObject, old: KubeObject | undefined, validateOnly?: boolean) => Promise<void>;
+  readonly admit: (object: KubeObject, old: KubeObject | undefined) => Promise<void>;
 }
 
 /** Where a connection is to be tunnelled; `node-proxy/` does it. */
@@ -46,10 +46,8 @@ export interface ConnectTarget {
   readonly url: URL;
   /** True: with the API server's own client certificate, to a kubelet. */
   readonly toNode: boolean;
-  readonly method?: string;
-  /** Answer as `text/plain` stream (log) instead of passing headers through. */
-  readonly passHeaders: boolean;
-  readonly upgradeRequired?: boolean;
+  /** `text`: a GET, its answer streamed as text. `tunnel`: an upgrade and nothing else. `proxy`: the request as it came. */
+  readonly as: "text" | "tunnel" | "proxy";
 }
 
 export type SubresourceHandler =

@@ -36,7 +36,7 @@ export async function createEviction(call: SubresourceCall): Promise<KubeObject>
   }
   const store = call.services.store("", "pods");
   try {
-    await store.delete(strategyContext(call), call.name, options, (old) => call.admit(old, old, true));
+    await store.delete(strategyContext(call), call.name, options, async () => {});
   } catch (err) {
     if (isConflict(err) && !eviction.deleteOptions?.preconditions)
       throw conflict({ group: "", resource: "pods" }, call.name, (err as Error).message);

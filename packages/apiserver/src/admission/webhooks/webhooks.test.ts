@@ -1,52 +1,22 @@
 import assert from "node:assert/strict";
-import { createServer, type Server } from "node:https";
-import type { AddressInfo } from "node:net";
 import { after, before, beforeEach, test } from "node:test";
-import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { newEtcdClient } from "../storage/etcd/client.ts";
-import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
-
-// biome-ignore lint/suspicious/noExplicitAny: reviews hold objects of every kind.
-type Review = any;
+import { newEtcdClient } from "../../storage/etcd/client.ts";
+import { type HookServer, patchOf, type ReviewRequest, startHookServer } from "../../testing/start-hook-server.ts";
+import { startTestServer, type TestServer } from "../../testing/start-test-server.ts";
 
 let server: TestServer;
-let hooks: Server;
-let caBundle: string;
-/** Path → answer of the webhook. */
-const answers = new Map<string, (request: Review) => object>();
-const asked: { path: string; request: Review }[] = [];
+let hooks: HookServer;
+let answers: HookServer["answers"];
+let asked: HookServer["asked"];
 
 before(async () => {
-  const ca = await newCa({ commonName: "hooks" });
-  const pair = await newCertificate({ commonName: "hook", dnsNames: ["localhost"], ips: ["127.0.0.1"], usages: ["server"], ca });
-  caBundle = Buffer.from(ca.certPem).toString("base64");
-  hooks = createServer({ cert: pair.certPem, key: pair.keyPem }, (request, response) => {
-    const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.once("end", () => {
-      const path = (request.url ?? "").split("?")[0] as string;
-      const review = JSON.parse(Buffer.concat(chunks).toString("utf8"));
-      asked.push({ path, request: review.request });
-      const answer = answers.get(path)?.(review.request);
-      if (answer === undefined) return void response.writeHead(500).end("no");
-      response.setHeader("content-type", "application/json");
-      response.end(
-        JSON.stringify({
-          kind: "AdmissionReview",
-          apiVersion: review.apiVersion,
-          response: { uid: review.request.uid, ...answer },
-        }),
-      );
-    });
-  });
-  await new Promise<void>((resolve) => hooks.listen(0, "127.0.0.1", resolve));
-  server = await startTestServer(undefined);
+  [server, hooks] = await Promise.all([startTestServer(undefined), startHookServer()]);
+  ({ answers, asked } = hooks);
 });
 after(async () => {
   await server.stop();
-  hooks.closeAllConnections();
-  hooks.close();
+  hooks.stop();
 });
 beforeEach(() => {
   asked.length = 0;
@@ -68,10 +38,9 @@ async function register(
   t: { after(fn: () => Promise<void>): void },
 ): Promise<void> {
   const path = `/apis/admissionregistration.k8s.io/v1/${kind.toLowerCase()}webhookconfigurations`;
-  const url = `https://127.0.0.1:${(hooks.address() as AddressInfo).port}`;
   const full = webhooks.map((webhook, i) => ({
     name: `hook${i}.example.com`,
-    clientConfig: { url: `${url}/${name}`, caBundle },
+    clientConfig: { url: `${hooks.url}/${name}`, caBundle: hooks.caBundle },
     rules: [rule()],
     sideEffects: "None",
     admissionReviewVersions: ["v1"],
@@ -102,12 +71,6 @@ async function storeSideEffects(kind: "Mutating" | "Validating", name: string, s
     etcd.close();
   }
 }
-
-const patchOf = (operations: object[]): object => ({
-  allowed: true,
-  patchType: "JSONPatch",
-  patch: Buffer.from(JSON.stringify(operations)).toString("base64"),
-});
 
 test("a mutating webhook changes the object, the next one sees the change", async (t) => {
   answers.set("/a-first", () => patchOf([{ op: "add", path: "/data", value: { first: "1" } }]));
@@ -260,7 +223,7 @@ test("a webhook for another version of the resource gets the object in that vers
   };
   const { code, text } = await server.request("POST", "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers", hpa);
   assert.equal(code, 201, text);
-  const { request } = asked[0] as { request: Review };
+  const { request } = asked[0] as { request: ReviewRequest };
   assert.equal(request.object.apiVersion, "autoscaling/v1");
   assert.equal(request.object.spec.targetCPUUtilizationPercentage, 50);
   assert.deepEqual(request.requestKind, { group: "autoscaling", version: "v2", kind: "HorizontalPodAutoscaler" });

@@ -5,7 +5,7 @@
 import type { KubeObject, LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/meta/types";
 import type { RuleWithOperations } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
-import type { AdmissionAttributes } from "./plugin.ts";
+import type { AdmissionAttributes } from "../plugin.ts";
 
 /** A resource in one of the versions it is served in. */
 export interface ResourceVersion {
@@ -77,7 +77,9 @@ export function selectorsMatch(
   namespaceLabels: Readonly<Record<string, string>> | undefined,
 ): boolean {
   if (namespaceLabels !== undefined && !selects(webhook.namespaceSelector, namespaceLabels)) return false;
-  const objects = [attributes.object, attributes.oldObject].filter((object) => object !== undefined);
+  // The options of a connection are no object that could have labels.
+  const candidates = attributes.operation === "CONNECT" ? [] : [attributes.object, attributes.oldObject];
+  const objects = candidates.filter((object) => object !== undefined);
   return isEmpty(webhook.objectSelector) || objects.some((object) => selects(webhook.objectSelector, labelsOf(object)));
 }
 

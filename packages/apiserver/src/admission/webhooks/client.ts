@@ -1,0 +1,167 @@
+/**
+ * Asks one webhook: an AdmissionReview over HTTPS. The certificate is always verified, redirects are not followed, and an
+ * answer has a size and a time that it must keep to.
+ * Source: k8s.io/apiserver pkg/util/webhook/client.go, client-go rest/request.go
+ */
+import { Agent, request as httpsRequest } from "node:https";
+import { userAgentOf } from "@coxswain/apimachinery/client/config";
+import { parseJson } from "@coxswain/apimachinery/codec/json";
+import { genericServerResponse, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import type { Status } from "@coxswain/apimachinery/meta/types";
+import type { WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
+import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Credentials, CredentialsFor } from "./credentials.ts";
+import { type Endpoint, endpointOf } from "./endpoint.ts";
+import { type Review, readAnswer, type WebhookAnswer } from "./review.ts";
+
+export interface WebhookTarget {
+  readonly clientConfig: WebhookClientConfig;
+  readonly timeoutSeconds?: number;
+}
+
+/** There was no usable answer; whether that matters is for the failure policy. */
+export class WebhookCallError extends Error {
+  /** Of the answer, or 503 when there was none. */
+  readonly code: number;
+  constructor(message: string, code = 503, cause?: unknown) {
+    super(message, { cause });
+    this.code = code;
+  }
+}
+
+export interface WebhookClient {
+  /** @throws WebhookCallError. */
+  review(webhook: WebhookTarget, review: Review, expectsPatch: boolean, signal: AbortSignal): Promise<WebhookAnswer>;
+}
+
+const longestAnswerBytes = 16 * 1024 * 1024;
+const defaultTimeoutSeconds = 10;
+const idleMs = 90_000;
+const mostAgents = 200;
+
+export function newWebhookClient(
+  serviceNamed: (namespace: string, name: string) => Service | undefined,
+  credentialsFor: CredentialsFor,
+): WebhookClient {
+  const agents = new Map<string, Agent>();
+  const agentFor = (caBundle: string | undefined, certificate: Credentials["certificate"]): Agent => {
+    const key = JSON.stringify([caBundle, certificate]);
+    let agent = agents.get(key);
+    if (agent === undefined) {
+      const ca = caBundle === undefined ? {} : { ca: Buffer.from(caBundle, "base64") };
+      agent = new Agent({ keepAlive: true, timeout: idleMs, ...ca, ...certificate });
+      // Bundles change when certificates are renewed; old ones are not used again.
+      if (agents.size > mostAgents) agents.clear();
+      agents.set(key, agent);
+    }
+    return agent;
+  };
+  return {
+    async review({ clientConfig, timeoutSeconds = defaultTimeoutSeconds }, review, expectsPatch, signal) {
+      let endpoint: Endpoint;
+      let credentials: Credentials;
+      try {
+        endpoint = endpointOf(clientConfig, serviceNamed);
+        credentials = credentialsFor(endpoint.hostPort);
+      } catch (err) {
+        throw new WebhookCallError(`could not get REST client: ${(err as Error).message}`, 500, err);
+      }
+      endpoint.url.searchParams.set("timeout", `${timeoutSeconds}s`);
+      const agent = agentFor(clientConfig.caBundle, credentials.certificate);
+      const deadline = AbortSignal.any([signal, AbortSignal.timeout(timeoutSeconds * 1000)]);
+      const body = await post(endpoint, review.body, agent, credentials.headers, deadline);
+      try {
+        return readAnswer(body, review, expectsPatch);
+      } catch (err) {
+        throw new WebhookCallError(`received invalid webhook response: ${(err as Error).message}`, 503, err);
+      }
+    },
+  };
+}
+
+function post(
+  { url, lookup }: Endpoint,
+  body: string,
+  agent: Agent,
+  headers: Credentials["headers"],
+  signal: AbortSignal,
+): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const fail = (err: Error): void => {
+      reject(new WebhookCallError(`failed to call webhook: Post "${url.href}": ${textOf(err)}`, 503, err));
+    };
+    const request = httpsRequest(
+      url,
+      {
+        method: "POST",
+        agent,
+        signal,
+        headers: {
+          ...headers,
+          "content-type": "application/json",
+          accept: "application/json, */*",
+          "content-length": Buffer.byteLength(body),
+          "user-agent": userAgentOf("kube-apiserver"),
+        },
+        ...(lookup === undefined ? {} : { lookup }),
+      },
+      (response) => {
+        const chunks: Buffer[] = [];
+        let size = 0;
+        response.on("data", (chunk: Buffer) => {
+          size += chunk.length;
+          if (size > longestAnswerBytes) request.destroy(new Error("the answer is too large"));
+          else chunks.push(chunk);
+        });
+        response.once("error", fail);
+        response.once("end", () => {
+          const code = response.statusCode ?? 0;
+          const answer = Buffer.concat(chunks);
+          if (code >= 200 && code <= 206) return resolve(answer);
+          const status = refusalOf(code, answer);
+          reject(new WebhookCallError(`failed to call webhook: ${status.message}`, status.code));
+        });
+      },
+    );
+    request.once("error", fail);
+    request.end(body);
+  });
+}
+
+/** An answer that is no 2xx: what its Status says, or what its code means. */
+function refusalOf(code: number, body: Buffer): StatusError {
+  try {
+    const status = parseJson(body) as Status | null;
+    if (status?.kind === "Status" && status.status === "Failure") return new StatusError(status);
+  } catch {
+    // Not a Status, then; what it says is shown where nothing is known of the code.
+  }
+  return genericServerResponse(code, "POST", { group: "", resource: "" }, "", body.toString("utf8").slice(0, 2048), 0, true);
+}
+
+type NetworkError = Error & { code?: string; address?: string; port?: number; host?: string; cert?: { subjectaltname?: string } };
+
+/** Failures of connections as upstream's users know them. */
+function textOf(err: NetworkError): string {
+  if (err.name === "TimeoutError" || err.name === "AbortError") return "context deadline exceeded";
+  switch (err.code) {
+    case "ECONNREFUSED":
+      return `dial tcp ${err.address}:${err.port}: connect: connection refused`;
+    case "ECONNRESET":
+      return "EOF";
+    case "UNABLE_TO_VERIFY_LEAF_SIGNATURE":
+    case "SELF_SIGNED_CERT_IN_CHAIN":
+    case "DEPTH_ZERO_SELF_SIGNED_CERT":
+    case "UNABLE_TO_GET_ISSUER_CERT_LOCALLY":
+      return "x509: certificate signed by unknown authority";
+    case "CERT_HAS_EXPIRED":
+    case "CERT_NOT_YET_VALID":
+      return "x509: certificate has expired or is not yet valid";
+    case "ERR_TLS_CERT_ALTNAME_INVALID": {
+      const names = (err.cert?.subjectaltname ?? "").split(", ").map((name) => name.slice(name.indexOf(":") + 1));
+      return `x509: certificate is valid for ${names.join(", ")}, not ${err.host}`;
+    }
+    default:
+      return err.message;
+  }
+}

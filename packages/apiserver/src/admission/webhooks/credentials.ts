@@ -1,0 +1,86 @@
+/**
+ * Whom the server shows itself as to webhooks: the users of the kubeconfig file that a plugin's configuration names, each
+ * under the name of the servers it is for.
+ * Source: k8s.io/apiserver pkg/util/webhook/authentication.go, pkg/admission/plugin/webhook/config/kubeconfig.go
+ */
+import { readFileSync } from "node:fs";
+import { dirname, isAbsolute } from "node:path";
+import type { ClientConfig } from "@coxswain/apimachinery/client/config";
+import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import { formatFieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+
+/** What goes with a request; nothing for webhooks that no user is for. */
+export interface Credentials {
+  readonly headers: Readonly<Record<string, string | string[]>>;
+  /** PEM. */
+  readonly certificate?: { readonly cert: string; readonly key: string };
+}
+
+/** @param hostPort `hooks.example.com:443`, `name.namespace.svc:443`; read for each call, so that files may be renewed. */
+export type CredentialsFor = (hostPort: string) => Credentials;
+
+const nobody: Credentials = { headers: {} };
+
+interface Users {
+  readonly users?: readonly { readonly name: string; readonly user?: unknown }[];
+  readonly contexts?: readonly { readonly name: string; readonly context?: { readonly user?: string } }[];
+  readonly "current-context"?: string;
+}
+
+/** @param configuration `{kubeConfigFile}` or undefined. @throws Error when the file cannot be used. */
+export function webhookCredentials(configuration: unknown): CredentialsFor {
+  const { kubeConfigFile: path = "" } = (configuration ?? {}) as { kubeConfigFile?: string };
+  if (path === "") return () => nobody;
+  if (!isAbsolute(path)) {
+    throw new Error(formatFieldError(invalidValue("kubeConfigFile", path, "must be an absolute file path")));
+  }
+  const file = (parseYaml(readFileSync(path, "utf8")) ?? {}) as Users;
+  const configs = new Map((file.users ?? []).map(({ name, user }) => [name, configOf(user, dirname(path))]));
+  const current = file.contexts?.find(({ name }) => name === file["current-context"])?.context?.user;
+  return (hostPort) => {
+    const found = namesFor(hostPort).find((name) => configs.has(name)) ?? current ?? "";
+    const config = configs.get(found);
+    return config === undefined ? nobody : credentialsOf(config);
+  };
+}
+
+/** From the name itself over its domains to all: `a.b:443`, `*.b:443`, `a.b`, `*.b`, `*`. */
+function namesFor(hostPort: string): string[] {
+  const withDomains = (target: string): string[] => {
+    const steps = target.split(".");
+    return [target, ...steps.slice(1).map((_step, i) => `*.${steps.slice(i + 1).join(".")}`)];
+  };
+  const bare = hostPort.endsWith(":443") ? withDomains(hostPort.slice(0, -":443".length)) : [];
+  return [...withDomains(hostPort), ...bare, "*"];
+}
+
+/** One user as the kubeconfig reader understands it. */
+function configOf(user: unknown, directory: string): ClientConfig {
+  const document = {
+    clusters: [{ name: "webhook", cluster: { server: "https://webhook" } }],
+    contexts: [{ name: "webhook", context: { cluster: "webhook", user: "webhook" } }],
+    users: [{ name: "webhook", user: user ?? {} }],
+    "current-context": "webhook",
+  };
+  const config = parseKubeconfig(JSON.stringify(document), { directory });
+  if (config.exec !== undefined) throw new Error("kubeConfigFile: exec plugins are not supported for webhooks");
+  return config;
+}
+
+function credentialsOf(config: ClientConfig): Credentials {
+  const text = (pem: string | undefined, path: string | undefined): string | undefined =>
+    pem ?? (path === undefined ? undefined : readFileSync(path, "utf8"));
+  const [cert, key] = [text(config.cert, config.certFile), text(config.key, config.keyFile)];
+  const token = config.tokenFile === undefined ? config.token : readFileSync(config.tokenFile, "utf8").trim();
+  const headers: Record<string, string | string[]> = {};
+  if (token) headers["authorization"] = `Bearer ${token}`;
+  else if (config.username !== undefined) {
+    headers["authorization"] = `Basic ${Buffer.from(`${config.username}:${config.password ?? ""}`).toString("base64")}`;
+  }
+  if (config.impersonate !== undefined) {
+    headers["impersonate-user"] = config.impersonate.user;
+    if (config.impersonate.groups !== undefined) headers["impersonate-group"] = [...config.impersonate.groups];
+  }
+  return cert === undefined || key === undefined ? { headers } : { headers, certificate: { cert, key } };
+}

@@ -1,0 +1,235 @@
+/**
+ * What both webhook plugins share: which of the registered webhooks concern a write, and how one of them is asked under
+ * its failure policy.
+ * Source: k8s.io/apiserver pkg/admission/plugin/webhook/generic/webhook.go, {mutating,validating}/dispatcher.go
+ */
+
+import { badRequest, internalError, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject, Status } from "@coxswain/apimachinery/meta/types";
+import type { MutatingWebhook } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
+import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
+import type { PluginContext } from "../catalogue.ts";
+import type { AdmissionAttributes } from "../plugin.ts";
+import { namespaceLookup } from "../plugins/namespace-lookup.ts";
+import { newWebhookClient, WebhookCallError } from "./client.ts";
+import { webhookCredentials } from "./credentials.ts";
+import { matchingVersion, type ResourceVersion, selectorsMatch } from "./matcher.ts";
+import { newReview, type ReviewedObjects, type WebhookAnswer } from "./review.ts";
+
+interface Configuration extends KubeObject {
+  webhooks?: MutatingWebhook[];
+}
+
+export interface RegisteredWebhook {
+  readonly webhook: MutatingWebhook;
+  readonly configuration: string;
+  /** Among all webhooks, in the order in which they are asked. */
+  readonly index: number;
+  /** Unique, whatever names are used twice. */
+  readonly id: string;
+}
+
+/** A webhook that wants to hear of a write. */
+export interface Invocation extends RegisteredWebhook {
+  /** The version in which the webhook wants the objects. */
+  readonly target: ResourceVersion;
+  /** Scale, Eviction and their like are the same in every version of the resource. */
+  readonly isResourceItself: boolean;
+}
+
+export interface WebhookDispatcher {
+  readonly synced: boolean;
+  /** By the configurations' names, and as they stand in them. */
+  registered(): readonly RegisteredWebhook[];
+  /** @returns undefined when the write, as it is now, is none of the webhook's business. */
+  match(registered: RegisteredWebhook, attributes: AdmissionAttributes): Promise<Invocation | undefined>;
+  /** Objects as the webhook wants them. The attributes' own are in the hub version and stay as they are. */
+  shown(invocation: Invocation, attributes: AdmissionAttributes): ReviewedObjects;
+  /**
+   * @param use what is done with the answer; a WebhookCallError that it throws is under the failure policy too.
+   * @returns undefined when it failed and its policy is to ignore that. @throws StatusError when it refuses, or fails.
+   */
+  call<T>(
+    invocation: Invocation,
+    attributes: AdmissionAttributes,
+    round: number,
+    use: (answer: WebhookAnswer) => T,
+  ): Promise<T | undefined>;
+}
+
+/** How the two plugins differ in names. */
+export interface DispatcherNames {
+  readonly configurations: ResourceRef;
+  readonly plugin: string;
+  /** In metrics. */
+  readonly type: "admit" | "validating";
+  readonly failedOpenPrefix: string;
+}
+
+export function newWebhookDispatcher(ctx: PluginContext, names: DispatcherNames): WebhookDispatcher {
+  const { type } = names;
+  const informer = ctx.informers.for<Configuration>(names.configurations);
+  const serviceInformer = ctx.informers.for<Service & KubeObject>(services);
+  const namespaces = namespaceLookup(ctx.informers, ctx.client);
+  const client = newWebhookClient(
+    (namespace, name) => serviceInformer.lister.get(`${namespace}/${name}`),
+    webhookCredentials(ctx.configurationOf(names.plugin)),
+  );
+  let all: readonly RegisteredWebhook[] | undefined;
+  const forget = (): void => {
+    all = undefined;
+  };
+  informer.addHandler({ added: forget, updated: forget, deleted: forget });
+
+  const namespaceLabels = async (attributes: AdmissionAttributes): Promise<Readonly<Record<string, string>> | undefined> => {
+    const { resource, subresource, operation, namespace, object } = attributes;
+    const isNamespace = resource.group === "" && resource.resource === "namespaces";
+    // A namespace that is written is judged by what it is about to be.
+    if (isNamespace && subresource === "" && (operation === "CREATE" || operation === "UPDATE"))
+      return object?.metadata.labels ?? {};
+    if (namespace === "") return undefined;
+    return (await namespaces.get(namespace))?.metadata.labels ?? {};
+  };
+
+  const ask = async <T>(
+    invocation: Invocation,
+    attributes: AdmissionAttributes,
+    use: (answer: WebhookAnswer) => T,
+    shown: () => ReviewedObjects,
+  ): Promise<T> => {
+    const { webhook } = invocation;
+    if (attributes.dryRun && webhook.sideEffects !== "None" && webhook.sideEffects !== "NoneOnDryRun") {
+      throw badRequest(`admission webhook ${goQuote(webhook.name)} does not support dry run`);
+    }
+    const answer = await client.review(webhook, reviewOf(webhook, attributes, shown()), type === "admit", attributes.signal);
+    annotate(webhook.name, attributes, answer);
+    for (const warning of answer.warnings) attributes.warn(warning);
+    if (!answer.allowed) throw new Rejection(denied(webhook.name, answer.status));
+    return use(answer);
+  };
+
+  return {
+    get synced() {
+      return informer.synced && serviceInformer.synced && namespaces.synced;
+    },
+    registered() {
+      all ??= registeredIn(informer.lister.list());
+      return all;
+    },
+    async match(registered, attributes) {
+      const equivalents = ctx.versions.of(attributes.resource);
+      const target = matchingVersion(registered.webhook, attributes, equivalents);
+      if (target === undefined) return undefined;
+      const labels = registered.webhook.namespaceSelector === undefined ? undefined : await namespaceLabels(attributes);
+      if (!selectorsMatch(registered.webhook, attributes, labels)) return undefined;
+      const { group, version } = attributes.resource;
+      const own = equivalents.find((candidate) => candidate.group === group && candidate.version === version);
+      return { ...registered, target, isResourceItself: own?.kind === attributes.kind.kind };
+    },
+    shown(invocation, attributes) {
+      return shownObjects(ctx, invocation, attributes);
+    },
+    async call(invocation, attributes, round, use) {
+      const { webhook, index } = invocation;
+      const { operation, signal } = attributes;
+      const startedAt = performance.now();
+      const observe = (code: number, rejected: boolean, errorType?: string): void => {
+        const seconds = (performance.now() - startedAt) / 1000;
+        ctx.webhookMetrics.called(webhook.name, type, operation, { seconds, code, rejected });
+        if (errorType !== undefined) ctx.webhookMetrics.rejected(webhook.name, type, operation, errorType, code);
+      };
+      try {
+        const result = await ask(invocation, attributes, use, () => shownObjects(ctx, invocation, attributes));
+        observe(200, false);
+        return result;
+      } catch (err) {
+        if (err instanceof Rejection) {
+          observe(err.status.code, true, "no_error");
+          throw err.status;
+        }
+        if (!(err instanceof WebhookCallError)) {
+          observe(0, true, "apiserver_internal_error");
+          throw err;
+        }
+        const isIgnored = webhook.failurePolicy === "Ignore";
+        observe(err.code, !isIgnored, isIgnored ? undefined : "calling_webhook_error");
+        // Nobody waits for the answer any more: no reason to let the write through.
+        signal.throwIfAborted();
+        const text = `failed calling webhook ${goQuote(webhook.name)}: ${err.message}`;
+        ctx.log.warn(`Failed calling webhook, failing ${isIgnored ? "open" : "closed"}`, { webhook: webhook.name, err: text });
+        if (!isIgnored) throw internalError(new Error(text));
+        attributes.annotate(`${names.failedOpenPrefix}round_${round}_index_${index}`, webhook.name);
+        return undefined;
+      }
+    },
+  };
+}
+
+/** The webhook said no, which is no failure. */
+class Rejection extends Error {
+  readonly status: StatusError;
+  constructor(status: StatusError) {
+    super(status.message);
+    this.status = status;
+  }
+}
+
+function registeredIn(configurations: readonly Configuration[]): RegisteredWebhook[] {
+  const nameOf = ({ metadata }: Configuration): string => metadata.name ?? "";
+  const inOrder = configurations.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
+  const seen = new Map<string, number>();
+  return inOrder
+    .flatMap((configuration) =>
+      (configuration.webhooks ?? []).map((webhook) => ({ webhook, configuration: nameOf(configuration) })),
+    )
+    .map(({ webhook, configuration }, index) => {
+      const name = `${configuration}/${webhook.name}`;
+      const nth = seen.get(name) ?? 0;
+      seen.set(name, nth + 1);
+      return { webhook, configuration, index, id: `${name}/${nth}` };
+    });
+}
+
+function shownObjects(
+  ctx: PluginContext,
+  { target, isResourceItself }: Invocation,
+  attributes: AdmissionAttributes,
+): ReviewedObjects {
+  const { object, oldObject, kind } = attributes;
+  if (!isResourceItself) return { kind, resource: target, object, oldObject };
+  const convert = (stored: KubeObject | undefined): KubeObject | undefined =>
+    stored === undefined ? undefined : ctx.versions.fromHub(stored, target);
+  return { kind: target, resource: target, object: convert(object), oldObject: convert(oldObject) };
+}
+
+function reviewOf(webhook: MutatingWebhook, attributes: AdmissionAttributes, shown: ReviewedObjects) {
+  try {
+    return newReview(webhook.admissionReviewVersions ?? [], attributes, shown);
+  } catch (err) {
+    throw new WebhookCallError(`could not create admission objects: ${(err as Error).message}`, 400, err);
+  }
+}
+
+/** `<webhook>/<key>`; what is no qualified name has no place in an audit event. */
+function annotate(webhook: string, attributes: AdmissionAttributes, { auditAnnotations }: WebhookAnswer): void {
+  for (const [name, value] of Object.entries(auditAnnotations)) {
+    const key = `${webhook}/${name}`;
+    if (typeof value === "string" && isQualifiedName(key).length === 0) attributes.annotate(key, value);
+  }
+}
+
+/** A refusal always has a code of an error and says which webhook it was. Source: webhook/errors/statuserror.go */
+export function denied(webhookName: string, status: Status | undefined): StatusError {
+  const by = `admission webhook ${goQuote(webhookName)} denied the request`;
+  const message = status?.message
+    ? `${by}: ${status.message}`
+    : status?.reason
+      ? `${by}: ${status.reason}`
+      : `${by} without explanation`;
+  const code = status?.code !== undefined && status.code >= 400 ? status.code : 400;
+  return new StatusError({ ...status, metadata: {}, status: "Failure", message, code });
+}
