@@ -7,7 +7,9 @@ import type { Strategy, StrategyContext } from "./generic/strategy.ts";
 // biome-ignore lint/suspicious/noExplicitAny: the parts are those of many kinds.
 export type SpecAndStatus = KubeObject & { spec?: any; status?: any };
 
-export interface StrategyOptions<T extends KubeObject> extends Omit<Strategy<T>, "namespaceScoped"> {
+export interface StrategyOptions<T extends KubeObject> extends Omit<Strategy<T>, "namespaceScoped" | "validate"> {
+  /** For both creation and update; what the stored object has already may stay allowed. */
+  validate?(next: T, ctx: StrategyContext, current?: T): FieldError[];
   readonly namespaced: boolean;
   /** The kind has /status: what users send as status is dropped here. */
   readonly status?: boolean;
@@ -41,7 +43,7 @@ export function strategyOf<T extends KubeObject>(options: StrategyOptions<T>): S
       }
     },
     validateUpdate(next: T, current: T, ctx: StrategyContext): FieldError[] {
-      return [...(rest.validate?.(next, ctx) ?? []), ...(rest.validateUpdate?.(next, current, ctx) ?? [])];
+      return [...(rest.validate?.(next, ctx, current) ?? []), ...(rest.validateUpdate?.(next, current, ctx) ?? [])];
     },
   };
 }

@@ -53,7 +53,14 @@ for (const { name, extra, want } of [
     extra: { replicas: -1 },
     want: ["spec.replicas: Invalid value: -1: must be greater than or equal to 0"],
   },
-  { name: "has no selector", extra: { selector: undefined }, want: ["spec.selector: Required value"] },
+  {
+    name: "has no selector",
+    extra: { selector: undefined },
+    want: [
+      "spec.selector: Required value",
+      'spec.template.metadata.labels: Invalid value: map[string]string{"app":"a"}: `selector` does not match template `labels`',
+    ],
+  },
   {
     name: "selects everything",
     extra: { selector: {} },

@@ -1,6 +1,6 @@
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { Deployment } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import { templateOptions } from "../../core/pods/validation/pod-template.ts";
+import { podValidationOptions } from "../../core/pods/validation/options.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { immutableSelector } from "../replicasets/validation.ts";
@@ -18,7 +18,7 @@ export const deploymentStrategy: Strategy<Deployment> = strategyOf<Deployment>({
       next.metadata.generation = (current.metadata.generation ?? 0) + 1;
     }
   },
-  validate: (next, ctx) => validateDeployment(next, templateOptions(ctx.featureEnabled)),
+  validate: (next, ctx, current) => validateDeployment(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template)),
   validateUpdate: (next, current) => immutableSelector(next.spec?.selector, current.spec?.selector, "spec.selector"),
   ...templateWarningsOnChange,
 });

@@ -1,18 +1,22 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { Deployment, DeploymentStatus } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import { validateSelectedTemplate } from "../../core/pods/validation/pod-template.ts";
 import { nonNegative } from "../../field-checks.ts";
 import { amount, goIntOrString, notAbove100Percent, positiveIntOrPercent } from "../int-or-percent.ts";
-import { checkSelector } from "../replicasets/validation.ts";
+import { checkSelector, neverDecremented } from "../replicasets/validation.ts";
 
 /** Source: pkg/apis/apps/validation ValidateDeployment */
 export function validateDeployment(deployment: Deployment, options: PodValidationOptions): FieldError[] {
   const spec = deployment.spec ?? ({} as NonNullable<Deployment["spec"]>);
   const errors = nonNegative(spec.replicas, "spec.replicas");
   errors.push(...checkSelector(spec.selector, "spec.selector", "empty selector is invalid for deployment"));
-  errors.push(...validateSelectedTemplate(spec.template, spec.selector, "spec.template", options));
+  const { template, selector, replicas = 0 } = spec;
+  const selected = { template, selector, replicated: replicas > 1, kind: "ReplicaSet" };
+  errors.push(...validateSelectedTemplate(selected, "spec.template", options));
   errors.push(...validateStrategy(spec.strategy));
   errors.push(...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"));
   errors.push(...nonNegative(spec.revisionHistoryLimit, "spec.revisionHistoryLimit"));
@@ -36,7 +40,7 @@ function validateStrategy(strategy: Strategy | undefined): FieldError[] {
       ? [forbiddenField("spec.strategy.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")]
       : [];
   }
-  if (type !== "RollingUpdate") return [notSupported("spec.strategy", strategy ?? {}, ["Recreate", "RollingUpdate"])];
+  if (type !== "RollingUpdate") return [notSupported("spec.strategy", goStrategy(type, rolling), ["Recreate", "RollingUpdate"])];
   if (!rolling) return [required("spec.strategy.rollingUpdate", "this should be defaulted and never be nil")];
   const path = "spec.strategy.rollingUpdate";
   const errors = positiveIntOrPercent(rolling.maxUnavailable, `${path}.maxUnavailable`);
@@ -47,6 +51,11 @@ function validateStrategy(strategy: Strategy | undefined): FieldError[] {
     );
   }
   return [...errors, ...notAbove100Percent(rolling.maxUnavailable, `${path}.maxUnavailable`)];
+}
+
+function goStrategy(type: string, rolling: object | undefined): GoText {
+  const pointer = rolling ? "(*apps.RollingUpdateDeployment)(0xc000000000)" : "(*apps.RollingUpdateDeployment)(nil)";
+  return new GoText(`apps.DeploymentStrategy{Type:${goQuote(type)}, RollingUpdate:${pointer}}`);
 }
 
 export function validateDeploymentStatus(
@@ -75,11 +84,5 @@ export function validateDeploymentStatus(
   if ((status.availableReplicas ?? 0) > (status.readyReplicas ?? 0)) {
     errors.push(invalidValue("status.availableReplicas", status.availableReplicas ?? 0, "cannot be greater than readyReplicas"));
   }
-  const before = current?.collisionCount;
-  if (before !== undefined) {
-    if (collisions === undefined || collisions < before) {
-      errors.push(invalidValue("status.collisionCount", collisions ?? null, "cannot be decremented"));
-    }
-  }
-  return errors;
+  return [...errors, ...neverDecremented(collisions, current?.collisionCount)];
 }

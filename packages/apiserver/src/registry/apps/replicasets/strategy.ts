@@ -1,5 +1,5 @@
 import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import { templateOptions } from "../../core/pods/validation/pod-template.ts";
+import { podValidationOptions } from "../../core/pods/validation/options.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { templateWarningsOnChange } from "../template-warnings.ts";
@@ -13,7 +13,7 @@ export const replicaSetStrategy: Strategy<ReplicaSet> = strategyOf<ReplicaSet>({
   prepareForCreate(next) {
     next.status = { replicas: 0 };
   },
-  validate: (next, ctx) => validateReplicaSet(next, templateOptions(ctx.featureEnabled)),
+  validate: (next, ctx, current) => validateReplicaSet(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template)),
   validateUpdate: (next, current) => immutableSelector(next.spec?.selector, current.spec?.selector, "spec.selector"),
   ...templateWarningsOnChange,
 });

@@ -14,7 +14,9 @@ export function validateReplicaSet(replicaSet: ReplicaSet, options: PodValidatio
   const errors = nonNegative(spec.replicas, "spec.replicas");
   errors.push(...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"));
   errors.push(...checkSelector(spec.selector, "spec.selector", "empty selector is invalid for deployment"));
-  errors.push(...validateSelectedTemplate(spec.template, spec.selector, "spec.template", options));
+  const { template, selector, replicas = 0 } = spec;
+  const selected = { template, selector, replicated: replicas > 1, kind: "ReplicaSet" };
+  errors.push(...validateSelectedTemplate(selected, "spec.template", options));
   return errors;
 }
 
@@ -59,4 +61,10 @@ export function validateReplicaCounts(next: Counts | undefined): FieldError[] {
     errors.push(invalidValue("status.availableReplicas", status.availableReplicas ?? 0, "cannot be greater than readyReplicas"));
   }
   return errors;
+}
+
+/** How often names clashed is only ever counted up. @param current the stored count */
+export function neverDecremented(next: number | undefined, current: number | undefined): FieldError[] {
+  const decremented = current !== undefined && (next === undefined || next < current);
+  return decremented ? [invalidValue("status.collisionCount", next ?? 0, "cannot be decremented")] : [];
 }

@@ -1,9 +1,9 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { goLabelSelector } from "@coxswain/apimachinery/errors/go-syntax";
 import type { CronJob, JobSpec } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
-import { templateOptions } from "../../core/pods/validation/pod-template.ts";
-import { checkAnnotations, checkLabels, nonNegative } from "../../field-checks.ts";
+import { type PodValidationOptions, podValidationOptions } from "../../core/pods/validation/options.ts";
+import { nonNegative } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { validateJobSpec } from "../jobs/validation.ts";
@@ -17,13 +17,14 @@ export const cronJobStrategy: Strategy<CronJob> = {
   ...strategyOf<CronJob>({ namespaced: true, status: true, generation: true }),
   defaultGarbageCollection: "Background",
   validate(next, ctx) {
-    const errors = validateCronJob(next, templateOptions(ctx.featureEnabled));
+    const errors = validateCronJob(next, podValidationOptions(ctx.featureEnabled));
     const name = next.metadata.name ?? "";
     if (name.length > longestName)
       errors.push(invalidValue("metadata.name", name, `must be no more than ${longestName} characters`));
     return errors;
   },
-  validateUpdate: (next, _current, ctx) => validateCronJob(next, templateOptions(ctx.featureEnabled)),
+  validateUpdate: (next, current, ctx) =>
+    validateCronJob(next, podValidationOptions(ctx.featureEnabled, current.spec?.jobTemplate?.spec?.template)),
 };
 
 export const cronJobStatusStrategy: Strategy<CronJob> = statusStrategyOf({ namespaced: true });
@@ -43,12 +44,12 @@ function validateCronJob(cronJob: CronJob, options: PodValidationOptions): Field
     errors.push(notSupported("spec.concurrencyPolicy", policy, ["Allow", "Forbid", "Replace"]));
   }
   const template = spec.jobTemplate;
-  errors.push(...checkLabels(template?.metadata?.labels, "spec.jobTemplate.labels"));
-  errors.push(...checkAnnotations(template?.metadata?.annotations, "spec.jobTemplate.annotations"));
+  errors.push(...validateJobSpec(template?.spec ?? ({} as JobSpec), "spec.jobTemplate.spec", options));
+  if (template?.spec?.selector) {
+    const selector = goLabelSelector(template.spec.selector);
+    errors.push(invalidValue("spec.jobTemplate.spec.selector", selector, "`selector` will be auto-generated"));
+  }
   if (template?.spec?.manualSelector) errors.push(notSupported("spec.jobTemplate.spec.manualSelector", true, ["nil", "false"]));
-  if (template?.spec?.selector)
-    errors.push(invalidValue("spec.jobTemplate.spec.selector", template.spec.selector, "`selector` will be auto-generated"));
-  errors.push(...validateJobSpec(template?.spec ?? ({} as JobSpec), "spec.jobTemplate.spec", options, true));
   errors.push(...nonNegative(spec.successfulJobsHistoryLimit, "spec.successfulJobsHistoryLimit"));
   errors.push(...nonNegative(spec.failedJobsHistoryLimit, "spec.failedJobsHistoryLimit"));
   return errors;

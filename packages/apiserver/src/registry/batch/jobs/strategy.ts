@@ -1,12 +1,16 @@
 import type { LabelSelector } from "@coxswain/apimachinery/meta/types";
 import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import { templateWarningsOnChange } from "../../apps/template-warnings.ts";
-import { templateOptions } from "../../core/pods/validation/pod-template.ts";
-import type { Strategy } from "../../generic/strategy.ts";
+import { podValidationOptions } from "../../core/pods/validation/options.ts";
+import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
-import { validateJob, validateJobStatusUpdate, validateJobUpdate } from "./validation.ts";
-
-const trackingAnnotation = "batch.kubernetes.io/job-tracking";
+import {
+  type JobValidationOptions,
+  trackingAnnotation,
+  validateJob,
+  validateJobStatusUpdate,
+  validateJobUpdate,
+} from "./validation.ts";
 
 /** Source: pkg/registry/batch/job/strategy.go */
 export const jobStrategy: Strategy<Job> = {
@@ -37,15 +41,23 @@ export const jobStrategy: Strategy<Job> = {
   defaultGarbageCollection: "Orphan",
   validate(next, ctx) {
     generateSelector(next); // here, because only now the job has its uid
-    return validateJob(next, templateOptions(ctx.featureEnabled));
+    return validateJob(next, optionsOf(ctx));
   },
-  validateUpdate: (next, current, ctx) => validateJobUpdate(next, current, templateOptions(ctx.featureEnabled)),
+  validateUpdate: (next, current, ctx) => validateJobUpdate(next, current, optionsOf(ctx, current)),
 };
 
 export const jobStatusStrategy: Strategy<Job> = statusStrategyOf({
   namespaced: true,
   validateUpdate: (next) => validateJobStatusUpdate(next),
 });
+
+function optionsOf(ctx: StrategyContext, current?: Job): JobValidationOptions {
+  return {
+    pod: podValidationOptions(ctx.featureEnabled, current?.spec?.template),
+    trackingAnnotation:
+      ctx.featureEnabled("JobTrackingWithFinalizers") || current?.metadata.annotations?.[trackingAnnotation] !== undefined,
+  };
+}
 
 /** The selector finds the pods by the job's uid; `manualSelector` leaves that to the user. */
 export function generateSelector(job: Job): void {

@@ -1,115 +1,98 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
-import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import { duplicate, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { goLabelSelector } from "@coxswain/apimachinery/errors/go-syntax";
+import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { Job, JobSpec, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
-import { goStringMap, validatePodTemplate } from "../../core/pods/validation/pod-template.ts";
-import { checkLabelSelector, immutableField, nonNegative } from "../../field-checks.ts";
+import { goStringMap, matchesSafely, matchesTemplate, validatePodTemplate } from "../../core/pods/validation/pod-template.ts";
+import { checkLabelSelector, fieldImmutableText, immutableField, isDns1123Label, nonNegative } from "../../field-checks.ts";
+import { each, optionalOneOf } from "../../rules.ts";
 
 const mostParallelIndexed = 100_000;
+export const trackingAnnotation = "batch.kubernetes.io/job-tracking";
+
+/** What may be in a job because of gates, or because the stored one has it already. */
+export interface JobValidationOptions {
+  readonly pod: PodValidationOptions;
+  readonly trackingAnnotation: boolean;
+}
 
 /** Source: pkg/apis/batch/validation ValidateJob */
-export function validateJob(job: Job, options: PodValidationOptions): FieldError[] {
+export function validateJob(job: Job, options: JobValidationOptions): FieldError[] {
   const spec = job.spec ?? ({} as JobSpec);
-  const errors = validateGeneratedSelector(job);
-  errors.push(...validateJobSpec(spec, "spec", options));
+  const name = job.metadata.name ?? "";
+  const errors = [...validateGeneratedSelector(job), ...validateSelectedJobSpec(spec, "spec", options.pod)];
+  if (!options.trackingAnnotation && Object.hasOwn(job.metadata.annotations ?? {}, trackingAnnotation))
+    errors.push(forbiddenField(mapKey("metadata.annotations", trackingAnnotation), "cannot add this annotation"));
   if (spec.completionMode === "Indexed" && (spec.completions ?? 0) > 0) {
-    const longest = `${job.metadata.name ?? ""}-${(spec.completions ?? 1) - 1}`;
-    if (longest.length > 63) {
-      errors.push(
-        invalidValue("metadata.name", job.metadata.name ?? "", `will not able to create pod with invalid DNS label: ${longest}`),
-      );
-    }
+    const lastPod = `${name}-${(spec.completions ?? 1) - 1}`;
+    if (isDns1123Label(lastPod).length > 0)
+      errors.push(invalidValue("metadata.name", name, `will not able to create pod with invalid DNS label: ${lastPod}`));
   }
   return errors;
 }
 
+/** Unless the user wrote the selector, it finds the pods by the job's uid. */
 function validateGeneratedSelector(job: Job): FieldError[] {
   const spec = job.spec ?? ({} as JobSpec);
-  if (spec.manualSelector) return [];
-  if (!spec.selector) return [];
-  const errors: FieldError[] = [];
+  if (spec.manualSelector || !spec.selector) return [];
+  const { uid = "", name = "" } = job.metadata;
+  const expected = { "controller-uid": uid, "job-name": name };
   const labels = spec.template?.metadata?.labels ?? {};
-  const uid = job.metadata.uid ?? "";
-  for (const [key, want] of [
-    ["controller-uid", uid],
-    ["job-name", job.metadata.name ?? ""],
-  ] as const) {
-    const have = labels[key];
-    if (have === undefined)
-      errors.push(required("spec.template.metadata.labels", key === "job-name" ? "must be the name of the job" : ""));
-    else if (have !== want) errors.push(invalidValue("spec.template.metadata.labels", goStringMap(labels), `must be '${want}'`));
+  const errors = uid === "" ? [required("metadata.uid")] : [];
+  for (const [key, want] of Object.entries(expected)) {
+    const at = mapKey("spec.template.metadata.labels", key);
+    if (!Object.hasOwn(labels, key)) errors.push(required(at, `must be '${want}'`));
+    else if (labels[key] !== want) errors.push(invalidValue(at, goStringMap(labels), `must be '${want}'`));
   }
-  const expected = { matchLabels: { "controller-uid": uid } };
-  if (spec.selector.matchLabels?.["controller-uid"] !== uid || Object.keys(spec.selector.matchLabels).length > 1) {
-    errors.push(invalidValue("spec.selector", expected, "`selector` not auto-generated"));
-  }
+  if (!matchesSafely(spec.selector, expected))
+    errors.push(invalidValue("spec.selector", goLabelSelector(spec.selector), "`selector` not auto-generated"));
   return errors;
 }
 
-export function validateJobSpec(spec: JobSpec, path: string, options: PodValidationOptions, inCronJob = false): FieldError[] {
-  const errors: FieldError[] = [];
-  for (const field of [
-    "parallelism",
-    "completions",
-    "activeDeadlineSeconds",
-    "backoffLimit",
-    "ttlSecondsAfterFinished",
-  ] as const) {
-    errors.push(...nonNegative(spec[field], child(path, field)));
-  }
-  if (!inCronJob) {
-    if (!spec.selector) errors.push(required(child(path, "selector"), ""));
-    else {
-      errors.push(...checkLabelSelector(spec.selector, child(path, "selector")));
-      if (errors.length === 0 && !LabelSelector.fromObject(spec.selector).matches(spec.template?.metadata?.labels)) {
-        errors.push(
-          invalidValue(
-            child(path, "template", "metadata", "labels"),
-            goStringMap(spec.template?.metadata?.labels),
-            "`selector` does not match template `labels`",
-          ),
-        );
-      }
-    }
-  }
-  const mode: string | undefined = spec.completionMode;
-  if (mode !== undefined && mode !== null) {
-    if (mode !== "NonIndexed" && mode !== "Indexed")
-      errors.push(notSupported(child(path, "completionMode"), mode, ["Indexed", "NonIndexed"]));
-    if (mode === "Indexed") {
-      if (spec.completions == null) errors.push(required(child(path, "completions"), "when completion mode is Indexed"));
-      if ((spec.parallelism ?? 0) > mostParallelIndexed) {
-        errors.push(
-          invalidValue(
-            child(path, "parallelism"),
-            spec.parallelism,
-            `must be less than or equal to ${mostParallelIndexed} when completion mode is Indexed`,
-          ),
-        );
-      }
+/** The job's spec with the selector that jobs in the cluster have, and those in templates do not. Source: ValidateJobSpec */
+function validateSelectedJobSpec(spec: JobSpec, path: string, options: PodValidationOptions): FieldError[] {
+  const errors = validateJobSpec(spec, path, options);
+  if (!spec.selector) errors.push(required(child(path, "selector")));
+  else errors.push(...checkLabelSelector(spec.selector, child(path, "selector")));
+  return [...errors, ...matchesTemplate(spec.selector, spec.template, child(path, "template"))];
+}
+
+const counts = ["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"] as const;
+
+/** Source: pkg/apis/batch/validation validateJobSpec */
+export function validateJobSpec(spec: JobSpec, path: string, options: PodValidationOptions): FieldError[] {
+  const errors = counts.flatMap((field) => nonNegative(spec[field], child(path, field)));
+  errors.push(...optionalOneOf(spec.completionMode, ["NonIndexed", "Indexed"], child(path, "completionMode")));
+  if (spec.completionMode === "Indexed") {
+    if (spec.completions === undefined || spec.completions === null)
+      errors.push(required(child(path, "completions"), "when completion mode is Indexed"));
+    if ((spec.parallelism ?? 0) > mostParallelIndexed) {
+      const text = `must be less than or equal to ${mostParallelIndexed} when completion mode is Indexed`;
+      errors.push(invalidValue(child(path, "parallelism"), spec.parallelism, text));
     }
   }
   errors.push(...validatePodTemplate(spec.template, child(path, "template"), options));
   const policy: string = spec.template?.spec?.restartPolicy ?? "";
-  if (policy === "Always" || policy === "") {
-    errors.push(required(child(path, "template", "spec", "restartPolicy"), 'valid values: "OnFailure", "Never"'));
-  } else if (policy !== "OnFailure" && policy !== "Never") {
-    errors.push(notSupported(child(path, "template", "spec", "restartPolicy"), policy, ["Never", "OnFailure"]));
-  }
+  const at = child(path, "template", "spec", "restartPolicy");
+  if (policy === "Always" || policy === "") errors.push(required(at, 'valid values: "OnFailure", "Never"'));
+  else errors.push(...optionalOneOf(policy, ["OnFailure", "Never"], at));
   return errors;
 }
 
-export function validateJobUpdate(next: Job, current: Job, options: PodValidationOptions): FieldError[] {
+/** Source: pkg/apis/batch/validation ValidateJobUpdate */
+export function validateJobUpdate(next: Job, current: Job, options: JobValidationOptions): FieldError[] {
   const [spec, old] = [next.spec ?? ({} as JobSpec), current.spec ?? ({} as JobSpec)];
-  const errors = validateJobSpec(spec, "spec", options);
-  errors.push(...immutableField(spec.completions, old.completions, "spec.completions"));
-  errors.push(...immutableField(spec.selector, old.selector, "spec.selector"));
-  errors.push(...immutableTemplate(spec, old, current.status, options));
-  errors.push(...immutableField(spec.completionMode, old.completionMode, "spec.completionMode"));
-  return errors;
+  return [
+    ...validateJob(next, options),
+    ...immutableField(spec.completions, old.completions, "spec.completions"),
+    ...(semanticEqual(spec.selector, old.selector)
+      ? []
+      : [invalidValue("spec.selector", goLabelSelector(spec.selector), fieldImmutableText)]),
+    ...immutableTemplate(spec, old, current.status, options.pod),
+    ...immutableField(spec.completionMode, old.completionMode, "spec.completionMode"),
+  ];
 }
 
 /** Where the pods of a job that has not begun may run can still be changed while it is suspended. */
@@ -142,9 +125,21 @@ function immutableTemplate(
   return immutableField(template, old.template, "spec.template");
 }
 
+/** Source: pkg/apis/batch/validation ValidateJobStatus */
 export function validateJobStatusUpdate(next: Job): FieldError[] {
   const status = next.status ?? {};
-  const errors: FieldError[] = [];
-  for (const field of ["active", "succeeded", "failed"] as const) errors.push(...nonNegative(status[field], `status.${field}`));
+  const errors = (["active", "succeeded", "failed"] as const).flatMap((field) =>
+    nonNegative(status[field], child("status", field)),
+  );
+  const seen = new Set<string>();
+  for (const field of ["succeeded", "failed"] as const) {
+    const uids = each(status.uncountedTerminatedPods?.[field], child("status.uncountedTerminatedPods", field), (uid, at) => {
+      if (uid === "") return [invalidValue(at, uid, "must not be empty")];
+      if (seen.has(uid)) return [duplicate(at, uid)];
+      seen.add(uid);
+      return [];
+    });
+    errors.push(...uids);
+  }
   return errors;
 }

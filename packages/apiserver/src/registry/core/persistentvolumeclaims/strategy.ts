@@ -21,8 +21,8 @@ export const persistentVolumeClaimStrategy: Strategy<PersistentVolumeClaim> = {
     keep(next, current, "status");
     normalizeDataSource(next);
   },
-  validate: (next) => validatePersistentVolumeClaim(next),
-  validateUpdate: (next, current) => validatePersistentVolumeClaimUpdate(next, current),
+  validate: (next, ctx) => validatePersistentVolumeClaim(next, ctx.featureEnabled("ReadWriteOncePod")),
+  validateUpdate: (next, current, ctx) => validatePersistentVolumeClaimUpdate(next, current, ctx.featureEnabled),
 };
 
 export const persistentVolumeClaimStatusStrategy: Strategy<PersistentVolumeClaim> = statusStrategyOf({

@@ -1,64 +1,82 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { PersistentVolumeClaim, PersistentVolumeClaimSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { checkLabelSelector, immutableField, isDns1123Subdomain, quantityOf } from "../../field-checks.ts";
-import { checkQuantity } from "../pods/validation/resources.ts";
+import type {
+  PersistentVolumeClaim,
+  PersistentVolumeClaimSpec,
+  TypedLocalObjectReference,
+} from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { checkLabelSelector, dns1123Subdomain, fieldImmutableText, immutableField, quantityOf } from "../../field-checks.ts";
+import { need, optionalOneOf } from "../../rules.ts";
+import { checkNotNegative, checkPositive, checkQuantity } from "../pods/validation/resources.ts";
 import { specDifference } from "../pods/validation/spec-difference.ts";
 
-export const accessModes = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-const supportedModes = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"];
+const sharedModes = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"];
+const oncePodMode = "ReadWriteOncePod";
 
-/** Source: pkg/apis/core/validation ValidatePersistentVolumeClaim */
-export function validatePersistentVolumeClaim(claim: PersistentVolumeClaim): FieldError[] {
-  return validateClaimSpec(claim.spec ?? {}, "spec");
+/** @param oncePod the gate is on, or the stored object has the mode already */
+export function checkAccessModes(modes: readonly string[] | undefined, path: string, oncePod: boolean): FieldError[] {
+  const known = oncePod ? [...sharedModes, oncePodMode] : sharedModes;
+  const errors: FieldError[] = [];
+  for (const mode of modes ?? []) if (!known.includes(mode)) errors.push(notSupported(path, mode, known));
+  if (modes?.includes(oncePodMode) && modes.some((mode) => sharedModes.includes(mode)))
+    errors.push(forbiddenField(path, "may not use ReadWriteOncePod with other access modes"));
+  return errors;
 }
 
-export function validateClaimSpec(spec: PersistentVolumeClaimSpec, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  const modes: readonly string[] = spec.accessModes ?? [];
-  if (modes.length === 0) errors.push(required(child(path, "accessModes"), "at least 1 access mode is required"));
-  errors.push(...checkLabelSelector(spec.selector, child(path, "selector")));
-  for (const mode of modes)
-    if (!accessModes.includes(mode)) errors.push(notSupported(child(path, "accessModes"), mode, supportedModes));
-  if (modes.includes("ReadWriteOncePod") && modes.length > 1) {
-    errors.push(forbiddenField(child(path, "accessModes"), "may not use ReadWriteOncePod with other access modes"));
-  }
-  const storage = spec.resources?.requests?.storage;
-  if (storage === undefined) errors.push(required(`${child(path, "resources")}[storage]`, ""));
-  else {
-    const at = `${child(path, "resources")}[storage]`;
-    errors.push(...checkQuantity("storage", storage, at));
-    if (quantityOf(storage).sign <= 0) errors.push(invalidValue(at, quantityOf(storage).toString(), "must be greater than zero"));
-  }
-  if (spec.storageClassName) {
-    for (const message of isDns1123Subdomain(spec.storageClassName))
-      errors.push(invalidValue(child(path, "storageClassName"), spec.storageClassName, message));
-  }
-  const volumeMode: string | undefined = spec.volumeMode;
-  if (volumeMode !== undefined && volumeMode !== "Block" && volumeMode !== "Filesystem") {
-    errors.push(notSupported(child(path, "volumeMode"), volumeMode, ["Block", "Filesystem"]));
-  }
-  if (spec.dataSource) {
-    if (!spec.dataSource.name) errors.push(required(child(path, "dataSource", "name"), ""));
-    if (!spec.dataSource.kind) errors.push(required(child(path, "dataSource", "kind"), ""));
-    if (!spec.dataSource.apiGroup && spec.dataSource.kind !== "PersistentVolumeClaim") {
-      errors.push(
-        invalidValue(
-          child(path, "dataSource"),
-          spec.dataSource.kind,
-          "must be 'PersistentVolumeClaim' when referencing the default apiGroup",
-        ),
-      );
-    }
+/** Source: pkg/apis/core/validation ValidatePersistentVolumeClaim */
+export function validatePersistentVolumeClaim(claim: PersistentVolumeClaim, oncePod: boolean): FieldError[] {
+  return validateClaimSpec(claim.spec ?? {}, "spec", oncePod);
+}
+
+export function validateClaimSpec(spec: PersistentVolumeClaimSpec, path: string, oncePod: boolean): FieldError[] {
+  const modes = child(path, "accessModes");
+  const { storageClassName, dataSource, dataSourceRef } = spec;
+  const errors = [
+    ...need(spec.accessModes, modes, "at least 1 access mode is required"),
+    ...checkLabelSelector(spec.selector, child(path, "selector")),
+    ...checkAccessModes(spec.accessModes, modes, oncePod),
+    ...validateSize(spec.resources?.requests?.storage, mapKey(child(path, "resources"), "storage")),
+    ...(storageClassName ? dns1123Subdomain(storageClassName, child(path, "storageClassName")) : []),
+    ...optionalOneOf(spec.volumeMode, ["Block", "Filesystem"], child(path, "volumeMode")),
+    ...validateDataSource(dataSource, child(path, "dataSource")),
+    ...validateDataSource(dataSourceRef, child(path, "dataSourceRef")),
+  ];
+  if (dataSource && dataSourceRef && !semanticEqual(dataSource, dataSourceRef)) {
+    const value = new GoText('field.Path{name:"dataSource", index:"", parent:(*field.Path)(0xc000000000)}');
+    errors.push(invalidValue(path, value, "must match dataSourceRef"));
   }
   return errors;
 }
 
-/** After creation only the requested size of a bound claim may grow, and the volume be named once. */
-export function validatePersistentVolumeClaimUpdate(next: PersistentVolumeClaim, current: PersistentVolumeClaim): FieldError[] {
-  const errors = validatePersistentVolumeClaim(next);
+function validateSize(size: string | number | undefined, path: string): FieldError[] {
+  if (size === undefined) return [required(path)];
+  const positive = checkPositive(size, path);
+  return positive.length > 0 ? positive : checkQuantity("storage", size, path);
+}
+
+function validateDataSource(source: TypedLocalObjectReference | undefined, path: string): FieldError[] {
+  if (!source) return [];
+  const errors = [...need(source.name, child(path, "name")), ...need(source.kind, child(path, "kind"))];
+  if (!source.apiGroup && source.kind !== "PersistentVolumeClaim") errors.push(invalidValue(path, source.kind ?? "", ""));
+  return errors;
+}
+
+const classAnnotation = "volume.beta.kubernetes.io/storage-class";
+
+/**
+ * After creation only the requested size of a bound claim may grow, and the volume be named once.
+ * Source: pkg/apis/core/validation ValidatePersistentVolumeClaimUpdate
+ */
+export function validatePersistentVolumeClaimUpdate(
+  next: PersistentVolumeClaim,
+  current: PersistentVolumeClaim,
+  featureEnabled: (gate: string) => boolean,
+): FieldError[] {
+  const oncePod = featureEnabled(oncePodMode) || (current.spec?.accessModes ?? []).includes(oncePodMode as never);
+  const errors = validatePersistentVolumeClaim(next, oncePod);
   const munged = deepClone(next.spec ?? {});
   const old = deepClone(current.spec ?? {});
   // The binder fills the volume of a claim once.
@@ -66,32 +84,30 @@ export function validatePersistentVolumeClaimUpdate(next: PersistentVolumeClaim,
     if (munged.volumeName === undefined) delete old.volumeName;
     else old.volumeName = munged.volumeName;
   }
-  if (current.status?.phase === "Bound" && munged.resources?.requests && old.resources?.requests?.storage !== undefined) {
-    munged.resources.requests.storage = old.resources.requests.storage;
-  }
-  if (old.dataSource !== undefined && munged.dataSourceRef !== undefined && old.dataSourceRef === undefined)
-    delete munged.dataSourceRef;
+  const [nextClass, oldClass] = [next, current].map((claim) => claim.metadata.annotations?.[classAnnotation]);
+  const moves = oldClass !== undefined && old.storageClassName === undefined && munged.storageClassName === oldClass;
+  if (moves && (nextClass === undefined || nextClass === oldClass)) delete munged.storageClassName;
+  else if ((nextClass ?? "") !== (oldClass ?? ""))
+    errors.push(invalidValue(`metadata.annotations.${classAnnotation}`, nextClass ?? "", fieldImmutableText));
+  const growing = featureEnabled("ExpandPersistentVolumes");
+  const [size, oldSize] = [next.spec?.resources?.requests?.storage, current.spec?.resources?.requests?.storage];
+  if (growing && next.status?.phase === "Bound" && munged.resources?.requests && oldSize !== undefined)
+    munged.resources.requests.storage = oldSize;
   if (!semanticEqual(munged, old)) {
-    errors.push(
-      forbiddenField(
-        "spec",
-        `spec is immutable after creation except resources.requests for bound claims\n${specDifference(munged, old)}`,
-      ),
-    );
+    const rule = growing
+      ? "spec is immutable after creation except resources.requests for bound claims"
+      : "field is immutable after creation";
+    errors.push(forbiddenField("spec", `${rule}\n${specDifference(munged, old)}`));
   }
-  const newSize = next.spec?.resources?.requests?.storage;
-  const oldSize = current.spec?.resources?.requests?.storage;
-  if (newSize !== undefined && oldSize !== undefined && quantityOf(newSize).cmp(quantityOf(oldSize)) < 0) {
+  if (growing && quantityOf(size).cmp(quantityOf(oldSize)) < 0)
     errors.push(forbiddenField("spec.resources.requests.storage", "field can not be less than previous value"));
-  }
-  errors.push(...immutableField(next.spec?.volumeMode, current.spec?.volumeMode, "spec.volumeMode"));
-  return errors;
+  return [...errors, ...immutableField(next.spec?.volumeMode, current.spec?.volumeMode, "volumeMode")];
 }
 
+/** Source: pkg/apis/core/validation ValidatePersistentVolumeClaimStatusUpdate */
 export function validatePersistentVolumeClaimStatusUpdate(next: PersistentVolumeClaim): FieldError[] {
-  const errors: FieldError[] = [];
-  if (!next.spec?.accessModes?.length) errors.push(required("spec.accessModes", ""));
+  const errors = need(next.spec?.accessModes, "Spec.accessModes");
   for (const [name, value] of Object.entries(next.status?.capacity ?? {}))
-    errors.push(...checkQuantity(name, value, `status.capacity[${name}]`));
+    errors.push(...checkNotNegative(value, mapKey("status.capacity", name)));
   return errors;
 }

@@ -1,6 +1,7 @@
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import type { Strategy } from "../../generic/strategy.ts";
+import { podValidationOptions } from "./validation/options.ts";
 import { validateEphemeralContainersUpdate } from "./validation/update.ts";
 
 /**
@@ -26,9 +27,6 @@ export function newEphemeralContainersStrategy(config: Pick<CatalogueConfig, "al
       else next.status = current.status;
     },
     validateUpdate: (next, current, ctx) =>
-      validateEphemeralContainersUpdate(next, current, {
-        allowPrivileged: config.allowPrivileged ?? true,
-        featureEnabled: ctx.featureEnabled,
-      }),
+      validateEphemeralContainersUpdate(next, current, podValidationOptions(ctx.featureEnabled, current, config.allowPrivileged)),
   };
 }

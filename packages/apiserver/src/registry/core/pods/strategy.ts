@@ -5,13 +5,14 @@ import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { keep } from "../../strategies.ts";
 import { dropDisabledFields } from "./disabled-fields.ts";
 import { qosClass } from "./qos.ts";
+import { podValidationOptions } from "./validation/options.ts";
 import { validatePod } from "./validation/pod.ts";
 import { validatePodStatusUpdate, validatePodUpdate } from "./validation/update.ts";
 import { podWarnings } from "./warnings.ts";
 
 /** Source: pkg/registry/core/pod/strategy.go */
 export function newPodStrategy(config: Pick<CatalogueConfig, "allowPrivileged">): Strategy<Pod> {
-  const options = { allowPrivileged: config.allowPrivileged ?? true };
+  const options = (ctx: StrategyContext, old?: Pod) => podValidationOptions(ctx.featureEnabled, old, config.allowPrivileged);
   return {
     namespaceScoped: true,
     allowCreateOnUpdate: false,
@@ -26,8 +27,8 @@ export function newPodStrategy(config: Pick<CatalogueConfig, "allowPrivileged">)
       keep(next, current, "status");
       dropDisabledFields(next.spec, current.spec, ctx.featureEnabled);
     },
-    validate: (next, ctx) => validatePod(next, { ...options, featureEnabled: ctx.featureEnabled }),
-    validateUpdate: (next, current, ctx) => validatePodUpdate(next, current, { ...options, featureEnabled: ctx.featureEnabled }),
+    validate: (next, ctx) => validatePod(next, options(ctx)),
+    validateUpdate: (next, current, ctx) => validatePodUpdate(next, current, options(ctx, current)),
     warningsOnCreate: (next) => podWarnings(next, undefined),
     warningsOnUpdate: (next, current) => (semanticEqual(next.spec, current.spec) ? [] : podWarnings(next, current)),
     gracePeriod: podGracePeriod,
@@ -62,10 +63,7 @@ export function newPodStatusStrategy(config: Pick<CatalogueConfig, "allowPrivile
       mirrorPodIps(next, current);
     },
     validateUpdate: (next: Pod, current: Pod, ctx: StrategyContext) =>
-      validatePodStatusUpdate(next, current, {
-        allowPrivileged: config.allowPrivileged ?? true,
-        featureEnabled: ctx.featureEnabled,
-      }),
+      validatePodStatusUpdate(next, current, podValidationOptions(ctx.featureEnabled, current, config.allowPrivileged)),
   };
 }
 

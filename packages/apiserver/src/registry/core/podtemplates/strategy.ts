@@ -1,7 +1,8 @@
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { PodTemplate } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Strategy } from "../../generic/strategy.ts";
-import { templateOptions, validatePodTemplate } from "../pods/validation/pod-template.ts";
+import { podValidationOptions } from "../pods/validation/options.ts";
+import { validatePodTemplate } from "../pods/validation/pod-template.ts";
 
 /** Source: pkg/registry/core/podtemplate/strategy.go */
 export const podTemplateStrategy: Strategy<PodTemplate> = {
@@ -15,6 +16,7 @@ export const podTemplateStrategy: Strategy<PodTemplate> = {
     const generation = current.metadata.generation ?? 0;
     next.metadata.generation = semanticEqual(next.template, current.template) ? generation : generation + 1;
   },
-  validate: (next, ctx) => validatePodTemplate(next.template, "template", templateOptions(ctx.featureEnabled)),
-  validateUpdate: (next, _current, ctx) => validatePodTemplate(next.template, "template", templateOptions(ctx.featureEnabled)),
+  validate: (next, ctx) => validatePodTemplate(next.template, "template", podValidationOptions(ctx.featureEnabled)),
+  validateUpdate: (next, current, ctx) =>
+    validatePodTemplate(next.template, "template", podValidationOptions(ctx.featureEnabled, current.template)),
 };

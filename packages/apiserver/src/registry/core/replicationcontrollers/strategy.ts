@@ -5,8 +5,8 @@ import { validateReplicaCounts } from "../../apps/replicasets/validation.ts";
 import { nonNegative } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
-import type { PodValidationOptions } from "../pods/validation/options.ts";
-import { templateOptions, validateSelectedTemplate } from "../pods/validation/pod-template.ts";
+import { type PodValidationOptions, podValidationOptions } from "../pods/validation/options.ts";
+import { validateSelectedTemplate } from "../pods/validation/pod-template.ts";
 
 /** Source: pkg/registry/core/replicationcontroller/strategy.go, pkg/apis/core/validation ValidateReplicationController */
 export const replicationControllerStrategy: Strategy<ReplicationController> = strategyOf<ReplicationController>({
@@ -18,7 +18,7 @@ export const replicationControllerStrategy: Strategy<ReplicationController> = st
   },
   // Pods outlive a controller that is deleted through the first API.
   defaultGarbageCollection: "Orphan",
-  validate: (next, ctx) => validateController(next, templateOptions(ctx.featureEnabled)),
+  validate: (next, ctx, current) => validateController(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template)),
 });
 
 export const replicationControllerStatusStrategy: Strategy<ReplicationController> = statusStrategyOf({
@@ -32,6 +32,9 @@ function validateController(controller: ReplicationController, options: PodValid
   errors.push(...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"));
   if (Object.keys(spec.selector ?? {}).length === 0) errors.push(required("spec.selector", ""));
   errors.push(...nonNegative(spec.replicas, "spec.replicas"));
-  errors.push(...validateSelectedTemplate(spec.template, { matchLabels: spec.selector ?? {} }, "spec.template", options));
+  const { template, replicas = 0 } = spec;
+  const selector = { matchLabels: spec.selector ?? {} };
+  const selected = { template, selector, replicated: replicas > 1, kind: "ReplicationController" };
+  errors.push(...validateSelectedTemplate(selected, "spec.template", options));
   return errors;
 }

@@ -3,7 +3,8 @@ import { duplicate, invalidValue, notSupported } from "@coxswain/apimachinery/er
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
-import { immutableField, isDns1123Subdomain, oneOf } from "../../field-checks.ts";
+import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
+import { immutableField, oneOf } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 
 /** Source: pkg/registry/storage/csidriver/strategy.go, pkg/apis/storage/validation/validation.go */
@@ -59,14 +60,5 @@ function validateDriver(driver: CSIDriver): FieldError[] {
     if (seconds > 2 ** 32)
       errors.push(invalidValue(child(at, "expirationSeconds"), seconds, "may not specify a duration larger than 2^32 seconds"));
   }
-  return errors;
-}
-
-export function checkDriverName(name: string, path: string): FieldError[] {
-  if (name === "") return [{ type: "FieldValueRequired", field: path, detail: "" }];
-  const errors: FieldError[] = [];
-  if (name.length > 63)
-    errors.push({ type: "FieldValueTooLong", field: path, badValue: name, detail: "must have at most 63 bytes" });
-  for (const message of isDns1123Subdomain(name.toLowerCase())) errors.push(invalidValue(path, name, message));
   return errors;
 }

@@ -2,9 +2,9 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import type { CSINode } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
 import { immutableField, qualifiedName } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
-import { checkDriverName } from "../csidrivers/strategy.ts";
 
 /** Source: pkg/registry/storage/csinode/strategy.go, pkg/apis/storage/validation/validation.go */
 export const csiNodeStrategy: Strategy<CSINode> = {

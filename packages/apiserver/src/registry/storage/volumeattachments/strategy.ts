@@ -1,10 +1,10 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
 import { dns1123Subdomain, immutableField } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf } from "../../strategies.ts";
-import { checkDriverName } from "../csidrivers/strategy.ts";
 
 /** Source: pkg/registry/storage/volumeattachment/strategy.go, pkg/apis/storage/validation/validation.go */
 export const volumeAttachmentStrategy: Strategy<VolumeAttachment> = {

@@ -1,6 +1,8 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type {
   Affinity,
   NodeSelector,
@@ -11,6 +13,7 @@ import type {
   WeightedPodAffinityTerm,
 } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { checkLabelSelector, dns1123Label, isDns1123Subdomain, isLabelValue, qualifiedName } from "../../../field-checks.ts";
+import { need, optionalOneOf } from "../../../rules.ts";
 
 /** Source: pkg/apis/core/validation validateAffinity */
 export function validateAffinity(affinity: Affinity | undefined | null, path: string): FieldError[] {
@@ -147,13 +150,21 @@ export function validateTolerations(tolerations: readonly Toleration[], path: st
       if (messages.length > 0) errors.push(invalidValue(child(at, "operator"), toleration.value ?? "", messages.join(";")));
     } else if (operator === "Exists") {
       if (toleration.value)
-        errors.push(invalidValue(child(at, "operator"), at, "value must be empty when `operator` is 'Exists'"));
+        errors.push(
+          invalidValue(child(at, "operator"), goToleration(toleration), "value must be empty when `operator` is 'Exists'"),
+        );
     } else {
       errors.push(notSupported(child(at, "operator"), operator, ["Equal", "Exists"]));
     }
     if (toleration.effect) errors.push(...checkTaintEffect(toleration.effect, child(at, "effect")));
   }
   return errors;
+}
+
+function goToleration({ key = "", operator = "", value = "", effect = "", tolerationSeconds }: Toleration): GoText {
+  const seconds = tolerationSeconds === undefined || tolerationSeconds === null ? "(*int64)(nil)" : "(*int64)(0xc000000000)";
+  const texts = `Key:${goQuote(key)}, Operator:${goQuote(operator)}, Value:${goQuote(value)}, Effect:${goQuote(effect)}`;
+  return new GoText(`core.Toleration{${texts}, TolerationSeconds:${seconds}}`);
 }
 
 export function checkTaintEffect(effect: string, path: string): FieldError[] {
@@ -164,20 +175,20 @@ export function checkTaintEffect(effect: string, path: string): FieldError[] {
 
 /** Source: pkg/apis/core/validation validateTopologySpreadConstraints */
 export function validateTopologySpread(constraints: readonly TopologySpreadConstraint[], path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  const pairs = new Set<string>();
-  for (const [i, constraint] of constraints.entries()) {
+  const pairOf = (constraint: TopologySpreadConstraint): string =>
+    `{${constraint.topologyKey ?? ""}, ${constraint.whenUnsatisfiable ?? ""}}`;
+  const pairs = constraints.map(pairOf);
+  return constraints.flatMap((constraint, i) => {
     const at = index(path, i);
+    const errors: FieldError[] = [];
     if ((constraint.maxSkew ?? 0) <= 0)
       errors.push(invalidValue(child(at, "maxSkew"), constraint.maxSkew ?? 0, "must be greater than zero"));
-    if (!constraint.topologyKey) errors.push(required(child(at, "topologyKey"), "can not be empty"));
-    const action: string = constraint.whenUnsatisfiable ?? "";
-    if (action !== "DoNotSchedule" && action !== "ScheduleAnyway") {
-      errors.push(notSupported(child(at, "whenUnsatisfiable"), action, ["DoNotSchedule", "ScheduleAnyway"]));
-    }
-    const pair = `{${constraint.topologyKey}, ${action}}`;
-    if (pairs.has(pair)) errors.push(duplicate(child(at, "{topologyKey, whenUnsatisfiable}"), pair));
-    pairs.add(pair);
-  }
-  return errors;
+    errors.push(...need(constraint.topologyKey, child(at, "topologyKey"), "can not be empty"));
+    const actions = ["DoNotSchedule", "ScheduleAnyway"];
+    errors.push(...optionalOneOf(constraint.whenUnsatisfiable ?? "", actions, child(at, "whenUnsatisfiable")));
+    // The first of two equal ones is told, as upstream does.
+    if (pairs.indexOf(pairs[i] as string, i + 1) > 0)
+      errors.push(duplicate(child(at, "{topologyKey, whenUnsatisfiable}"), pairs[i]));
+    return errors;
+  });
 }

@@ -1,6 +1,74 @@
-/** What validation of pods depends on besides the pod. */
+import type { ObjectMeta } from "@coxswain/apimachinery/meta/types";
+import type { Container, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { quantityOf } from "../../../field-checks.ts";
+import { podDeletionCostFault } from "./annotations.ts";
+import { isHugePage, pageSizeFits } from "./resources.ts";
+
+/** What validation of pods depends on besides the pod. What an older object has already stays allowed. */
 export interface PodValidationOptions {
   /** --allow-privileged. */
   readonly allowPrivileged: boolean;
   readonly featureEnabled: (gate: string) => boolean;
+  readonly hugePagesInDownwardApi: boolean;
+  readonly anyPodDeletionCost: boolean;
+  /** Amounts of huge pages that are no whole number of pages. */
+  readonly partialHugePages: boolean;
+  readonly windowsHostProcess: boolean;
+  readonly longDnsConfig: boolean;
+  readonly os: boolean;
+}
+
+interface Carrier {
+  readonly metadata?: ObjectMeta | undefined;
+  readonly spec?: PodSpec | undefined;
+}
+
+/**
+ * @param old the pod or template that is replaced
+ * Source: pkg/api/pod GetValidationOptionsFromPodSpecAndMeta
+ */
+export function podValidationOptions(
+  featureEnabled: (gate: string) => boolean,
+  old?: Carrier | undefined,
+  allowPrivileged = true,
+): PodValidationOptions {
+  const spec = old?.spec;
+  return {
+    allowPrivileged,
+    featureEnabled,
+    hugePagesInDownwardApi: featureEnabled("DownwardAPIHugePages") || usesHugePagesInDownwardApi(spec),
+    anyPodDeletionCost: !featureEnabled("PodDeletionCost") || podDeletionCostFault(old?.metadata?.annotations) !== undefined,
+    partialHugePages: usesPartialHugePages(spec),
+    windowsHostProcess: featureEnabled("WindowsHostProcessContainers") || setsHostProcess(spec),
+    longDnsConfig: featureEnabled("ExpandedDNSConfig") || usesLongDnsConfig(spec),
+    os: featureEnabled("IdentifyPodOS") || spec?.os !== undefined,
+  };
+}
+
+export function allContainers(spec: PodSpec | undefined): Container[] {
+  if (!spec) return [];
+  return [...(spec.initContainers ?? []), ...(spec.containers ?? []), ...((spec.ephemeralContainers ?? []) as Container[])];
+}
+
+function usesHugePagesInDownwardApi(spec: PodSpec | undefined): boolean {
+  return allContainers(spec).some((container) =>
+    container.env?.some(({ valueFrom }) => /^(limits|requests)\.hugepages-/.test(valueFrom?.resourceFieldRef?.resource ?? "")),
+  );
+}
+
+function usesPartialHugePages(spec: PodSpec | undefined): boolean {
+  const lists = allContainers(spec).flatMap(({ resources }) => [resources?.limits, resources?.requests]);
+  return [...lists, spec?.overhead].some((list) =>
+    Object.entries(list ?? {}).some(([name, value]) => isHugePage(name) && !pageSizeFits(name, quantityOf(value as string))),
+  );
+}
+
+function setsHostProcess(spec: PodSpec | undefined): boolean {
+  const contexts = [spec?.securityContext, ...allContainers(spec).map((container) => container.securityContext)];
+  return contexts.some((context) => context?.windowsOptions?.hostProcess !== undefined);
+}
+
+function usesLongDnsConfig(spec: PodSpec | undefined): boolean {
+  const searches = spec?.dnsConfig?.searches ?? [];
+  return searches.length > 6 || searches.join(" ").length > 256;
 }

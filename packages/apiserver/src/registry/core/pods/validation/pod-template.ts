@@ -3,17 +3,13 @@ import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/
 import { child } from "@coxswain/apimachinery/errors/field-path";
 import { GoText, goSyntax } from "@coxswain/apimachinery/errors/go-syntax";
 import type { LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/meta/types";
-import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PodTemplateSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import { checkAnnotations, checkLabels } from "../../../field-checks.ts";
+import { each } from "../../../rules.ts";
+import { seccompFieldsMatchAnnotations, validatePodAnnotations } from "./annotations.ts";
 import type { PodValidationOptions } from "./options.ts";
 import { validatePodSpec } from "./pod.ts";
-
-/** For templates, which are the same for every user. */
-export const templateOptions = (featureEnabled: (gate: string) => boolean): PodValidationOptions => ({
-  allowPrivileged: true,
-  featureEnabled,
-});
 
 /** Source: pkg/apis/core/validation ValidatePodTemplateSpec */
 export function validatePodTemplate(
@@ -21,43 +17,74 @@ export function validatePodTemplate(
   path: string,
   options: PodValidationOptions,
 ): FieldError[] {
-  const errors: FieldError[] = [];
-  errors.push(...checkLabels(template?.metadata?.labels, child(path, "labels")));
-  errors.push(...checkAnnotations(template?.metadata?.annotations, child(path, "annotations")));
-  errors.push(...validatePodSpec(template?.spec ?? { containers: [] }, child(path, "spec"), options));
-  if (template?.spec?.ephemeralContainers?.length) {
+  const spec = template?.spec ?? { containers: [] };
+  const annotations = template?.metadata?.annotations;
+  const errors = [
+    ...checkLabels(template?.metadata?.labels, child(path, "labels")),
+    ...checkAnnotations(annotations, child(path, "annotations")),
+    ...validatePodAnnotations(annotations, spec, child(path, "annotations"), options),
+    ...validatePodSpec(spec, child(path, "spec"), options),
+    ...seccompFieldsMatchAnnotations(annotations, spec, child(path, "spec")),
+  ];
+  if (spec.ephemeralContainers?.length)
     errors.push(forbiddenField(child(path, "spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"));
-  }
   return errors;
 }
 
-/** A workload's selector must find the pods of its own template. Source: pkg/apis/apps/validation */
+/** A disk that only one machine can write to serves several pods only for reading. Source: ValidateReadOnlyPersistentDisks */
+export function validateReadOnlyDisks(volumes: readonly Volume[] | undefined, path: string): FieldError[] {
+  const text = "must be true for replicated pods > 1; GCE PD can only be mounted on multiple machines if it is read-only";
+  return each(volumes, path, ({ gcePersistentDisk }, at) =>
+    gcePersistentDisk && !gcePersistentDisk.readOnly
+      ? [invalidValue(child(at, "gcePersistentDisk", "readOnly"), false, text)]
+      : [],
+  );
+}
+
+export interface SelectedTemplate {
+  readonly template: PodTemplateSpec | undefined;
+  readonly selector: LabelSelectorObject | undefined;
+  /** More than one pod: disks that only one machine can write to are read-only then. */
+  readonly replicated?: boolean;
+  /** For the text about deadlines. */
+  readonly kind: string;
+}
+
+/** A workload's selector must find the pods of its own template. Source: pkg/apis/apps/validation ValidatePodTemplateSpecForReplicaSet */
 export function validateSelectedTemplate(
-  template: PodTemplateSpec | undefined,
-  selector: LabelSelectorObject | undefined,
+  { template, selector, replicated = false, kind }: SelectedTemplate,
   path: string,
   options: PodValidationOptions,
-  restartPolicies: readonly string[] = ["Always"],
 ): FieldError[] {
-  if (!template) return [required(path, "")];
-  const errors: FieldError[] = [];
-  const labels = template.metadata?.labels;
-  if (selector && !isEmpty(selector) && !matchesSafely(selector, labels)) {
-    errors.push(
-      invalidValue(child(path, "metadata", "labels"), goStringMap(labels), "`selector` does not match template `labels`"),
-    );
-  }
+  if (!template) return [required(path)];
+  const errors = matchesTemplate(selector, template, path);
   errors.push(...validatePodTemplate(template, path, options));
-  const policy: string = template.spec?.restartPolicy ?? "";
-  if (!restartPolicies.includes(policy)) {
-    errors.push(notSupported(child(path, "spec", "restartPolicy"), policy, restartPolicies));
-  }
-  if (template.spec?.activeDeadlineSeconds !== undefined) {
-    errors.push(
-      forbiddenField(child(path, "spec", "activeDeadlineSeconds"), "activeDeadlineSeconds in ReplicaSet is not Supported"),
-    );
-  }
-  return errors;
+  if (replicated) errors.push(...validateReadOnlyDisks(template.spec?.volumes, child(path, "spec", "volumes")));
+  return [...errors, ...runsForEver(template, kind, path)];
+}
+
+/** Source: the selector checks in pkg/apis/apps/validation */
+export function matchesTemplate(
+  selector: LabelSelectorObject | undefined,
+  template: PodTemplateSpec | undefined,
+  path: string,
+): FieldError[] {
+  const labels = template?.metadata?.labels;
+  if (selector !== undefined && matchesSafely(selector, labels)) return [];
+  return [invalidValue(child(path, "metadata", "labels"), goStringMap(labels), "`selector` does not match template `labels`")];
+}
+
+/** Pods of workloads that keep them running. */
+export function runsForEver(template: PodTemplateSpec | undefined, kind: string, path: string): FieldError[] {
+  const policy: string = template?.spec?.restartPolicy ?? "";
+  const deadline = template?.spec?.activeDeadlineSeconds;
+  const at = child(path, "spec", "activeDeadlineSeconds");
+  return [
+    ...(policy === "Always" ? [] : [notSupported(child(path, "spec", "restartPolicy"), policy, ["Always"])]),
+    ...(deadline === undefined || deadline === null
+      ? []
+      : [forbiddenField(at, `activeDeadlineSeconds in ${kind} is not Supported`)]),
+  ];
 }
 
 /** `map[string]string{"app":"x"}` as Go prints it. */
@@ -65,12 +92,8 @@ export function goStringMap(map: Readonly<Record<string, string>> | undefined): 
   return new GoText(map === undefined || map === null ? "map[string]string(nil)" : goSyntax(map));
 }
 
-function isEmpty(selector: LabelSelectorObject): boolean {
-  return Object.keys(selector.matchLabels ?? {}).length === 0 && (selector.matchExpressions ?? []).length === 0;
-}
-
 /** A selector that is no selector has its own error already. */
-function matchesSafely(selector: LabelSelectorObject, labels: Readonly<Record<string, string>> | undefined): boolean {
+export function matchesSafely(selector: LabelSelectorObject, labels: Readonly<Record<string, string>> | undefined): boolean {
   try {
     return LabelSelector.fromObject(selector).matches(labels);
   } catch {

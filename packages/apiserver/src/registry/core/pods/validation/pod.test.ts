@@ -3,9 +3,11 @@ import { test } from "node:test";
 import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { defaultPod } from "../defaults.ts";
+import { podValidationOptions } from "./options.ts";
 import { validatePod } from "./pod.ts";
 
-const options = { allowPrivileged: false, featureEnabled: () => false };
+const gates = new Set(["DownwardAPIHugePages", "PodDeletionCost", "WindowsHostProcessContainers", "IdentifyPodOS"]);
+const options = podValidationOptions((gate) => gates.has(gate), undefined, false);
 
 function errorsOf(spec: object, metadata: object = {}): string[] {
   const pod = {
@@ -17,6 +19,8 @@ function errorsOf(spec: object, metadata: object = {}): string[] {
 }
 
 const withContainer = (container: object): object => ({ containers: [{ name: "c", image: "x", ...container }] });
+const half =
+  'resource.Quantity{i:resource.int64Amount{value:500, scale:-3}, d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:"500m", Format:"DecimalSI"}';
 const withVolume = (volume: object): object => ({ volumes: [{ name: "v", ...volume }] });
 
 test("a smallest pod is valid", () => assert.deepEqual(errorsOf({}), []));
@@ -59,14 +63,15 @@ for (const { name, spec, want } of [
     spec: withContainer({ resources: { requests: { gold: "2" } } }),
     want: [
       'spec.containers[0].resources.requests[gold]: Invalid value: "gold": must be a standard resource type or fully qualified',
+      'spec.containers[0].resources.requests[gold]: Invalid value: "gold": must be a standard resource for containers',
     ],
   },
   {
     name: "part of an extended resource",
     spec: withContainer({ resources: { requests: { "example.com/gpu": "500m" }, limits: { "example.com/gpu": "500m" } } }),
     want: [
-      'spec.containers[0].resources.limits[example.com/gpu]: Invalid value: "500m": must be an integer',
-      'spec.containers[0].resources.requests[example.com/gpu]: Invalid value: "500m": must be an integer',
+      `spec.containers[0].resources.limits[example.com/gpu]: Invalid value: ${half}: must be an integer`,
+      `spec.containers[0].resources.requests[example.com/gpu]: Invalid value: ${half}: must be an integer`,
     ],
   },
   {
@@ -142,7 +147,7 @@ for (const { name, spec, want } of [
   {
     name: "a host alias that is no address",
     spec: { hostAliases: [{ ip: "1.2" }] },
-    want: ['spec.hostAliases[0].ip: Invalid value: "1.2": must be valid IP address'],
+    want: ['spec.hostAliases.ip: Invalid value: "1.2": must be valid IP address'],
   },
   {
     name: "ephemeral containers at creation",

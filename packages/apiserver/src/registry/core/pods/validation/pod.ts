@@ -1,107 +1,110 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
-import type { Pod, PodDNSConfig, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { HostAlias, Pod, PodDNSConfig, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import {
   checkLabels,
   dns1123Label,
   dns1123Subdomain,
   isDns1123Subdomain,
-  isValidIp,
-  oneOf,
+  parseIp,
   qualifiedName,
 } from "../../../field-checks.ts";
+import { each, requiredOneOf, within } from "../../../rules.ts";
 import { validateAffinity, validateTolerations, validateTopologySpread } from "./affinity.ts";
-import { validateContainers, validateEphemeralContainers, validateInitContainers } from "./containers.ts";
+import { seccompFieldsMatchAnnotations, validatePodAnnotations } from "./annotations.ts";
+import { validateContainers, validateEphemeralContainers, validateInitContainers, withoutSpaces } from "./containers.ts";
 import type { PodValidationOptions } from "./options.ts";
-import { checkQuantity, checkResourceName } from "./resources.ts";
+import { validateResourceRequirements } from "./resources.ts";
 import { validatePodSecurityContext } from "./security-context.ts";
 import { validateVolumes } from "./volumes.ts";
+import { validateForLinux, validateForWindows, validateHostProcess } from "./windows-options.ts";
 
-/** Source: pkg/apis/core/validation ValidatePodCreate, ValidatePodSpec */
+/** Source: pkg/apis/core/validation ValidatePodCreate */
 export function validatePod(pod: Pod, options: PodValidationOptions): FieldError[] {
   const errors = validatePodCommon(pod, options);
-  if ((pod.spec.ephemeralContainers ?? []).length > 0) {
+  if ((pod.spec.ephemeralContainers ?? []).length > 0)
     errors.push(forbiddenField("spec.ephemeralContainers", "cannot be set on create"));
-  }
-  return errors;
+  return [...errors, ...seccompFieldsMatchAnnotations(pod.metadata.annotations, pod.spec, "spec")];
 }
 
+/** What holds for every pod, new or not, and not for templates. Source: validatePodMetadataAndSpec */
 export function validatePodCommon(pod: Pod, options: PodValidationOptions): FieldError[] {
-  const errors = validatePodAnnotations(pod, "metadata.annotations");
-  errors.push(...validatePodSpec(pod.spec, "spec", options, pod.metadata.name ?? ""));
-  return errors;
-}
-
-const mirrorAnnotation = "kubernetes.io/config.mirror";
-
-function validatePodAnnotations(pod: Pod, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  if (pod.metadata.annotations?.[mirrorAnnotation] !== undefined && !pod.spec.nodeName) {
-    errors.push(invalidValue(child(path, mirrorAnnotation), "", "must set spec.nodeName if mirror pod annotation is set"));
+  const { spec } = pod;
+  const errors = validatePodAnnotations(pod.metadata.annotations, spec, "metadata.annotations", options);
+  errors.push(...validatePodSpec(spec, "spec", options, pod.metadata.name ?? ""));
+  if (!spec.serviceAccountName) {
+    for (const [i, volume] of (spec.volumes ?? []).entries()) {
+      for (const [j, source] of (volume.projected?.sources ?? []).entries()) {
+        const at = `spec.volumes[${i}].projected.sources[${j}].serviceAccountToken`;
+        const text = "must not be specified when serviceAccountName is not set";
+        if (source.serviceAccountToken) errors.push(forbiddenField(at, text));
+      }
+    }
   }
-  return errors;
+  return [
+    ...errors,
+    ...withoutSpaces(spec.containers, "spec.containers"),
+    ...withoutSpaces(spec.initContainers, "spec.initContainers"),
+  ];
 }
 
-/** @param podName for the names of claims that ephemeral volumes make; `""` in templates. */
+const restartPolicies = ["Always", "OnFailure", "Never"];
+const dnsPolicies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
+const preemptionPolicies = ["PreemptLowerPriority", "Never"];
+
+/** @param podName for the names of claims that ephemeral volumes make; `""` in templates. Source: ValidatePodSpec */
 export function validatePodSpec(spec: PodSpec, path: string, options: PodValidationOptions, podName = ""): FieldError[] {
-  const errors: FieldError[] = [];
-  const volumes = validateVolumes(spec.volumes ?? [], child(path, "volumes"), podName);
-  errors.push(...volumes.errors);
-  errors.push(...validateContainers(spec, volumes.names, path, options));
-  errors.push(...validateInitContainers(spec, volumes.names, path, options));
-  errors.push(...validateEphemeralContainers(spec, volumes.names, path, options));
-  errors.push(...oneOf(spec.restartPolicy, ["Always", "OnFailure", "Never"], child(path, "restartPolicy")));
-  errors.push(...validateDnsPolicy(spec, path));
-  errors.push(...checkLabels(spec.nodeSelector, child(path, "nodeSelector")));
-  errors.push(...validatePodSecurityContext(spec.securityContext, spec, child(path, "securityContext")));
-  for (const [i, secret] of (spec.imagePullSecrets ?? []).entries()) {
-    if (secret.name === undefined) errors.push(required(child(index(child(path, "imagePullSecrets"), i), "name")));
-  }
-  errors.push(...validateAffinity(spec.affinity, child(path, "affinity")));
-  errors.push(...validateDnsConfig(spec.dnsConfig, spec.dnsPolicy, child(path, "dnsConfig"), options));
-  for (const [i, gate] of (spec.readinessGates ?? []).entries()) {
-    errors.push(...qualifiedName(gate.conditionType ?? "", child(index(child(path, "readinessGates"), i), "conditionType")));
-  }
-  errors.push(...validateTopologySpread(spec.topologySpreadConstraints ?? [], child(path, "topologySpreadConstraints")));
-  if (spec.serviceAccountName) errors.push(...dns1123Subdomain(spec.serviceAccountName, child(path, "serviceAccountName")));
-  if (spec.nodeName)
-    for (const message of isDns1123Subdomain(spec.nodeName))
-      errors.push(invalidValue(child(path, "nodeName"), spec.nodeName, message));
-  const deadline = spec.activeDeadlineSeconds;
-  if (deadline !== undefined && deadline !== null && (deadline < 1 || deadline > 2 ** 31 - 1)) {
-    errors.push(invalidValue(child(path, "activeDeadlineSeconds"), deadline, "must be between 1 and 2147483647, inclusive"));
-  }
-  if (spec.hostname) errors.push(...dns1123Label(spec.hostname, child(path, "hostname")));
-  if (spec.subdomain) errors.push(...dns1123Label(spec.subdomain, child(path, "subdomain")));
-  errors.push(...validateTolerations(spec.tolerations ?? [], child(path, "tolerations")));
-  for (const [i, alias] of (spec.hostAliases ?? []).entries()) {
-    const at = index(child(path, "hostAliases"), i);
-    if (isValidIp(alias.ip ?? "").length > 0)
-      errors.push(invalidValue(child(at, "ip"), alias.ip ?? "", "must be valid IP address"));
-    for (const name of alias.hostnames ?? []) errors.push(...dns1123Subdomain(name, child(at, "hostnames")));
-  }
-  if (spec.priorityClassName) errors.push(...dns1123Subdomain(spec.priorityClassName, child(path, "priorityClassName")));
-  if (spec.runtimeClassName !== undefined && spec.runtimeClassName !== null) {
-    errors.push(...dns1123Subdomain(spec.runtimeClassName, child(path, "runtimeClassName")));
-  }
-  const preemption: string | undefined = spec.preemptionPolicy;
-  if (preemption !== undefined && preemption !== null)
-    errors.push(...oneOf(preemption, ["PreemptLowerPriority", "Never"], child(path, "preemptionPolicy")));
-  for (const [name, value] of Object.entries(spec.overhead ?? {})) {
-    const at = `${child(path, "overhead")}[${name}]`;
-    errors.push(...checkResourceName(name, at), ...checkQuantity(name, value, at));
-  }
-  if (spec.os) errors.push(...validateOs(spec, path));
-  return errors;
+  const volumes = validateVolumes(spec.volumes ?? [], child(path, "volumes"), podName, options);
+  const { names } = volumes;
+  return [
+    ...volumes.errors,
+    ...validateContainers(spec.containers ?? [], names, child(path, "containers"), options),
+    ...validateInitContainers(spec, names, child(path, "initContainers"), options),
+    ...validateEphemeralContainers(spec, names, child(path, "ephemeralContainers"), options),
+    ...requiredOneOf(spec.restartPolicy, restartPolicies, child(path, "restartPolicy")),
+    ...requiredOneOf(spec.dnsPolicy, dnsPolicies, child(path, "dnsPolicy")),
+    ...checkLabels(spec.nodeSelector, child(path, "nodeSelector")),
+    ...validatePodSecurityContext(spec, path),
+    ...validateAffinity(spec.affinity, child(path, "affinity")),
+    ...validateDnsConfig(spec.dnsConfig, spec.dnsPolicy, child(path, "dnsConfig"), options),
+    ...each(spec.readinessGates, child(path, "readinessGates"), (gate, at) =>
+      qualifiedName(gate.conditionType ?? "", child(at, "conditionType")),
+    ),
+    ...validateTopologySpread(spec.topologySpreadConstraints ?? [], child(path, "topologySpreadConstraints")),
+    ...validateHostProcess(spec, path, options),
+    ...optionalName(spec.serviceAccountName, child(path, "serviceAccountName")),
+    ...optionalName(spec.nodeName, child(path, "nodeName")),
+    ...within(spec.activeDeadlineSeconds, 1, 2 ** 31 - 1, child(path, "activeDeadlineSeconds")),
+    ...(spec.hostname ? dns1123Label(spec.hostname, child(path, "hostname")) : []),
+    ...(spec.subdomain ? dns1123Label(spec.subdomain, child(path, "subdomain")) : []),
+    ...validateTolerations(spec.tolerations ?? [], child(path, "tolerations")),
+    ...(spec.hostAliases ?? []).flatMap((alias) => validateHostAlias(alias, child(path, "hostAliases"))),
+    ...optionalName(spec.priorityClassName, child(path, "priorityClassName")),
+    ...(isSet(spec.runtimeClassName) ? dns1123Subdomain(spec.runtimeClassName, child(path, "runtimeClassName")) : []),
+    ...(isSet(spec.preemptionPolicy)
+      ? requiredOneOf(spec.preemptionPolicy, preemptionPolicies, child(path, "preemptionPolicy"))
+      : []),
+    ...(spec.overhead ? validateResourceRequirements({ limits: spec.overhead }, child(path, "overhead"), options) : []),
+    ...(spec.os ? validateOs(spec, path, options) : []),
+  ];
 }
 
-/** What templates and pods share besides. */
-export function validateDnsPolicy(spec: PodSpec, path: string): FieldError[] {
-  const policy: string = spec.dnsPolicy ?? "";
-  if (policy === "") return [required(child(path, "dnsPolicy"))];
-  const known = ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
-  return known.includes(policy) ? [] : [notSupported(child(path, "dnsPolicy"), policy, known)];
+function isSet<T>(value: T | undefined | null): value is T {
+  return value !== undefined && value !== null;
+}
+
+function optionalName(name: string | undefined, path: string): FieldError[] {
+  return name ? dns1123Subdomain(name, path) : [];
+}
+
+/** Upstream's paths lack the index. */
+function validateHostAlias(alias: HostAlias, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if (parseIp(alias.ip ?? "") === undefined)
+    errors.push(invalidValue(child(path, "ip"), alias.ip ?? "", "must be valid IP address"));
+  for (const name of alias.hostnames ?? []) errors.push(...dns1123Subdomain(name, child(path, "hostnames")));
+  return errors;
 }
 
 function validateDnsConfig(
@@ -121,11 +124,10 @@ function validateDnsConfig(
   if (nameservers.length > 3)
     errors.push(invalidValue(child(path, "nameservers"), nameservers, "must not have more than 3 nameservers"));
   for (const [i, server] of nameservers.entries()) {
-    if (isValidIp(server).length > 0)
+    if (parseIp(server) === undefined)
       errors.push(invalidValue(index(child(path, "nameservers"), i), server, "must be valid IP address"));
   }
-  const expanded = options.featureEnabled("ExpandedDNSConfig");
-  const [mostSearches, mostCharacters] = expanded ? [32, 2048] : [6, 256];
+  const [mostSearches, mostCharacters] = options.longDnsConfig ? [32, 2048] : [6, 256];
   const searches = config.searches ?? [];
   if (searches.length > mostSearches)
     errors.push(invalidValue(child(path, "searches"), searches, `must not have more than ${mostSearches} search paths`));
@@ -148,9 +150,11 @@ function validateDnsConfig(
   return errors;
 }
 
-function validateOs(spec: PodSpec, path: string): FieldError[] {
+function validateOs(spec: PodSpec, path: string, options: PodValidationOptions): FieldError[] {
   const name: string = spec.os?.name ?? "";
   const at = child(path, "os");
+  if (!options.os) return [forbiddenField(at, "cannot be set when IdentifyPodOS feature is not enabled")];
   if (name === "") return [required(child(at, "name"), "cannot be empty")];
-  return name === "linux" || name === "windows" ? [] : [notSupported(at, name, ["linux", "windows"])];
+  if (name === "linux") return validateForLinux(spec, path);
+  return name === "windows" ? validateForWindows(spec, path) : [notSupported(at, name, ["linux", "windows"])];
 }

@@ -1,6 +1,6 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child } from "@coxswain/apimachinery/errors/field-path";
 import type {
   ExecAction,
   GRPCAction,
@@ -9,43 +9,33 @@ import type {
   Probe,
   TCPSocketAction,
 } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { checkPort, checkPortNumOrName, isHttpHeaderName, nonNegative, oneOf } from "../../../field-checks.ts";
+import { checkPort, checkPortNumOrName, isHttpHeaderName, nonNegative } from "../../../field-checks.ts";
+import { type Member, need, oneMember, optionalOneOf, saying } from "../../../rules.ts";
+
+const counts = ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"] as const;
 
 /** Source: pkg/apis/core/validation validateProbe, validateHandler */
 export function validateProbe(probe: Probe | undefined | null, path: string): FieldError[] {
   if (!probe) return [];
   const errors = validateHandler(probe, path);
-  for (const field of [
-    "initialDelaySeconds",
-    "timeoutSeconds",
-    "periodSeconds",
-    "successThreshold",
-    "failureThreshold",
-  ] as const) {
-    errors.push(...nonNegative(probe[field], child(path, field)));
-  }
+  for (const field of counts) errors.push(...nonNegative(probe[field], child(path, field)));
   const grace = probe.terminationGracePeriodSeconds;
-  if (grace !== undefined && grace !== null && grace <= 0) {
+  if (grace !== undefined && grace !== null && grace <= 0)
     errors.push(invalidValue(child(path, "terminationGracePeriodSeconds"), grace, "must be greater than 0"));
-  }
   return errors;
 }
 
 /** Liveness and startup probes pass or fail at once. */
-export function validateLivenessProbe(probe: Probe | undefined | null, path: string): FieldError[] {
-  const errors = validateProbe(probe, path);
-  if (probe && probe.successThreshold !== 1)
-    errors.push(invalidValue(child(path, "successThreshold"), probe.successThreshold ?? 0, "must be 1"));
-  return errors;
+export function passesAtOnce(probe: Probe | undefined | null, path: string): FieldError[] {
+  if (!probe || probe.successThreshold === 1) return [];
+  return [invalidValue(child(path, "successThreshold"), probe.successThreshold ?? 0, "must be 1")];
 }
 
-export function validateReadinessProbe(probe: Probe | undefined | null, path: string): FieldError[] {
-  const errors = validateProbe(probe, path);
+/** A container that is not ready is not ended, so it needs no time to end. */
+export function hasNoGracePeriod(probe: Probe | undefined | null, path: string): FieldError[] {
   const grace = probe?.terminationGracePeriodSeconds;
-  if (grace !== undefined && grace !== null) {
-    errors.push(invalidValue(child(path, "terminationGracePeriodSeconds"), grace, "must not be set for readinessProbes"));
-  }
-  return errors;
+  if (grace === undefined || grace === null) return [];
+  return [invalidValue(child(path, "terminationGracePeriodSeconds"), grace, "must not be set for readinessProbes")];
 }
 
 interface Handler {
@@ -55,37 +45,27 @@ interface Handler {
   grpc?: GRPCAction;
 }
 
+const handlers: readonly Member<Handler>[] = [
+  { field: "exec", check: ({ exec }, at) => need(exec?.command, child(at, "command")) },
+  { field: "httpGet", check: ({ httpGet }, at) => validateHttpGet(httpGet ?? { port: 0 }, at) },
+  { field: "tcpSocket", check: ({ tcpSocket }, at) => checkPortNumOrName(tcpSocket?.port, child(at, "port")) },
+  { field: "grpc", check: ({ grpc }, at) => checkPort(grpc?.port, child(at, "port")) },
+];
+
 export function validateLifecycleHandler(handler: LifecycleHandler, path: string): FieldError[] {
   return validateHandler(handler, path);
 }
 
 function validateHandler(handler: Handler, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  let count = 0;
-  const only = (field: string): boolean => {
-    count++;
-    if (count === 1) return true;
-    errors.push(forbiddenField(child(path, field), "may not specify more than 1 handler type"));
-    return false;
-  };
-  if (handler.exec && only("exec") && !handler.exec.command?.length) errors.push(required(child(path, "exec", "command")));
-  if (handler.httpGet && only("httpGet")) errors.push(...validateHttpGet(handler.httpGet, child(path, "httpGet")));
-  if (handler.tcpSocket && only("tcpSocket"))
-    errors.push(...checkPortNumOrName(handler.tcpSocket.port, child(path, "tcpSocket", "port")));
-  if (handler.grpc && only("grpc")) errors.push(...checkPort(handler.grpc.port, child(path, "grpc", "port")));
-  if (count === 0) errors.push(required(path, "must specify a handler type"));
-  return errors;
+  const { found, errors } = oneMember(handler, handlers, path, "may not specify more than 1 handler type");
+  return found === 0 ? [required(path, "must specify a handler type")] : errors;
 }
 
 function validateHttpGet(action: HTTPGetAction, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  if (!action.path) errors.push(required(child(path, "path")));
-  errors.push(...checkPortNumOrName(action.port, child(path, "port")));
-  errors.push(...oneOf(action.scheme ?? "", ["HTTP", "HTTPS"], child(path, "scheme")));
-  for (const [i, header] of (action.httpHeaders ?? []).entries()) {
-    for (const message of isHttpHeaderName(header.name ?? "")) {
-      errors.push(invalidValue(index(child(path, "httpHeaders"), i), header.name ?? "", message));
-    }
-  }
-  return errors;
+  return [
+    ...need(action.path, child(path, "path")),
+    ...checkPortNumOrName(action.port, child(path, "port")),
+    ...optionalOneOf(action.scheme ?? "", ["HTTP", "HTTPS"], child(path, "scheme")),
+    ...(action.httpHeaders ?? []).flatMap(({ name = "" }) => saying(isHttpHeaderName(name), name, child(path, "httpHeaders"))),
+  ];
 }

@@ -1,32 +1,16 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { ResourceList, ResourceRequirements } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isNegativeText, isQualifiedName, quantityOf } from "../../../field-checks.ts";
+import { goQuantity } from "../../../go-quantity.ts";
+import { saying } from "../../../rules.ts";
 
-const standardContainerResources = ["cpu", "memory", "ephemeral-storage"];
-const standardResources = [
-  ...standardContainerResources,
-  "storage",
-  "pods",
-  "services",
-  "replicationcontrollers",
-  "resourcequotas",
-  "secrets",
-  "configmaps",
-  "persistentvolumeclaims",
-  "services.nodeports",
-  "services.loadbalancers",
-  "requests.cpu",
-  "requests.memory",
-  "requests.storage",
-  "requests.ephemeral-storage",
-  "limits.cpu",
-  "limits.memory",
-  "limits.ephemeral-storage",
-];
+/** Names and amounts of resources. Source: pkg/apis/core/helper, pkg/apis/core/validation */
+const containerResources = ["cpu", "memory", "ephemeral-storage"];
 /** Amounts of these come in whole pieces. */
-const integerResources = [
+const objectCounts = [
   "pods",
   "services",
   "replicationcontrollers",
@@ -37,41 +21,57 @@ const integerResources = [
   "services.nodeports",
   "services.loadbalancers",
 ];
-const nativePrefix = "kubernetes.io/";
+const standardResources = new Set([
+  ...containerResources,
+  ...objectCounts,
+  ...["requests", "limits"].flatMap((side) => containerResources.map((name) => `${side}.${name}`)),
+  "storage",
+  "requests.storage",
+]);
+const nativeDomain = "kubernetes.io/";
 const requestsPrefix = "requests.";
+const hugePagesPrefix = "hugepages-";
 
-/** cpu and the like, or a domain-prefixed name outside kubernetes.io. Source: pkg/apis/core/v1/helper IsExtendedResourceName */
+/** A domain-prefixed name outside kubernetes.io. Source: pkg/apis/core/helper IsExtendedResourceName */
 export function isExtendedResource(name: string): boolean {
   return !isNativeResource(name) && !name.startsWith(requestsPrefix) && isQualifiedName(`${requestsPrefix}${name}`).length === 0;
 }
 
-function isNativeResource(name: string): boolean {
-  return !name.includes("/") || name.includes(nativePrefix);
+export function isNativeResource(name: string): boolean {
+  return !name.includes("/") || name.includes(nativeDomain);
 }
 
-function isHugePage(name: string): boolean {
-  return name.startsWith("hugepages-");
+export function isHugePage(name: string): boolean {
+  return name.startsWith(hugePagesPrefix);
 }
 
-function isIntegerResource(name: string): boolean {
-  return integerResources.includes(name) || isExtendedResource(name);
+/** What may be promised more often than it is there. */
+export function overcommitAllowed(name: string): boolean {
+  return isNativeResource(name) && !isHugePage(name);
+}
+
+/** Whether an amount is a whole number of pages of the size that the name says. */
+export function pageSizeFits(name: string, amount: Quantity): boolean {
+  const size = Quantity.tryParse(name.slice(hugePagesPrefix.length));
+  return size !== undefined && size.sign > 0 && amount.nanos % size.nanos === 0n;
 }
 
 export function checkResourceName(name: string, path: string): FieldError[] {
-  const errors = isQualifiedName(name).map((message) => invalidValue(path, name, message));
-  if (errors.length === 0 && !name.includes("/") && !standardResources.includes(name) && !isHugePage(name)) {
-    errors.push(invalidValue(path, name, "must be a standard resource type or fully qualified"));
-  }
+  const errors = saying(isQualifiedName(name), name, path);
+  const known = name.includes("/") || standardResources.has(name) || isHugePage(name) || isHugePage(withoutRequests(name));
+  if (errors.length === 0 && !known) errors.push(invalidValue(path, name, "must be a standard resource type or fully qualified"));
   return errors;
 }
 
-function checkContainerResourceName(name: string, path: string): FieldError[] {
+function withoutRequests(name: string): string {
+  return name.startsWith(requestsPrefix) ? name.slice(requestsPrefix.length) : name;
+}
+
+export function checkContainerResourceName(name: string, path: string): FieldError[] {
   const errors = checkResourceName(name, path);
-  if (errors.length > 0) return errors;
   if (!name.includes("/")) {
-    if (!standardContainerResources.includes(name) && !isHugePage(name)) {
+    if (!containerResources.includes(name) && !isHugePage(name))
       errors.push(invalidValue(path, name, "must be a standard resource for containers"));
-    }
   } else if (!isNativeResource(name) && !isExtendedResource(name)) {
     errors.push(invalidValue(path, name, "doesn't follow extended resource name standard"));
   }
@@ -83,47 +83,62 @@ export function checkQuantity(name: string, value: unknown, path: string): Field
   const errors: FieldError[] = [];
   const quantity = quantityOf(value as string);
   if (quantity.sign < 0) errors.push(invalidValue(path, quantity.toString(), isNegativeText));
-  if (isIntegerResource(name) && quantity.milliValue() % 1000 !== 0) {
-    errors.push(invalidValue(path, quantity.toString(), "must be an integer"));
-  }
+  if ((objectCounts.includes(name) || isExtendedResource(name)) && quantity.nanos % 1_000_000_000n !== 0n)
+    errors.push(invalidValue(path, goQuantity(String(value)), "must be an integer"));
   return errors;
 }
 
-/** Source: pkg/apis/core/validation ValidateResourceRequirements */
-export function validateResourceRequirements(requirements: ResourceRequirements | undefined, path: string): FieldError[] {
-  const errors: FieldError[] = [];
+export function checkPositive(value: unknown, path: string): FieldError[] {
+  const quantity = quantityOf(value as string);
+  return quantity.sign > 0 ? [] : [invalidValue(path, quantity.toString(), "must be greater than zero")];
+}
+
+/** Source: pkg/apis/core/validation validateBasicResource */
+export function checkNotNegative(value: unknown, path: string): FieldError[] {
+  const quantity = quantityOf(value as string);
+  return quantity.sign < 0 ? [invalidValue(path, quantity.value(), "must be a valid resource quantity")] : [];
+}
+
+/** @param partialHugePages see PodValidationOptions. Source: pkg/apis/core/validation ValidateResourceRequirements */
+export function validateResourceRequirements(
+  requirements: ResourceRequirements | undefined | null,
+  path: string,
+  { partialHugePages }: { partialHugePages: boolean },
+): FieldError[] {
   const limits: ResourceList = requirements?.limits ?? {};
   const requests: ResourceList = requirements?.requests ?? {};
-  let cpuOrMemory = false;
-  let hugePages = false;
+  const oneAmount = (name: string, value: unknown, at: string): FieldError[] => [
+    ...checkContainerResourceName(name, at),
+    ...checkQuantity(name, value, at),
+  ];
+  const pages = (name: string, value: unknown, at: string): FieldError[] => {
+    const amount = quantityOf(value as string);
+    if (!isHugePage(name) || partialHugePages || pageSizeFits(name, amount)) return [];
+    return [invalidValue(at, amount.toString(), `${amount.toString()} is not positive integer multiple of ${name}`)];
+  };
+  const errors: FieldError[] = [];
   for (const [name, value] of Object.entries(limits)) {
     const at = mapKey(child(path, "limits"), name);
-    errors.push(...checkContainerResourceName(name, at), ...checkQuantity(name, value, at));
-    if (isHugePage(name)) hugePages = true;
-    if (name === "cpu" || name === "memory") cpuOrMemory = true;
+    errors.push(...oneAmount(name, value, at), ...pages(name, value, at));
   }
   for (const [name, value] of Object.entries(requests)) {
     const at = mapKey(child(path, "requests"), name);
-    errors.push(...checkContainerResourceName(name, at), ...checkQuantity(name, value, at));
-    const limit = Object.hasOwn(limits, name) ? limits[name] : undefined;
-    const text = quantityOf(value as string).toString();
-    if (limit !== undefined) {
-      const order = quantityOf(value as string).cmp(quantityOf(limit as string));
-      if (order !== 0 && !overcommitAllowed(name)) {
-        errors.push(invalidValue(child(path, "requests"), text, `must be equal to ${name} limit`));
-      } else if (order > 0) {
-        errors.push(invalidValue(child(path, "requests"), text, `must be less than or equal to ${name} limit`));
-      }
-    } else if (!overcommitAllowed(name)) {
-      errors.push(required(child(path, "limits"), "Limit must be set for non overcommitable resources"));
-    }
-    if (isHugePage(name)) hugePages = true;
-    if (name === "cpu" || name === "memory") cpuOrMemory = true;
+    const limit = Object.hasOwn(limits, name) ? (limits[name] as string) : undefined;
+    errors.push(...oneAmount(name, value, at), ...fitsLimit(name, value as string, limit, path), ...pages(name, value, at));
   }
-  if (hugePages && !cpuOrMemory) errors.push(forbiddenField(path, "HugePages require cpu or memory"));
+  const names = [...Object.keys(limits), ...Object.keys(requests)];
+  if (names.some(isHugePage) && !names.some((name) => name === "cpu" || name === "memory"))
+    errors.push(forbiddenField(path, "HugePages require cpu or memory"));
   return errors;
 }
 
-function overcommitAllowed(name: string): boolean {
-  return isNativeResource(name) && !isHugePage(name);
+/** A request is at most its limit; what cannot be promised twice has a limit, and requests all of it. */
+function fitsLimit(name: string, request: string, limit: string | undefined, path: string): FieldError[] {
+  const exact = !overcommitAllowed(name);
+  if (limit === undefined)
+    return exact ? [required(child(path, "limits"), "Limit must be set for non overcommitable resources")] : [];
+  const order = quantityOf(request).cmp(quantityOf(limit));
+  const tell = (text: string): FieldError[] => [invalidValue(child(path, "requests"), quantityOf(request).toString(), text)];
+  if (exact && order !== 0) return tell(`must be equal to ${name} limit`);
+  return order > 0 ? tell(`must be less than or equal to ${name} limit`) : [];
 }

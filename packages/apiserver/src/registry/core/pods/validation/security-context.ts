@@ -1,19 +1,11 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
-import type {
-  PodSecurityContext,
-  PodSpec,
-  SeccompProfile,
-  SecurityContext,
-  Sysctl,
-  WindowsSecurityContextOptions,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { duplicate, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child } from "@coxswain/apimachinery/errors/field-path";
+import type { PodSpec, SeccompProfile, SecurityContext, Sysctl } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { each, optionalOneOf, within } from "../../../rules.ts";
 import type { PodValidationOptions } from "./options.ts";
-import { localDescendingPath } from "./volumes.ts";
-
-const highestId = 2 ** 31 - 1;
-const userIdText = "must be between 0 and 2147483647, inclusive";
+import { localDescendingPath } from "./paths.ts";
+import { validateWindowsOptions } from "./windows-options.ts";
 
 /** Source: pkg/apis/core/validation ValidateSecurityContext */
 export function validateSecurityContext(
@@ -26,133 +18,103 @@ export function validateSecurityContext(
   if (context.privileged && !options.allowPrivileged)
     errors.push(forbiddenField(child(path, "privileged"), "disallowed by cluster policy"));
   errors.push(...checkId(context.runAsUser, child(path, "runAsUser")), ...checkId(context.runAsGroup, child(path, "runAsGroup")));
-  const procMount: string | undefined = context.procMount;
-  if (procMount && procMount !== "Default" && procMount !== "Unmasked") {
-    errors.push(notSupported(child(path, "procMount"), procMount, ["Default", "Unmasked"]));
-  }
+  errors.push(...optionalOneOf(context.procMount, ["Default", "Unmasked"], child(path, "procMount")));
   errors.push(...checkSeccomp(context.seccompProfile, child(path, "seccompProfile")));
   if (context.allowPrivilegeEscalation === false) {
     if (context.privileged)
       errors.push(invalidValue(path, context, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"));
-    if ((context.capabilities?.add ?? []).includes("CAP_SYS_ADMIN")) {
-      errors.push(
-        invalidValue(path, context, "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"),
-      );
+    for (const capability of context.capabilities?.add ?? []) {
+      if (capability !== "CAP_SYS_ADMIN") continue;
+      const text = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
+      errors.push(invalidValue(path, context, text));
     }
   }
-  return [...errors, ...checkWindows(context.windowsOptions, child(path, "windowsOptions"))];
+  return [...errors, ...validateWindowsOptions(context.windowsOptions, child(path, "windowsOptions"))];
 }
 
-/** Source: pkg/apis/core/validation ValidatePodSecurityContext */
-export function validatePodSecurityContext(
-  context: PodSecurityContext | undefined | null,
-  spec: PodSpec,
-  path: string,
-): FieldError[] {
-  const errors: FieldError[] = [];
-  if (spec.hostNetwork) errors.push(...hostPortsMatch(spec));
-  if (context) {
-    errors.push(...checkId(context.fsGroup, child(path, "fsGroup")));
-    errors.push(...checkId(context.runAsUser, child(path, "runAsUser")));
-    errors.push(...checkId(context.runAsGroup, child(path, "runAsGroup")));
-    for (const [i, group] of (context.supplementalGroups ?? []).entries()) {
-      errors.push(...checkId(group, index(child(path, "supplementalGroups"), i)));
-    }
-    if (spec.shareProcessNamespace && spec.hostPID) {
-      errors.push(
-        invalidValue(child(path, "shareProcessNamespace"), true, "ShareProcessNamespace and HostPID cannot both be enabled"),
-      );
-    }
-    errors.push(...checkSysctls(context.sysctls ?? [], child(path, "sysctls")));
-    const policy: string | undefined = context.fsGroupChangePolicy;
-    if (policy !== undefined && policy !== "OnRootMismatch" && policy !== "Always") {
-      errors.push(notSupported(child(path, "fsGroupChangePolicy"), policy, ["Always", "OnRootMismatch"]));
-    }
-    errors.push(...checkSeccomp(context.seccompProfile, child(path, "seccompProfile")));
-    errors.push(...checkWindows(context.windowsOptions, child(path, "windowsOptions")));
+/** @param specPath of the pod's spec. Source: pkg/apis/core/validation ValidatePodSecurityContext */
+export function validatePodSecurityContext(spec: PodSpec, specPath: string): FieldError[] {
+  const errors = spec.hostNetwork ? hostPortsMatch(spec, child(specPath, "containers")) : [];
+  const context = spec.securityContext;
+  if (!context) return errors;
+  const path = child(specPath, "securityContext");
+  for (const field of ["fsGroup", "runAsUser", "runAsGroup"] as const)
+    errors.push(...checkId(context[field], child(path, field)));
+  errors.push(...each(context.supplementalGroups, child(path, "supplementalGroups"), checkId));
+  if (spec.shareProcessNamespace && spec.hostPID) {
+    const text = "ShareProcessNamespace and HostPID cannot both be enabled";
+    errors.push(invalidValue(child(path, "shareProcessNamespace"), true, text));
   }
-  return errors;
+  errors.push(...checkSysctls(context.sysctls ?? [], child(path, "sysctls")));
+  errors.push(...optionalOneOf(context.fsGroupChangePolicy, ["Always", "OnRootMismatch"], child(path, "fsGroupChangePolicy")));
+  errors.push(...checkSeccomp(context.seccompProfile, child(path, "seccompProfile")));
+  return [...errors, ...validateWindowsOptions(context.windowsOptions, child(path, "windowsOptions"))];
 }
 
-function hostPortsMatch(spec: PodSpec): FieldError[] {
-  const errors: FieldError[] = [];
-  for (const field of ["containers", "initContainers"] as const) {
-    for (const [i, container] of (spec[field] ?? []).entries()) {
-      for (const [j, port] of (container.ports ?? []).entries()) {
-        if ((port.hostPort ?? 0) !== port.containerPort) {
-          errors.push(
+function hostPortsMatch(spec: PodSpec, path: string): FieldError[] {
+  return each(spec.containers, path, (container, at) =>
+    each(container.ports, child(at, "ports"), (port, own) =>
+      (port.hostPort ?? 0) === (port.containerPort ?? 0)
+        ? []
+        : [
             invalidValue(
-              child(index(child(index(`spec.${field}`, i), "ports"), j), "containerPort"),
-              port.containerPort,
+              child(own, "containerPort"),
+              port.containerPort ?? 0,
               "must match `hostPort` when `hostNetwork` is true",
             ),
-          );
-        }
-      }
-    }
-  }
-  return errors;
+          ],
+    ),
+  );
 }
 
 function checkId(id: number | undefined | null, path: string): FieldError[] {
-  return id !== undefined && id !== null && (id < 0 || id > highestId) ? [invalidValue(path, id, userIdText)] : [];
+  return within(id, 0, 2 ** 31 - 1, path);
 }
+
+const seccompTypes = ["Localhost", "RuntimeDefault", "Unconfined"];
 
 function checkSeccomp(profile: SeccompProfile | undefined | null, path: string): FieldError[] {
   if (!profile) return [];
-  const type: string = profile.type ?? "";
-  if (type === "") return [required(child(path, "type"), "type is required when seccompProfile is set")];
+  const { type, localhostProfile } = profile;
+  const errors = type
+    ? optionalOneOf(type, seccompTypes, child(path, "type"))
+    : [required(child(path, "type"), "type is required when seccompProfile is set")];
+  const at = child(path, "localhostProfile");
   if (type === "Localhost") {
-    if (!profile.localhostProfile)
-      return [required(child(path, "localhostProfile"), "must be set when seccomp type is Localhost")];
-    return localDescendingPath(profile.localhostProfile, child(path, "localhostProfile"));
+    if (localhostProfile === undefined || localhostProfile === null)
+      errors.push(required(at, "must be set when seccomp type is Localhost"));
+    else errors.push(...localDescendingPath(localhostProfile, at));
+  } else if (localhostProfile !== undefined && localhostProfile !== null) {
+    errors.push(invalidValue(at, profile, "can only be set when seccomp type is Localhost"));
   }
-  const errors: FieldError[] = [];
-  if (profile.localhostProfile !== undefined) {
-    errors.push(
-      invalidValue(child(path, "localhostProfile"), profile.localhostProfile, "can only be set when seccomp type is Localhost"),
-    );
-  }
-  if (type !== "RuntimeDefault" && type !== "Unconfined")
-    errors.push(notSupported(child(path, "type"), type, ["Localhost", "RuntimeDefault", "Unconfined"]));
   return errors;
 }
 
 const sysctlSegment = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?";
-const sysctlForm = `(${sysctlSegment}[\\./])*${sysctlSegment}`;
+const sysctlForm = `^(${sysctlSegment}[\\./])*${sysctlSegment}$`;
 const sysctlPart = /^[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?$/;
+const longestSysctl = 253;
 
-function checkSysctls(sysctls: readonly Sysctl[], path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  const names = new Set<string>();
-  for (const [i, sysctl] of sysctls.entries()) {
-    const at = child(index(path, i), "name");
-    if (!sysctl.name) errors.push(required(at));
-    else if (sysctl.name.length > 253 || !sysctl.name.split(/[./]/).every((part) => sysctlPart.test(part))) {
-      errors.push(invalidValue(at, sysctl.name, `must have at most 253 characters and match regex ^${sysctlForm}$`));
-    } else if (names.has(sysctl.name)) {
-      errors.push(duplicate(at, sysctl.name));
-    }
-    names.add(sysctl.name);
-  }
-  return errors;
+export function isSysctlName(name: string): boolean {
+  return name.length <= longestSysctl && name.split(/[./]/).every((part) => sysctlPart.test(part));
 }
 
-function checkWindows(windows: WindowsSecurityContextOptions | undefined | null, path: string): FieldError[] {
-  if (!windows) return [];
-  const errors: FieldError[] = [];
-  const user = windows.runAsUserName;
-  if (user === undefined) return errors;
-  const at = child(path, "runAsUserName");
-  if (/[\u0000-\u001f\u007f]/.test(user)) errors.push(invalidValue(at, user, "runAsUserName cannot contain control characters"));
-  const parts = user.split("\\");
-  if (parts.length > 2) errors.push(invalidValue(at, user, "runAsUserName cannot contain more than one backslash"));
-  const name = parts.length === 2 ? (parts[1] as string) : (parts[0] as string);
-  if (parts.length === 2 && parts[0] === "")
-    errors.push(invalidValue(at, user, "runAsUserName's Domain doesn't match the NetBIOS nor the DNS format"));
-  if (name === "") errors.push(invalidValue(at, user, "runAsUserName's User cannot be empty"));
-  else if (name.length > 104)
-    errors.push(invalidValue(at, user, "runAsUserName's User length must not be longer than 104 characters"));
-  if (/^[. ]+$/.test(name)) errors.push(invalidValue(at, user, "runAsUserName's User cannot contain only periods or spaces"));
-  return errors;
+function checkSysctls(sysctls: readonly Sysctl[], path: string): FieldError[] {
+  const names = new Set<string>();
+  return each(sysctls, path, ({ name = "" }, own) => {
+    const at = child(own, "name");
+    if (name === "") return [required(at)];
+    if (!isSysctlName(name))
+      return [invalidValue(at, name, `must have at most ${longestSysctl} characters and match regex ${sysctlForm}`)];
+    const normal = dotted(name);
+    if (names.has(normal)) return [duplicate(at, name)];
+    names.add(normal);
+    return [];
+  });
+}
+
+/** `net/ipv4/ip_forward` is `net.ipv4.ip_forward`; whichever separator comes first separates. */
+function dotted(name: string): string {
+  const first = /[./]/.exec(name)?.[0];
+  return first === "/" ? name.replace(/[./]/g, (separator) => (separator === "/" ? "." : "/")) : name;
 }

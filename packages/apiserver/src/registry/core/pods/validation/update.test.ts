@@ -3,9 +3,10 @@ import { test } from "node:test";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { defaultPod } from "../defaults.ts";
+import { podValidationOptions } from "./options.ts";
 import { validateEphemeralContainersUpdate, validatePodStatusUpdate, validatePodUpdate } from "./update.ts";
 
-const options = { allowPrivileged: true, featureEnabled: () => false };
+const options = podValidationOptions(() => false);
 
 function aPod(spec: object = {}): Pod {
   const pod = {

@@ -1,9 +1,15 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { duplicate, forbiddenField, internalField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { Container, ContainerStatus, Pod, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { isDns1123Subdomain, isQualifiedName } from "../../../field-checks.ts";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import type { Container, ContainerStatus, Pod, PodIP, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { dns1123Subdomain, isIpv4Text, isValidIp, qualifiedName } from "../../../field-checks.ts";
+import { each, need, saying, wholeObject } from "../../../rules.ts";
+import { validateTolerations } from "./affinity.ts";
+import { isMirrorPod, validatePodAnnotationsUpdate } from "./annotations.ts";
+import { withoutSpaces } from "./containers.ts";
 import type { PodValidationOptions } from "./options.ts";
 import { validatePodCommon } from "./pod.ts";
 import { specDifference } from "./spec-difference.ts";
@@ -16,22 +22,20 @@ const updatableText =
  * Source: pkg/apis/core/validation ValidatePodUpdate
  */
 export function validatePodUpdate(next: Pod, current: Pod, options: PodValidationOptions): FieldError[] {
-  const errors = validatePodCommon(next, options);
-  errors.push(...sameNumber(next.spec.containers, current.spec.containers, "containers"));
-  errors.push(...sameNumber(next.spec.initContainers, current.spec.initContainers, "initContainers"));
-  if ((next.spec.containers ?? []).length !== (current.spec.containers ?? []).length) return errors;
-  if ((next.spec.initContainers ?? []).length !== (current.spec.initContainers ?? []).length) return errors;
+  const errors = [
+    ...validatePodCommon(next, options),
+    ...validatePodAnnotationsUpdate(next, current, "metadata.annotations", options),
+  ];
   for (const field of ["containers", "initContainers"] as const) {
-    for (const [i, container] of (next.spec[field] ?? []).entries()) {
-      const image = container.image ?? "";
-      if (image !== "" && image.trim() !== image) {
-        errors.push(
-          invalidValue(child(index(child("spec", field), i), "image"), image, "must not have leading or trailing whitespace"),
-        );
-      }
-    }
+    const path = child("spec", field);
+    if ((next.spec[field] ?? []).length !== (current.spec[field] ?? []).length)
+      return [...errors, forbiddenField(path, "pod updates may not add or remove containers")];
+    errors.push(...each(next.spec[field], path, ({ image }, at) => need(image, child(at, "image"))));
+    errors.push(...withoutSpaces(next.spec[field], path));
   }
-  errors.push(...deadlineShrinks(next.spec.activeDeadlineSeconds, current.spec.activeDeadlineSeconds));
+  const deadline = deadlineShrinks(next.spec.activeDeadlineSeconds, current.spec.activeDeadlineSeconds);
+  errors.push(...deadline);
+  if (deadline.length > 0 && typeof next.spec.activeDeadlineSeconds === "number") return errors;
   errors.push(...onlyAdded(next.spec.tolerations ?? [], current.spec.tolerations ?? []));
   const munged = deepClone(next.spec);
   for (const field of ["containers", "initContainers"] as const) {
@@ -46,11 +50,6 @@ export function validatePodUpdate(next: Pod, current: Pod, options: PodValidatio
     errors.push(forbiddenField("spec", `${updatableText}\n${specDifference(munged, current.spec)}`));
   }
   return errors;
-}
-
-function sameNumber(next: readonly unknown[] | undefined, current: readonly unknown[] | undefined, field: string): FieldError[] {
-  if ((next ?? []).length === (current ?? []).length) return [];
-  return [forbiddenField(child("spec", field), "pod updates may not add or remove containers")];
 }
 
 function takeImage(container: Container, from: Container | undefined): void {
@@ -79,46 +78,55 @@ function deadlineShrinks(next: number | undefined, current: number | undefined):
 
 /** Tolerations may be added, and the time of existing ones changed. */
 function onlyAdded(next: readonly Toleration[], current: readonly Toleration[]): FieldError[] {
-  for (const old of current) {
-    const kept = next.some((toleration) =>
-      semanticEqual({ ...toleration, tolerationSeconds: undefined }, { ...old, tolerationSeconds: undefined }),
-    );
-    if (!kept)
-      return [forbiddenField("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")];
-  }
-  return [];
+  const untimed = (toleration: Toleration): Toleration => ({ ...toleration, tolerationSeconds: undefined }) as Toleration;
+  const kept = current.every((old) => next.some((toleration) => semanticEqual(untimed(toleration), untimed(old))));
+  return kept
+    ? validateTolerations(next, "spec.tolerations")
+    : [forbiddenField("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")];
 }
+
+const ownConditions = ["PodScheduled", "Ready", "Initialized"];
 
 /** Source: pkg/apis/core/validation ValidatePodStatusUpdate */
 export function validatePodStatusUpdate(next: Pod, current: Pod, options: PodValidationOptions): FieldError[] {
-  void options;
-  const errors: FieldError[] = [];
-  const nominated = next.status?.nominatedNodeName;
-  if (nominated) {
-    for (const message of isDns1123Subdomain(nominated))
-      errors.push(invalidValue("status.nominatedNodeName", nominated, message));
-  }
-  if (next.spec.nodeName !== current.spec.nodeName) {
-    errors.push(forbiddenField("status.nodeName", "may not be changed directly"));
-  }
-  for (const [i, condition] of (next.status?.conditions ?? []).entries()) {
-    const builtIn = ["PodScheduled", "Initialized", "Ready", "ContainersReady"].includes(condition.type);
-    if (builtIn) continue;
-    for (const message of isQualifiedName(condition.type ?? ""))
-      errors.push(invalidValue(index("status.conditions", i) + ".type", condition.type ?? "", message));
-  }
+  const errors = validatePodAnnotationsUpdate(next, current, "metadata.annotations", options);
+  const [status, old] = [next.status ?? {}, current.status ?? {}];
+  // The path is upstream's: it speaks of metadata.
+  const conditions = each(status.conditions, "metadata.conditions", ({ type = "" }, at) =>
+    ownConditions.includes(type) ? [] : qualifiedName(type, child(at, "Type")),
+  );
+  errors.push(...conditions);
+  if (next.spec.nodeName !== current.spec.nodeName) errors.push(forbiddenField("status.nodeName", "may not be changed directly"));
+  if (status.nominatedNodeName && status.nominatedNodeName !== old.nominatedNodeName)
+    errors.push(...dns1123Subdomain(status.nominatedNodeName, "status.nominatedNodeName"));
   const policy = current.spec.restartPolicy ?? "Always";
-  errors.push(
-    ...noRestart(next.status?.containerStatuses, current.status?.containerStatuses, "status.containerStatuses", policy),
-  );
-  errors.push(
-    ...noRestart(
-      next.status?.initContainerStatuses,
-      current.status?.initContainerStatuses,
-      "status.initContainerStatuses",
-      policy === "Always" ? "OnFailure" : policy,
-    ),
-  );
+  for (const [field, restarts] of [
+    ["containerStatuses", policy],
+    ["initContainerStatuses", policy],
+    ["ephemeralContainerStatuses", "Never"],
+  ] as const) {
+    errors.push(...noRestart(status[field], old[field], child("status", field), restarts));
+  }
+  return [...errors, ...validatePodIps(status.podIPs ?? [], "status.podIPs")];
+}
+
+/** At most one address of each family. Source: pkg/apis/core/validation validatePodIPs */
+function validatePodIps(podIps: readonly PodIP[], path: string): FieldError[] {
+  const texts = podIps.map(({ ip = "" }) => ip);
+  const errors = each(texts, path, (ip, at) => saying(isValidIp(ip), ip, at));
+  if (texts.length < 2) return errors;
+  const struct = (ip: string): string => `PodIP{IP:${JSON.stringify(ip)}}`;
+  const bad = texts.find((ip) => isValidIp(ip).length > 0);
+  if (bad !== undefined) {
+    errors.push(internalField(path, `failed to check for dual stack with error:invalid IP address: ${bad}`));
+  }
+  const families = new Set(texts.map(isIpv4Text));
+  if (bad !== undefined || families.size < 2 || texts.length > 2) {
+    const list = new GoText(`[]core.PodIP{${texts.map((ip) => `core.${struct(ip)}`).join(", ")}}`);
+    errors.push(invalidValue(path, list, "may specify no more than one IP for each IP family"));
+  }
+  for (const [i, ip] of texts.entries())
+    if (texts.indexOf(ip) < i) errors.push(duplicate(index(path, i), new GoText(`core.${struct(ip)}`)));
   return errors;
 }
 
@@ -143,25 +151,22 @@ function noRestart(
   return errors;
 }
 
-/** Source: pkg/apis/core/validation ValidatePodEphemeralContainersUpdate */
+/** Source: pkg/apis/core/validation ValidatePodEphemeralContainersUpdate; pkg/registry/core/pod/strategy.go */
 export function validateEphemeralContainersUpdate(next: Pod, current: Pod, options: PodValidationOptions): FieldError[] {
-  const errors = validatePodCommon(next, options);
-  const added = next.spec.ephemeralContainers ?? [];
+  if (isMirrorPod(current)) return [forbiddenField(wholeObject, "static pods do not support ephemeral containers")];
+  const path = "spec.ephemeralContainers";
+  const errors = [
+    ...validatePodCommon(next, options),
+    ...validatePodAnnotationsUpdate(next, current, "metadata.annotations", options),
+  ];
   for (const old of current.spec.ephemeralContainers ?? []) {
-    const found = added.findIndex((container) => container.name === old.name);
-    if (found < 0) {
-      errors.push(forbiddenField("spec.ephemeralContainers", `existing ephemeral containers "${old.name}" may not be removed\n`));
-    } else if (!semanticEqual(added[found], old)) {
-      errors.push(
-        forbiddenField(
-          "spec.ephemeralContainers",
-          `existing ephemeral containers "${old.name}" may not be changed\n${specDifference(added[found], old)}`,
-        ),
-      );
+    const kept = next.spec.ephemeralContainers?.findLast((container) => container.name === old.name);
+    const name = goQuote(old.name ?? "");
+    if (!kept) errors.push(forbiddenField(path, `existing ephemeral containers ${name} may not be removed\n`));
+    else if (!semanticEqual(kept, old)) {
+      const text = `existing ephemeral containers ${name} may not be changed\n${specDifference(kept, old)}`;
+      errors.push(forbiddenField(path, text));
     }
-  }
-  if (current.metadata.annotations?.["kubernetes.io/config.mirror"] !== undefined) {
-    errors.push(forbiddenField("", "static pods do not support ephemeral containers"));
   }
   return errors;
 }

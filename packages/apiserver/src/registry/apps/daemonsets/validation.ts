@@ -1,0 +1,81 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { child } from "@coxswain/apimachinery/errors/field-path";
+import { GoText, goLabelSelector } from "@coxswain/apimachinery/errors/go-syntax";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import type { DaemonSet, DaemonSetUpdateStrategy } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
+import {
+  matchesTemplate,
+  runsForEver,
+  validatePodTemplate,
+  validateReadOnlyDisks,
+} from "../../core/pods/validation/pod-template.ts";
+import { checkLabelSelector, isEmptySelector, nonNegative } from "../../field-checks.ts";
+import { amount, goIntOrString, notAbove100Percent, positiveIntOrPercent } from "../int-or-percent.ts";
+import { neverDecremented } from "../replicasets/validation.ts";
+
+/** Source: pkg/apis/apps/validation ValidateDaemonSet */
+export function validateDaemonSet(daemonSet: DaemonSet, options: PodValidationOptions): FieldError[] {
+  const spec = daemonSet.spec ?? ({} as NonNullable<DaemonSet["spec"]>);
+  const { selector, template } = spec;
+  const path = "spec.template";
+  const errors = [...checkLabelSelector(selector, "spec.selector"), ...matchesTemplate(selector, template, path)];
+  if (selector && isEmptySelector(selector))
+    errors.push(invalidValue("spec.selector", goLabelSelector(selector), "empty selector is invalid for daemonset"));
+  return [
+    ...errors,
+    ...validatePodTemplate(template, path, options),
+    ...validateReadOnlyDisks(template?.spec?.volumes, child(path, "spec", "volumes")),
+    ...runsForEver(template, "DaemonSet", path),
+    ...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"),
+    ...validateUpdateStrategy(spec.updateStrategy ?? {}, "spec.updateStrategy"),
+    ...nonNegative(spec.revisionHistoryLimit, "spec.revisionHistoryLimit"),
+  ];
+}
+
+function validateUpdateStrategy(strategy: DaemonSetUpdateStrategy, path: string): FieldError[] {
+  const type: string = strategy.type ?? "";
+  if (type === "OnDelete") return [];
+  const rolling = strategy.rollingUpdate;
+  if (type !== "RollingUpdate") return [notSupported(path, goStrategy(type, rolling), ["RollingUpdate", "OnDelete"])];
+  if (!rolling) return [required(child(path, "rollingUpdate"))];
+  const [unavailable, surge] = [child(path, "rollingUpdate", "maxUnavailable"), child(path, "rollingUpdate", "maxSurge")];
+  const { maxUnavailable, maxSurge } = rolling;
+  const errors = [
+    ...positiveIntOrPercent(maxUnavailable, unavailable),
+    ...positiveIntOrPercent(maxSurge, surge),
+    ...notAbove100Percent(maxUnavailable, unavailable),
+    ...notAbove100Percent(maxSurge, surge),
+  ];
+  const [hasUnavailable, hasSurge] = [amount(maxUnavailable) !== 0, amount(maxSurge) !== 0];
+  if (hasUnavailable && hasSurge)
+    errors.push(invalidValue(surge, goIntOrString(maxSurge), "may not be set when maxUnavailable is non-zero"));
+  if (!hasUnavailable && !hasSurge) errors.push(required(unavailable, "cannot be 0 when maxSurge is 0"));
+  return errors;
+}
+
+function goStrategy(type: string, rolling: object | undefined): GoText {
+  const pointer = rolling ? "(*apps.RollingUpdateDaemonSet)(0xc000000000)" : "(*apps.RollingUpdateDaemonSet)(nil)";
+  return new GoText(`apps.DaemonSetUpdateStrategy{Type:${goQuote(type)}, RollingUpdate:${pointer}}`);
+}
+
+const counts = [
+  "currentNumberScheduled",
+  "numberMisscheduled",
+  "desiredNumberScheduled",
+  "numberReady",
+  "observedGeneration",
+  "updatedNumberScheduled",
+  "numberAvailable",
+  "numberUnavailable",
+  "collisionCount",
+] as const;
+
+/** Source: pkg/apis/apps/validation ValidateDaemonSetStatusUpdate */
+export function validateDaemonSetStatus(next: DaemonSet, current: DaemonSet): FieldError[] {
+  return [
+    ...counts.flatMap((field) => nonNegative(next.status?.[field], child("status", field))),
+    ...neverDecremented(next.status?.collisionCount, current.status?.collisionCount),
+  ];
+}

@@ -1,0 +1,112 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child } from "@coxswain/apimachinery/errors/field-path";
+import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
+import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { validatePodAnnotations } from "../../core/pods/validation/annotations.ts";
+import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
+import { matchesTemplate, runsForEver } from "../../core/pods/validation/pod-template.ts";
+import { checkAnnotations, checkLabels, nonNegative } from "../../field-checks.ts";
+import { optionalOneOf } from "../../rules.ts";
+import { checkSelector, neverDecremented } from "../replicasets/validation.ts";
+
+type Spec = NonNullable<StatefulSet["spec"]>;
+
+/** Source: pkg/apis/apps/validation ValidateStatefulSet */
+export function validateStatefulSet(statefulSet: StatefulSet, options: PodValidationOptions): FieldError[] {
+  const spec = statefulSet.spec ?? ({} as Spec);
+  const errors: FieldError[] = [];
+  const policy: string = spec.podManagementPolicy ?? "";
+  if (policy === "") errors.push(required("spec.podManagementPolicy"));
+  else if (policy !== "OrderedReady" && policy !== "Parallel")
+    errors.push(invalidValue("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"));
+  return [
+    ...errors,
+    ...validateUpdateStrategy(spec, "spec.updateStrategy"),
+    ...validateRetention(spec, "spec.persistentVolumeClaimRetentionPolicy"),
+    ...nonNegative(spec.replicas, "spec.replicas"),
+    ...nonNegative(spec.minReadySeconds, "spec.minReadySeconds"),
+    ...checkSelector(spec.selector, "spec.selector", "empty selector is invalid for statefulset"),
+    ...validateTemplate(spec, "spec.template", options),
+  ];
+}
+
+function validateUpdateStrategy(spec: Spec, path: string): FieldError[] {
+  const { type, rollingUpdate } = spec.updateStrategy ?? {};
+  switch ((type ?? "") as string) {
+    case "":
+      return [required(path)];
+    case "OnDelete":
+      if (!rollingUpdate) return [];
+      return [invalidValue(child(path, "rollingUpdate"), rollingUpdate, "only allowed for updateStrategy 'RollingUpdate'")];
+    case "RollingUpdate":
+      return nonNegative(rollingUpdate?.partition, child(path, "rollingUpdate", "partition"));
+    default: {
+      const name = "apps.RollingUpdateStatefulSetStrategy";
+      const pointer = rollingUpdate ? `(*${name})(0xc000000000)` : `(*${name})(nil)`;
+      const strategy = new GoText(`apps.StatefulSetUpdateStrategy{Type:${goQuote(type ?? "")}, RollingUpdate:${pointer}}`);
+      return [invalidValue(path, strategy, "must be 'RollingUpdate' or 'OnDelete'")];
+    }
+  }
+}
+
+function validateRetention(spec: Spec, path: string): FieldError[] {
+  const policy = spec.persistentVolumeClaimRetentionPolicy;
+  if (!policy) return [];
+  return (["whenDeleted", "whenScaled"] as const).flatMap((field) =>
+    optionalOneOf(policy[field] ?? "", ["Retain", "Delete"], child(path, field)),
+  );
+}
+
+/** The containers are not looked at here: some of their volumes come from the claim templates. */
+function validateTemplate({ template, selector }: Spec, path: string, options: PodValidationOptions): FieldError[] {
+  const annotations = template?.metadata?.annotations;
+  return [
+    ...matchesTemplate(selector, template, path),
+    ...checkLabels(template?.metadata?.labels, child(path, "labels")),
+    ...checkAnnotations(annotations, child(path, "annotations")),
+    ...validatePodAnnotations(annotations, template?.spec ?? { containers: [] }, child(path, "annotations"), options),
+    ...runsForEver(template, "StatefulSet", path),
+  ];
+}
+
+const mutable = ["replicas", "template", "updateStrategy", "minReadySeconds", "persistentVolumeClaimRetentionPolicy"];
+const immutableText =
+  "updates to statefulset spec for fields other than 'replicas', 'template', 'updateStrategy', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
+
+/** Source: pkg/apis/apps/validation ValidateStatefulSetUpdate */
+export function validateStatefulSetUpdate(next: StatefulSet, current: StatefulSet): FieldError[] {
+  const copy = deepClone(next.spec ?? {}) as unknown as Record<string, unknown>;
+  const old = (current.spec ?? {}) as unknown as Record<string, unknown>;
+  for (const field of mutable) {
+    if (old[field] === undefined) delete copy[field];
+    else copy[field] = old[field];
+  }
+  return semanticEqual(copy, old) ? [] : [forbiddenField("spec", immutableText)];
+}
+
+/** Source: pkg/apis/apps/validation ValidateStatefulSetStatusUpdate */
+export function validateStatefulSetStatus(
+  next: StatefulSet,
+  current: StatefulSet,
+  featureEnabled: (gate: string) => boolean,
+): FieldError[] {
+  const status = next.status ?? { replicas: 0, availableReplicas: 0 };
+  const counted = ["replicas", "readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"] as const;
+  const errors = counted.flatMap((field) => nonNegative(status[field], child("status", field)));
+  errors.push(...nonNegative(status.observedGeneration, "status.observedGeneration"));
+  errors.push(...nonNegative(status.collisionCount, "status.collisionCount"));
+  for (const field of ["readyReplicas", "currentReplicas", "updatedReplicas"] as const)
+    errors.push(...atMost(status[field], status.replicas, "status.replicas", child("status", field)));
+  if (featureEnabled("StatefulSetMinReadySeconds")) {
+    errors.push(...atMost(status.availableReplicas, status.replicas, "status.replicas", "status.availableReplicas"));
+    errors.push(...atMost(status.availableReplicas, status.readyReplicas, "status.readyReplicas", "status.availableReplicas"));
+  }
+  return [...errors, ...neverDecremented(status.collisionCount, current.status?.collisionCount)];
+}
+
+function atMost(value: number | undefined, most: number | undefined, name: string, path: string): FieldError[] {
+  return (value ?? 0) > (most ?? 0) ? [invalidValue(path, value, `cannot be greater than ${name}`)] : [];
+}

@@ -1,0 +1,50 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child } from "@coxswain/apimachinery/errors/field-path";
+import type { ConfigMapNodeConfigSource, NodeConfigSource, NodeConfigStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isConfigMapKey, isDns1123Label, isDns1123Subdomain } from "../../field-checks.ts";
+import { saying } from "../../rules.ts";
+
+/** Where a node agent takes its configuration from. Source: pkg/apis/core/validation validateNodeConfigSourceSpec */
+export function validateConfigSource(source: NodeConfigSource, path: string): FieldError[] {
+  return oneReference(source, path, (map, at) => [
+    ...(map.uid ? [forbiddenField(child(at, "uid"), "uid must not be set in spec")] : []),
+    ...(map.resourceVersion ? [forbiddenField(child(at, "resourceVersion"), "resourceVersion must not be set in spec")] : []),
+  ]);
+}
+
+export function validateConfigStatus(status: NodeConfigStatus, path: string): FieldError[] {
+  return (["assigned", "active", "lastKnownGood"] as const).flatMap((field) => {
+    const source = status[field];
+    if (!source) return [];
+    return oneReference(source, child(path, field), (map, at) => [
+      ...(map.uid ? [] : [required(child(at, "uid"), "uid must be set in status")]),
+      ...(map.resourceVersion ? [] : [required(child(at, "resourceVersion"), "resourceVersion must be set in status")]),
+    ]);
+  });
+}
+
+function oneReference(
+  source: NodeConfigSource,
+  path: string,
+  check: (map: ConfigMapNodeConfigSource, path: string) => FieldError[],
+): FieldError[] {
+  const map = source.configMap;
+  if (!map) return [invalidValue(path, source, "exactly one reference subfield must be non-nil")];
+  const at = child(path, "configMap");
+  return [...check(map, at), ...validateMap(map, at)];
+}
+
+const parts = [
+  { field: "namespace", check: isDns1123Label },
+  { field: "name", check: isDns1123Subdomain },
+  { field: "kubeletConfigKey", check: isConfigMapKey },
+] as const;
+
+function validateMap(map: ConfigMapNodeConfigSource, path: string): FieldError[] {
+  return parts.flatMap(({ field, check }) => {
+    const value = map[field];
+    const at = child(path, field);
+    return value ? saying(check(value), value, at) : [required(at, `${field} must be set`)];
+  });
+}

@@ -1,0 +1,147 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { duplicate, forbiddenField, internalField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import type { AvoidPods, Node, NodeAddress, NodeSpec, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isLabelValue, parseCidr, qualifiedName } from "../../field-checks.ts";
+import { each, wholeObject } from "../../rules.ts";
+import { checkTaintEffect } from "../pods/validation/affinity.ts";
+import { checkQuantity } from "../pods/validation/resources.ts";
+import { validateConfigSource, validateConfigStatus } from "./config-source.ts";
+
+const taintsKey = "scheduler.alpha.kubernetes.io/taints";
+const avoidPodsKey = "scheduler.alpha.kubernetes.io/preferAvoidPods";
+/** Upstream tells of taints below the metadata. */
+const taintsPath = "metadata.taints";
+
+/** Source: pkg/apis/core/validation ValidateNode */
+export function validateNode(node: Node): FieldError[] {
+  return [
+    ...validateAnnotations(node, "metadata.annotations"),
+    ...validateTaints(node.spec?.taints ?? [], taintsPath),
+    ...validateAmounts(node),
+    ...validatePodCidrs(node.spec?.podCIDRs ?? [], "spec.podCIDRs"),
+  ];
+}
+
+function validateAnnotations(node: Node, path: string): FieldError[] {
+  const annotations = node.metadata.annotations ?? {};
+  return [
+    ...parsed<Taint[]>(annotations, taintsKey, path, taintsKey, (taints) => validateTaints(taints, child(path, taintsKey))),
+    ...parsed<AvoidPods>(annotations, avoidPodsKey, child(path, "AvoidPods"), avoidPodsKey, (avoid) =>
+      each(avoid.preferAvoidPods, child(path, avoidPodsKey), ({ podSignature }, at) => {
+        const controller = podSignature?.podController;
+        if (!controller) return [required(child(at, "PodSignature"))];
+        const told = child(at, "PodSignature", "PodController", "Controller");
+        return controller.controller ? [] : [invalidValue(told, false, "must point to a controller")];
+      }),
+    ),
+  ];
+}
+
+/** An annotation that holds JSON. */
+function parsed<T>(
+  annotations: Readonly<Record<string, string>>,
+  key: string,
+  faultPath: string,
+  faultValue: string,
+  check: (value: T) => FieldError[],
+): FieldError[] {
+  const text = Object.hasOwn(annotations, key) ? annotations[key] : "";
+  if (!text) return [];
+  let value: T;
+  try {
+    value = JSON.parse(text) as T;
+  } catch (err) {
+    return [invalidValue(faultPath, faultValue, (err as Error).message)];
+  }
+  return value === null || typeof value !== "object" ? [invalidValue(faultPath, faultValue, "unexpected value")] : check(value);
+}
+
+function validateTaints(taints: readonly Taint[], path: string): FieldError[] {
+  const seen = new Set<string>();
+  return each(taints, path, (taint, at) => {
+    const { key = "", value = "", effect = "" } = taint as { key?: string; value?: string; effect?: string };
+    const errors = qualifiedName(key, child(at, "key"));
+    const faults = isLabelValue(value);
+    if (faults.length > 0) errors.push(invalidValue(child(at, "value"), value, faults.join(";")));
+    errors.push(...checkTaintEffect(effect, child(at, "effect")));
+    const pair = `${effect}/${key}`;
+    if (seen.has(pair)) {
+      const text = `core.Taint{Key:${goQuote(key)}, Value:${goQuote(value)}, Effect:${goQuote(effect)}, TimeAdded:<nil>}`;
+      errors.push({ ...duplicate(at, new GoText(text)), detail: "taints must be unique by key and effect pair" });
+    }
+    seen.add(pair);
+    return errors;
+  });
+}
+
+function validateAmounts(node: Node): FieldError[] {
+  return (["capacity", "allocatable"] as const).flatMap((field) =>
+    Object.entries(node.status?.[field] ?? {}).flatMap(([name, value]) =>
+      checkQuantity(name, value, child("status", field, name)),
+    ),
+  );
+}
+
+/** At most one range of each family. */
+function validatePodCidrs(cidrs: readonly string[], path: string): FieldError[] {
+  const errors = each(cidrs, path, (cidr, at) => (parseCidr(cidr) ? [] : [invalidValue(at, cidrs, "must be valid CIDR")]));
+  if (cidrs.length < 2) return errors;
+  const bad = cidrs.find((cidr) => !parseCidr(cidr));
+  if (bad !== undefined) {
+    const cause = `failed to parse cidr value:${goQuote(bad)} with error:invalid CIDR address: ${bad}`;
+    errors.push(internalField(path, `invalid PodCIDRs. failed to check with dual stack with error:${cause}`));
+  }
+  const families = new Set(cidrs.map((cidr) => parseCidr(cidr)?.family));
+  if (bad !== undefined || families.size < 2 || cidrs.length > 2)
+    errors.push(invalidValue(path, cidrs, "may specify no more than one CIDR for each IP family"));
+  for (const [i, cidr] of cidrs.entries()) if (cidrs.indexOf(cidr) < i) errors.push(duplicate(index(path, i), cidr));
+  return errors;
+}
+
+const changeableText =
+  "node updates may only change labels, taints, or capacity (or configSource, if the DynamicKubeletConfig feature gate is enabled)";
+
+/** Source: pkg/apis/core/validation ValidateNodeUpdate */
+export function validateNodeUpdate(next: Node, current: Node): FieldError[] {
+  const [spec, old] = [next.spec ?? {}, current.spec ?? {}];
+  const errors = [
+    ...validateAnnotations(next, "metadata.annotations"),
+    ...validateAmounts(next),
+    ...duplicateAddresses(next.status?.addresses ?? []),
+  ];
+  const [cidrs, oldCidrs] = [spec.podCIDRs ?? [], old.podCIDRs ?? []];
+  if (oldCidrs.length > 0 && !semanticEqual(cidrs, oldCidrs))
+    errors.push(forbiddenField("spec.podCIDRs", 'node updates may not change podCIDR except from "" to valid'));
+  if (old.providerID && spec.providerID !== old.providerID)
+    errors.push(forbiddenField("spec.providerID", 'node updates may not change providerID except from "" to valid'));
+  if (spec.configSource) errors.push(...validateConfigSource(spec.configSource, "spec.configSource"));
+  if (next.status?.config) errors.push(...validateConfigStatus(next.status.config, "status.config"));
+  errors.push(...validateTaints(spec.taints ?? [], taintsPath));
+  if (!semanticEqual(fixedPart(spec, old), fixedPart(old, old))) errors.push(forbiddenField(wholeObject, changeableText));
+  return errors;
+}
+
+function duplicateAddresses(addresses: readonly NodeAddress[]): FieldError[] {
+  const seen = new Set<string>();
+  return each(addresses, "status.addresses", ({ type, address }, at) => {
+    const text = `core.NodeAddress{Type:${goQuote(type)}, Address:${goQuote(address)}}`;
+    if (seen.has(text)) return [duplicate(at, new GoText(text))];
+    seen.add(text);
+    return [];
+  });
+}
+
+/** The spec without what updates may change; what may be set once counts until it is set. */
+function fixedPart(spec: NodeSpec, old: NodeSpec): Partial<NodeSpec> {
+  const { configSource: _source, unschedulable: _unschedulable, taints: _taints, ...rest } = spec;
+  if ((old.podCIDRs ?? []).length === 0) {
+    delete rest.podCIDRs;
+    delete rest.podCIDR;
+  }
+  if (!old.providerID) delete rest.providerID;
+  return rest;
+}

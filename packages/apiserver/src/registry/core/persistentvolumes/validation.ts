@@ -1,0 +1,72 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { PersistentVolume, PersistentVolumeSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { dns1123Subdomain, immutableField } from "../../field-checks.ts";
+import { need, oneMember, optionalOneOf } from "../../rules.ts";
+import { checkAccessModes } from "../persistentvolumeclaims/validation.ts";
+import { validateNodeSelector } from "../pods/validation/affinity.ts";
+import { checkNotNegative, checkPositive } from "../pods/validation/resources.ts";
+import { specDifference } from "../pods/validation/spec-difference.ts";
+import { moreThanOneText } from "../pods/validation/volume-sources.ts";
+import { sourceOf, sources } from "./sources.ts";
+
+/** @param oncePod the ReadWriteOncePod gate is on. Source: pkg/apis/core/validation ValidatePersistentVolume */
+export function validatePersistentVolume(volume: PersistentVolume, oncePod: boolean): FieldError[] {
+  return validatePersistentVolumeSpec(volume.spec ?? {}, volume.metadata.name ?? "", "spec", oncePod);
+}
+
+function validatePersistentVolumeSpec(spec: PersistentVolumeSpec, name: string, path: string, oncePod: boolean): FieldError[] {
+  const { capacity = {}, storageClassName } = spec;
+  const at = child(path, "capacity");
+  const errors = [
+    ...need(spec.accessModes, child(path, "accessModes")),
+    ...checkAccessModes(spec.accessModes, child(path, "accessModes"), oncePod),
+  ];
+  if (Object.keys(capacity).length === 0) errors.push(required(at));
+  if (!Object.hasOwn(capacity, "storage") || Object.keys(capacity).length > 1)
+    errors.push(notSupported(at, capacity, ["storage"]));
+  for (const [resource, amount] of Object.entries(capacity))
+    errors.push(...checkNotNegative(amount, mapKey(at, resource)), ...checkPositive(amount, mapKey(at, resource)));
+  const reclaimPath = child(path, "persistentVolumeReclaimPolicy");
+  errors.push(...optionalOneOf(spec.persistentVolumeReclaimPolicy || undefined, ["Delete", "Recycle", "Retain"], reclaimPath));
+  errors.push(...validateNodeAffinity(spec, child(path, "nodeAffinity")));
+  const source = oneMember(spec, sources(name), path, moreThanOneText);
+  errors.push(...source.errors);
+  if (spec.local && source.errors.every(({ field }) => field !== child(path, "local")) && !spec.nodeAffinity)
+    errors.push(required(child(path, "nodeAffinity"), "Local volume requires node affinity"));
+  if (source.found === 0) errors.push(required(path, "must specify a volume type"));
+  if (/^\/[/.]*$/.test(spec.hostPath?.path ?? "") && spec.persistentVolumeReclaimPolicy === "Recycle")
+    errors.push(forbiddenField(reclaimPath, "may not be 'recycle' for a hostPath mount of '/'"));
+  if (storageClassName) errors.push(...dns1123Subdomain(storageClassName, child(path, "storageClassName")));
+  return [...errors, ...optionalOneOf(spec.volumeMode, ["Block", "Filesystem"], child(path, "volumeMode"))];
+}
+
+function validateNodeAffinity({ nodeAffinity }: PersistentVolumeSpec, path: string): FieldError[] {
+  if (!nodeAffinity) return [];
+  const at = child(path, "required");
+  if (!nodeAffinity.required) return [required(at, "must specify required node constraints")];
+  return validateNodeSelector(nodeAffinity.required, at);
+}
+
+/** What a volume is stays as it was; two of these paths lack `spec` upstream too. Source: ValidatePersistentVolumeUpdate */
+export function validatePersistentVolumeUpdate(
+  next: PersistentVolume,
+  current: PersistentVolume,
+  oncePod: boolean,
+): FieldError[] {
+  const [spec, old] = [deepClone(next.spec ?? {}), current.spec ?? {}];
+  const errors = validatePersistentVolume(next, oncePod || (old.accessModes ?? []).includes("ReadWriteOncePod" as never));
+  // This secret may be added once.
+  if (old.csi && !old.csi.controllerExpandSecretRef && spec.csi) delete spec.csi.controllerExpandSecretRef;
+  const [source, oldSource] = [sourceOf(spec), sourceOf(old)];
+  if (!semanticEqual(source, oldSource)) {
+    const text = `spec.persistentvolumesource is immutable after creation\n${specDifference(source, oldSource)}`;
+    errors.push(forbiddenField("spec.persistentvolumesource", text));
+  }
+  errors.push(...immutableField(spec.volumeMode, old.volumeMode, "volumeMode"));
+  if (old.nodeAffinity && !semanticEqual(spec.nodeAffinity, old.nodeAffinity))
+    errors.push(invalidValue("nodeAffinity", spec.nodeAffinity ?? null, "field is immutable"));
+  return errors;
+}

@@ -1,0 +1,143 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import type { Pod, PodSpec, SeccompProfile, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { validateTolerations } from "./affinity.ts";
+import type { PodValidationOptions } from "./options.ts";
+import { localDescendingPath } from "./paths.ts";
+
+type Annotations = Readonly<Record<string, string>> | undefined | null;
+
+const mirror = "kubernetes.io/config.mirror";
+const tolerationsKey = "scheduler.alpha.kubernetes.io/tolerations";
+const deletionCost = "controller.kubernetes.io/pod-deletion-cost";
+const seccompPod = "seccomp.security.alpha.kubernetes.io/pod";
+const seccompContainer = "container.seccomp.security.alpha.kubernetes.io/";
+const appArmor = "container.apparmor.security.beta.kubernetes.io/";
+
+/**
+ * Annotations of pods that mean something.
+ * @param path `metadata.annotations`
+ * Source: pkg/apis/core/validation ValidatePodSpecificAnnotations
+ */
+export function validatePodAnnotations(
+  annotations: Annotations,
+  spec: PodSpec,
+  path: string,
+  options: PodValidationOptions,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const all = annotations ?? {};
+  if (Object.hasOwn(all, mirror) && !spec.nodeName)
+    errors.push(invalidValue(mapKey(path, mirror), all[mirror], "must set spec.nodeName if mirror pod annotation is set"));
+  if (Object.hasOwn(all, tolerationsKey) && all[tolerationsKey])
+    errors.push(...serializedTolerations(all[tolerationsKey] as string, path));
+  if (!options.anyPodDeletionCost && podDeletionCostFault(all) !== undefined)
+    errors.push(invalidValue(mapKey(path, deletionCost), all[deletionCost], "must be a 32bit integer"));
+  errors.push(...validateSeccompAnnotations(all, path));
+  for (const [key, profile] of Object.entries(all)) {
+    if (!key.startsWith(appArmor)) continue;
+    const container = key.slice(appArmor.length);
+    if (!containerNames(spec).includes(container)) errors.push(invalidValue(mapKey(path, key), container, "container not found"));
+    if (!isAppArmorProfile(profile))
+      errors.push(invalidValue(mapKey(path, key), profile, `invalid AppArmor profile name: ${JSON.stringify(profile)}`));
+  }
+  return errors;
+}
+
+/** What of these may change once a pod exists. Source: pkg/apis/core/validation ValidatePodSpecificAnnotationUpdates */
+export function validatePodAnnotationsUpdate(next: Pod, current: Pod, path: string, options: PodValidationOptions): FieldError[] {
+  const errors: FieldError[] = [];
+  const [now, old] = [next.metadata.annotations ?? {}, current.metadata.annotations ?? {}];
+  for (const key of Object.keys(old)) {
+    if (Object.hasOwn(now, key) && now[key] === old[key]) continue;
+    const what = guarded(key);
+    if (what) errors.push(forbiddenField(mapKey(path, key), `may not remove or update ${what}`));
+  }
+  for (const key of Object.keys(now)) {
+    const what = Object.hasOwn(old, key) ? undefined : guarded(key);
+    if (what) errors.push(forbiddenField(mapKey(path, key), `may not add ${what}`));
+  }
+  return [...errors, ...validatePodAnnotations(now, next.spec, path, options)];
+}
+
+function guarded(key: string): string | undefined {
+  if (key.startsWith(appArmor)) return "AppArmor annotations";
+  return key === mirror ? "mirror pod annotation" : undefined;
+}
+
+export const isMirrorPod = (pod: Pod): boolean => Object.hasOwn(pod.metadata.annotations ?? {}, mirror);
+
+function serializedTolerations(text: string, path: string): FieldError[] {
+  try {
+    return validateTolerations(JSON.parse(text) as Toleration[], child(path, tolerationsKey));
+  } catch (err) {
+    return [invalidValue(path, tolerationsKey, (err as Error).message)];
+  }
+}
+
+/** @returns what is wrong with the cost of deleting this pod, if something is. */
+export function podDeletionCostFault(annotations: Annotations): string | undefined {
+  if (!annotations || !Object.hasOwn(annotations, deletionCost)) return undefined;
+  const value = annotations[deletionCost] as string;
+  const cost = /^(0|-?[1-9][0-9]*|-0+[0-9]*)$/.test(value) ? Number(value) : Number.NaN;
+  return cost >= -(2 ** 31) && cost < 2 ** 31 ? undefined : `invalid value ${JSON.stringify(value)}`;
+}
+
+function isAppArmorProfile(profile: string): boolean {
+  return profile === "" || profile === "runtime/default" || profile === "unconfined" || profile.startsWith("localhost/");
+}
+
+const containerLists = ["initContainers", "containers", "ephemeralContainers"] as const;
+
+function containerNames(spec: PodSpec): string[] {
+  return containerLists.flatMap((list) => (spec[list] ?? []).map((container) => container.name));
+}
+
+/** Source: pkg/apis/core/validation ValidateSeccompPodAnnotations; pod security policies have the same form in theirs */
+export function validateSeccompAnnotations(annotations: Readonly<Record<string, string>>, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if (Object.hasOwn(annotations, seccompPod))
+    errors.push(...checkSeccompName(annotations[seccompPod] as string, child(path, seccompPod)));
+  for (const [key, profile] of Object.entries(annotations))
+    if (key.startsWith(seccompContainer)) errors.push(...checkSeccompName(profile, child(path, key)));
+  return errors;
+}
+
+export function checkSeccompName(profile: string, path: string): FieldError[] {
+  if (profile === "runtime/default" || profile === "docker/default" || profile === "unconfined") return [];
+  if (profile.startsWith("localhost/")) return localDescendingPath(profile.slice("localhost/".length), path);
+  return [invalidValue(path, profile, "must be a valid seccomp profile")];
+}
+
+/** Where annotation and field both name a profile, they name the same. Source: validateSeccompAnnotationsAndFields */
+export function seccompFieldsMatchAnnotations(annotations: Annotations, spec: PodSpec, path: string): FieldError[] {
+  const all = annotations ?? {};
+  const errors: FieldError[] = [];
+  const compare = (key: string, profile: SeccompProfile | undefined, at: string): void => {
+    if (!profile || !Object.hasOwn(all, key)) return;
+    errors.push(...seccompMatches(all[key] as string, profile, child(at, "securityContext", "seccompProfile")));
+  };
+  compare(seccompPod, spec.securityContext?.seccompProfile, path);
+  for (const list of containerLists) {
+    for (const [i, container] of (spec[list] ?? []).entries())
+      compare(`${seccompContainer}${container.name}`, container.securityContext?.seccompProfile, index(child(path, list), i));
+  }
+  return errors;
+}
+
+function seccompMatches(annotation: string, profile: SeccompProfile, path: string): FieldError[] {
+  const differ = [forbiddenField(child(path, "type"), "seccomp type in annotation and field must match")];
+  switch (profile.type as string) {
+    case "Unconfined":
+      return annotation === "unconfined" ? [] : differ;
+    case "RuntimeDefault":
+      return annotation === "runtime/default" || annotation === "docker/default" ? [] : differ;
+    case "Localhost":
+      if (!annotation.startsWith("localhost/")) return differ;
+      if (annotation.slice("localhost/".length) === profile.localhostProfile) return [];
+      return [forbiddenField(child(path, "localhostProfile"), "seccomp profile in annotation and field must match")];
+    default:
+      return [];
+  }
+}

@@ -1,0 +1,18 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+
+/** Paths inside volumes and containers. Source: pkg/apis/core/validation validateLocalNonReservedPath and its neighbours */
+export function localNonReservedPath(target: string, path: string): FieldError[] {
+  const errors = localDescendingPath(target, path);
+  if (target.startsWith("..") && !target.startsWith("../")) errors.push(invalidValue(path, target, "must not start with '..'"));
+  return errors;
+}
+
+export function localDescendingPath(target: string, path: string): FieldError[] {
+  const errors = target.startsWith("/") ? [invalidValue(path, target, "must be a relative path")] : [];
+  return [...errors, ...withoutBacksteps(target, path)];
+}
+
+export function withoutBacksteps(target: string, path: string): FieldError[] {
+  return target.split("/").includes("..") ? [invalidValue(path, target, "must not contain '..'")] : [];
+}
