@@ -141,7 +141,9 @@ function measured(options: FilterChainOptions): Handler {
   const { metrics, clock } = options;
   const targetOf = newTargetMetrics(metrics);
   return async (request) => {
-    if (!request.info.isResourceRequest || !options.isServed(request.info)) return options.handle(request);
+    const { isResourceRequest, verb } = request.info;
+    // A method without a verb (OPTIONS) has no route, and upstream counts by route.
+    if (!isResourceRequest || verb === "" || !options.isServed(request.info)) return options.handle(request);
     const target = targetOf(request);
     if (request.longRunning) for (const gauge of target.longRunning) gauge.inc();
     let code = 0;
@@ -154,7 +156,6 @@ function measured(options: FilterChainOptions): Handler {
       if (request.longRunning) for (const gauge of target.longRunning) gauge.dec();
       target.total(code || request.exchange.status || 200).inc();
       target.duration.observe((clock.now() - request.receivedMs) / 1000);
-      const { verb } = request.info;
       if (verb === "get" || verb === "list") target.responseSizes.observe(request.exchange.bytesWritten);
     }
   };

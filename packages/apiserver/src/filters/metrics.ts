@@ -19,17 +19,20 @@ export function newRequestMetrics(registry: MetricsRegistry) {
   return {
     total: registry.counter({
       name: "apiserver_request_total",
+      stability: "STABLE",
       help: "Counter of apiserver requests broken out for each verb, dry run value, group, version, resource, scope, component, and HTTP response code.",
       labels: [...targetWithDryRun, "code"],
     }),
     duration: registry.histogram({
       name: "apiserver_request_duration_seconds",
+      stability: "STABLE",
       help: "Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope and component.",
       labels: targetWithDryRun,
       buckets: seconds,
     }),
     responseSizes: registry.histogram({
       name: "apiserver_response_sizes",
+      stability: "STABLE",
       help: "Response size distribution in bytes for each group, version, verb, resource, subresource, scope and component.",
       labels: target,
       buckets: bytes,
@@ -46,6 +49,7 @@ export function newRequestMetrics(registry: MetricsRegistry) {
     }),
     inFlight: registry.gauge({
       name: "apiserver_current_inflight_requests",
+      stability: "STABLE",
       help: "Maximal number of currently used inflight request limit of this apiserver per request kind in last second.",
       labels: ["request_kind"],
     }),
@@ -82,6 +86,7 @@ export interface TargetMetrics {
   total(code: number): CounterChild;
   readonly duration: HistogramChild;
   readonly responseSizes: HistogramChild;
+  /** Shown from the first request on that stays open. */
   readonly longRunning: readonly GaugeChild[];
 }
 
@@ -106,6 +111,7 @@ export function newTargetMetrics(metrics: RequestMetrics): (request: ServerReque
 
 function targetMetrics(metrics: RequestMetrics, withDryRun: readonly string[], plain: readonly string[]): TargetMetrics {
   const codes = new Map<number, CounterChild>();
+  let longRunning: readonly GaugeChild[] | undefined;
   return {
     total(code) {
       let child = codes.get(code);
@@ -117,7 +123,10 @@ function targetMetrics(metrics: RequestMetrics, withDryRun: readonly string[], p
     },
     duration: metrics.duration.labels(...withDryRun),
     responseSizes: metrics.responseSizes.labels(...plain),
-    longRunning: [metrics.longRunning, metrics.longRunningDeprecated].map((gauge) => gauge.labels(...plain)),
+    get longRunning() {
+      longRunning ??= [metrics.longRunning, metrics.longRunningDeprecated].map((gauge) => gauge.labels(...plain));
+      return longRunning;
+    },
   };
 }
 

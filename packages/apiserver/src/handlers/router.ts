@@ -14,6 +14,7 @@ import { newDiscovery } from "./discovery.ts";
 import type { Call, HandlerEnv } from "./env.ts";
 import { get } from "./get.ts";
 import { list } from "./list.ts";
+import { countDeprecated } from "./metrics.ts";
 import { newOpenApi } from "./openapi.ts";
 import { listOptions } from "./options.ts";
 import { patch } from "./patch.ts";
@@ -78,6 +79,7 @@ function runRoute(env: HandlerEnv, ctx: RequestContext): Promise<void> {
     ctx.audit?.annotate("k8s.io/deprecated", "true");
     const removed = /unavailable in v(\d+\.\d+)/.exec(deprecation)?.[1];
     if (removed !== undefined) ctx.audit?.annotate("k8s.io/removed-release", removed);
+    if (env.metrics !== undefined) countDeprecated(env.metrics, { ...info, resource, subresource }, removed ?? "");
   }
   const call: Call = { env, ctx, served, namespace, name, subresource };
   if (prefix === "watch") return runLegacyWatch(call);

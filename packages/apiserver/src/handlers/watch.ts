@@ -18,6 +18,7 @@ import { acceptWebSocket, isWebSocketRequest } from "../request/web-socket.ts";
 import type { Entry, WatchEvent, WatchStream } from "../storage/storage.ts";
 import { jsonOf, protobufOf, slotOf } from "./convert.ts";
 import type { Call } from "./env.ts";
+import { type WatchMetrics, watchMetricsOf } from "./metrics.ts";
 import { type ListOptions, revisionParam } from "./options.ts";
 import { encodeStatus, jsonType, negotiateFor, type Output, protobufType, tableOptions } from "./response.ts";
 import { includeObjectParam, partialMetadata, tableJson } from "./transform.ts";
@@ -47,9 +48,17 @@ export async function watch(call: Call, options: ListOptions): Promise<void> {
     });
     const sink = isWebSocketRequest(ctx.exchange) ? await webSocketSink(ctx, output) : bodySink(ctx, output);
     if (sink === undefined) return stream.stop();
-    const complete = await pump(stream, sink, newFramer(call, output), (fire) => clock.after(stalledAfterMs, fire));
-    if (complete) sink.end();
-    else ctx.exchange.destroy();
+    const metrics = env.metrics && watchMetricsOf(env.metrics, served);
+    metrics?.watchers.inc();
+    try {
+      const complete = await pump(stream, measured(sink, metrics), newFramer(call, output), (fire) =>
+        clock.after(stalledAfterMs, fire),
+      );
+      if (complete) sink.end();
+      else ctx.exchange.destroy();
+    } finally {
+      metrics?.watchers.dec();
+    }
   } finally {
     timer.cancel();
     ctx.signal.removeEventListener("abort", stop);
@@ -98,6 +107,18 @@ async function webSocketSink({ exchange, audit }: RequestContext, { mediaType }:
     },
     drained: () => webSocket.drained(),
     end: () => webSocket.close(),
+  };
+}
+
+function measured(sink: Sink, metrics: WatchMetrics | undefined): Sink {
+  if (metrics === undefined) return sink;
+  return {
+    ...sink,
+    write(frames) {
+      metrics.events.inc(frames.length);
+      for (const frame of frames) metrics.sizes.observe(frame.length);
+      return sink.write(frames);
+    },
   };
 }
 

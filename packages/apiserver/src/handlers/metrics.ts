@@ -1,0 +1,64 @@
+/**
+ * What only the handlers know of requests, under upstream's names: watches by kind, and what is deprecated.
+ * Source: k8s.io/apiserver pkg/endpoints/metrics/metrics.go
+ */
+import type { CounterChild, GaugeChild, HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { ServedResource } from "./served-resources.ts";
+
+export interface WatchMetrics {
+  readonly watchers: GaugeChild;
+  readonly events: CounterChild;
+  readonly sizes: HistogramChild;
+}
+
+const labels = ["group", "version", "kind"];
+const sizes = [1, 2, 4, 8, 16, 32, 64, 128].map((kib) => kib * 1024);
+const known = new WeakMap<ServedResource, WatchMetrics>();
+
+/** Of one kind; made when it is first watched. */
+export function watchMetricsOf(registry: MetricsRegistry, served: ServedResource): WatchMetrics {
+  let found = known.get(served);
+  if (found === undefined) {
+    const { group, version, kind } = served.kind;
+    const gauge = registry.gauge({
+      name: "apiserver_registered_watchers",
+      help: "Number of currently registered watchers for a given resources",
+      labels,
+    });
+    const counter = registry.counter({
+      name: "apiserver_watch_events_total",
+      help: "Number of events sent in watch clients",
+      labels,
+    });
+    const histogram = registry.histogram({
+      name: "apiserver_watch_events_sizes",
+      help: "Watch event size distribution in bytes",
+      labels,
+      buckets: sizes,
+    });
+    found = {
+      watchers: gauge.labels(group, version, kind),
+      events: counter.labels(group, version, kind),
+      sizes: histogram.labels(group, version, kind),
+    };
+    known.set(served, found);
+  }
+  return found;
+}
+
+/** @param removedRelease `1.25`, or `""` when none is set */
+export function countDeprecated(
+  registry: MetricsRegistry,
+  { group, version, resource, subresource }: { group: string; version: string; resource: string; subresource: string },
+  removedRelease: string,
+): void {
+  registry
+    .gauge({
+      name: "apiserver_requested_deprecated_apis",
+      help: "Gauge of deprecated APIs that have been requested, broken out by API group, version, resource, subresource, and removed_release.",
+      labels: ["group", "version", "resource", "subresource", "removed_release"],
+      stability: "STABLE",
+    })
+    .labels(group, version, resource, subresource, removedRelease)
+    .set(1);
+}
