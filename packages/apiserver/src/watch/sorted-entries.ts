@@ -12,41 +12,44 @@ export interface SortedEntries {
   /** @param entries in key order. */
   reset(entries: readonly Entry[]): void;
   /**
-   * Entries whose keys begin with `prefix` (`""`, `web/`) or are it (`web/front-0`), from `start` (relative to it) on.
+   * Entries whose keys begin with `prefix` (`""`, `web/`) or are it (`web/front-0`).
    * The same array again as long as nothing changed: do not change it, but what was made from it may be kept with it.
    */
-  range(prefix: string, start: string): Entry[];
-  inRange(key: string, prefix: string, start: string): boolean;
+  range(prefix: string): Entry[];
 }
+
+/** Index of the first of the entries, which are in key order, whose key is not below `key`. */
+export function lowerBound(sorted: readonly Entry[], key: string): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle] as Entry).key < key) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+export function isInRange(key: string, prefix: string): boolean {
+  return isWholeKey(prefix) ? key === prefix : key.startsWith(prefix);
+}
+
+const isWholeKey = (prefix: string): boolean => prefix !== "" && !prefix.endsWith("/");
 
 export function newSortedEntries(): SortedEntries {
   const byKey = new Map<string, Entry>();
   let sorted: Entry[] = [];
   const ranges = new Map<string, Entry[]>();
 
-  /** Index of the first entry whose key is not below `key`. */
-  function lowerBound(key: string): number {
-    let low = 0;
-    let high = sorted.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((sorted[middle] as Entry).key < key) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  }
-
-  const isWholeKey = (prefix: string): boolean => prefix !== "" && !prefix.endsWith("/");
-
-  function slice(prefix: string, start: string): Entry[] {
+  function slice(prefix: string): Entry[] {
     if (isWholeKey(prefix)) {
       const entry = byKey.get(prefix);
-      return entry === undefined || start !== "" ? [] : [entry];
+      return entry === undefined ? [] : [entry];
     }
-    const from = prefix === "" && start === "" ? 0 : lowerBound(prefix + start);
     // `/` + 1 is `0`: the first key behind all that begin with `web/`.
-    const to = prefix === "" ? sorted.length : lowerBound(`${prefix.slice(0, -1)}0`);
-    return sorted.slice(from, to);
+    return prefix === ""
+      ? sorted.slice()
+      : sorted.slice(lowerBound(sorted, prefix), lowerBound(sorted, `${prefix.slice(0, -1)}0`));
   }
 
   return {
@@ -55,7 +58,7 @@ export function newSortedEntries(): SortedEntries {
     },
     get: (key) => byKey.get(key),
     set(entry) {
-      const index = lowerBound(entry.key);
+      const index = lowerBound(sorted, entry.key);
       if (byKey.has(entry.key)) sorted[index] = entry;
       else if (index === sorted.length) sorted.push(entry);
       else sorted.splice(index, 0, entry);
@@ -64,7 +67,7 @@ export function newSortedEntries(): SortedEntries {
     },
     delete(key) {
       if (!byKey.delete(key)) return;
-      sorted.splice(lowerBound(key), 1);
+      sorted.splice(lowerBound(sorted, key), 1);
       ranges.clear();
     },
     reset(entries) {
@@ -77,18 +80,14 @@ export function newSortedEntries(): SortedEntries {
       }
       ranges.clear();
     },
-    range(prefix, start) {
-      if (start !== "" || isWholeKey(prefix)) return slice(prefix, start);
+    range(prefix) {
+      if (isWholeKey(prefix)) return slice(prefix);
       let entries = ranges.get(prefix);
       if (entries === undefined) {
-        entries = slice(prefix, "");
+        entries = slice(prefix);
         ranges.set(prefix, entries);
       }
       return entries;
-    },
-    inRange(key, prefix, start) {
-      if (isWholeKey(prefix)) return key === prefix && start === "";
-      return key.startsWith(prefix) && key >= prefix + start;
     },
   };
 }

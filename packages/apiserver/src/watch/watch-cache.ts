@@ -13,6 +13,7 @@ import type {
   ListRequest,
   ListResult,
   ReadOptions,
+  Selection,
   Storage,
   UpdateOptions,
   WatchRequest,
@@ -24,8 +25,10 @@ import type { BookmarkClock } from "./bookmarks.ts";
 import { newBroadcaster } from "./broadcaster.ts";
 import { Change } from "./change.ts";
 import type { ChangeFeed, PastChange } from "./feed.ts";
+import { newFieldIndex } from "./field-index.ts";
 import { newHistory } from "./history.ts";
-import { newSortedEntries } from "./sorted-entries.ts";
+import { picked } from "./picked.ts";
+import { isInRange, lowerBound, newSortedEntries } from "./sorted-entries.ts";
 import { CacheWatcher } from "./watcher.ts";
 
 /**
@@ -53,7 +56,7 @@ export interface WatchCacheOptions {
   folder: string;
   /** Plural name, for logs and metrics. */
   resource: string;
-  /** Selectable fields by which watchers are found. */
+  /** Selectable fields by which objects and watchers are found. */
   indexes?: readonly string[];
   bookmarks: BookmarkClock;
   /** How long a read waits for a revision that has not come, and for a cache that is being filled. */
@@ -74,6 +77,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   const { store, feed, clock, log, metrics, resource } = options;
   const patienceMs = options.patienceMs ?? defaultPatienceMs;
   const state = newSortedEntries();
+  const index = newFieldIndex(options.indexes ?? []);
   const history = newHistory(clock);
   const broadcaster = newBroadcaster(options.indexes ?? []);
   const bookmarks = options.bookmarks.readers<CacheWatcher>((watcher) => {
@@ -117,6 +121,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
         if (stopped || mine !== fillings) return;
         metrics?.initialEvents(resource, entries.length);
         state.reset(entries);
+        index.reset(entries);
         history.reset(at);
         listed = at;
         ready = true;
@@ -156,6 +161,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
       warm(current);
       state.set(current);
     }
+    index.change(previous, current);
     const change = new Change(key, at, previous, current);
     history.push(change);
     broadcaster.dispatch(change);
@@ -251,7 +257,23 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   }
 
   function present(request: ListRequest, start: string): ListResult {
-    return page(request, state.range(request.prefix, start), revision());
+    return page(request, selected(request), start, revision());
+  }
+
+  /** What the request takes of the present state; the same array as long as nothing changed. */
+  function selected(request: ListRequest): Entry[] {
+    const all = state.range(request.prefix);
+    if (!isSelective(request)) return all;
+    return picked(all, nameOf(request), () => {
+      const keys = index.candidates(request.fields);
+      if (keys === undefined) return all.filter((entry) => matches(request, entry));
+      const some: Entry[] = [];
+      for (const key of keys) {
+        const entry = isInRange(key, request.prefix) ? state.get(key) : undefined;
+        if (entry !== undefined && matches(request, entry)) some.push(entry);
+      }
+      return some.sort(byKey);
+    });
   }
 
   /** @returns undefined when the history does not reach back to `at`. */
@@ -259,27 +281,25 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     if (!ready || at > revision()) return undefined;
     const states = history.statesAt(at);
     if (states === undefined) return undefined;
-    const now = state.range(request.prefix, start);
-    if (states.size === 0) return page(request, now, at);
-    const then = now.filter((entry) => !states.has(entry.key));
-    for (const entry of states.values()) {
-      if (entry !== undefined && state.inRange(entry.key, request.prefix, start)) then.push(entry);
-    }
-    then.sort((a, b) => (a.key < b.key ? -1 : 1));
-    return page(request, then, at);
+    if (states.size === 0) return page(request, selected(request), start, at);
+    const then = state.range(request.prefix).filter((entry) => !states.has(entry.key));
+    for (const entry of states.values()) if (entry !== undefined && isInRange(entry.key, request.prefix)) then.push(entry);
+    then.sort(byKey);
+    return page(request, isSelective(request) ? then.filter((entry) => matches(request, entry)) : then, start, at);
   }
 
-  function page(request: ListRequest, all: Entry[], at: number): ListResult {
-    const selective = request.labels?.empty === false || request.fields?.empty === false;
-    const entries = selective ? all.filter((entry) => matches(request, entry)) : all;
-    if (!request.limit || entries.length <= request.limit) return { entries, revision: at };
-    const shown = entries.slice(0, request.limit);
-    const last = shown[shown.length - 1] as Entry;
+  /** @param all what the request takes, of which `start` and its limit say how much is shown. */
+  function page(request: ListRequest, all: Entry[], start: string, at: number): ListResult {
+    const from = start === "" ? 0 : lowerBound(all, request.prefix + start);
+    const to = request.limit ? from + request.limit : all.length;
+    const entries = from === 0 && to >= all.length ? all : picked(all, `${from}-${to}`, () => all.slice(from, to));
+    if (to >= all.length) return { entries, revision: at };
+    const last = entries[entries.length - 1] as Entry;
     return {
-      entries: shown,
+      entries,
       revision: at,
       continueToken: encodeContinueToken({ start: `${last.key.slice(request.prefix.length)}\0`, revision: at }),
-      ...(!selective && { remainingItemCount: entries.length - shown.length }),
+      ...(!isSelective(request) && { remainingItemCount: all.length - to }),
     };
   }
 
@@ -429,6 +449,17 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
       for (const watcher of [...broadcaster.all()]) watcher.queue.end();
     },
   };
+}
+
+const byKey = (a: Entry, b: Entry): number => (a.key < b.key ? -1 : 1);
+
+function isSelective({ labels, fields }: Selection): boolean {
+  return labels?.empty === false || fields?.empty === false;
+}
+
+/** Of a selection among those of one list. A page's name has no line break. */
+function nameOf({ labels, fields }: Selection): string {
+  return `${labels ?? ""}\n${fields ?? ""}`;
 }
 
 function cooled(entry: Entry): Entry {

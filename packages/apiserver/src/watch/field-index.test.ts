@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
+import fc from "fast-check";
+import type { Entry } from "../storage/storage.ts";
+import { newFieldIndex } from "./field-index.ts";
+
+const fieldsOf = (nodeName: string, phase: string): Record<string, string> => ({
+  "spec.nodeName": nodeName,
+  "status.phase": phase,
+});
+
+test("candidates are those of the state that have the value, after any sequence of changes", () => {
+  const change = fc.record({
+    key: fc.constantFrom("a/x", "a/y", "b/x"),
+    nodeName: fc.constantFrom("", "n1", "n2"),
+    remove: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(change, { maxLength: 30 }), fc.boolean(), (changes, again) => {
+      const index = newFieldIndex(["spec.nodeName"]);
+      const state = new Map<string, Entry>();
+      for (const { key, nodeName, remove } of changes) {
+        const current = remove ? undefined : ({ key, fields: fieldsOf(nodeName, "Running") } as unknown as Entry);
+        index.change(state.get(key), current);
+        if (current === undefined) state.delete(key);
+        else state.set(key, current);
+      }
+      if (again) index.reset([...state.values()]);
+      for (const node of ["n1", "n2", "n3"]) {
+        const wanted = [...state.values()].filter(({ fields }) => fields["spec.nodeName"] === node).map(({ key }) => key);
+        const found = index.candidates(FieldSelector.parse(`status.phase=Running,spec.nodeName=${node}`));
+        assert.deepEqual(new Set(found), new Set(wanted));
+      }
+    }),
+  );
+});
+
+test("a selector that no indexed field narrows has no candidates", () => {
+  const index = newFieldIndex(["spec.nodeName"]);
+  for (const text of ["status.phase=Running", "spec.nodeName!=n1", "spec.nodeName=", ""])
+    assert.equal(index.candidates(FieldSelector.parse(text)), undefined, text);
+  assert.equal(index.candidates(undefined), undefined);
+});
