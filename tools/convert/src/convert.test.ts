@@ -1,27 +1,147 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
 import { convert, type Format } from "./convert.ts";
 
-const json = Buffer.from(
-  '{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","creationTimestamp":null},"data":{"k":"v"}}',
-);
+const json = '{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","creationTimestamp":null},"data":{"k":"v"}}';
+const textOf = async (input: Buffer | string, to: Format, version?: { group: string; version: string }): Promise<string> =>
+  (await convert(Buffer.from(input), to, version)).bytes.toString();
+// biome-ignore lint/suspicious/noExplicitAny: tests look into objects of every shape.
+const objectOf = async (input: Buffer | string, version?: { group: string; version: string }): Promise<any> =>
+  JSON.parse(await textOf(input, "json", version));
+const autoscaling = (version: string) => ({ group: "autoscaling", version });
 
-test("goes through all three encodings and back", () => {
-  let bytes: Buffer = json;
-  for (const format of ["protobuf", "yaml", "protobuf", "json"] satisfies Format[]) bytes = convert(bytes, format);
-  assert.deepEqual(JSON.parse(bytes.toString()), JSON.parse(json.toString()));
+test("goes through all three encodings and back", async () => {
+  let bytes: Buffer = Buffer.from(json);
+  for (const format of ["protobuf", "yaml", "protobuf", "json"] satisfies Format[]) bytes = (await convert(bytes, format)).bytes;
+  assert.deepEqual(JSON.parse(bytes.toString()), JSON.parse(json));
 });
 
-test("reads a value as etcdctl prints it, behind its key", () => {
-  const value = Buffer.concat([Buffer.from("/registry/configmaps/default/a\n"), convert(json, "protobuf"), Buffer.from("\n")]);
-  assert.match(convert(value, "yaml").toString(), /^apiVersion: v1\n/);
+test("reads a value of etcd as it is, and as etcdctl prints it: behind its key, or with a line end alone", async () => {
+  const { bytes } = await convert(Buffer.from(json), "protobuf");
+  const key = Buffer.from("/registry/configmaps/default/a\n");
+  const end = Buffer.from("\n");
+  for (const value of [
+    bytes,
+    Buffer.concat([bytes, end]),
+    Buffer.concat([key, bytes, end]),
+    Buffer.concat([key, Buffer.from(json), end]),
+  ])
+    assert.match(await textOf(value, "yaml"), /^apiVersion: v1\n/);
 });
 
-test("takes a version for objects that name none", () => {
-  assert.match(convert(Buffer.from("kind: ConfigMap\nmetadata:\n  name: a\n"), "json", "v1").toString(), /"apiVersion": "v1"/);
-  assert.throws(() => convert(Buffer.from("kind: ConfigMap\n"), "json"), { code: 400 });
+test("every document of a YAML stream is converted, and empty ones are none", async () => {
+  const yaml =
+    "---\nkind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n---\n# nothing\n---\nkind: Secret\napiVersion: v1\nmetadata: {name: b}\n";
+  const text = await textOf(yaml, "json");
+  assert.deepEqual(
+    text
+      .split("\n}\n")
+      .slice(0, 2)
+      .map((one) => JSON.parse(`${one}}`).kind),
+    ["ConfigMap", "Secret"],
+  );
+  assert.equal((await textOf(yaml, "yaml")).split("---\n").length, 2);
+  await assert.rejects(convert(Buffer.from(yaml), "protobuf"), { message: /^2 documents do not fit/ });
 });
 
-test("says that a custom resource has no protobuf form", () => {
-  assert.throws(() => convert(Buffer.from('{"kind":"Foo","apiVersion":"example.com/v1"}'), "protobuf"), /has no protobuf form/);
+test("flow YAML is no broken JSON", async () => {
+  assert.equal((await objectOf("{kind: ConfigMap, apiVersion: v1}")).kind, "ConfigMap");
+  await assert.rejects(convert(Buffer.from('{"kind":'), "yaml"), { message: "unexpected end of JSON input" });
 });
+
+test("warns of fields that it leaves out", async () => {
+  const { warnings } = await convert(
+    Buffer.from('{"kind":"Pod","apiVersion":"v1","spec":{"containersss":[]},"spec":{"a":1}}'),
+    "yaml",
+  );
+  assert.deepEqual(warnings, ['duplicate field "spec"', 'unknown field "spec.a"']);
+});
+
+test("takes a version for objects that name none", async () => {
+  assert.equal((await objectOf("kind: ConfigMap\nmetadata:\n  name: a\n", { group: "", version: "v1" })).apiVersion, "v1");
+  await assert.rejects(convert(Buffer.from("kind: ConfigMap\n"), "json"), { message: /no apiVersion; --api-version can say it/ });
+});
+
+test("converts an autoscaler from the version that etcd holds to the one with all fields", async () => {
+  const v1 = {
+    kind: "HorizontalPodAutoscaler",
+    apiVersion: "autoscaling/v1",
+    metadata: { name: "h" },
+    spec: { scaleTargetRef: { kind: "Deployment", name: "d" }, maxReplicas: 3, targetCPUUtilizationPercentage: 70 },
+  };
+  const { apiVersion, spec } = await objectOf(encodeProtobuf(v1), autoscaling("v2"));
+  assert.equal(apiVersion, "autoscaling/v2");
+  assert.equal(spec.metrics[0].resource.target.averageUtilization, 70);
+});
+
+test("converts a list of one kind, and a List of several, item by item", async () => {
+  const event = { metadata: { name: "e" }, involvedObject: { kind: "Pod" }, message: "m" };
+  const events = { kind: "EventList", apiVersion: "v1", metadata: {}, items: [event] };
+  const version = { group: "events.k8s.io", version: "v1" };
+  const list = await objectOf(JSON.stringify(events), version);
+  assert.partialDeepStrictEqual(list, {
+    kind: "EventList",
+    apiVersion: "events.k8s.io/v1",
+    items: [{ note: "m", regarding: { kind: "Pod" } }],
+  });
+  assert.equal(list.items[0].kind, undefined);
+  const mixed = { kind: "List", apiVersion: "v1", metadata: {}, items: [{ kind: "Event", apiVersion: "v1", ...event }] };
+  assert.partialDeepStrictEqual(await objectOf(JSON.stringify(mixed), version), {
+    kind: "List",
+    apiVersion: "v1",
+    items: [{ kind: "Event", apiVersion: "events.k8s.io/v1", note: "m" }],
+  });
+});
+
+test("converts a Scale between the groups that have one", async () => {
+  const scale = {
+    kind: "Scale",
+    apiVersion: "autoscaling/v1",
+    metadata: { name: "s" },
+    status: { replicas: 1, selector: "a=b,c=d" },
+  };
+  const old = await objectOf(JSON.stringify(scale), { group: "extensions", version: "v1beta1" });
+  assert.deepEqual(old.status, { replicas: 1, selector: { a: "b", c: "d" }, targetSelector: "a=b,c=d" });
+  assert.deepEqual((await objectOf(JSON.stringify(old), autoscaling("v1"))).status, scale.status);
+  const { targetSelector: _, ...mapOnly } = old.status;
+  const back = await objectOf(JSON.stringify({ ...old, status: mapOnly }), autoscaling("v1"));
+  assert.equal(back.status.selector, "a=b,c=d");
+  const inSet = { ...scale, status: { replicas: 1, selector: "a in (b)" } };
+  assert.equal((await objectOf(JSON.stringify(inSet), { group: "apps", version: "v1beta2" })).status.selector, undefined);
+});
+
+for (const { name, input, to = "json", version, message } of [
+  { name: "an empty file", input: "", message: "there is no object in it" },
+  { name: "a text that is no object", input: "hello", message: "expected an object, found a string" },
+  { name: "a list without a kind", input: "- a", message: "expected an object, found a list" },
+  { name: "an object without a kind", input: "apiVersion: v1", message: "the object has no kind" },
+  { name: "an apiVersion that is none", input: "apiVersion: a/b/c\nkind: Pod", message: '"a/b/c" is no apiVersion' },
+  {
+    name: "a field of the wrong type",
+    input: '{"kind":"Pod","apiVersion":"v1","spec":{"containers":3}}',
+    message: /cannot unmarshal number into Go struct field PodSpec.spec.containers of type \[\]v1.Container/,
+  },
+  {
+    name: "a custom resource as protobuf",
+    input: "kind: Foo\napiVersion: example.com/v1",
+    to: "protobuf",
+    message: /has no protobuf form/,
+  },
+  { name: "protobuf that is cut off", input: "k8s\0\n\x10", message: /unable to decode the protobuf envelope/ },
+  {
+    name: "an encrypted value of etcd",
+    input: "/registry/secrets/a/b\nk8s:enc:aescbc:v1:key:xyz",
+    message: /the value is encrypted/,
+  },
+  {
+    name: "a version that the kind has not",
+    input: "kind: Pod\napiVersion: v1",
+    version: { group: "apps", version: "v1" },
+    message: "Pod has no version apps/v1: it has v1",
+  },
+] as const) {
+  test(`says what is wrong with ${name}`, async () => {
+    await assert.rejects(convert(Buffer.from(input), to as Format, version), { message });
+  });
+}

@@ -1,40 +1,44 @@
-import { decodeObject, encodeObject } from "@coxswain/apimachinery/codec/codec";
+import { encodeObject } from "@coxswain/apimachinery/codec/codec";
 import { indentJson } from "@coxswain/apimachinery/codec/json";
-import { jsonMediaType, type MediaType, protobufMediaType, yamlMediaType } from "@coxswain/apimachinery/codec/negotiate";
-import { protobufPrefix } from "@coxswain/apimachinery/codec/protobuf";
-import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { jsonMediaType, protobufMediaType, yamlMediaType } from "@coxswain/apimachinery/codec/negotiate";
+import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { readObjects } from "./input.ts";
 
-export const formats = { json: jsonMediaType, yaml: yamlMediaType, protobuf: protobufMediaType } as const satisfies Record<
-  string,
-  MediaType
->;
+/** What each encoding is, and how its files end. */
+export const formats = {
+  json: { mediaType: jsonMediaType, extension: "json" },
+  yaml: { mediaType: yamlMediaType, extension: "yaml" },
+  protobuf: { mediaType: protobufMediaType, extension: "pb" },
+} as const;
 export type Format = keyof typeof formats;
-export const extensions: Readonly<Record<Format, string>> = { json: "json", yaml: "yaml", protobuf: "pb" };
+
+export interface Converted {
+  readonly bytes: Buffer;
+  readonly warnings: readonly string[];
+}
 
 /**
- * One object in another encoding. What the input is, its first bytes tell: the protobuf prefix anywhere within an etcd
- * value's head, a brace for JSON, YAML otherwise.
- * @param apiVersion of objects that do not name theirs
- * @throws StatusError 400 for an input that is none of the three; Error for a kind that the output cannot hold
+ * The objects of one file in another encoding, and in another version when one is asked for.
+ * @param version also that of objects that do not name theirs
+ * @throws Error, StatusError 400: what is wrong with the input, or why the output cannot hold it
  */
-export function convert(input: Buffer, to: Format, apiVersion?: string): Buffer {
-  const bytes = withoutHead(input);
-  const gv = apiVersion === undefined ? undefined : parseGroupVersion(apiVersion);
-  const kind = gv === undefined ? undefined : /"?\bkind"?:\s*"?(\w+)/.exec(bytes.toString("latin1"))?.[1];
-  const expected = gv === undefined || kind === undefined ? undefined : { ...gv, kind };
-  const { object } = decodeObject(bytes, mediaTypeOf(bytes), expected);
-  const output = encodeObject(object, formats[to]);
-  return to === "json" ? Buffer.from(`${indentJson(output.toString())}\n`) : output;
+export async function convert(input: Buffer, to: Format, version?: GroupVersion): Promise<Converted> {
+  const { objects, warnings } = readObjects(input, version);
+  return { bytes: encodeAll(version === undefined ? objects : await allInVersion(objects, version), to), warnings };
 }
 
-export function mediaTypeOf(bytes: Buffer): MediaType {
-  if (protobufPrefix.equals(bytes.subarray(0, 4))) return protobufMediaType;
-  return /^\s*\{/.test(bytes.toString("latin1", 0, 64)) ? jsonMediaType : yamlMediaType;
+/** The catalogue of resources is large: only who asks for a version waits for it. */
+async function allInVersion(objects: readonly KubeObject[], version: GroupVersion): Promise<KubeObject[]> {
+  const { inVersion } = await import("./versions.ts");
+  return objects.map((object) => inVersion(object, version));
 }
 
-/** What `etcdctl get` prints is the key, a line end, the value and a line end. */
-function withoutHead(input: Buffer): Buffer {
-  if (input[0] !== 0x2f) return input;
-  const value = input.subarray(input.indexOf(0x0a) + 1);
-  return value.at(-1) === 0x0a ? value.subarray(0, -1) : value;
+function encodeAll(objects: readonly KubeObject[], to: Format): Buffer {
+  if (to === "protobuf" && objects.length > 1) {
+    throw new Error(`${objects.length} documents do not fit into one protobuf file; put them into a List`);
+  }
+  const texts = objects.map((object) => encodeObject(object, formats[to].mediaType));
+  if (to === "json") return Buffer.from(texts.map((text) => `${indentJson(text.toString())}\n`).join(""));
+  return to === "yaml" ? Buffer.from(texts.join("---\n")) : (texts[0] as Buffer);
 }

@@ -1,44 +1,86 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, extname, join } from "node:path";
 import { parseArgs } from "node:util";
-import { convert, extensions, type Format, formats } from "./convert.ts";
+import { type GroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { type Converted, convert, type Format, formats } from "./convert.ts";
 
-const usage =
-  "usage: convert --to json|yaml|protobuf [--api-version group/version] [--out-dir folder file…] (else from stdin to stdout)";
+const usage = `usage: convert [--to json|yaml|protobuf] [--api-version GROUP/VERSION] [--out-dir FOLDER] [FILE…]
 
-function main(): number {
+Objects in another encoding, and in another version of their kind. Reads standard input without a FILE, and JSON, YAML,
+protobuf or a value of etcd, whichever it is. Writes to standard output (JSON unless --to says otherwise) or, with
+--out-dir, a file of the same name that ends in .json, .yaml or .pb (all three unless --to says which).`;
+
+interface Options {
+  readonly to: readonly Format[];
+  readonly version: GroupVersion | undefined;
+  readonly folder: string | undefined;
+  readonly files: readonly string[];
+}
+
+/** Exit codes: 0 all converted, 1 some were not, 2 a wrong command line. */
+async function main(args: readonly string[]): Promise<number> {
+  if (args.includes("--help") || args.includes("-h")) {
+    console.log(usage);
+    return 0;
+  }
+  let options: Options;
+  try {
+    options = readOptions([...args]);
+  } catch (err) {
+    console.error(`convert: ${(err as Error).message}\n\n${usage}`);
+    return 2;
+  }
+  let failed = false;
+  for (const file of options.files.length === 0 ? [undefined] : options.files) {
+    try {
+      await convertFile(file, options);
+    } catch (err) {
+      console.error(`${nameOf(file)}: ${(err as Error).message}`);
+      failed = true;
+    }
+  }
+  return failed ? 1 : 0;
+}
+
+/** @throws Error that says what is wrong. */
+function readOptions(args: string[]): Options {
   const { values, positionals } = parseArgs({
+    args,
     options: { to: { type: "string" }, "api-version": { type: "string" }, "out-dir": { type: "string" } },
     allowPositionals: true,
   });
-  const to = values.to;
-  if (to === undefined || !Object.hasOwn(formats, to)) {
-    console.error(usage);
-    return 2;
+  const { to, "api-version": apiVersion, "out-dir": folder } = values;
+  if (to !== undefined && !Object.hasOwn(formats, to)) {
+    throw new Error(`--to is one of ${Object.keys(formats).join(", ")}, not ${JSON.stringify(to)}`);
   }
-  const format = to as Format;
-  const inputs = positionals.length === 0 ? ["/dev/stdin"] : positionals;
-  let failed = 0;
-  for (const file of inputs) {
-    try {
-      const output = convert(readFileSync(file), format, values["api-version"]);
-      writeOutput(file, output, format, values["out-dir"]);
-    } catch (err) {
-      console.error(`${file}: ${(err as Error).message}`);
-      failed++;
+  const version = apiVersion === undefined ? undefined : parseGroupVersion(apiVersion);
+  if (apiVersion !== undefined && !version?.version) {
+    throw new Error(`--api-version is GROUP/VERSION, or v1 for the core group, not ${JSON.stringify(apiVersion)}`);
+  }
+  if (folder === undefined && positionals.length > 1) throw new Error("more than one file needs --out-dir");
+  const all = Object.keys(formats) as Format[];
+  return { to: to !== undefined ? [to as Format] : folder === undefined ? ["json"] : all, version, folder, files: positionals };
+}
+
+async function convertFile(file: string | undefined, { to, version, folder }: Options): Promise<void> {
+  const input = readFileSync(file ?? 0);
+  const outputs: [Format, Converted][] = [];
+  // All before the first is written: a file that cannot be converted leaves nothing behind.
+  for (const format of to) outputs.push([format, await convert(input, format, version)]);
+  for (const warning of outputs[0]?.[1].warnings ?? []) console.error(`${nameOf(file)}: warning: ${warning}`);
+  for (const [format, { bytes }] of outputs) {
+    if (folder === undefined) {
+      process.stdout.write(bytes);
+      continue;
     }
+    mkdirSync(folder, { recursive: true });
+    const stem = file === undefined ? "object" : basename(file, extname(file));
+    writeFileSync(join(folder, `${stem}.${formats[format].extension}`), bytes);
   }
-  return failed === 0 ? 0 : 1;
 }
 
-function writeOutput(file: string, output: Buffer, format: Format, folder: string | undefined): void {
-  if (folder === undefined) {
-    writeFileSync("/dev/stdout", output);
-    return;
-  }
-  mkdirSync(folder, { recursive: true });
-  const stem = file === "/dev/stdin" ? "object" : basename(file, extname(file));
-  writeFileSync(join(folder, `${stem}.${extensions[format]}`), output);
+function nameOf(file: string | undefined): string {
+  return file ?? "standard input";
 }
 
-process.exitCode = main();
+process.exitCode = await main(process.argv.slice(2));

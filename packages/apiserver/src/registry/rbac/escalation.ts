@@ -1,4 +1,7 @@
+import { isForbidden } from "@coxswain/apimachinery/errors/predicates";
 import { forbidden } from "@coxswain/apimachinery/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { withoutStars } from "@coxswain/apimachinery/meta/without-stars";
 import type { PolicyRule } from "../../authorization/authorizer.ts";
 import type { UserInfo } from "../../request/context.ts";
 import type { CatalogueConfig } from "../config.ts";
@@ -8,10 +11,15 @@ import type { StrategyContext } from "../generic/strategy.ts";
 const masters = "system:masters";
 export const rbacGroup = "rbac.authorization.k8s.io";
 
-interface Target {
+export interface Target {
   readonly resource: string;
   readonly namespace: string;
   readonly name: string;
+}
+
+interface RoleTarget extends Target {
+  /** The name in the request's path, `""` for a POST: what the right to escalate is asked for. */
+  readonly urlName: string;
 }
 
 /**
@@ -22,13 +30,13 @@ interface Target {
 export async function refuseEscalation(
   config: Pick<CatalogueConfig, "services">,
   ctx: StrategyContext,
-  target: Target,
+  target: RoleTarget,
   rules: readonly PolicyRule[],
 ): Promise<void> {
   const user = ctx.user;
   if (!user || user.groups.includes(masters)) return;
   const services = config.services();
-  if (services.authorize === undefined || services.resolveRules === undefined) return;
+  if (services.authorize === undefined || services.rbacRules === undefined) return;
   const may = await services.authorize({
     user,
     verb: "escalate",
@@ -38,7 +46,7 @@ export async function refuseEscalation(
     version: "*",
     resource: target.resource,
     subresource: "",
-    name: target.name,
+    name: target.urlName,
     path: "",
   });
   if (may.decision === "allow") return;
@@ -51,13 +59,52 @@ export async function refuseUncovered(
   target: Target,
   rules: readonly PolicyRule[],
 ): Promise<void> {
-  const owned = await config.services().resolveRules?.(user, target.namespace);
+  const owned = await config.services().rbacRules?.(user, target.namespace);
   if (owned === undefined) return;
   const missing = uncoveredRules(owned.rules, rules);
   if (missing.length === 0) return;
-  const groups = user.groups.map((group) => JSON.stringify(group)).join(" ");
-  const message = `user ${JSON.stringify(user.name)} (groups=[${groups}]) is attempting to grant RBAC permissions not currently held:\n${missing.map(ruleText).sort().join("\n")}`;
+  const held = `user ${goQuote(user.name)} (groups=${quoteList(user.groups)})`;
+  const texts = new Set(compactRules(missing).map(ruleText).sort());
+  const failures = owned.errors.length === 0 ? "" : `; resolution errors: [${owned.errors.map((err) => err.message).join(", ")}]`;
+  const message = `${held} is attempting to grant RBAC permissions not currently held:\n${[...texts].join("\n")}${failures}`;
   throw forbidden({ group: rbacGroup, resource: target.resource }, target.name, message);
+}
+
+/** Who sets or changes what a role gathers must already have everything: it could gather anything. */
+export async function refuseAggregation(
+  config: Pick<CatalogueConfig, "services">,
+  ctx: StrategyContext,
+  target: RoleTarget,
+): Promise<void> {
+  try {
+    await refuseEscalation(config, ctx, target, fullAuthority);
+  } catch (err) {
+    if (!isForbidden(err)) throw err;
+    const gr = { group: rbacGroup, resource: target.resource };
+    throw forbidden(gr, target.name, "must have cluster-admin privileges to use the aggregationRule");
+  }
+}
+
+const fullAuthority: readonly PolicyRule[] = [
+  { verbs: ["*"], apiGroups: ["*"], resources: ["*"] },
+  { verbs: ["*"], nonResourceURLs: ["*"] },
+];
+
+/** Rules for one resource that differ by their verbs alone become one. Source: pkg/registry/rbac/validation/policy_compact.go */
+export function compactRules(rules: readonly PolicyRule[]): PolicyRule[] {
+  const compact: PolicyRule[] = [];
+  const simple = new Map<string, PolicyRule>();
+  for (const rule of rules) {
+    const { apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] } = rule;
+    if (apiGroups.length !== 1 || resources.length !== 1 || resourceNames.length > 1 || nonResourceURLs.length > 0) {
+      compact.push(rule);
+      continue;
+    }
+    const key = JSON.stringify([apiGroups, resources, resourceNames]);
+    const before = simple.get(key);
+    simple.set(key, before === undefined ? rule : { ...before, verbs: [...before.verbs, ...rule.verbs] });
+  }
+  return [...compact, ...simple.values()];
 }
 
 /** The parts of `wanted` that `owned` does not cover, one verb and resource each. Source: pkg/registry/rbac/validation Covers */
@@ -66,19 +113,16 @@ export function uncoveredRules(owned: readonly PolicyRule[], wanted: readonly Po
 }
 
 function breakdown(rule: PolicyRule): PolicyRule[] {
-  const parts: PolicyRule[] = [];
-  for (const verb of rule.verbs ?? []) {
-    for (const group of rule.apiGroups ?? []) {
-      for (const resource of rule.resources ?? []) {
-        if (rule.resourceNames?.length) {
-          for (const name of rule.resourceNames)
-            parts.push({ verbs: [verb], apiGroups: [group], resources: [resource], resourceNames: [name] });
-        } else parts.push({ verbs: [verb], apiGroups: [group], resources: [resource] });
-      }
-    }
-    for (const url of rule.nonResourceURLs ?? []) parts.push({ verbs: [verb], nonResourceURLs: [url] });
-  }
-  return parts;
+  const { verbs = [], apiGroups = [], resources = [], resourceNames = [], nonResourceURLs = [] } = rule;
+  const names = resourceNames.length === 0 ? [{}] : resourceNames.map((name) => ({ resourceNames: [name] }));
+  return [
+    ...apiGroups.flatMap((group) =>
+      resources.flatMap((resource) =>
+        verbs.flatMap((verb) => names.map((name) => ({ verbs: [verb], apiGroups: [group], resources: [resource], ...name }))),
+      ),
+    ),
+    ...nonResourceURLs.flatMap((url) => verbs.map((verb) => ({ verbs: [verb], nonResourceURLs: [url] }))),
+  ];
 }
 
 function covers(rule: PolicyRule, part: PolicyRule): boolean {
@@ -102,18 +146,21 @@ function resourceCovered(owned: readonly string[], resource: string): boolean {
 }
 
 function urlCovers(pattern: string, url: string): boolean {
-  if (pattern === "*" || pattern === url) return true;
-  return pattern.endsWith("*") && url.startsWith(pattern.slice(0, -1));
+  return pattern === url || (pattern.endsWith("*") && url.startsWith(withoutStars(pattern)));
 }
 
 /** Source: pkg/apis/rbac/helpers.go CompactString */
 function ruleText(rule: PolicyRule): string {
-  const list = (values: readonly string[]): string => `[${values.map((value) => JSON.stringify(value)).join(" ")}]`;
   const parts: string[] = [];
-  if (rule.apiGroups?.length) parts.push(`APIGroups:${list(rule.apiGroups)}`);
-  if (rule.resources?.length) parts.push(`Resources:${list(rule.resources)}`);
-  if (rule.nonResourceURLs?.length) parts.push(`NonResourceURLs:${list(rule.nonResourceURLs)}`);
-  if (rule.resourceNames?.length) parts.push(`ResourceNames:${list(rule.resourceNames)}`);
-  if (rule.verbs?.length) parts.push(`Verbs:${list(rule.verbs)}`);
+  if (rule.apiGroups?.length) parts.push(`APIGroups:${quoteList(rule.apiGroups)}`);
+  if (rule.resources?.length) parts.push(`Resources:${quoteList(rule.resources)}`);
+  if (rule.nonResourceURLs?.length) parts.push(`NonResourceURLs:${quoteList(rule.nonResourceURLs)}`);
+  if (rule.resourceNames?.length) parts.push(`ResourceNames:${quoteList(rule.resourceNames)}`);
+  if (rule.verbs?.length) parts.push(`Verbs:${quoteList(rule.verbs)}`);
   return `{${parts.join(", ")}}`;
+}
+
+/** Go's %q of a list. */
+function quoteList(values: readonly string[]): string {
+  return `[${values.map(goQuote).join(" ")}]`;
 }

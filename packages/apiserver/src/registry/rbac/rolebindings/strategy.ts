@@ -7,6 +7,7 @@ import type { CatalogueConfig } from "../../config.ts";
 import { isDns1123Subdomain } from "../../field-checks.ts";
 import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { rbacGroup, refuseUncovered } from "../escalation.ts";
+import { changesOnlyGcFields } from "../gc-fields.ts";
 import { isPathSegmentName } from "../names.ts";
 
 /** Role bindings of both scopes. Source: pkg/registry/rbac/rolebinding, pkg/apis/rbac/validation */
@@ -28,8 +29,7 @@ export function newBindingStrategy(config: Pick<CatalogueConfig, "services">, na
       return undefined;
     },
     async beginUpdate(next, current, ctx) {
-      if (semanticEqual(next.subjects, current.subjects) && semanticEqual(next.roleRef, current.roleRef)) return undefined;
-      await refuseBinding(config, next, ctx, namespaced);
+      if (!changesOnlyGcFields(next, current)) await refuseBinding(config, next, ctx, namespaced);
       return undefined;
     },
   };

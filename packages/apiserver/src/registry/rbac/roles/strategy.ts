@@ -1,18 +1,22 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ClusterRole } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import { checkLabelSelector } from "../../field-checks.ts";
-import type { Strategy } from "../../generic/strategy.ts";
-import { refuseEscalation } from "../escalation.ts";
+import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
+import { refuseAggregation, refuseEscalation } from "../escalation.ts";
+import { changesOnlyGcFields } from "../gc-fields.ts";
 import { isPathSegmentName } from "../names.ts";
 
 /** Roles and cluster roles. Source: pkg/registry/rbac/{role,clusterrole}/strategy.go, pkg/apis/rbac/validation */
 export function newRoleStrategy(config: Pick<CatalogueConfig, "services">, namespaced: boolean): Strategy<ClusterRole> {
   const resource = namespaced ? "roles" : "clusterroles";
-  const target = (role: ClusterRole) => ({ resource, namespace: role.metadata.namespace ?? "", name: role.metadata.name ?? "" });
+  const refuse = async (role: ClusterRole, gathered: boolean, ctx: StrategyContext, urlName = ""): Promise<void> => {
+    const target = { resource, namespace: role.metadata.namespace ?? "", name: role.metadata.name ?? "", urlName };
+    await refuseEscalation(config, ctx, target, role.rules ?? []);
+    if (gathered || role.aggregationRule !== undefined) await refuseAggregation(config, ctx, target);
+  };
   return {
     namespaceScoped: namespaced,
     allowCreateOnUpdate: true,
@@ -21,26 +25,16 @@ export function newRoleStrategy(config: Pick<CatalogueConfig, "services">, names
     validate: (next) => validateRole(next, namespaced),
     validateUpdate: (next) => validateRole(next, namespaced),
     async beginCreate(next, ctx) {
-      await refuseEscalation(config, ctx, target(next), next.rules ?? []);
+      await refuse(next, false, ctx);
       return undefined;
     },
     async beginUpdate(next, current, ctx) {
-      if (semanticEqual(next.rules, current.rules) && semanticEqual(next.aggregationRule, current.aggregationRule))
-        return undefined;
-      // An aggregated role may come to hold anything.
-      if (next.aggregationRule && !semanticEqual(next.aggregationRule, current.aggregationRule)) {
-        await refuseEscalation(config, ctx, target(next), everything);
-      }
-      await refuseEscalation(config, ctx, target(next), next.rules ?? []);
+      // Whatever else changes, labels too: by them other roles gather this one's rules.
+      if (!changesOnlyGcFields(next, current)) await refuse(next, current.aggregationRule !== undefined, ctx, next.metadata.name);
       return undefined;
     },
   };
 }
-
-const everything = [
-  { verbs: ["*"], apiGroups: ["*"], resources: ["*"] },
-  { verbs: ["*"], nonResourceURLs: ["*"] },
-];
 
 function validateRole(role: ClusterRole, namespaced: boolean): FieldError[] {
   const errors: FieldError[] = [];

@@ -1,0 +1,118 @@
+import { decodeJson, decodeParsed, parseJson } from "@coxswain/apimachinery/codec/json";
+import { jsonMediaType, type MediaType, protobufMediaType, yamlMediaType } from "@coxswain/apimachinery/codec/negotiate";
+import { decodeProtobuf, protobufPrefix } from "@coxswain/apimachinery/codec/protobuf";
+import { yamlDocuments } from "@coxswain/apimachinery/codec/yaml";
+import { formatGroupVersion, type GroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { scheme } from "@coxswain/apimachinery/schema/scheme";
+
+export interface Input {
+  readonly objects: readonly KubeObject[];
+  /** What was read and is not passed on: unknown and repeated fields. */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * The objects of a file, in canonical form: one, or as many as a YAML stream has documents. What the bytes are, they say
+ * themselves: protobuf has its prefix, JSON a brace; all else is YAML. They may be a value of etcd, with its key before it
+ * and a line end behind it as `etcdctl get` prints them.
+ * @param version of objects that do not name theirs
+ * @throws StatusError 400 or Error for bytes that are none of the three
+ */
+export function readObjects(bytes: Buffer, version?: GroupVersion): Input {
+  const value = withoutKey(bytes);
+  if (value.subarray(0, encrypted.length).equals(encrypted)) {
+    throw new Error("the value is encrypted: only the API server that has the key can read it");
+  }
+  switch (mediaTypeOf(value)) {
+    case protobufMediaType:
+      return { objects: [decodeProtobufValue(value)], warnings: [] };
+    case jsonMediaType:
+      return readJson(value, version);
+    default:
+      return readYaml(value, version);
+  }
+}
+
+export function mediaTypeOf(bytes: Buffer): MediaType {
+  if (protobufPrefix.equals(bytes.subarray(0, protobufPrefix.length))) return protobufMediaType;
+  return /^\s*\{/.test(bytes.toString("latin1", 0, 1024)) ? jsonMediaType : yamlMediaType;
+}
+
+const encrypted = Buffer.from("k8s:enc:");
+
+/** A key begins with a slash and ends with its line; no encoding of an object begins like that. */
+function withoutKey(bytes: Buffer): Buffer {
+  return bytes[0] === 0x2f ? bytes.subarray(bytes.indexOf(0x0a) + 1) : bytes;
+}
+
+function decodeProtobufValue(bytes: Buffer): KubeObject {
+  try {
+    return decodeProtobuf(bytes);
+  } catch (err) {
+    // etcdctl ends a value with a line end, which may not be told from the value's own last byte but by trying.
+    if (bytes.at(-1) !== 0x0a) throw err;
+    return decodeProtobuf(bytes.subarray(0, -1));
+  }
+}
+
+function readJson(bytes: Buffer, version: GroupVersion | undefined): Input {
+  let value: unknown;
+  try {
+    value = parseJson(bytes);
+  } catch (err) {
+    try {
+      return readYaml(bytes, version); // `{a: b}` is YAML
+    } catch {
+      throw err;
+    }
+  }
+  const named = kindOf(value, version);
+  if (scheme.kind(named) === undefined) return { objects: [unknownKind(value, named)], warnings: [] };
+  const { object, warnings } = decodeJson(bytes, named, { strict: "warn" });
+  return { objects: [object], warnings };
+}
+
+function readYaml(bytes: Buffer, version: GroupVersion | undefined): Input {
+  const objects: KubeObject[] = [];
+  const warnings: string[] = [];
+  for (const value of yamlDocuments(bytes.toString())) {
+    const named = kindOf(value, version);
+    if (scheme.kind(named) === undefined) {
+      objects.push(unknownKind(value, named));
+      continue;
+    }
+    const decoded = decodeParsed(value, named, "warn", undefined, bytes);
+    objects.push(decoded.object);
+    warnings.push(...decoded.warnings);
+  }
+  if (objects.length === 0) throw new Error("there is no object in it");
+  return { objects, warnings };
+}
+
+interface Named extends GroupVersion {
+  readonly kind: string;
+}
+
+/** @throws Error for a value that does not say what it is. */
+function kindOf(value: unknown, version: GroupVersion | undefined): Named {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new Error(
+      `expected an object, found ${value === null ? "null" : Array.isArray(value) ? "a list" : `a ${typeof value}`}`,
+    );
+  }
+  const { apiVersion, kind } = value as { apiVersion?: unknown; kind?: unknown };
+  if (typeof kind !== "string" || kind === "") throw new Error("the object has no kind");
+  if (apiVersion === undefined || apiVersion === "") {
+    if (version === undefined) throw new Error("the object has no apiVersion; --api-version can say it");
+    return { ...version, kind };
+  }
+  const gv = typeof apiVersion === "string" ? parseGroupVersion(apiVersion) : undefined;
+  if (gv === undefined) throw new Error(`${JSON.stringify(apiVersion)} is no apiVersion`);
+  return { ...gv, kind };
+}
+
+/** A custom resource: as it is. */
+function unknownKind(value: unknown, named: Named): KubeObject {
+  return { ...(value as KubeObject), apiVersion: formatGroupVersion(named), kind: named.kind };
+}

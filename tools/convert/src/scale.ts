@@ -1,0 +1,51 @@
+import { formatGroupVersion, type GroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Scale } from "@coxswain/apimachinery/schema/kinds/autoscaling/v1";
+import type { Scale as OldScale } from "@coxswain/apimachinery/schema/kinds/extensions/v1beta1";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+
+const newVersion = "autoscaling/v1";
+const oldVersions: readonly string[] = ["extensions/v1beta1", "apps/v1beta1", "apps/v1beta2"];
+
+export function isScaleVersion(apiVersion: string): boolean {
+  return apiVersion === newVersion || oldVersions.includes(apiVersion);
+}
+
+/**
+ * A Scale as another group has it. The older ones have the selector as a map when it is nothing but labels, and as text
+ * always; of the two the text counts.
+ * @throws Error for a group without Scale
+ * Source: pkg/apis/{apps/v1beta1,apps/v1beta2,extensions/v1beta1}/conversion.go
+ */
+export function scaleIn(object: KubeObject, to: GroupVersion): KubeObject {
+  const apiVersion = formatGroupVersion(to);
+  if (!isScaleVersion(apiVersion))
+    throw new Error(`Scale has no version ${apiVersion}: it has ${[newVersion, ...oldVersions].join(", ")}`);
+  const isOld = object.apiVersion !== newVersion;
+  if (isOld && apiVersion !== newVersion) return { ...object, apiVersion };
+  const { status } = object as Scale | OldScale;
+  if (status === undefined) return { ...object, apiVersion };
+  const converted = isOld ? fromOld(status as OldStatus) : toOld(status as NewStatus);
+  return { ...object, apiVersion, status: converted } as KubeObject;
+}
+
+type OldStatus = NonNullable<OldScale["status"]>;
+type NewStatus = NonNullable<Scale["status"]>;
+
+function fromOld({ replicas, selector, targetSelector }: OldStatus): NewStatus {
+  const text = targetSelector || (selector === undefined ? "" : LabelSelector.fromSet(selector).toString());
+  return { replicas, ...(text !== "" && { selector: text }) };
+}
+
+function toOld({ replicas, selector = "" }: NewStatus): OldStatus {
+  if (selector === "") return { replicas };
+  const labels = labelsOf(selector);
+  return { replicas, ...(labels !== undefined && { selector: labels }), targetSelector: selector };
+}
+
+function labelsOf(selector: string): Record<string, string> | undefined {
+  const { requirements } = LabelSelector.parse(selector);
+  const equal = requirements.filter(({ operator }) => operator === "=" || operator === "==");
+  if (equal.length < requirements.length) return undefined;
+  return Object.fromEntries(equal.map(({ key, values }) => [key, [...values][0] as string]));
+}

@@ -1,0 +1,59 @@
+/**
+ * Objects in another version of their kind. Lists are converted item by item; `Scale`, which is no resource of its own,
+ * here.
+ */
+import { coerce } from "@coxswain/apimachinery/codec/json";
+import { formatGroupVersion, type GroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { builtInResources } from "@coxswain/apiserver/registry/catalogue";
+import { conversionsOf } from "@coxswain/apiserver/registry/conversion";
+import { isScaleVersion, scaleIn } from "./scale.ts";
+
+const { convert } = conversionsOf(
+  builtInResources({
+    services: () => {
+      throw new Error("conversions need no server");
+    },
+    serviceClusterIpRange: ["10.0.0.0/24"],
+    nodePortRange: { from: 30000, to: 32767 },
+    featureEnabled: () => true,
+    kubeletConnection: { preferredAddressTypes: [], port: 10250 },
+  }),
+);
+
+interface List extends KubeObject {
+  items: KubeObject[];
+}
+
+/**
+ * @param object taken over
+ * @throws Error when the kind has no such version
+ */
+export function inVersion(object: KubeObject, to: GroupVersion): KubeObject {
+  const { apiVersion = "", kind = "" } = object;
+  if (apiVersion === formatGroupVersion(to)) return object;
+  if (kind === "List") return { ...object, items: (object as List).items.map((item) => inVersion(canonical(item), to)) } as List;
+  if (kind.endsWith("List") && Array.isArray((object as List).items)) return listInVersion(object as List, to);
+  if (kind === "Scale" && isScaleVersion(apiVersion)) return scaleIn(object, to);
+  return convert(object, to);
+}
+
+/** Items of a list do not name their kind; it does. */
+function listInVersion(list: List, to: GroupVersion): KubeObject {
+  const kind = (list.kind ?? "").slice(0, -"List".length);
+  const apiVersion = list.apiVersion ?? "";
+  convert({ apiVersion, kind, metadata: {} }, to); // an empty list, too, has to have the version
+  const items = list.items.map((item) => {
+    const { apiVersion: _, kind: __, ...rest } = inVersion({ ...item, apiVersion, kind }, to);
+    return rest;
+  });
+  return { ...list, apiVersion: formatGroupVersion(to), items } as unknown as KubeObject;
+}
+
+/** Items of a `List` are of any kind, and of any shape until now. */
+function canonical(item: KubeObject): KubeObject {
+  const gv = parseGroupVersion(item.apiVersion ?? "");
+  const type = gv === undefined ? undefined : scheme.kind({ ...gv, kind: item.kind ?? "" });
+  return type === undefined ? item : coerce(item, type);
+}
