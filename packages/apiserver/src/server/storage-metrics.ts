@@ -32,11 +32,37 @@ export function newStorageMetrics(registry: MetricsRegistry): StorageMetrics {
     help: "Counter of init events processed in watchcache broken by resource type.",
     labels: ["resource"],
   });
+  const dispatched = registry.counter({
+    name: "apiserver_watch_cache_events_dispatched_total",
+    help: "Counter of events dispatched in watch cache broken by resource type.",
+    labels: ["resource"],
+  });
+  const lists = registry.counter({
+    name: "apiserver_cache_list_total",
+    help: "Number of LIST requests served from watch cache",
+    labels: ["resource_prefix", "index"],
+  });
+  const fetchedObjects = registry.counter({
+    name: "apiserver_cache_list_fetched_objects_total",
+    help: "Number of objects read from watch cache in the course of serving a LIST request",
+    labels: ["resource_prefix", "index"],
+  });
+  const returnedObjects = registry.counter({
+    name: "apiserver_cache_list_returned_objects_total",
+    help: "Number of objects returned for a LIST request from watch cache",
+    labels: ["resource_prefix"],
+  });
   return {
     etcdRequest: (operation, type, took) => requests.labels(operation, type).observe(took),
     objects: (resource, count) => objects.labels(resource).set(count),
     databaseSize: (endpoint, bytes) => size.labels(endpoint).set(bytes),
     terminatedWatcher: (resource) => terminated.labels(resource).inc(),
     initialEvents: (resource, count) => initial.labels(resource).inc(count),
+    dispatched: (resource) => dispatched.labels(resource).inc(),
+    cacheList(prefix, index, fetched, returned) {
+      lists.labels(prefix, index).inc();
+      fetchedObjects.labels(prefix, index).inc(fetched);
+      returnedObjects.labels(prefix).inc(returned);
+    },
   };
 }

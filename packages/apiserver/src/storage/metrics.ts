@@ -6,6 +6,14 @@ export interface StorageMetrics {
   databaseSize(endpoint: string, bytes: number): void;
   terminatedWatcher(resource: string): void;
   initialEvents(resource: string, count: number): void;
+  /** A change went from a cache to its watchers. */
+  dispatched(resource: string): void;
+  /**
+   * A list was answered from a cache.
+   * @param prefix `/services/specs`
+   * @param index `f:spec.nodeName` when that found the objects, or `""`
+   */
+  cacheList(prefix: string, index: string, fetched: number, returned: number): void;
 }
 
 /** Upstream's label is the name of its Go type: the group's package and the kind. */

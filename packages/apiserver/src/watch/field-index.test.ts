@@ -30,7 +30,7 @@ test("candidates are those of the state that have the value, after any sequence 
       for (const node of ["n1", "n2", "n3"]) {
         const wanted = [...state.values()].filter(({ fields }) => fields["spec.nodeName"] === node).map(({ key }) => key);
         const found = index.candidates(FieldSelector.parse(`status.phase=Running,spec.nodeName=${node}`));
-        assert.deepEqual(new Set(found), new Set(wanted));
+        assert.deepEqual(found, { field: "spec.nodeName", keys: new Set(wanted) });
       }
     }),
   );

@@ -10,7 +10,13 @@ export interface FieldIndex {
   change(previous: Entry | undefined, current: Entry | undefined): void;
   reset(entries: readonly Entry[]): void;
   /** Keys of all that the selector can match, and perhaps more; undefined when no indexed field narrows it. */
-  candidates(selector: FieldSelector | undefined): ReadonlySet<string> | undefined;
+  candidates(selector: FieldSelector | undefined): Candidates | undefined;
+}
+
+export interface Candidates {
+  /** The field whose values found them. */
+  readonly field: string;
+  readonly keys: ReadonlySet<string>;
 }
 
 const none: ReadonlySet<string> = new Set();
@@ -36,12 +42,12 @@ export function newFieldIndex(fields: readonly string[]): FieldIndex {
       for (const entry of entries) change(undefined, entry);
     },
     candidates(selector) {
-      let fewest: ReadonlySet<string> | undefined;
+      let fewest: Candidates | undefined;
       for (const [field, keys] of byField) {
         const value = selector?.requiresExact(field);
         if (value === undefined || value === "") continue; // a field that an object lacks counts as ""
         const found = keys.get(value) ?? none;
-        if (fewest === undefined || found.size < fewest.size) fewest = found;
+        if (fewest === undefined || found.size < fewest.keys.size) fewest = { field, keys: found };
       }
       return fewest;
     },

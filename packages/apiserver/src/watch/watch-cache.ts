@@ -165,6 +165,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     const change = new Change(key, at, previous, current);
     history.push(change);
     broadcaster.dispatch(change);
+    metrics?.dispatched(resource);
   }
 
   /** The changes just before the list, so that watches from before this process began find them here. */
@@ -257,7 +258,16 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   }
 
   function present(request: ListRequest, start: string): ListResult {
-    return page(request, selected(request), start, revision());
+    const result = page(request, selected(request), start, revision());
+    countList(request, result);
+    return result;
+  }
+
+  function countList(request: ListRequest, { entries }: ListResult): void {
+    if (metrics === undefined) return;
+    const candidates = index.candidates(request.fields);
+    const fetched = candidates?.keys.size ?? state.range(request.prefix).length;
+    metrics.cacheList(`/${options.folder}`, candidates === undefined ? "" : `f:${candidates.field}`, fetched, entries.length);
   }
 
   /** What the request takes of the present state; the same array as long as nothing changed. */
@@ -265,10 +275,10 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     const all = state.range(request.prefix);
     if (!isSelective(request)) return all;
     return picked(all, nameOf(request), () => {
-      const keys = index.candidates(request.fields);
-      if (keys === undefined) return all.filter((entry) => matches(request, entry));
+      const candidates = index.candidates(request.fields);
+      if (candidates === undefined) return all.filter((entry) => matches(request, entry));
       const some: Entry[] = [];
-      for (const key of keys) {
+      for (const key of candidates.keys) {
         const entry = isInRange(key, request.prefix) ? state.get(key) : undefined;
         if (entry !== undefined && matches(request, entry)) some.push(entry);
       }
