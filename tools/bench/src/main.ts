@@ -1,53 +1,10 @@
-import { randomBytes } from "node:crypto";
-import { measure } from "./measure.ts";
-import { type BenchOptions, parseOptions } from "./options.ts";
-import { rowsFor } from "./rows.ts";
-import { type Stage, setUpStage } from "./stage.ts";
-import { header, lines } from "./table.ts";
-import { secondServer, startOurs, type Target } from "./target.ts";
+import { benchApi } from "./api.ts";
+import { benchCodec } from "./codec.ts";
 
-/** `main.ts api [flags]`: see options.ts. Exit code 1 for errors only; a slow server is no error. */
-let targets: Target[] = [];
-let stages: Stage[] = [];
-try {
-  const options = parseOptions(process.argv.slice(2));
-  const limit = setTimeout(() => fail(new Error(`not done after ${options.limitSeconds} s`)), options.limitSeconds * 1000);
-  await bench(options);
-  clearTimeout(limit);
-  await cleanUp();
-} catch (err) {
-  await fail(err);
-}
+const argv = process.argv.slice(2);
+/** Of the long list of `codec`. */
+const listedPods = 5_000;
 
-async function bench(options: BenchOptions): Promise<void> {
-  targets = [await startOurs(options.cpuProfileFolder)];
-  if (options.against !== undefined) targets.push(secondServer(options.against));
-  const run = randomBytes(4).toString("hex");
-  for (const target of targets) stages = [...stages, await setUpStage(target, options.pods, run)];
-  console.log(header());
-  for (const row of rowsFor(options.pods)) {
-    if (!row.name.includes(options.only)) continue;
-    const results = await measure(row, stages, { seconds: options.rowSeconds, rounds: options.rounds });
-    for (const text of lines(
-      row.name,
-      targets.map((target) => target.name),
-      results,
-    ))
-      console.log(text);
-  }
-}
-
-async function cleanUp(): Promise<void> {
-  // Ours goes as a whole; from the other server what we made is taken away.
-  for (const stage of stages) {
-    if (stage.target !== targets[0])
-      await stage.tearDown().catch((err: Error) => console.error(`cannot clean up: ${err.message}`));
-  }
-  for (const target of targets) await target.stop();
-}
-
-async function fail(err: unknown): Promise<never> {
-  for (let cause = err; cause instanceof Error; cause = cause.cause) console.error(`bench: ${cause.message}`);
-  await cleanUp();
-  process.exit(1);
-}
+// A codec beyond its limit ends with 1: its ratios are the same on every machine. A slow server is no error.
+if (argv.length === 1 && argv[0] === "codec") process.exitCode = benchCodec(listedPods) ? 0 : 1;
+else await benchApi(argv);

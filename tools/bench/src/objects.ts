@@ -23,6 +23,13 @@ export function benchPod(name: string, index: number): object {
   };
 }
 
+/** About 30 kB as JSON: twenty containers. */
+export function largePod(name: string): object {
+  const pod = benchPod(name, 0) as { spec: { containers: object[] } };
+  pod.spec.containers = Array.from({ length: 28 }, (_, index) => container(`part-${index}`, 8000 + index));
+  return pod;
+}
+
 function container(name: string, port: number): object {
   return {
     name,

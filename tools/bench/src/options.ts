@@ -25,7 +25,8 @@ export interface SecondServer {
 }
 
 export const usage = `usage: ./cox bench api [--quick] [--pods <n>] [--seconds <n>] [--only <text>] [--cpu-prof <folder>]
-       [--against <url> --token <t> --pid <p> [--etcd-pid <p>] [--ca <file>]]`;
+       [--against <url> --token <t> --pid <p> [--etcd-pid <p>] [--ca <file>]]
+       ./cox bench codec`;
 
 /** @throws Error for an unknown option, a number that is none, or a server that is not on this machine */
 export function parseOptions(argv: readonly string[]): BenchOptions {
