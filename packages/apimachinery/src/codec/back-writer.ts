@@ -61,29 +61,26 @@ export class BackWriter {
 
   /** Text as UTF-8 behind its length. */
   string(text: string): void {
-    const { length } = text;
-    if (length > longText || !this.#ascii(text)) {
-      const size = Buffer.byteLength(text);
-      const start = this.#room(size) - size;
-      this.#buffer.write(text, start, size, "utf8");
-      this.#start = start;
-      this.uint32(size);
-      return;
-    }
-    this.uint32(length);
+    if (text.length <= shortText && this.#short(text)) return;
+    const size = Buffer.byteLength(text);
+    const start = this.#room(size) - size;
+    this.#buffer.write(text, start, size, "utf8");
+    this.#start = start;
+    this.uint32(size);
   }
 
   /** Takes the text when it is ASCII. A call into native code costs more than a loop over a short text. */
-  #ascii(text: string): boolean {
+  #short(text: string): boolean {
     const { length } = text;
-    const start = this.#room(length) - length;
+    const start = this.#room(length + 1) - length;
     const buffer = this.#buffer;
     for (let i = 0; i < length; i++) {
       const code = text.charCodeAt(i);
       if (code > 0x7f) return false;
       buffer[start + i] = code;
     }
-    this.#start = start;
+    buffer[start - 1] = length;
+    this.#start = start - 1;
     return true;
   }
 
@@ -115,4 +112,5 @@ export class BackWriter {
 const firstBytes = 16 * 1024;
 /** A writer keeps a buffer up to this size for the next message. */
 const mostKeptBytes = 1024 * 1024;
-const longText = 48;
+/** Its length takes one byte. */
+const shortText = 48;

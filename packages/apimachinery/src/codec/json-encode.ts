@@ -97,10 +97,15 @@ export function sortedKeys(map: object): string[] {
   for (let i = 0; i < keys.length; i++) {
     const key = keys[i] as string;
     if (i > 0 && (keys[i - 1] as string) > key) sorted = false;
-    if (!surrogates && /[\ud800-\udfff]/.test(key)) surrogates = true;
+    if (!surrogates && hasSurrogate(key)) surrogates = true;
   }
   if (surrogates) return keys.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
   return sorted ? keys : keys.sort();
+}
+
+function hasSurrogate(text: string): boolean {
+  for (let i = 0; i < text.length; i++) if ((text.charCodeAt(i) & 0xf800) === 0xd800) return true;
+  return false;
 }
 
 type Encode = (value: unknown) => string;

@@ -18,6 +18,8 @@ export interface ParseOptions {
    * refuse such a text whatever its value. `numberOf` gives the value.
    */
   readonly literals?: boolean;
+  /** `hasUnusualNumbers` has said that there are none. */
+  readonly plainNumbers?: boolean;
 }
 
 /**
@@ -26,7 +28,8 @@ export interface ParseOptions {
  */
 export function parseJsonText(text: string, options: ParseOptions = {}): unknown {
   if (text.length > maxDepth && nestsTooDeep(text)) throw new JsonSyntaxError("exceeded max depth");
-  if (options.onDuplicate === undefined && !/\d{16}/.test(text) && !(options.literals && hasLiterals(text))) {
+  const plain = options.plainNumbers || (!/\d{16}/.test(text) && !(options.literals && hasLiterals(text)));
+  if (options.onDuplicate === undefined && plain) {
     try {
       return JSON.parse(text);
     } catch {
@@ -34,6 +37,11 @@ export function parseJsonText(text: string, options: ParseOptions = {}): unknown
     }
   }
   return new Parser(text, options).parse();
+}
+
+/** Whether a text may hold numbers that `JSON.parse` does not give as Go has them: long ones and literals. In one pass. */
+export function hasUnusualNumbers(text: string): boolean {
+  return /(?:^|[:,[\s])-?\d+[.eE]|\d{16}/.test(text);
 }
 
 /** Whether a text may hold numbers that are not written as 64-bit integers; strings may look like them. */

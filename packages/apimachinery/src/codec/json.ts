@@ -5,7 +5,7 @@ import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { type Duplicates, decodeValue, strictComplaints, withoutLiterals } from "./json-decode.ts";
 import { encodeAny, encodeValue } from "./json-encode.ts";
-import { hasLiterals, type ParseOptions, parseJsonText } from "./json-parse.ts";
+import { hasLiterals, hasUnusualNumbers, type ParseOptions, parseJsonText } from "./json-parse.ts";
 
 export type Strictness = "ignore" | "warn" | "strict";
 
@@ -36,10 +36,11 @@ export function decodeJson(
   const text = typeof bytes === "string" ? bytes : bytes.toString("utf8");
   const strict = opts.strict ?? "ignore";
   const duplicates = new Map<object, Set<string>>();
-  const literals = hasLiterals(text);
+  const plainNumbers = !hasUnusualNumbers(text);
+  const literals = !plainNumbers && hasLiterals(text);
   let value: unknown;
   try {
-    value = parseJsonText(text, { literals, ...(strict !== "ignore" && { onDuplicate: remember(duplicates) }) });
+    value = parseJsonText(text, { literals, plainNumbers, ...(strict !== "ignore" && { onDuplicate: remember(duplicates) }) });
   } catch (err) {
     throw unrecognized(wanted.kind, `couldn't get version/kind; json parse error: ${(err as Error).message}`, bytes);
   }
