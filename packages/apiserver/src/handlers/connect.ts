@@ -1,3 +1,4 @@
+import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { Unstructured } from "@coxswain/apimachinery/meta/types";
@@ -20,6 +21,7 @@ export async function connect(
 ): Promise<void> {
   const { ctx, served, env } = call;
   if (call.subresource !== "log") {
+    if (ctx.query.has("dryRun")) throw badRequest("dryRun is not supported");
     const attributes = admissionAttributes(call, "CONNECT", connectOptions(ctx.query, kind, rest), undefined, {
       dryRun: false,
       kind,
@@ -30,12 +32,16 @@ export async function connect(
   const options = { dryRun: false, fieldManager: "", fieldValidation: "Ignore", force: undefined } as const;
   const target = await handler.connect(subresourceCall(call, undefined, options), rest);
   if (target === undefined) return ctx.exchange.respond(204, {});
-  if (call.subresource === "proxy" && rest === "" && ctx.exchange.upgrade === undefined) return redirectToSlash(ctx);
+  if (target.as === "proxy" && rest === "" && isBrowsing(ctx)) return redirectToSlash(ctx);
   await env.nodeProxy.forward(ctx, target, {
     group: served.definition.group,
     resource: served.definition.resource,
     name: call.name,
   });
+}
+
+function isBrowsing({ exchange: { method, upgrade } }: RequestContext): boolean {
+  return (method === "GET" || method === "HEAD") && upgrade === undefined;
 }
 
 /** Relative links of a proxied page need the slash. */

@@ -6,6 +6,7 @@ import { PassThrough } from "node:stream";
 import { type TestContext, test } from "node:test";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Exchange, ResponseStream } from "@coxswain/apimachinery/serving/exchange";
+import WebSocket from "ws";
 import type { ConnectTarget } from "../registry/generic/subresource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { newNodeProxy } from "./upstream.ts";
@@ -65,7 +66,7 @@ function recorded(parts: Partial<Exchange> = {}) {
 }
 
 function target(port: number, path: string, parts: Partial<ConnectTarget> = {}): ConnectTarget {
-  return { url: new URL(`http://127.0.0.1:${port}${path}`), toNode: true, passHeaders: false, ...parts };
+  return { url: new URL(`http://127.0.0.1:${port}${path}`), toNode: true, as: "text", ...parts };
 }
 
 test("streams a log as text, without the client's credentials", async (t) => {
@@ -102,23 +103,32 @@ for (const { code, reason } of [
   });
 }
 
-test("a kubelet that is not there is an internal error that says so", async () => {
-  const { ctx } = recorded();
-  await assert.rejects(newNodeProxy({ log }).forward(ctx, target(1, "/x"), pod), /error dialing backend/);
-});
+for (const { name, parts, want } of [
+  { name: "a log", parts: {}, want: 'Get "http://127.0.0.1:1/x": dial tcp 127.0.0.1:1: connect: connection refused' },
+  {
+    name: "exec",
+    parts: { as: "tunnel" } as const,
+    want: "error dialing backend: dial tcp 127.0.0.1:1: connect: connection refused",
+  },
+]) {
+  test(`${name} of a kubelet that is not there: 500 without a reason`, async () => {
+    const { ctx } = recorded({ upgrade: { socket: new PassThrough(), head: Buffer.alloc(0) } } as never);
+    await assert.rejects(
+      newNodeProxy({ log }).forward(ctx, target(1, "/x", parts), pod),
+      (err: unknown) => err instanceof StatusError && err.code === 500 && err.reason === "" && err.message === want,
+    );
+  });
+}
 
 test("refuses to exec without an upgrade", async () => {
   const { ctx } = recorded();
-  await assert.rejects(
-    newNodeProxy({ log }).forward(ctx, target(1, "/exec", { upgradeRequired: true }), pod),
-    /Upgrade request required/,
-  );
+  await assert.rejects(newNodeProxy({ log }).forward(ctx, target(1, "/exec", { as: "tunnel" }), pod), /Upgrade request required/);
 });
 
 test("refuses to proxy to this machine", async () => {
   const { ctx } = recorded();
   await assert.rejects(
-    newNodeProxy({ log }).forward(ctx, target(10250, "/", { passHeaders: true, toNode: false }), pod),
+    newNodeProxy({ log }).forward(ctx, target(10250, "/", { as: "proxy", toNode: false }), pod),
     /address not allowed/,
   );
 });
@@ -140,7 +150,7 @@ test("splices an upgraded connection both ways, with what came before it", async
     const { ctx } = recorded({ method: "POST", headers: req.headers, upgrade: { socket, head } });
     void newNodeProxy({ log }).forward(
       ctx,
-      target((backend.address() as AddressInfo).port, "/exec/a/b/c?command=sh", { upgradeRequired: true }),
+      target((backend.address() as AddressInfo).port, "/exec/a/b/c?command=sh", { as: "tunnel" }),
       pod,
     );
   });
@@ -173,7 +183,7 @@ test("passes a refused upgrade on as the kubelet wrote it", async (t) => {
   const front = createServer();
   front.on("upgrade", (req: IncomingMessage, socket: Socket, head: Buffer) => {
     const { ctx } = recorded({ method: "POST", headers: req.headers, upgrade: { socket, head } });
-    void newNodeProxy({ log }).forward(ctx, target(server.port, "/exec/x", { upgradeRequired: true }), pod);
+    void newNodeProxy({ log }).forward(ctx, target(server.port, "/exec/x", { as: "tunnel" }), pod);
   });
   front.listen(0, "127.0.0.1");
   await once(front, "listening");
@@ -184,3 +194,43 @@ test("passes a refused upgrade on as the kubelet wrote it", async (t) => {
   assert.match(answer.toString(), /^HTTP\/1\.1 404 Not Found/);
   socket.destroy();
 });
+
+for (const { protocols, sent, binary } of [
+  { protocols: [], sent: "line 1\n", binary: true },
+  { protocols: ["binary.k8s.io"], sent: "line 1\n", binary: true },
+  { protocols: ["base64.binary.k8s.io"], sent: "bGluZSAxCg==", binary: false },
+]) {
+  test(`sends a log over a WebSocket that speaks ${protocols[0] ?? "no protocol"}`, async (t) => {
+    const server = await kubelet(t, (_req, res) => res.end("line 1\n"));
+    const url = await upgrading(t, target(server.port, "/containerLogs/default/web-0/app"));
+    const client = new WebSocket(url, protocols);
+    const closed = once(client, "close");
+    const [message, isBinary] = (await once(client, "message")) as [Buffer, boolean];
+    assert.deepEqual([message.toString(), isBinary], [sent, binary]);
+    assert.deepEqual((await closed)[0], 1000);
+  });
+}
+
+test("a log is not sent in a protocol that nobody knows", async (t) => {
+  const server = await kubelet(t, (_req, res) => res.end("line 1\n"));
+  const client = new WebSocket(await upgrading(t, target(server.port, "/containerLogs/default/web-0/app")), [
+    "v4.channel.k8s.io",
+  ]);
+  const [, answer] = (await once(client, "unexpected-response")) as [unknown, IncomingMessage];
+  assert.equal(answer.statusCode, 403);
+  client.on("error", () => {}).terminate();
+});
+
+/** @returns where a WebSocket is sent on to the target. */
+async function upgrading(t: TestContext, to: ConnectTarget): Promise<string> {
+  const front = createServer();
+  front.on("upgrade", (req: IncomingMessage, socket: Socket, head: Buffer) => {
+    const respond = (code: number): void => void socket.end(`HTTP/1.1 ${code} Refused\r\ncontent-length: 0\r\n\r\n`);
+    const { ctx } = recorded({ headers: req.headers, upgrade: { socket, head }, nodeRequest: req, respond });
+    void newNodeProxy({ log }).forward(ctx, to, pod);
+  });
+  front.listen(0, "127.0.0.1");
+  await once(front, "listening");
+  t.after(() => front.close());
+  return `ws://127.0.0.1:${(front.address() as AddressInfo).port}/`;
+}

@@ -1,6 +1,7 @@
 import { type IncomingMessage, request as plain } from "node:http";
 import { request as tls } from "node:https";
 import { isIPv6 } from "node:net";
+import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import type { HTTPGetAction } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { AnyContainer } from "../pods/pod.ts";
 
@@ -55,7 +56,7 @@ export async function probeHttp(url: URL, headers: Readonly<Record<string, strin
     try {
       answer = await get(at, headers, deadline);
     } catch (err) {
-      return { result: "failure", output: failureText(url, err as NodeJS.ErrnoException, deadline.aborted) };
+      return { result: "failure", output: failureText(url, err, deadline.aborted) };
     }
     if (answer.status >= 300 && answer.status < 400 && answer.location !== undefined) {
       const next = new URL(answer.location, at);
@@ -110,8 +111,7 @@ export function get(
   });
 }
 
-function failureText(url: URL, err: NodeJS.ErrnoException & { address?: string; port?: number }, timedOut: boolean): string {
+function failureText(url: URL, err: unknown, timedOut: boolean): string {
   if (timedOut) return `Get "${url.href}": context deadline exceeded (Client.Timeout exceeded while awaiting headers)`;
-  if (err.code === "ECONNREFUSED") return `Get "${url.href}": dial tcp ${err.address}:${err.port}: connect: connection refused`;
-  return `Get "${url.href}": ${err.message}`;
+  return `Get "${url.href}": ${dialErrorText(err)}`;
 }

@@ -1,4 +1,5 @@
 import { connect } from "node:net";
+import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import type { ProbeOutcome } from "./http.ts";
 
 /** Success is a connection. Source: pkg/probe/tcp/tcp.go */
@@ -13,9 +14,6 @@ export function probeTcp(host: string, port: number, timeoutMs: number): Promise
     };
     const timer = setTimeout(() => finish({ result: "failure", output: `dial tcp ${where}: i/o timeout` }), timeoutMs);
     socket.once("connect", () => finish({ result: "success", output: "" }));
-    socket.once("error", (err: NodeJS.ErrnoException) => {
-      const reason = err.code === "ECONNREFUSED" ? "connect: connection refused" : err.message;
-      finish({ result: "failure", output: `dial tcp ${where}: ${reason}` });
-    });
+    socket.once("error", (err) => finish({ result: "failure", output: dialErrorText(err) }));
   });
 }

@@ -11,7 +11,7 @@ import { hostUrl, kubeletOf, preferredAddress, refuseSpecialAddress } from "./co
  */
 export function nodeProxy(config: CatalogueConfig): (call: SubresourceCall, path: string) => Promise<ConnectTarget> {
   return async (call, path) => {
-    const { scheme, name, port } = splitSchemeNamePort(call.name);
+    const { scheme, name, port } = splitSchemeNamePort("node", call.name);
     const kubelet = await kubeletOf(call, name, config);
     let url = kubelet;
     let toNode = true;
@@ -24,6 +24,6 @@ export function nodeProxy(config: CatalogueConfig): (call: SubresourceCall, path
     }
     url.pathname = path.startsWith("/") ? path : `/${path}`;
     url.search = call.ctx.query.toString();
-    return { url, toNode, passHeaders: true };
+    return { url, toNode, as: "proxy" };
   };
 }

@@ -25,7 +25,7 @@ export function connectExec(config: CatalogueConfig): Connect {
     const url = await kubeletOf(call, nodeNameOf(pod), config);
     url.pathname = `/exec/${encode(pod.metadata.namespace)}/${encode(pod.metadata.name)}/${encode(container)}`;
     url.search = streamQuery(query, command).toString();
-    return { url, toNode: true, passHeaders: true, upgradeRequired: true };
+    return { url, toNode: true, as: "tunnel" };
   };
 }
 
@@ -37,7 +37,7 @@ export function connectAttach(config: CatalogueConfig): Connect {
     const url = await kubeletOf(call, nodeNameOf(pod), config);
     url.pathname = `/attach/${encode(pod.metadata.namespace)}/${encode(pod.metadata.name)}/${encode(container)}`;
     url.search = streamQuery(query, []).toString();
-    return { url, toNode: true, passHeaders: true, upgradeRequired: true };
+    return { url, toNode: true, as: "tunnel" };
   };
 }
 
@@ -57,7 +57,7 @@ export function connectPortForward(config: CatalogueConfig): Connect {
       }
       url.searchParams.append("port", port);
     }
-    return { url, toNode: true, passHeaders: true, upgradeRequired: true };
+    return { url, toNode: true, as: "tunnel" };
   };
 }
 

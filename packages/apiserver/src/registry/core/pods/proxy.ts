@@ -1,4 +1,5 @@
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { ConnectTarget, SubresourceCall } from "../../generic/subresource.ts";
 import { hostUrl, refuseSpecialAddress } from "../nodes/connection.ts";
 import { podOf } from "./exec.ts";
@@ -8,7 +9,7 @@ import { podOf } from "./exec.ts";
  * Source: pkg/registry/core/pod/strategy.go ResourceLocation
  */
 export async function connectPodProxy(call: SubresourceCall, path: string): Promise<ConnectTarget> {
-  const { scheme, name, port } = splitSchemeNamePort(call.name);
+  const { scheme, name, port } = splitSchemeNamePort("pod", call.name);
   const pod = await podOf({ ...call, name });
   const chosen = port || firstPort(pod.spec.containers ?? []);
   const ip = pod.status?.podIPs?.[0]?.ip ?? pod.status?.podIP ?? "";
@@ -17,7 +18,7 @@ export async function connectPodProxy(call: SubresourceCall, path: string): Prom
   const url = hostUrl(scheme || "http", ip, chosen || (scheme === "https" ? 443 : 80));
   url.pathname = path.startsWith("/") ? path : `/${path}`;
   url.search = call.ctx.query.toString();
-  return { url, toNode: false, passHeaders: true };
+  return { url, toNode: false, as: "proxy" };
 }
 
 function firstPort(containers: readonly { ports?: { containerPort: number }[] }[]): string {
@@ -29,12 +30,13 @@ function firstPort(containers: readonly { ports?: { containerPort: number }[] }[
 }
 
 /** `https:web:8443`, `web:8443`, `web`, `https:web:`. @throws 400. Source: k8s.io/apimachinery pkg/util/net/port_split.go */
-export function splitSchemeNamePort(id: string): { scheme: string; name: string; port: string } {
+export function splitSchemeNamePort(
+  what: "pod" | "service" | "node",
+  id: string,
+): { scheme: string; name: string; port: string } {
   const parts = id.split(":");
-  if (parts.length === 1) return { scheme: "", name: id, port: "" };
-  if (parts.length === 2) return { scheme: "", name: parts[0] as string, port: parts[1] as string };
-  const [scheme = "", name = "", port = ""] = parts;
+  const [scheme = "", name = "", port = ""] = parts.length === 1 ? ["", id] : parts.length === 2 ? ["", ...parts] : parts;
   if (parts.length > 3 || !["", "http", "https"].includes(scheme) || name === "")
-    throw badRequest(`invalid proxy request "${id}"`);
+    throw badRequest(`invalid ${what} request ${goQuote(id)}`);
   return { scheme, name, port };
 }

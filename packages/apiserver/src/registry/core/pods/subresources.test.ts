@@ -129,11 +129,11 @@ test("log options say what is wrong with them", () => {
 });
 
 test("proxied names carry scheme and port", () => {
-  assert.deepEqual(splitSchemeNamePort("web"), { scheme: "", name: "web", port: "" });
-  assert.deepEqual(splitSchemeNamePort("web:80"), { scheme: "", name: "web", port: "80" });
-  assert.deepEqual(splitSchemeNamePort("https:web:"), { scheme: "https", name: "web", port: "" });
+  assert.deepEqual(splitSchemeNamePort("pod", "web"), { scheme: "", name: "web", port: "" });
+  assert.deepEqual(splitSchemeNamePort("pod", "web:80"), { scheme: "", name: "web", port: "80" });
+  assert.deepEqual(splitSchemeNamePort("pod", "https:web:"), { scheme: "https", name: "web", port: "" });
   assert.throws(
-    () => splitSchemeNamePort("ftp:web:21"),
+    () => splitSchemeNamePort("pod", "ftp:web:21"),
     (err: StatusError) => err.code === 400,
   );
 });

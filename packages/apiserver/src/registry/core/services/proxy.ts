@@ -9,7 +9,7 @@ import { splitSchemeNamePort } from "../pods/proxy.ts";
  * Source: pkg/registry/core/service/storage/storage.go ResourceLocation
  */
 export async function serviceProxy(call: SubresourceCall, path: string): Promise<ConnectTarget> {
-  const { scheme, name, port } = splitSchemeNamePort(call.name);
+  const { scheme, name, port } = splitSchemeNamePort("service", call.name);
   const portName = port === "" ? "" : await portNameOf(call, name, port);
   const endpoints = (await call.services.store("", "endpoints").get(call.namespace, name)).object() as Endpoints;
   const subsets = endpoints.subsets ?? [];
@@ -26,7 +26,7 @@ export async function serviceProxy(call: SubresourceCall, path: string): Promise
   const url = hostUrl(scheme || "http", chosen.ip, chosen.port);
   url.pathname = path.startsWith("/") ? path : `/${path}`;
   url.search = call.ctx.query.toString();
-  return { url, toNode: false, passHeaders: true };
+  return { url, toNode: false, as: "proxy" };
 }
 
 /** A number is that of the service's port; endpoints know it by its name. */

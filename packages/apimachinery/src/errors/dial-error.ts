@@ -1,0 +1,41 @@
+/**
+ * Failures of connections in the words of Go's net and crypto packages: they end up in messages that people look for.
+ */
+interface SocketError extends Error {
+  readonly code?: string;
+  readonly address?: string;
+  readonly port?: number;
+  readonly hostname?: string;
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "connect: connection refused",
+  EHOSTUNREACH: "connect: no route to host",
+  ENETUNREACH: "connect: network is unreachable",
+  ETIMEDOUT: "connect: connection timed out",
+};
+
+const certificateFaults: Readonly<Record<string, string>> = {
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "certificate signed by unknown authority",
+  SELF_SIGNED_CERT_IN_CHAIN: "certificate signed by unknown authority",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "certificate signed by unknown authority",
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "certificate signed by unknown authority",
+  CERT_HAS_EXPIRED: "certificate has expired or is not yet valid",
+  CERT_NOT_YET_VALID: "certificate has expired or is not yet valid",
+};
+
+/**
+ * @param err what a socket, or a request over one, failed with
+ * @returns `dial tcp 10.0.0.7:443: connect: connection refused`, `x509: certificate signed by unknown authority`, `EOF`;
+ *   the error's own message when Go has no other
+ */
+export function dialErrorText(err: unknown): string {
+  if (err instanceof AggregateError && err.errors.length > 0) return dialErrorText(err.errors[0]);
+  const { code = "", address = "", port, hostname, message } = err as SocketError;
+  const reason = reasons[code];
+  if (reason !== undefined) return `dial tcp ${address.includes(":") ? `[${address}]` : address}:${port}: ${reason}`;
+  if (code === "ENOTFOUND") return `dial tcp: lookup ${hostname}: no such host`;
+  const fault = certificateFaults[code];
+  if (fault !== undefined) return `x509: ${fault}`;
+  return message === "socket hang up" ? "EOF" : message;
+}

@@ -1,0 +1,160 @@
+/** How a target is reached: over which address, with whose certificate, and how long that may take. */
+import { lookup } from "node:dns/promises";
+import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { isIP, connect as netConnect, type Socket } from "node:net";
+import { connect as tlsConnect } from "node:tls";
+import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
+import { plainError } from "@coxswain/apimachinery/errors/status-error";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import type { ConnectTarget } from "../registry/generic/subresource.ts";
+import { checkProxyable } from "./proxyable-address.ts";
+
+export interface NodeProxyConfig {
+  /** PEM; --kubelet-client-certificate and -key. */
+  readonly clientCertificate?: { readonly cert: string | Buffer; readonly key: string | Buffer } | undefined;
+  /** PEM; --kubelet-certificate-authority. Without it a kubelet's certificate is not verified, as upstream does. */
+  readonly certificateAuthority?: string | Buffer | undefined;
+  /** Time limit of a connection's set-up; --kubelet-timeout. */
+  readonly dialTimeoutMs?: number;
+  readonly log: Logger;
+}
+
+/** The address stays the one that was checked, the names stay the target's. */
+export interface Dial {
+  readonly address: string;
+  readonly port: number;
+  readonly secure: boolean;
+  readonly tls: {
+    cert?: string | Buffer;
+    key?: string | Buffer;
+    ca?: string | Buffer;
+    rejectUnauthorized: boolean;
+    servername: string;
+  };
+  readonly timeoutMs: number;
+}
+
+/** @throws BadRequest for an address that nobody is to be sent to; 500 for a name that nobody has. */
+export async function resolveTarget(target: ConnectTarget, config: NodeProxyConfig): Promise<Dial> {
+  const { url } = target;
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const address = await resolveHost(host);
+  if (target.as === "proxy") checkProxyable(address);
+  const secure = url.protocol === "https:";
+  const trusted = target.toNode && config.certificateAuthority !== undefined;
+  return {
+    address,
+    port: Number(url.port) || (secure ? 443 : 80),
+    secure,
+    tls: {
+      ...(target.toNode && config.clientCertificate
+        ? { cert: config.clientCertificate.cert, key: config.clientCertificate.key }
+        : {}),
+      ...(trusted && config.certificateAuthority ? { ca: config.certificateAuthority } : {}),
+      rejectUnauthorized: trusted,
+      servername: isIP(host) === 0 ? host : "",
+    },
+    timeoutMs: config.dialTimeoutMs ?? 5_000,
+  };
+}
+
+async function resolveHost(host: string): Promise<string> {
+  if (isIP(host) !== 0) return host;
+  try {
+    return (await lookup(host)).address;
+  } catch (err) {
+    throw plainError(`dial tcp: lookup ${host}: no such host`, { cause: err });
+  }
+}
+
+/** A request whose headers, and body if it has one, the caller sends. */
+export function openRequest(
+  dial: Dial,
+  target: ConnectTarget,
+  request: Pick<RequestOptions, "method" | "path" | "signal"> & { headers: Record<string, string | string[]> },
+): ClientRequest {
+  const options: RequestOptions = { ...request, host: dial.address, port: dial.port, agent: false };
+  if (!dial.secure) return httpRequest(options);
+  return httpsRequest({ ...options, ...dial.tls, ...identity(dial, target) });
+}
+
+/**
+ * Rejects with the socket's error when there is no connection in time, or none that answers.
+ * @param request has been sent, or is on its way
+ */
+export function answerOf(request: ClientRequest, dial: Dial): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => request.destroy(new Error(`${dialled(dial)}: i/o timeout`)), dial.timeoutMs);
+    request.once("socket", (socket) => {
+      socket.once(dial.secure ? "secureConnect" : "connect", () => clearTimeout(timer));
+    });
+    request.once("response", (response) => {
+      clearTimeout(timer);
+      resolve(response);
+    });
+    request.once("error", (err) => {
+      clearTimeout(timer);
+      reject(err);
+    });
+  });
+}
+
+/** @throws 500 in upstream's words. */
+export function openSocket(dial: Dial, target: ConnectTarget): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const { address: host, port } = dial;
+    const socket: Socket = dial.secure
+      ? tlsConnect({ host, port, ALPNProtocols: ["http/1.1"], ...dial.tls, ...identity(dial, target) })
+      : netConnect({ host, port });
+    const timer = setTimeout(() => socket.destroy(new Error(`${dialled(dial)}: i/o timeout`)), dial.timeoutMs);
+    const refuse = (err: Error): void => {
+      clearTimeout(timer);
+      reject(plainError(`error dialing backend: ${dialErrorText(err)}`, { cause: err }));
+    };
+    socket.once(dial.secure ? "secureConnect" : "connect", () => {
+      clearTimeout(timer);
+      socket.removeListener("error", refuse);
+      socket.setNoDelay(true);
+      socket.setKeepAlive(true, 30_000);
+      resolve(socket);
+    });
+    socket.once("error", refuse);
+  });
+}
+
+function dialled({ address, port }: Dial): string {
+  return `dial tcp ${isIP(address) === 6 ? `[${address}]` : address}:${port}`;
+}
+
+/** Without a server name node checks nothing against the certificate: check the address here. */
+function identity(dial: Dial, target: ConnectTarget) {
+  if (dial.tls.servername !== "") return {};
+  const address = target.url.hostname.replace(/^\[|\]$/g, "");
+  return {
+    checkServerIdentity: (_host: string, certificate: { subjectaltname?: string }): Error | undefined => {
+      const names = (certificate.subjectaltname ?? "").split(", ");
+      if (names.includes(`IP Address:${address}`)) return undefined;
+      return new Error(`x509: certificate is valid for ${names.join(", ")}, not ${address}`);
+    },
+  };
+}
+
+/** Who the client is to us is no business of the server behind. */
+export function isCredential(name: string): boolean {
+  return (
+    name === "authorization" || name === "proxy-authorization" || name.startsWith("impersonate-") || name.startsWith("x-remote-")
+  );
+}
+
+/** The name that the client knows the server by; what is proxied sees it too. */
+export function hostOf(exchange: Exchange, target: ConnectTarget): string {
+  return exchange.headers.host ?? target.url.host;
+}
+
+/** Every proxy on the way adds who it had the request from. */
+export function forwardedFor(exchange: Exchange): string {
+  const earlier = exchange.headers["x-forwarded-for"];
+  return [...(earlier === undefined ? [] : [earlier].flat()), exchange.remoteAddress].join(", ");
+}

@@ -1,0 +1,89 @@
+/**
+ * The log of a container: what the kubelet sends, as text, in pieces as they come. Over a WebSocket each piece is a
+ * message.
+ * Source: k8s.io/apiserver pkg/registry/generic/rest/streamer.go, pkg/endpoints/handlers/responsewriters/writers.go
+ * StreamObject
+ */
+import type { IncomingMessage } from "node:http";
+import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
+import { badRequest, genericServerResponse, internalError, plainError } from "@coxswain/apimachinery/errors/status-error";
+import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
+import type { ConnectTarget } from "../registry/generic/subresource.ts";
+import type { RequestContext } from "../request/context.ts";
+import { acceptWebSocket, isWebSocketRequest } from "../request/web-socket.ts";
+import { answerOf, type Dial, openRequest } from "./dial.ts";
+
+const maxRefusalBytes = 50_000;
+
+/** @throws the kubelet's refusal as a Status; 500 when it cannot be reached. */
+export async function streamLog(
+  ctx: RequestContext,
+  target: ConnectTarget,
+  dial: Dial,
+  resource: GroupResource & { name: string },
+): Promise<void> {
+  const { url } = target;
+  const request = openRequest(dial, target, {
+    method: "GET",
+    path: url.pathname + url.search,
+    headers: { "accept-encoding": "identity", host: url.host },
+    signal: ctx.signal,
+  });
+  request.end();
+  const answer = await answerOf(request, dial).catch((err: unknown) => {
+    throw plainError(`Get "${url.href}": ${dialErrorText(err)}`, { cause: err });
+  });
+  const code = answer.statusCode ?? 500;
+  if (code < 200 || code > 206) throw refusal(code, await readText(answer, maxRefusalBytes), resource);
+  if (isWebSocketRequest(ctx.exchange)) return sendMessages(ctx, answer);
+  const response = ctx.exchange.stream(200, { "content-type": "text/plain" });
+  try {
+    for await (const chunk of answer) {
+      if (!response.write(chunk as Buffer)) await response.drained();
+    }
+    response.end();
+  } catch {
+    answer.destroy();
+    ctx.exchange.destroy(); // cut off: the client must not take what came for the whole
+  }
+}
+
+/** With `base64.binary.k8s.io` messages are text; otherwise the bytes as they are. Source: pkg/util/wsstream/stream.go */
+const protocols = ["", "binary.k8s.io", "base64.binary.k8s.io"];
+
+async function sendMessages({ exchange, audit }: RequestContext, answer: IncomingMessage): Promise<void> {
+  const webSocket = await acceptWebSocket(exchange, { originRequired: false, protocols });
+  if (webSocket === undefined) {
+    answer.destroy();
+    return;
+  }
+  audit?.started(101);
+  const asText = webSocket.protocol === "base64.binary.k8s.io";
+  try {
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      const room = asText ? webSocket.send(Buffer.from(chunk.toString("base64")), "text") : webSocket.send(chunk, "binary");
+      if (!room) await webSocket.drained();
+    }
+    webSocket.close();
+  } catch {
+    answer.destroy();
+    webSocket.destroy();
+  }
+}
+
+function refusal(code: number, text: string, resource: GroupResource & { name: string }): Error {
+  if (code === 500) return internalError(new Error(text));
+  if (code === 400) return badRequest(text);
+  return genericServerResponse(code, "", resource, resource.name, text, 0, false);
+}
+
+async function readText(answer: IncomingMessage, limitBytes: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of answer) {
+    chunks.push(chunk as Buffer);
+    size += (chunk as Buffer).length;
+    if (size > limitBytes) break;
+  }
+  return Buffer.concat(chunks).subarray(0, limitBytes).toString();
+}

@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type RequestListener, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import { gunzipSync, gzipSync } from "node:zlib";
+import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import type { RequestContext } from "../request/context.ts";
+import type { Dial } from "./dial.ts";
+import { linkRewriter, pipe } from "./pipe.ts";
+
+async function listening(t: TestContext, handler: RequestListener): Promise<number> {
+  const server = createServer(handler).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+const below = "/api/v1/namespaces/default/pods/web/proxy";
+
+/** Serves `path` of a server on `port` below a pod's proxy, and asks for it. */
+async function proxied(
+  t: TestContext,
+  port: number,
+  path: string,
+  init: { method?: string; body?: string; headers?: OutgoingHttpHeaders } = {},
+) {
+  const front = await listening(t, (req, res) => {
+    const exchange = {
+      method: req.method,
+      url: req.url,
+      headers: req.headers,
+      remoteAddress: "10.1.2.3",
+      bodyStream: () => req,
+      stream(status: number, headers: Record<string, string>) {
+        res.writeHead(status, headers);
+        return res;
+      },
+    } as unknown as Exchange;
+    const ctx = { exchange, signal: new AbortController().signal } as unknown as RequestContext;
+    const url = new URL(`http://127.0.0.1:${port}${path.split("?", 1)[0]}`);
+    const dial: Dial = { address: "127.0.0.1", port, secure: false, timeoutMs: 5000, tls: {} as Dial["tls"] };
+    pipe(ctx, { url, toNode: false, as: "proxy" }, dial).catch((err) => {
+      res.writeHead(err instanceof StatusError ? err.code : 500).end(err.message);
+    });
+  });
+  const { body, ...options } = init;
+  const sent = request(`http://127.0.0.1:${front}${below}${path}`, { agent: false, ...options }).end(body);
+  const [answer] = (await once(sent, "response")) as [IncomingMessage];
+  return { status: answer.statusCode, headers: answer.headers, body: Buffer.concat(await Array.fromAsync(answer)) };
+}
+
+test("a request arrives as it was made, without what the client is to us", async (t) => {
+  let seen: IncomingMessage | undefined;
+  const port = await listening(t, async (req, res) => {
+    seen = req;
+    res.setHeader("access-control-allow-origin", "*");
+    res.writeHead(201, { "x-own": "1" }).end(`got ${(await Array.fromAsync(req as AsyncIterable<Buffer>)).join("")}`);
+  });
+  const answer = await proxied(t, port, "/a%20b?x=1&y=a+b&z", {
+    method: "PUT",
+    body: "hello",
+    headers: { authorization: "Bearer secret", "impersonate-user": "x", "x-forwarded-for": "10.9.9.9", "x-kept": "1" },
+  });
+  assert.equal(answer.status, 201);
+  assert.equal(String(answer.body), "got hello");
+  assert.equal(answer.headers["x-own"], "1");
+  assert.equal(answer.headers["access-control-allow-origin"], undefined);
+  assert.equal(seen?.url, "/a%20b?x=1&y=a+b&z");
+  assert.partialDeepStrictEqual(seen?.headers, {
+    "x-kept": "1",
+    "x-forwarded-for": "10.9.9.9, 10.1.2.3",
+    "x-forwarded-uri": `${below}/a%20b`,
+  });
+  assert.equal(seen?.headers.authorization, undefined);
+  assert.equal(seen?.headers["impersonate-user"], undefined);
+  assert.notEqual(seen?.headers.host, `127.0.0.1:${port}`, "the server sees the name the client asked for");
+});
+
+const page = '<a href="/next">x</a>';
+const rewritten = `<a href="${below}/next">x</a>`;
+const html = { "content-type": "text/html; charset=utf-8" };
+for (const { name, headers, body, read = String, want } of [
+  { name: "plain", headers: html, body: page, want: rewritten },
+  {
+    name: "compressed",
+    headers: { ...html, "content-encoding": "gzip" },
+    body: gzipSync(page),
+    read: (bytes: Buffer) => String(gunzipSync(bytes)),
+    want: rewritten,
+  },
+  { name: "not compressed as it says", headers: { ...html, "content-encoding": "gzip" }, body: page, want: page },
+  { name: "compressed in a way we do not know", headers: { ...html, "content-encoding": "br" }, body: page, want: page },
+  { name: "of another type", headers: { "content-type": "text/plain" }, body: page, want: page },
+]) {
+  test(`links of a page: ${name}`, async (t) => {
+    const port = await listening(t, (_req, res) => res.writeHead(200, { ...headers, "content-length": body.length }).end(body));
+    assert.equal(read((await proxied(t, port, "/")).body), want);
+  });
+}
+
+test("a redirect of the server behind leads back through the proxy", async (t) => {
+  const port = await listening(t, (req, res) =>
+    res.writeHead(302, { location: `http://127.0.0.1:${req.headers["x-port"]}/login?to=/` }).end(),
+  );
+  const answer = await proxied(t, port, "/", { headers: { "x-port": String(port) } });
+  assert.equal(answer.status, 302);
+  assert.equal(answer.headers.location, `${below}/login?to=/`);
+});
+
+test("nobody there is 503 and says why", async (t) => {
+  const answer = await proxied(t, 1, "/");
+  assert.equal(answer.status, 503);
+  assert.equal(String(answer.body), "error trying to reach service: dial tcp 127.0.0.1:1: connect: connection refused");
+});
+
+for (const { link, want } of [
+  { link: "/x", want: `${below}/x` },
+  { link: "/x/?q=/y#z", want: `${below}/x/?q=/y#z` },
+  { link: "x/y", want: "x/y" },
+  { link: "", want: "" },
+  { link: "#top", want: "#top" },
+  { link: `${below}/x`, want: `${below}/x` },
+  { link: "http://10.0.0.7:8080/x", want: `${below}/x` },
+  { link: "//10.0.0.7:8080/x", want: `${below}/x` },
+  { link: "https://api.example/x", want: `https://api.example${below}/x` },
+  { link: "https://elsewhere.example/x", want: "https://elsewhere.example/x" },
+  { link: "//elsewhere.example/x", want: "//elsewhere.example/x" },
+  { link: "mailto:a@b.example", want: "mailto:a@b.example" },
+  { link: "/../../secret", want: "/api/v1/namespaces/default/pods/secret" },
+]) {
+  test(`the link ${JSON.stringify(link)} through the proxy: ${want}`, () => {
+    const exchange = { url: `${below}/page?x=1`, headers: { host: "api.example" } } as unknown as Exchange;
+    const url = new URL("http://10.0.0.7:8080/page");
+    assert.equal(linkRewriter(exchange, { url, toNode: false, as: "proxy" })(link), want);
+  });
+}

@@ -1,0 +1,176 @@
+/**
+ * Plain requests to a pod, a service or a node: method, headers and body go there, status, headers and body come back.
+ * Links and redirects of the server behind lead back through the proxy.
+ * Source: k8s.io/apimachinery pkg/util/proxy/upgradeaware.go, transport.go
+ */
+import type { IncomingMessage } from "node:http";
+import { posix } from "node:path";
+import { deflateRawSync, gunzipSync, gzipSync, inflateRawSync } from "node:zlib";
+import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
+import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import type { ConnectTarget } from "../registry/generic/subresource.ts";
+import type { RequestContext } from "../request/context.ts";
+import { answerOf, type Dial, forwardedFor, hostOf, isCredential, openRequest } from "./dial.ts";
+import { rewriteLinks } from "./html-links.ts";
+
+/** A page beyond this keeps its links as they are. */
+const longestPageBytes = 16 * 1024 * 1024;
+
+/** @throws ServiceUnavailable when nobody answers there. */
+export async function pipe(ctx: RequestContext, target: ConnectTarget, dial: Dial): Promise<void> {
+  const { exchange } = ctx;
+  const request = openRequest(dial, target, {
+    method: exchange.method,
+    path: target.url.pathname + queryOf(exchange),
+    headers: { ...forwardedHeaders(exchange), host: hostOf(exchange, target) },
+    signal: ctx.signal,
+  });
+  const body = exchange.bodyStream();
+  body.on("error", (err) => request.destroy(err));
+  body.pipe(request);
+  const answer = await answerOf(request, dial).catch((err: unknown) => {
+    throw serviceUnavailable(`error trying to reach service: ${dialErrorText(err)}`);
+  });
+  const code = answer.statusCode ?? 502;
+  const headers = returnedHeaders(answer);
+  const throughProxy = linkRewriter(exchange, target);
+  const coding = exchange.method === "HEAD" ? undefined : pageCoding(answer);
+  let returned: AsyncIterable<Buffer> = answer;
+  if (headers["location"] !== undefined) headers["location"] = throughProxy(String(headers["location"]));
+  else if (coding !== undefined) {
+    returned = rewrittenPage(answer, coding, throughProxy);
+    delete headers["content-length"];
+  }
+  await relay(ctx, returned, code, headers);
+}
+
+type Headers = Record<string, string | string[]>;
+
+/** As the client wrote it. */
+function queryOf({ url }: Exchange): string {
+  const at = url.indexOf("?");
+  return at < 0 ? "" : url.slice(at);
+}
+
+const hopByHop = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+  "http2-settings",
+]);
+
+function forwardedHeaders(exchange: Exchange): Headers {
+  const headers: Headers = {};
+  for (const [name, value] of Object.entries(exchange.headers)) {
+    if (value !== undefined && !hopByHop.has(name) && !isCredential(name)) headers[name] = value;
+  }
+  headers["x-forwarded-for"] = forwardedFor(exchange);
+  headers["x-forwarded-uri"] = pathOf(exchange);
+  return headers;
+}
+
+function pathOf({ url }: Exchange): string {
+  return url.split("?", 1)[0] ?? "";
+}
+
+/** Whom a browser may let read the answer is for this server to say, not for the one behind. */
+const kept = new Set([
+  ...hopByHop,
+  "access-control-allow-credentials",
+  "access-control-allow-headers",
+  "access-control-allow-methods",
+  "access-control-allow-origin",
+]);
+
+function returnedHeaders(answer: IncomingMessage): Headers {
+  const headers: Headers = {};
+  for (const [name, value] of Object.entries(answer.headers)) {
+    if (value !== undefined && !kept.has(name)) headers[name] = value;
+  }
+  return headers;
+}
+
+/** `/page` of the server behind is `/api/v1/namespaces/x/pods/y/proxy/page` here; what leads elsewhere stays. */
+export function linkRewriter(exchange: Exchange, target: ConnectTarget): (link: string) => string {
+  const requested = pathOf(exchange);
+  const proxied = target.url.pathname;
+  const prefix = requested.endsWith(proxied) ? requested.slice(0, requested.length - proxied.length) : requested;
+  const asked = hostOf(exchange, target);
+  return (link) => {
+    const {
+      scheme = "",
+      host = "",
+      path = "",
+      rest = "",
+    } = /^(?<scheme>[A-Za-z][A-Za-z0-9+.-]*:)?(?:\/\/(?<host>[^/?#]*))?(?<path>[^?#]*)(?<rest>.*)$/s.exec(link)?.groups ?? {};
+    if (!path.startsWith("/") || (host !== "" && host !== target.url.host && host !== asked)) return link;
+    const origin = host !== "" && host === asked ? `${scheme}//${host}` : "";
+    return origin + (path.startsWith(prefix) ? path : posix.join(prefix, path)) + rest;
+  };
+}
+
+async function relay(ctx: RequestContext, body: AsyncIterable<Buffer>, code: number, headers: Headers): Promise<void> {
+  const response = ctx.exchange.stream(code, headers);
+  try {
+    for await (const chunk of body) {
+      if (!response.write(chunk)) await response.drained();
+    }
+    response.end();
+  } catch {
+    ctx.exchange.destroy(); // cut off: the client must not take what came for the whole
+  }
+}
+
+interface Coding {
+  decode(body: Buffer): Buffer;
+  encode(body: Buffer): Buffer;
+}
+
+const limit = { maxOutputLength: longestPageBytes };
+const codings: Readonly<Record<string, Coding>> = {
+  "": { decode: (body) => body, encode: (body) => body },
+  gzip: { decode: (body) => gunzipSync(body, limit), encode: (body) => gzipSync(body) },
+  deflate: { decode: (body) => inflateRawSync(body, limit), encode: (body) => deflateRawSync(body) },
+};
+
+/** @returns undefined when the answer is no page, or one that cannot be read. */
+function pageCoding({ headers }: IncomingMessage): Coding | undefined {
+  const type = (headers["content-type"] ?? "").split(";", 1)[0]?.trim();
+  const coding = headers["content-encoding"] ?? "";
+  return type === "text/html" && Object.hasOwn(codings, coding) ? codings[coding] : undefined;
+}
+
+/** The page with its links rewritten; as it came when it is too long, or not what its headers say. */
+async function* rewrittenPage(
+  answer: AsyncIterable<Buffer>,
+  coding: Coding,
+  rewrite: (link: string) => string,
+): AsyncGenerator<Buffer> {
+  let read: Buffer[] | undefined = [];
+  let size = 0;
+  for await (const chunk of answer) {
+    if (read === undefined) {
+      yield chunk;
+      continue;
+    }
+    read.push(chunk);
+    size += chunk.length;
+    if (size <= longestPageBytes) continue;
+    yield Buffer.concat(read);
+    read = undefined;
+  }
+  if (read === undefined || size === 0) return;
+  const page = Buffer.concat(read);
+  let next: Buffer = page;
+  try {
+    next = coding.encode(Buffer.from(rewriteLinks(coding.decode(page).toString("latin1"), rewrite), "latin1"));
+  } catch {}
+  yield next;
+}

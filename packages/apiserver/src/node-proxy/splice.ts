@@ -1,0 +1,112 @@
+/**
+ * Upgraded connections: exec, attach, port-forward, WebSockets of proxied servers. The client's request for the upgrade
+ * is sent on, and from the first byte of the answer on only bytes are copied; nothing of the streams is interpreted.
+ * Source: k8s.io/apimachinery pkg/util/proxy/upgradeaware.go tryUpgrade
+ */
+import type { Socket } from "node:net";
+import { plainError } from "@coxswain/apimachinery/errors/status-error";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import type { ConnectTarget } from "../registry/generic/subresource.ts";
+import type { RequestContext } from "../request/context.ts";
+import { type Dial, forwardedFor, hostOf, isCredential, openSocket } from "./dial.ts";
+
+const answerWithinMs = 30_000;
+
+/** Resolves when both sides have ended. @throws 500 when there is no connection, or the answer is neither an upgrade nor a refusal. */
+export async function splice(
+  ctx: RequestContext,
+  upgrade: { socket: Socket; head: Buffer },
+  target: ConnectTarget,
+  dial: Dial,
+  log: Logger,
+): Promise<void> {
+  const backend = await openSocket(dial, target);
+  backend.write(upgradeRequest(ctx.exchange, target));
+  let first: Buffer;
+  try {
+    first = await firstBytes(backend, answerWithinMs);
+  } catch (err) {
+    backend.destroy();
+    throw plainError((err as Error).message, { cause: err });
+  }
+  const code = Number(/^HTTP\/1\.\d (\d{3})/.exec(first.toString("latin1", 0, 32))?.[1] ?? 0);
+  if (code !== 101 && code < 400) {
+    backend.destroy();
+    throw plainError(`invalid upgrade response: status code ${code}`);
+  }
+  const { socket, head } = upgrade;
+  ctx.audit?.started(code);
+  log.v(4)?.info("spliced an upgraded connection", { target: target.url.host, path: target.url.pathname, code });
+  await joined(socket, head, backend, first);
+}
+
+function upgradeRequest(exchange: Exchange, target: ConnectTarget): string {
+  const { url } = target;
+  const lines = [
+    `${exchange.method} ${url.pathname}${url.search} HTTP/1.1`,
+    `Host: ${hostOf(exchange, target)}`,
+    `X-Forwarded-For: ${forwardedFor(exchange)}`,
+  ];
+  for (const [name, value] of Object.entries(exchange.headers)) {
+    if (value === undefined || name === "host" || name === "x-forwarded-for" || isCredential(name)) continue;
+    for (const one of [value].flat()) lines.push(`${name}: ${withoutToken(name, one)}`);
+  }
+  return `${lines.join("\r\n")}\r\n\r\n`;
+}
+
+/** A browser's bearer token travels as a WebSocket protocol. */
+function withoutToken(name: string, value: string): string {
+  if (name !== "sec-websocket-protocol") return value;
+  return value
+    .split(",")
+    .map((protocol) => protocol.trim())
+    .filter((protocol) => !protocol.startsWith("base64url.bearer.authorization.k8s.io."))
+    .join(", ");
+}
+
+function firstBytes(socket: Socket, timeoutMs: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => finish(() => reject(new Error("i/o timeout"))), timeoutMs);
+    const finish = (settle: () => void): void => {
+      clearTimeout(timer);
+      socket.removeListener("data", onData);
+      socket.removeListener("error", onError);
+      socket.removeListener("close", onClose);
+      settle();
+    };
+    const onData = (chunk: Buffer): void => {
+      socket.pause();
+      finish(() => resolve(chunk));
+    };
+    const onError = (err: Error): void => finish(() => reject(err));
+    const onClose = (): void => finish(() => reject(new Error("unexpected EOF")));
+    socket.on("data", onData);
+    socket.on("error", onError);
+    socket.on("close", onClose);
+  });
+}
+
+/** Both ways until both sides have ended; a broken side breaks the other. */
+function joined(client: Socket, head: Buffer, backend: Socket, first: Buffer): Promise<void> {
+  return new Promise((resolve) => {
+    let open = 2;
+    const closed = (other: Socket) => (): void => {
+      if (--open === 0) resolve();
+      else other.destroySoon();
+    };
+    client.on("error", () => backend.destroy());
+    backend.on("error", () => client.destroy());
+    client.once("close", closed(backend));
+    backend.once("close", closed(client));
+    if (client.destroyed || backend.destroyed) {
+      client.destroy();
+      backend.destroy();
+      return resolve();
+    }
+    client.write(first);
+    if (head.length > 0) backend.write(head);
+    client.pipe(backend);
+    backend.pipe(client);
+  });
+}
