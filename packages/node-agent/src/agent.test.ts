@@ -64,6 +64,7 @@ if (await canRunContainerd()) {
     );
 
     let agent = await start(dir, socket, manifests, cgroupRoot);
+    assert.equal(agent.healthzPort, 0, "--healthz-port=0: nobody listens for health");
     const ready = async (): Promise<Pod | undefined> => (await podsOf(agent)).find(isReady);
     const pod = await waitFor(ready, { timeoutMs: 30_000, what: "the pod to be ready" });
     assert.equal(pod.metadata.name, "web-node1");

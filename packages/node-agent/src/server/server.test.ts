@@ -16,7 +16,7 @@ import { newLifecycleEvents } from "../runtime/lifecycle-events.ts";
 import { aNodePod } from "../testing/builders.ts";
 import { newTestRunner } from "../testing/runner.ts";
 import { attributesOf, newAuth } from "./auth.ts";
-import { newKubeletHandler } from "./server.ts";
+import { newHealthHandler, newKubeletHandler } from "./server.ts";
 
 interface Answer {
   status: number;
@@ -182,6 +182,28 @@ for (const { method, path, want } of [
     assert.equal(`${verb} ${subresource}`, want);
   });
 }
+
+test("the health port answers /healthz without credentials, and nothing else", async (t) => {
+  let problem: string | undefined;
+  const server = await startHttpServer({
+    port: 0,
+    bindAddress: "127.0.0.1",
+    handler: newHealthHandler(() => problem),
+    log: discardLogger,
+  });
+  t.after(() => server.close(0));
+  const get = async (path: string) => {
+    const response = await fetch(`http://127.0.0.1:${server.port}${path}`);
+    return { code: response.status, text: await response.text() };
+  };
+  assert.deepEqual(await get("/healthz"), { code: 200, text: "ok" });
+  assert.equal((await get("/pods")).code, 404);
+  problem = "sync loop is stuck";
+  assert.deepEqual(await get("/healthz"), {
+    code: 500,
+    text: "[+]ping ok\n[+]log ok\n[-]syncloop failed: reason withheld\nhealthz check failed\n",
+  });
+});
 
 test("shows its pods with their present status", async (t) => {
   const { get } = await serve(t);
