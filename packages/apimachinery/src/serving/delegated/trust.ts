@@ -6,6 +6,7 @@
 import type { Client } from "../../client/client.ts";
 import type { Clock } from "../../clock/clock.ts";
 import { isNotFound } from "../../errors/predicates.ts";
+import { StatusError } from "../../errors/status-error.ts";
 import { newInformerFactory } from "../../informers/factory.ts";
 import type { Logger } from "../../logging/logger.ts";
 import type { KubeObject } from "../../meta/types.ts";
@@ -60,12 +61,12 @@ export async function openTrust(options: TrustOptions): Promise<Trust> {
     const signal = AbortSignal.any([options.signal, AbortSignal.timeout(lookUpMs)]);
     published.read(await client.get<ConfigMap>(configMaps, { namespace, name }, { signal }));
   } catch (err) {
+    // An API server that is not there yet will be: daemons are started together. Until then only the own files count.
+    const refused = err instanceof StatusError && !isNotFound(err);
+    if (refused && !flags["authentication-tolerate-lookup-failure"]) {
+      throw new Error(`unable to load configmap based request-header-client-ca-file: ${(err as Error).message}`, { cause: err });
+    }
     if (!isNotFound(err)) {
-      if (!flags["authentication-tolerate-lookup-failure"]) {
-        throw new Error(`unable to load configmap based request-header-client-ca-file: ${(err as Error).message}`, {
-          cause: err,
-        });
-      }
       log.warn("the cluster's authentication configuration cannot be looked up: all requests may be anonymous until it can", {
         err: String(err),
       });
