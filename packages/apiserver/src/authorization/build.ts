@@ -36,6 +36,8 @@ export interface AuthorizationWebhookOptions {
 export interface Authorization {
   readonly authorize: Authorizer;
   readonly resolveRules: RuleResolver;
+  /** What RBAC alone gives, also where it is not a mode. */
+  readonly rbacRules: RuleResolver;
   /** The policy is in memory. */
   synced(): boolean;
 }
@@ -45,7 +47,9 @@ export function buildAuthorization(options: AuthorizationOptions): Authorization
   const { modes, informers, nodeRules, clock, signal } = options;
   const authorizers: Authorizer[] = [privilegedGroups];
   const resolvers: RuleResolver[] = [];
-  const synced: (() => boolean)[] = [];
+  const policy = informedRbacPolicy(informers);
+  const rbacRules = newRuleResolver(policy);
+  const synced: (() => boolean)[] = [() => policy.synced];
   for (const mode of modes) {
     switch (mode) {
       case "AlwaysAllow":
@@ -66,14 +70,10 @@ export function buildAuthorization(options: AuthorizationOptions): Authorization
         synced.push(() => graph.synced);
         break;
       }
-      case "RBAC": {
-        const policy = informedRbacPolicy(informers);
-        const resolver = newRuleResolver(policy);
-        authorizers.push(rbac(resolver));
-        resolvers.push(resolver.resolve);
-        synced.push(() => policy.synced);
+      case "RBAC":
+        authorizers.push(rbac(rbacRules));
+        resolvers.push(rbacRules.resolve);
         break;
-      }
       case "ABAC":
         authorizers.push(abac(options.abacPolicies));
         resolvers.push(abacRules(options.abacPolicies));
@@ -92,6 +92,7 @@ export function buildAuthorization(options: AuthorizationOptions): Authorization
   return {
     authorize: unionAuthorizer(authorizers),
     resolveRules: unionResolver(resolvers),
+    rbacRules: rbacRules.resolve,
     synced: () => synced.every((isSynced) => isSynced()),
   };
 }

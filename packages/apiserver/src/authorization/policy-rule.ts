@@ -1,4 +1,5 @@
 /** Does a rule allow a request? Source: pkg/apis/rbac/v1/evaluation_helpers.go, plugin/pkg/auth/authorizer/rbac/rbac.go */
+import { withoutStars } from "@coxswain/apimachinery/meta/without-stars";
 import type { Attributes, PolicyRule } from "./authorizer.ts";
 
 export function ruleAllows(rule: PolicyRule, attributes: Attributes): boolean {
@@ -24,5 +25,5 @@ function resourceMatches(resources: readonly string[] | undefined, resource: str
 
 function nonResourceUrlMatches(urls: readonly string[] | undefined, path: string): boolean {
   if (urls === undefined) return false;
-  return urls.some((url) => url === "*" || url === path || (url.endsWith("*") && path.startsWith(url.replace(/\*+$/, ""))));
+  return urls.some((url) => url === "*" || url === path || (url.endsWith("*") && path.startsWith(withoutStars(url))));
 }

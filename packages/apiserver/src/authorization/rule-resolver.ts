@@ -51,7 +51,7 @@ export function newRuleResolver(policy: RbacPolicy): RbacRuleResolver {
       cache.clear();
       version = policy.version;
     }
-    const key = `${namespace}\n${user.name}\n${user.groups.join("\n")}`;
+    const key = keyOf(user, namespace);
     let applied = cache.get(key);
     if (applied === undefined) {
       applied = collect(policy, user, namespace);
@@ -70,6 +70,13 @@ export function newRuleResolver(policy: RbacPolicy): RbacRuleResolver {
       };
     },
   };
+}
+
+/** Names are anybody's texts: their lengths keep one from passing for a name and a group. */
+function keyOf({ name, groups }: UserInfo, namespace: string): string {
+  let key = `${namespace.length}:${namespace}${name.length}:${name}`;
+  for (const group of groups) key += `${group.length}:${group}`;
+  return key;
 }
 
 function collect(policy: RbacPolicy, user: UserInfo, namespace: string): AppliedRules {

@@ -96,7 +96,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     },
   });
   const informers = newInformerFactory(client, { log: log.named("informers"), clock });
-  const { authorize, resolveRules, synced } = buildAuthorization({
+  const { authorize, resolveRules, rbacRules, synced } = buildAuthorization({
     modes: config.authorizationModes,
     informers,
     nodeRules: [...nodeRules],
@@ -109,6 +109,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     log.warn("the ABAC policy file contains unversioned rules", { path: flags["authorization-policy-file"] });
   services.authorize = authorize;
   services.resolveRules = resolveRules;
+  services.rbacRules = rbacRules;
 
   const { rows, missing } = selectPlugins(config.plugins);
   if (missing.length > 0) log.warn("admission plugins that run by default are not built yet", { plugins: missing.join(",") });
@@ -123,6 +124,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     defaultUnreachableTolerationSeconds: flags["default-unreachable-toleration-seconds"],
     versions: objectVersions(resources),
     webhookMetrics: newWebhookMetrics(metrics),
+    metrics,
     configurationOf: config.pluginConfigurations,
   };
   const plugins = rows.flatMap(({ make }) => (make === undefined ? [] : [make(context)]));

@@ -18,6 +18,8 @@ export interface RegistryServices {
     audiences: readonly string[],
   ) => Promise<import("@coxswain/apimachinery/serving/authentication/authenticator").AuthenticationResult | undefined>;
   readonly resolveRules?: import("../../authorization/authorizer.ts").RuleResolver;
+  /** What RBAC alone gives, whatever the modes: nobody may grant more of it. */
+  readonly rbacRules?: import("../../authorization/authorizer.ts").RuleResolver;
 }
 
 export interface TokenIssuer {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PolicyRule } from "../../authorization/authorizer.ts";
-import { uncoveredRules } from "./escalation.ts";
+import { compactRules, uncoveredRules } from "./escalation.ts";
 
 const rule = (verbs: string[], apiGroups: string[], resources: string[], resourceNames?: string[]): PolicyRule => ({
   verbs,
@@ -70,3 +70,21 @@ for (const { name, owned, wanted, missing } of [
 ]) {
   test(`${missing === 0 ? "may" : "may not"} grant ${name}`, () => assert.equal(uncoveredRules(owned, wanted).length, missing));
 }
+
+test("rules that differ by their verbs alone are told as one", () => {
+  assert.deepEqual(
+    compactRules([
+      rule(["get"], [""], ["pods"]),
+      rule(["get"], [""], ["pods"], ["a"]),
+      rule(["list"], [""], ["pods"]),
+      { verbs: ["get"], nonResourceURLs: ["/a"] },
+      { verbs: ["put"], nonResourceURLs: ["/a"] },
+    ]),
+    [
+      { verbs: ["get"], nonResourceURLs: ["/a"] },
+      { verbs: ["put"], nonResourceURLs: ["/a"] },
+      rule(["get", "list"], [""], ["pods"]),
+      rule(["get"], [""], ["pods"], ["a"]),
+    ],
+  );
+});

@@ -1,0 +1,6 @@
+/** The text without the stars at its end, in linear time. */
+export function withoutStars(text: string): string {
+  let end = text.length;
+  while (end > 0 && text[end - 1] === "*") end--;
+  return text.slice(0, end);
+}
