@@ -10,6 +10,7 @@ import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Authorizer } from "../authorization/authorizer.ts";
 import type { PluginConfigurations } from "./configuration.ts";
 import type { AdmissionPlugin } from "./plugin.ts";
@@ -60,6 +61,8 @@ export interface PluginContext {
   readonly defaultUnreachableTolerationSeconds: number;
   readonly versions: ObjectVersions;
   readonly webhookMetrics: WebhookMetrics;
+  /** For plugins that count something of their own. */
+  readonly metrics: MetricsRegistry;
   /** What --admission-control-config-file says about the plugin; undefined for nothing. */
   readonly configurationOf: PluginConfigurations;
 }

@@ -1,11 +1,12 @@
 /**
- * Holds pods to the Pod Security Standard that their namespace's labels name: refuses pods, and warns about pods and
- * about what makes them. Without labels everything is allowed.
+ * Holds pods to the Pod Security Standard that their namespace's labels name: refuses pods, warns about pods and about
+ * what makes them, and tells the audit. Without labels everything is allowed.
  * Source: k8s.io/pod-security-admission admission/admission.go
  */
-import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalid } from "@coxswain/apimachinery/errors/status-error";
+import { type FieldError, formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
+import { internalError, invalid } from "@coxswain/apimachinery/errors/status-error";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { KubeObject, ObjectMeta } from "@coxswain/apimachinery/meta/types";
 import type { PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -13,7 +14,18 @@ import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import { violations } from "../pod-security/checks.ts";
-import { type LevelVersion, minorOf, type Policy, policyOf, readPodSecurityConfiguration } from "../pod-security/policy.ts";
+import { warningsAbout } from "../pod-security/existing-pods.ts";
+import { newPodSecurityMetrics } from "../pod-security/metrics.ts";
+import {
+  type LevelVersion,
+  levels,
+  minorOf,
+  type Policy,
+  policyOf,
+  prefix,
+  readPodSecurityConfiguration,
+} from "../pod-security/policy.ts";
+import { isSignificant } from "../pod-security/significant.ts";
 import { namespaceLookup } from "./namespace-lookup.ts";
 
 interface PodLike {
@@ -32,119 +44,131 @@ const templatePaths: Readonly<Record<string, readonly string[]>> = {
   "jobs.batch": ["spec", "template"],
   "cronjobs.batch": ["spec", "jobTemplate", "spec", "template"],
 };
-const podsShownInWarning = 1000;
+/** They say nothing about what a pod may do; one that is not known here is looked at. */
+const ignoredSubresources = new Set(["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"]);
 
 export function podSecurity(ctx: PluginContext): AdmissionPlugin {
   const lookup = namespaceLookup(ctx.informers, ctx.client);
   const podInformer = ctx.informers.for<KubeObject & PodLike>(pods);
+  const metrics = newPodSecurityMetrics(ctx.metrics);
   const { defaults, exemptions } = readPodSecurityConfiguration(ctx.configurationOf("PodSecurity"));
-  const policyFor = async (namespace: string): Promise<Policy> =>
-    policyOf((await lookup.get(namespace))?.metadata.labels ?? {}, [], defaults);
-  const isExempt = ({ namespace, user }: AdmissionAttributes, spec: PodSpec | undefined): boolean =>
-    exemptions.namespaces.has(namespace) ||
-    exemptions.usernames.has(user.name) ||
-    (spec?.runtimeClassName !== undefined && exemptions.runtimeClasses.has(spec.runtimeClassName));
+
+  const exempted = (attributes: AdmissionAttributes, why: string): void => {
+    attributes.annotate(`${prefix}exempt`, why);
+    metrics.exempted(attributes);
+  };
+  const isExempt = ({ spec: { runtimeClassName = "" } }: PodLike): boolean => exemptions.runtimeClasses.has(runtimeClassName);
+
+  const judge = async (attributes: AdmissionAttributes, pod: PodLike, enforces: boolean): Promise<void> => {
+    const { namespace, user } = attributes;
+    if (exemptions.namespaces.has(namespace)) return exempted(attributes, "namespace");
+    if (exemptions.usernames.has(user.name)) return exempted(attributes, "user");
+    const labels = await labelsOf(attributes, enforces);
+    if (labels === undefined) return;
+    const errors: FieldError[] = [];
+    const policy = policyOf(labels, errors, defaults);
+    if (errors.length === 0 && isPrivileged(policy, enforces)) {
+      if (!enforces) return;
+      attributes.annotate(`${prefix}enforce-policy`, "privileged:latest");
+      return metrics.evaluated("allow", policy.enforce, "enforce", attributes);
+    }
+    const before = attributes.oldObject as (KubeObject & PodLike) | undefined;
+    if (enforces && before !== undefined && !isSignificant(pod as KubeObject & PodLike, before)) return;
+    if (isExempt(pod)) return exempted(attributes, "runtimeClass");
+    if (errors.length > 0) {
+      attributes.annotate(`${prefix}error`, `Failed to parse policy: ${formatFieldErrors(errors)}`);
+      metrics.failed(false, attributes);
+    }
+    evaluate(attributes, policy, pod, enforces);
+  };
+
+  const labelsOf = async (attributes: AdmissionAttributes, enforces: boolean): Promise<Record<string, string> | undefined> => {
+    const { namespace } = attributes;
+    const found = await lookup.get(namespace).catch(() => undefined);
+    if (found !== undefined) return found.metadata.labels ?? {};
+    metrics.failed(true, attributes);
+    if (enforces) throw internalError(new Error(`failed to lookup namespace ${namespace}`));
+    attributes.annotate(`${prefix}error`, `failed to lookup namespace ${namespace}`);
+    return undefined;
+  };
+
+  const evaluate = (attributes: AdmissionAttributes, policy: Policy, pod: PodLike, enforces: boolean): void => {
+    const found = new Map<string, string>();
+    const describe = (wanted: LevelVersion): string => {
+      const key = `${wanted.level}:${wanted.version}`;
+      const text = found.get(key) ?? description(wanted, pod);
+      found.set(key, text);
+      return text;
+    };
+    let refusal = "";
+    if (enforces) {
+      attributes.annotate(`${prefix}enforce-policy`, `${policy.enforce.level}:${policy.enforce.version}`);
+      refusal = describe(policy.enforce);
+      metrics.evaluated(refusal === "" ? "allow" : "deny", policy.enforce, "enforce", attributes);
+    }
+    const audited = describe(policy.audit);
+    if (audited !== "") {
+      attributes.annotate(`${prefix}audit-violations`, `would violate PodSecurity ${audited}`);
+      metrics.evaluated("deny", policy.audit, "audit", attributes);
+    }
+    if (refusal !== "") throw refuse(attributes, `violates PodSecurity ${refusal}`);
+    const warning = describe(policy.warn);
+    if (warning === "") return;
+    attributes.warn(`would violate PodSecurity ${warning}`);
+    metrics.evaluated("deny", policy.warn, "warn", attributes);
+  };
+
+  const validateNamespace = (attributes: AdmissionAttributes): void => {
+    const { name, oldObject } = attributes;
+    const errors: FieldError[] = [];
+    const policy = policyOf(attributes.object?.metadata.labels ?? {}, errors, defaults);
+    const oldErrors: FieldError[] = [];
+    const before = oldObject === undefined ? undefined : policyOf(oldObject.metadata.labels ?? {}, oldErrors, defaults);
+    // What was wrong before does not stop other changes.
+    if (errors.length > 0 && !semanticEqual(errors, oldErrors)) throw invalid({ group: "", kind: "Namespace" }, name, errors);
+    if (before === undefined || !isStricter(policy.enforce, before.enforce)) return;
+    if (exemptions.namespaces.has(name)) {
+      attributes.annotate(`${prefix}exempt`, "namespace");
+      return;
+    }
+    const existing = podInformer.lister.inNamespace(name).filter((pod) => !isExempt(pod));
+    for (const warning of warningsAbout(name, existing, policy.enforce, () => ctx.clock.monotonic())) attributes.warn(warning);
+  };
 
   return {
     name: "PodSecurity",
     handles: (operation) => operation === "CREATE" || operation === "UPDATE",
     ready: () => lookup.synced && podInformer.synced,
     async validate(attributes) {
-      const { resource, subresource, namespace, operation } = attributes;
+      const { resource, subresource, object } = attributes;
       const name = `${resource.resource}.${resource.group}`;
-      if (name === "namespaces." && subresource === "")
-        return validateNamespace(
-          attributes,
-          exemptions.namespaces.has(attributes.name)
-            ? []
-            : podInformer.lister
-                .inNamespace(attributes.name)
-                .filter(({ spec }) => !exemptions.runtimeClasses.has(spec.runtimeClassName ?? "")),
-          defaults,
-        );
+      if (name === "namespaces.") return subresource === "" ? validateNamespace(attributes) : undefined;
       if (name === "pods.") {
-        if (subresource !== "" && subresource !== "ephemeralcontainers") return;
-        if (isExempt(attributes, (attributes.object as KubeObject & PodLike).spec)) return;
-        if (operation === "UPDATE" && subresource === "" && !isSignificant(attributes)) return;
-        return judgePod(attributes, await policyFor(namespace));
+        return ignoredSubresources.has(subresource) ? undefined : judge(attributes, object as KubeObject & PodLike, true);
       }
       const path = Object.hasOwn(templatePaths, name) ? templatePaths[name] : undefined;
       if (path === undefined || subresource !== "") return;
-      const template = path.reduce<unknown>(
-        (value, key) => (value as Record<string, unknown> | undefined)?.[key],
-        attributes.object,
-      );
-      if (template === undefined || isExempt(attributes, (template as Partial<PodLike>).spec)) return;
-      warn(attributes, (await policyFor(namespace)).warn, template as Partial<PodLike>);
+      const template = path.reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key], object);
+      const { metadata = {}, spec = { containers: [] } } = (template ?? {}) as Partial<PodLike>;
+      if (template !== undefined) await judge(attributes, { metadata, spec }, false);
     },
   };
 }
 
-/** A standard may have become stricter since a pod was made: only what changes is judged anew. */
-function isSignificant({ object, oldObject }: AdmissionAttributes): boolean {
-  const [next, before] = [object as KubeObject & PodLike, oldObject as KubeObject & PodLike];
-  if (before.metadata.deletionTimestamp) return false;
-  const annotationsOf = (metadata: ObjectMeta): object =>
-    Object.fromEntries(Object.entries(metadata.annotations ?? {}).filter(([key]) => /apparmor|seccomp/.test(key)));
-  if (!semanticEqual(annotationsOf(next.metadata), annotationsOf(before.metadata))) return true;
-  // Images and tolerations may change and say nothing about security.
-  const bare = ({ tolerations: _t, activeDeadlineSeconds: _a, ...spec }: PodSpec): object => ({
-    ...spec,
-    containers: spec.containers.map(({ image: _i, ...rest }) => rest),
-    initContainers: (spec.initContainers ?? []).map(({ image: _i, ...rest }) => rest),
-  });
-  return !semanticEqual(bare(next.spec), bare(before.spec));
+/** Nothing to look at; what makes pods is never refused. */
+function isPrivileged({ enforce, audit, warn }: Policy, enforces: boolean): boolean {
+  return audit.level === "privileged" && warn.level === "privileged" && (!enforces || enforce.level === "privileged");
 }
 
-function judgePod(attributes: AdmissionAttributes, policy: Policy): void {
-  const pod = attributes.object as KubeObject & PodLike;
-  const found = describe(policy.enforce, pod);
-  if (found !== "") throw refuse(attributes, `violates PodSecurity ${found}`);
-  warn(attributes, policy.warn, pod);
-}
-
-function warn(attributes: AdmissionAttributes, wanted: LevelVersion, pod: Partial<PodLike>): void {
-  const found = describe(wanted, pod);
-  if (found !== "") attributes.warn(`would violate PodSecurity ${found}`);
+/** Could it refuse a pod that the other one let in? */
+function isStricter(next: LevelVersion, before: LevelVersion): boolean {
+  if (next.level === "privileged") return false;
+  return next.version !== before.version || levels.indexOf(next.level) > levels.indexOf(before.level);
 }
 
 /** `"restricted:latest": reason (detail), …`; `""` when nothing is wrong. */
-function describe({ level, version }: LevelVersion, pod: Partial<PodLike>): string {
-  const found = violations(level, minorOf(version), pod.metadata ?? {}, pod.spec ?? { containers: [] });
+function description({ level, version }: LevelVersion, { metadata, spec }: PodLike): string {
+  const found = violations(level, minorOf(version), metadata, spec);
   if (found.length === 0) return "";
-  return `${JSON.stringify(`${level}:${version}`)}: ${found.map(({ reason, detail }) => `${reason} (${detail})`).join(", ")}`;
-}
-
-/** Labels must be readable; a stricter standard warns about the pods that are there already. */
-function validateNamespace(attributes: AdmissionAttributes, existing: readonly PodLike[], defaults: Policy): void {
-  const errors: FieldError[] = [];
-  const namespace = attributes.object as KubeObject;
-  const policy = policyOf(namespace.metadata.labels ?? {}, errors, defaults);
-  const before =
-    attributes.oldObject === undefined ? undefined : policyOf(attributes.oldObject.metadata.labels ?? {}, [], defaults);
-  if (errors.length > 0) {
-    const oldErrors: FieldError[] = [];
-    if (attributes.oldObject !== undefined) policyOf(attributes.oldObject.metadata.labels ?? {}, oldErrors);
-    // What was wrong before does not stop other changes.
-    if (!semanticEqual(errors, oldErrors)) throw invalid({ group: "", kind: "Namespace" }, attributes.name, errors);
-  }
-  if (before === undefined || semanticEqual(before.enforce, policy.enforce)) return;
-  const byText = new Map<string, string[]>();
-  for (const pod of existing.slice(0, podsShownInWarning)) {
-    const { enforce } = policy;
-    const reasons = violations(enforce.level, minorOf(enforce.version), pod.metadata, pod.spec).map(({ reason }) => reason);
-    if (reasons.length === 0) continue;
-    const text = reasons.join(", ");
-    byText.set(text, [...(byText.get(text) ?? []), pod.metadata.name ?? ""]);
-  }
-  if (byText.size === 0) return;
-  const { level, version } = policy.enforce;
-  attributes.warn(
-    `existing pods in namespace ${JSON.stringify(attributes.name)} violate the new PodSecurity enforce level ${JSON.stringify(`${level}:${version}`)}`,
-  );
-  for (const [text, names] of byText) {
-    const [first, ...others] = names.sort();
-    const more = others.length === 0 ? "" : ` (and ${others.length} other pod${others.length === 1 ? "" : "s"})`;
-    attributes.warn(`${first}${more}: ${text}`);
-  }
+  return `${goQuote(`${level}:${version}`)}: ${found.map(({ reason, detail }) => `${reason} (${detail})`).join(", ")}`;
 }

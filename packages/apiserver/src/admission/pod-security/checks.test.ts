@@ -102,3 +102,19 @@ test("an older version of the standard does not know later checks", () => {
   assert.equal(text("restricted", spec, {}, 22), "");
   assert.equal(text("restricted", spec), 'runAsUser=0 (container "c" must not set runAsUser=0)');
 });
+
+test("seccomp was a matter of annotations once, and is one of fields since 1.19", () => {
+  const annotations = {
+    "seccomp.security.alpha.kubernetes.io/pod": "unconfined",
+    "container.seccomp.security.alpha.kubernetes.io/c": "localhost/x",
+  };
+  const spec = { containers: [container({ seccompProfile: { type: "Unconfined" } })] };
+  assert.equal(
+    text("baseline", spec, annotations, 18),
+    'seccompProfile (forbidden annotation seccomp.security.alpha.kubernetes.io/pod="unconfined")',
+  );
+  assert.equal(
+    text("baseline", spec, annotations, 19),
+    'seccompProfile (container "c" must not set securityContext.seccompProfile.type to "Unconfined")',
+  );
+});

@@ -26,7 +26,9 @@ interface Check {
 /** @param minor of the standard's version 1.x. @returns in upstream's order: baseline, then restricted, each by id. */
 export function violations(level: Level, minor: number, metadata: ObjectMeta, spec: PodSpec): Violation[] {
   if (level === "privileged") return [];
-  const active = checks.filter((check) => check.since <= minor && (check.level === "baseline" || level === "restricted"));
+  const known = checks.filter((check) => check.since <= minor && (check.level === "baseline" || level === "restricted"));
+  // A later form of a check takes the place of the earlier one.
+  const active = known.filter(({ id }, i) => !known.slice(i + 1).some((later) => later.id === id));
   const replaced = new Set(level === "restricted" ? active.flatMap(({ replaces }) => replaces ?? []) : []);
   return active.filter(({ id }) => !replaced.has(id)).flatMap((check) => check.run(metadata, spec) ?? []);
 }
@@ -234,32 +236,32 @@ const checks: readonly Check[] = [
     level: "baseline",
     since: 0,
     run({ annotations = {} }, spec) {
-      const setters: string[] = [];
-      const values = new Set<string>();
-      const note = (type: string | undefined): boolean => {
-        if (type !== "Unconfined") return false;
-        values.add(type);
-        return true;
-      };
-      if (note(spec.securityContext?.seccompProfile?.type)) setters.push("pod");
-      const bad = badContainers(spec, (context) => note(context?.seccompProfile?.type));
-      if (bad.length > 0) setters.push(namedContainers(bad));
-      if (setters.length > 0) {
-        return {
-          reason: "seccompProfile",
-          detail: `${setters.join(" and ")} must not set securityContext.seccompProfile.type to ${quoted([...values])}`,
-        };
-      }
-      const forbidden = Object.entries(annotations).filter(
-        ([key, value]) => (key === seccompPodAnnotation || key.startsWith(seccompContainerPrefix)) && value === "unconfined",
-      );
-      if (forbidden.length === 0) return undefined;
+      const isGood = (text: string): boolean =>
+        text === "runtime/default" || text === "docker/default" || text.startsWith("localhost/");
+      const keys = [seccompPodAnnotation, ...containersOf(spec).map(({ name }) => seccompContainerPrefix + name)];
+      const bad = [...new Set(keys)].filter((key) => Object.hasOwn(annotations, key) && !isGood(annotations[key] as string));
+      if (bad.length === 0) return undefined;
+      const list = bad.map((key) => `${key}=${JSON.stringify(annotations[key])}`).sort();
       return {
         reason: "seccompProfile",
-        detail: `forbidden ${plural("annotation", "annotations", forbidden.length)} ${forbidden
-          .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
-          .sort()
-          .join(", ")}`,
+        detail: `forbidden ${plural("annotation", "annotations", bad.length)} ${list.join(", ")}`,
+      };
+    },
+  },
+  // Fields took the annotations' place.
+  {
+    id: "seccompProfile_baseline",
+    level: "baseline",
+    since: 19,
+    run(_metadata, spec) {
+      const isBad = (type: string | undefined): boolean => type === "Unconfined";
+      const setters = isBad(spec.securityContext?.seccompProfile?.type) ? ["pod"] : [];
+      const bad = badContainers(spec, (context) => isBad(context?.seccompProfile?.type));
+      if (bad.length > 0) setters.push(namedContainers(bad));
+      if (setters.length === 0) return undefined;
+      return {
+        reason: "seccompProfile",
+        detail: `${setters.join(" and ")} must not set securityContext.seccompProfile.type to "Unconfined"`,
       };
     },
   },

@@ -1,6 +1,7 @@
 /** What a namespace's labels ask for. Source: k8s.io/pod-security-admission api/helpers.go, constants.go */
-import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { duplicate, type FieldError, formatFieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { isDns1123Label, isDns1123Subdomain } from "@coxswain/apimachinery/validation/dns";
 import type { Level } from "./checks.ts";
 
 export interface LevelVersion {
@@ -15,10 +16,12 @@ export interface Policy {
   readonly audit: LevelVersion;
 }
 
-const prefix = "pod-security.kubernetes.io/";
-const levels = ["privileged", "baseline", "restricted"];
+/** Of labels, and of audit annotations. */
+export const prefix = "pod-security.kubernetes.io/";
+/** From the laxest to the strictest. */
+export const levels: readonly string[] = ["privileged", "baseline", "restricted"];
 const modes = ["enforce", "audit", "warn"] as const;
-const latestMinor = 23;
+export const latestMinor = 23;
 
 /** What counts where labels say nothing. */
 export const privilegedPolicy: Policy = {
@@ -73,13 +76,30 @@ export function readPodSecurityConfiguration(value: unknown): PodSecurityConfigu
   const [problem] = errors;
   if (problem !== undefined) {
     const field = problem.field.slice(mapKey("metadata.labels", prefix).length - 1, -1);
-    throw new Error(`PodSecurity: defaults.${field}: Invalid value: ${JSON.stringify(problem.badValue)}: ${problem.detail}`);
+    throw configurationError(invalidValue(`defaults.${field}`, problem.badValue, problem.detail));
   }
-  const { usernames = [], namespaces = [], runtimeClasses = [] } = exemptions;
+  const exempt = (name: string, check: (value: string) => string[]): Set<string> => {
+    const values = exemptions[name] ?? [];
+    for (const [i, value] of values.entries()) {
+      const [first] = check(value);
+      const path = `exemptions.${name}[${i}]`;
+      if (first !== undefined) throw configurationError(invalidValue(path, value, first));
+      if (values.indexOf(value) < i) throw configurationError(duplicate(path, value));
+    }
+    return new Set(values);
+  };
   return {
     defaults: policy,
-    exemptions: { usernames: new Set(usernames), namespaces: new Set(namespaces), runtimeClasses: new Set(runtimeClasses) },
+    exemptions: {
+      usernames: exempt("usernames", (value) => (value === "" ? ["username must not be empty"] : [])),
+      namespaces: exempt("namespaces", isDns1123Label),
+      runtimeClasses: exempt("runtimeClasses", isDns1123Subdomain),
+    },
   };
+}
+
+function configurationError(error: FieldError): Error {
+  return new Error(`PodSecurity: ${formatFieldError(error)}`);
 }
 
 export function minorOf(version: string): number {

@@ -1,0 +1,35 @@
+/**
+ * A standard may have become stricter since a pod was made: an update is judged only when it changes what can be changed
+ * of a pod and matters to a standard.
+ * Source: k8s.io/pod-security-admission admission/admission.go isSignificantPodUpdate
+ */
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Container, EphemeralContainer, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+interface PodLike extends KubeObject {
+  readonly spec: PodSpec;
+}
+type AnyContainer = Container | EphemeralContainer;
+
+const seccompPod = "seccomp.security.alpha.kubernetes.io/pod";
+const seccompContainer = "container.seccomp.security.alpha.kubernetes.io/";
+
+export function isSignificant(pod: PodLike, before: PodLike): boolean {
+  const changed = (key: string): boolean => pod.metadata.annotations?.[key] !== before.metadata.annotations?.[key];
+  const differs = (now: AnyContainer, had: AnyContainer | undefined): boolean =>
+    had === undefined || now.image !== had.image || changed(seccompContainer + now.name);
+  const listDiffers = (now: readonly AnyContainer[] = [], had: readonly AnyContainer[] = []): boolean =>
+    now.length !== had.length || now.some((container, i) => differs(container, had[i]));
+  const ephemeral = before.spec.ephemeralContainers ?? [];
+  return (
+    changed(seccompPod) ||
+    listDiffers(pod.spec.containers, before.spec.containers) ||
+    listDiffers(pod.spec.initContainers, before.spec.initContainers) ||
+    (pod.spec.ephemeralContainers ?? []).some((now) =>
+      differs(
+        now,
+        ephemeral.find(({ name }) => name === now.name),
+      ),
+    )
+  );
+}
