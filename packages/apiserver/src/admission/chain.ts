@@ -16,26 +16,38 @@ export function newAdmissionChain(plugins: readonly AdmissionPlugin[], metrics: 
     labels,
     buckets,
   });
-  const step = async (plugin: AdmissionPlugin, type: "admit" | "validate", attributes: AdmissionAttributes): Promise<void> => {
-    const startedAt = performance.now();
-    let rejected = "true";
-    try {
-      await plugin[type]?.(attributes);
-      rejected = "false";
-    } finally {
-      duration.labels(plugin.name, type, attributes.operation, rejected).observe((performance.now() - startedAt) / 1000);
+  type Duration = ReturnType<typeof duration.labels>;
+  /** Looked up once for each plugin and operation: what passes is counted with every write. */
+  const stepsOf = (type: Step) =>
+    plugins.filter((plugin) => plugin[type] !== undefined).map((plugin) => ({ plugin, passed: new Map<string, Duration>() }));
+
+  async function run(steps: ReturnType<typeof stepsOf>, type: Step, attributes: AdmissionAttributes): Promise<void> {
+    const { operation } = attributes;
+    for (const { plugin, passed } of steps) {
+      if (!plugin.handles(operation)) continue;
+      const startedAt = performance.now();
+      let taken = passed.get(operation);
+      try {
+        await plugin[type]?.(attributes);
+        if (taken === undefined) {
+          taken = duration.labels(plugin.name, type, operation, "false");
+          passed.set(operation, taken);
+        }
+      } catch (err) {
+        taken = duration.labels(plugin.name, type, operation, "true");
+        throw err;
+      } finally {
+        taken?.observe((performance.now() - startedAt) / 1000);
+      }
     }
-  };
+  }
+
+  const admitting = stepsOf("admit");
+  const validating = stepsOf("validate");
   return {
-    async mutate(attributes) {
-      for (const plugin of plugins) {
-        if (plugin.admit !== undefined && plugin.handles(attributes.operation)) await step(plugin, "admit", attributes);
-      }
-    },
-    async validate(attributes) {
-      for (const plugin of plugins) {
-        if (plugin.validate !== undefined && plugin.handles(attributes.operation)) await step(plugin, "validate", attributes);
-      }
-    },
+    mutate: (attributes) => run(admitting, "admit", attributes),
+    validate: (attributes) => run(validating, "validate", attributes),
   };
 }
+
+type Step = "admit" | "validate";

@@ -25,7 +25,10 @@ export function admissionAttributes(
     user: ctx.user,
     dryRun: details.dryRun,
     options: details.options,
-    signal: ctx.signal,
+    // Made only for the few plugins that ask somebody else.
+    get signal() {
+      return ctx.signal;
+    },
     warn: (text) => ctx.warn(text),
     annotate: (key, value) => ctx.audit?.annotate(key, value),
     annotateContent: (key, value) => ctx.audit?.annotateContent(key, value),

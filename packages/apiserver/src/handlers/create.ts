@@ -35,7 +35,6 @@ export async function create(call: Call): Promise<void> {
   const write = () =>
     store.create(strategyContext(call, options.dryRun), admitted, {
       validateAdmission: (made) => env.admission.validate(attributes(made)),
-      signal: ctx.signal,
     });
   await writeEntry(call, 201, await withoutEntriesWhenTooLarge(write, () => withEntries(admitted, undefined)), output);
 }
