@@ -32,7 +32,7 @@ async function bench(options: BenchOptions): Promise<void> {
     if (!row.name.includes(options.only)) continue;
     const results = await measure(row, stages, { seconds: options.rowSeconds, rounds: options.rounds });
     for (const text of lines(
-      row.name,
+      row,
       targets.map((target) => target.name),
       results,
     ))

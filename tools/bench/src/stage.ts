@@ -7,6 +7,7 @@ import type { Target } from "./target.ts";
 export interface Stage {
   readonly target: Target;
   readonly connection: Connection;
+  readonly http1Connection: Connection;
   readonly userConnection?: Connection;
   /** `/api/v1/namespaces/<ours>` */
   readonly namespacePath: string;
@@ -23,6 +24,7 @@ const json = { "content-type": "application/json" };
 /** @param run keeps the namespaces of runs apart */
 export async function setUpStage(target: Target, podCount: number, run: string): Promise<Stage> {
   const connection = await target.connect();
+  const http1Connection = target.connectHttp1();
   const userConnection = await target.connectAsUser?.();
   const list = `cox-bench-${run}`;
   const extra = `cox-bench-${run}-created`;
@@ -50,6 +52,7 @@ export async function setUpStage(target: Target, podCount: number, run: string):
   return {
     target,
     connection,
+    http1Connection,
     ...(userConnection !== undefined && { userConnection }),
     namespacePath: `/api/v1/namespaces/${list}`,
     podPath: (sequence) => `${pods(list)}/${podName((sequence * 7919) % podCount)}`,
@@ -61,6 +64,7 @@ export async function setUpStage(target: Target, podCount: number, run: string):
         await connection.request(`/api/v1/namespaces/${name}`, { method: "DELETE" });
       }
       connection.close();
+      http1Connection.close();
       userConnection?.close();
     },
   };

@@ -1,33 +1,26 @@
-import { percentile } from "./load.ts";
+import { quantities, verdict } from "./limits.ts";
 import type { Result } from "./measure.ts";
+import type { Row } from "./rows.ts";
 
-/** The columns in order: title, value of a result, digits after the point. Times in ms. */
-const columns: readonly [title: string, value: (result: Result) => number, digits: number][] = [
-  ["per s", (result) => result.operations / result.seconds, 0],
-  ["p50 ms", (result) => percentile(result.latencies, 0.5), 2],
-  ["p99 ms", (result) => percentile(result.latencies, 0.99), 2],
-  ["1st byte ms", (result) => percentile(result.firstBytes, 0.5), 2],
-  ["CPU s/1000", (result) => (result.cpuSeconds / result.operations) * 1000, 4],
-  ["etcd s/1000", (result) => (result.etcdCpuSeconds / result.operations) * 1000, 4],
-  ["RSS MB", (result) => result.residentMb, 0],
-];
+const { perSecond, p50, p99, firstByte, cpu, etcdCpu, memory } = quantities;
+const columns = [perSecond, p50, p99, firstByte, cpu, etcdCpu, memory];
 const nameWidth = 46;
 const width = 12;
 
 export function header(): string {
-  return ["".padEnd(nameWidth), ...columns.map(([title]) => title.padStart(width))].join("");
+  return ["".padEnd(nameWidth), ...columns.map(({ title }) => title.padStart(width))].join("");
 }
 
-/** A line for each server that was measured, and with two of them one of ratios, first to second. */
-export function lines(row: string, servers: readonly string[], results: readonly (Result | undefined)[]): string[] {
+/** A line for each server that was measured; with two of them one of ratios, first to second, and one for each limit. */
+export function lines(row: Row, servers: readonly string[], results: readonly (Result | undefined)[]): string[] {
   const shown: string[] = [];
   for (const [index, result] of results.entries()) {
     if (result === undefined) continue;
-    const name = servers.length === 1 ? row : `${row} (${servers[index]})`;
+    const name = servers.length === 1 ? row.name : `${row.name} (${servers[index]})`;
     shown.push(
       line(
         name,
-        columns.map(([, value, digits]) => number(value(result), digits)),
+        columns.map(({ of, digits }) => number(of(result), digits)),
       ),
     );
   }
@@ -36,9 +29,11 @@ export function lines(row: string, servers: readonly string[], results: readonly
     shown.push(
       line(
         "  ratio",
-        columns.map(([, value]) => ratio(value(first), value(second))),
+        columns.map(({ of }) => ratio(of(first), of(second))),
       ),
     );
+    for (const limit of row.limits ?? [])
+      shown.push(`  ${verdict(limit, limit.quantity.of(first), limit.quantity.of(second)).text}`);
   }
   return shown;
 }

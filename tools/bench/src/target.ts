@@ -7,6 +7,7 @@ import { newCa, newCertificate, newServiceAccountKey } from "@coxswain/apimachin
 import { freePort, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type Connection, openConnection } from "./http.ts";
+import { openHttp1 } from "./http1.ts";
 import type { SecondServer } from "./options.ts";
 
 /** A server under load: where it is, who we are, and which processes pay for it. */
@@ -15,6 +16,8 @@ export interface Target {
   readonly pid: number;
   readonly etcdPid?: number;
   connect(): Promise<Connection>;
+  /** The same over HTTP/1.1: as many sockets as requests are under way. */
+  connectHttp1(): Connection;
   /** Somebody whose rights come from RBAC and not from system:masters. */
   connectAsUser?(): Promise<Connection>;
   stop(): Promise<void>;
@@ -91,6 +94,7 @@ export async function startOurs(cpuProfileFolder?: string): Promise<Target> {
     pid: child.pid as number,
     etcdPid: etcd.pid,
     connect: () => openConnection(url, adminToken, caPem),
+    connectHttp1: () => openHttp1(url, adminToken, caPem),
     connectAsUser: () => openConnection(url, userToken, caPem),
     stop,
   };
@@ -104,6 +108,7 @@ export function secondServer(server: SecondServer): Target {
     pid: server.pid,
     ...(server.etcdPid !== undefined && { etcdPid: server.etcdPid }),
     connect: () => openConnection(server.url, server.token, ca),
+    connectHttp1: () => openHttp1(server.url, server.token, ca),
     stop: async () => {},
   };
 }

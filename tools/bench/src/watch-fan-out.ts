@@ -2,38 +2,26 @@ import type { Connection } from "./http.ts";
 import { noSamples, type Samples } from "./load.ts";
 import type { Stage } from "./stage.ts";
 
+interface Watchers {
+  readonly watchers: number;
+  readonly connections: number;
+  readonly seconds: number;
+}
+
 /**
  * Changes one pod again and again, each time when all watchers have seen the last change. An operation is one event at
  * one watcher; its latency runs from the sending of the change.
  */
-export async function watchFanOut(
-  stage: Stage,
-  { watchers, connections, seconds }: { watchers: number; connections: number; seconds: number },
-): Promise<Samples> {
+export async function watchFanOut(stage: Stage, { watchers, connections, seconds }: Watchers): Promise<Samples> {
   const samples = noSamples();
-  const pod = stage.podPath(0);
-  const { metadata } = JSON.parse((await stage.connection.request(pod, { keepBody: true })).body.toString()) as {
-    metadata: { name: string; resourceVersion: string };
-  };
-  const query = `?watch=1&resourceVersion=${metadata.resourceVersion}&fieldSelector=metadata.name%3D${metadata.name}`;
-  const opened: Connection[] = [];
   let sentAt = 0;
   let missing = 0;
   let allSeen: () => void = () => {};
-  const onData = (chunk: Buffer): void => {
-    const now = performance.now();
-    for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, at + 1)) {
-      samples.latencies.push(now - sentAt);
-      if (--missing === 0) allSeen();
-    }
-  };
+  const close = await openWatches(stage, { watchers, connections }, () => {
+    samples.latencies.push(performance.now() - sentAt);
+    if (--missing === 0) allSeen();
+  });
   try {
-    for (let index = 0; index < connections; index++) opened.push(await stage.target.connect());
-    await Promise.all(
-      Array.from({ length: watchers }, (_, index) =>
-        (opened[index % connections] as Connection).stream(`${stage.namespacePath}/pods${query}`, onData),
-      ),
-    );
     const start = performance.now();
     while (performance.now() - start < seconds * 1000) {
       missing = watchers;
@@ -45,14 +33,79 @@ export async function watchFanOut(
         };
       });
       sentAt = performance.now();
-      const body = JSON.stringify({ metadata: { annotations: { "example.com/round": `${sentAt}` } } });
-      const headers = { "content-type": "application/merge-patch+json" };
-      await Promise.all([stage.connection.request(pod, { method: "PATCH", body, headers }), seen]);
+      await Promise.all([change(stage), seen]);
     }
     samples.seconds = (performance.now() - start) / 1000;
   } finally {
-    for (const connection of opened) connection.close();
+    close();
   }
   samples.operations = samples.latencies.length;
   return samples;
+}
+
+/** The same at a given pace, whether the events have arrived or not; events still under way at the end do not count. */
+export async function watchPaced(
+  stage: Stage,
+  { watchers, connections, seconds, updatesPerSecond }: Watchers & { updatesPerSecond: number },
+): Promise<Samples> {
+  const samples = noSamples();
+  const sentAt: number[] = [];
+  const seen = new Array<number>(watchers).fill(0);
+  const close = await openWatches(stage, { watchers, connections }, (watcher) => {
+    // Changes go one after the other, so that every watcher's events come in the order of their sending.
+    const order = seen[watcher] ?? 0;
+    seen[watcher] = order + 1;
+    const sent = sentAt[order];
+    if (sent !== undefined) samples.latencies.push(performance.now() - sent);
+  });
+  try {
+    const start = performance.now();
+    while (performance.now() - start < seconds * 1000) {
+      const due = start + (sentAt.length * 1000) / updatesPerSecond;
+      if (due > performance.now()) await new Promise((resolve) => setTimeout(resolve, due - performance.now()));
+      sentAt.push(performance.now());
+      await change(stage);
+    }
+    samples.seconds = (performance.now() - start) / 1000;
+  } finally {
+    close();
+  }
+  samples.operations = samples.latencies.length;
+  return samples;
+}
+
+/** @param onEvent called with the number of the watcher, for each event it gets. @returns what ends them all */
+async function openWatches(
+  stage: Stage,
+  { watchers, connections }: { watchers: number; connections: number },
+  onEvent: (watcher: number) => void,
+): Promise<() => void> {
+  const { metadata } = JSON.parse((await stage.connection.request(stage.podPath(0), { keepBody: true })).body.toString()) as {
+    metadata: { name: string; resourceVersion: string };
+  };
+  const query = `?watch=1&resourceVersion=${metadata.resourceVersion}&fieldSelector=metadata.name%3D${metadata.name}`;
+  const opened: Connection[] = [];
+  const close = (): void => {
+    for (const connection of opened) connection.close();
+  };
+  try {
+    for (let index = 0; index < connections; index++) opened.push(await stage.target.connect());
+    await Promise.all(
+      Array.from({ length: watchers }, (_, watcher) =>
+        (opened[watcher % connections] as Connection).stream(`${stage.namespacePath}/pods${query}`, (chunk) => {
+          for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, at + 1)) onEvent(watcher);
+        }),
+      ),
+    );
+  } catch (err) {
+    close();
+    throw err;
+  }
+  return close;
+}
+
+function change(stage: Stage): Promise<unknown> {
+  const body = JSON.stringify({ metadata: { annotations: { "example.com/round": `${performance.now()}` } } });
+  const headers = { "content-type": "application/merge-patch+json" };
+  return stage.connection.request(stage.podPath(0), { method: "PATCH", body, headers });
 }

@@ -1,0 +1,26 @@
+import { type Limit, quantities } from "./limits.ts";
+import type { Row } from "./rows.ts";
+import { watchFanOut, watchPaced } from "./watch-fan-out.ts";
+
+const { cpu, p99, perSecond } = quantities;
+const watchers = 500;
+
+/** One changed pod to many watchers, on few and on many connections. An operation is one event at one watcher. */
+export const watchRows: readonly Row[] = [
+  fanOutRow(5, 0.25, [{ quantity: perSecond, atLeast: 3 }]),
+  fanOutRow(50, 0.3),
+  fanOutRow(500, 0.8),
+  {
+    name: "watch event, 100 updates/s, 100 watchers",
+    limits: [{ quantity: p99, atMost: 0.3 }],
+    run: (stage, seconds) => watchPaced(stage, { watchers: 100, connections: 10, seconds, updatesPerSecond: 100 }),
+  },
+];
+
+function fanOutRow(connections: number, share: number, more: readonly Limit[] = []): Row {
+  return {
+    name: `watch event, ${watchers} watchers, ${connections} connections`,
+    limits: [{ quantity: cpu, atMost: share }, ...more],
+    run: (stage, seconds) => watchFanOut(stage, { watchers, connections, seconds }),
+  };
+}
