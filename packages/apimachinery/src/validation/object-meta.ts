@@ -184,6 +184,17 @@ export function validateFinalizers(finalizers: readonly string[] | undefined | n
   return errors;
 }
 
+const standardFinalizers = ["kubernetes", orphanFinalizer, foregroundFinalizer];
+
+/**
+ * Built-in kinds take a finalizer without a domain only when it is one of Kubernetes' own; custom resources take any.
+ * Source: pkg/apis/core/validation validateKubeFinalizerName
+ */
+export function validateKubeFinalizer(name: string, path: string): FieldError[] {
+  if (name.includes("/") || standardFinalizers.includes(name)) return [];
+  return [invalidValue(path, name, "name is neither a standard finalizer name nor is it fully qualified")];
+}
+
 export function validateManagedFields(entries: readonly ManagedFieldsEntry[] | undefined | null, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const [i, entry] of (entries ?? []).entries()) {

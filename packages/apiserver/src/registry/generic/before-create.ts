@@ -1,9 +1,11 @@
 import { randomUUID } from "node:crypto";
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { isDns1123Subdomain } from "@coxswain/apimachinery/validation/dns";
-import { validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
+import { validateKubeFinalizer, validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
+import { each } from "../rules.ts";
 import { nameObject } from "./name-generation.ts";
 import type { ResourceDefinition } from "./resource.ts";
 import type { Strategy, StrategyContext } from "./strategy.ts";
@@ -34,6 +36,7 @@ export function beforeCreate(
 
   const errors = [
     ...validateObjectMeta(metadata, strategy.namespaceScoped, strategy.validateName ?? isDns1123Subdomain, "metadata"),
+    ...kubeFinalizers(strategy, metadata.finalizers),
     ...(strategy.validate?.(object, ctx) ?? []),
   ];
   if (errors.length > 0) throw invalid(groupKind(definition), metadata.name ?? "", errors);
@@ -53,6 +56,10 @@ export function matchNamespace(strategy: Strategy, ctx: StrategyContext, object:
   if (metadata.namespace !== ctx.namespace) {
     throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
   }
+}
+
+export function kubeFinalizers(strategy: Strategy, finalizers: readonly string[] | undefined): FieldError[] {
+  return strategy.anyFinalizer ? [] : each(finalizers, "metadata.finalizers", validateKubeFinalizer);
 }
 
 export function groupKind(definition: ResourceDefinition): { group: string; kind: string } {

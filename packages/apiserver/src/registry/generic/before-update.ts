@@ -1,7 +1,7 @@
 import { invalid } from "@coxswain/apimachinery/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { validateObjectMeta, validateObjectMetaUpdate } from "@coxswain/apimachinery/validation/object-meta";
-import { groupKind, matchNamespace } from "./before-create.ts";
+import { groupKind, kubeFinalizers, matchNamespace } from "./before-create.ts";
 import { pathSegmentFaults } from "./keys.ts";
 import type { ResourceDefinition } from "./resource.ts";
 import type { Strategy, StrategyContext } from "./strategy.ts";
@@ -41,6 +41,7 @@ export function beforeUpdate(
   const errors = [
     ...validateObjectMeta(metadata, strategy.namespaceScoped, pathSegmentFaults, "metadata"),
     ...validateObjectMetaUpdate(metadata, old, "metadata"),
+    ...kubeFinalizers(strategy, metadata.finalizers),
     ...(strategy.validateUpdate?.(next, current, ctx) ?? []),
   ];
   if (errors.length > 0) throw invalid(groupKind(definition), metadata.name ?? "", errors);

@@ -27,6 +27,8 @@ export interface Strategy<T extends KubeObject = any> {
   /** Texts for `Warning` headers. */
   warningsOnCreate?(next: T, ctx: StrategyContext): string[];
   warningsOnUpdate?(next: T, current: T, ctx: StrategyContext): string[];
+  /** Finalizers may be words without a domain: custom resources, and kinds of the aggregated API servers. */
+  anyFinalizer?: boolean;
   /** How names are checked; default DNS-1123 subdomain. */
   validateName?(name: string): string[];
   /** Graceful deletion: the grace period in seconds, undefined for immediate. Source: rest.RESTGracefulDeleteStrategy */

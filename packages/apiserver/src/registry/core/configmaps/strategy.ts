@@ -5,6 +5,7 @@ import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ConfigMap } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isConfigMapKey } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
+import { wholeObject } from "../../rules.ts";
 
 /** Source: pkg/registry/core/configmap/strategy.go, pkg/apis/core/validation ValidateConfigMap */
 export const configMapStrategy: Strategy<ConfigMap> = {
@@ -30,7 +31,7 @@ export function validateConfigMap(map: ConfigMap): FieldError[] {
     for (const message of isConfigMapKey(key)) errors.push(invalidValue(mapKey("binaryData", key), key, message));
     size += Buffer.byteLength(value, "base64");
   }
-  if (size > mostDataBytes) errors.push(tooLong("", "", mostDataBytes));
+  if (size > mostDataBytes) errors.push(tooLong(wholeObject, "", mostDataBytes));
   return errors;
 }
 

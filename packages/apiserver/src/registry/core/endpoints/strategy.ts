@@ -5,7 +5,7 @@ import type { EndpointAddress, EndpointPort, EndpointSubset, Endpoints } from "@
 import {
   checkNonSpecialIp,
   dns1123Label,
-  isDns1123Subdomain,
+  dns1123Subdomain,
   isValidIp,
   isValidPort,
   oneOf,
@@ -45,11 +45,9 @@ function validateAddress(address: EndpointAddress, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const message of isValidIp(address.ip ?? "")) errors.push(invalidValue(child(path, "ip"), address.ip ?? "", message));
   if (address.hostname) errors.push(...dns1123Label(address.hostname, child(path, "hostname")));
-  if (address.nodeName)
-    for (const message of isDns1123Subdomain(address.nodeName))
-      errors.push(invalidValue(child(path, "nodeName"), address.nodeName, message));
-  if (errors.length === 0) errors.push(...checkNonSpecialIp(address.ip ?? "", child(path, "ip")));
-  return errors;
+  if (address.nodeName !== undefined && address.nodeName !== null)
+    errors.push(...dns1123Subdomain(address.nodeName, child(path, "nodeName")));
+  return [...errors, ...checkNonSpecialIp(address.ip ?? "", child(path, "ip"))];
 }
 
 function validatePort(port: EndpointPort, requireName: boolean, path: string): FieldError[] {

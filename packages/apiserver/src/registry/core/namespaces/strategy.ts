@@ -6,6 +6,7 @@ import { isDns1123Label } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { keep, statusStrategyOf } from "../../strategies.ts";
 import { namespaceNameLabel } from "./defaults.ts";
+import { validateFinalizer } from "./finalizers.ts";
 
 /**
  * A namespace is deleted in two steps: it turns Terminating and keeps `kubernetes` in spec.finalizers until the
@@ -30,6 +31,7 @@ export const namespaceStrategy: Strategy<Namespace> = {
     else next.spec.finalizers = current.spec.finalizers;
     keep(next, current, "status");
   },
+  validate: (next) => (next.spec?.finalizers ?? []).flatMap((name) => validateFinalizer(name, "spec.finalizers")),
   canonicalize(next) {
     if (next.metadata.name) next.metadata.labels = { ...next.metadata.labels, [namespaceNameLabel]: next.metadata.name };
   },

@@ -1,0 +1,136 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import type {
+  ResourceList,
+  ResourceQuota,
+  ResourceQuotaSpec,
+  ScopedResourceSelectorRequirement,
+} from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { fieldImmutableText } from "../../field-checks.ts";
+import { checkQuantity, checkResourceName, isHugePage } from "../pods/validation/resources.ts";
+
+/** Source: pkg/apis/core/validation ValidateResourceQuota */
+export function validateQuota(quota: ResourceQuota): FieldError[] {
+  const spec = quota.spec ?? {};
+  return [
+    ...validateAmounts(spec.hard, "spec.hard"),
+    ...validateScopes(spec, "spec.scopes"),
+    ...validateSelector(spec, "spec.scopeSelector.matchExpressions"),
+  ];
+}
+
+export function validateQuotaUpdate(next: ResourceQuota, current: ResourceQuota): FieldError[] {
+  const sorted = (scopes: readonly string[] | undefined) => [...new Set(scopes ?? [])].sort();
+  const same = semanticEqual(sorted(next.spec?.scopes), sorted(current.spec?.scopes));
+  return [
+    ...validateQuota(next),
+    ...(same ? [] : [invalidValue("spec.scopes", goScopes(next.spec?.scopes), fieldImmutableText)]),
+  ];
+}
+
+export function validateQuotaStatus(next: ResourceQuota): FieldError[] {
+  return (["hard", "used"] as const).flatMap((field) => validateAmounts(next.status?.[field], child("status", field)));
+}
+
+const podCounts = ["pods"];
+const podAmounts = ["cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"];
+const otherQuotas = [
+  "ephemeral-storage",
+  "requests.storage",
+  "requests.ephemeral-storage",
+  "limits.ephemeral-storage",
+  "resourcequotas",
+  "services",
+  "replicationcontrollers",
+  "secrets",
+  "persistentvolumeclaims",
+  "configmaps",
+  "services.nodeports",
+  "services.loadbalancers",
+];
+const standardQuotas = new Set([...podCounts, ...podAmounts, ...otherQuotas]);
+
+function isStandardQuota(name: string): boolean {
+  return standardQuotas.has(name) || isHugePage(name) || isHugePage(name.replace(/^requests\./, ""));
+}
+
+function validateAmounts(amounts: ResourceList | undefined, path: string): FieldError[] {
+  return Object.entries(amounts ?? {}).flatMap(([name, value]) => {
+    const at = mapKey(path, name);
+    const errors = checkResourceName(name, at);
+    if (!name.includes("/") && !isStandardQuota(name))
+      errors.push(invalidValue(at, name, "must be a standard resource for quota"));
+    return [...errors, ...checkQuantity(name, value, at)];
+  });
+}
+
+const limitedScopes = ["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"];
+const standardScopes = [...limitedScopes, "PriorityClass"];
+const conflicts = [
+  ["BestEffort", "NotBestEffort"],
+  ["Terminating", "NotTerminating"],
+] as const;
+
+/** Scopes are about pods: only their number, and mostly what they ask for, can be limited by them. */
+function scopeFits(scope: string, resource: string): boolean {
+  if (!standardScopes.includes(scope) || podCounts.includes(resource)) return true;
+  return scope !== "BestEffort" && podAmounts.includes(resource);
+}
+
+const unfit = (spec: ResourceQuotaSpec, scope: string): string[] =>
+  Object.keys(spec.hard ?? {}).filter((name) => isStandardQuota(name) && !scopeFits(scope, name));
+
+function validateScopes(spec: ResourceQuotaSpec, path: string): FieldError[] {
+  const scopes: readonly string[] = spec.scopes ?? [];
+  const shown = goScopes(scopes);
+  return [
+    ...scopes.flatMap((scope) => [
+      ...(standardScopes.includes(scope) ? [] : [invalidValue(path, shown, "unsupported scope")]),
+      ...unfit(spec, scope).map(() => invalidValue(path, shown, "unsupported scope applied to resource")),
+    ]),
+    ...conflicting(scopes, shown, path),
+  ];
+}
+
+function conflicting(scopes: readonly string[], shown: GoText, path: string): FieldError[] {
+  return conflicts
+    .filter((pair) => pair.every((scope) => scopes.includes(scope)))
+    .map(() => invalidValue(path, shown, "conflicting scopes"));
+}
+
+/** Upstream's paths lack the index. */
+function validateSelector(spec: ResourceQuotaSpec, path: string): FieldError[] {
+  const terms = spec.scopeSelector?.matchExpressions ?? [];
+  const names = terms.map((term) => term.scopeName as string);
+  return [...terms.flatMap((term) => validateTerm(term, spec, path)), ...conflicting(names, goScopes(spec.scopes), path)];
+}
+
+const existText =
+  "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity";
+
+function validateTerm(term: ScopedResourceSelectorRequirement, spec: ResourceQuotaSpec, path: string): FieldError[] {
+  const { scopeName = "", operator = "", values = [] } = term as { scopeName?: string; operator?: string; values?: string[] };
+  const errors: FieldError[] = [];
+  if (!standardScopes.includes(scopeName)) errors.push(invalidValue(child(path, "scopeName"), scopeName, "unsupported scope"));
+  for (const _name of unfit(spec, scopeName))
+    errors.push(invalidValue(path, spec.scopeSelector, "unsupported scope applied to resource"));
+  const at = child(path, "operator");
+  if (limitedScopes.includes(scopeName) && operator !== "Exists") errors.push(invalidValue(at, operator, existText));
+  if (operator === "In" || operator === "NotIn") {
+    const text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector";
+    if (values.length === 0) errors.push(required(child(path, "values"), text));
+  } else if (operator === "Exists" || operator === "DoesNotExist") {
+    const text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector";
+    if (values.length > 0) errors.push(invalidValue(child(path, "values"), values, text));
+  } else errors.push(invalidValue(at, operator, "not a valid selector operator"));
+  return errors;
+}
+
+function goScopes(scopes: readonly string[] | undefined): GoText {
+  const type = "[]core.ResourceQuotaScope";
+  return new GoText(scopes === undefined ? `${type}(nil)` : `${type}{${scopes.map(goQuote).join(", ")}}`);
+}

@@ -1,0 +1,76 @@
+import { JsonSyntaxError, parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { forbiddenField, invalidValue, required, tooLong } from "@coxswain/apimachinery/errors/field-error";
+import { mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { immutableField, isConfigMapKey } from "../../field-checks.ts";
+import { saying } from "../../rules.ts";
+import { mostDataBytes } from "../configmaps/strategy.ts";
+
+type Data = Readonly<Record<string, string>>;
+
+/** Source: pkg/apis/core/validation ValidateSecret */
+export function validateSecret(secret: Secret): FieldError[] {
+  const data: Data = secret.data ?? {};
+  const errors = Object.keys(data).flatMap((key) => saying(isConfigMapKey(key), key, mapKey("data", key)));
+  const size = Object.values(data).reduce((sum, value) => sum + Buffer.byteLength(value, "base64"), 0);
+  if (size > mostDataBytes) errors.push(tooLong("data", "", mostDataBytes));
+  const type = secret.type ?? "";
+  if (Object.hasOwn(byType, type)) errors.push(...(byType[type]?.(data, secret) ?? []));
+  return errors;
+}
+
+const accountName = "kubernetes.io/service-account.name";
+/** Upstream forgot to fill in the key in two places; what clients see is this. */
+const oddPath = "data[%s]";
+
+/** What has to be in a secret of a type that means something. */
+const byType: Readonly<Record<string, (data: Data, secret: Secret) => FieldError[]>> = {
+  "kubernetes.io/service-account-token": (_data, secret) =>
+    secret.metadata.annotations?.[accountName] ? [] : [required(mapKey("metadata.annotations", accountName))],
+  "kubernetes.io/dockercfg": (data) => jsonUnder(data, ".dockercfg"),
+  "kubernetes.io/dockerconfigjson": (data) => jsonUnder(data, ".dockerconfigjson"),
+  "kubernetes.io/basic-auth": (data) =>
+    Object.hasOwn(data, "username") || Object.hasOwn(data, "password")
+      ? []
+      : [required(mapKey(oddPath, "username")), required(mapKey(oddPath, "password"))],
+  "kubernetes.io/ssh-auth": (data) =>
+    Object.hasOwn(data, "ssh-privatekey") && data["ssh-privatekey"] ? [] : [required(mapKey(oddPath, "ssh-privatekey"))],
+  "kubernetes.io/tls": (data) =>
+    ["tls.crt", "tls.key"].filter((key) => !Object.hasOwn(data, key)).map((key) => required(mapKey("data", key))),
+};
+
+function jsonUnder(data: Data, key: string): FieldError[] {
+  const at = mapKey("data", key);
+  if (!Object.hasOwn(data, key)) return [required(at)];
+  const fault = objectFault(Buffer.from(data[key] as string, "base64").toString("utf8"));
+  // The error must not show what the secret holds.
+  return fault === undefined ? [] : [invalidValue(at, "<secret contents redacted>", fault)];
+}
+
+/** @returns why a text is no JSON object, in Go's words. */
+function objectFault(text: string): string | undefined {
+  let value: unknown;
+  try {
+    value = parseJsonText(text);
+  } catch (err) {
+    if (err instanceof JsonSyntaxError) return err.message;
+    throw err;
+  }
+  if (value === null || (typeof value === "object" && !Array.isArray(value))) return undefined;
+  const type = Array.isArray(value) ? "array" : typeof value === "boolean" ? "bool" : typeof value;
+  return `json: cannot unmarshal ${type} into Go value of type map[string]interface {}`;
+}
+
+const immutableText = "field is immutable when `immutable` is set";
+
+/** Source: pkg/apis/core/validation ValidateSecretUpdate */
+export function validateSecretUpdate(next: Secret, current: Secret): FieldError[] {
+  const errors = immutableField(next.type, current.type, "type");
+  if (current.immutable) {
+    if (!next.immutable) errors.push(forbiddenField("immutable", immutableText));
+    if (!semanticEqual(next.data, current.data)) errors.push(forbiddenField("data", immutableText));
+  }
+  return [...errors, ...validateSecret(next)];
+}
