@@ -206,3 +206,20 @@ async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<void>):
   };
   await Promise.all(Array.from({ length: 16 }, worker));
 }
+
+test("AlwaysAllow lets everybody, AlwaysDeny nobody but system:masters, and others after it still decide", async (t) => {
+  const jane = { authorization: "Bearer user-token" };
+  const list = async (mode: string, headers: Record<string, string | undefined>) => {
+    const one = await startTestServer(t, [`--authorization-mode=${mode}`]);
+    return [
+      (await one.request("GET", "/api/v1/secrets", undefined, headers)).code,
+      (await one.request("GET", "/api", undefined, headers)).code,
+      (await one.request("GET", "/api/v1/secrets")).code,
+      (await one.request("GET", "/api/v1/secrets", undefined, jane)).body.message,
+    ];
+  };
+  assert.deepEqual(await list("AlwaysAllow", { authorization: undefined }), [200, 200, 200, undefined]);
+  const refusal = 'secrets is forbidden: User "jane" cannot list resource "secrets" in API group "" at the cluster scope';
+  assert.deepEqual(await list("AlwaysDeny", jane), [403, 403, 200, `${refusal}: Everything is forbidden.`]);
+  assert.deepEqual(await list("AlwaysDeny,RBAC", jane), [403, 200, 200, `${refusal}: Everything is forbidden.`]);
+});

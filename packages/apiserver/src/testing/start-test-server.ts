@@ -12,7 +12,7 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import { newClient } from "@coxswain/apimachinery/client/client";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
-import { discardLogger, newLogger } from "@coxswain/apimachinery/logging/logger";
+import { discardLogger, type Logger, newLogger } from "@coxswain/apimachinery/logging/logger";
 import { newCa, newCertificate, newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { configFromFlags } from "../config.ts";
@@ -78,9 +78,14 @@ function sharedCertificates(): NonNullable<typeof shared> {
 
 /**
  * @param extraFlags as on the command line: `["--authorization-mode=RBAC"]`
+ * @param ownLog for tests that read the log
  * @returns when the server is ready
  */
-export async function startTestServer(t: TestContext | undefined, extraFlags: readonly string[] = []): Promise<TestServer> {
+export async function startTestServer(
+  t: TestContext | undefined,
+  extraFlags: readonly string[] = [],
+  ownLog?: Logger,
+): Promise<TestServer> {
   const [{ directory, ca }, etcd] = await Promise.all([sharedCertificates(), startEtcd()]);
   const file = (name: string): string => join(directory, name);
   const prefix = `/test-${randomUUID()}`;
@@ -110,8 +115,8 @@ export async function startTestServer(t: TestContext | undefined, extraFlags: re
   const overridden = new Set(extraFlags.map((flag) => flag.split("=")[0]));
   const kept = argv.filter((flag) => !overridden.has(flag.split("=")[0]));
   const { values } = parseFlags(kubeApiserver.flags, [...kept, ...extraFlags]);
-  const log =
-    process.env["COX_TEST_LOG"] === undefined ? discardLogger : newLogger({ verbosity: Number(process.env["COX_TEST_LOG"]) });
+  const shown = process.env["COX_TEST_LOG"];
+  const log = ownLog ?? (shown === undefined ? discardLogger : newLogger({ verbosity: Number(shown) }));
   const featureGates = newFeatureGates(kubeApiserver.name, values["feature-gates"]);
   // A free port is for tests alone: users' flags with port 0 are refused.
   const config = configFromFlags({ ...values, "secure-port": values["secure-port"] || 6443 });
