@@ -4,13 +4,19 @@
  */
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { podResources } from "@coxswain/apimachinery/quota/pod-resources";
-import { quantityIn, type ResourceList } from "@coxswain/apimachinery/quota/resource-list";
+import {
+  addResources,
+  maskResources,
+  maxResources,
+  quantityIn,
+  type ResourceList,
+} from "@coxswain/apimachinery/quota/resource-list";
 import type { Container, LimitRangeItem, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { limitRanges } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import { namespacedLookup } from "./namespaced-lookup.ts";
 
 interface LimitRangeObject extends KubeObject {
   spec?: { limits?: LimitRangeItem[] };
@@ -19,21 +25,20 @@ interface LimitRangeObject extends KubeObject {
 const annotation = "kubernetes.io/limit-ranger";
 
 export function limitRanger(ctx: PluginContext): AdmissionPlugin {
-  const informer = ctx.informers.for<LimitRangeObject>(limitRanges);
+  const lookup = namespacedLookup<LimitRangeObject>(ctx.informers, ctx.client, limitRanges);
   return {
     name: "LimitRanger",
     handles: (operation) => operation === "CREATE" || operation === "UPDATE",
-    ready: () => informer.synced,
+    ready: () => lookup.synced,
     async admit(attributes) {
       if (!isLimited(attributes) || attributes.resource.resource !== "pods") return;
-      for (const { spec } of informer.lister.inNamespace(attributes.namespace))
-        fillPod(attributes.object as Pod, spec?.limits ?? []);
+      for (const { spec } of await lookup.in(attributes.namespace)) fillPod(attributes.object as Pod, spec?.limits ?? []);
     },
     async validate(attributes) {
       if (!isLimited(attributes)) return;
       const check = attributes.resource.resource === "pods" ? podProblems : claimProblems;
-      for (const { spec } of informer.lister.inNamespace(attributes.namespace)) {
-        const problems = check(attributes.object as never, spec?.limits ?? []);
+      for (const { spec } of await lookup.in(attributes.namespace)) {
+        const problems = [...new Set(check(attributes.object as never, spec?.limits ?? []))];
         if (problems.length > 0)
           throw refuse(attributes, problems.length === 1 ? (problems[0] as string) : `[${problems.join(", ")}]`);
       }
@@ -101,10 +106,19 @@ export function podProblems(pod: Pod, limits: readonly LimitRangeItem[]): string
         problems.push(...usageProblems(limit, resources?.requests ?? {}, resources?.limits ?? {}));
     }
     if (limit.type === "Pod") {
-      problems.push(...usageProblems(limit, podResources(pod, "requests"), podResources(pod, "limits")));
+      problems.push(...usageProblems(limit, totalOf(pod, "requests"), totalOf(pod, "limits")));
     }
   }
   return problems;
+}
+
+/** What all containers together say: a sum counts only where each of them says something. One init container may be more. */
+function totalOf({ spec }: Pod, which: "requests" | "limits"): ResourceList {
+  const said = (spec?.containers ?? []).map(({ resources }) => resources?.[which] ?? {});
+  const names = Object.keys(said[0] ?? {}).filter((name) => said.every((list) => Object.hasOwn(list, name)));
+  let total = maskResources(said.reduce(addResources, {}), names);
+  for (const { resources } of spec?.initContainers ?? []) total = maxResources(total, resources?.[which] ?? {});
+  return total;
 }
 
 export function claimProblems(claim: PersistentVolumeClaim, limits: readonly LimitRangeItem[]): string[] {

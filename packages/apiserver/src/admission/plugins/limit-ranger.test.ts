@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { LimitRangeItem, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { startTestServer, type TestServer } from "../../testing/start-test-server.ts";
+import { podProblems } from "./limit-ranger.ts";
+
+let server: TestServer;
+before(async () => {
+  server = await startTestServer(undefined, ["--disable-admission-plugins=ServiceAccount"]);
+});
+after(() => server.stop());
+
+const inNamespace = (namespace: string, resource: string): string => `/api/v1/namespaces/${namespace}/${resource}`;
+async function limits(namespace: string, ...items: object[]): Promise<void> {
+  await server.request("POST", "/api/v1/namespaces", { metadata: { name: namespace } });
+  const range = { metadata: { name: "limits" }, spec: { limits: items } };
+  const { code, text } = await server.request("POST", inNamespace(namespace, "limitranges"), range);
+  assert.equal(code, 201, text);
+}
+const aPod = (name: string, spec: object = {}): object => ({
+  metadata: { name },
+  spec: { containers: [{ name: "c", image: "i" }], ...spec },
+});
+
+test("containers get what they do not say, from the first pod on, and the pod says so", async () => {
+  await limits("filled", {
+    type: "Container",
+    default: { cpu: "1", memory: "1Gi" },
+    defaultRequest: { cpu: "500m" },
+    max: { cpu: "2" },
+  });
+  const spec = {
+    initContainers: [{ name: "i", image: "i", resources: { limits: { cpu: "1500m" }, requests: { cpu: "1" } } }],
+  };
+  const { code, body, text } = await server.request("POST", inNamespace("filled", "pods"), aPod("p", spec));
+  assert.equal(code, 201, text);
+  assert.deepEqual(body.spec.containers[0].resources, {
+    limits: { cpu: "1", memory: "1Gi" },
+    requests: { cpu: "500m", memory: "1Gi" },
+  });
+  assert.deepEqual(body.spec.initContainers[0].resources, {
+    limits: { cpu: "1500m", memory: "1Gi" },
+    requests: { cpu: "1", memory: "1Gi" },
+  });
+  assert.equal(
+    body.metadata.annotations["kubernetes.io/limit-ranger"],
+    "LimitRanger plugin set: cpu, memory request for container c; cpu, memory limit for container c; " +
+      "memory request for init container i; memory limit for init container i",
+  );
+  const dry = await server.request("POST", `${inNamespace("filled", "pods")}?dryRun=All`, aPod("q"));
+  assert.equal(dry.body.spec.containers[0].resources.limits.cpu, "1");
+});
+
+test("pods and claims keep within the bounds, on creation and when a claim grows", async () => {
+  await limits(
+    "bounded",
+    { type: "Container", max: { cpu: "1" }, min: { cpu: "100m" } },
+    { type: "PersistentVolumeClaim", min: { storage: "1Gi" }, max: { storage: "5Gi" } },
+  );
+  const resources = { limits: { cpu: "2" }, requests: { cpu: "50m" } };
+  const { code, body } = await server.request(
+    "POST",
+    inNamespace("bounded", "pods"),
+    aPod("p", { containers: [{ name: "c", image: "i", resources }] }),
+  );
+  assert.equal(code, 403);
+  assert.equal(
+    body.message,
+    'pods "p" is forbidden: [minimum cpu usage per Container is 100m, but request is 50m, maximum cpu usage per Container is 1, but limit is 2]',
+  );
+  const claim = (storage: string): object => ({
+    metadata: { name: "c" },
+    spec: { storageClassName: "", accessModes: ["ReadWriteOnce"], resources: { requests: { storage } } },
+  });
+  const post = (storage: string) => server.request("POST", inNamespace("bounded", "persistentvolumeclaims"), claim(storage));
+  assert.equal(
+    (await post("6Gi")).body.message,
+    'persistentvolumeclaims "c" is forbidden: maximum storage usage per PersistentVolumeClaim is 5Gi, but request is 6Gi',
+  );
+  assert.match((await post("1Mi")).body.message, /minimum storage usage per PersistentVolumeClaim is 1Gi, but request is 1Mi/);
+  assert.equal((await post("2Gi")).code, 201);
+});
+
+const requests = (cpu: string): object => ({ name: "c", resources: { requests: { cpu }, limits: { cpu } } });
+for (const { name, containers, initContainers = [], limit, want } of [
+  {
+    name: "the sum of its containers",
+    containers: [requests("1"), requests("2")],
+    limit: { max: { cpu: "2" } },
+    want: ["maximum cpu usage per Pod is 2, but limit is 3"],
+  },
+  {
+    name: "its greatest init container",
+    containers: [requests("1")],
+    initContainers: [requests("3")],
+    limit: { max: { cpu: "2" } },
+    want: ["maximum cpu usage per Pod is 2, but limit is 3"],
+  },
+  {
+    name: "nothing where one container says nothing",
+    containers: [requests("1"), { name: "d" }],
+    limit: { max: { cpu: "2" } },
+    want: ["maximum cpu usage per Pod is 2.  No limit is specified"],
+  },
+  {
+    name: "no request",
+    containers: [{ name: "c" }],
+    limit: { min: { cpu: "1" } },
+    want: ["minimum cpu usage per Pod is 1.  No request is specified"],
+  },
+  {
+    name: "a ratio",
+    containers: [{ name: "c", resources: { requests: { cpu: "1" }, limits: { cpu: "3" } } }],
+    limit: { maxLimitRequestRatio: { cpu: "2" } },
+    want: ["cpu max limit to request ratio per Pod is 2, but provided ratio is 3.000000"],
+  },
+]) {
+  test(`a pod counts as ${name}`, () => {
+    const pod = { spec: { containers, initContainers } } as unknown as Pod;
+    assert.deepEqual(podProblems(pod, [{ type: "Pod", ...limit } as LimitRangeItem]), want);
+  });
+}

@@ -1,0 +1,136 @@
+/**
+ * Charges writes to the quotas of their namespace, in the quotas' status, before the writes are done. What comes while an
+ * update is on its way is charged together in the next one; whoever writes in between (another server, the controller)
+ * makes it start over with what stands there then.
+ * Source: k8s.io/apiserver pkg/admission/plugin/resourcequota/{controller,resource_access}.go
+ */
+import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { internalError } from "@coxswain/apimachinery/errors/status-error";
+import type { QuotaEvaluator } from "@coxswain/apimachinery/quota/usage";
+import { resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { PluginContext } from "../catalogue.ts";
+import type { AdmissionAttributes } from "../plugin.ts";
+import { chargedQuotas, type QuotaObject } from "./quota-cost.ts";
+
+/** Resolves when the write is charged; rejects with why it must not be done. */
+export type Charge = (
+  attributes: AdmissionAttributes,
+  evaluator: QuotaEvaluator,
+  quotas: readonly QuotaObject[],
+) => Promise<void>;
+
+interface Waiter {
+  readonly attributes: AdmissionAttributes;
+  readonly evaluator: QuotaEvaluator;
+  readonly quotas: readonly QuotaObject[];
+  charged(): void;
+  refused(reason: unknown): void;
+}
+
+const retries = 10;
+
+export function newCharges(ctx: PluginContext): Charge {
+  /** What we wrote ourselves and the informer may not show yet, by uid. */
+  const written = new Map<string, QuotaObject>();
+  ctx.informers.for<QuotaObject>(resourceQuotas).addHandler({
+    updated(_old, now) {
+      const own = written.get(uidOf(now));
+      if (own !== undefined && revisionOf(own) <= revisionOf(now)) written.delete(uidOf(now));
+    },
+    deleted: (last) => written.delete(uidOf(last)),
+  });
+  const newest = (quota: QuotaObject): QuotaObject => {
+    const own = written.get(uidOf(quota));
+    return own !== undefined && revisionOf(own) > revisionOf(quota) ? own : quota;
+  };
+
+  const fresh = async (quotas: readonly QuotaObject[]): Promise<QuotaObject[]> => {
+    const live = quotas.map(({ metadata: { namespace, name = "" } }) =>
+      ctx.client.get<QuotaObject>(resourceQuotas, { namespace, name }).catch((err: unknown) => {
+        if (isNotFound(err)) return undefined;
+        throw err;
+      }),
+    );
+    return (await Promise.all(live)).filter((quota) => quota !== undefined);
+  };
+
+  /** @returns those that another writer changed first. */
+  const write = async (charged: readonly QuotaObject[]): Promise<QuotaObject[]> => {
+    const lost: QuotaObject[] = [];
+    for (const quota of charged) {
+      try {
+        written.set(uidOf(quota), await ctx.client.update<QuotaObject>(resourceQuotas, quota, { subresource: "status" }));
+      } catch (err) {
+        if (!isConflict(err) && !isNotFound(err)) throw err;
+        written.delete(uidOf(quota));
+        lost.push(quota);
+      }
+    }
+    return lost;
+  };
+
+  const chargeAll = async (waiters: readonly Waiter[]): Promise<void> => {
+    let quotas = (waiters.at(-1)?.quotas ?? []).map(newest);
+    let open = waiters;
+    for (let attempt = 0; attempt <= retries; attempt++) {
+      const { charged, changed } = chargeInTurn(quotas, open);
+      const lost = await write(changed);
+      if (lost.length === 0) {
+        for (const waiter of charged) waiter.charged();
+        return;
+      }
+      // The others are charged already: only those that were lost are looked at again.
+      quotas = await fresh(lost);
+      open = charged;
+    }
+    for (const waiter of open) waiter.refused(internalError(new Error("resource quota evaluation timed out")));
+  };
+
+  const waiting = new Map<string, Waiter[]>();
+  const work = async (namespace: string, queue: Waiter[]): Promise<void> => {
+    while (queue.length > 0) {
+      const batch = queue.splice(0);
+      await chargeAll(batch).catch((err: unknown) => {
+        for (const waiter of batch) waiter.refused(err);
+      });
+    }
+    waiting.delete(namespace);
+  };
+  return (attributes, evaluator, quotas) =>
+    new Promise((charged, refused) => {
+      const waiter = { attributes, evaluator, quotas, charged, refused };
+      const queue = waiting.get(attributes.namespace);
+      if (queue !== undefined) return void queue.push(waiter);
+      const own = [waiter];
+      waiting.set(attributes.namespace, own);
+      void work(attributes.namespace, own);
+    });
+}
+
+/** One after the other, each on what the ones before left; those that are too much are refused at once. */
+function chargeInTurn(quotas: readonly QuotaObject[], waiters: readonly Waiter[]): { charged: Waiter[]; changed: QuotaObject[] } {
+  const state = new Map(quotas.map((quota) => [uidOf(quota), quota]));
+  const charged: Waiter[] = [];
+  for (const waiter of waiters) {
+    try {
+      const next = chargedQuotas(waiter.attributes, waiter.evaluator, [...state.values()]);
+      // A dry run is told what would be, and takes nothing.
+      if (!waiter.attributes.dryRun) for (const quota of next) state.set(uidOf(quota), quota);
+      charged.push(waiter);
+    } catch (err) {
+      waiter.refused(err);
+    }
+  }
+  return {
+    charged,
+    changed: quotas.map((quota) => state.get(uidOf(quota)) as QuotaObject).filter((quota, i) => quota !== quotas[i]),
+  };
+}
+
+function uidOf({ metadata }: QuotaObject): string {
+  return metadata.uid ?? "";
+}
+
+function revisionOf({ metadata }: QuotaObject): number {
+  return Number(metadata.resourceVersion ?? 0);
+}

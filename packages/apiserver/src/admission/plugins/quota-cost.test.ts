@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { quotaEvaluator } from "@coxswain/apimachinery/quota/usage";
+import { chargedQuotas, type QuotaObject } from "./quota-cost.ts";
+
+const resource = { group: "", version: "v1", resource: "pods" };
+const evaluator = quotaEvaluator(resource, newFakeClock());
+const quota = (hard: Record<string, string>, used: Record<string, string>, spec = {}): QuotaObject => ({
+  metadata: { name: "q" },
+  spec,
+  status: { hard, used },
+});
+const aPod = (requests: object = {}): KubeObject =>
+  ({ metadata: { name: "p" }, spec: { containers: [{ name: "c", resources: { requests } }] } }) as KubeObject;
+const create = (object: KubeObject, quotas: QuotaObject[]): QuotaObject[] =>
+  chargedQuotas({ operation: "CREATE", object, oldObject: undefined, resource, name: "p" }, evaluator, quotas);
+
+test("charges what the pod takes of what the quota bounds", () => {
+  const [charged] = create(aPod({ cpu: "500m", memory: "1Gi" }), [quota({ pods: "5", cpu: "2" }, { pods: "1", cpu: "1" })]);
+  assert.deepEqual(charged?.status?.used, { pods: "2", cpu: "1500m" });
+});
+
+test("refuses what would exceed it, and says by how much", () => {
+  assert.throws(() => create(aPod({ cpu: "2" }), [quota({ pods: "1", cpu: "2" }, { pods: "1", cpu: "1" })]), {
+    message: 'pods "p" is forbidden: exceeded quota: q, requested: cpu=2,pods=1, used: cpu=1,pods=1, limited: cpu=2,pods=1',
+  });
+});
+
+test("refuses a container that does not say what is bounded", () => {
+  assert.throws(() => create(aPod(), [quota({ cpu: "2" }, { cpu: "0" })]), {
+    message: 'pods "p" is forbidden: failed quota: q: must specify cpu',
+  });
+});
+
+test("refuses while nobody has counted yet", () => {
+  assert.throws(() => create(aPod({ cpu: "1" }), [quota({ cpu: "2" }, {})]), /status unknown for quota: q, resources: cpu/);
+});
+
+test("leaves alone quotas of other scopes and of other things", () => {
+  assert.deepEqual(create(aPod({ cpu: "1" }), [quota({ pods: "0" }, { pods: "0" }, { scopes: ["BestEffort"] })]), []);
+  assert.deepEqual(create(aPod({ cpu: "1" }), [quota({ services: "0" }, { services: "0" })]), []);
+});

@@ -1,0 +1,72 @@
+/** What a write takes of the quotas it counts for, and whether they have it. Source: pkg/admission/plugin/resourcequota/controller.go CheckRequest */
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import {
+  addResources,
+  exceededIn,
+  formatResources,
+  maskResources,
+  negativeIn,
+  type ResourceList,
+  subtractNonNegative,
+  withoutZeros,
+} from "@coxswain/apimachinery/quota/resource-list";
+import type { QuotaEvaluator } from "@coxswain/apimachinery/quota/usage";
+import type { ResourceQuotaSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { refuse } from "../errors.ts";
+import type { AdmissionAttributes } from "../plugin.ts";
+
+export interface QuotaObject extends KubeObject {
+  spec?: ResourceQuotaSpec;
+  status?: { hard?: ResourceList; used?: ResourceList };
+}
+
+/**
+ * Pure: the quotas with this write charged; none when it costs nothing.
+ * @throws StatusError 403 when one does not allow it.
+ */
+export function chargedQuotas(
+  attributes: Pick<AdmissionAttributes, "operation" | "object" | "oldObject" | "resource" | "name">,
+  evaluator: QuotaEvaluator,
+  quotas: readonly QuotaObject[],
+): QuotaObject[] {
+  const full = attributes as AdmissionAttributes;
+  const object = attributes.object as KubeObject;
+  const concerned = quotas.filter(({ spec, status }) => {
+    return evaluator.matching(Object.keys(status?.hard ?? {})).length > 0 && evaluator.inScope(spec, object);
+  });
+  for (const quota of concerned) checkUsable(full, evaluator, quota, object);
+  if (concerned.length === 0) return [];
+
+  const own = evaluator.usage(object);
+  const negative = negativeIn(own);
+  if (negative.length > 0) throw refuse(full, `quota usage is negative for resource(s): ${negative.sort().join(",")}`);
+  const isUpdate = attributes.operation === "UPDATE" && attributes.oldObject !== undefined;
+  const cost = withoutZeros(isUpdate ? subtractNonNegative(own, evaluator.usage(attributes.oldObject as KubeObject)) : own);
+  if (Object.keys(cost).length === 0) return [];
+
+  return concerned.flatMap((quota) => {
+    const { hard = {}, used = {} } = quota.status ?? {};
+    const requested = maskResources(cost, Object.keys(hard));
+    if (Object.keys(requested).length === 0) return [];
+    const next = addResources(used, requested);
+    const exceeded = exceededIn(maskResources(next, Object.keys(requested)), hard);
+    if (exceeded.length > 0) {
+      const shown = (list: ResourceList): string => formatResources(maskResources(list, exceeded));
+      throw refuse(
+        full,
+        `exceeded quota: ${quota.metadata.name}, requested: ${shown(requested)}, used: ${shown(used)}, limited: ${shown(hard)}`,
+      );
+    }
+    return [{ ...quota, status: { ...quota.status, used: next } }];
+  });
+}
+
+function checkUsable(attributes: AdmissionAttributes, evaluator: QuotaEvaluator, quota: QuotaObject, object: KubeObject): void {
+  const { hard = {}, used = {} } = quota.status ?? {};
+  const restricted = evaluator.matching(Object.keys(hard));
+  const missing = evaluator.missing(restricted, object);
+  if (missing !== "") throw refuse(attributes, `failed quota: ${quota.metadata.name}: ${missing}`);
+  if (restricted.some((name) => !Object.hasOwn(used, name))) {
+    throw refuse(attributes, `status unknown for quota: ${quota.metadata.name}, resources: ${restricted.sort().join(",")}`);
+  }
+}
