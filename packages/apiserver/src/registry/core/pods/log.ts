@@ -67,7 +67,7 @@ export function validateLogOptions(options: LogOptions): FieldError[] {
     errors.push(invalidValue("limitBytes", options.limitBytes, "must be greater than 0"));
   }
   if (options.sinceSeconds !== undefined && options.sinceTime !== undefined) {
-    errors.push(forbiddenField("", "at most one of `sinceTime` or `sinceSeconds` may be specified"));
+    errors.push(forbiddenField("[]", "at most one of `sinceTime` or `sinceSeconds` may be specified"));
   } else if (options.sinceSeconds !== undefined && options.sinceSeconds < 1) {
     errors.push(invalidValue("sinceSeconds", options.sinceSeconds, "must be greater than 0"));
   }

@@ -2,78 +2,112 @@ import { isIPv4 } from "node:net";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { index } from "@coxswain/apimachinery/errors/field-path";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { parseIp } from "../../field-checks.ts";
+import { validateClusterIps } from "./cluster-ip-rules.ts";
 import { isHeadless } from "./fields.ts";
 
 type Family = "IPv4" | "IPv6";
 
 /**
- * Fills ipFamilies and ipFamilyPolicy from what the user wrote and what the cluster has.
+ * Fills ipFamilies and ipFamilyPolicy from what the user wrote, what the service had, and what the cluster has. A
+ * service changes between one and two stacks only when its policy, families or addresses ask for it: never because the
+ * cluster did.
  * @param available the cluster's families, the primary one first.
- * @returns what the cluster cannot give.
+ * @returns what contradicts itself, or what the cluster cannot give.
  * Source: pkg/registry/core/service/storage/alloc.go initIPFamilyFields
  */
 export function defaultIpFamilies(next: Service, current: Service | undefined, available: readonly Family[]): FieldError[] {
   const { spec } = next;
-  if (spec.type === "ExternalName") return [];
-  const errors: FieldError[] = [];
-  const primary = available[0] as Family;
-  if (current) followPolicyChange(next, current);
-  for (const [i, ip] of (spec.clusterIPs ?? []).entries()) {
-    const plain = ip === "None" ? undefined : parseIp(ip);
-    if (plain === undefined) continue;
-    const family: Family = isIPv4(plain) ? "IPv4" : "IPv6";
-    const families: string[] = spec.ipFamilies ?? [];
-    if (families[i] === undefined && families.length === i) spec.ipFamilies = [...families, family];
-  }
-  for (const [i, family] of (spec.ipFamilies ?? []).entries()) {
-    if (family !== "IPv4" && family !== "IPv6") continue; // an error of its own
-    const selectorless = isHeadless(next) && Object.keys(spec.selector ?? {}).length === 0;
-    if (!(available as readonly string[]).includes(family) && !selectorless) {
-      errors.push(invalidValue(index("spec.ipFamilies", i), family, "not configured on this cluster"));
-    }
-  }
+  if (spec.type === "ExternalName" || (current !== undefined && staysPreferDualStack(next, current))) return [];
+  const anywhere = isHeadless(next) && Object.keys(spec.selector ?? {}).length === 0;
+  spec.ipFamilyPolicy ??= current?.spec.ipFamilyPolicy ?? (anywhere ? "RequireDualStack" : "SingleStack");
+  const invalid = validateClusterIps(next);
+  if (invalid.length > 0) return invalid;
+  const errors = [
+    ...(current === undefined ? [] : releaseSecond(next, current)),
+    ...tooManyForOneStack(next),
+    ...inferFamilies(next, available),
+  ];
   if (errors.length > 0) return errors;
-  const other = (family: string): Family => (family === "IPv4" ? "IPv6" : "IPv4");
-  if (isHeadless(next) && Object.keys(spec.selector ?? {}).length === 0) {
-    // Nobody but the user knows where its endpoints are: both families may come.
-    spec.ipFamilyPolicy ??= spec.ipFamilies?.length === 1 && current ? "SingleStack" : "RequireDualStack";
-    if (!spec.ipFamilies?.length) spec.ipFamilies = [primary];
-    if (spec.ipFamilies.length === 1 && spec.ipFamilyPolicy !== "SingleStack")
-      spec.ipFamilies = [...spec.ipFamilies, other(spec.ipFamilies[0] as string)];
-    return errors;
+  // Nobody but the user knows where the endpoints of a service without address and selector are: any family may be.
+  if (!anywhere) {
+    const missing = notOfCluster(next, available);
+    if (missing.length > 0) return missing;
   }
-  const both = (spec.ipFamilies ?? []).length === 2 || (spec.clusterIPs ?? []).length === 2;
-  spec.ipFamilyPolicy ??= both ? "RequireDualStack" : "SingleStack";
-  if (spec.ipFamilyPolicy === "RequireDualStack" && available.length < 2) {
-    errors.push(
-      invalidValue("spec.ipFamilyPolicy", spec.ipFamilyPolicy, "this cluster is not configured for dual-stack services"),
-    );
-    return errors;
+  if (!spec.ipFamilies?.length) spec.ipFamilies = [available[0] as Family];
+  if (spec.ipFamilyPolicy !== "SingleStack" && spec.ipFamilies.length === 1 && (anywhere || available.length === 2)) {
+    spec.ipFamilies = [...spec.ipFamilies, spec.ipFamilies[0] === "IPv4" ? "IPv6" : "IPv4"];
   }
-  if (spec.ipFamilyPolicy === "SingleStack" && both) {
-    errors.push(
-      invalidValue(
-        "spec.ipFamilyPolicy",
-        spec.ipFamilyPolicy,
-        "must be RequireDualStack or PreferDualStack when multiple `ipFamilies` are specified",
-      ),
-    );
-    return errors;
+  return [];
+}
+
+function staysPreferDualStack({ spec }: Service, { spec: old }: Service): boolean {
+  const preferred = spec.ipFamilyPolicy === "PreferDualStack" && old.ipFamilyPolicy === "PreferDualStack";
+  return preferred && spec.type === old.type && same(spec.clusterIPs, old.clusterIPs) && same(spec.ipFamilies, old.ipFamilies);
+}
+
+/** Down to one stack the second family and address go, by the policy alone or with it; never without. */
+function releaseSecond({ spec }: Service, { spec: old }: Service): FieldError[] {
+  if (spec.ipFamilyPolicy === "SingleStack") {
+    if (same(spec.clusterIPs, old.clusterIPs) && spec.clusterIPs) spec.clusterIPs = spec.clusterIPs.slice(0, 1);
+    if (same(spec.ipFamilies, old.ipFamilies) && spec.ipFamilies) spec.ipFamilies = spec.ipFamilies.slice(0, 1);
+    return [];
   }
-  if (!spec.ipFamilies?.length) spec.ipFamilies = [primary];
-  if (spec.ipFamilyPolicy !== "SingleStack" && available.length === 2 && spec.ipFamilies.length === 1) {
-    spec.ipFamilies = [...spec.ipFamilies, other(spec.ipFamilies[0] as string)];
+  return [
+    ...(isReduced(spec.clusterIPs, old.clusterIPs) ? [badPolicy(spec, "'SingleStack' to release the secondary cluster IP")] : []),
+    ...(isReduced(spec.ipFamilies, old.ipFamilies) ? [badPolicy(spec, "'SingleStack' to release the secondary IP family")] : []),
+  ];
+}
+
+function tooManyForOneStack({ spec }: Service): FieldError[] {
+  if (spec.ipFamilyPolicy !== "SingleStack") return [];
+  return [
+    { values: spec.clusterIPs, what: "cluster IPs" },
+    { values: spec.ipFamilies, what: "IP families" },
+  ]
+    .filter(({ values }) => values?.length === 2)
+    .map(({ what }) => badPolicy(spec, `'RequireDualStack' or 'PreferDualStack' when multiple ${what} are specified`));
+}
+
+function badPolicy(spec: Service["spec"], wanted: string): FieldError {
+  return invalidValue("spec.ipFamilyPolicy", spec.ipFamilyPolicy ?? "", `must be ${wanted}`);
+}
+
+/** An address says its family where the user does not. */
+function inferFamilies({ spec }: Service, available: readonly Family[]): FieldError[] {
+  const errors: FieldError[] = [];
+  if (isHeadless({ spec } as Service)) return errors;
+  for (const [i, ip] of (spec.clusterIPs ?? []).entries()) {
+    if (i < (spec.ipFamilies?.length ?? 0)) continue;
+    const family: Family = isIPv4(parseIp(ip) ?? "") ? "IPv4" : "IPv6";
+    if (available.includes(family)) spec.ipFamilies = [...(spec.ipFamilies ?? []), family];
+    else {
+      const path = index("spec.clusterIPs", i);
+      errors.push(invalidValue(path, spec.clusterIPs ?? [], `${family} is not configured on this cluster`));
+    }
   }
   return errors;
 }
 
-/** Down to one stack: the second family and address go, unless the client said otherwise. */
-function followPolicyChange(next: Service, current: Service): void {
-  const [spec, old] = [next.spec, current.spec];
-  if (old.ipFamilyPolicy === "SingleStack" || spec.ipFamilyPolicy !== "SingleStack" || old.ipFamilyPolicy === undefined) return;
-  if (semanticEqual(spec.ipFamilies, old.ipFamilies) && spec.ipFamilies) spec.ipFamilies = spec.ipFamilies.slice(0, 1);
-  if (semanticEqual(spec.clusterIPs, old.clusterIPs) && spec.clusterIPs) spec.clusterIPs = spec.clusterIPs.slice(0, 1);
+function notOfCluster({ spec }: Service, available: readonly string[]): FieldError[] {
+  const errors: FieldError[] = [];
+  if (spec.ipFamilyPolicy === "RequireDualStack" && available.length < 2) {
+    const detail = "this cluster is not configured for dual-stack services";
+    errors.push(invalidValue("spec.ipFamilyPolicy", spec.ipFamilyPolicy, detail));
+  }
+  for (const [i, family] of (spec.ipFamilies ?? []).entries()) {
+    if (available.includes(family)) continue;
+    errors.push(invalidValue(index("spec.ipFamilies", i), family, "not configured on this cluster"));
+  }
+  return errors;
+}
+
+function same(next: readonly string[] | undefined, current: readonly string[] | undefined): boolean {
+  const old = current ?? [];
+  return (next ?? []).length === old.length && old.every((value, i) => value === next?.[i]);
+}
+
+function isReduced(next: readonly string[] | undefined, current: readonly string[] | undefined): boolean {
+  return next !== undefined && next.length > 0 && next.length < (current ?? []).length;
 }
