@@ -102,6 +102,7 @@ async function start(dir: string, socket: string, manifests: string, cgroupRoot:
     `--cgroup-root=${cgroupRoot}`,
     "--hostname-override=node1",
     "--healthz-port=0",
+    "--read-only-port=0",
     "--address=127.0.0.1",
   ]);
   const config = { ...newAgentConfig(values, set), port: 0 };

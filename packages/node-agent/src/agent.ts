@@ -58,7 +58,7 @@ import { podLogDirectory, removePodLogs } from "./runtime/pod-logs.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { newAuth } from "./server/auth.ts";
 import { newAgentMetrics } from "./server/metrics.ts";
-import { newHealthHandler, newKubeletHandler } from "./server/server.ts";
+import { newHealthHandler, newKubeletHandler, type ServerContext } from "./server/server.ts";
 import { newApiObjects, noObjects } from "./sources/api-objects.ts";
 import { followApiserver } from "./sources/apiserver.ts";
 import { runFileSource } from "./sources/file.ts";
@@ -494,6 +494,29 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     unauthorizedTtlMs: config.unauthorizedTtlMs,
   });
   const health = (): string | undefined => events.problem();
+  const served: Omit<ServerContext, "auth" | "debuggingHandlers"> = {
+    log,
+    runtime,
+    events,
+    metrics,
+    probeMetrics,
+    podLogsDir,
+    pods: () => sources.list().filter((pod) => !isMirrorPod(pod)),
+    podByName,
+    statusOf: (pod) => status.get(pod.metadata.uid) ?? pod.status,
+    stats: {
+      runtime,
+      nodeName,
+      rootDir: config.rootDir,
+      pods: () => sources.list(),
+      startedAt,
+      now: () => clock.now(),
+    },
+    machine,
+    config: () => config.written,
+    health,
+    now: () => clock.now(),
+  };
   const servers: HttpServer[] = [];
   let port = config.port;
   if (config.enableServer) {
@@ -518,34 +541,24 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       },
       log,
       handler: newKubeletHandler({
+        ...served,
         auth,
-        log,
-        runtime,
-        events,
-        metrics,
-        probeMetrics,
-        podLogsDir,
         debuggingHandlers: config.enableDebuggingHandlers,
         debugPages: config.enableDebuggingHandlers ? newDebugPages({ log, clock }) : undefined,
-        pods: () => sources.list().filter((pod) => !isMirrorPod(pod)),
-        podByName,
-        statusOf: (pod) => status.get(pod.metadata.uid) ?? pod.status,
-        stats: {
-          runtime,
-          nodeName,
-          rootDir: config.rootDir,
-          pods: () => sources.list(),
-          startedAt,
-          now: () => clock.now(),
-        },
-        machine,
-        config: () => config.written,
-        health,
-        now: () => clock.now(),
       }),
     });
     servers.push(server);
     port = server.port;
+  }
+  if (config.readOnlyPort > 0) {
+    servers.push(
+      await startHttpServer({
+        port: config.readOnlyPort,
+        bindAddress: config.address,
+        handler: newKubeletHandler({ ...served, auth: undefined, debuggingHandlers: false }),
+        log,
+      }),
+    );
   }
   let healthzPort = config.healthzPort;
   if (config.healthzPort > 0) {

@@ -47,6 +47,8 @@ export interface AgentConfig {
   unauthorizedTtlMs: number;
   enableDebuggingHandlers: boolean;
   healthzPort: number;
+  /** Serves without credentials; 0: not at all. */
+  readOnlyPort: number;
   healthzBindAddress: string;
 
   clusterDns: readonly string[];
@@ -183,6 +185,7 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     unauthorizedTtlMs: pickDuration("authorization-webhook-cache-unauthorized-ttl", "authorization.webhook.cacheUnauthorizedTTL"),
     enableDebuggingHandlers: pick("enable-debugging-handlers", "enableDebuggingHandlers", true),
     healthzPort: pick("healthz-port", "healthzPort", 10248),
+    readOnlyPort: pick("read-only-port", "readOnlyPort", 0),
     healthzBindAddress: pick("healthz-bind-address", "healthzBindAddress", "127.0.0.1"),
 
     clusterDns: pick("cluster-dns", "clusterDNS"),
@@ -253,6 +256,7 @@ export function checkConfig(config: AgentConfig): string[] {
   };
   between("port", config.port, 1, 65_535);
   between("healthzPort", config.healthzPort, 0, 65_535);
+  between("readOnlyPort", config.readOnlyPort, 0, 65_535);
   between("imageGCHighThresholdPercent", config.imageGcHighThreshold, 0, 100);
   between("imageGCLowThresholdPercent", config.imageGcLowThreshold, 0, 100);
   if (config.imageGcLowThreshold >= config.imageGcHighThreshold && config.imageGcHighThreshold !== config.imageGcLowThreshold) {
@@ -356,6 +360,7 @@ const honouredFields = [
   "podsPerCore",
   "port",
   "providerID",
+  "readOnlyPort",
   "registerNode",
   "registerWithTaints",
   "registryBurst",
@@ -404,7 +409,6 @@ const otherFields: Readonly<Record<string, unknown>> = {
   podCIDR: "",
   protectKernelDefaults: false,
   qosReserved: undefined,
-  readOnlyPort: 0,
   reservedMemory: undefined,
   reservedSystemCPUs: "",
   runOnce: false,

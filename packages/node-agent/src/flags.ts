@@ -653,7 +653,6 @@ export const flagTable = flags(
     "read-only-port": int32({
       default: 10255,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The port that is served without authentication or authorization. 0 turns it off.",
     }),
     "really-crash-for-testing": bool({

@@ -128,6 +128,8 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
     `--node-ip=${settings.nodeAddress}`,
     `--pod-manifest-path=${join(settings.state, "manifests")}`,
     `--port=${settings.ports.kubelet}`,
+    // Open to everybody who reaches the machine, if it were on.
+    "--read-only-port=0",
     `--root-dir=${join(settings.state, "kubelet")}`,
     `--tls-cert-file=${pkiFile(settings, "kubelet.crt")}`,
     `--tls-private-key-file=${pkiFile(settings, "kubelet.key")}`,

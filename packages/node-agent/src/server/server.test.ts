@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { request } from "node:http";
+import { type RequestOptions, request as secureRequest } from "node:https";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +10,10 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { type CertificatePool, newCertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
+import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { startHttpServer } from "@coxswain/apimachinery/serving/https-server";
+import type { TlsOptions } from "@coxswain/apimachinery/serving/tls-options";
 import type { NodePod } from "../pods/pod.ts";
 import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { newLifecycleEvents } from "../runtime/lifecycle-events.ts";
@@ -26,15 +30,22 @@ interface Answer {
 /** The handler over plain HTTP, a fake runtime with one running pod, and an API server that knows two tokens. */
 async function serve(
   t: TestContext,
-  options: { mode?: "AlwaysAllow" | "Webhook"; anonymous?: boolean } = {},
+  options: {
+    mode?: "AlwaysAllow" | "Webhook";
+    anonymous?: boolean;
+    clientCa?: CertificatePool;
+    tls?: TlsOptions;
+    readOnly?: boolean;
+  } = {},
 ): Promise<{
-  get(path: string, token?: string, method?: string): Promise<Answer>;
+  get(path: string, token?: string, method?: string, tls?: RequestOptions): Promise<Answer>;
   port: number;
   runtime: FakeRuntime;
   pod: NodePod;
   reviews: string[];
 }> {
-  const clock = newFakeClock();
+  // Certificates are made now.
+  const clock = options.tls === undefined ? newFakeClock() : newFakeClock(Date.now());
   const runtime = newFakeRuntime(clock);
   runtime.addImage("registry.test/busybox:1");
   const dir = await mkdtemp(join(tmpdir(), "cox-server-"));
@@ -68,7 +79,7 @@ async function serve(
     anonymous: options.anonymous ?? false,
     tokenWebhook: true,
     tokenTtlMs: 120_000,
-    clientCa: undefined,
+    clientCa: options.clientCa,
     metrics: newMetricsRegistry(),
     mode: options.mode ?? "Webhook",
     authorizedTtlMs: 300_000,
@@ -79,16 +90,17 @@ async function serve(
   const server = await startHttpServer({
     port: 0,
     bindAddress: "127.0.0.1",
+    tls: options.tls,
     log: discardLogger,
     handler: newKubeletHandler({
-      auth,
+      auth: options.readOnly ? undefined : auth,
       log: discardLogger,
       runtime,
       events: newLifecycleEvents({ runtime, clock, log: discardLogger, onChange: () => undefined }),
       metrics: newMetricsRegistry(),
       probeMetrics: newMetricsRegistry(),
       podLogsDir: dir,
-      debuggingHandlers: true,
+      debuggingHandlers: !options.readOnly,
       pods: () => [pod],
       podByName: byName,
       statusOf,
@@ -105,10 +117,11 @@ async function serve(
     runtime,
     pod,
     reviews,
-    get(path, token = "admin", method = "GET") {
+    get(path, token = "admin", method = "GET", tls = {}) {
       return new Promise((resolve, reject) => {
         const headers: Record<string, string> = token === "" ? {} : { authorization: `Bearer ${token}` };
-        const sent = request({ host: "127.0.0.1", port: server.port, path, method, headers, agent: false }, (response) => {
+        const to = { host: "127.0.0.1", port: server.port, path, method, headers, agent: false, ...tls };
+        const sent = (options.tls === undefined ? request : secureRequest)(to, (response) => {
           const pieces: Buffer[] = [];
           response.on("data", (piece: Buffer) => pieces.push(piece));
           response.on("end", () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(pieces).toString("utf8") }));
@@ -168,6 +181,43 @@ test("the API server is asked once for the same question", async (t) => {
   assert.deepEqual(reviews, ["token admin", "access admin get proxy"]);
   await get("/metrics");
   assert.deepEqual(reviews.slice(2), ["access admin get metrics"]);
+});
+
+test("a client certificate is its CommonName; one of another authority, or for serving, is nobody's", async (t) => {
+  const [ca, other] = await Promise.all([newCa({ commonName: "clients" }), newCa({ commonName: "clients" })]);
+  const serving = await newCertificate({ commonName: "node1", ips: ["127.0.0.1"], usages: ["server"], ca });
+  const tls = { cert: serving.certPem, key: serving.keyPem, clientCa: ca.certPem };
+  const { get, reviews } = await serve(t, { anonymous: true, tls, clientCa: newCertificatePool(ca.certPem, "test") });
+  const as = async (commonName: string, signer = ca, usage: "client" | "server" = "client"): Promise<number> => {
+    const pair = await newCertificate({ commonName, usages: [usage], ca: signer });
+    return (await get("/pods", "", "GET", { ca: ca.certPem, cert: pair.certPem, key: pair.keyPem })).status;
+  };
+  assert.equal(await as("admin"), 200);
+  assert.equal(await as("joe"), 403);
+  assert.equal(await as("admin", other), 401);
+  assert.equal(await as("admin", ca, "server"), 401);
+  assert.deepEqual(reviews, ["access admin get proxy", "access joe get proxy"]);
+  assert.equal((await get("/pods", "", "GET", { ca: ca.certPem })).status, 403, "without one it is system:anonymous");
+});
+
+test("the read-only port shows status to everybody and reaches into no container", async (t) => {
+  const { get, reviews } = await serve(t, { readOnly: true });
+  for (const path of ["/healthz", "/pods", "/stats/summary", "/metrics", "/metrics/cadvisor", "/metrics/resource"]) {
+    assert.equal((await get(path, "")).status, 200, path);
+  }
+  for (const path of [
+    "/exec/default/web/main",
+    "/attach/default/web/main",
+    "/run/default/web/main",
+    "/portForward/default/web",
+  ]) {
+    for (const method of ["GET", "POST"]) assert.equal((await get(path, "", method)).status, 405, path);
+  }
+  for (const path of ["/containerLogs/default/web/main", "/runningpods/", "/configz", "/logs/"]) {
+    assert.equal((await get(path, "")).status, 405, path);
+  }
+  assert.equal((await get("/debug/pprof/", "")).status, 404);
+  assert.deepEqual(reviews, []);
 });
 
 for (const { method, path, want } of [

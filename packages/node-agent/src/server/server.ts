@@ -13,7 +13,8 @@ import { newCpuSampler, type StatsContext, summary } from "./stats.ts";
 import { serveAttach, serveExec, servePortForward, serveRun } from "./streaming.ts";
 
 export interface ServerContext {
-  auth: Auth;
+  /** undefined: the read-only port, open to everybody. */
+  auth: Auth | undefined;
   log: Logger;
   runtime: ContainerRuntime;
   events: LifecycleEvents;
@@ -41,7 +42,11 @@ type Route = (exchange: Exchange, names: readonly string[], query: URLSearchPara
 const text = { "content-type": "text/plain; charset=utf-8" };
 const json = { "content-type": "application/json" };
 
-/** The kubelet API: every request is authenticated and authorized, whatever it asks for. Source: pkg/kubelet/server/server.go */
+/**
+ * The kubelet API: every request is authenticated and authorized, whatever it asks for. The read-only port serves
+ * status and metrics to everybody, and nothing that reaches into a container.
+ * Source: pkg/kubelet/server/server.go
+ */
 export function newKubeletHandler(context: ServerContext): ExchangeHandler {
   const sampler = newCpuSampler();
   const sendJson = (exchange: Exchange, value: unknown): void => exchange.respond(200, json, JSON.stringify(value));
@@ -95,8 +100,8 @@ export function newKubeletHandler(context: ServerContext): ExchangeHandler {
   return async (exchange) => {
     const parsed = parsePath(exchange.url);
     try {
-      const verdict = await context.auth.check(exchange, parsed?.path ?? "/");
-      if (!verdict.allowed) return exchange.respond(verdict.status, text, `${verdict.message}\n`);
+      const verdict = await context.auth?.check(exchange, parsed?.path ?? "/");
+      if (verdict?.allowed === false) return exchange.respond(verdict.status, text, `${verdict.message}\n`);
       if (parsed === undefined) return exchange.respond(400, text, "400 Bad Request\n");
       if (context.debugPages?.handles(parsed.path)) return await context.debugPages.handle(exchange, parsed.path);
       const [first = "", ...names] = parsed.segments;
