@@ -40,16 +40,13 @@ export function jsonOf(entry: Entry, served: ServedResource): Buffer {
   return entry.memo(`json:${slotOf(served)}`, () => encodeJson(fromHub(served, entry.object()), served.kind));
 }
 
-/** The same with the newline that ends an answer: kept while the entry is hot, because a copy costs a GET a tenth. */
+/** The same with the newline that ends an answer: what a GET sends. */
 export function jsonLineOf(entry: Entry, served: ServedResource): Buffer {
-  return entry.memo(`line:${slotOf(served)}`, () => {
-    const json = jsonOf(entry, served);
-    const line = Buffer.allocUnsafeSlow(json.length + 1); // a slice of a pool would keep the whole pool
-    line.set(json);
-    line[json.length] = 0x0a;
-    return line;
-  });
+  const line = served.isHub ? entry.jsonLine?.() : undefined;
+  return line ?? Buffer.concat([jsonOf(entry, served), newline]);
 }
+
+const newline = Buffer.from("\n");
 
 /** The entry as protobuf with its envelope. Shared. */
 export function protobufOf(entry: Entry, served: ServedResource): Buffer {

@@ -45,3 +45,12 @@ test("kept bytes stay within their limit, those that are used the longest; a siz
   assert.equal(entries[0]?.kept?.("x", make).length, size);
   assert.equal(made, before + 1, "dropped, so made again");
 });
+
+test("an object's JSON is also there as a line, in the same memory", () => {
+  const entry = anEntry("a");
+  const json = entry.json();
+  assert.equal(entry.jsonLine?.().toString(), `${json}\n`);
+  assert.equal(entry.jsonLine?.().buffer, json.buffer);
+  cool(entry);
+  assert.equal(entry.jsonLine?.().toString(), `${json}\n`);
+});

@@ -116,6 +116,14 @@ export function ownMemory(bytes: Buffer): Buffer {
   return copy;
 }
 
+/** The same bytes in memory of their own, where a newline follows them: a GET answers with both and copies nothing. */
+function beforeNewline(bytes: Buffer): Buffer {
+  const line = Buffer.allocUnsafeSlow(bytes.length + 1);
+  line.set(bytes);
+  line[bytes.length] = 0x0a;
+  return line.subarray(0, -1);
+}
+
 class StoredEntry implements Entry {
   readonly codec: EntryCodec;
   readonly key: string;
@@ -153,8 +161,13 @@ class StoredEntry implements Entry {
   }
 
   json(): Buffer {
-    this.#json ??= this.codec.toJson(this.#object as KubeObject);
+    this.#json ??= beforeNewline(this.codec.toJson(this.#object as KubeObject));
     return this.#json;
+  }
+
+  jsonLine(): Buffer {
+    const { buffer, byteOffset, byteLength } = this.json();
+    return Buffer.from(buffer, byteOffset, byteLength + 1);
   }
 
   memo<T>(slot: string, make: (entry: Entry) => T): T {

@@ -3,7 +3,7 @@ import { decodeProtobuf, encodeProtobuf, hasProtobufForm } from "@coxswain/apima
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupResource, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { type EntryCodec, ownMemory } from "./entry.ts";
+import type { EntryCodec } from "./entry.ts";
 
 interface StoredVersion {
   readonly version: string;
@@ -82,7 +82,7 @@ export function newObjectCodec(resource: StoredResource, mediaType: string): Obj
       return toHub(isProtobuf ? decodeProtobuf(bytes) : (parseJson(bytes) as KubeObject));
     },
     toJson(object) {
-      return ownMemory(encodeJson(object, hub));
+      return encodeJson(object, hub);
     },
     fromJson(bytes) {
       return parseJson(bytes) as KubeObject;

@@ -66,6 +66,8 @@ export interface Entry {
   object(): KubeObject;
   /** The object in its hub version as JSON bytes with apiVersion, kind and resourceVersion, no newline. Shared. */
   json(): Buffer;
+  /** The same with the newline that ends an answer, not copied. Shared. Every entry that a store gave has it. */
+  jsonLine?(): Buffer;
   /** Keeps what was derived from this entry (another version's bytes, protobuf, Table rows, event frames) while it lives. */
   memo<T>(slot: string, make: (entry: Entry) => T): T;
   /**
