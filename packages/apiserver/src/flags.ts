@@ -119,7 +119,6 @@ export const flagTable = flags(
     }),
     "lease-reuse-duration-seconds": int({
       default: 60,
-      wired: false,
       help: "How long in seconds each etcd lease is used again. A low value could make many leases, which slows etcd down.",
     }),
     "storage-backend": string({ help: "The storage backend for persistence. Options: 'etcd3' (default)." }),

@@ -205,6 +205,7 @@ async function openWithRetry(config: ApiserverConfig, { clock, log, metrics, sig
           ...config.etcdTls,
           compactionIntervalMs: flags["etcd-compaction-interval"],
           healthTimeoutMs: flags["etcd-healthcheck-timeout"],
+          leaseReuseSeconds: flags["lease-reuse-duration-seconds"],
         },
         watchCache: flags["watch-cache"] && flags["default-watch-cache-size"] > 0,
         uncached: config.uncached,

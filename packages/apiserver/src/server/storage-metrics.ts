@@ -17,6 +17,11 @@ export function newStorageMetrics(registry: MetricsRegistry): StorageMetrics {
     labels: ["resource"],
     stability: "STABLE",
   });
+  const leaseObjects = registry.histogram({
+    name: "etcd_lease_object_counts",
+    help: "Number of objects attached to a single etcd lease.",
+    buckets: [10, 50, 100, 500, 1000, 2500, 5000],
+  });
   const size = registry.gauge({
     name: "etcd_db_total_size_in_bytes",
     help: "Total size of the etcd database file physically allocated in bytes.",
@@ -55,6 +60,7 @@ export function newStorageMetrics(registry: MetricsRegistry): StorageMetrics {
   return {
     etcdRequest: (operation, type, took) => requests.labels(operation, type).observe(took),
     objects: (resource, count) => objects.labels(resource).set(count),
+    leaseObjects: (count) => leaseObjects.observe(count),
     databaseSize: (endpoint, bytes) => size.labels(endpoint).set(bytes),
     terminatedWatcher: (resource) => terminated.labels(resource).inc(),
     initialEvents: (resource, count) => initial.labels(resource).inc(count),

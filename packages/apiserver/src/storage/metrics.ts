@@ -2,7 +2,10 @@
 export interface StorageMetrics {
   /** @param type `*core.Pod`, or `*[]core.Pod` for lists */
   etcdRequest(operation: string, type: string, seconds: number): void;
+  /** @param count -1: it cannot be told */
   objects(resource: string, count: number): void;
+  /** How many objects hung on a lease when the next one was granted. */
+  leaseObjects(count: number): void;
   databaseSize(endpoint: string, bytes: number): void;
   terminatedWatcher(resource: string): void;
   initialEvents(resource: string, count: number): void;

@@ -70,6 +70,8 @@ export interface EtcdOptions {
   /** 0: never. */
   compactionIntervalMs?: number;
   healthTimeoutMs?: number;
+  /** --lease-reuse-duration-seconds */
+  leaseReuseSeconds?: number;
 }
 
 /** One etcd cluster. */
@@ -161,13 +163,14 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
 
   const timers = [
     poll(options.countPollMs, async () => {
-      for (const { storage, name } of opened.values()) metrics?.objects(name, await storage.count());
+      for (const { storage, name } of opened.values()) metrics?.objects(name, await storage.count().catch(() => -1));
     }),
     poll(options.databaseSizePollMs, async () => {
       for (const { client } of clusters.values()) {
-        for (let i = 0; i < client.servers.length; i++) {
-          metrics?.databaseSize(client.servers[i] as string, (await client.status(i)).dbSizeBytes);
-        }
+        const sizes = client.servers.map(async (server, i) =>
+          metrics?.databaseSize(server, (await client.status(i)).dbSizeBytes),
+        );
+        for (const size of await Promise.allSettled(sizes)) if (size.status === "rejected") throw size.reason;
       }
     }),
   ];
@@ -220,8 +223,8 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
 }
 
 function openCluster(servers: readonly string[], prefix: string, options: StorageOptions): Cluster {
-  const { clock, log } = options;
-  const { ca, cert, key, compactionIntervalMs } = options.etcd;
+  const { clock, log, metrics } = options;
+  const { ca, cert, key, compactionIntervalMs, leaseReuseSeconds } = options.etcd;
   const client = newEtcdClient({ servers, ca, cert, key });
   const below = `${prefix}/`;
   const feed = newChangeFeed({
@@ -255,7 +258,7 @@ function openCluster(servers: readonly string[], prefix: string, options: Storag
   const compactor = startCompactor({ client, intervalMs: compactionIntervalMs ?? 5 * 60_000, clock, log });
   return {
     client,
-    leases: newLeases(client, clock),
+    leases: newLeases({ client, clock, reuseSeconds: leaseReuseSeconds, metrics }),
     feed,
     stop() {
       compactor.stop();

@@ -32,7 +32,7 @@ async function openCache(t: { after(fn: () => void): void }) {
   const behind = newEtcdStore({
     client,
     codec: newObjectCodec(suiteResource, "application/vnd.kubernetes.protobuf"),
-    leases: newLeases(client, realClock),
+    leases: newLeases({ client, clock: realClock }),
     etcdPrefix: prefix,
     clock: realClock,
     log: discardLogger,

@@ -145,7 +145,7 @@ test("a stale value is written anew by an update that changes nothing, and then 
     newEtcdStore({
       client,
       codec: newObjectCodec(suiteResource, "application/json"),
-      leases: newLeases(client, realClock),
+      leases: newLeases({ client, clock: realClock }),
       etcdPrefix: prefix,
       transformer: parseEncryptionConfig(configOf(providers, ["configmaps"]))({ group: "", resource: "configmaps" }),
       clock: realClock,

@@ -47,8 +47,8 @@ const connectTimeoutMs = 2_000;
 const firstBackoffMs = 100;
 const longestBackoffMs = 3_000;
 /** Calls that wait this long have the connection looked at; etcd takes no more than a ping in 5 s as good manners. */
-const watchEveryMs = 1_000;
-const silenceMs = 2_000;
+const watchEveryMs = 500;
+const silenceMs = 1_000;
 const pingPatienceMs = 2_000;
 const pingAtMostEveryMs = 6_000;
 /** Streams that wait for events are quiet for long. */

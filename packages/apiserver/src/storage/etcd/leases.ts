@@ -1,4 +1,5 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { StorageMetrics } from "../metrics.ts";
 import type { EtcdClient } from "./client.ts";
 
 /**
@@ -11,11 +12,19 @@ export interface Leases {
   forTtl(ttlSeconds: number): Promise<bigint>;
 }
 
-const longestReuseSeconds = 60;
+export interface LeaseOptions {
+  client: EtcdClient;
+  clock: Clock;
+  /** --lease-reuse-duration-seconds: reused no longer than this; 60 unless given. */
+  reuseSeconds?: number | undefined;
+  metrics?: StorageMetrics | undefined;
+}
+
+const defaultReuseSeconds = 60;
 const reuseShare = 0.05;
 const objectsPerLease = 1_000;
 
-export function newLeases(client: EtcdClient, clock: Clock): Leases {
+export function newLeases({ client, clock, metrics, reuseSeconds: longest = defaultReuseSeconds }: LeaseOptions): Leases {
   const current = new Map<number, { id: Promise<bigint>; reuseUntil: number; objects: number }>();
   return {
     forTtl(ttlSeconds) {
@@ -25,7 +34,8 @@ export function newLeases(client: EtcdClient, clock: Clock): Leases {
         lease.objects++;
         return lease.id;
       }
-      const reuseSeconds = Math.min(longestReuseSeconds, Math.floor(ttlSeconds * reuseShare));
+      if (lease !== undefined) metrics?.leaseObjects(lease.objects);
+      const reuseSeconds = Math.min(longest, Math.floor(ttlSeconds * reuseShare));
       const id = client.grantLease(ttlSeconds + reuseSeconds);
       const granted = { id, reuseUntil: now + reuseSeconds * 1000, objects: 1 };
       current.set(ttlSeconds, granted);

@@ -19,7 +19,7 @@ async function openStore(t: { after(fn: () => void): void }, mediaType = "applic
   const storage = newEtcdStore({
     client,
     codec: newObjectCodec(suiteResource, mediaType),
-    leases: newLeases(client, realClock),
+    leases: newLeases({ client, clock: realClock }),
     etcdPrefix: `/store-test-${prefixes++}`,
     clock: realClock,
     log: discardLogger,

@@ -1,0 +1,190 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import { startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { newEtcdClient } from "./client.ts";
+import { EtcdError } from "./errors.ts";
+import { newGrpcConnection } from "./grpc.ts";
+
+/** A gRPC server that does with each call what the test says. */
+async function aServer(t: TestContext, onCall: (stream: ServerHttp2Stream, body: Buffer) => void) {
+  const server = createServer();
+  const sessions = new Set<ServerHttp2Session>();
+  server.on("session", (session) => {
+    sessions.add(session);
+    session.on("error", () => {});
+  });
+  server.on("stream", (stream: ServerHttp2Stream) => {
+    const chunks: Buffer[] = [];
+    stream.on("error", () => {});
+    stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+    stream.on("end", () => onCall(stream, Buffer.concat(chunks).subarray(5)));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    for (const session of sessions) session.destroy();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, sessions };
+}
+
+function answer(stream: ServerHttp2Stream, body: Buffer, status: Record<string, string> = { "grpc-status": "0" }): void {
+  stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
+  stream.on("wantTrailers", () => stream.sendTrailers(status));
+  const head = Buffer.from([0, 0, 0, 0, 0]);
+  head.writeUInt32BE(body.length, 1);
+  stream.end(Buffer.concat([head, body]));
+}
+
+function refuse(stream: ServerHttp2Stream, code: string, message: string): void {
+  stream.respond(
+    { ":status": 200, "content-type": "application/grpc", "grpc-status": code, "grpc-message": message },
+    { endStream: true },
+  );
+}
+
+const message = Buffer.from("hello");
+const reason = (wanted: string) => (err: unknown) => err instanceof EtcdError && err.reason === wanted;
+
+function connection(t: TestContext, url: string) {
+  const made = newGrpcConnection(url, {});
+  t.after(() => made.close());
+  return made;
+}
+
+test("a call brings its answer, whatever its size", async (t) => {
+  const { url } = await aServer(t, (stream, body) => answer(stream, Buffer.concat([body, Buffer.alloc(9_000_000, 1)])));
+  const got = await connection(t, url).unary("/x", message, 5_000);
+  assert.equal(got.length, message.length + 9_000_000);
+  assert.deepEqual(got.subarray(0, 5), message);
+});
+
+for (const { name, code, text, want } of [
+  { name: "compaction", code: "11", text: "etcdserver: mvcc: required revision has been compacted", want: "compacted" },
+  { name: "a full disk", code: "8", text: "etcdserver: mvcc: database space exceeded", want: "no-space" },
+  { name: "a large request", code: "3", text: "etcdserver: request is too large", want: "too-large" },
+  { name: "a member without leader", code: "14", text: "etcdserver: no leader", want: "unsent" },
+  { name: "a leader that is lost", code: "14", text: "etcdserver: leader changed", want: "unavailable" },
+  { name: "an escaped text", code: "8", text: "etcdserver: mvcc: database%20space%20exceeded", want: "no-space" },
+]) {
+  test(`etcd's ${name} is ${want}`, async (t) => {
+    const { url } = await aServer(t, (stream) => refuse(stream, code, text));
+    await assert.rejects(connection(t, url).unary("/x", message, 5_000), reason(want));
+  });
+}
+
+test("a connection that goes away lets calls end, and the next ones use a new one", async (t) => {
+  let first: ServerHttp2Stream | undefined;
+  const { url, sessions } = await aServer(t, (stream, body) => {
+    if (first === undefined) {
+      first = stream;
+      (stream.session as ServerHttp2Session).goaway(constants.NGHTTP2_NO_ERROR);
+    } else answer(stream, body);
+  });
+  const grpc = connection(t, url);
+  const slow = grpc.unary("/x", message, 5_000);
+  await waitFor(() => first !== undefined, { what: "the first call" });
+  await waitFor(async () => (await grpc.unary("/x", message, 5_000)).equals(message) && sessions.size === 2, {
+    what: "a new connection",
+  });
+  answer(first as unknown as ServerHttp2Stream, message);
+  assert.deepEqual(await slow, message);
+});
+
+test("a refused stream was not seen by the server, a reset one may have been", async (t) => {
+  let code: number = constants.NGHTTP2_REFUSED_STREAM;
+  const { url } = await aServer(t, (stream) => stream.close(code));
+  const grpc = connection(t, url);
+  await assert.rejects(grpc.unary("/x", message, 5_000), reason("unsent"));
+  code = constants.NGHTTP2_INTERNAL_ERROR;
+  await assert.rejects(grpc.unary("/x", message, 5_000), reason("unavailable"));
+});
+
+test("a call that nobody answers ends at its deadline, and the connection stays", async (t) => {
+  let calls = 0;
+  const { url, sessions } = await aServer(t, (stream, body) => {
+    if (++calls > 1) answer(stream, body);
+  });
+  const grpc = connection(t, url);
+  await assert.rejects(grpc.unary("/x", message, 100), reason("deadline"));
+  await grpc.unary("/x", message, 5_000);
+  assert.equal(sessions.size, 1);
+});
+
+test("a stream brings messages that are cut anywhere, until it is reset", async (t) => {
+  const got: string[] = [];
+  let ended: EtcdError | undefined;
+  const server = createServer();
+  server.on("stream", (stream: ServerHttp2Stream) => {
+    stream.on("error", () => {});
+    stream.respond({ ":status": 200, "content-type": "application/grpc" });
+    stream.once("data", async () => {
+      const frames = Buffer.from("\0\0\0\0\x03one\0\0\0\0\0\0\0\0\0\x05three", "latin1");
+      for (const byte of frames) {
+        stream.write(Buffer.from([byte]));
+        await new Promise(setImmediate);
+      }
+      await waitFor(() => got.length === 3, { what: "three messages" });
+      stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => void server.close());
+  const grpc = connection(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const stream = grpc.stream("/x", {
+    message: (bytes) => void got.push(bytes.toString()),
+    ended: (err) => {
+      ended = err;
+    },
+  });
+  stream.write(message);
+  await waitFor(() => ended !== undefined, { what: "the end" });
+  assert.deepEqual(got, ["one", "", "three"]);
+});
+
+test("a write that the server may have seen is not sent again, a read is", async (t) => {
+  const seen: string[] = [];
+  const broken = await aServer(t, (stream) => {
+    seen.push("broken");
+    stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+  });
+  const whole = await aServer(t, (stream) => {
+    seen.push("whole");
+    answer(stream, Buffer.alloc(0));
+  });
+  for (let i = 0; i < 6; i++) {
+    const client = newEtcdClient({ servers: [broken.url, whole.url] });
+    t.after(() => client.close());
+    seen.length = 0;
+    const wrote = await client.put("/a", message).then(
+      () => true,
+      (err: unknown) => !reason("unavailable")(err),
+    );
+    assert.deepEqual(seen, [wrote ? "whole" : "broken"]);
+    await client.range({ key: "/a" });
+    assert.equal(seen.at(-1), "whole");
+  }
+});
+
+test("a member that is paused is left for the next one before the deadline", async (t) => {
+  const [one, other] = await Promise.all([startOwnEtcd(t), startOwnEtcd(t)]);
+  const client = newEtcdClient({ servers: [one.endpoint, other.endpoint] });
+  t.after(() => client.close());
+  await client.range({ key: "/a" });
+  // One of them is the present member; there are no others that could answer.
+  let slowestMs = 0;
+  for (const { pid } of [one, other]) {
+    process.kill(pid, "SIGSTOP");
+    const started = performance.now();
+    await client.range({ key: "/a" });
+    slowestMs = performance.now() - started;
+    process.kill(pid, "SIGCONT");
+    if (slowestMs > 500) break;
+  }
+  assert.ok(slowestMs > 500 && slowestMs < 8_000, `${slowestMs} ms`);
+});

@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { StorageMetrics } from "../metrics.ts";
+import type { EtcdClient } from "./client.ts";
+import { newLeases } from "./leases.ts";
+
+function setUp(reuseSeconds?: number) {
+  const clock = newFakeClock();
+  const granted: number[] = [];
+  const counts: number[] = [];
+  const client = { grantLease: async (ttl: number) => BigInt(granted.push(ttl)) } as unknown as EtcdClient;
+  const metrics = { leaseObjects: (count: number) => counts.push(count) } as unknown as StorageMetrics;
+  return { clock, granted, counts, leases: newLeases({ client, clock, reuseSeconds, metrics }) };
+}
+
+for (const { name, ttl, reuseSeconds, longer } of [
+  { name: "an hour: a minute longer", ttl: 3600, reuseSeconds: undefined, longer: 60 },
+  { name: "ten minutes: a twentieth longer", ttl: 600, reuseSeconds: undefined, longer: 30 },
+  { name: "--lease-reuse-duration-seconds: no longer than it says", ttl: 3600, reuseSeconds: 5, longer: 5 },
+]) {
+  test(`a lease is granted for longer than asked and shared for that time; ${name}`, async () => {
+    const { clock, granted, leases } = setUp(reuseSeconds);
+    const first = await leases.forTtl(ttl);
+    assert.deepEqual(granted, [ttl + longer]);
+    await clock.advance((longer - 1) * 1000);
+    assert.equal(await leases.forTtl(ttl), first);
+    await clock.advance(1000);
+    assert.notEqual(await leases.forTtl(ttl), first);
+  });
+}
+
+test("a lease takes a thousand objects, and the metric tells how many it had", async () => {
+  const { granted, counts, leases } = setUp();
+  for (let i = 0; i < 1_001; i++) await leases.forTtl(3600);
+  assert.equal(granted.length, 2);
+  assert.deepEqual(counts, [1_000]);
+});

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { startEtcd, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { newEtcdClient } from "./etcd/client.ts";
+import type { StorageMetrics } from "./metrics.ts";
+import { openStorage, type StorageOptions, type StorageSet } from "./open.ts";
+import { aConfigMap, suiteResource } from "./suite.ts";
+
+let prefixes = 0;
+
+async function open(
+  t: { after(fn: () => void): void },
+  options: Omit<StorageOptions, "clock" | "log"> & Partial<StorageOptions>,
+) {
+  const prefix = `/open-test-${prefixes++}`;
+  const set = await openStorage({ clock: realClock, log: discardLogger, ...options, etcd: { prefix, ...options.etcd } });
+  t.after(() => set.stop());
+  return { set, prefix };
+}
+
+async function keysOf(endpoint: string, prefix: string): Promise<string[]> {
+  const client = newEtcdClient({ servers: [endpoint] });
+  try {
+    const { kvs } = await client.range({ key: `${prefix}/configmaps/`, end: `${prefix}/configmaps0` });
+    return kvs.map((kv) => kv.key);
+  } finally {
+    client.close();
+  }
+}
+
+test("a resource of --etcd-servers-overrides lives in its own etcd", async (t) => {
+  const [usual, own] = await Promise.all([startEtcd(), startOwnEtcd(t)]);
+  const { set, prefix } = await open(t, {
+    etcd: {
+      servers: [usual.endpoint],
+      overrides: [{ group: suiteResource.group, resource: suiteResource.resource, servers: [own.endpoint] }],
+    },
+  });
+  await set.for(suiteResource).create("web/a", aConfigMap("a"));
+  assert.deepEqual(await keysOf(own.endpoint, prefix), [`${prefix}/configmaps/web/a`]);
+  assert.deepEqual(await keysOf(usual.endpoint, prefix), []);
+});
+
+test("objects are counted and the database is measured at the periods of their flags", async (t) => {
+  const etcd = await startEtcd();
+  const clock = newFakeClock();
+  const counts: [string, number][] = [];
+  const sizes: [string, number][] = [];
+  const metrics = {
+    etcdRequest() {},
+    objects: (resource: string, count: number) => counts.push([resource, count]),
+    databaseSize: (endpoint: string, bytes: number) => sizes.push([endpoint, bytes]),
+  } as unknown as StorageMetrics;
+  const { set } = await open(t, {
+    etcd: { servers: [etcd.endpoint] },
+    watchCache: false,
+    clock,
+    metrics,
+    countPollMs: 60_000,
+    databaseSizePollMs: 30_000,
+  });
+  await set.for(suiteResource).create("web/a", aConfigMap("a"));
+  await set.for(suiteResource).create("web/b", aConfigMap("b"));
+  await clock.advance(30_000);
+  await waitFor(() => sizes.length === 1, { what: "the size" });
+  assert.equal(counts.length, 0);
+  assert.ok(sizes[0]?.[0] === etcd.endpoint && sizes[0][1] > 10_000, String(sizes));
+  await clock.advance(30_000);
+  await waitFor(() => counts.length === 1, { what: "the count" });
+  assert.deepEqual(counts, [["configmaps", 2]]);
+});
+
+test("the health check fails after --etcd-healthcheck-timeout and holds again when etcd answers", async (t) => {
+  const etcd = await startOwnEtcd(t);
+  const { set } = await open(t, { etcd: { servers: [etcd.endpoint], healthTimeoutMs: 150 } });
+  const health = (): ReturnType<StorageSet["health"]> => set.health();
+  await waitFor(
+    () =>
+      health().then(
+        () => true,
+        () => false,
+      ),
+    { what: "etcd to be healthy" },
+  );
+  process.kill(etcd.pid, "SIGSTOP");
+  const started = performance.now();
+  await assert.rejects(health(), /context deadline exceeded/);
+  assert.ok(performance.now() - started >= 140 && performance.now() - started < 2_000);
+  process.kill(etcd.pid, "SIGCONT");
+  await waitFor(
+    () =>
+      health().then(
+        () => true,
+        () => false,
+      ),
+    { what: "etcd to be healthy again" },
+  );
+});
