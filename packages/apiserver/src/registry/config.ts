@@ -14,6 +14,12 @@ export interface CatalogueConfig {
     readonly preferredAddressTypes: readonly string[];
     readonly port: number;
   };
+  /** What component statuses show of --etcd-servers. Default: nothing. */
+  readonly etcd?: {
+    /** URLs, each once. */
+    readonly servers: readonly string[];
+    readonly tls?: { readonly ca: Buffer | undefined; readonly cert: Buffer | undefined; readonly key: Buffer | undefined };
+  };
   /** --allow-privileged. Default true. */
   readonly allowPrivileged?: boolean;
 }

@@ -246,6 +246,10 @@ function serveCatalogue(options: RoomOptions, services: RegistryServices, stores
     nodePortRange: config.nodePortRange,
     featureEnabled,
     kubeletConnection: { preferredAddressTypes: flags["kubelet-preferred-address-types"], port: flags["kubelet-port"] },
+    etcd: {
+      servers: [...new Set([...flags["etcd-servers"], ...config.etcdOverrides.flatMap(({ servers }) => servers)])],
+      tls: config.etcdTls,
+    },
     allowPrivileged: flags["allow-privileged"],
   });
   const served = newServedResources();

@@ -76,7 +76,7 @@ export function coreResources(config: CatalogueConfig): ResourceDefinition[] {
       namespaced: false,
       verbs: ["get", "list"],
       versions: [{ version: "v1", deprecation: "v1 ComponentStatus is deprecated in v1.19+" }],
-      subresources: { "": componentStatusSubresource },
+      subresources: { "": componentStatusSubresource(config.etcd) },
       table: componentStatusTable,
     },
     {

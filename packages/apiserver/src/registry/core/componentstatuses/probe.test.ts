@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import type { ComponentStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { startTestServer } from "../../../testing/start-test-server.ts";
+import type { SubresourceCall } from "../../generic/subresource.ts";
+import { componentStatusSubresource } from "./probe.ts";
+
+const etcdHealth = '{"health":"true","reason":""}';
 
 test("component statuses are asked for with each request, and stored nowhere", async (t) => {
   const server = await startTestServer(t);
@@ -8,7 +16,9 @@ test("component statuses are asked for with each request, and stored nowhere", a
   const { body } = await server.request("GET", path);
   assert.equal(body.kind, "ComponentStatusList");
   const names = body.items.map((item: { metadata: { name: string } }) => item.metadata.name);
-  assert.deepEqual(names, ["controller-manager", "scheduler"]);
+  assert.deepEqual(names, ["controller-manager", "scheduler", "etcd-0"]);
+  assert.partialDeepStrictEqual(body.items[2].conditions, [{ type: "Healthy", status: "True" }]);
+  assert.match(body.items[2].conditions[0].message, /^{"health":"true"/);
   for (const { conditions } of body.items) assert.equal(conditions[0].type, "Healthy");
 
   const table = await server.request("GET", path, undefined, { accept: "application/json;as=Table;v=v1;g=meta.k8s.io" });
@@ -20,3 +30,34 @@ test("component statuses are asked for with each request, and stored nowhere", a
   assert.equal((await server.request("GET", `${path}/moon`)).code, 404);
   assert.equal((await server.request("POST", path, {})).code, 405);
 });
+
+for (const { name, answer, want } of [
+  { name: "is well", answer: { code: 200, body: etcdHealth }, want: { status: "True", message: etcdHealth } },
+  {
+    name: "says that it is not well",
+    answer: { code: 200, body: '{"health":"false"}' },
+    want: { status: "False", message: '{"health":"false"}', error: "Unhealthy status: false" },
+  },
+  {
+    name: "answers with an error",
+    answer: { code: 503, body: "no leader" },
+    want: { status: "False", message: "HTTP probe failed with statuscode: 503" },
+  },
+  { name: "is not there", answer: undefined, want: { status: "False" } },
+]) {
+  test(`an etcd that ${name}`, async (t) => {
+    const server = createServer((request, response) => {
+      if (answer !== undefined && request.url === "/health") response.writeHead(answer.code).end(answer.body);
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    if (answer === undefined) server.close();
+    t.after(() => server.close());
+    const { handler } = componentStatusSubresource({ servers: [`http://127.0.0.1:${port}`] });
+    assert.ok(handler.type === "object");
+    const status = (await handler.get?.({ name: "etcd-0" } as SubresourceCall)) as ComponentStatus;
+    const refused = `Get "http://127.0.0.1:${port}/health": dial tcp 127.0.0.1:${port}: connect: connection refused`;
+    assert.deepEqual(status.conditions, [{ type: "Healthy", ...(answer === undefined && { message: refused }), ...want }]);
+  });
+}

@@ -1,51 +1,113 @@
-import { get } from "node:https";
+import { type IncomingMessage, request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import { notFound } from "@coxswain/apimachinery/errors/status-error";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { ComponentStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { CatalogueConfig } from "../../config.ts";
 import type { SubresourceDefinition } from "../../generic/resource.ts";
-import type { SubresourceCall } from "../../generic/subresource.ts";
 
-/** Where the components of a single-host control plane answer. Source: pkg/registry/core/rest/storage_core.go */
-const components: Readonly<Record<string, { port: number; path: string }>> = {
-  "controller-manager": { port: 10257, path: "/healthz" },
-  scheduler: { port: 10259, path: "/healthz" },
-};
-
-/** Never stored: each request asks the components. */
-export const componentStatusSubresource: SubresourceDefinition = {
-  kind: "ComponentStatus",
-  verbs: ["get", "list"],
-  handler: { type: "object", get: getOne, list: () => Promise.all(Object.keys(components).map(probe)) },
-};
-
-async function getOne(call: SubresourceCall): Promise<KubeObject> {
-  if (!Object.hasOwn(components, call.name)) throw notFound({ group: "", resource: "componentstatuses" }, call.name);
-  return probe(call.name);
+interface Component {
+  readonly name: string;
+  readonly url: URL;
+  readonly tls?: { readonly ca?: Buffer | undefined; readonly cert?: Buffer | undefined; readonly key?: Buffer | undefined };
+  /** @returns what is wrong with a good answer. */
+  check?(body: string): string | undefined;
 }
 
-const patienceMs = 2000;
+/**
+ * The components of a single-host control plane where they answer by default, and every etcd server. Never stored: each
+ * request asks them.
+ * Source: pkg/registry/core/rest/storage_core.go, pkg/registry/core/componentstatus/{rest,validator}.go
+ */
+export function componentStatusSubresource(etcd: CatalogueConfig["etcd"]): SubresourceDefinition {
+  const components: readonly Component[] = [
+    { name: "controller-manager", url: new URL("https://127.0.0.1:10257/healthz") },
+    { name: "scheduler", url: new URL("https://127.0.0.1:10259/healthz") },
+    ...(etcd?.servers ?? []).map((server, i) => ({
+      name: `etcd-${i}`,
+      url: new URL("/health", server),
+      ...(etcd?.tls !== undefined && { tls: etcd.tls }),
+      check: etcdFault,
+    })),
+  ];
+  return {
+    kind: "ComponentStatus",
+    verbs: ["get", "list"],
+    handler: {
+      type: "object",
+      list: () => Promise.all(components.map(statusOf)),
+      async get({ name }) {
+        const component = components.find((one) => one.name === name);
+        if (component === undefined) throw notFound({ group: "", resource: "componentstatuses" }, name);
+        return statusOf(component);
+      },
+    },
+  };
+}
 
-function probe(name: string): Promise<ComponentStatus> {
-  const { port, path } = components[name] as { port: number; path: string };
-  return new Promise((resolve) => {
-    const done = (status: "True" | "False", message: string, error: string): void =>
-      resolve({
-        kind: "ComponentStatus",
-        apiVersion: "v1",
-        metadata: { name },
-        conditions: [{ type: "Healthy", status, ...(message ? { message } : {}), ...(error ? { error } : {}) }],
-      });
-    // A health answer carries no secret, and the components' certificates are self-signed.
-    const request = get({ host: "127.0.0.1", port, path, rejectUnauthorized: false, timeout: patienceMs }, (response) => {
+/** etcd answers 200 with `{"health":"true"}`, and says `false` in the same way. */
+function etcdFault(body: string): string | undefined {
+  try {
+    const { health } = JSON.parse(body) as { health?: unknown };
+    return health === "true" || health === true ? undefined : `Unhealthy status: ${String(health)}`;
+  } catch (err) {
+    return `error unmarshalling etcd health response: ${(err as Error).message}`;
+  }
+}
+
+async function statusOf(component: Component): Promise<ComponentStatus> {
+  const { healthy, message, error } = await probe(component);
+  return {
+    kind: "ComponentStatus",
+    apiVersion: "v1",
+    metadata: { name: component.name },
+    conditions: [
+      {
+        type: "Healthy",
+        status: healthy ? "True" : "False",
+        ...(message !== "" && { message }),
+        ...(error !== "" && { error }),
+      },
+    ],
+  };
+}
+
+const patienceMs = 20_000;
+const longestBody = 10 * 1024;
+
+interface Answer {
+  readonly healthy: boolean;
+  readonly message: string;
+  readonly error: string;
+}
+
+async function probe({ url, tls, check }: Component): Promise<Answer> {
+  try {
+    const { code, body } = await get(url, tls);
+    if (code < 200 || code >= 400) return { healthy: false, message: `HTTP probe failed with statuscode: ${code}`, error: "" };
+    const fault = check?.(body);
+    return { healthy: fault === undefined, message: body, error: fault ?? "" };
+  } catch (err) {
+    return { healthy: false, message: `Get ${goQuote(url.href)}: ${dialErrorText(err)}`, error: "" };
+  }
+}
+
+/** A health answer carries no secret, and the components' certificates are self-signed. */
+function get(url: URL, tls: Component["tls"]): Promise<{ code: number; body: string }> {
+  return new Promise((resolve, reject) => {
+    const options = { timeout: patienceMs, agent: false, rejectUnauthorized: false, ...tls };
+    const sent = (url.protocol === "https:" ? requestHttps : requestHttp)(url, options, (response: IncomingMessage) => {
       let body = "";
       response.setEncoding("utf8");
       response.on("data", (chunk: string) => {
-        if (body.length < 1024) body += chunk;
+        if (body.length < longestBody) body += chunk;
       });
-      response.on("end", () => (response.statusCode === 200 ? done("True", body, "") : done("False", body, "")));
-      response.on("error", (err) => done("False", "", err.message));
+      response.on("end", () => resolve({ code: response.statusCode ?? 0, body }));
+      response.on("error", reject);
     });
-    request.on("timeout", () => request.destroy(new Error("deadline exceeded")));
-    request.on("error", (err) => done("False", `Get "https://127.0.0.1:${port}${path}": ${err.message}`, ""));
+    sent.on("timeout", () => sent.destroy(new Error("context deadline exceeded")));
+    sent.on("error", reject);
+    sent.end();
   });
 }
