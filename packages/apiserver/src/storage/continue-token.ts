@@ -1,4 +1,5 @@
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 
 /**
  * The opaque `metadata.continue`: where the next page begins and at which revision.
@@ -20,25 +21,25 @@ export function encodeContinueToken(token: ContinueToken): string {
 export function decodeContinueToken(text: string): ContinueToken {
   let token: { v?: unknown; rv?: unknown; start?: unknown };
   try {
-    if (!/^[A-Za-z0-9_-]*$/.test(text)) throw new Error("illegal base64 data");
+    const wrong = text.search(/[^A-Za-z0-9_-]/);
+    if (wrong >= 0) throw new Error(`illegal base64 data at input byte ${wrong}`);
     token = JSON.parse(Buffer.from(text, "base64url").toString("utf8"));
     if (typeof token !== "object" || token === null) throw new Error("not an object");
   } catch (err) {
     throw invalid(err instanceof Error ? err.message : String(err));
   }
   if (token.v !== "meta.k8s.io/v1") {
-    throw invalid(`server does not recognize this encoded version "${String(token.v ?? "")}" for apiVersion "meta.k8s.io/v1"`);
+    throw invalid(`server does not recognize this encoded version ${goQuote(String(token.v ?? ""))}`);
   }
   if (typeof token.rv !== "number" || !Number.isSafeInteger(token.rv) || token.rv === 0) {
     throw invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)");
   }
-  if (typeof token.start !== "string" || token.start === "")
-    throw invalid("encoded start key not valid (version meta.k8s.io/v1)");
+  if (typeof token.start !== "string" || token.start === "") throw invalid("encoded start key empty (version meta.k8s.io/v1)");
   // Without this a token could walk out of a namespace that its bearer may read.
   if (token.start.startsWith("/") || token.start.split("/").some((part) => part === ".." || part === "." || part === "")) {
-    throw invalid(`encoded start key not valid (version meta.k8s.io/v1)`);
+    throw invalid(token.start);
   }
   return { start: token.start, revision: token.rv };
 }
 
-const invalid = (detail: string) => badRequest(`continue key is not valid: ${detail}`);
+const invalid = (detail: string) => badRequest(`invalid continue token: continue key is not valid: ${detail}`);
