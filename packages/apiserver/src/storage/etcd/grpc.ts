@@ -1,11 +1,4 @@
-import {
-  type ClientHttp2Session,
-  type ClientHttp2Stream,
-  connect,
-  constants,
-  type IncomingHttpHeaders,
-  type OutgoingHttpHeaders,
-} from "node:http2";
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants, type IncomingHttpHeaders } from "node:http2";
 import { EtcdError, etcdErrorOf } from "./errors.ts";
 
 /**
@@ -61,6 +54,12 @@ const sessionMemoryMb = 4_096;
 /** @param server `https://10.0.0.1:2379`; without a scheme it is plain */
 export function newGrpcConnection(server: string, options: GrpcOptions): GrpcConnection {
   const origin = server.includes("://") ? server : `http://${server}`;
+  const { protocol, host } = new URL(origin);
+  /** As a flat list, which node passes on without sorting it into an object. */
+  const commonHeaders = [
+    ...[":method", "POST", ":scheme", protocol.slice(0, -1), ":authority", host],
+    ...["content-type", "application/grpc", "te", "trailers"],
+  ];
   let session: ClientHttp2Session | undefined;
   let connecting: Promise<ClientHttp2Session> | undefined;
   let failures = 0;
@@ -156,9 +155,9 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
     made.once("close", () => clearInterval(timer));
   }
 
-  function open(on: ClientHttp2Session, path: string, extra: OutgoingHttpHeaders): ClientHttp2Stream {
+  function open(on: ClientHttp2Session, path: string, name: string, value: string): ClientHttp2Stream {
     try {
-      return on.request({ ":method": "POST", ":path": path, ...grpcHeaders, ...extra });
+      return on.request([":path", path, ...commonHeaders, name, value]);
     } catch (err) {
       drop(on);
       throw new EtcdError("unsent", (err as Error).message, { cause: err });
@@ -167,7 +166,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
 
   function call(on: ClientHttp2Session, path: string, message: Buffer, timeoutMs: number): Promise<Buffer> {
     return new Promise((resolve, reject) => {
-      const stream = open(on, path, { "grpc-timeout": `${timeoutMs}m` });
+      const stream = open(on, path, "grpc-timeout", `${timeoutMs}m`);
       if (calls++ === 0) heard = Math.max(heard, Date.now() - silenceMs / 2);
       let status: IncomingHttpHeaders = noHeaders;
       let first: Buffer | undefined;
@@ -235,7 +234,8 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
       };
       const begin = (on: ClientHttp2Session): void => {
         if (over) return;
-        const opened = open(on, path, leaderHeader);
+        // A member that loses its leader is to end the watch, instead of keeping it silent.
+        const opened = open(on, path, "hasleader", "true");
         stream = opened;
         streams++;
         let status: IncomingHttpHeaders = noHeaders;
@@ -286,9 +286,6 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
   };
 }
 
-const grpcHeaders = { "content-type": "application/grpc", te: "trailers" };
-/** Makes a member that lost its leader end the watch, instead of keeping it silent. */
-const leaderHeader = { hasleader: "true" };
 const noHeaders: IncomingHttpHeaders = Object.freeze({});
 
 /** One message: not compressed, its length, its bytes. */
