@@ -13,7 +13,7 @@ import {
 } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { ensureApiServices } from "./bootstrap/api-services.ts";
-import { type AuthenticationInfo, ensureAuthenticationInfo } from "./bootstrap/authentication-info.ts";
+import { type AuthenticationInfo, ensureAuthenticationInfo, followAuthenticationInfo } from "./bootstrap/authentication-info.ts";
 import { ensureFlowSchemas } from "./bootstrap/flow-schemas.ts";
 import { ensureKubernetesService, type KubernetesServiceOptions, runKubernetesService } from "./bootstrap/kubernetes-service.ts";
 import { ensureNamespaces } from "./bootstrap/namespaces.ts";
@@ -65,6 +65,9 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   const stopping = new AbortController();
   const { signal } = stopping;
   const drain = new Drain();
+  let authoritiesChanged = (): void => {};
+  const poolOf = (path: string): WatchedCertificatePool | undefined =>
+    path === "" ? undefined : watchedCertificatePool(path, () => authoritiesChanged(), clock);
   const clientCa = poolOf(flags["client-ca-file"]);
   const requestHeaderCa = poolOf(flags["requestheader-client-ca-file"]);
   const keys = serviceAccountKeys(config);
@@ -115,7 +118,8 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       clock,
       log,
     };
-    const hooks = hooksOf(config, rooms, service, authenticationInfo(config, clientCa, requestHeaderCa));
+    const info = (): AuthenticationInfo => authenticationInfo(config, clientCa, requestHeaderCa);
+    const hooks = hooksOf(config, rooms, service, info());
     const running = newPostStartHooks(hooks, clock, log);
     for (const { name } of hooks) {
       edge.addHook(`poststarthook/${name}`, () => running.problem(name));
@@ -127,6 +131,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     rooms.informers.start(signal);
     serve = rooms.serve;
     await running.run(signal);
+    authoritiesChanged = followAuthenticationInfo({ client: rooms.client, info, clock, log, signal });
     void rooms.repair.run(signal).catch(() => {}); // ends with the server
     if (flags["endpoint-reconciler-type"] !== "none") stopKubernetesService = runKubernetesService(service);
   };
@@ -172,10 +177,6 @@ function aborted(signal: AbortSignal): Promise<never> {
     if (signal.aborted) reject(signal.reason);
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });
   });
-}
-
-function poolOf(path: string): WatchedCertificatePool | undefined {
-  return path === "" ? undefined : watchedCertificatePool(path);
 }
 
 /** Health is answered to everybody, anything else has to wait. */

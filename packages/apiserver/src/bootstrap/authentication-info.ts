@@ -4,6 +4,8 @@
  * Source: pkg/controlplane/controller/clusterauthenticationtrust/cluster_authentication_trust_controller.go
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { configMaps } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -43,10 +45,40 @@ export async function ensureAuthenticationInfo(client: Client, info: Authenticat
         const bundle = joinBundles(existing.data?.[key], data[key]);
         if (bundle !== undefined) merged[key] = bundle;
       }
+      for (const [key, own] of Object.entries(data)) {
+        if (!key.endsWith("-ca-file")) merged[key] = joinLists(existing.data?.[key], own);
+      }
       return semanticEqual(existing.data, merged) ? undefined : { ...existing, data: merged };
     },
     signal,
   );
+}
+
+const resyncMs = 60_000;
+
+/**
+ * Keeps the config map in step: with the files, whenever they change, and with what it should say, once a minute.
+ * @returns to be called when the files have changed
+ */
+export function followAuthenticationInfo(options: {
+  readonly client: Client;
+  readonly info: () => AuthenticationInfo;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly signal: AbortSignal;
+}): () => void {
+  const { client, info, clock, log, signal } = options;
+  let last = Promise.resolve();
+  const publish = (): void => {
+    last = last
+      .then(() => ensureAuthenticationInfo(client, info(), signal))
+      .catch((err: unknown) => {
+        if (!signal.aborted) log.error("cannot publish how this server authenticates, trying again", err);
+      });
+  };
+  const timer = clock.every(resyncMs, publish);
+  signal.addEventListener("abort", () => timer.cancel(), { once: true });
+  return publish;
 }
 
 function dataOf({ clientCa, requestHeader }: AuthenticationInfo): Record<string, string> {
@@ -62,6 +94,16 @@ function dataOf({ clientCa, requestHeader }: AuthenticationInfo): Record<string,
           "requestheader-username-headers": JSON.stringify(requestHeader.usernameHeaders),
         }),
   };
+}
+
+function joinLists(existing: string | undefined, own: string): string {
+  let others: unknown = [];
+  try {
+    others = JSON.parse(existing ?? "[]");
+  } catch {
+    // What nobody can read is written anew.
+  }
+  return JSON.stringify([...new Set([...(Array.isArray(others) ? others : []), ...(JSON.parse(own) as string[])])]);
 }
 
 function joinBundles(existing: string | undefined, own: string | undefined): string | undefined {

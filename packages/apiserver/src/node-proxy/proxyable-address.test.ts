@@ -14,6 +14,14 @@ for (const { address, allowed } of [
   { address: "::ffff:127.0.0.1", allowed: false },
   { address: "::ffff:169.254.169.254", allowed: false },
   { address: "fe80::1", allowed: false },
+  { address: "::", allowed: false },
+  { address: "::ffff:0.0.0.0", allowed: false },
+  { address: "224.1.2.3", allowed: false },
+  { address: "255.255.255.255", allowed: false },
+  { address: "ff05::1", allowed: false },
+  { address: "fec0::1", allowed: true },
+  { address: "2130706433", allowed: false },
+  { address: "0x7f.1", allowed: false },
   { address: "example.com", allowed: false },
 ]) {
   test(`${address} is ${allowed ? "reached" : "refused"} through a proxy`, () => {

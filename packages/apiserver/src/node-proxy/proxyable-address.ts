@@ -12,13 +12,22 @@ export function checkProxyable(address: string): void {
   if (isIP(address) === 0 || forbidden.check(address, family)) throw badRequest("address not allowed");
 }
 
+/** What is no global unicast address. */
 const forbidden = new BlockList();
-forbidden.addSubnet("127.0.0.0", 8, "ipv4");
-forbidden.addSubnet("169.254.0.0", 16, "ipv4");
-forbidden.addSubnet("224.0.0.0", 24, "ipv4");
-forbidden.addAddress("0.0.0.0", "ipv4");
-forbidden.addAddress("::1", "ipv6");
-forbidden.addAddress("::", "ipv6");
-forbidden.addSubnet("fe80::", 10, "ipv6");
-forbidden.addSubnet("ff01::", 16, "ipv6");
-forbidden.addSubnet("ff02::", 16, "ipv6");
+for (const [network, bits] of [
+  ["0.0.0.0", 32],
+  ["127.0.0.0", 8],
+  ["169.254.0.0", 16],
+  ["224.0.0.0", 4],
+  ["255.255.255.255", 32],
+] as const) {
+  forbidden.addSubnet(network, bits, "ipv4");
+}
+for (const [network, bits] of [
+  ["::", 128],
+  ["::1", 128],
+  ["fe80::", 10],
+  ["ff00::", 8],
+] as const) {
+  forbidden.addSubnet(network, bits, "ipv6");
+}

@@ -344,6 +344,31 @@ test("client certificates that must not work", async () => {
   );
 });
 
+test("authorities are read again when their file changes, and published for others", async () => {
+  const next = await newCa({ commonName: "next front proxies" });
+  const pair = await certificate("front-proxy-client", next);
+  assert.equal(await withCertificate(pair, asJane), "401");
+  const path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+  const { data } = (await server.request("GET", path)).body;
+  assert.deepEqual(
+    { ...data, "client-ca-file": undefined },
+    {
+      "client-ca-file": undefined,
+      "requestheader-client-ca-file": proxyCa.certPem,
+      "requestheader-allowed-names": '["front-proxy-client"]',
+      "requestheader-username-headers": '["X-Remote-User"]',
+      "requestheader-group-headers": '["X-Remote-Group"]',
+      "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+    },
+  );
+  assert.equal(data["client-ca-file"], server.ca);
+  write("proxy.crt", `${proxyCa.certPem}${next.certPem}`);
+  await waitFor(async () => (await withCertificate(pair, asJane)) === "ann", { what: "the new authority" });
+  assert.equal(await withCertificate(await certificate("front-proxy-client", proxyCa), asJane), "ann", "and the one before it");
+  const published = async (): Promise<string> => (await server.request("GET", path)).body.data["requestheader-client-ca-file"];
+  await waitFor(async () => (await published()).includes(next.certPem.trim()), { what: "the config map" });
+});
+
 // Impersonation
 
 test("impersonation without a user is an error that lists what was asked for", async () => {
