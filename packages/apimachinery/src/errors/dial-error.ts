@@ -6,6 +6,9 @@ interface SocketError extends Error {
   readonly address?: string;
   readonly port?: number;
   readonly hostname?: string;
+  /** The name that the certificate was to have. */
+  readonly host?: string;
+  readonly cert?: { readonly subjectaltname?: string };
 }
 
 const reasons: Readonly<Record<string, string>> = {
@@ -31,11 +34,15 @@ const certificateFaults: Readonly<Record<string, string>> = {
  */
 export function dialErrorText(err: unknown): string {
   if (err instanceof AggregateError && err.errors.length > 0) return dialErrorText(err.errors[0]);
-  const { code = "", address = "", port, hostname, message } = err as SocketError;
+  const { code = "", address = "", port, hostname, host, cert, message } = err as SocketError;
   const reason = reasons[code];
   if (reason !== undefined) return `dial tcp ${address.includes(":") ? `[${address}]` : address}:${port}: ${reason}`;
   if (code === "ENOTFOUND") return `dial tcp: lookup ${hostname}: no such host`;
+  if (code === "ECONNRESET") return "EOF";
+  if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
+    const names = (cert?.subjectaltname ?? "").split(", ").map((name) => name.slice(name.indexOf(":") + 1));
+    return `x509: certificate is valid for ${names.join(", ")}, not ${host}`;
+  }
   const fault = certificateFaults[code];
-  if (fault !== undefined) return `x509: ${fault}`;
-  return message === "socket hang up" ? "EOF" : message;
+  return fault === undefined ? message : `x509: ${fault}`;
 }

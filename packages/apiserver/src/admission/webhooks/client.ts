@@ -6,6 +6,7 @@
 import { Agent, request as httpsRequest } from "node:https";
 import { userAgentOf } from "@coxswain/apimachinery/client/config";
 import { parseJson } from "@coxswain/apimachinery/codec/json";
+import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import { genericServerResponse, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Status } from "@coxswain/apimachinery/meta/types";
 import type { WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
@@ -139,29 +140,6 @@ function refusalOf(code: number, body: Buffer): StatusError {
   return genericServerResponse(code, "POST", { group: "", resource: "" }, "", body.toString("utf8").slice(0, 2048), 0, true);
 }
 
-type NetworkError = Error & { code?: string; address?: string; port?: number; host?: string; cert?: { subjectaltname?: string } };
-
-/** Failures of connections as upstream's users know them. */
-function textOf(err: NetworkError): string {
-  if (err.name === "TimeoutError" || err.name === "AbortError") return "context deadline exceeded";
-  switch (err.code) {
-    case "ECONNREFUSED":
-      return `dial tcp ${err.address}:${err.port}: connect: connection refused`;
-    case "ECONNRESET":
-      return "EOF";
-    case "UNABLE_TO_VERIFY_LEAF_SIGNATURE":
-    case "SELF_SIGNED_CERT_IN_CHAIN":
-    case "DEPTH_ZERO_SELF_SIGNED_CERT":
-    case "UNABLE_TO_GET_ISSUER_CERT_LOCALLY":
-      return "x509: certificate signed by unknown authority";
-    case "CERT_HAS_EXPIRED":
-    case "CERT_NOT_YET_VALID":
-      return "x509: certificate has expired or is not yet valid";
-    case "ERR_TLS_CERT_ALTNAME_INVALID": {
-      const names = (err.cert?.subjectaltname ?? "").split(", ").map((name) => name.slice(name.indexOf(":") + 1));
-      return `x509: certificate is valid for ${names.join(", ")}, not ${err.host}`;
-    }
-    default:
-      return err.message;
-  }
+function textOf(err: Error): string {
+  return err.name === "TimeoutError" || err.name === "AbortError" ? "context deadline exceeded" : dialErrorText(err);
 }
