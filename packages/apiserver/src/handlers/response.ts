@@ -21,6 +21,7 @@ import type { Call } from "./env.ts";
 import { fieldHead, jsonBody, type ListBody, ownBody, protobufBody, protobufItemSizes, varint } from "./list-body.ts";
 import { wantsIndent } from "./pretty.ts";
 import type { ServedResource } from "./served-resources.ts";
+import { rowBytes } from "./table-row.ts";
 import {
   includeObjectParam,
   listWantedAsObject,
@@ -157,6 +158,7 @@ function jsonList(served: ServedResource, result: ListResult): ListParts {
   return { head, body: jsonBody(result.entries, served), tail: endOfList };
 }
 
+const comma = Buffer.from(",");
 const endOfList = Buffer.from("]}\n");
 
 /** `XList { ListMeta metadata = 1; repeated X items = 2; }` in the envelope, the items as their entries keep them. */
@@ -283,7 +285,10 @@ function gzipInto(response: ResponseStream, signal: AbortSignal): Sink {
 function tableList(call: Call, metadata: ListMeta, result: ListResult, output: Output): ListParts {
   const { served } = call;
   const options = tableOptions(call, output);
-  const row = (entry: Entry, first: boolean): Buffer[] => [Buffer.from((first ? "" : ",") + rowJson(served, entry, options))];
+  const row = (entry: Entry, first: boolean): Uint8Array[] => {
+    const bytes = rowBytes(served, entry, options) ?? [Buffer.from(rowJson(served, entry, options))];
+    return first ? bytes : [comma, ...bytes];
+  };
   const head = Buffer.from(tableHead(metadata, options, served.definition.table));
   return { head, body: ownBody(result.entries, row), tail: endOfList };
 }

@@ -1,5 +1,6 @@
-import { humanDuration, parseTime } from "@coxswain/apimachinery/meta/time";
+import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { KubeObject, LabelSelector } from "@coxswain/apimachinery/meta/types";
+import { ageSince } from "./generic/ages.ts";
 import type { TableColumn, TableColumns } from "./generic/strategy.ts";
 
 /**
@@ -40,7 +41,7 @@ export function flag(name: string, description = ""): TableColumn {
 /** `5d3h`, or `<unknown>` for a time that is not there. */
 export function since(time: string | null | undefined, now: number): string {
   const ms = time ? parseTime(time) : undefined;
-  return ms === undefined ? "<unknown>" : humanDuration(now - ms);
+  return ms === undefined ? "<unknown>" : ageSince(ms, now);
 }
 
 export function age(object: KubeObject, now: number): string {

@@ -72,7 +72,7 @@ export interface StrategyContext {
 /** kubectl's columns for one resource. Source: pkg/printers/internalversion/printers.go */
 export interface TableColumns<T extends KubeObject = Unstructured> {
   readonly columns: readonly TableColumn[];
-  /** One cell a column. `now` in ms since the epoch, for ages. */
+  /** One cell a column. `now` in ms since the epoch, for `ageSince` and nothing else. */
   cells(object: T, now: number): readonly unknown[];
 }
 

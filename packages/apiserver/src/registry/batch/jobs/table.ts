@@ -1,6 +1,7 @@
 import { humanDuration, parseTime } from "@coxswain/apimachinery/meta/time";
 import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import { age, ageColumn, containerCells, nameColumn, selectorText, tableOf, text, wide } from "../../cells.ts";
+import { ageSince } from "../../generic/ages.ts";
 
 export const jobTable = tableOf<Job>(
   [
@@ -39,5 +40,5 @@ function durationText(job: Job, now: number): string {
   const start = job.status?.startTime ? parseTime(job.status.startTime) : undefined;
   if (start === undefined) return "";
   const end = job.status?.completionTime ? parseTime(job.status.completionTime) : undefined;
-  return humanDuration((end ?? now) - start);
+  return end === undefined ? ageSince(start, now) : humanDuration(end - start);
 }

@@ -1,6 +1,7 @@
-import { humanDuration, parseTime } from "@coxswain/apimachinery/meta/time";
+import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { Event } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nameColumn, tableOf, text, wide } from "../../cells.ts";
+import { ageSince } from "../../generic/ages.ts";
 
 /** kubectl get events. Source: pkg/printers/internalversion/printers.go printEvent */
 export const eventTable = tableOf<Event>(
@@ -53,7 +54,7 @@ export const eventTable = tableOf<Event>(
 
 function translate(time: string | null | undefined, now: number): string | undefined {
   const ms = time ? parseTime(time) : undefined;
-  return ms === undefined ? undefined : humanDuration(now - ms);
+  return ms === undefined ? undefined : ageSince(ms, now);
 }
 
 function sourceText(event: Event): string {

@@ -1,6 +1,7 @@
-import { humanDuration, parseTime } from "@coxswain/apimachinery/meta/time";
+import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { age, ageColumn, nameColumn, tableOf, text, wide } from "../../cells.ts";
+import { ageSince } from "../../generic/ages.ts";
 
 /** kubectl get pods. Source: pkg/printers/internalversion/printers.go printPod */
 export const podTable = tableOf<Pod>(
@@ -33,7 +34,7 @@ export const podTable = tableOf<Pod>(
       pod.metadata.name ?? "",
       `${ready}/${total}`,
       reason,
-      lastRestartMs === undefined ? String(restarts) : `${restarts} (${humanDuration(now - lastRestartMs)} ago)`,
+      lastRestartMs === undefined ? String(restarts) : `${restarts} (${ageSince(lastRestartMs, now)} ago)`,
       age(pod, now),
       pod.status?.podIPs?.[0]?.ip ?? (pod.status?.podIP || "<none>"),
       pod.spec.nodeName || "<none>",

@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { tableOf, text } from "../registry/cells.ts";
+import { ageSince } from "../registry/generic/ages.ts";
+import { newEntry } from "../storage/entry.ts";
+import type { ServedResource } from "./served-resources.ts";
+import { rowBytes } from "./table-row.ts";
+import { rowJson, type TableOptions } from "./transform.ts";
+
+const start = Date.parse("2022-01-01T00:00:00Z");
+const codec = {
+  toJson: (object: object) => Buffer.from(JSON.stringify(object)),
+  fromJson: (bytes: Buffer) => JSON.parse(bytes.toString()),
+  fieldsOf: () => ({}),
+};
+
+interface Thing {
+  metadata: { name: string; labels?: Record<string, string> };
+  times: number[];
+}
+
+/** Ages are asked for in another order than they stand in the row. */
+const table = tableOf<Thing>([text("Name"), text("Last"), text("First")], ({ metadata, times }, now) => {
+  const ages = times.map((ms) => ageSince(ms, now));
+  return [metadata.name, ...ages.map((age) => `${age} ago`).reverse()];
+});
+const served = { definition: { table } } as unknown as ServedResource;
+
+const rowAt = (thing: Thing, options: TableOptions) => {
+  const entry = newEntry(codec, "x", 7, structuredClone(thing) as never);
+  return {
+    kept: (now: number) => text8(rowBytes(served, entry, { ...options, now })),
+    made: (now: number) => rowJson(served, entry, { ...options, now }),
+  };
+};
+const text8 = (pieces: Uint8Array[] | undefined) => (pieces === undefined ? undefined : Buffer.concat(pieces).toString());
+
+for (const { name, thing } of [
+  { name: "no age", thing: { metadata: { name: "a" }, times: [] } },
+  { name: "one age", thing: { metadata: { name: "a" }, times: [start] } },
+  {
+    name: "ages, names and labels of any text",
+    thing: { metadata: { name: 'ä"\\u0001;age-0;', labels: { ü: "age-1;" } }, times: [start, start + 90_000] },
+  },
+]) {
+  for (const includeObject of ["None", "Metadata"] as const) {
+    test(`a kept row with ${name} is the row that is made, at any time (${includeObject})`, () => {
+      const row = rowAt(thing, { includeObject, metaVersion: "v1", now: 0 });
+      for (const later of [0, 59_000, 7_200_000, 86_400_000 * 400])
+        assert.equal(row.kept(start + later), row.made(start + later));
+    });
+  }
+}
+
+test("rows with whole objects are not kept", () => {
+  assert.equal(
+    rowAt({ metadata: { name: "a" }, times: [] }, { includeObject: "Object", metaVersion: "v1", now: 0 }).kept(start),
+    undefined,
+  );
+});
