@@ -11,6 +11,8 @@ export interface DecodeOptions {
   readonly strict?: Strictness;
   /** Decode as the expected kind whatever group version the body names: DeleteOptions go by that of their resource. */
   readonly asExpected?: boolean;
+  /** Of all lists and maps of a protobuf body together. */
+  readonly maxElements?: number;
 }
 
 /**
@@ -83,12 +85,12 @@ function typed(value: Unstructured, bytes: Buffer, expected: GroupVersionKind | 
 }
 
 function decodeProtobufObject(bytes: Buffer, expected: GroupVersionKind | undefined, options: DecodeOptions): KubeObject {
-  if (!options.asExpected || expected === undefined) return decodeProtobuf(bytes, expected);
+  if (!options.asExpected || expected === undefined) return decodeProtobuf(bytes, expected, options.maxElements);
   const { apiVersion, kind, raw } = decodeUnknown(bytes);
   const type = scheme.kind(expected);
   if (type === undefined)
     throw badRequest(
       `no kind ${JSON.stringify(expected.kind)} is registered for version ${JSON.stringify(formatGroupVersion(expected))}`,
     );
-  return { apiVersion, kind, ...decodeMessage(raw, type) } as unknown as KubeObject;
+  return { apiVersion, kind, ...decodeMessage(raw, type, options.maxElements) } as unknown as KubeObject;
 }

@@ -1,6 +1,7 @@
 import protobuf from "protobufjs/minimal.js";
 import type { FieldType, MessageField, TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
+import { tooManyValues } from "./body-cost.ts";
 import { sharedFields } from "./fields-v1.ts";
 import { timeFromParts } from "./go-time.ts";
 import { decodeQuantity, isZero, zeroOf } from "./json-decode.ts";
@@ -16,13 +17,17 @@ type ReadMessage = (reader: Reader, end: number, into: Fields) => Fields;
 /** Messages inside messages, at most. */
 const maxNesting = 1000;
 let nesting = 0;
+/** Elements of lists and maps that may still come. */
+let elementsLeft = 0;
 
 /**
  * A message to the canonical form of its type, the same that decoding its JSON gives (`json-decode.ts`).
- * @throws Error for bytes that are no such message
+ * @param maxElements of all lists and maps together
+ * @throws Error for bytes that are no such message; StatusError 413 for too many elements
  */
-export function readMessage(bytes: Uint8Array, type: TypeDescriptor): Fields {
+export function readMessage(bytes: Uint8Array, type: TypeDescriptor, maxElements = Number.POSITIVE_INFINITY): Fields {
   nesting = 0;
+  elementsLeft = maxElements;
   const reader = protobuf.Reader.create(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
   return messageReader(type)(reader, reader.len, {});
 }
@@ -134,6 +139,7 @@ function fieldReader(field: MessageField): Read {
     const element = valueReader(type.element);
     return (reader, list) => {
       const value = element(reader, undefined) ?? null;
+      if (--elementsLeft < 0) throw tooManyValues();
       if (!Array.isArray(list)) return [value];
       list.push(value);
       return list;
@@ -169,6 +175,7 @@ function readString(reader: Reader): string {
 function readMapEntry(reader: Reader, map: Fields, valueType: FieldType): void {
   const end = reader.uint32() + reader.pos;
   if (end > reader.len) throw new Error("unexpected EOF");
+  if (--elementsLeft < 0) throw tooManyValues();
   let key = "";
   let value: unknown;
   const read = mapValueReader(valueType);

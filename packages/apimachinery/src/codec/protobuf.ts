@@ -1,5 +1,5 @@
 import protobuf from "protobufjs/minimal.js";
-import { badRequest } from "../errors/status-error.ts";
+import { badRequest, StatusError } from "../errors/status-error.ts";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
 import type { KubeObject } from "../meta/types.ts";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
@@ -49,9 +49,10 @@ export function encodeMessage(object: object, type: TypeDescriptor): Buffer {
 /**
  * An object with its envelope, in canonical form, with the apiVersion and kind that the envelope names.
  * @param expected taken for what the envelope leaves out
- * @throws StatusError 400 for bytes that are none
+ * @param maxElements of all lists and maps together
+ * @throws StatusError 400 for bytes that are none, 413 for too many elements
  */
-export function decodeProtobuf(bytes: Uint8Array, expected?: GroupVersionKind): KubeObject {
+export function decodeProtobuf(bytes: Uint8Array, expected?: GroupVersionKind, maxElements?: number): KubeObject {
   const unknown = decodeUnknown(bytes);
   const gv = parseGroupVersion(unknown.apiVersion) ?? expected;
   const gvk = {
@@ -66,14 +67,19 @@ export function decodeProtobuf(bytes: Uint8Array, expected?: GroupVersionKind): 
       `no kind ${JSON.stringify(gvk.kind)} is registered for version ${version} in scheme "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"`,
     );
   }
-  return { apiVersion: formatGroupVersion(gvk), kind: gvk.kind, ...decodeMessage(unknown.raw, type) } as unknown as KubeObject;
+  return {
+    apiVersion: formatGroupVersion(gvk),
+    kind: gvk.kind,
+    ...decodeMessage(unknown.raw, type, maxElements),
+  } as unknown as KubeObject;
 }
 
-/** A message without envelope. @throws StatusError 400 */
-export function decodeMessage(bytes: Uint8Array, type: TypeDescriptor): Record<string, unknown> {
+/** A message without envelope. @throws StatusError 400, 413 for more than `maxElements` */
+export function decodeMessage(bytes: Uint8Array, type: TypeDescriptor, maxElements?: number): Record<string, unknown> {
   try {
-    return readMessage(bytes, type);
+    return readMessage(bytes, type, maxElements);
   } catch (err) {
+    if (err instanceof StatusError) throw err;
     throw badRequest(`unable to decode ${type.goName}: ${(err as Error).message}`);
   }
 }

@@ -1,26 +1,31 @@
-import { Document, parseAllDocuments, Scalar, type ScalarTag, type Tags, visit } from "yaml";
-import { badRequest } from "../errors/status-error.ts";
+import { Document, Lexer, parseAllDocuments, Scalar, type ScalarTag, type Tags, visit } from "yaml";
+import { badRequest, requestEntityTooLarge } from "../errors/status-error.ts";
 import { encodeJsonText } from "./json.ts";
 import { maxDepth, parseJsonText, setOwn } from "./json-parse.ts";
 
 /** Aliases in one document; more is taken for a bomb. */
 const maxAliases = 100;
+/**
+ * Tokens of a text that a client sent: some eight thousand lines. The parser takes two microseconds for each, and holds
+ * up everybody else meanwhile; JSON has no such limit.
+ */
+const maxTokens = 50_000;
 
 /**
  * The only document of a YAML text, as JSON values: YAML 1.1 as Go's yaml.v2 reads it (`yes` is true, `017` is 15, `<<`
  * merges), dates stay text, integers beyond 2^53 are bigint. JSON is YAML too and is read by the JSON parser.
  * @returns null for an empty text
- * @throws StatusError 400
+ * @throws StatusError 400; 413 for more than `maxTokens`
  */
 export function parseYaml(text: string): unknown {
-  const documents = readDocuments(text);
+  const documents = readDocuments(text, maxTokens);
   if (documents.length > 1) throw badRequest("error converting YAML to JSON: yaml: expected a single document");
   return documents[0] ?? null;
 }
 
-/** Every document of a stream; empty ones are left out. @throws StatusError 400 */
+/** Every document of a stream, of any size; empty ones are left out. @throws StatusError 400 */
 export function yamlDocuments(text: string): unknown[] {
-  return readDocuments(text).filter((document) => document !== null && document !== undefined);
+  return readDocuments(text, Number.POSITIVE_INFINITY).filter((document) => document !== null && document !== undefined);
 }
 
 /** A value as YAML, keys sorted and lists not indented, as Go writes it. Built-in kinds are written by their schema. */
@@ -51,7 +56,7 @@ function quoteMergeKey(scalar: Scalar): void {
   if (scalar.value === "<<") scalar.type = Scalar.QUOTE_DOUBLE;
 }
 
-function readDocuments(text: string): unknown[] {
+function readDocuments(text: string, mostTokens: number): unknown[] {
   if (/^\s*[{[]/.test(text)) {
     try {
       return [parseJsonText(text)];
@@ -62,6 +67,7 @@ function readDocuments(text: string): unknown[] {
     }
   }
   refuseDeepFlow(text);
+  refuseManyTokens(text, mostTokens);
   try {
     const documents = parseAllDocuments(text, {
       version: "1.1",
@@ -75,6 +81,7 @@ function readDocuments(text: string): unknown[] {
     if (!Array.isArray(documents)) return [];
     return documents.map((document) => {
       const [error] = document.errors;
+      if (error?.message.includes("Maximum call stack")) throw new RangeError();
       if (error !== undefined) throw new Error(`line ${lineOf(text, error.pos[0])}: ${error.message.split("\n")[0]}`);
       return jsonValue(document.toJS({ maxAliasCount: maxAliases }));
     });
@@ -103,6 +110,16 @@ function refuseDeepFlow(text: string): void {
     else if (code === 0x5d || code === 0x7d) depth = Math.max(0, depth - 1);
     else if (code !== 0x20 && code !== 0x0a && depth < 100) depth = 0; // only unbroken runs of brackets count
     if (depth > maxDepth) throw badRequest("error converting YAML to JSON: yaml: exceeded max depth");
+  }
+}
+
+/** The lexer alone is fast, and gives up early. Long texts count for more than one. */
+function refuseManyTokens(text: string, most: number): void {
+  if (text.length <= most) return;
+  let tokens = 0;
+  for (const token of new Lexer().lex(text)) {
+    tokens += 1 + (token.length >> 5);
+    if (tokens > most) throw requestEntityTooLarge(`the YAML has more than ${most} tokens`);
   }
 }
 

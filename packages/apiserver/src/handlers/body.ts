@@ -2,6 +2,7 @@
  * A request's body as an object of the expected version, with upstream's texts for everything that can be wrong with it.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/create.go, update.go, rest.go
  */
+import { maxBodyValues, refuseManyValues } from "@coxswain/apimachinery/codec/body-cost";
 import { decodeObject } from "@coxswain/apimachinery/codec/codec";
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
 import { negotiateInput } from "@coxswain/apimachinery/codec/negotiate";
@@ -12,15 +13,12 @@ import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/typ
 import { type Call, defaultMaxBodyBytes } from "./env.ts";
 import type { FieldValidation } from "./options.ts";
 
-/** @throws RequestEntityTooLarge. */
-export function readBody({ ctx, env }: Call): Promise<Buffer> {
-  const reading = ctx.exchange.body(env.maxBodyBytes ?? defaultMaxBodyBytes);
-  const { audit } = ctx;
-  if (audit === undefined || ctx.info.verb !== "patch") return reading;
-  return reading.then((bytes) => {
-    audit.requestPatch(bytes);
-    return bytes;
-  });
+/** @throws RequestEntityTooLarge: by its bytes, or by what they would cost. */
+export async function readBody({ ctx, env }: Call): Promise<Buffer> {
+  const bytes = await ctx.exchange.body(env.maxBodyBytes ?? defaultMaxBodyBytes);
+  refuseManyValues(bytes);
+  if (ctx.info.verb === "patch") ctx.audit?.requestPatch(bytes);
+  return bytes;
 }
 
 /** @throws UnsupportedMediaType. */
@@ -43,7 +41,7 @@ export function decodeBody(
 ): KubeObject {
   const mode = call.env.services.featureEnabled("ServerSideFieldValidation") ? fieldValidation : "Ignore";
   const strict = mode === "Strict" ? "strict" : mode === "Warn" ? "warn" : "ignore";
-  const { object, warnings } = decodeObject(bytes, mediaType, expected, { strict });
+  const { object, warnings } = decodeObject(bytes, mediaType, expected, { strict, maxElements: maxBodyValues });
   for (const warning of warnings) call.ctx.warn(warning);
   const found = { ...(parseGroupVersion(object.apiVersion ?? "") ?? { group: "", version: "" }), kind: object.kind ?? "" };
   if (found.kind !== expected.kind) {
