@@ -9,7 +9,7 @@ import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
 import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { openStorage, type StorageSet } from "../../storage/open.ts";
 import type { ResourceDefinition } from "./resource.ts";
-import { newRegistryStore, type RegistryStore } from "./store.ts";
+import { newRegistryStore, type RegistryStore, type RegistryStoreOptions } from "./store.ts";
 import type { Strategy, StrategyContext } from "./strategy.ts";
 
 type ConfigMap = KubeObject & { data?: Record<string, string> };
@@ -47,7 +47,11 @@ before(async () => {
   etcd = await startEtcd();
 });
 
-async function aStore(t: { after(fn: () => void): void }, strategy: Partial<Strategy> = {}): Promise<RegistryStore> {
+async function aStore(
+  t: { after(fn: () => void): void },
+  strategy: Partial<Strategy> = {},
+  options: Partial<RegistryStoreOptions> = {},
+): Promise<RegistryStore> {
   const storageSet: StorageSet = await openStorage({
     etcd: { servers: [etcd.endpoint], prefix: `/generic-test-${prefixes++}` },
     clock: realClock,
@@ -55,7 +59,7 @@ async function aStore(t: { after(fn: () => void): void }, strategy: Partial<Stra
   });
   t.after(() => storageSet.stop());
   const definition = definitionOf(strategy);
-  return newRegistryStore({ definition, storage: storageSet.for(definition) });
+  return newRegistryStore({ definition, storage: storageSet.for(definition), ...options });
 }
 
 const configMap = (metadata: KubeObject["metadata"], data: Record<string, string> = {}): ConfigMap => ({
@@ -322,6 +326,23 @@ test("deletecollection deletes what the selection matches in its namespace", asy
     ["db/a", "web/b"],
   );
 });
+
+for (const deleteCollectionWorkers of [1, 3]) {
+  test(`deletecollection works with --delete-collection-workers=${deleteCollectionWorkers}`, async (t) => {
+    let active = 0;
+    let most = 0;
+    const store = await aStore(t, {}, { deleteCollectionWorkers });
+    for (let i = 0; i < 8; i++) await store.create(ctx(), configMap({ name: `a${i}` }), {});
+    const atWork = async (): Promise<void> => {
+      most = Math.max(most, ++active);
+      await new Promise(setImmediate);
+      active--;
+    };
+    const { entries } = await store.deleteCollection(ctx(), {}, {}, atWork);
+    assert.deepEqual([entries.length, most], [8, deleteCollectionWorkers]);
+    assert.equal((await store.list("web", {})).entries.length, 0);
+  });
+}
 
 test("a list by metadata.name reads one object", async (t) => {
   const store = await aStore(t);

@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { isResourceExpired } from "@coxswain/apimachinery/errors/predicates";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { discardLogger, type Logger } from "@coxswain/apimachinery/logging/logger";
+import { startEtcd, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newObjectCodec } from "../object-codec.ts";
 import { aConfigMap, follow, runStorageSuite, suiteResource } from "../suite.ts";
 import { newEtcdClient } from "./client.ts";
@@ -66,4 +68,37 @@ test("objects with a ttl hang on a lease that several share", async (t) => {
   assert.notEqual(a, 0n);
   assert.equal(a, b);
   assert.equal(c, 0n);
+});
+
+test("an etcd without space refuses writes with 500 and its reason, goes on with reads, and the log says it once", async (t) => {
+  const etcd = await startOwnEtcd(t, ["--quota-backend-bytes", String(64 * 1024)]);
+  const client = newEtcdClient({ servers: [etcd.endpoint] });
+  t.after(() => client.close());
+  const warnings: string[] = [];
+  const log: Logger = { ...discardLogger, warn: (message) => void warnings.push(message) };
+  const storage = newEtcdStore({
+    client,
+    codec: newObjectCodec(suiteResource, "application/json"),
+    leases: newLeases({ client, clock: realClock }),
+    etcdPrefix: "/full",
+    clock: realClock,
+    log,
+  });
+  const large = { text: "x".repeat(20_000) };
+  let failure: unknown;
+  let made = 0;
+  const fill = async (): Promise<boolean> => {
+    const name = `a${made++}`;
+    await storage.create(`web/${name}`, aConfigMap(name, large)).catch((err: unknown) => {
+      failure = err;
+    });
+    return failure !== undefined;
+  };
+  // etcd looks at its size only now and then.
+  await waitFor(fill, { what: "etcd to be full" });
+  assert.ok(failure instanceof StatusError && failure.code === 500, String(failure));
+  assert.match(failure.message, /etcdserver: mvcc: database space exceeded/);
+  await assert.rejects(storage.create("web/b", aConfigMap("b")), /database space exceeded/);
+  assert.deepEqual(warnings, ["etcd has no space left and refuses all writes"]);
+  assert.equal((await storage.get("web/a0"))?.object().metadata.name, "a0");
 });

@@ -71,6 +71,8 @@ export interface EtcdStoreOptions {
 /** Keys read by one request when all are wanted: a few MiB at most for usual objects. */
 const pageKeys = 1_000;
 
+const noSpaceWarningMs = 60_000;
+
 /** What was read: the entry, and the bytes that its next state is compared with. */
 interface State {
   entry: Entry | undefined;
@@ -92,11 +94,20 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
 
   const nameOf = (key: string): string => key.slice(key.lastIndexOf("/") + 1);
 
+  /** Reads go on and readiness with them: the log has to tell, but not with every write. */
+  let warnedAt = Number.NEGATIVE_INFINITY;
+  function warnOfNoSpace(): void {
+    if (clock.monotonic() - warnedAt < noSpaceWarningMs) return;
+    warnedAt = clock.monotonic();
+    log.warn("etcd has no space left and refuses all writes", { servers: client.servers.join(","), prefix });
+  }
+
   async function timed<T>(operation: string, call: Promise<T>): Promise<T> {
     const started = clock.monotonic();
     try {
       return await call;
     } catch (err) {
+      if (err instanceof EtcdError && err.reason === "no-space") warnOfNoSpace();
       throw statusErrorOf(err);
     } finally {
       metrics?.etcdRequest(operation, operation === "list" ? listType : oneType, (clock.monotonic() - started) / 1000);
