@@ -68,6 +68,12 @@ export function alreadyExists(gr: GroupResource, name: string): StatusError {
   return plain("AlreadyExists", `${named(gr, name)} already exists`, ofResource(gr, name));
 }
 
+/** Every name made from a generateName was taken. */
+export function generateNameConflict(gr: GroupResource, name: string, retryAfterSeconds: number): StatusError {
+  const message = `${named(gr, name)} already exists, the server was not able to generate a unique name for the object`;
+  return plain("AlreadyExists", message, detailsOf({ name, group: gr.group, kind: gr.resource, retryAfterSeconds }));
+}
+
 export function conflict(gr: GroupResource, name: string, message: string): StatusError {
   return plain("Conflict", `Operation cannot be fulfilled on ${named(gr, name)}: ${message}`, ofResource(gr, name));
 }

@@ -5,10 +5,10 @@ import {
   alreadyExists,
   badRequest,
   conflict,
+  generateNameConflict,
   invalid,
   notFound,
   plainError,
-  serverTimeout,
 } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
@@ -148,8 +148,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
       } catch (err) {
         if (!isAlreadyExists(err)) throw err;
         if (generated) {
-          if (attempt >= generatedNameAttempts)
-            throw serverTimeout({ group: definition.group, resource: definition.kind }, "POST", 0);
+          if (attempt >= generatedNameAttempts) throw generateNameConflict(definition, name, 1);
           object.metadata.name = undefined as never;
           nameObject(object);
           continue;
