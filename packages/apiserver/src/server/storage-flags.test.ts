@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { newEtcdClient } from "../storage/etcd/client.ts";
+import { startTestServer } from "../testing/start-test-server.ts";
+
+test("the storage flags reach etcd and the metrics: ttl, leases, media type, periods", async (t) => {
+  const server = await startTestServer(t, [
+    "--event-ttl=10m",
+    "--lease-reuse-duration-seconds=7",
+    "--storage-backend=etcd3",
+    "--storage-media-type=application/json",
+    "--etcd-count-metric-poll-period=100ms",
+    "--etcd-db-metric-poll-interval=100ms",
+  ]);
+  const event = { metadata: { name: "e" }, involvedObject: { kind: "Pod", namespace: "default" } };
+  assert.equal((await server.request("POST", "/api/v1/namespaces/default/events", event)).code, 201);
+
+  const etcd = newEtcdClient({ servers: [server.etcdEndpoint] });
+  t.after(() => etcd.close());
+  const { kvs } = await etcd.range({ key: `${server.prefix}/events/default/e` });
+  assert.equal(JSON.parse(String(kvs[0]?.value)).metadata.name, "e");
+  const answer = await fetch(`${server.etcdEndpoint}/v3/lease/timetolive`, {
+    method: "POST",
+    body: JSON.stringify({ ID: String(kvs[0]?.lease) }),
+  });
+  assert.equal(((await answer.json()) as { grantedTTL: string }).grantedTTL, String(600 + 7));
+
+  const metrics = async (): Promise<string> => (await server.request("GET", "/metrics")).text;
+  await waitFor(async () => /^apiserver_storage_objects\{resource="events"\} 1$/m.test(await metrics()), { what: "the count" });
+  const text = await metrics();
+  assert.match(text, /^etcd_db_total_size_in_bytes\{endpoint="http:\/\/127\.0\.0\.1:\d+"\} [1-9]/m);
+  assert.match(text, /^etcd_request_duration_seconds_count\{operation="create",type="\*core\.Event"\} [1-9]/m);
+  assert.match(text, /^etcd_lease_object_counts_count 0$/m);
+});
