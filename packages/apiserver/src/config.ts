@@ -108,7 +108,11 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
     oidc: check(() => oidcOptions(flags), undefined),
     tokenWebhook: check(() => tokenWebhook(flags), undefined),
     apiAudiences: flags["api-audiences"].length > 0 ? flags["api-audiences"] : flags["service-account-issuer"].slice(0, 1),
-    plugins: { enable: flags["enable-admission-plugins"], disable: flags["disable-admission-plugins"] },
+    plugins: {
+      enable: flags["enable-admission-plugins"],
+      disable: flags["disable-admission-plugins"],
+      only: flags["admission-control"],
+    },
     pluginConfigurations: check(
       () => readPluginConfigurations(flags["admission-control-config-file"]),
       () => undefined,

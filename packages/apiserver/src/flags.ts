@@ -421,7 +421,6 @@ export const flagTable = flags(
   section("Admission", {
     "admission-control": stringSlice({
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "Admission control plugins in order, as one exclusive list.",
     }),
     "admission-control-config-file": string({ help: "File with the configuration of admission plugins." }),

@@ -1,6 +1,5 @@
 /**
- * THE list of admission plugins, in the order they run, with those of 1.23 that are not built here: asking for one of
- * them by name ends the start.
+ * THE list of admission plugins of 1.23, in the order they run, whatever the order of the flags.
  * Source: pkg/kubeapiserver/options/plugins.go
  */
 
@@ -8,6 +7,7 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -92,8 +92,7 @@ export interface WebhookMetrics {
 interface PluginRow {
   readonly name: string;
   readonly onByDefault?: boolean;
-  /** undefined: known by name, not built. */
-  readonly make?: (ctx: PluginContext) => AdmissionPlugin;
+  readonly make: (ctx: PluginContext) => AdmissionPlugin;
 }
 
 export const pluginCatalogue: readonly PluginRow[] = [
@@ -137,31 +136,33 @@ export const pluginCatalogue: readonly PluginRow[] = [
 export interface PluginSelection {
   readonly enable: readonly string[];
   readonly disable: readonly string[];
+  /** --admission-control, the list that was before them: these and no others; empty when it is not given. */
+  readonly only: readonly string[];
 }
 
 /**
- * @returns the plugins that run, in order, and the names of those that upstream runs by default and that are not built.
- * @throws Error for names that upstream does not know, for names in both lists, and for plugins that are not built.
+ * @returns the plugins that run, in order.
+ * @throws Error with all that is wrong: names that upstream does not know, names in both lists, both ways at once.
  */
-export function selectPlugins(selection: PluginSelection): { rows: readonly PluginRow[]; missing: readonly string[] } {
-  const known = new Map(pluginCatalogue.map((row) => [row.name, row]));
-  for (const [flag, names] of [
-    ["enable-admission-plugins", selection.enable],
-    ["disable-admission-plugins", selection.disable],
-  ] as const) {
-    const unknown = names.filter((name) => !known.has(name));
-    if (unknown.length > 0) throw new Error(`${flag} plugin ${JSON.stringify(unknown[0])} is unknown`);
+export function selectPlugins({ enable, disable, only }: PluginSelection): readonly PluginRow[] {
+  const known = new Set(pluginCatalogue.map(({ name }) => name));
+  const unknown = (flag: string, names: readonly string[]): string[] =>
+    names.filter((name) => !known.has(name)).map((name) => `${flag} plugin ${goQuote(name)} is unknown`);
+  const errors: string[] = [];
+  if (only.length > 0 && enable.length + disable.length > 0) {
+    errors.push("admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive");
   }
-  const both = selection.enable.filter((name) => selection.disable.includes(name));
-  if (both.length > 0)
-    throw new Error(`[${both.join(", ")}] in enable-admission-plugins and disable-admission-plugins overlapped`);
-  const unbuilt = selection.enable.filter((name) => known.get(name)?.make === undefined && !known.get(name)?.onByDefault);
-  if (unbuilt.length > 0) throw new Error(`enable-admission-plugins: ${unbuilt.join(", ")} is not supported by this server`);
-  const chosen = pluginCatalogue.filter(
-    ({ name, onByDefault }) => (onByDefault === true || selection.enable.includes(name)) && !selection.disable.includes(name),
+  errors.push(
+    ...unknown("admission-control", only),
+    ...unknown("enable-admission-plugins", enable),
+    ...unknown("disable-admission-plugins", disable),
   );
-  return {
-    rows: chosen.filter(({ make }) => make !== undefined),
-    missing: chosen.filter(({ make }) => make === undefined).map(({ name }) => name),
-  };
+  const both = [...new Set(enable.filter((name) => disable.includes(name)))].sort();
+  if (both.length > 0) {
+    errors.push(`[${both.join(" ")}] in enable-admission-plugins and disable-admission-plugins overlapped`);
+  }
+  if (errors.length > 0) throw new Error(errors.length === 1 ? errors[0] : `[${errors.join(", ")}]`);
+  const isChosen = ({ name, onByDefault }: PluginRow): boolean =>
+    only.length > 0 ? only.includes(name) : (onByDefault === true || enable.includes(name)) && !disable.includes(name);
+  return pluginCatalogue.filter(isChosen);
 }

@@ -111,8 +111,6 @@ export function connectRooms(options: RoomOptions): Rooms {
   services.resolveRules = resolveRules;
   services.rbacRules = rbacRules;
 
-  const { rows, missing } = selectPlugins(config.plugins);
-  if (missing.length > 0) log.warn("admission plugins that run by default are not built yet", { plugins: missing.join(",") });
   const context: PluginContext = {
     informers,
     client,
@@ -127,7 +125,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     metrics,
     configurationOf: config.pluginConfigurations,
   };
-  const plugins = rows.flatMap(({ make }) => (make === undefined ? [] : [make(context)]));
+  const plugins = selectPlugins(config.plugins).map(({ make }) => make(context));
 
   const getter = storeGetter(services);
   const { authenticate, authenticateToken } = buildAuthentication({

@@ -1,32 +1,34 @@
-import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { type FieldError, formatFieldErrors, notSupported } from "@coxswain/apimachinery/errors/field-error";
+import { child } from "@coxswain/apimachinery/errors/field-path";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
 import { allContainers } from "./pod-containers.ts";
+import { type PodObject, podWithContainers } from "./pod-of.ts";
 
 /** Images of private registries stay private on shared nodes. Source: plugin/pkg/admission/alwayspullimages/admission.go */
 export const alwaysPullImages = (): AdmissionPlugin => ({
   name: "AlwaysPullImages",
   handles: (operation) => operation === "CREATE" || operation === "UPDATE",
   async admit(attributes) {
-    const pod = podIn(attributes);
-    if (pod === undefined) return;
-    for (const { container } of allContainers(pod)) container.imagePullPolicy = "Always";
+    for (const { container } of newContainers(attributes)) container.imagePullPolicy = "Always";
   },
   async validate(attributes) {
-    const pod = podIn(attributes);
-    if (pod === undefined) return;
-    for (const { container, path } of allContainers(pod)) {
-      if (container.imagePullPolicy !== "Always") {
-        throw refuse(
-          attributes,
-          `${path}.imagePullPolicy: Unsupported value: "${container.imagePullPolicy ?? ""}": supported values: "Always"`,
-        );
-      }
-    }
+    const errors = newContainers(attributes).flatMap(({ container, path }): FieldError[] => {
+      const policy = container.imagePullPolicy ?? "";
+      return policy === "Always" ? [] : [notSupported(child(path, "imagePullPolicy"), policy, ["Always"])];
+    });
+    if (errors.length > 0) throw refuse(attributes, formatFieldErrors(errors));
   },
 });
 
-function podIn({ resource, subresource, object }: AdmissionAttributes): Pod | undefined {
-  if (resource.group !== "" || resource.resource !== "pods") return undefined;
-  return subresource === "" || subresource === "ephemeralcontainers" ? (object as Pod | undefined) : undefined;
+/** An update that brings no image is left alone: what is in a pod already cannot be changed. */
+function newContainers(attributes: AdmissionAttributes): ReturnType<typeof allContainers> {
+  const pod = podWithContainers(attributes);
+  if (pod === undefined) return [];
+  const containers = allContainers(
+    attributes.subresource === "" ? pod : { spec: { containers: [], ephemeralContainers: pod.spec.ephemeralContainers ?? [] } },
+  );
+  if (attributes.operation === "CREATE") return containers;
+  const known = new Set(allContainers(attributes.oldObject as PodObject).map(({ container }) => container.image));
+  return containers.every(({ container }) => known.has(container.image)) ? [] : containers;
 }

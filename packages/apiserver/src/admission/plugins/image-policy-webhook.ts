@@ -8,6 +8,7 @@ import { dirname } from "node:path";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { parseJson } from "@coxswain/apimachinery/codec/json";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { LRUCache } from "lru-cache";
 import type { PluginContext } from "../catalogue.ts";
@@ -27,7 +28,10 @@ interface Configuration {
 interface Verdict {
   readonly allowed: boolean;
   readonly reason: string;
+  readonly auditAnnotations: Readonly<Record<string, string>>;
 }
+
+const auditPrefix = "imagepolicywebhook.image-policy.k8s.io/";
 
 const attempts = 5;
 const requestTimeoutMs = 30_000;
@@ -73,12 +77,18 @@ export function imagePolicyWebhook(ctx: PluginContext): AdmissionPlugin {
           ctx.log
             .v(2)
             ?.info("error contacting the image policy webhook", { error: String(err), allowed: imagePolicy.defaultAllow });
-          if (imagePolicy.defaultAllow === true) return;
+          if (imagePolicy.defaultAllow === true) {
+            const { metadata } = attributes.object as KubeObject;
+            metadata.annotations = { ...metadata.annotations, "alpha.image-policy.k8s.io/failed-open": "true" };
+            attributes.annotate(`${auditPrefix}failed-open`, "true");
+            return;
+          }
           throw refuse(attributes, (err as Error).message);
         }
         const ttl = verdict.allowed ? allowTtlMs : denyTtlMs;
         if (ttl > 0) answers.set(key, verdict, { ttl });
       }
+      for (const [name, value] of Object.entries(verdict.auditAnnotations)) attributes.annotate(auditPrefix + name, value);
       if (verdict.allowed) return;
       throw refuse(
         attributes,
@@ -114,8 +124,9 @@ async function post(client: Client, path: string, spec: object, signal: AbortSig
     signal: AbortSignal.any([signal, AbortSignal.timeout(requestTimeoutMs)]),
   });
   if (status < 200 || status >= 300) throw new BackendError(status);
-  const answer = parseJson(body) as { status?: { allowed?: unknown; reason?: unknown } } | null;
-  return { allowed: answer?.status?.allowed === true, reason: String(answer?.status?.reason ?? "") };
+  const answer = parseJson(body) as { status?: Partial<Verdict> } | null;
+  const { allowed, reason = "", auditAnnotations = {} } = answer?.status ?? {};
+  return { allowed: allowed === true, reason: String(reason), auditAnnotations };
 }
 
 class BackendError extends Error {

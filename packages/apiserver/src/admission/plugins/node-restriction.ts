@@ -167,11 +167,10 @@ const ownLabels = new Set([
 ]);
 const restrictedNamespace = "node-restriction.kubernetes.io";
 
-function isForbiddenLabel(key: string, creating: boolean): boolean {
+function isForbiddenLabel(key: string): boolean {
   const namespace = key.includes("/") ? (key.split("/")[0] as string) : "";
   if (namespace === restrictedNamespace || namespace.endsWith(`.${restrictedNamespace}`)) return true;
-  // At creation a node agent may still carry other labels of ours, from before they were restricted.
-  if (creating || ownLabels.has(key)) return false;
+  if (ownLabels.has(key)) return false;
   const ofKubelet = ["kubelet.kubernetes.io", "node.kubernetes.io"].some(
     (own) => namespace === own || namespace.endsWith(`.${own}`),
   );
@@ -189,7 +188,7 @@ function admitNode(attributes: AdmissionAttributes, node: string): void {
   if (attributes.operation === "CREATE") {
     if (object?.spec?.configSource !== undefined)
       throw refuse(attributes, `node ${quoted} is not allowed to create pods with a non-nil configSource`);
-    const forbidden = Object.keys(object?.metadata.labels ?? {}).filter((key) => isForbiddenLabel(key, true));
+    const forbidden = Object.keys(object?.metadata.labels ?? {}).filter((key) => isForbiddenLabel(key));
     if (forbidden.length > 0)
       throw refuse(attributes, `node ${quoted} is not allowed to set the following labels: ${forbidden.sort().join(", ")}`);
   }
@@ -203,7 +202,7 @@ function admitNode(attributes: AdmissionAttributes, node: string): void {
     }
     const [now, had] = [object?.metadata.labels ?? {}, before.metadata.labels ?? {}];
     const changed = [...new Set([...Object.keys(now), ...Object.keys(had)])].filter((key) => now[key] !== had[key]);
-    const forbidden = changed.filter((key) => isForbiddenLabel(key, false));
+    const forbidden = changed.filter((key) => isForbiddenLabel(key));
     if (forbidden.length > 0) throw refuse(attributes, `is not allowed to modify labels: ${forbidden.sort().join(", ")}`);
     const removedOwners = (before.metadata.ownerReferences ?? []).length !== (object?.metadata.ownerReferences ?? []).length;
     if (removedOwners) throw refuse(attributes, `node ${quoted} is not allowed to modify owner references`);

@@ -31,12 +31,18 @@ export function persistentVolumeClaimResize(ctx: PluginContext): AdmissionPlugin
       const had = Quantity.tryParse(before.spec?.resources?.requests?.["storage"] ?? "0");
       if (wanted === undefined || had === undefined || wanted.cmp(had) <= 0) return;
       if (before.status?.phase !== "Bound") throw refuse(attributes, "Only bound persistent volume claims can be expanded");
-      const className = next.spec?.storageClassName ?? next.metadata.annotations?.["volume.beta.kubernetes.io/storage-class"];
-      if (className && informer.lister.get(className)?.allowVolumeExpansion === true) return;
+      const className = classOf(next);
+      const isSame = className !== "" && className === classOf(before);
+      if (isSame && informer.lister.get(className)?.allowVolumeExpansion === true) return;
       throw refuse(
         attributes,
         "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize",
       );
     },
   };
+}
+
+/** The annotation is from before the field, and beats it. */
+function classOf({ metadata, spec }: Claim): string {
+  return metadata.annotations?.["volume.beta.kubernetes.io/storage-class"] ?? spec?.storageClassName ?? "";
 }

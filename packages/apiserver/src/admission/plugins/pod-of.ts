@@ -7,7 +7,12 @@ export interface PodObject extends KubeObject {
 }
 
 /** The pod itself; undefined for other resources and for subresources of pods. */
-export function podOf({ resource, subresource, object }: AdmissionAttributes): PodObject | undefined {
-  const isPod = resource.group === "" && resource.resource === "pods" && subresource === "";
-  return isPod ? (object as PodObject | undefined) : undefined;
+export function podOf(attributes: AdmissionAttributes): PodObject | undefined {
+  return attributes.subresource === "" ? podWithContainers(attributes) : undefined;
+}
+
+/** The pod on every path by which a container can come into it: `pods` and `pods/ephemeralcontainers`. */
+export function podWithContainers({ resource, subresource, object }: AdmissionAttributes): PodObject | undefined {
+  if (resource.group !== "" || resource.resource !== "pods") return undefined;
+  return subresource === "" || subresource === "ephemeralcontainers" ? (object as PodObject | undefined) : undefined;
 }

@@ -2,7 +2,7 @@
 import { forbidden } from "@coxswain/apimachinery/errors/status-error";
 import type { AdmissionPlugin } from "../plugin.ts";
 import { allContainers } from "./pod-containers.ts";
-import { podOf } from "./pod-of.ts";
+import { podWithContainers } from "./pod-of.ts";
 
 const podFields = [
   ["supplementalGroups", "SupplementalGroups"],
@@ -19,7 +19,7 @@ export const securityContextDeny = (): AdmissionPlugin => ({
   name: "SecurityContextDeny",
   handles: (operation) => operation === "CREATE" || operation === "UPDATE",
   async validate(attributes) {
-    const pod = podOf(attributes);
+    const pod = podWithContainers(attributes);
     if (pod === undefined) return;
     const refused = (field: string): Error => forbidden(attributes.resource, pod.metadata.name ?? "", `${field} is forbidden`);
     for (const [field, goName] of podFields) {

@@ -12,6 +12,7 @@ import { mirrorPodAnnotation, podReferences } from "../../authorization/pod-refe
 import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import { type PodObject, podOf, podWithContainers } from "./pod-of.ts";
 
 const defaultAccount = "default";
 const tokenMountPath = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -27,9 +28,6 @@ interface ServiceAccountObject extends KubeObject {
   automountServiceAccountToken?: boolean;
   imagePullSecrets?: { name?: string }[];
   secrets?: { name?: string }[];
-}
-interface PodObject extends KubeObject {
-  spec: PodSpec;
 }
 
 export function serviceAccount(ctx: PluginContext): AdmissionPlugin {
@@ -60,10 +58,10 @@ export function serviceAccount(ctx: PluginContext): AdmissionPlugin {
 
   return {
     name: "ServiceAccount",
-    handles: (operation) => operation === "CREATE",
+    handles: (operation) => operation === "CREATE" || operation === "UPDATE",
     ready: () => informer.synced,
     async admit(attributes) {
-      const pod = podIn(attributes);
+      const pod = newPod(attributes);
       if (pod === undefined || isMirror(pod)) return;
       pod.spec.serviceAccountName ||= defaultAccount;
       // The deprecated name of the same field; both are always set.
@@ -75,18 +73,20 @@ export function serviceAccount(ctx: PluginContext): AdmissionPlugin {
       }
     },
     async validate(attributes) {
-      const pod = podIn(attributes);
-      if (pod === undefined) return;
-      if (isMirror(pod)) return validateMirrorPod(attributes, pod);
+      const pod = podWithContainers(attributes);
+      const isNew = attributes.operation === "CREATE" && attributes.subresource === "";
+      if (pod === undefined || (!isNew && attributes.subresource === "")) return;
+      if (isMirror(pod)) return isNew ? validateMirrorPod(attributes, pod) : undefined;
       const account = await accountOf(attributes, pod.spec.serviceAccountName ?? defaultAccount);
-      if (account.metadata.annotations?.[enforceMountableSecrets] === "true") limitSecrets(attributes, account, pod);
+      if (account.metadata.annotations?.[enforceMountableSecrets] !== "true") return;
+      if (isNew) limitSecrets(attributes, account, pod.spec);
+      else limitSecrets(attributes, account, { containers: [], ephemeralContainers: pod.spec.ephemeralContainers ?? [] });
     },
   };
 }
 
-function podIn({ resource, subresource, object }: AdmissionAttributes): PodObject | undefined {
-  if (resource.group !== "" || resource.resource !== "pods" || subresource !== "") return undefined;
-  return object as PodObject | undefined;
+function newPod(attributes: AdmissionAttributes): PodObject | undefined {
+  return attributes.operation === "CREATE" ? podOf(attributes) : undefined;
 }
 
 function isMirror({ metadata }: KubeObject): boolean {
@@ -136,7 +136,7 @@ function validateMirrorPod(attributes: AdmissionAttributes, { metadata, spec }: 
   }
 }
 
-function limitSecrets(attributes: AdmissionAttributes, account: ServiceAccountObject, { spec }: PodObject): void {
+function limitSecrets(attributes: AdmissionAttributes, account: ServiceAccountObject, spec: PodSpec): void {
   const mountable = new Set(account.secrets?.map(({ name }) => name));
   const accountName = account.metadata.name;
   const allow = (secret: string | undefined, where: string): void => {
