@@ -48,6 +48,7 @@ import { quantityOf, type ResourceList } from "./resources/pod-resources.ts";
 import { observeNode, podUsage } from "./resources/usage.ts";
 import { collectContainers } from "./runtime/container-gc.ts";
 import type { ContainerEvent } from "./runtime/containers.ts";
+import { openCredentialProviders } from "./runtime/credential-providers.ts";
 import { newCriClient } from "./runtime/cri-client.ts";
 import type { Cri } from "./runtime/cri-schema.ts";
 import { newImageGc } from "./runtime/image-gc.ts";
@@ -283,7 +284,11 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   } catch (err) {
     throw new ConfigError(`Failed to initialize the cgroups of pods: ${(err as Error).message}`);
   }
+  const { configFile } = config.imageCredentialProviders;
   const puller = newImagePuller({
+    ...(configFile !== "" && featureGates.enabled("KubeletCredentialProviders")
+      ? { credentialProviders: openCredentialProviders({ ...config.imageCredentialProviders, clock, log }) }
+      : {}),
     runtime,
     clock,
     serialize: config.serializeImagePulls,

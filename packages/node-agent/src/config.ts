@@ -47,6 +47,8 @@ export interface AgentConfig {
   unauthorizedTtlMs: number;
   enableDebuggingHandlers: boolean;
   healthzPort: number;
+  /** Plugins with registry logins; `configFile` is `""` for none. */
+  imageCredentialProviders: { configFile: string; binDir: string };
   /** Serves without credentials; 0: not at all. */
   readOnlyPort: number;
   healthzBindAddress: string;
@@ -186,6 +188,10 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     enableDebuggingHandlers: pick("enable-debugging-handlers", "enableDebuggingHandlers", true),
     healthzPort: pick("healthz-port", "healthzPort", 10248),
     readOnlyPort: pick("read-only-port", "readOnlyPort", 0),
+    imageCredentialProviders: {
+      configFile: flags["image-credential-provider-config"],
+      binDir: flags["image-credential-provider-bin-dir"],
+    },
     healthzBindAddress: pick("healthz-bind-address", "healthzBindAddress", "127.0.0.1"),
 
     clusterDns: pick("cluster-dns", "clusterDNS"),

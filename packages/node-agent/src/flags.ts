@@ -415,11 +415,9 @@ export const flagTable = flags(
       help: "How often HTTP is looked at for new data.",
     }),
     "image-credential-provider-bin-dir": string({
-      wired: false,
       help: "The directory of the binaries of credential provider plugins.",
     }),
     "image-credential-provider-config": string({
-      wired: false,
       help: "The file with the configuration of credential provider plugins.",
     }),
     "image-gc-high-threshold": int32({

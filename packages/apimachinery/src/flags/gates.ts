@@ -178,7 +178,6 @@ export const unbuiltGates: ReadonlySet<string> = new Set([
   "HonorPVReclaimPolicy",
   "HPAContainerMetrics",
   "JobReadyPods",
-  "KubeletCredentialProviders",
   "KubeletInUserNamespace",
   "LocalStorageCapacityIsolationFSQuotaMonitoring",
   "MemoryQoS",

@@ -2,7 +2,7 @@ import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CriInput } from "./cri-schema.ts";
 import { parseImageReference } from "./image-reference.ts";
 
-interface Login {
+export interface Login {
   /** Host, with a port and a path where the entry had them; `*` may stand for a part between dots. */
   pattern: string;
   auth: CriInput<"AuthConfig">;
@@ -68,6 +68,12 @@ export function loginsFor(image: string, logins: readonly Login[]): CriInput<"Au
     .map((login) => login.auth);
 }
 
+/** Is an entry for `*.example.com/team` good for this image? */
+export function fitsImage(pattern: string, image: string): boolean {
+  const reference = parseImageReference(image);
+  return reference !== undefined && matches(pattern, reference.domain, reference.path);
+}
+
 function matches(pattern: string, domain: string, path: string): boolean {
   const slash = pattern.indexOf("/");
   const host = slash < 0 ? pattern : pattern.slice(0, slash);
@@ -75,6 +81,21 @@ function matches(pattern: string, domain: string, path: string): boolean {
   const wanted = host === "index.docker.io" ? "docker.io" : host;
   const parts = wanted.split(".");
   const actual = domain.split(".");
-  if (parts.length !== actual.length || !parts.every((part, i) => part === "*" || part === actual[i])) return false;
+  if (parts.length !== actual.length || !parts.every((part, i) => partMatches(part, actual[i] as string))) return false;
   return prefix === "" || path === prefix || path.startsWith(`${prefix}/`);
+}
+
+/** `app*` stands for any rest, `*` for anything, between two dots. */
+function partMatches(pattern: string, part: string): boolean {
+  const [first = "", ...rest] = pattern.split("*");
+  const last = rest.pop();
+  if (last === undefined) return first === part;
+  if (!part.startsWith(first) || part.length < first.length + last.length || !part.endsWith(last)) return false;
+  let at = first.length;
+  for (const piece of rest) {
+    const found = part.indexOf(piece, at);
+    if (found < 0) return false;
+    at = found + piece.length;
+  }
+  return at <= part.length - last.length;
 }

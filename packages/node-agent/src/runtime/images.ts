@@ -4,6 +4,7 @@ import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { type Backoff, newBackoff } from "../pods/backoff.ts";
 import type { AnyContainer, NodePod } from "../pods/pod.ts";
 import { ContainerError } from "./container-error.ts";
+import type { CredentialProviders } from "./credential-providers.ts";
 import type { Cri, CriInput } from "./cri-schema.ts";
 import { loginsFor, loginsOf } from "./image-credentials.ts";
 import { withDefaultTag } from "./image-reference.ts";
@@ -17,6 +18,8 @@ export interface ImagePullerOptions {
   /** Pulls per second and at once; 0 per second is without limit. */
   qps: number;
   burst: number;
+  /** Logins of plugins, after those of the pod's own secrets. */
+  credentialProviders?: CredentialProviders | undefined;
 }
 
 export type RecordEvent = (type: "Normal" | "Warning", reason: string, message: string) => void;
@@ -58,7 +61,8 @@ export function newImagePuller(options: ImagePullerOptions): ImagePuller {
     secrets: readonly Secret[],
     sandbox: CriInput<"PodSandboxConfig">,
   ): Promise<string> {
-    const logins = loginsFor(image, loginsOf(secrets));
+    const plugins = (await options.credentialProviders?.loginsFor(image)) ?? [];
+    const logins = [...loginsFor(image, loginsOf(secrets)), ...loginsFor(image, plugins)];
     if (logins.length === 0) return options.runtime.pullImage(image, undefined, sandbox);
     const failures: unknown[] = [];
     for (const login of logins) {

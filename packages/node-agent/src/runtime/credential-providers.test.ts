@@ -1,0 +1,134 @@
+import assert from "node:assert/strict";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { answerOf, openCredentialProviders } from "./credential-providers.ts";
+import { newFakeRuntime } from "./fake-runtime.ts";
+import { newImagePuller } from "./images.ts";
+
+const version = "credentialprovider.kubelet.k8s.io/v1alpha1";
+const good = { name: "plugin", matchImages: ["*.registry.test"], defaultCacheDuration: "1m", apiVersion: version };
+
+/** A plugin that is a shell script: keeps what it is asked, and answers as the test says. */
+function open(t: TestContext, providers: object[], script: string) {
+  const directory = mkdtempSync(join(tmpdir(), "cox-plugins-"));
+  t.after(() => rmSync(directory, { recursive: true, force: true }));
+  const asked = join(directory, "asked");
+  writeFileSync(asked, "");
+  writeFileSync(join(directory, "plugin"), `#!/bin/sh\n{ cat; echo " $* $WHO"; } >> ${asked}\n${script}\n`);
+  chmodSync(join(directory, "plugin"), 0o755);
+  const configFile = join(directory, "config.yaml");
+  writeFileSync(
+    configFile,
+    JSON.stringify({ apiVersion: "kubelet.config.k8s.io/v1alpha1", kind: "CredentialProviderConfig", providers }),
+  );
+  const clock = newFakeClock();
+  return {
+    clock,
+    providers: () => openCredentialProviders({ configFile, binDir: directory, clock, log: discardLogger }),
+    asked: () => readFileSync(asked, "utf8").split("\n").slice(0, -1),
+  };
+}
+
+const answer = (more: object = {}): string =>
+  `echo '${JSON.stringify({
+    kind: "CredentialProviderResponse",
+    apiVersion: version,
+    cacheKeyType: "Registry",
+    auth: { "*.registry.test": { username: "u", password: "p" } },
+    ...more,
+  })}'`;
+
+test("a plugin is asked for the images it is for, with its arguments and variables, once for its time", async (t) => {
+  const given = { ...good, args: ["get", "a b"], env: [{ name: "WHO", value: "me" }] };
+  const { providers, clock, asked } = open(t, [given], answer());
+  const { loginsFor } = providers();
+  const image = "a.registry.test/team/app:1";
+  assert.deepEqual(await loginsFor("elsewhere.test/app:1"), []);
+  assert.deepEqual(await loginsFor("a.b.registry.test/app:1"), [], "a star is one part of a name");
+  assert.deepEqual(await loginsFor(image), [
+    { pattern: "*.registry.test", auth: { username: "u", password: "p", identityToken: "" } },
+  ]);
+  assert.deepEqual(asked(), [`{"kind":"CredentialProviderRequest","apiVersion":"${version}","image":"${image}"} get a b me`]);
+  await Promise.all([loginsFor(image), loginsFor("a.registry.test/other:2")]);
+  assert.equal(asked().length, 1, "the answer was for the registry");
+  await loginsFor("b.registry.test/app:1");
+  assert.equal(asked().length, 2);
+  await clock.advance(60_000);
+  await Promise.all([loginsFor(image), loginsFor(image)]);
+  assert.equal(asked().length, 3);
+});
+
+for (const { cacheKeyType, cacheDuration, want } of [
+  { cacheKeyType: "Image", cacheDuration: "10s", want: 2 },
+  { cacheKeyType: "Registry", cacheDuration: "10s", want: 1 },
+  { cacheKeyType: "Global", cacheDuration: "10s", want: 1 },
+  { cacheKeyType: "Global", cacheDuration: "0s", want: 3 },
+]) {
+  test(`an answer for ${cacheKeyType} that holds ${cacheDuration} is asked for ${want} times`, async (t) => {
+    const { providers, asked } = open(t, [good], answer({ cacheKeyType, cacheDuration }));
+    const { loginsFor } = providers();
+    for (const image of ["a.registry.test/x:1", "a.registry.test/x:1", "a.registry.test/y:1"]) await loginsFor(image);
+    assert.equal(asked().length, want);
+  });
+}
+
+for (const [what, script] of [
+  ["fails", "exit 1"],
+  ["writes something else", "echo hello"],
+  ["answers another kind", `echo '{"kind":"Pod","apiVersion":"v1"}'`],
+  ["never ends its answer", "head -c 2000000 /dev/zero"],
+] as const) {
+  test(`a plugin that ${what} gives no logins`, async (t) => {
+    assert.deepEqual(await open(t, [good], script).providers().loginsFor("a.registry.test/x:1"), []);
+  });
+}
+
+for (const { name, providers, want } of [
+  { name: "no providers", providers: [], want: /at least 1 item in plugins is required/ },
+  { name: "a path as a name", providers: [{ ...good, name: "../plugin" }], want: /provider name cannot contain '\/'/ },
+  { name: "a folder as a name", providers: [{ ...good, name: ".." }], want: /provider name cannot be '..'/ },
+  { name: "no images", providers: [{ ...good, matchImages: [] }], want: /at least 1 item in matchImages is required/ },
+  { name: "no time", providers: [{ ...good, defaultCacheDuration: undefined }], want: /defaultCacheDuration is required/ },
+  { name: "another version", providers: [{ ...good, apiVersion: "v2" }], want: /Unsupported value: "v2"/ },
+  {
+    name: "a program that is not there",
+    providers: [{ ...good, name: "other" }],
+    want: /plugin binary executable .*\/other did not exist/,
+  },
+]) {
+  test(`a configuration with ${name} ends the start`, (t) => {
+    assert.throws(open(t, providers, "").providers, (err) => err instanceof ConfigError && want.test(err.message));
+  });
+}
+
+test("an answer without a key for its cache is none", () => {
+  assert.throws(
+    () => answerOf(JSON.stringify({ kind: "CredentialProviderResponse", apiVersion: version })),
+    /valid cacheKeyType/,
+  );
+});
+
+test("a pull uses the pod's own logins first, then the plugin's", async (t) => {
+  const { providers, clock } = open(t, [good], answer());
+  const runtime = newFakeRuntime(clock);
+  const used: unknown[] = [];
+  runtime.pullImage = async (_, auth) => {
+    used.push((auth as { username?: string } | undefined)?.username);
+    throw new Error("unauthorized");
+  };
+  const puller = newImagePuller({ runtime, clock, serialize: true, qps: 0, burst: 0, credentialProviders: providers() });
+  const auths = { "a.registry.test": { username: "own", password: "x" } };
+  const secret = {
+    type: "kubernetes.io/dockerconfigjson",
+    data: { ".dockerconfigjson": Buffer.from(JSON.stringify({ auths })).toString("base64") },
+  };
+  const container = aContainer({ image: "a.registry.test/app:1" });
+  await assert.rejects(puller.ensure(aNodePod(), container, [secret as never], {}, () => {}));
+  assert.deepEqual(used, ["own", "u"]);
+});

@@ -1,0 +1,202 @@
+/**
+ * Registry logins from plugins: programs that get the image on stdin and write credentials to stdout, as the file of
+ * --image-credential-provider-config names them. What a plugin answers is kept as long as it says.
+ * Source: pkg/credentialprovider/plugin, k8s.io/kubelet config/v1alpha1 and credentialprovider/v1alpha1; KEP-2133
+ */
+import { spawn } from "node:child_process";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { parseDuration } from "@coxswain/apimachinery/meta/time";
+import { fitsImage, type Login } from "./image-credentials.ts";
+import { parseImageReference } from "./image-reference.ts";
+
+export interface CredentialProviders {
+  /** Never fails: a plugin that does gives none, and the registry decides. */
+  loginsFor(image: string): Promise<Login[]>;
+}
+
+export interface CredentialProviderOptions {
+  readonly configFile: string;
+  readonly binDir: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+interface Provider {
+  readonly name: string;
+  readonly matchImages: readonly string[];
+  readonly defaultCacheMs: number;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+const pluginVersion = "credentialprovider.kubelet.k8s.io/v1alpha1";
+const timeoutMs = 60_000;
+const longestAnswer = 1024 * 1024;
+
+/** @throws ConfigError for a file that cannot be read or says something wrong, and for a program that is not there */
+export function openCredentialProviders(options: CredentialProviderOptions): CredentialProviders {
+  const { binDir, clock, log } = options;
+  const providers = readProviders(options.configFile);
+  for (const { name } of providers) {
+    try {
+      statSync(join(binDir, name));
+    } catch (err) {
+      throw new ConfigError(`plugin binary executable ${join(binDir, name)} did not exist`, { cause: err });
+    }
+  }
+  const kept = new Map<string, { logins: Login[]; untilMs: number }>();
+  const asked = new Map<string, Promise<Login[]>>();
+
+  const known = (provider: Provider, image: string): Login[] | undefined => {
+    for (const type of ["Image", "Registry", "Global"]) {
+      const found = kept.get(keyOf(provider, type, image));
+      if (found !== undefined && clock.monotonic() < found.untilMs) return found.logins;
+    }
+    return undefined;
+  };
+  const ask = async (provider: Provider, image: string): Promise<Login[]> => {
+    const answer = await run(provider, binDir, image);
+    const cacheMs = answer.cacheMs ?? provider.defaultCacheMs;
+    if (cacheMs > 0) {
+      kept.set(keyOf(provider, answer.cacheKeyType, image), { logins: answer.logins, untilMs: clock.monotonic() + cacheMs });
+    }
+    return answer.logins;
+  };
+  return {
+    async loginsFor(image) {
+      const found = providers
+        .filter(({ matchImages }) => matchImages.some((pattern) => fitsImage(pattern, image)))
+        .map(async (provider) => {
+          const before = known(provider, image);
+          if (before !== undefined) return before;
+          // Pods that start together ask once.
+          const key = keyOf(provider, "Image", image);
+          const attempt = asked.get(key) ?? ask(provider, image).finally(() => asked.delete(key));
+          asked.set(key, attempt);
+          return attempt.catch((err: unknown) => {
+            log.error("Failed getting credential from external registry credential provider", err, { plugin: provider.name });
+            return [];
+          });
+        });
+      return (await Promise.all(found)).flat();
+    },
+  };
+}
+
+function keyOf({ name }: Provider, type: string, image: string): string {
+  const about = type === "Image" ? image : type === "Registry" ? (parseImageReference(image)?.domain ?? "") : "";
+  return JSON.stringify([name, type, about]);
+}
+
+/** @throws ConfigError */
+export function readProviders(path: string): Provider[] {
+  let file: { apiVersion?: unknown; kind?: unknown; providers?: unknown };
+  try {
+    file = parseYaml(readFileSync(path, "utf8")) as typeof file;
+  } catch (err) {
+    throw new ConfigError(`unable to read external registry credential provider configuration from "${path}"`, { cause: err });
+  }
+  if (file?.apiVersion !== "kubelet.config.k8s.io/v1alpha1" || file.kind !== "CredentialProviderConfig") {
+    throw new ConfigError(`failed to decode ${path}: no CredentialProviderConfig of kubelet.config.k8s.io/v1alpha1`);
+  }
+  const providers = Array.isArray(file.providers) ? (file.providers as Record<string, unknown>[]) : [];
+  const problems = providers.length === 0 ? ["providers: Required value: at least 1 item in plugins is required"] : [];
+  const checked = providers.map((provider) => providerOf(provider, problems));
+  if (problems.length > 0) throw new ConfigError(`failed to validate config ${path}: ${problems.join(", ")}`);
+  return checked;
+}
+
+function providerOf(provider: Record<string, unknown>, problems: string[]): Provider {
+  const { name = "", matchImages = [], defaultCacheDuration, apiVersion, args = [], env = [] } = provider;
+  const text = String(name);
+  if (text === "") problems.push("providers.name: Required value: name is required");
+  if (text.includes("/")) problems.push("providers.name: Invalid value: provider name cannot contain '/'");
+  if (text.includes(" ")) problems.push("providers.name: Invalid value: provider name cannot contain spaces");
+  if (text === "." || text === "..") problems.push(`providers.name: Invalid value: provider name cannot be '${text}'`);
+  if (apiVersion !== pluginVersion)
+    problems.push(`providers.apiVersion: Unsupported value: "${String(apiVersion)}": supported values: "${pluginVersion}"`);
+  if (!Array.isArray(matchImages) || matchImages.length === 0) {
+    problems.push("providers.matchImages: Required value: at least 1 item in matchImages is required");
+  }
+  const cacheMs = parseDuration(String(defaultCacheDuration));
+  if (cacheMs === undefined) problems.push("providers.defaultCacheDuration: Required value: defaultCacheDuration is required");
+  else if (cacheMs < 0)
+    problems.push("providers.defaultCacheDuration: Invalid value: defaultCacheDuration must be greater than or equal to 0");
+  const variables = (Array.isArray(env) ? env : []) as { name?: unknown; value?: unknown }[];
+  return {
+    name: text,
+    matchImages: (Array.isArray(matchImages) ? matchImages : []).map(String),
+    defaultCacheMs: cacheMs ?? 0,
+    args: (Array.isArray(args) ? args : []).map(String),
+    env: Object.fromEntries(variables.map(({ name: key, value }) => [String(key), String(value)])),
+  };
+}
+
+interface Answer {
+  readonly cacheKeyType: string;
+  readonly cacheMs: number | undefined;
+  readonly logins: Login[];
+}
+
+/** @throws Error when the program fails, takes too long or writes something else */
+async function run(provider: Provider, binDir: string, image: string): Promise<Answer> {
+  const request = { kind: "CredentialProviderRequest", apiVersion: pluginVersion, image };
+  const child = spawn(join(binDir, provider.name), provider.args, {
+    env: { ...process.env, ...provider.env },
+    stdio: ["pipe", "pipe", "ignore"],
+    timeout: timeoutMs,
+    killSignal: "SIGKILL",
+  });
+  const chunks: Buffer[] = [];
+  let size = 0;
+  child.stdout.on("data", (chunk: Buffer) => {
+    size += chunk.length;
+    if (size <= longestAnswer) chunks.push(chunk);
+    else child.kill("SIGKILL");
+  });
+  child.stdin.on("error", () => {}); // it may end without reading
+  child.stdin.end(JSON.stringify(request));
+  await new Promise<void>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code, signal) => {
+      if (code === 0) resolve();
+      else
+        reject(
+          new Error(
+            `error execing credential provider plugin ${provider.name} for image ${image}: ${signal ?? `exit status ${code}`}`,
+          ),
+        );
+    });
+  });
+  return answerOf(Buffer.concat(chunks).toString("utf8"));
+}
+
+/** @throws Error when it is no CredentialProviderResponse */
+export function answerOf(text: string): Answer {
+  const answer = JSON.parse(text) as Record<string, unknown> | null;
+  const { kind, apiVersion, cacheKeyType, cacheDuration, auth } = answer ?? {};
+  if (kind !== "CredentialProviderResponse" || apiVersion !== pluginVersion) {
+    throw new Error(
+      `the plugin answered ${String(kind)} of ${String(apiVersion)}, not CredentialProviderResponse of ${pluginVersion}`,
+    );
+  }
+  if (cacheKeyType !== "Image" && cacheKeyType !== "Registry" && cacheKeyType !== "Global") {
+    throw new Error(`credential provider plugin did not return a valid cacheKeyType: "${String(cacheKeyType)}"`);
+  }
+  const entries = typeof auth === "object" && auth !== null ? Object.entries(auth) : [];
+  return {
+    cacheKeyType,
+    cacheMs: cacheDuration === undefined || cacheDuration === null ? undefined : parseDuration(String(cacheDuration)),
+    logins: entries.map(
+      ([pattern, { username = "", password = "" } = {}]: [string, { username?: string; password?: string }]) => ({
+        pattern,
+        auth: { username, password, identityToken: "" },
+      }),
+    ),
+  };
+}
