@@ -122,6 +122,11 @@ export interface ListResult {
 
 export interface UpdateOptions extends WriteOptions {
   ignoreNotFound?: boolean;
+  /**
+   * Whether what `change` threw holds although the state it saw came from a cache, because the caller goes on with that
+   * state's revision. Otherwise it is asked again about the present state.
+   */
+  settles?(thrown: unknown): boolean;
   preconditions?: { uid?: string; resourceVersion?: string };
   /** A cached state to begin with. */
   suggestion?: Entry | undefined;

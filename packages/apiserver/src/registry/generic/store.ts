@@ -264,11 +264,13 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
     return true;
   }
 
+  /** @param again after the object changed under it: a cached state is not taken for the present one any more */
   async function remove(
     ctx: StrategyContext,
     name: string,
     deleteOptions: DeleteOptions,
     validateAdmission?: (old: KubeObject) => Promise<void>,
+    again = false,
   ): Promise<{ entry: Entry; deleted: boolean }> {
     const key = storageKey(namespaced, ctx.namespace, name);
     const preconditions = { ...deleteOptions.preconditions };
@@ -315,7 +317,13 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
 
     let marked: Entry | undefined;
     try {
-      marked = await storage.guaranteedUpdate(key, decide, { ...writeOptions(ctx, undefined), dryRun, preconditions });
+      marked = await storage.guaranteedUpdate(key, decide, {
+        ...writeOptions(ctx, undefined),
+        dryRun,
+        preconditions,
+        // The removal that follows is of this very revision, or is decided anew.
+        settles: (thrown) => thrown === stayAsItIs && outcome === "remove" && !dryRun && !again,
+      });
     } catch (err) {
       if (err !== stayAsItIs) throw err;
       if (outcome === "pending") return { entry: seen as Entry, deleted: false };
@@ -339,7 +347,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
         },
       });
     } catch (err) {
-      if (err === changedMeanwhile) return remove(ctx, name, deleteOptions, validateAdmission);
+      if (err === changedMeanwhile) return remove(ctx, name, deleteOptions, validateAdmission, true);
       // Marked by us and then removed by somebody else (a kubelet): that is what was asked for.
       if (!isNotFound(err) || marked === undefined) throw err;
       entry = marked;
@@ -348,6 +356,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
     return { entry, deleted: true };
 
     async function recheck(present: Entry): Promise<void> {
+      if (marked === undefined && !again) throw changedMeanwhile;
       if ((present.object().metadata.finalizers?.length ?? 0) > 0) throw changedMeanwhile;
       await validateAdmission?.(present.object());
     }
@@ -395,7 +404,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
     list,
     watch: (namespace, request) => storage.watch({ ...request, prefix: storagePrefix(namespaced, namespace, request.fields) }),
     update,
-    delete: remove,
+    delete: (ctx, name, deleteOptions, validateAdmission) => remove(ctx, name, deleteOptions, validateAdmission),
     deleteCollection,
   };
 }

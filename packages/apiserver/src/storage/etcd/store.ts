@@ -204,7 +204,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
         next = await change(current);
       } catch (err) {
         // The cache may be behind: a refusal counts only when it was of the present state.
-        if (!state.suggested) throw err;
+        if (!state.suggested || update.settles?.(err)) throw err;
         const fresh = await readKey(key);
         if (fresh.entry?.revision === current?.revision) throw err;
         state = fresh;
