@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
+
+const each = (n: number, make: (i: number) => string): string => Array.from({ length: n }, (_, i) => make(i)).join(",");
+const path = "/api/v1/namespaces/default/configmaps";
+const json = "application/json";
+
+/** Of the whole process, test and client included; three times what an idle machine needs. */
+const maxCpuMs = { refused: 450, done: 3000 };
+const maxStallMs = 450;
+
+const managed = (i: number): string =>
+  `{"manager":"m${i}","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:k${i}":{}}}}`;
+
+const requests: readonly {
+  name: string;
+  method: string;
+  path: string;
+  type: string;
+  body: string | Buffer;
+  codes: readonly number[];
+}[] = [
+  { name: "3 MB of [", method: "POST", path, type: json, body: "[".repeat(3 * 1024 * 1024), codes: [400, 413] },
+  { name: "gzip of 100 MB", method: "POST", path, type: json, body: gzipSync(Buffer.alloc(100_000_000, 0x20)), codes: [400] },
+  {
+    name: "200,000 lines of YAML",
+    method: "POST",
+    path,
+    type: "application/yaml",
+    body: `data:\n${Array.from({ length: 200_000 }, (_, i) => `  k${i}: v`).join("\n")}`,
+    codes: [413],
+  },
+  {
+    name: "a JSON patch of 10,001 operations",
+    method: "PATCH",
+    path: `${path}/a`,
+    type: "application/json-patch+json",
+    body: `[${each(10_001, () => '{"op":"test","path":"/kind","value":"ConfigMap"}')}]`,
+    codes: [413],
+  },
+  {
+    name: "a JSON patch that doubles what it copies",
+    method: "PATCH",
+    path: `${path}/a`,
+    type: "application/json-patch+json",
+    body: `[{"op":"add","path":"/data","value":{"a":"${"x".repeat(100)}"}},${each(9000, (i) => `{"op":"copy","from":"/data","path":"/data/k${i}"}`)}]`,
+    codes: [422],
+  },
+  {
+    name: "a JSON patch that moves back and forth",
+    method: "PATCH",
+    path: `${path}/a`,
+    type: "application/json-patch+json",
+    body: `[${each(4000, () => '{"op":"move","from":"/data","path":"/x"},{"op":"move","from":"/x","path":"/data"}')}]`,
+    codes: [200],
+  },
+  {
+    name: "a strategic merge patch of 30,000 directives",
+    method: "PATCH",
+    path: `${path}/a`,
+    type: "application/strategic-merge-patch+json",
+    body: `{"metadata":{"ownerReferences":[${each(30_000, (i) => `{"$patch":"delete","uid":"u${i}"}`)}]}}`,
+    codes: [200],
+  },
+  {
+    name: "a merge patch of 90,000 nulls",
+    method: "PATCH",
+    path: `${path}/a`,
+    type: "application/merge-patch+json",
+    body: `{"data":{${each(90_000, (i) => `"k${i}":null`)}}}`,
+    codes: [200],
+  },
+  {
+    name: "an object of 10,000 managers",
+    method: "POST",
+    path,
+    type: json,
+    body: `{"metadata":{"name":"many","managedFields":[${each(10_000, managed)}]},"data":{"a":"b"}}`,
+    codes: [201, 400, 413, 422],
+  },
+  {
+    name: "applying to whoever has them",
+    method: "PATCH",
+    path: `${path}/many?fieldManager=me`,
+    type: "application/apply-patch+yaml",
+    body: '{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"many"},"data":{"k1":"mine"}}',
+    codes: [200, 201, 409],
+  },
+  // Last: what is left of it fills the client's window.
+  { name: "a text of 10 MB", method: "POST", path, type: json, body: `{"data":{"a":"${"x".repeat(10_000_000)}"}}`, codes: [413] },
+  {
+    name: "200,000 keys",
+    method: "POST",
+    path,
+    type: json,
+    body: `{"data":{${each(200_000, (i) => `"k${i}":""`)}}}`,
+    codes: [413],
+  },
+];
+
+test("hostile requests are refused or done, soon, and hold nobody up", async (t) => {
+  const server: TestServer = await startTestServer(t);
+  const made = await server.request("POST", path, { metadata: { name: "a" }, data: { a: "b" } });
+  assert.equal(made.code, 201);
+  for (const { name, method, path: at, type, body, codes } of requests) {
+    await t.test(name, async () => {
+      const delay = monitorEventLoopDelay({ resolution: 5 });
+      const cpu = process.cpuUsage();
+      delay.enable();
+      const { code, text } = await server.request(method, at, body, { "content-type": type });
+      delay.disable();
+      const { user, system } = process.cpuUsage(cpu);
+      const cpuMs = (user + system) / 1000;
+      assert.ok(codes.includes(code), `${code} ${text.slice(0, 300)}`);
+      assert.ok(cpuMs < (code < 400 ? maxCpuMs.done : maxCpuMs.refused), `took ${cpuMs} ms`);
+      if (code >= 400) assert.ok(delay.max / 1e6 < maxStallMs, `stalled for ${delay.max / 1e6} ms`);
+      t.diagnostic(`${name}: ${code}, ${Math.round(cpuMs)} ms, stall ${Math.round(delay.max / 1e6)} ms`);
+    });
+  }
+});
