@@ -137,7 +137,7 @@ export function podSecurity(ctx: PluginContext): AdmissionPlugin {
 
   return {
     name: "PodSecurity",
-    handles: (operation) => operation === "CREATE" || operation === "UPDATE",
+    handles: (operation) => (operation === "CREATE" || operation === "UPDATE") && ctx.featureEnabled("PodSecurity"),
     ready: () => lookup.synced && podInformer.synced,
     async validate(attributes) {
       const { resource, subresource, object } = attributes;

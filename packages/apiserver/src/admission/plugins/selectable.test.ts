@@ -12,6 +12,8 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Decision } from "../../authorization/authorizer.ts";
 import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
+import { alwaysAdmit } from "./always-admit.ts";
+import { alwaysDeny } from "./always-deny.ts";
 import { eventRateLimit } from "./event-rate-limit.ts";
 import { extendedResourceToleration } from "./extended-resource-toleration.ts";
 import { imagePolicyWebhook } from "./image-policy-webhook.ts";
@@ -365,3 +367,39 @@ function kubeconfigFor(t: TestContext, port: number): string {
   );
   return path;
 }
+
+for (const operation of ["CREATE", "UPDATE", "DELETE", "CONNECT"] as const) {
+  test(`AlwaysAdmit lets a ${operation} be, AlwaysDeny refuses it`, async () => {
+    assert.equal(alwaysAdmit().handles(operation), false);
+    const deny = alwaysDeny();
+    assert.equal(deny.handles(operation), true);
+    const refusal = 'pods "p" is forbidden: admission control is denying all modifications';
+    await assert.rejects(async () => deny.admit?.(write(aPod(), { operation })), { message: refusal });
+    await assert.rejects(async () => deny.validate?.(write(aPod(), { operation })), { message: refusal });
+  });
+}
+
+test("ImagePolicyWebhook tells the audit what its backend says, and when nobody was asked", async (t) => {
+  const backend = createServer((_request, response) => {
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ status: { allowed: true, auditAnnotations: { ticket: "42" } } }));
+  });
+  await new Promise<void>((resolve) => backend.listen(0, "127.0.0.1", resolve));
+  t.after(() => backend.close());
+  for (const [port, want] of [
+    [(backend.address() as AddressInfo).port, "ticket=42"],
+    [1, "failed-open=true"],
+  ] as const) {
+    const kubeConfigFile = kubeconfigFor(t, port);
+    const plugin = imagePolicyWebhook(contextOf({ configuration: { imagePolicy: { kubeConfigFile, defaultAllow: true } } }));
+    const told: string[] = [];
+    const annotate = (key: string, value: string): void => void told.push(`${key}=${value}`);
+    for (const subresource of ["", "ephemeralcontainers"]) {
+      assert.equal(
+        await run(plugin, write(aPod({ ephemeralContainers: [{ name: "e", image: "x" }] }), { subresource, annotate })),
+        "",
+      );
+    }
+    assert.deepEqual(told, Array(2).fill(`imagepolicywebhook.image-policy.k8s.io/${want}`));
+  }
+});
