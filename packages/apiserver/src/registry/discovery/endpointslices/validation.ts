@@ -8,15 +8,20 @@ import {
   dns1123Label,
   dns1123Subdomain,
   immutableField,
+  isDns1123Label,
+  isDns1123Subdomain,
   isIpv4Text,
+  isLabelValue,
   parseIp,
   qualifiedName,
 } from "../../field-checks.ts";
+import { each, saying } from "../../rules.ts";
 
 const maxEndpoints = 1000;
 const maxAddresses = 100;
 const maxPorts = 20000;
 const maxTopologyLabels = 16;
+const maxZoneHints = 8;
 
 /** Source: pkg/apis/discovery/validation/validation.go */
 export function validateEndpointSlice(slice: EndpointSlice): FieldError[] {
@@ -46,14 +51,12 @@ function validateEndpoints(slice: EndpointSlice, addressType: string): FieldErro
       const path = index(child(at, "addresses"), j);
       if (addressType === "IPv4") {
         if (!isIpv4Text(address)) errors.push(invalidValue(path, address, "must be a valid IPv4 address"));
-        else errors.push(...checkNonSpecialIp(address, path));
+        errors.push(...checkNonSpecialIp(address, path));
       } else if (addressType === "IPv6") {
         if (parseIp(address) === undefined || isIpv4Text(address))
           errors.push(invalidValue(path, address, "must be a valid IPv6 address"));
-        else errors.push(...checkNonSpecialIp(address, path));
-      } else if (addressType === "FQDN") {
-        errors.push(...dns1123Subdomain(address.replace(/\.$/, ""), path));
-      }
+        errors.push(...checkNonSpecialIp(address, path));
+      } else if (addressType === "FQDN") errors.push(...checkFullDomain(address, path));
     }
     if (endpoint.nodeName !== undefined) errors.push(...dns1123Subdomain(endpoint.nodeName, child(at, "nodeName")));
     const topology = endpoint.deprecatedTopology ?? {};
@@ -62,15 +65,33 @@ function validateEndpoints(slice: EndpointSlice, addressType: string): FieldErro
     }
     errors.push(...checkLabels(topology, child(at, "deprecatedTopology")));
     if (endpoint.hostname !== undefined) errors.push(...dns1123Label(endpoint.hostname, child(at, "hostname")));
-    const zones = new Set<string>();
-    for (const [j, zone] of (endpoint.hints?.forZones ?? []).entries()) {
-      const path = child(index(child(at, "hints.forZones"), j), "name");
-      if (zones.has(zone.name)) errors.push(duplicate(path, zone.name));
-      zones.add(zone.name);
-      if (zone.name === "") errors.push(required(path));
-    }
+    errors.push(...validateZones(endpoint.hints?.forZones ?? [], child(at, "hints", "forZones")));
   }
   return errors;
+}
+
+/** `example.com`, with or without a dot at its end. Source: k8s.io/apimachinery pkg/util/validation IsFullyQualifiedDomainName */
+function checkFullDomain(address: string, path: string): FieldError[] {
+  if (address === "") return [required(path)];
+  const name = address.replace(/\.$/, "");
+  const faults = isDns1123Subdomain(name);
+  if (faults.length > 0) return [invalidValue(path, name, faults.join(","))];
+  const labels = name.split(".");
+  if (labels.length < 2) return [invalidValue(path, name, "should be a domain with at least two segments separated by dots")];
+  return labels
+    .filter((label) => isDns1123Label(label).length > 0)
+    .map((label) => invalidValue(path, label, isDns1123Label(label).join(",")));
+}
+
+function validateZones(zones: readonly { name: string }[], path: string): FieldError[] {
+  if (zones.length > maxZoneHints) return [tooMany(path, zones.length, maxZoneHints)];
+  const names = new Set<string>();
+  return each(zones, path, ({ name }, own) => {
+    const at = child(own, "name");
+    const errors = names.has(name) ? [duplicate(at, name)] : [];
+    names.add(name);
+    return [...errors, ...saying(isLabelValue(name), name, at)];
+  });
 }
 
 function validatePorts(slice: EndpointSlice): FieldError[] {

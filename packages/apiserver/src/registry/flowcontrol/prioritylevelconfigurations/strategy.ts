@@ -3,6 +3,7 @@ import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/
 import type { PriorityLevelConfiguration } from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
+import { validateTypedConditions } from "../conditions.ts";
 
 /** Source: pkg/registry/flowcontrol/prioritylevelconfiguration/strategy.go, pkg/apis/flowcontrol/validation/validation.go */
 export const priorityLevelStrategy: Strategy<PriorityLevelConfiguration> = strategyOf<PriorityLevelConfiguration>({
@@ -13,18 +14,27 @@ export const priorityLevelStrategy: Strategy<PriorityLevelConfiguration> = strat
   validate: (next) => validatePriorityLevel(next),
 });
 
-export const priorityLevelStatusStrategy: Strategy<PriorityLevelConfiguration> = statusStrategyOf({ namespaced: false });
+export const priorityLevelStatusStrategy: Strategy<PriorityLevelConfiguration> = statusStrategyOf({
+  namespaced: false,
+  validateUpdate: (next) => validateTypedConditions(next.status?.conditions, "status.conditions"),
+});
+
+/** Hands are dealt from one hash of this many bits. */
+const mostHashBits = 60;
 
 function validatePriorityLevel(level: PriorityLevelConfiguration): FieldError[] {
   const { spec } = level;
   const type: string = spec?.type ?? "";
-  if (type === "Exempt") {
-    return spec?.limited ? [forbiddenField("spec.limited", "must be nil if the type is not Limited")] : [];
-  }
-  if (type !== "Limited") return [notSupported("spec.type", type, ["Exempt", "Limited"])];
-  const limited = spec?.limited;
-  if (!limited) return [required("spec.limited", "must not be empty when type is Limited")];
   const errors: FieldError[] = [];
+  if ((level.metadata.name === "exempt") !== (type === "Exempt"))
+    errors.push(invalidValue("spec.type", type, "type must be 'Exempt' if and only if name is 'exempt'"));
+  if (type === "Exempt") {
+    if (spec?.limited) errors.push(forbiddenField("spec.limited", "must be nil if the type is not Limited"));
+    return errors;
+  }
+  if (type !== "Limited") return [...errors, notSupported("spec.type", type, ["Exempt", "Limited"])];
+  const limited = spec?.limited;
+  if (!limited) return [...errors, required("spec.limited", "must not be empty when type is Limited")];
   const shares = limited.assuredConcurrencyShares ?? 0;
   if (shares <= 0) errors.push(invalidValue("spec.limited.assuredConcurrencyShares", shares, "must be positive"));
   const response = limited.limitResponse;
@@ -45,6 +55,10 @@ function validatePriorityLevel(level: PriorityLevelConfiguration): FieldError[] 
     if (handSize <= 0) errors.push(invalidValue(`${path}.handSize`, handSize, "must be positive"));
     else if (handSize > queues)
       errors.push(invalidValue(`${path}.handSize`, handSize, `should not be greater than queues (${queues})`));
+    else if (Math.ceil(Math.log2(queues) * handSize) > mostHashBits) {
+      const text = `required entropy bits of deckSize ${queues} and handSize ${handSize} should not be greater than ${mostHashBits}`;
+      errors.push(invalidValue(`${path}.handSize`, handSize, text));
+    }
   } else {
     errors.push(notSupported("spec.limited.limitResponse.type", responseType, ["Queue", "Reject"]));
   }

@@ -1,5 +1,10 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { duplicate } from "@coxswain/apimachinery/errors/field-error";
+import { index } from "@coxswain/apimachinery/errors/field-path";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { RuntimeClass } from "@coxswain/apimachinery/schema/kinds/node/v1";
+import { goToleration, validateTolerations } from "../../core/pods/validation/affinity.ts";
+import { validateResourceRequirements } from "../../core/pods/validation/resources.ts";
 import { checkLabels, dns1123Label, immutableField } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 
@@ -13,7 +18,20 @@ export const runtimeClassStrategy: Strategy<RuntimeClass> = {
 };
 
 function validateRuntimeClass(runtimeClass: RuntimeClass): FieldError[] {
-  const errors = dns1123Label(runtimeClass.handler ?? "", "handler");
-  if (runtimeClass.scheduling) errors.push(...checkLabels(runtimeClass.scheduling.nodeSelector, "scheduling.nodeSelector"));
-  return errors;
+  const { handler = "", overhead, scheduling } = runtimeClass;
+  const errors = dns1123Label(handler, "handler");
+  if (overhead)
+    errors.push(...validateResourceRequirements({ limits: overhead.podFixed ?? {} }, "overhead", { partialHugePages: false }));
+  if (!scheduling) return errors;
+  const tolerations = scheduling.tolerations ?? [];
+  return [
+    ...errors,
+    ...checkLabels(scheduling.nodeSelector, "scheduling.nodeSelector"),
+    ...validateTolerations(tolerations, "scheduling.tolerations"),
+    ...tolerations.flatMap((toleration, i) =>
+      tolerations.slice(0, i).some((earlier) => semanticEqual(earlier, toleration))
+        ? [duplicate(index("scheduling.tolerations", i), goToleration(toleration))]
+        : [],
+    ),
+  ];
 }

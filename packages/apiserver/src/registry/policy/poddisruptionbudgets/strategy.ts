@@ -2,6 +2,7 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
 import { notAbove100Percent, positiveIntOrPercent } from "../../apps/int-or-percent.ts";
+import { validateConditions } from "../../conditions.ts";
 import { checkLabelSelector, nonNegative } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
@@ -20,8 +21,10 @@ export const podDisruptionBudgetStrategy: Strategy<PodDisruptionBudget> = strate
 
 export const podDisruptionBudgetStatusStrategy: Strategy<PodDisruptionBudget> = statusStrategyOf({
   namespaced: true,
-  validateUpdate(next) {
-    const errors: FieldError[] = [];
+  validateUpdate(next, _current, ctx) {
+    const errors = validateConditions(next.status?.conditions, "status.conditions");
+    // The older version never checked its counts.
+    if (ctx.requestVersion === "v1beta1") return errors;
     for (const field of ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] as const) {
       errors.push(...nonNegative(next.status?.[field], `status.${field}`));
     }

@@ -2,8 +2,9 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField } from "@coxswain/apimachinery/errors/field-error";
 import { forbidden } from "@coxswain/apimachinery/errors/status-error";
 import type { PriorityClass } from "@coxswain/apimachinery/schema/kinds/scheduling/v1";
-import { immutableField, oneOf } from "../../field-checks.ts";
+import { immutableField } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
+import { requiredOneOf } from "../../rules.ts";
 
 /** The highest value that users may give; what is above belongs to the system classes. */
 const highestUserValue = 1_000_000_000;
@@ -77,7 +78,7 @@ function validatePriorityClass(priorityClass: PriorityClass): FieldError[] {
     errors.push(forbiddenField("value", `maximum allowed value of a user defined priority is ${highestUserValue}`));
   }
   if (priorityClass.preemptionPolicy !== undefined) {
-    errors.push(...oneOf(priorityClass.preemptionPolicy, ["PreemptLowerPriority", "Never"], "preemptionPolicy"));
+    errors.push(...requiredOneOf(priorityClass.preemptionPolicy, ["PreemptLowerPriority", "Never"], "preemptionPolicy"));
   }
   return errors;
 }

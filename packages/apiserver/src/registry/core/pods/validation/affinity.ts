@@ -161,7 +161,7 @@ export function validateTolerations(tolerations: readonly Toleration[], path: st
   return errors;
 }
 
-function goToleration({ key = "", operator = "", value = "", effect = "", tolerationSeconds }: Toleration): GoText {
+export function goToleration({ key = "", operator = "", value = "", effect = "", tolerationSeconds }: Toleration): GoText {
   const seconds = tolerationSeconds === undefined || tolerationSeconds === null ? "(*int64)(nil)" : "(*int64)(0xc000000000)";
   const texts = `Key:${goQuote(key)}, Operator:${goQuote(operator)}, Value:${goQuote(value)}, Effect:${goQuote(effect)}`;
   return new GoText(`core.Toleration{${texts}, TolerationSeconds:${seconds}}`);

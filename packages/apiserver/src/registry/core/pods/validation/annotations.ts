@@ -84,7 +84,7 @@ export function podDeletionCostFault(annotations: Annotations): string | undefin
   return cost >= -(2 ** 31) && cost < 2 ** 31 ? undefined : `invalid value ${JSON.stringify(value)}`;
 }
 
-function isAppArmorProfile(profile: string): boolean {
+export function isAppArmorProfile(profile: string): boolean {
   return profile === "" || profile === "runtime/default" || profile === "unconfined" || profile.startsWith("localhost/");
 }
 

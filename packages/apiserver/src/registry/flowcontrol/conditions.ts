@@ -1,0 +1,14 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { duplicate } from "@coxswain/apimachinery/errors/field-error";
+import { child } from "@coxswain/apimachinery/errors/field-path";
+import { each, need } from "../rules.ts";
+
+/** One condition of each type. Source: pkg/apis/flowcontrol/validation ValidateFlowSchemaStatus */
+export function validateTypedConditions(conditions: readonly { type?: string }[] | undefined, path: string): FieldError[] {
+  const types = new Set<string>();
+  return each(conditions, path, ({ type = "" }, at) => {
+    const errors = types.has(type) ? [duplicate(child(at, "type"), type)] : [];
+    types.add(type);
+    return [...errors, ...need(type, child(at, "type"), "must not be empty")];
+  });
+}

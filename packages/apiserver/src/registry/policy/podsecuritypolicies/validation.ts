@@ -1,0 +1,164 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { duplicate, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import type {
+  IDRange,
+  PodSecurityPolicy,
+  PodSecurityPolicySpec,
+  RunAsGroupStrategyOptions,
+  RuntimeClassStrategyOptions,
+} from "@coxswain/apimachinery/schema/kinds/policy/v1beta1";
+import { checkSeccompName, isAppArmorProfile } from "../../core/pods/validation/annotations.ts";
+import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
+import { dns1123Subdomain } from "../../field-checks.ts";
+import { each, optionalOneOf } from "../../rules.ts";
+import { validateSysctls } from "./sysctls.ts";
+
+/** Source: pkg/apis/policy/validation ValidatePodSecurityPolicy */
+export function validatePodSecurityPolicy(policy: PodSecurityPolicy): FieldError[] {
+  const annotations = policy.metadata.annotations ?? {};
+  return [
+    ...validateAnnotations(annotations, "metadata.annotations"),
+    ...validateSpec(policy.spec ?? ({} as PodSecurityPolicySpec), "spec"),
+  ];
+}
+
+const appArmor = "apparmor.security.beta.kubernetes.io";
+const seccomp = "seccomp.security.alpha.kubernetes.io";
+
+/** Which profiles a policy gives by default and allows. */
+function validateAnnotations(annotations: Readonly<Record<string, string>>, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const listed = (key: string, one: boolean, check: (profile: string, at: string, all: string) => FieldError[]): void => {
+    const value = Object.hasOwn(annotations, key) ? annotations[key] : "";
+    if (!value) return;
+    for (const profile of one ? [value] : value.split(",")) errors.push(...check(profile, mapKey(path, key), value));
+  };
+  const armor = (profile: string, at: string, all: string): FieldError[] =>
+    isAppArmorProfile(profile) ? [] : [invalidValue(at, all, `invalid AppArmor profile name: ${JSON.stringify(profile)}`)];
+  listed(`${appArmor}/defaultProfileName`, true, armor);
+  listed(`${appArmor}/allowedProfileNames`, false, armor);
+  listed(`${seccomp}/defaultProfileName`, true, checkSeccompName);
+  listed(`${seccomp}/allowedProfileNames`, false, (profile, at) => (profile === "*" ? [] : checkSeccompName(profile, at)));
+  return errors;
+}
+
+const groupRules = ["MayRunAs", "MustRunAs", "RunAsAny"];
+/** Rules of the strategies, in the order in which they are checked. */
+const strategies = {
+  runAsUser: ["MustRunAs", "MustRunAsNonRoot", "RunAsAny"],
+  runAsGroup: groupRules,
+  seLinux: ["MustRunAs", "RunAsAny"],
+  supplementalGroups: groupRules,
+  fsGroup: groupRules,
+} as const;
+
+const volumeTypes = [
+  "*",
+  "awsElasticBlockStore",
+  "azureDisk",
+  "azureFile",
+  "cephFS",
+  "cinder",
+  "configMap",
+  "csi",
+  "downwardAPI",
+  "emptyDir",
+  "ephemeral",
+  "fc",
+  "flexVolume",
+  "flocker",
+  "gcePersistentDisk",
+  "gitRepo",
+  "glusterfs",
+  "hostPath",
+  "iscsi",
+  "nfs",
+  "persistentVolumeClaim",
+  "photonPersistentDisk",
+  "portworxVolume",
+  "projected",
+  "quobyte",
+  "rbd",
+  "scaleIO",
+  "secret",
+  "storageos",
+  "vsphereVolume",
+];
+
+function validateSpec(spec: PodSecurityPolicySpec, path: string): FieldError[] {
+  const drops: readonly string[] = spec.requiredDropCapabilities ?? [];
+  const wildcard = "must be empty when all capabilities are allowed by a wildcard";
+  const escalation = "Cannot set DefaultAllowPrivilegeEscalation to true without also setting AllowPrivilegeEscalation to true";
+  return [
+    ...validateStrategies(spec, path),
+    ...(spec.volumes ?? []).flatMap((type) => optionalOneOf(type, volumeTypes, child(path, "volumes"))),
+    ...(drops.length > 0 && spec.allowedCapabilities?.includes("*")
+      ? [invalidValue("requiredDropCapabilities", drops, wildcard)]
+      : []),
+    ...notDropped(spec.defaultAddCapabilities, drops, "defaultAddCapabilities"),
+    ...notDropped(spec.allowedCapabilities, drops, "allowedCapabilities"),
+    ...(spec.defaultAllowPrivilegeEscalation && spec.allowPrivilegeEscalation === false
+      ? [invalidValue(child(path, "defaultAllowPrivilegeEscalation"), true, escalation)]
+      : []),
+    ...each(spec.allowedProcMountTypes, child(path, "allowedProcMountTypes"), (type, at) =>
+      optionalOneOf(type, ["Default", "Unmasked"], at),
+    ),
+    ...each(spec.allowedHostPaths, child(path, "allowedHostPaths"), ({ pathPrefix }, at) => {
+      if (!pathPrefix) return [required(at, "is required")];
+      return pathPrefix.split("/").includes("..") ? [invalidValue(at, pathPrefix, "must not contain '..'")] : [];
+    }),
+    // The doubled name is upstream's.
+    ...each(spec.allowedFlexVolumes, child(path, "allowedFlexVolumes", "allowedFlexVolumes"), ({ driver }, at) =>
+      driver ? [] : [required(child(at, "driver"), "must specify a driver")],
+    ),
+    ...each(spec.allowedCSIDrivers, child(path, "allowedCSIDrivers"), ({ name = "" }, at) =>
+      checkDriverName(name, child(at, "name")),
+    ),
+    ...validateSysctls(spec, path),
+    ...validateRuntimeClass(spec.runtimeClass, child(path, "runtimeClass")),
+  ];
+}
+
+function validateStrategies(spec: PodSecurityPolicySpec, path: string): FieldError[] {
+  return Object.entries(strategies).flatMap(([field, rules]) => {
+    const strategy = spec[field as keyof typeof strategies] as RunAsGroupStrategyOptions | undefined;
+    if (!strategy && field === "runAsGroup") return [];
+    const at = child(path, field);
+    const rule: string = strategy?.rule ?? "";
+    const errors = rules.includes(rule as never) ? [] : [notSupported(child(at, "rule"), rule, rules)];
+    const ranges = strategy?.ranges ?? [];
+    if (field === "runAsGroup") {
+      if (rule === "RunAsAny" && ranges.length > 0)
+        errors.push(invalidValue(child(at, "ranges"), ranges, "Ranges must be empty"));
+      if ((rule === "MustRunAs" || rule === "MayRunAs") && ranges.length === 0)
+        errors.push(invalidValue(child(at, "ranges"), ranges, "must provide at least one range"));
+    }
+    return [...errors, ...each(ranges, child(at, "ranges"), validateRange)];
+  });
+}
+
+function validateRange({ min = 0, max = 0 }: IDRange, path: string): FieldError[] {
+  return [
+    ...(min < 0 ? [invalidValue(child(path, "min"), min, "min cannot be negative")] : []),
+    ...(max < 0 ? [invalidValue(child(path, "max"), max, "max cannot be negative")] : []),
+    ...(min > max ? [invalidValue(child(path, "min"), min, "min cannot be greater than max")] : []),
+  ];
+}
+
+function notDropped(capabilities: readonly string[] | undefined, drops: readonly string[], field: string): FieldError[] {
+  const text = `capability is listed in ${field} and requiredDropCapabilities`;
+  return (capabilities ?? []).filter((name) => drops.includes(name)).map((name) => invalidValue(field, name, text));
+}
+
+function validateRuntimeClass(options: RuntimeClassStrategyOptions | undefined, path: string): FieldError[] {
+  if (!options) return [];
+  const at = child(path, "allowedRuntimeClassNames");
+  const names = options.allowedRuntimeClassNames ?? [];
+  const errors = names.flatMap((name, i) => [
+    ...(name === "*" ? [] : dns1123Subdomain(name, index(at, i))),
+    ...(names.indexOf(name) < i ? [duplicate(index(at, i), name)] : []),
+  ]);
+  const normal = options.defaultRuntimeClassName;
+  return [...errors, ...(normal === undefined ? [] : dns1123Subdomain(normal, child(path, "defaultRuntimeClassName")))];
+}
