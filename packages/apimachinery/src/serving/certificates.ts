@@ -31,20 +31,32 @@ const extendedUsages: Readonly<Record<CertificateUsage, string>> = {
   client: x509.ExtendedKeyUsage.clientAuth,
 };
 
-/** A self-signed authority, ten years valid. */
-export async function newCa(options: { commonName: string; validDays?: number }): Promise<KeyPair> {
+export interface CaOptions {
+  readonly commonName: string;
+  /** Default ten years. */
+  readonly validDays?: number;
+  /** An intermediate of this authority instead of a root. */
+  readonly signedBy?: KeyPair;
+  /** How many intermediates may stand below; default any number. */
+  readonly pathLength?: number;
+}
+
+/** An authority, self-signed if nobody else signs it. */
+export async function newCa(options: CaOptions): Promise<KeyPair> {
   const keys = newKeys();
   const name: x509.JsonName = [{ CN: [options.commonName] }];
+  const { signedBy } = options;
+  const signingKey = signedBy === undefined ? keys.privateKey : createPrivateKey(signedBy.keyPem);
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: newSerial(),
     subject: name,
-    issuer: name,
+    issuer: signedBy === undefined ? name : new x509.X509Certificate(signedBy.certPem).subjectName.toJSON(),
     ...validity((options.validDays ?? 3650) * dayMs),
     publicKey: await toPublic(keys.publicKey),
-    signingKey: await toSigning(keys.privateKey),
-    signingAlgorithm: signingAlgorithm(keys.privateKey),
+    signingKey: await toSigning(signingKey),
+    signingAlgorithm: signingAlgorithm(signingKey),
     extensions: [
-      new x509.BasicConstraintsExtension(true, undefined, true),
+      new x509.BasicConstraintsExtension(true, options.pathLength, true),
       new x509.KeyUsagesExtension(
         x509.KeyUsageFlags.keyCertSign |
           x509.KeyUsageFlags.cRLSign |

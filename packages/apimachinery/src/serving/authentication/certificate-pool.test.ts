@@ -1,8 +1,13 @@
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
-import { test } from "node:test";
-import { newCa, newCertificate } from "../certificates.ts";
-import { parseBundle, verifyClient } from "./certificate-pool.ts";
+import { request } from "node:https";
+import { type TestContext, test } from "node:test";
+import type { TLSSocket } from "node:tls";
+import { discardLogger } from "../../logging/logger.ts";
+import { type KeyPair, newCa, newCertificate } from "../certificates.ts";
+import { startHttpServer } from "../https-server.ts";
+import { newCertificatePool, parseBundle, verifyClient } from "./certificate-pool.ts";
+import { peerCertificate } from "./x509.ts";
 
 const ca = await newCa({ commonName: "ca" });
 const otherCa = await newCa({ commonName: "ca" });
@@ -44,4 +49,67 @@ test("a certificate cannot sign others because the authority signed it", async (
 
 test("a bundle without certificates is an error", () => {
   assert.throws(() => parseBundle("hello", "/etc/ca.crt"), /\/etc\/ca.crt/);
+});
+
+test("another bundle takes the place of the first, one that is none does not", async () => {
+  const pool = newCertificatePool(ca.certPem, "test");
+  const [own, others] = [await leaf(["client"]), await leaf(["client"], otherCa)];
+  pool.verifyClient(own, Date.now());
+  assert.throws(() => pool.replace("half a file"), /test: /);
+  assert.equal(pool.version, 1);
+  pool.replace(otherCa.certPem);
+  assert.equal(pool.version, 2);
+  pool.verifyClient(others, Date.now());
+  assert.throws(() => pool.verifyClient(own, Date.now()), /unknown authority/);
+});
+
+/** What the pool says about a client that shows this certificate, with others behind it, over TLS. */
+async function verdictOver(t: TestContext, chain: readonly KeyPair[], root: KeyPair): Promise<string> {
+  const serving = await newCertificate({ commonName: "server", ips: ["127.0.0.1"], usages: ["server"], ca });
+  const pool = newCertificatePool(root.certPem, "test");
+  const server = await startHttpServer({
+    port: 0,
+    bindAddress: "127.0.0.1",
+    tls: { cert: serving.certPem, key: serving.keyPem, requestClientCertificate: true },
+    log: discardLogger,
+    handler: (exchange) => {
+      let verdict = "good";
+      try {
+        pool.verifyClient(peerCertificate(exchange.tls as TLSSocket) as X509Certificate, Date.now());
+      } catch (err) {
+        verdict = (err as Error).message;
+      }
+      exchange.respond(200, {}, verdict);
+    },
+  });
+  t.after(() => server.close(0));
+  return new Promise((resolve, reject) => {
+    const options = { host: "127.0.0.1", port: server.port, ca: ca.certPem, agent: false };
+    const cert = chain.map(({ certPem }) => certPem).join("");
+    const sent = request({ ...options, cert, key: (chain[0] as KeyPair).keyPem }, (response) => {
+      let text = "";
+      response.on("data", (chunk) => {
+        text += chunk;
+      });
+      response.once("end", () => resolve(text));
+    });
+    sent.once("error", reject);
+    sent.end();
+  });
+}
+
+test("follows the intermediates that a client sends, as far as each authority allows", async (t) => {
+  const root = await newCa({ commonName: "root" });
+  const strict = await newCa({ commonName: "strict", pathLength: 0 });
+  const between = await newCa({ commonName: "between", signedBy: root });
+  const below = await newCa({ commonName: "below", signedBy: between });
+  const underStrict = await newCa({ commonName: "under strict", signedBy: strict });
+  const person = (signer: KeyPair) => newCertificate({ commonName: "jane", usages: ["client"], ca: signer });
+  assert.equal(await verdictOver(t, [await person(between), between], root), "good");
+  assert.equal(await verdictOver(t, [await person(below), below, between], root), "good");
+  assert.equal(await verdictOver(t, [await person(strict)], strict), "good");
+  const unknown = "x509: certificate signed by unknown authority";
+  assert.equal(await verdictOver(t, [await person(below), below], root), unknown, "a link is missing");
+  assert.equal(await verdictOver(t, [await person(underStrict), underStrict], strict), unknown, "no intermediates are allowed");
+  assert.equal(await verdictOver(t, [await person(between), between], strict), unknown);
 });
