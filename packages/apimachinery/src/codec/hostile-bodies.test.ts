@@ -150,7 +150,7 @@ for (const { name, mediaType, body, kind = configMap, refused = true } of bodies
       decodeObject(bytes, mediaType, kind, { strict: "warn", maxElements: maxBodyValues });
     } catch (err) {
       code = (err as { code?: number }).code ?? 500;
-      assert.ok(code >= 400 && code < 500, (err as Error).stack);
+      assert.ok(code >= 400 && code < 500, String((err as Error).stack));
     }
     const { user, system } = process.cpuUsage(cpu);
     assert.ok(user + system < maxCpuMs * 1000, `took ${(user + system) / 1000} ms`);

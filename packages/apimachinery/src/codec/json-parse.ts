@@ -1,11 +1,19 @@
 /**
- * Deepest nesting that is accepted. Go's encoding/json takes 10,000; what was parsed here is walked by recursive code
- * (clones, comparisons, encoders), whose stack ends between 1,500 and 4,000.
+ * Deepest nesting of a value. What was parsed is walked by recursive code (clones, comparisons, encoders), whose stack ends
+ * between 1,500 and 4,000.
  */
 export const maxDepth = 1000;
+/** Deepest nesting of a text, of which a schema takes a part. Source: encoding/json scanner.go, maxNestingDepth */
+export const maxTextDepth = 10_000;
 
 /** What is wrong with a text that is no JSON, in Go's words: `invalid character 'x' looking for beginning of value`. */
 export class JsonSyntaxError extends Error {}
+/** It nests deeper than was allowed. */
+export class JsonDepthError extends JsonSyntaxError {
+  constructor() {
+    super("exceeded max depth");
+  }
+}
 
 export interface ParseOptions {
   /**
@@ -20,6 +28,8 @@ export interface ParseOptions {
   readonly literals?: boolean;
   /** `hasUnusualNumbers` has said that there are none. */
   readonly plainNumbers?: boolean;
+  /** `maxDepth` unless given. */
+  readonly maxDepth?: number;
 }
 
 /**
@@ -27,7 +37,8 @@ export interface ParseOptions {
  * @throws JsonSyntaxError
  */
 export function parseJsonText(text: string, options: ParseOptions = {}): unknown {
-  if (text.length > maxDepth && nestsTooDeep(text)) throw new JsonSyntaxError("exceeded max depth");
+  const levels = options.maxDepth ?? maxDepth;
+  if (text.length > levels && nestsDeeper(text, levels)) throw new JsonDepthError();
   const plain = options.plainNumbers || (!/\d{16}/.test(text) && !(options.literals && hasLiterals(text)));
   if (options.onDuplicate === undefined && plain) {
     try {
@@ -54,7 +65,7 @@ export function numberOf(literal: symbol): number {
   return Number(literal.description);
 }
 
-function nestsTooDeep(text: string): boolean {
+function nestsDeeper(text: string, levels: number): boolean {
   let depth = 0;
   for (let i = 0; i < text.length; i++) {
     switch (text.charCodeAt(i)) {
@@ -66,7 +77,7 @@ function nestsTooDeep(text: string): boolean {
         break;
       case 0x5b:
       case 0x7b:
-        if (++depth > maxDepth) return true;
+        if (++depth > levels) return true;
         break;
       case 0x5d:
       case 0x7d:
@@ -137,7 +148,6 @@ class Parser {
       case "{":
       case "[": {
         this.#at++;
-        if (this.#open.length >= maxDepth) throw new JsonSyntaxError("exceeded max depth");
         const top: Open = { container: char === "[" ? [] : {}, key: "" };
         this.#space();
         if (this.#text[this.#at] === (char === "[" ? "]" : "}")) {
@@ -294,6 +304,18 @@ function quoteChar(char: string): string {
   if (char === "'") return "'\\''";
   if (char === '"') return "'\"'";
   return `'${JSON.stringify(char).slice(1, -1)}'`;
+}
+
+/** Whether a value nests deeper than `maxDepth`. Needs no stack, whatever the value. */
+export function isTooDeep(value: unknown): boolean {
+  const open: [value: unknown, depth: number][] = [[value, 0]];
+  for (let at = open.pop(); at !== undefined; at = open.pop()) {
+    const [inner, depth] = at;
+    if (typeof inner !== "object" || inner === null) continue;
+    if (depth >= maxDepth) return true;
+    for (const next of Object.values(inner)) open.push([next, depth + 1]);
+  }
+  return false;
 }
 
 /** Sets a property that is the object's own, whatever its name: `__proto__` is a legal key of a map. */

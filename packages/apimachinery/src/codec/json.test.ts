@@ -329,3 +329,30 @@ test("takes a quantity and a port of zero for none where both are optional, as f
   assert.deepEqual(port('{"spec":{"ports":[{"port":80,"targetPort":0}]}}'), { port: 80 });
   assert.deepEqual(port('{"spec":{"ports":[{"port":80,"targetPort":""}]}}'), { port: 80, targetPort: "" });
 });
+
+const deep = (levels: number, field: string): string =>
+  `{"kind":"ControllerRevision","apiVersion":"apps/v1","${field}":${'{"a":'.repeat(levels - 1)}1${"}".repeat(levels - 1)}}`;
+const controllerRevision = { group: "apps", version: "v1", kind: "ControllerRevision" };
+
+for (const { name, levels, field, refused } of [
+  { name: "unknown fields of 10,000 levels are dropped", levels: 10_000, field: "unknown", refused: false },
+  { name: "a text of more levels is refused", levels: 10_001, field: "unknown", refused: true },
+  { name: "values of any shape may have 1,000 levels", levels: 1000, field: "data", refused: false },
+  { name: "values of any shape of more levels are refused", levels: 1001, field: "data", refused: true },
+]) {
+  for (const strict of ["ignore", "warn"] as const) {
+    test(`${name}, with unknown fields ${strict === "warn" ? "named" : "ignored"}`, () => {
+      const decode = () => decodeJson(deep(levels, field), controllerRevision, { strict });
+      if (refused) assert.throws(decode, { code: 400, message: /exceeded max depth/ });
+      else assert.equal(decode().object.kind, "ControllerRevision");
+    });
+  }
+}
+
+test("schemas of custom resources that nest without end are refused", () => {
+  const schema = `${'{"not":'.repeat(9_000)}{}${"}".repeat(9_000)}`;
+  const body = `{"spec":{"versions":[{"name":"v1","schema":{"openAPIV3Schema":${schema}}}]}}`;
+  const gvk = { group: "apiextensions.k8s.io", version: "v1", kind: "CustomResourceDefinition" };
+  for (const strict of ["ignore", "strict"] as const)
+    assert.throws(() => decodeJson(body, gvk, { strict }), { code: 400, message: /exceeded max depth/ });
+});

@@ -5,7 +5,15 @@ import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { type Duplicates, decodeValue, strictComplaints, withoutLiterals } from "./json-decode.ts";
 import { encodeAny, encodeValue } from "./json-encode.ts";
-import { hasLiterals, hasUnusualNumbers, type ParseOptions, parseJsonText } from "./json-parse.ts";
+import {
+  hasLiterals,
+  hasUnusualNumbers,
+  isTooDeep,
+  JsonDepthError,
+  maxTextDepth,
+  type ParseOptions,
+  parseJsonText,
+} from "./json-parse.ts";
 
 export type Strictness = "ignore" | "warn" | "strict";
 
@@ -38,15 +46,27 @@ export function decodeJson(
   const duplicates = new Map<object, Set<string>>();
   const plainNumbers = !hasUnusualNumbers(text);
   const literals = !plainNumbers && hasLiterals(text);
-  let value: unknown;
+  const options = { literals, plainNumbers, ...(strict !== "ignore" && { onDuplicate: remember(duplicates) }) };
+  let parsed: { value: unknown; isDeep: boolean };
   try {
-    value = parseJsonText(text, { literals, plainNumbers, ...(strict !== "ignore" && { onDuplicate: remember(duplicates) }) });
+    parsed = parseDeep(text, options);
   } catch (err) {
     throw unrecognized(wanted.kind, `couldn't get version/kind; json parse error: ${(err as Error).message}`, bytes);
   }
-  const decoded = decodeParsed(value, expected, strict, duplicates, bytes);
+  const decoded = decodeParsed(parsed.value, expected, strict, duplicates, bytes);
+  if (parsed.isDeep && isTooDeep(decoded.object)) throw cannotHandle(decoded.gvk, wanted.kind, "exceeded max depth");
   if (literals) withoutLiterals(decoded.object);
   return decoded;
+}
+
+/** What a schema does not know is dropped, so it may be as deep as upstream allows; such texts are looked at twice. */
+function parseDeep(text: string, options: ParseOptions): { value: unknown; isDeep: boolean } {
+  try {
+    return { value: parseJsonText(text, options), isDeep: false };
+  } catch (err) {
+    if (!(err instanceof JsonDepthError)) throw err;
+    return { value: parseJsonText(text, { ...options, maxDepth: maxTextDepth }), isDeep: true };
+  }
 }
 
 function remember(duplicates: Map<object, Set<string>>): NonNullable<ParseOptions["onDuplicate"]> {
@@ -84,12 +104,15 @@ export function decodeParsed(
     const to = `(${wanted.group === "" ? "core" : wanted.group.split(".")[0]}.${wanted.kind})`;
     throw cannotHandle(gvk, wanted.kind, `converting ${from} to ${to}: unknown conversion`);
   }
-  const complaints = strict === "ignore" ? [] : strictComplaints(value, type, duplicates);
+  let complaints: string[] = [];
   let object: KubeObject;
   try {
+    if (strict !== "ignore") complaints = strictComplaints(value, type, duplicates);
     object = decodeValue(value, type) as unknown as KubeObject;
   } catch (err) {
-    throw cannotHandle(gvk, wanted.kind, (err as Error).message);
+    // Only schemas of custom resources nest as deep as the stack.
+    const why = err instanceof RangeError ? "exceeded max depth" : (err as Error).message;
+    throw cannotHandle(gvk, wanted.kind, why);
   }
   // After the decoding: a wrong type is reported alone, as upstream does.
   if (strict === "strict" && complaints.length > 0) {
