@@ -137,6 +137,9 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
       () => true,
     ),
   };
+  for (const name of ["identity-lease-duration-seconds", "identity-lease-renew-interval-seconds"] as const) {
+    require(flags[name] > 0, `--${name} should be a positive number, but value '${flags[name]}' provided`);
+  }
   check(() => void selectPlugins(config.plugins), undefined);
   check(() => void flags["cors-allowed-origins"].map((origin) => new RegExp(origin)), undefined);
   if (problems.length > 0) throw new ConfigError(problems.length === 1 ? problems[0] : `[${problems.join(", ")}]`);

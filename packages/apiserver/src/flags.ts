@@ -481,12 +481,10 @@ export const flagTable = flags(
     "event-ttl": duration({ default: "1h0m0s", help: "How long events are kept." }),
     "identity-lease-duration-seconds": int({
       default: 3600,
-      wired: false,
       help: "Duration in seconds of the lease that identifies an API server; must be positive. (In use when the APIServerIdentity gate is on.)",
     }),
     "identity-lease-renew-interval-seconds": int({
       default: 10,
-      wired: false,
       help: "Interval in seconds at which an API server renews its lease; must be positive. (In use when the APIServerIdentity gate is on.)",
     }),
     "kubelet-certificate-authority": string({ help: "Path to a file with the certificate authority of kubelets." }),

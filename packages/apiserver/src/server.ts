@@ -2,6 +2,7 @@
  * Starts and stops the API server. It listens first and opens the storage then, so that health says what is missing
  * while etcd is away; the stop goes the other way round.
  */
+import { randomUUID } from "node:crypto";
 import { type Clock, realClock } from "@coxswain/apimachinery/clock/clock";
 import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
@@ -15,6 +16,12 @@ import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/e
 import { ensureApiServices } from "./bootstrap/api-services.ts";
 import { type AuthenticationInfo, ensureAuthenticationInfo, followAuthenticationInfo } from "./bootstrap/authentication-info.ts";
 import { ensureFlowSchemas } from "./bootstrap/flow-schemas.ts";
+import {
+  collectIdentityLeases,
+  type IdentityLeaseOptions,
+  keepIdentityLease,
+  renewIdentityLease,
+} from "./bootstrap/identity-lease.ts";
 import { ensureKubernetesService, type KubernetesServiceOptions, runKubernetesService } from "./bootstrap/kubernetes-service.ts";
 import { ensureNamespaces } from "./bootstrap/namespaces.ts";
 import { ensurePriorityClasses } from "./bootstrap/priority-classes.ts";
@@ -119,7 +126,17 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       log,
     };
     const info = (): AuthenticationInfo => authenticationInfo(config, clientCa, requestHeaderCa);
-    const hooks = hooksOf(config, rooms, service, info());
+    const identity: IdentityLeaseOptions | undefined = featureEnabled("APIServerIdentity")
+      ? {
+          client: rooms.client,
+          identity: `kube-apiserver-${randomUUID()}`,
+          durationSeconds: flags["identity-lease-duration-seconds"],
+          renewIntervalSeconds: flags["identity-lease-renew-interval-seconds"],
+          clock,
+          log,
+        }
+      : undefined;
+    const hooks = hooksOf(config, rooms, service, info(), identity);
     const running = newPostStartHooks(hooks, clock, log);
     for (const { name } of hooks) {
       edge.addHook(`poststarthook/${name}`, () => running.problem(name));
@@ -132,6 +149,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     serve = rooms.serve;
     await running.run(signal);
     authoritiesChanged = followAuthenticationInfo({ client: rooms.client, info, clock, log, signal });
+    if (identity !== undefined) keepIdentityLease(identity, signal);
     void rooms.repair.run(signal).catch(() => {}); // ends with the server
     if (flags["endpoint-reconciler-type"] !== "none") stopKubernetesService = runKubernetesService(service);
   };
@@ -231,6 +249,7 @@ function hooksOf(
   rooms: Rooms,
   service: KubernetesServiceOptions,
   info: AuthenticationInfo,
+  identity: IdentityLeaseOptions | undefined,
 ): PostStartHook[] {
   const { client, informers } = rooms;
   const serves = (group: string, version: string, resource: string): boolean => config.served(group, version, resource, true);
@@ -267,6 +286,17 @@ function hooksOf(
         await ensureNamespaces(client, signal);
         await ensureAuthenticationInfo(client, info, signal);
       },
+    },
+    identity !== undefined && {
+      name: "start-kube-apiserver-identity-lease-controller",
+      async run(signal) {
+        await ensureNamespaces(client, signal);
+        await renewIdentityLease(identity, signal);
+      },
+    },
+    identity !== undefined && {
+      name: "start-kube-apiserver-identity-lease-garbage-collector",
+      run: (signal) => collectIdentityLeases(identity, signal),
     },
     serves("apiregistration.k8s.io", "v1", "apiservices") && {
       name: apiServiceHook,

@@ -15,6 +15,8 @@ import { findSubresource, subresourceNames } from "./subresource.ts";
 export interface DiscoveryOptions {
   readonly rootPaths: () => readonly string[];
   readonly advertiseAddress: () => string;
+  /** The gate StorageVersionHash. */
+  readonly storageVersionHashes: boolean;
 }
 
 /** @returns false when the path is none of discovery's. */
@@ -45,12 +47,14 @@ function documentFor(resources: ServedResources, options: DiscoveryOptions, part
   if (more.length > 0) return undefined;
   if (prefix === "api") {
     if (second === undefined) return apiVersions(resources, options.advertiseAddress());
-    return third === undefined && resources.hasGroupVersion("", second) ? resourceList(resources, "", second) : undefined;
+    return third === undefined && resources.hasGroupVersion("", second)
+      ? resourceList(resources, options, "", second)
+      : undefined;
   }
   if (second === undefined) return groupList(resources);
   if (second === "" || resources.versions(second).length === 0) return undefined;
   if (third === undefined) return group(resources, second, true);
-  return resources.hasGroupVersion(second, third) ? resourceList(resources, second, third) : undefined;
+  return resources.hasGroupVersion(second, third) ? resourceList(resources, options, second, third) : undefined;
 }
 
 function apiVersions(resources: ServedResources, serverAddress: string): KubeObject {
@@ -80,11 +84,16 @@ function group(resources: ServedResources, name: string, alone: boolean): KubeOb
 }
 
 /** The core group's lists carry no apiVersion, for the sake of clients older than groups. */
-function resourceList(resources: ServedResources, groupName: string, version: string): KubeObject {
+function resourceList(
+  resources: ServedResources,
+  { storageVersionHashes }: DiscoveryOptions,
+  groupName: string,
+  version: string,
+): KubeObject {
   const rows = resources
     .resources(groupName, version)
     .flatMap((served) => [
-      resourceRow(served),
+      resourceRow(served, storageVersionHashes),
       ...subresourceNames(served.definition).map((name) => subresourceRow(served, name)),
     ]);
   return document({
@@ -95,7 +104,7 @@ function resourceList(resources: ServedResources, groupName: string, version: st
   });
 }
 
-function resourceRow(served: ServedResource): Record<string, unknown> | undefined {
+function resourceRow(served: ServedResource, withHash: boolean): Record<string, unknown> | undefined {
   const { definition } = served;
   const virtual = definition.subresources?.[""];
   const verbs = virtual?.verbs ?? definition.verbs;
@@ -108,7 +117,7 @@ function resourceRow(served: ServedResource): Record<string, unknown> | undefine
     verbs: [...verbs].sort(),
     ...(shortNames === undefined || shortNames.length === 0 ? {} : { shortNames }),
     ...(categories === undefined || categories.length === 0 ? {} : { categories }),
-    ...(served.store === undefined ? {} : { storageVersionHash: storageVersionHash(served) }),
+    ...(withHash && served.store !== undefined && { storageVersionHash: storageVersionHash(served) }),
   };
 }
 

@@ -3,7 +3,7 @@
  * everything else is discovery, version, OpenAPI, or is not there.
  * Source: k8s.io/apiserver pkg/endpoints/installer.go (which routes exist), go-restful (404 before 405)
  */
-import { genericServerResponse } from "@coxswain/apimachinery/errors/status-error";
+import { badRequest, genericServerResponse } from "@coxswain/apimachinery/errors/status-error";
 import type { SubresourceDefinition } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import type { RequestInfo } from "../request/request-info.ts";
@@ -39,6 +39,7 @@ export function newRouter(env: RouterOptions): Router {
   const discovery = newDiscovery(env.resources, {
     rootPaths: env.rootPaths ?? (() => []),
     advertiseAddress: env.advertiseAddress ?? (() => ""),
+    storageVersionHashes: env.services.featureEnabled("StorageVersionHash"),
   });
   const openApi = newOpenApi(env.resources);
   return async (ctx) => {
@@ -73,6 +74,9 @@ function runRoute(env: HandlerEnv, ctx: RequestContext): Promise<void> {
   const { definition } = served;
   const namespace = definition.namespaced ? info.namespace : "";
   if (definition.namespaced ? namespace === "" && name !== "" : !isClusterPath(info, name)) throw noSuchPath();
+  if (ctx.exchange.method !== "GET" && ctx.exchange.url.includes("dryRun") && ctx.query.has("dryRun")) {
+    if (!env.services.featureEnabled("DryRun")) throw badRequest("the dryRun feature is disabled");
+  }
   const deprecation = served.version.deprecation;
   if (deprecation !== undefined) {
     ctx.warn(deprecation);

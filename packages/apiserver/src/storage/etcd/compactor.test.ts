@@ -13,7 +13,7 @@ test("what was current is kept for one interval, then compacted", async (t) => {
   const etcd = await startEtcd();
   const client = newEtcdClient({ servers: [etcd.endpoint] });
   t.after(() => client.close());
-  await client.txn({ compare: [], success: [{ type: "deleteRange", key: compactRevisionKey }], failure: [] });
+  await client.txn({ compare: [], success: [{ type: "delete", key: compactRevisionKey }], failure: [] });
   const clock = newFakeClock();
   const intervalMs = 5 * 60_000;
   const compactor = startCompactor({ client, intervalMs, clock, log: discardLogger });

@@ -1,0 +1,84 @@
+/**
+ * With the gate APIServerIdentity each API server keeps a Lease in kube-system under a name of its own, and takes away
+ * those of servers that have not renewed theirs.
+ * Source: k8s.io/apiserver pkg/reconcilers, pkg/controlplane/instance.go, pkg/controlplane/controller/apiserverleasegc
+ */
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { formatMicroTime } from "@coxswain/apimachinery/meta/time";
+import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
+import { leases } from "@coxswain/apimachinery/schema/kinds/resources";
+import { ensure } from "./ensure.ts";
+
+export interface IdentityLeaseOptions {
+  readonly client: Client;
+  /** `kube-apiserver-<uuid>`; new with each start. */
+  readonly identity: string;
+  readonly durationSeconds: number;
+  readonly renewIntervalSeconds: number;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+const namespace = "kube-system";
+const labels = { "k8s.io/component": "kube-apiserver" };
+const collectIntervalMs = 3_600_000;
+
+/** Writes the lease once, for the start; `keepIdentityLease` goes on. */
+export async function renewIdentityLease(options: IdentityLeaseOptions, signal?: AbortSignal): Promise<void> {
+  const { client, identity, durationSeconds, clock } = options;
+  const renewTime = formatMicroTime(clock.now());
+  const spec = { holderIdentity: identity, leaseDurationSeconds: durationSeconds, renewTime };
+  await ensure<Lease>(
+    client,
+    leases,
+    { metadata: { namespace, name: identity, labels }, spec },
+    (existing) => ({ ...existing, spec: { ...existing.spec, ...spec } }),
+    signal,
+  );
+}
+
+/** Renews and collects until `signal` is aborted. */
+export function keepIdentityLease(options: IdentityLeaseOptions, signal: AbortSignal): void {
+  const { clock, log } = options;
+  const quietly = (work: () => Promise<void>, failed: string) => (): void => {
+    work().catch((err: unknown) => {
+      if (!signal.aborted) log.warn(failed, { err: String(err) });
+    });
+  };
+  const timers = [
+    clock.every(
+      options.renewIntervalSeconds * 1000,
+      quietly(() => renewIdentityLease(options, signal), "cannot renew the identity lease"),
+    ),
+    clock.every(
+      collectIntervalMs,
+      quietly(() => collectIdentityLeases(options, signal), "cannot take expired identity leases away"),
+    ),
+  ];
+  signal.addEventListener("abort", () => {
+    for (const timer of timers) timer.cancel();
+  });
+}
+
+/** Deletes the leases of servers that are gone. */
+export async function collectIdentityLeases({ client, clock }: IdentityLeaseOptions, signal?: AbortSignal): Promise<void> {
+  const labelSelector = "k8s.io/component=kube-apiserver";
+  const { items } = await client.list<Lease>(leases, { namespace }, { labelSelector, signal });
+  for (const { metadata } of items.filter((lease) => isExpired(lease, clock.now()))) {
+    try {
+      await client.delete(leases, { namespace, name: metadata.name as string }, { signal });
+    } catch (err) {
+      if (!isNotFound(err)) throw err;
+    }
+  }
+}
+
+/** One without a time or a duration says nothing of a server that lives. */
+function isExpired({ spec }: Lease, nowMs: number): boolean {
+  const { renewTime, leaseDurationSeconds } = spec ?? {};
+  if (!renewTime || leaseDurationSeconds == null) return true;
+  return Date.parse(renewTime) + leaseDurationSeconds * 1000 < nowMs;
+}

@@ -1,0 +1,50 @@
+/** What the feature gates of the API server itself turn on and off. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { collectIdentityLeases } from "../bootstrap/identity-lease.ts";
+import { startTestServer } from "../testing/start-test-server.ts";
+
+const leases = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+
+test("APIServerIdentity=true: a server keeps a lease of its own, and takes expired ones away", async (t) => {
+  const gate = "--feature-gates=APIServerIdentity=true";
+  const server = await startTestServer(t, [gate, "--identity-lease-duration-seconds=60"]);
+  const ours = async () => (await server.request("GET", leases)).body.items;
+  const [lease, ...others] = await ours();
+  assert.deepEqual(others, []);
+  assert.match(lease.metadata.name, /^kube-apiserver-[0-9a-f-]{36}$/);
+  assert.deepEqual(lease.metadata.labels, { "k8s.io/component": "kube-apiserver" });
+  assert.partialDeepStrictEqual(lease.spec, { holderIdentity: lease.metadata.name, leaseDurationSeconds: 60 });
+  assert.ok((await server.request("GET", "/readyz/poststarthook/start-kube-apiserver-identity-lease-controller")).code === 200);
+
+  const clock = newFakeClock(Date.parse(lease.spec.renewTime));
+  const options = {
+    client: server.client,
+    identity: "",
+    durationSeconds: 60,
+    renewIntervalSeconds: 10,
+    clock,
+    log: discardLogger,
+  };
+  await clock.advance(60_000);
+  await collectIdentityLeases(options);
+  assert.equal((await ours()).length, 1);
+  await clock.advance(1);
+  await collectIdentityLeases(options);
+  assert.deepEqual(await ours(), []);
+});
+
+test("StorageVersionHash=false, DryRun=false and ServerSideApply=false take their features away", async (t) => {
+  const server = await startTestServer(t, ["--feature-gates=StorageVersionHash=false,DryRun=false,ServerSideApply=false"]);
+  const { body } = await server.request("GET", "/api/v1");
+  assert.ok(body.resources.every((resource: object) => !Object.hasOwn(resource, "storageVersionHash")));
+  const maps = "/api/v1/namespaces/default/configmaps";
+  const dry = await server.request("POST", `${maps}?dryRun=All`, { metadata: { name: "a" } });
+  assert.deepEqual([dry.code, dry.body.message], [400, "the dryRun feature is disabled"]);
+  const made = await server.request("POST", maps, { metadata: { name: "a" }, data: { b: "c" } });
+  assert.equal(made.body.metadata.managedFields, undefined);
+  const apply = { "content-type": "application/apply-patch+yaml" };
+  assert.equal((await server.request("PATCH", `${maps}/a?fieldManager=me`, {}, apply)).code, 415);
+});
