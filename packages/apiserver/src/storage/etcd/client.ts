@@ -1,6 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { EtcdError } from "./errors.ts";
 import { type GrpcConnection, type GrpcStream, type GrpcStreamHandlers, newGrpcConnection } from "./grpc.ts";
+import { newRareCalls } from "./rare-calls.ts";
 import {
   decodeLeaseGrant,
   decodeRange,
@@ -20,8 +21,9 @@ import {
 } from "./wire.ts";
 
 /**
- * One etcd cluster: raw messages over a connection to each member. Calls stay with one member until it fails. Reads move
- * on to the next; a write does so only when no member can have seen it. Every call has a deadline.
+ * One etcd cluster: raw messages over a connection to each member; what is rare goes through etcd3. Calls stay with one
+ * member until it fails. Reads move on to the next; a write does so only when no member can have seen it. Every call has a
+ * deadline.
  * @throws EtcdError
  */
 export interface EtcdClient {
@@ -58,16 +60,17 @@ const roundMs = 100;
 export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
   if (options.servers.length === 0) throw new Error("no etcd server given");
   const members = options.servers.map((server) => newGrpcConnection(server, options));
+  const rare = options.servers.map((server) => newRareCalls(server, options));
   const deadlineMs = options.deadlineMs ?? defaultDeadlineMs;
   let current = Math.floor(Math.random() * members.length);
 
-  async function call(path: string, bytes: Buffer, repeatable: boolean): Promise<Buffer> {
+  async function call(path: string, bytes: Buffer, repeatable: boolean, on: readonly Unary[] = members): Promise<Buffer> {
     const started = performance.now();
     let leftMs = deadlineMs;
     for (let attempt = 1; ; attempt++) {
       const used = current;
       try {
-        return await (members[used] as GrpcConnection).unary(path, bytes, leftMs);
+        return await (on[used] as Unary).unary(path, bytes, leftMs);
       } catch (err) {
         const { reason } = err as EtcdError;
         const movable = reason === "unsent" || (repeatable && reason === "unavailable");
@@ -95,13 +98,13 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
       return decodeRevision(await call("/etcdserverpb.KV/Put", encodePut(key, value), false));
     },
     async compact(revision) {
-      await call("/etcdserverpb.KV/Compact", encodeCompaction(revision), true);
+      await call("/etcdserverpb.KV/Compact", encodeCompaction(revision), true, rare);
     },
     async grantLease(ttlSeconds) {
-      return decodeLeaseGrant(await call("/etcdserverpb.Lease/LeaseGrant", encodeLeaseGrant(ttlSeconds), false));
+      return decodeLeaseGrant(await call("/etcdserverpb.Lease/LeaseGrant", encodeLeaseGrant(ttlSeconds), false, rare));
     },
     async status(server) {
-      const member = members[server];
+      const member = rare[server];
       if (member === undefined) throw new Error(`no etcd server ${server}`);
       return decodeStatus(await member.unary("/etcdserverpb.Maintenance/Status", noBytes, deadlineMs));
     },
@@ -110,9 +113,10 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
       return member.stream("/etcdserverpb.Watch/Watch", handlers);
     },
     close() {
-      for (const member of members) member.close();
+      for (const member of [...members, ...rare]) member.close();
     },
   };
 }
 
+type Unary = Pick<GrpcConnection, "unary">;
 const noBytes = Buffer.alloc(0);

@@ -48,7 +48,9 @@ function reasonOf(code: number | undefined, text: string): EtcdErrorReason {
     case 4:
       return "deadline";
     case 14:
-      return text.includes("no leader") ? "unsent" : "unavailable";
+      return /no leader|No connection established|ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|Name resolution failed/.test(text)
+        ? "unsent"
+        : "unavailable";
     default:
       return "other";
   }

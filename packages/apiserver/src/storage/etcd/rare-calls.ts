@@ -1,0 +1,72 @@
+import { isIP } from "node:net";
+import { checkServerIdentity, type PeerCertificate } from "node:tls";
+import type { ChannelCredentials, Client as GrpcClient } from "@grpc/grpc-js";
+import { etcdErrorOf } from "./errors.ts";
+import type { GrpcConnection, GrpcOptions } from "./grpc.ts";
+
+/**
+ * Calls to one member that are rare (leases, compaction, status), through etcd3, which is loaded with the first of them.
+ * As raw bytes over its channel: its own calls have no deadline and a circuit breaker that stays blind for 5 s.
+ */
+export function newRareCalls(server: string, options: GrpcOptions): Pick<GrpcConnection, "unary" | "close"> {
+  let channel: Promise<Channel> | undefined;
+  return {
+    async unary(path, message, timeoutMs) {
+      const deadline = Date.now() + timeoutMs;
+      channel ??= openChannel(server, options);
+      const client = (await channel).service(/\.(\w+)\//.exec(path)?.[1] as Service);
+      return new Promise((resolve, reject) => {
+        client.makeUnaryRequest(path, identity, identity, message, { deadline }, (err, answer) =>
+          err === null ? resolve(answer as Buffer) : reject(etcdErrorOf(err)),
+        );
+      });
+    },
+    close() {
+      void channel?.then((open) => open.close());
+    },
+  };
+}
+
+const identity = (bytes: Buffer): Buffer => bytes;
+type Service = "KV" | "Lease" | "Maintenance";
+
+interface Channel {
+  service(name: Service): GrpcClient;
+  close(): void;
+}
+
+async function openChannel(server: string, options: GrpcOptions): Promise<Channel> {
+  const [{ Etcd3 }, { credentials }] = await Promise.all([import("etcd3"), import("@grpc/grpc-js")]);
+  const ip = ipOf(server);
+  /** Reaches etcd3's gRPC clients, which it keeps to itself. */
+  class RawEtcd extends Etcd3 {
+    get host(): { channelCredentials: ChannelCredentials; getServiceClient(name: Service): GrpcClient } {
+      return (this.pool as unknown as { hosts: RawEtcd["host"][] }).hosts[0] as RawEtcd["host"];
+    }
+  }
+  const etcd = new RawEtcd({
+    hosts: server,
+    grpcOptions: {
+      "grpc.initial_reconnect_backoff_ms": 100,
+      "grpc.max_reconnect_backoff_ms": 3_000,
+      // Members share no connection with other clients of this process (tests open several).
+      "grpc.use_local_subchannel_pool": 1,
+      ...(ip !== undefined && { "grpc.ssl_target_name_override": "etcd" }),
+    },
+  });
+  if (server.startsWith("https://")) {
+    // etcd3 takes a CA and a pair, but no check of the peer's name; and grpc-js sends the host as the TLS server name,
+    // which Node refuses for an address: there it is `etcd`, and the certificate is checked against the address.
+    const verify =
+      ip === undefined ? {} : { checkServerIdentity: (_host: string, peer: PeerCertificate) => checkServerIdentity(ip, peer) };
+    etcd.host.channelCredentials = credentials.createSsl(options.ca ?? null, options.key ?? null, options.cert ?? null, verify);
+  }
+  return { service: (name) => etcd.host.getServiceClient(name), close: () => etcd.close() };
+}
+
+/** The address of an https server without a name. */
+function ipOf(server: string): string | undefined {
+  if (!server.startsWith("https://")) return undefined;
+  const host = new URL(server).hostname.replace(/^\[|\]$/g, "");
+  return isIP(host) === 0 ? undefined : host;
+}
