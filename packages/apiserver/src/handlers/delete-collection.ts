@@ -3,7 +3,8 @@ import { admissionAttributes } from "./admission.ts";
 import { readDeleteOptions } from "./delete-body.ts";
 import { type Call, strategyContext } from "./env.ts";
 import { checkFieldSelector, listOptions, listRequest } from "./options.ts";
-import { negotiateFor, writeList } from "./response.ts";
+import { negotiateFor } from "./response.ts";
+import { writeList } from "./write-list.ts";
 
 /** DELETE on a collection: deletes what the selectors match and answers with the list of it. */
 export async function deleteCollection(call: Call): Promise<void> {

@@ -6,8 +6,9 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Entry, ListResult } from "../storage/storage.ts";
 import type { Call } from "./env.ts";
 import { jsonBody, keptBytesLimit, keptListBytes, type ListBody } from "./list-body.ts";
-import { jsonType, type Output, protobufType, writeList } from "./response.ts";
+import { jsonType, type Output, protobufType } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
+import { writeList } from "./write-list.ts";
 
 const kind = { group: "", version: "v1", kind: "ConfigMap" };
 const served = { definition: { listKind: "ConfigMapList" }, kind, hubKind: kind, isHub: true } as unknown as ServedResource;

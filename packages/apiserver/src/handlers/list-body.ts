@@ -4,6 +4,7 @@
  * dropped. The same list is the same array of entries, which the cache gives out as long as nothing in it changes.
  */
 import { encodeMessage } from "@coxswain/apimachinery/codec/protobuf";
+import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import type { Entry } from "../storage/storage.ts";
@@ -167,27 +168,40 @@ function startsWith(bytes: Buffer, prefix: Buffer): boolean {
   return bytes.length > prefix.length && bytes.compare(prefix, 0, prefix.length, 0, prefix.length) === 0;
 }
 
-/** `repeated X items = 2`: each item with its tag and length. */
-export function protobufBody(entries: readonly Entry[], served: ServedResource): ListBody {
-  return sharedBody(entries, served, "protobuf", () => {
-    const { slot, make } = protobufItems(served);
-    return (entry) => [entry.kept?.(slot, make) ?? make(entry.object())];
-  });
+/** `repeated X items = 2`: each item with its tag and length, as its entry keeps it. */
+export interface ProtobufItems {
+  readonly slot: string;
+  readonly make: (object: KubeObject) => Buffer;
 }
 
-/** Bytes that `protobufBody` gives for an entry; known without encoding when it was encoded once. */
-export function protobufItemSizes(served: ServedResource): (entry: Entry) => number {
-  const { slot, make } = protobufItems(served);
-  return (entry) => entry.keptSize?.(slot, make) ?? make(entry.object()).length;
+export function protobufBody(entries: readonly Entry[], served: ServedResource, items: ProtobufItems): ListBody {
+  return sharedBody(entries, served, "protobuf", () => protobufBytes(items));
 }
 
-function protobufItems(served: ServedResource): { slot: string; make: (object: KubeObject) => Buffer } {
-  const type = scheme.kind(served.kind);
-  if (type === undefined) throw new Error(`${served.kind.kind} has no protobuf form`);
+export function protobufBytes({ slot, make }: ProtobufItems): ItemBytes {
+  return (entry) => [entry.kept?.(slot, make) ?? make(entry.object())];
+}
+
+/** Length of what `protobufBytes` gives; known without encoding when it was encoded once. */
+export function protobufSize({ slot, make }: ProtobufItems, entry: Entry): number {
+  return entry.keptSize?.(slot, make) ?? make(entry.object()).length;
+}
+
+export function protobufItems(served: ServedResource): ProtobufItems {
+  return itemsOf(slotOf(served), served.kind, (object) => (served.isHub ? object : fromHub(served, object)));
+}
+
+export function protobufMetadataItems(kind: GroupVersionKind): ProtobufItems {
+  return itemsOf(`${formatGroupVersion(kind)} ${kind.kind}`, kind, ({ metadata }) => ({ metadata }));
+}
+
+function itemsOf(slot: string, kind: GroupVersionKind, convert: (object: KubeObject) => KubeObject): ProtobufItems {
+  const type = scheme.kind(kind);
+  if (type === undefined) throw new Error(`${kind.kind} has no protobuf form`);
   return {
-    slot: `item:${slotOf(served)}`,
+    slot: `item:${slot}`,
     make(object) {
-      const message = encodeMessage(served.isHub ? object : fromHub(served, object), type);
+      const message = encodeMessage(convert(object), type);
       return Buffer.concat([fieldHead(2, message.length), message]);
     },
   };

@@ -1,7 +1,8 @@
 import type { Call } from "./env.ts";
 import { checkFieldSelector, listOptions, listRequest } from "./options.ts";
-import { negotiateFor, writeList } from "./response.ts";
+import { negotiateFor } from "./response.ts";
 import { watch } from "./watch.ts";
+import { writeList } from "./write-list.ts";
 
 /** GET on a collection: a list, or a watch when the query says so. */
 export async function list(call: Call): Promise<void> {

@@ -30,9 +30,10 @@ import { get } from "./get.ts";
 import { guardEntries, managerName, trackCreated, tracksFields, withEntries } from "./managed-fields.ts";
 import { listOptions, revisionParam, type WriteRequestOptions, writeOptions } from "./options.ts";
 import { patch, patchTypeOf, readPatch } from "./patch.ts";
-import { negotiate, writeEntry, writeList, writeObject } from "./response.ts";
+import { negotiate, writeEntry, writeObject } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { update } from "./update.ts";
+import { writeList } from "./write-list.ts";
 
 /** A subresource as it is served, whether the definition lists it or it follows from a status strategy or scale paths. */
 export interface ServedSubresource {

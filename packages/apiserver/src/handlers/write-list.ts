@@ -1,0 +1,233 @@
+/**
+ * Answers with lists: the same items in every form that clients ask for, written with back-pressure and in turns, from
+ * the bytes that entries keep.
+ */
+import { createGzip } from "node:zlib";
+import { encodeJsonText } from "@coxswain/apimachinery/codec/json";
+import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject, ListMeta } from "@coxswain/apimachinery/meta/types";
+import type { ResponseStream } from "@coxswain/apimachinery/serving/exchange";
+import type { RequestContext } from "../request/context.ts";
+import type { Entry, ListResult } from "../storage/storage.ts";
+import { itemPrefix, jsonOf } from "./convert.ts";
+import type { Call } from "./env.ts";
+import {
+  fieldHead,
+  jsonBody,
+  type ListBody,
+  ownBody,
+  type ProtobufItems,
+  protobufBody,
+  protobufBytes,
+  protobufItems,
+  protobufMetadataItems,
+  protobufSize,
+  varint,
+} from "./list-body.ts";
+import { acceptsGzip, gzipLevel, type Output, protobufType, send, tableOptions, yamlType } from "./response.ts";
+import type { ServedResource } from "./served-resources.ts";
+import { rowBytes } from "./table-row.ts";
+import { type TextForm, textList } from "./text-list.ts";
+import { listWantedAsObject, rowJson, tableHead } from "./transform.ts";
+import { turns } from "./turns.ts";
+
+/** Answers with what a list found, in the request's version. */
+export async function writeList(call: Call, result: ListResult, output: Output): Promise<void> {
+  return writeParts(call.ctx, output.mediaType, await listParts(call, result, output));
+}
+
+/** A list around its items. */
+interface ListParts {
+  readonly head: Buffer;
+  readonly body: ListBody;
+  readonly tail: Buffer;
+  /** The whole list, when there are no items and that is not the head and the tail. */
+  readonly empty?: Buffer;
+  /** Of all, where it is known. */
+  readonly sizeBytes?: number;
+}
+
+async function listParts(call: Call, result: ListResult, output: Output): Promise<ListParts> {
+  const { served } = call;
+  const { entries } = result;
+  switch (output.as) {
+    case "Table":
+      return tableList(call, result, output);
+    case "PartialObjectMetadataList": {
+      const kind = { group: "meta.k8s.io", version: output.version ?? "v1", kind: "PartialObjectMetadata" };
+      const list = { ...kind, kind: output.as };
+      if (output.mediaType === protobufType) return protobufList(list, result, protobufMetadataItems(kind));
+      const item = (object: KubeObject): Buffer => Buffer.from(encodeJsonText({ metadata: object.metadata }, kind));
+      const slot = `metadata:${kind.version}`;
+      const frame = textList(
+        formOf(output),
+        emptyList(list, result),
+        (entry) => entry.kept?.(slot, item) ?? item(entry.object()),
+      );
+      return { ...frame, body: ownBody(entries, frame.bytesOf) };
+    }
+    case "PartialObjectMetadata":
+      throw listWantedAsObject();
+  }
+  const kind = { ...served.kind, kind: served.definition.listKind };
+  if (output.mediaType === protobufType) {
+    const items = protobufItems(served);
+    return protobufList(kind, result, items, protobufBody(entries, served, items));
+  }
+  const form = formOf(output);
+  const frame = textList(form, emptyList(kind, result), (entry) => itemOf(entry, served));
+  return { ...frame, body: form === "compact" ? jsonBody(entries, served) : ownBody(entries, frame.bytesOf) };
+}
+
+function formOf({ mediaType, indent }: Output): TextForm {
+  return mediaType === yamlType ? "yaml" : indent ? "indented" : "compact";
+}
+
+function emptyList(kind: GroupVersionKind, result: ListResult): string {
+  return (
+    `{"kind":${JSON.stringify(kind.kind)},"apiVersion":${JSON.stringify(formatGroupVersion(kind))},` +
+    `"metadata":${JSON.stringify(listMeta(result))},"items":[]}`
+  );
+}
+
+/** Built-in items without kind and apiVersion, which the list says for them. */
+function itemOf(entry: Entry, served: ServedResource): Buffer {
+  const prefix = itemPrefix(served);
+  const json = jsonOf(entry, served);
+  const leaves = prefix.length > 0 && json.subarray(0, prefix.length).equals(prefix);
+  return leaves ? Buffer.concat([openBrace, json.subarray(prefix.length)]) : json;
+}
+
+const openBrace = Buffer.from("{");
+
+/** Rows tell ages, so that no two answers share them. */
+function tableList(call: Call, result: ListResult, output: Output): ListParts {
+  const { served } = call;
+  const options = tableOptions(call, output);
+  const row = (entry: Entry): Buffer => {
+    const pieces = rowBytes(served, entry, options);
+    return pieces === undefined ? Buffer.from(rowJson(served, entry, options)) : Buffer.concat(pieces);
+  };
+  const frame = textList(formOf(output), `${tableHead(listMeta(result), options, served.definition.table)}]}`, row);
+  return { ...frame, body: ownBody(result.entries, frame.bytesOf) };
+}
+
+function listMeta(result: ListResult): ListMeta {
+  const metadata: ListMeta = { resourceVersion: String(result.revision) };
+  if (result.continueToken !== undefined && result.continueToken !== "") metadata.continue = result.continueToken;
+  if (result.remainingItemCount !== undefined) metadata.remainingItemCount = result.remainingItemCount;
+  return metadata;
+}
+
+/** `XList { ListMeta metadata = 1; repeated X items = 2; }` in the envelope, the items as their entries keep them. */
+async function protobufList(
+  kind: GroupVersionKind,
+  result: ListResult,
+  items: ProtobufItems,
+  body = ownBody(result.entries, protobufBytes(items)),
+): Promise<ListParts> {
+  const metadata = protobufListMeta(listMeta(result));
+  const metadataHead = fieldHead(1, metadata.length);
+  // The length stands before the first item, so everything is encoded once before anything is sent.
+  let messageBytes = metadataHead.length + metadata.length;
+  for (const [index, entry] of result.entries.entries()) {
+    if (index % 16 === 0) {
+      const turn = turns.take();
+      if (turn !== undefined) await turn;
+    }
+    messageBytes += protobufSize(items, entry);
+  }
+  const typeMeta = protobufTypeMeta(formatGroupVersion(kind), kind.kind);
+  const envelope = [magic, fieldHead(1, typeMeta.length), typeMeta, fieldHead(2, messageBytes)];
+  const head = Buffer.concat([...envelope, metadataHead, metadata]);
+  const tail = Buffer.concat([fieldHead(3, 0), fieldHead(4, 0)]);
+  const sizeBytes = head.length - metadataHead.length - metadata.length + messageBytes + tail.length;
+  return { head, body, tail, sizeBytes };
+}
+
+const magic = Buffer.from("k8s\0", "latin1");
+
+function protobufTypeMeta(apiVersion: string, kind: string): Buffer {
+  return Buffer.concat([stringField(1, apiVersion), stringField(2, kind)]);
+}
+
+function protobufListMeta(metadata: ListMeta): Buffer {
+  const parts = [stringField(1, ""), stringField(2, metadata.resourceVersion ?? ""), stringField(3, metadata.continue ?? "")];
+  if (metadata.remainingItemCount !== undefined) parts.push(Buffer.from([4 << 3]), varint(metadata.remainingItemCount));
+  return Buffer.concat(parts);
+}
+
+function stringField(field: number, value: string): Buffer {
+  const bytes = Buffer.from(value);
+  return Buffer.concat([fieldHead(field, bytes.length), bytes]);
+}
+
+/** Writes a list chunk by chunk: never more than one ahead of the client, never long without giving way. */
+async function writeParts(ctx: RequestContext, mediaType: string, list: ListParts): Promise<void> {
+  const { exchange } = ctx;
+  const { head, body, tail, empty, sizeBytes } = list;
+  const turn = turns.take();
+  if (turn !== undefined) await turn;
+  let chunk = body.chunk(0);
+  if (chunk === undefined) return send(ctx, 200, mediaType, empty ?? Buffer.concat([head, tail]));
+  if (!body.hasAfter(0)) return send(ctx, 200, mediaType, Buffer.concat([head, chunk, tail]));
+  const compressed = acceptsGzip(exchange.headers["accept-encoding"]);
+  const response = exchange.stream(200, {
+    "content-type": mediaType,
+    ...(compressed && { "content-encoding": "gzip", vary: "Accept-Encoding" }),
+    ...(!compressed && sizeBytes !== undefined && { "content-length": sizeBytes }),
+  });
+  const sink = compressed ? gzipInto(response, ctx.signal) : plainInto(response);
+  await sink.write(head);
+  for (let index = 0; chunk !== undefined; chunk = body.chunk(++index)) {
+    if (ctx.signal.aborted) return exchange.destroy();
+    const full = sink.write(chunk);
+    if (full !== undefined) await full;
+    const turn = turns.take();
+    if (turn !== undefined) await turn;
+  }
+  await sink.write(tail);
+  await sink.end();
+}
+
+interface Sink {
+  write(chunk: Buffer): Promise<void> | void;
+  end(): Promise<void> | void;
+}
+
+function plainInto(response: ResponseStream): Sink {
+  return {
+    write: (chunk) => (response.write(chunk) ? undefined : response.drained()),
+    end: () => response.end(),
+  };
+}
+
+function gzipInto(response: ResponseStream, signal: AbortSignal): Sink {
+  const compressor = createGzip({ level: gzipLevel });
+  let waiting: { resolve: () => void; reject: (err: Error) => void } | undefined;
+  const giveUp = (): void => void compressor.destroy();
+  const done = (async () => {
+    for await (const chunk of compressor) {
+      if (!response.write(chunk as Buffer)) await response.drained();
+    }
+    response.end();
+  })();
+  done.catch(giveUp);
+  compressor.on("drain", () => waiting?.resolve());
+  compressor.once("close", () => waiting?.reject(new Error("the client went away in the middle of a list")));
+  signal.addEventListener("abort", giveUp, { once: true });
+  return {
+    write: (chunk) =>
+      compressor.write(chunk)
+        ? undefined
+        : new Promise<void>((resolve, reject) => {
+            waiting = { resolve, reject };
+            if (compressor.destroyed) reject(new Error("the client went away in the middle of a list"));
+          }),
+    async end() {
+      compressor.end();
+      await done;
+      signal.removeEventListener("abort", giveUp);
+    },
+  };
+}
