@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { test } from "node:test";
+import { startTestServer } from "../testing/start-test-server.ts";
+import { covers } from "./rbac-policy.ts";
+import { clusterRoleBindings, clusterRoles, roleBindings, roles } from "./rbac-policy-data.ts";
+
+const rbac = "/apis/rbac.authorization.k8s.io/v1";
+const autoUpdate = "rbac.authorization.kubernetes.io/autoupdate";
+
+test("the start gives back what default roles and bindings lost, and leaves what was added, or is not to be updated", async (t) => {
+  const prefix = `--etcd-prefix=/test-${randomUUID()}`;
+  const first = await startTestServer(t, [prefix]);
+  const change = async (path: string, patch: object): Promise<void> => {
+    const headers = { "content-type": "application/merge-patch+json" };
+    assert.equal((await first.request("PATCH", `${rbac}/${path}`, patch, headers)).code, 200, path);
+  };
+  const added = { apiGroups: ["example.com"], resources: ["things"], verbs: ["get"] };
+  const ann = { kind: "User", name: "ann", apiGroup: "rbac.authorization.k8s.io" };
+  await change("clusterroles/system:node-bootstrapper", { rules: [added], metadata: { labels: null } });
+  await change("clusterroles/system:discovery", { rules: [], metadata: { annotations: { [autoUpdate]: "false" } } });
+  await change("clusterrolebindings/system:basic-user", { subjects: [ann] });
+  await change("clusterrolebindings/system:public-info-viewer", {
+    subjects: [],
+    metadata: { annotations: { [autoUpdate]: "false" } },
+  });
+  await change("namespaces/kube-system/roles/extension-apiserver-authentication-reader", { rules: [added] });
+  await first.request("DELETE", `${rbac}/clusterroles/system:monitoring`);
+  await first.request("DELETE", `${rbac}/clusterrolebindings/system:kube-dns`);
+  await first.request("POST", `${rbac}/clusterrolebindings`, {
+    metadata: { name: "system:kube-dns" },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "view" },
+    subjects: [ann],
+  });
+  await first.stop();
+
+  const second = await startTestServer(t, [prefix]);
+  const get = async (path: string) => (await second.request("GET", `${rbac}/${path}`)).body;
+  const bootstrapper = await get("clusterroles/system:node-bootstrapper");
+  assert.deepEqual(bootstrapper.rules, [
+    added,
+    { apiGroups: ["certificates.k8s.io"], resources: ["certificatesigningrequests"], verbs: ["create", "get", "list", "watch"] },
+  ]);
+  assert.deepEqual(bootstrapper.metadata.labels, { "kubernetes.io/bootstrapping": "rbac-defaults" });
+  assert.deepEqual((await get("clusterroles/system:discovery")).rules ?? [], [], "not to be updated");
+  const everybody = { kind: "Group", name: "system:authenticated", apiGroup: "rbac.authorization.k8s.io" };
+  assert.deepEqual((await get("clusterrolebindings/system:basic-user")).subjects, [ann, everybody]);
+  assert.deepEqual((await get("clusterrolebindings/system:public-info-viewer")).subjects ?? [], [], "not to be updated");
+  assert.equal((await get("namespaces/kube-system/roles/extension-apiserver-authentication-reader")).rules.length, 2);
+  assert.equal((await get("clusterroles/system:monitoring")).metadata.annotations[autoUpdate], "true");
+  const dns = await get("clusterrolebindings/system:kube-dns");
+  assert.equal(dns.roleRef.name, "system:kube-dns", "a binding to another role is made anew");
+});
+
+test("every default binding leads to a default role, and every object stands once", () => {
+  const names = clusterRoles.map(({ name }) => name);
+  assert.equal(new Set(names).size, names.length);
+  for (const { role } of clusterRoleBindings) assert.ok(names.includes(role), role);
+  for (const { namespace, role } of roleBindings)
+    assert.ok(
+      roles.some((one) => one.namespace === namespace && one.name === role),
+      role,
+    );
+});
+
+for (const { name, have, want } of [
+  { name: "a rule by itself", have: [{ verbs: ["get"], apiGroups: [""], resources: ["pods"] }], want: true },
+  { name: "a rule by a wildcard", have: [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"] }], want: true },
+  {
+    name: "a rule by one with a name",
+    have: [{ verbs: ["get"], apiGroups: [""], resources: ["pods"], resourceNames: ["a"] }],
+    want: false,
+  },
+  { name: "a rule by another verb", have: [{ verbs: ["list"], apiGroups: [""], resources: ["pods"] }], want: false },
+]) {
+  test(`${want ? "covers" : "does not cover"} ${name}`, () => {
+    assert.equal(covers(have, { verbs: ["get"], apiGroups: [""], resources: ["pods"] }), want);
+  });
+}
