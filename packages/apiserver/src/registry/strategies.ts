@@ -50,6 +50,7 @@ export function strategyOf<T extends KubeObject>(options: StrategyOptions<T>): S
 
 export interface StatusStrategyOptions<T extends KubeObject> {
   readonly namespaced: boolean;
+  readonly anyFinalizer?: boolean;
   /** Besides status and metadata, which parts an update of /status may change. */
   readonly prepareForUpdate?: (next: T, current: T, ctx: StrategyContext) => void;
   readonly validateUpdate?: (next: T, current: T, ctx: StrategyContext) => FieldError[];
@@ -61,6 +62,7 @@ export interface StatusStrategyOptions<T extends KubeObject> {
 export function statusStrategyOf<T extends KubeObject>(options: StatusStrategyOptions<T>): Strategy<T> {
   return {
     namespaceScoped: options.namespaced,
+    ...(options.anyFinalizer ? { anyFinalizer: true } : {}),
     allowCreateOnUpdate: false,
     allowUnconditionalUpdate: true,
     resetFields: options.keepLabels ? ["spec", "metadata.labels"] : ["spec"],

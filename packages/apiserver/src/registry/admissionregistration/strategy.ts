@@ -11,6 +11,7 @@ type Configuration = MutatingWebhookConfiguration | ValidatingWebhookConfigurati
 /** Source: pkg/registry/admissionregistration/{mutating,validating}webhookconfiguration/strategy.go */
 const shared = {
   namespaceScoped: false,
+  anyFinalizer: true,
   allowCreateOnUpdate: false,
   allowUnconditionalUpdate: false,
   prepareForCreate(next: Configuration) {

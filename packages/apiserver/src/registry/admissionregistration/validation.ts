@@ -1,5 +1,5 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { duplicate, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import type {
   MutatingWebhookConfiguration,
@@ -7,93 +7,92 @@ import type {
   ValidatingWebhookConfiguration,
   WebhookClientConfig,
 } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
-import { checkLabelSelector, isDns1123Label, isDns1123Subdomain } from "../field-checks.ts";
+import { checkLabelSelector, isDns1035Label, isDns1123Subdomain } from "../field-checks.ts";
+import { each, need, optionalOneOf, saying } from "../rules.ts";
 
 /** Source: pkg/apis/admissionregistration/validation/validation.go */
-export function validateMutatingWebhookConfiguration(configuration: MutatingWebhookConfiguration): FieldError[] {
-  const errors = validateWebhooks(configuration.webhooks ?? []);
-  for (const [i, webhook] of (configuration.webhooks ?? []).entries()) {
-    const policy = webhook.reinvocationPolicy;
-    if (policy !== undefined && policy !== "Never" && policy !== "IfNeeded") {
-      errors.push(notSupported(child(index("webhooks", i), "reinvocationPolicy"), policy, ["IfNeeded", "Never"]));
-    }
-  }
-  return errors;
+export function validateMutatingWebhookConfiguration({ webhooks }: MutatingWebhookConfiguration): FieldError[] {
+  return validateWebhooks(webhooks, (webhook, path) =>
+    optionalOneOf(webhook.reinvocationPolicy, ["IfNeeded", "Never"], child(path, "reinvocationPolicy")),
+  );
 }
 
-export function validateValidatingWebhookConfiguration(configuration: ValidatingWebhookConfiguration): FieldError[] {
-  return validateWebhooks(configuration.webhooks ?? []);
+export function validateValidatingWebhookConfiguration({ webhooks }: ValidatingWebhookConfiguration): FieldError[] {
+  return validateWebhooks(webhooks, () => []);
 }
 
 type Webhook = NonNullable<ValidatingWebhookConfiguration["webhooks"]>[number];
 
-function validateWebhooks(webhooks: readonly Webhook[]): FieldError[] {
-  const errors: FieldError[] = [];
+function validateWebhooks<T extends Webhook>(
+  webhooks: readonly T[] | undefined,
+  ownRules: (webhook: T, path: string) => FieldError[],
+): FieldError[] {
   const names = new Set<string>();
-  for (const [i, webhook] of webhooks.entries()) {
-    const path = index("webhooks", i);
-    errors.push(...validateWebhook(webhook, path));
+  return each(webhooks, "webhooks", (webhook, path) => {
+    const errors = [
+      ...validateWebhook(webhook, path, ownRules),
+      ...validateReviewVersions(webhook.admissionReviewVersions ?? [], child(path, "admissionReviewVersions")),
+    ];
     const name = webhook.name ?? "";
     if (name !== "" && names.has(name)) errors.push(duplicate(child(path, "name"), name));
     names.add(name);
-  }
+    return errors;
+  });
+}
+
+function validateWebhook<T extends Webhook>(
+  webhook: T,
+  path: string,
+  ownRules: (webhook: T, path: string) => FieldError[],
+): FieldError[] {
+  const { sideEffects, timeoutSeconds } = webhook;
+  const timeout = "the timeout value must be between 1 and 30 seconds";
+  return [
+    ...checkQualifiedName(webhook.name ?? "", child(path, "name")),
+    ...each(webhook.rules, child(path, "rules"), validateRule),
+    ...optionalOneOf(webhook.failurePolicy, ["Fail", "Ignore"], child(path, "failurePolicy")),
+    ...optionalOneOf(webhook.matchPolicy, ["Equivalent", "Exact"], child(path, "matchPolicy")),
+    ...(sideEffects === undefined
+      ? [required(child(path, "sideEffects"), "must specify one of None, NoneOnDryRun")]
+      : optionalOneOf(sideEffects, ["None", "NoneOnDryRun"], child(path, "sideEffects"))),
+    ...(timeoutSeconds !== undefined && (timeoutSeconds > 30 || timeoutSeconds < 1)
+      ? [invalidValue(child(path, "timeoutSeconds"), timeoutSeconds, timeout)]
+      : []),
+    ...checkLabelSelector(webhook.namespaceSelector, child(path, "namespaceSelector")),
+    ...checkLabelSelector(webhook.objectSelector, child(path, "objectSelector")),
+    ...ownRules(webhook, path),
+    ...validateWebhookClient(webhook.clientConfig, child(path, "clientConfig")),
+  ];
+}
+
+const reviewVersions = ["v1", "v1beta1"];
+
+/** Source: pkg/apis/admissionregistration/validation validateAdmissionReviewVersions */
+export function validateReviewVersions(versions: readonly string[], path: string): FieldError[] {
+  const known = reviewVersions.join(", ");
+  if (versions.length === 0) return [required(path, `must specify one of ${known}`)];
+  const errors = each(versions, path, (version, at) =>
+    versions.indexOf(version) !== indexOf(at)
+      ? [invalidValue(at, version, "duplicate version")]
+      : saying(isDns1035Label(version), version, at),
+  );
+  if (!versions.some((version) => reviewVersions.includes(version)))
+    errors.push(invalidValue(path, versions, `must include at least one of ${known}`));
   return errors;
 }
 
-function validateWebhook(webhook: Webhook, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  errors.push(...checkQualifiedWebhookName(webhook.name ?? "", child(path, "name")));
-  if (!webhook.admissionReviewVersions?.length) {
-    errors.push(required(child(path, "admissionReviewVersions"), "must specify one of v1, v1beta1"));
-  } else {
-    const seen = new Set<string>();
-    let known = false;
-    for (const [i, version] of webhook.admissionReviewVersions.entries()) {
-      const at = index(child(path, "admissionReviewVersions"), i);
-      if (seen.has(version)) errors.push(invalidValue(at, version, "duplicate version"));
-      seen.add(version);
-      if (version === "v1" || version === "v1beta1") known = true;
-      for (const message of isDns1123Label(version)) errors.push(invalidValue(at, version, message));
-    }
-    if (!known) {
-      errors.push(
-        invalidValue(
-          child(path, "admissionReviewVersions"),
-          webhook.admissionReviewVersions,
-          "must include at least one of v1, v1beta1",
-        ),
-      );
-    }
-  }
-  for (const [i, rule] of (webhook.rules ?? []).entries()) errors.push(...validateRule(rule, index(child(path, "rules"), i)));
-  if (webhook.failurePolicy !== undefined && !["Ignore", "Fail"].includes(webhook.failurePolicy)) {
-    errors.push(notSupported(child(path, "failurePolicy"), webhook.failurePolicy, ["Fail", "Ignore"]));
-  }
-  if (webhook.matchPolicy !== undefined && !["Exact", "Equivalent"].includes(webhook.matchPolicy)) {
-    errors.push(notSupported(child(path, "matchPolicy"), webhook.matchPolicy, ["Equivalent", "Exact"]));
-  }
-  const sideEffects = webhook.sideEffects as string | undefined;
-  if (!sideEffects) errors.push(required(child(path, "sideEffects"), "must specify one of None, NoneOnDryRun"));
-  else if (sideEffects !== "None" && sideEffects !== "NoneOnDryRun") {
-    errors.push(notSupported(child(path, "sideEffects"), sideEffects, ["None", "NoneOnDryRun"]));
-  }
-  const timeout = webhook.timeoutSeconds;
-  if (timeout !== undefined && (timeout > 30 || timeout < 1)) {
-    errors.push(invalidValue(child(path, "timeoutSeconds"), timeout, "the timeout value must be between 1 and 30 seconds"));
-  }
-  if (webhook.namespaceSelector) errors.push(...checkLabelSelector(webhook.namespaceSelector, child(path, "namespaceSelector")));
-  if (webhook.objectSelector) errors.push(...checkLabelSelector(webhook.objectSelector, child(path, "objectSelector")));
-  errors.push(...validateWebhookClient(webhook.clientConfig, child(path, "clientConfig")));
-  return errors;
+/** The index at the end of a path. */
+function indexOf(path: string): number {
+  return Number(path.slice(path.lastIndexOf("[") + 1, -1));
 }
 
-function checkQualifiedWebhookName(name: string, path: string): FieldError[] {
+/** Source: k8s.io/apimachinery pkg/util/validation IsFullyQualifiedName */
+function checkQualifiedName(name: string, path: string): FieldError[] {
   if (name === "") return [required(path)];
-  const errors = isDns1123Subdomain(name).map((message) => invalidValue(path, name, message));
-  if (errors.length === 0 && name.split(".").length < 3) {
-    errors.push(invalidValue(path, name, "should be a domain with at least three segments separated by dots"));
-  }
-  return errors;
+  const faults = isDns1123Subdomain(name);
+  if (faults.length > 0) return [invalidValue(path, name, faults.join(","))];
+  if (name.split(".").length >= 3) return [];
+  return [invalidValue(path, name, "should be a domain with at least three segments separated by dots")];
 }
 
 /** Shared with CRD conversion webhooks. Source: k8s.io/apiserver pkg/util/webhook/validation.go */
@@ -134,6 +133,13 @@ function validateServicePath(servicePath: string, path: string): FieldError[] {
 
 function validateWebhookUrl(url: string, path: string): FieldError[] {
   const form = `; desired format: https://host[/path]`;
+  if (!/^[a-zA-Z][a-zA-Z0-9+.-]*:/.test(url)) {
+    // A path alone: it parses, and has neither scheme nor host.
+    return [
+      invalidValue(path, "", `'https' is the only allowed URL scheme${form}`),
+      invalidValue(path, "", `host must be specified${form}`),
+    ];
+  }
   if (!URL.canParse(url)) return [required(path, `url must be a valid URL: parse ${JSON.stringify(url)}${form}`)];
   const parsed = new URL(url);
   const errors: FieldError[] = [];
@@ -150,29 +156,22 @@ function validateWebhookUrl(url: string, path: string): FieldError[] {
   return errors;
 }
 
+const operations = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+
 function validateRule(rule: RuleWithOperations, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  const operations: readonly string[] = rule.operations ?? [];
-  errors.push(...wildcardAlone(rule.apiGroups, path, "apiGroups"));
-  errors.push(...wildcardAlone(rule.apiVersions, path, "apiVersions"));
-  for (const [i, version] of (rule.apiVersions ?? []).entries()) {
-    if (version === "") errors.push(required(index(child(path, "apiVersions"), i)));
-  }
-  errors.push(...validateResources(rule.resources ?? [], child(path, "resources")));
-  const scope = rule.scope as string | undefined;
-  if (scope !== undefined && !["Cluster", "Namespaced", "*"].includes(scope)) {
-    errors.push(notSupported(child(path, "scope"), scope, ["*", "Cluster", "Namespaced"]));
-  }
-  if (operations.length === 0) errors.push(required(child(path, "operations")));
-  if (operations.length > 1 && operations.includes("*")) {
-    errors.push(invalidValue(child(path, "operations"), operations, "if '*' is present, must not specify other operations"));
-  }
-  for (const [i, operation] of operations.entries()) {
-    if (!["*", "CREATE", "UPDATE", "DELETE", "CONNECT"].includes(operation)) {
-      errors.push(notSupported(index(child(path, "operations"), i), operation, ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"]));
-    }
-  }
-  return errors;
+  const asked: readonly string[] = rule.operations ?? [];
+  const at = child(path, "operations");
+  const crowded = asked.length > 1 && asked.includes("*");
+  return [
+    ...need(asked, at),
+    ...(crowded ? [invalidValue(at, asked, "if '*' is present, must not specify other operations")] : []),
+    ...each(asked, at, (operation, own) => optionalOneOf(operation, operations, own)),
+    ...wildcardAlone(rule.apiGroups, path, "apiGroups"),
+    ...wildcardAlone(rule.apiVersions, path, "apiVersions"),
+    ...each(rule.apiVersions, child(path, "apiVersions"), (version, own) => need(version, own)),
+    ...validateResources(rule.resources ?? [], child(path, "resources")),
+    ...optionalOneOf(rule.scope, ["*", "Cluster", "Namespaced"], child(path, "scope")),
+  ];
 }
 
 function wildcardAlone(list: readonly string[] | undefined, path: string, field: "apiGroups" | "apiVersions"): FieldError[] {

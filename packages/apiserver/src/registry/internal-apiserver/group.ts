@@ -1,6 +1,6 @@
 import { inGroup } from "../definition.ts";
 import type { ResourceDefinition } from "../generic/resource.ts";
-import { statusStrategyOf, strategyOf } from "../strategies.ts";
+import { storageVersionStatusStrategy, storageVersionStrategy } from "./storageversions/strategy.ts";
 import { storageVersionTable } from "./storageversions/table.ts";
 
 export function internalApiserverResources(): ResourceDefinition[] {
@@ -10,8 +10,8 @@ export function internalApiserverResources(): ResourceDefinition[] {
       kind: "StorageVersion",
       namespaced: false,
       versions: [{ version: "v1alpha1", servedByDefault: false }],
-      strategy: strategyOf({ namespaced: false, status: true }),
-      statusStrategy: statusStrategyOf({ namespaced: false }),
+      strategy: storageVersionStrategy,
+      statusStrategy: storageVersionStatusStrategy,
       table: storageVersionTable,
     },
   ]);

@@ -11,6 +11,7 @@ export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition
   namespaced: false,
   status: true,
   generation: true,
+  anyFinalizer: true,
   allowUnconditionalUpdate: false,
   prepareForCreate(next) {
     const stored = (next.spec?.versions ?? []).filter((version) => version.storage).map((version) => version.name);
@@ -35,4 +36,5 @@ export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition
 
 export const customResourceDefinitionStatusStrategy: Strategy<CustomResourceDefinition> = statusStrategyOf({
   namespaced: false,
+  anyFinalizer: true,
 });

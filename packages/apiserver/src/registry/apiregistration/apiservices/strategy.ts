@@ -11,6 +11,7 @@ import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 export const apiServiceStrategy: Strategy<APIService> = strategyOf<APIService>({
   namespaced: false,
   status: true,
+  anyFinalizer: true,
   allowUnconditionalUpdate: false,
   validateName: pathSegmentFaults, // `v1.` names the core group
   prepareForCreate(next, ctx) {
@@ -30,7 +31,10 @@ function localCondition(nowMs: number): APIServiceCondition {
   };
 }
 
-export const apiServiceStatusStrategy: Strategy<APIService> = statusStrategyOf({ namespaced: false });
+export const apiServiceStatusStrategy: Strategy<APIService> = statusStrategyOf({
+  namespaced: false,
+  anyFinalizer: true,
+});
 
 function validateApiService(service: APIService): FieldError[] {
   const errors: FieldError[] = [];

@@ -50,6 +50,10 @@ function validateAutoscaler(autoscaler: Autoscaler, featureEnabled: (gate: strin
   }
   errors.push(...validateReference(spec.scaleTargetRef, "spec.scaleTargetRef"));
   for (const [i, metric] of (spec.metrics ?? []).entries()) errors.push(...validateMetric(metric, index("spec.metrics", i)));
+  if (minReplicas === 0 && !(spec.metrics ?? []).some(({ type }) => type === "Object" || type === "External")) {
+    const text = "must specify at least one Object or External metric to support scaling to zero replicas";
+    errors.push(forbiddenField("spec.metrics", text));
+  }
   if (spec.behavior) {
     errors.push(...validateRules(spec.behavior.scaleUp, "spec.behavior.scaleUp"));
     errors.push(...validateRules(spec.behavior.scaleDown, "spec.behavior.scaleDown"));

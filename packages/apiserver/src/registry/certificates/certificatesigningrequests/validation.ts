@@ -11,6 +11,7 @@ import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
 import { isDns1123Label, isDns1123Subdomain } from "../../field-checks.ts";
+import { certificateFault, certificateRequestFault, goBytes } from "./pem.ts";
 
 type Csr = CertificateSigningRequest;
 
@@ -40,23 +41,24 @@ const knownUsages = [
   "timestamping",
 ];
 
+const legacySigner = "kubernetes.io/legacy-unknown";
+
 /** Source: pkg/apis/certificates/validation/validation.go */
 export function validateCertificateSigningRequest(csr: Csr): FieldError[] {
   const errors: FieldError[] = [];
   const { spec } = csr;
-  const request = spec?.request ? Buffer.from(spec.request, "base64").toString("latin1") : "";
-  if (!/^\s*-----BEGIN (NEW )?CERTIFICATE REQUEST-----[\s\S]+-----END (NEW )?CERTIFICATE REQUEST-----\s*$/.test(request)) {
-    errors.push(invalidValue("spec.request", spec?.request ?? "", "PEM block type must be CERTIFICATE REQUEST"));
-  }
+  const request = Buffer.from(spec?.request ?? "", "base64");
+  const fault = certificateRequestFault(request);
+  if (fault !== undefined) errors.push(invalidValue("spec.request", goBytes(request), fault));
   const usages: readonly string[] = spec?.usages ?? [];
   if (usages.length === 0) errors.push(required("spec.usages", "usages must be provided"));
-  const seen = new Set<string>();
-  for (const [i, usage] of usages.entries()) {
-    if (seen.has(usage)) errors.push(duplicate(index("spec.usages", i), usage));
-    seen.add(usage);
+  for (const [i, usage] of usages.entries())
     if (!knownUsages.includes(usage)) errors.push(notSupported(index("spec.usages", i), usage, knownUsages));
-  }
-  errors.push(...checkSignerName(spec?.signerName ?? "", "spec.signerName"));
+  for (const [i, usage] of usages.entries())
+    if (usages.indexOf(usage) < i) errors.push(duplicate(index("spec.usages", i), usage));
+  if (spec?.signerName === legacySigner)
+    errors.push(invalidValue("spec.signerName", legacySigner, "the legacy signerName is not allowed via this API version"));
+  else errors.push(...checkSignerName(spec?.signerName ?? "", "spec.signerName"));
   const seconds = spec?.expirationSeconds;
   if (seconds !== undefined && seconds < 600) {
     errors.push(invalidValue("spec.expirationSeconds", seconds, "may not specify a duration less than 600 seconds (10 minutes)"));
@@ -134,10 +136,8 @@ function withoutConditionRemoved(next: Csr, current: Csr, types: readonly string
 }
 
 function checkCertificate(certificate: string): FieldError[] {
-  const pem = Buffer.from(certificate, "base64").toString("latin1");
-  return /-----BEGIN CERTIFICATE-----/.test(pem)
-    ? []
-    : [invalidValue("status.certificate", "<certificate data>", "must contain at least one CERTIFICATE PEM block")];
+  const fault = certificateFault(Buffer.from(certificate, "base64"));
+  return fault === undefined ? [] : [invalidValue("status.certificate", "<certificate data>", fault)];
 }
 
 /** `kubernetes.io/kube-apiserver-client`: a domain, a slash, dot-separated labels. */

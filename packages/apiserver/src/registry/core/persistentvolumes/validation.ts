@@ -43,6 +43,43 @@ function validatePersistentVolumeSpec(spec: PersistentVolumeSpec, name: string, 
   return [...errors, ...optionalOneOf(spec.volumeMode, ["Block", "Filesystem"], child(path, "volumeMode"))];
 }
 
+/** A volume that an attachment describes by itself: only what attaching needs. Source: ValidatePersistentVolumeSpec, inline */
+export function validateInlineVolume(spec: PersistentVolumeSpec, path: string, oncePod: boolean): FieldError[] {
+  const text = "may not be specified in the context of inline volumes";
+  const unwanted = (field: keyof PersistentVolumeSpec): FieldError[] =>
+    isSet(spec[field]) ? [forbiddenField(child(path, field), text)] : [];
+  const source = oneMember(spec, sources(""), path, moreThanOneText);
+  const policy = spec.persistentVolumeReclaimPolicy;
+  return [
+    ...unwanted("claimRef"),
+    ...unwanted("capacity"),
+    ...(spec.csi ? [] : [required(child(path, "csi"), "has to be specified in the context of inline volumes")]),
+    ...need(spec.accessModes, child(path, "accessModes")),
+    ...checkAccessModes(spec.accessModes, child(path, "accessModes"), oncePod),
+    ...(policy && policy !== "Retain"
+      ? [forbiddenField(child(path, "persistentVolumeReclaimPolicy"), "may only be Retain in the context of inline volumes")]
+      : []),
+    ...unwanted("nodeAffinity"),
+    ...source.errors,
+    ...(source.found === 0 ? [required(path, "must specify a volume type")] : []),
+    ...unwanted("storageClassName"),
+    ...(spec.volumeMode !== undefined && spec.volumeMode !== "Filesystem"
+      ? [
+          forbiddenField(
+            child(path, "volumeMode"),
+            "may not specify volumeMode other than Filesystem in the context of inline volumes",
+          ),
+        ]
+      : []),
+  ];
+}
+
+/** Neither absent nor empty. */
+function isSet(value: unknown): boolean {
+  if (value === undefined || value === null || value === "") return false;
+  return typeof value !== "object" || Object.keys(value).length > 0;
+}
+
 function validateNodeAffinity({ nodeAffinity }: PersistentVolumeSpec, path: string): FieldError[] {
   if (!nodeAffinity) return [];
   const at = child(path, "required");

@@ -4,6 +4,7 @@ import type { IngressClass } from "@coxswain/apimachinery/schema/kinds/networkin
 import { dns1123Label, immutableField, isDns1123Subdomain } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { strategyOf } from "../../strategies.ts";
+import { validateObjectReference } from "../ingresses/validation.ts";
 
 /** Source: pkg/registry/networking/ingressclass/strategy.go, pkg/apis/networking/validation/validation.go */
 export const ingressClassStrategy: Strategy<IngressClass> = strategyOf<IngressClass>({
@@ -20,12 +21,7 @@ function validateIngressClass(ingressClass: IngressClass): FieldError[] {
   errors.push(...checkDomainPrefixedPath(controller, "spec.controller"));
   const parameters = ingressClass.spec?.parameters;
   if (!parameters) return errors;
-  if (parameters.apiGroup) {
-    for (const message of isDns1123Subdomain(parameters.apiGroup))
-      errors.push(invalidValue("spec.parameters.apiGroup", parameters.apiGroup, message));
-  }
-  if (!parameters.kind) errors.push(required("spec.parameters.kind", "kind is required"));
-  if (!parameters.name) errors.push(required("spec.parameters.name", "name is required"));
+  errors.push(...validateObjectReference(parameters, "spec.parameters"));
   const scope = parameters.scope;
   if (scope === undefined) errors.push(required("spec.parameters.scope"));
   else if (scope !== "Cluster" && scope !== "Namespace")

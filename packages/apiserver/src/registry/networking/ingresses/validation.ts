@@ -1,6 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import type { HTTPIngressPath, Ingress, IngressBackend } from "@coxswain/apimachinery/schema/kinds/networking/v1";
 import {
   checkPort,
@@ -12,7 +13,10 @@ import {
   isWildcardDns1123Subdomain,
   parseIp,
 } from "../../field-checks.ts";
+import { isPathSegmentName } from "../../rbac/names.ts";
+import { each, need, saying } from "../../rules.ts";
 
+const noRules = new GoText("[]networking.IngressRule(nil)");
 const classAnnotation = "kubernetes.io/ingress.class";
 
 /** Source: pkg/apis/networking/validation/validation.go */
@@ -34,15 +38,15 @@ export function validateIngress(ingress: Ingress): FieldError[] {
   const errors: FieldError[] = [];
   const spec = ingress.spec ?? {};
   if (!spec.rules?.length && !spec.defaultBackend)
-    errors.push(invalidValue("spec", spec.rules ?? [], "either `defaultBackend` or `rules` must be specified"));
+    errors.push(invalidValue("spec", noRules, "either `defaultBackend` or `rules` must be specified"));
   if (spec.defaultBackend) errors.push(...validateBackend(spec.defaultBackend, "spec.defaultBackend"));
   for (const [i, rule] of (spec.rules ?? []).entries()) {
     const at = index("spec.rules", i);
     if (rule.host) errors.push(...validateHost(rule.host, child(at, "host")));
     if (!rule.http) continue;
-    const paths = rule.http.paths ?? [];
-    if (paths.length === 0) errors.push(required(child(at, "http.paths"), ""));
-    for (const [j, path] of paths.entries()) errors.push(...validatePath(path, index(child(at, "http.paths"), j)));
+    // Paths of every rule are told as those of the first one, upstream's slip.
+    const pathsAt = child("spec.rules[0]", "http", "paths");
+    errors.push(...need(rule.http.paths, pathsAt), ...each(rule.http.paths, pathsAt, validatePath));
   }
   for (const [i, tls] of (spec.tls ?? []).entries()) {
     for (const [j, host] of (tls.hosts ?? []).entries()) {
@@ -57,9 +61,9 @@ export function validateIngress(ingress: Ingress): FieldError[] {
 }
 
 function validateHost(host: string, path: string): FieldError[] {
-  if (parseIp(host) !== undefined) return [invalidValue(path, host, "must be a DNS name, not an IP address")];
+  const address = parseIp(host) === undefined ? [] : [invalidValue(path, host, "must be a DNS name, not an IP address")];
   const messages = host.includes("*") ? isWildcardDns1123Subdomain(host) : isDns1123Subdomain(host);
-  return messages.map((message) => invalidValue(path, host, message));
+  return [...address, ...saying(messages, host, path)];
 }
 
 const invalidSequences = ["//", "/./", "/../", "%2f", "%2F"];
@@ -69,8 +73,8 @@ function validatePath(path: HTTPIngressPath, at: string): FieldError[] {
   const errors: FieldError[] = [];
   const type: string | undefined = path.pathType;
   const text = path.path ?? "";
-  if (type === undefined) errors.push(required(child(at, "pathType"), "pathType must be specified"));
-  else if (type === "Exact" || type === "Prefix") {
+  if (type === undefined) return [required(child(at, "pathType"), "pathType must be specified")];
+  if (type === "Exact" || type === "Prefix") {
     if (!text.startsWith("/")) errors.push(invalidValue(child(at, "path"), text, "must be an absolute path"));
     if (text !== "") {
       for (const sequence of invalidSequences) {
@@ -94,12 +98,9 @@ function validateBackend(backend: IngressBackend, path: string): FieldError[] {
   const { resource, service } = backend;
   if (resource && service) return [invalidValue(path, "", "cannot set both resource and service backends")];
   if (resource) {
-    if (resource.apiGroup) errors.push(...dns1123Subdomain(resource.apiGroup, child(path, "resource.apiGroup")));
-    if (!resource.kind) errors.push(required(child(path, "resource.kind"), "kind is required"));
-    if (!resource.name) errors.push(required(child(path, "resource.name"), "name is required"));
-    return errors;
+    return validateObjectReference(resource, child(path, "resource"));
   }
-  if (!service) return [required(path, "resource or service backend is required")];
+  if (!service) return [invalidValue(path, "", "resource or service backend is required")];
   if (!service.name) errors.push(required(child(path, "service.name"), ""));
   else
     for (const message of isDns1035Label(service.name))
@@ -113,6 +114,21 @@ function validateBackend(backend: IngressBackend, path: string): FieldError[] {
     errors.push(...checkPort(number, child(path, "service.port.number")));
   } else {
     errors.push(required(path, "port name or number is required"));
+  }
+  return errors;
+}
+
+/** An object in the cluster, of any kind. Source: validateIngressTypedLocalObjectReference */
+export function validateObjectReference(
+  reference: { apiGroup?: string; kind?: string; name?: string },
+  path: string,
+): FieldError[] {
+  const { apiGroup } = reference;
+  const errors = apiGroup === undefined || apiGroup === null ? [] : dns1123Subdomain(apiGroup, child(path, "apiGroup"));
+  for (const field of ["kind", "name"] as const) {
+    const value = reference[field];
+    const at = child(path, field);
+    errors.push(...(value ? saying(isPathSegmentName(value), value, at) : [required(at, `${field} is required`)]));
   }
   return errors;
 }

@@ -1,6 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import type {
   IPBlock,
   NetworkPolicy,
@@ -93,7 +94,7 @@ function validateIpBlock(block: IPBlock, path: string): FieldError[] {
     const inner = parseCidr(except);
     if (!inner) errors.push(invalidValue(at, except, "not a valid CIDR"));
     else if (!cidrContains(block.cidr, inner.ip) || inner.bits <= range.bits) {
-      errors.push(invalidValue(child(path, "except") + `[${i}]`, except, "must be a strict subset of `cidr`"));
+      errors.push(invalidValue(at, new GoText(inner.ip), "must be a strict subset of `cidr`"));
     }
   }
   return errors;

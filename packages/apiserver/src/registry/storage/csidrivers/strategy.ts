@@ -1,11 +1,12 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { duplicate, invalidValue, notSupported } from "@coxswain/apimachinery/errors/field-error";
+import { duplicate, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
-import { immutableField, oneOf } from "../../field-checks.ts";
+import { immutableField } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
+import { optionalOneOf } from "../../rules.ts";
 
 /** Source: pkg/registry/storage/csidriver/strategy.go, pkg/apis/storage/validation/validation.go */
 export const csiDriverStrategy: Strategy<CSIDriver> = {
@@ -23,35 +24,35 @@ export const csiDriverStrategy: Strategy<CSIDriver> = {
   validate: (next) => validateDriver(next),
   validateUpdate(next, current) {
     const errors = validateDriver(next);
-    for (const field of [
-      "attachRequired",
-      "podInfoOnMount",
-      "volumeLifecycleModes",
-      "storageCapacity",
-      "fsGroupPolicy",
-    ] as const) {
-      errors.push(...immutableField(next.spec?.[field], current.spec?.[field], child("spec", field)));
-    }
+    for (const [field, told] of immutableFields)
+      errors.push(...immutableField(next.spec?.[field], current.spec?.[field], child("spec", told)));
     return errors;
   },
 };
 
+/** What never changes, and how upstream names it when it does. */
+const immutableFields = [
+  ["attachRequired", "attachedRequired"],
+  ["fsGroupPolicy", "fsGroupPolicy"],
+  ["podInfoOnMount", "podInfoOnMount"],
+  ["storageCapacity", "storageCapacity"],
+  ["volumeLifecycleModes", "volumeLifecycleModes"],
+] as const;
+
 function validateDriver(driver: CSIDriver): FieldError[] {
-  const errors = checkDriverName(driver.metadata.name ?? "", "metadata.name");
   const spec = driver.spec ?? {};
-  if (spec.fsGroupPolicy !== undefined) {
-    errors.push(...oneOf(spec.fsGroupPolicy, ["ReadWriteOnceWithFSType", "File", "None"], "spec.fsGroupPolicy"));
-  }
-  for (const [i, mode] of (spec.volumeLifecycleModes ?? []).entries()) {
-    if (mode !== "Persistent" && mode !== "Ephemeral") {
-      errors.push(notSupported(index("spec.volumeLifecycleModes", i), mode, ["Ephemeral", "Persistent"]));
-    }
-  }
+  const errors = checkDriverName(driver.metadata.name ?? "", "name");
+  for (const field of ["attachRequired", "podInfoOnMount", "storageCapacity"] as const)
+    if (spec[field] === undefined || spec[field] === null) errors.push(required(child("spec", field)));
+  errors.push(...optionalOneOf(spec.fsGroupPolicy, ["File", "None", "ReadWriteOnceWithFSType"], "spec.fsGroupPolicy"));
   const audiences = new Set<string>();
   for (const [i, request] of (spec.tokenRequests ?? []).entries()) {
     const at = index("spec.tokenRequests", i);
     const audience = request.audience ?? "";
-    if (audiences.has(audience)) errors.push(duplicate(child(at, "audience"), audience));
+    if (audiences.has(audience)) {
+      errors.push(duplicate(child(at, "audience"), audience));
+      continue;
+    }
     audiences.add(audience);
     const seconds = request.expirationSeconds;
     if (seconds === undefined) continue;
@@ -60,5 +61,7 @@ function validateDriver(driver: CSIDriver): FieldError[] {
     if (seconds > 2 ** 32)
       errors.push(invalidValue(child(at, "expirationSeconds"), seconds, "may not specify a duration larger than 2^32 seconds"));
   }
+  for (const mode of spec.volumeLifecycleModes ?? [])
+    errors.push(...optionalOneOf(mode, ["Persistent", "Ephemeral"], "spec.volumeLifecycleModes"));
   return errors;
 }

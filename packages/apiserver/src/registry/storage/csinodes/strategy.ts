@@ -1,10 +1,12 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { CSINode } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
-import { immutableField, qualifiedName } from "../../field-checks.ts";
+import { fieldImmutableText, isQualifiedName } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
+import { saying } from "../../rules.ts";
 
 /** Source: pkg/registry/storage/csinode/strategy.go, pkg/apis/storage/validation/validation.go */
 export const csiNodeStrategy: Strategy<CSINode> = {
@@ -13,12 +15,10 @@ export const csiNodeStrategy: Strategy<CSINode> = {
   allowUnconditionalUpdate: false,
   validate: (next) => validateNode(next),
   validateUpdate(next, current) {
-    const errors = validateNode(next);
-    for (const [i, driver] of (next.spec?.drivers ?? []).entries()) {
-      const old = (current.spec?.drivers ?? []).find((d) => d.name === driver.name);
-      if (old) errors.push(...immutableField(driver, old, index("spec.drivers", i)));
-    }
-    return errors;
+    const changed = (current.spec?.drivers ?? []).flatMap((old) =>
+      (next.spec?.drivers ?? []).filter((driver) => driver.name === old.name && !semanticEqual(driver, old)),
+    );
+    return [...changed.map((driver) => invalidValue("CSINodeDriver", driver, fieldImmutableText)), ...validateNode(next)];
   },
 };
 
@@ -34,12 +34,14 @@ function validateNode(node: CSINode): FieldError[] {
     const count = driver.allocatable?.count;
     if (count !== undefined && count < 0)
       errors.push(invalidValue(child(at, "allocatable.count"), count, "must be greater than or equal to 0"));
-    for (const key of driver.topologyKeys ?? []) {
-      if (key === "") errors.push(required(child(at, "topologyKeys")));
-      else errors.push(...qualifiedName(key, child(at, "topologyKeys")));
-    }
     if (names.has(driver.name)) errors.push(duplicate(child(at, "name"), driver.name));
     names.add(driver.name);
+    const keys = driver.topologyKeys ?? [];
+    for (const [j, key] of keys.entries()) {
+      if (key === "") errors.push(required(at));
+      if (keys.indexOf(key) < j) errors.push(duplicate(at, key));
+      errors.push(...saying(isQualifiedName(key.toLowerCase()), keys, at));
+    }
   }
   return errors;
 }

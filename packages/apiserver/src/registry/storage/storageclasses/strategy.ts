@@ -1,10 +1,12 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, notSupported, required, tooLong } from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { duplicate, forbiddenField, notSupported, required, tooLong } from "@coxswain/apimachinery/errors/field-error";
+import { child } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { TopologySelectorTerm } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { immutableField, qualifiedName } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
+import { each, need, unique } from "../../rules.ts";
 
 /** Source: pkg/registry/storage/storageclass/strategy.go, pkg/apis/storage/validation/validation.go */
 export const storageClassStrategy: Strategy<StorageClass> = {
@@ -30,7 +32,7 @@ function validateStorageClass(storageClass: StorageClass): FieldError[] {
   if (!storageClass.provisioner) errors.push(required("provisioner", storageClass.provisioner ?? ""));
   else errors.push(...qualifiedName(storageClass.provisioner.toLowerCase(), "provisioner"));
   const parameters = Object.entries(storageClass.parameters ?? {});
-  if (parameters.length > 512) errors.push(tooLong("parameters", "Provisioner Parameters exceeded max allowed", 512));
+  if (parameters.length > 512) return [...errors, tooLong("parameters", "Provisioner Parameters exceeded max allowed", 512)];
   let size = 0;
   for (const [key, value] of parameters) {
     if (key === "")
@@ -46,12 +48,28 @@ function validateStorageClass(storageClass: StorageClass): FieldError[] {
   else if (mode !== "Immediate" && mode !== "WaitForFirstConsumer") {
     errors.push(notSupported("volumeBindingMode", mode, ["Immediate", "WaitForFirstConsumer"]));
   }
-  for (const [i, term] of (storageClass.allowedTopologies ?? []).entries()) {
-    for (const [j, expression] of (term.matchLabelExpressions ?? []).entries()) {
-      const at = index(child(index("allowedTopologies", i), "matchLabelExpressions"), j);
-      if (!expression.values?.length) errors.push(required(child(at, "values")));
-      errors.push(...qualifiedName(expression.key ?? "", child(at, "key")));
-    }
-  }
-  return errors;
+  return [...errors, ...validateTopologies(storageClass.allowedTopologies ?? [], "allowedTopologies")];
+}
+
+/** No term says the same as another, no key stands twice in one. */
+function validateTopologies(terms: readonly TopologySelectorTerm[], path: string): FieldError[] {
+  const said: Map<string, readonly string[]>[] = [];
+  return each(terms, path, (term, at) => {
+    const values = new Map<string, readonly string[]>();
+    const errors = each(term.matchLabelExpressions, child(at, "matchLabelExpressions"), (expression, own) => {
+      const { key = "" } = expression;
+      const faults = [
+        ...need(expression.values, child(own, "values")),
+        ...unique(expression.values, child(own, "values"), (value) => value),
+        ...qualifiedName(key, child(own, "key")),
+        ...(values.has(key) ? [duplicate(child(own, "key"), key)] : []),
+      ];
+      values.set(key, [...new Set(expression.values)].sort());
+      return faults;
+    });
+    if (said.some((earlier) => semanticEqual(Object.fromEntries(earlier), Object.fromEntries(values))))
+      errors.push(duplicate(child(at, "matchLabelExpressions"), ""));
+    said.push(values);
+    return errors;
+  });
 }

@@ -1,0 +1,18 @@
+import type { StorageVersion } from "@coxswain/apimachinery/schema/kinds/internal/v1alpha1";
+import type { Strategy } from "../../generic/strategy.ts";
+import { statusStrategyOf, strategyOf } from "../../strategies.ts";
+import { storageVersionNameFaults, validateStorageVersionStatus } from "./validation.ts";
+
+/** Source: pkg/registry/apiserverinternal/storageversion/strategy.go */
+export const storageVersionStrategy: Strategy<StorageVersion> = strategyOf<StorageVersion>({
+  namespaced: false,
+  status: true,
+  anyFinalizer: true,
+  validateName: storageVersionNameFaults,
+});
+
+export const storageVersionStatusStrategy: Strategy<StorageVersion> = statusStrategyOf({
+  namespaced: false,
+  anyFinalizer: true,
+  validateUpdate: (next) => validateStorageVersionStatus(next.status, "status"),
+});

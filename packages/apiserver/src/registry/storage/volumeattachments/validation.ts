@@ -1,0 +1,52 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { forbiddenField, invalidValue, required, tooLong } from "@coxswain/apimachinery/errors/field-error";
+import { child } from "@coxswain/apimachinery/errors/field-path";
+import type { VolumeAttachment, VolumeAttachmentSource, VolumeError } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { validateInlineVolume } from "../../core/persistentvolumes/validation.ts";
+import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
+import { dns1123Subdomain, isQualifiedName } from "../../field-checks.ts";
+import { saying } from "../../rules.ts";
+
+const mostMetadataBytes = 256 * 1024;
+const longestMessage = 1024;
+
+/** Source: pkg/apis/storage/validation ValidateVolumeAttachment, ValidateVolumeAttachmentV1 */
+export function validateVolumeAttachment(attachment: VolumeAttachment, oncePod: boolean): FieldError[] {
+  const { attacher = "", source = {}, nodeName = "" } = attachment.spec ?? ({} as NonNullable<VolumeAttachment["spec"]>);
+  const { attachmentMetadata, attachError, detachError } = attachment.status ?? {};
+  const named = source.persistentVolumeName;
+  return [
+    ...(attacher === ""
+      ? [required("spec.attacher")]
+      : saying(isQualifiedName(attacher.toLowerCase()), attacher, "spec.attacher")),
+    ...validateSource(source, "spec.source", oncePod),
+    ...dns1123Subdomain(nodeName, "spec.nodeName"),
+    ...validateMetadata(attachmentMetadata, "status.attachmentMetadata"),
+    ...validateError(attachError, "status.attachError"),
+    ...validateError(detachError, "status.detachError"),
+    ...checkDriverName(attacher, "spec.attacher"),
+    ...(named === undefined ? [] : dns1123Subdomain(named, "spec.source.persistentVolumeName")),
+  ];
+}
+
+function validateSource(source: VolumeAttachmentSource, path: string, oncePod: boolean): FieldError[] {
+  const { inlineVolumeSpec, persistentVolumeName } = source;
+  const text = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
+  if (inlineVolumeSpec && persistentVolumeName !== undefined) return [forbiddenField(path, text)];
+  if (inlineVolumeSpec) return validateInlineVolume(inlineVolumeSpec, child(path, "inlineVolumeSpec"), oncePod);
+  if (persistentVolumeName === undefined) return [required(path, text)];
+  const at = child(path, "persistentVolumeName");
+  return persistentVolumeName === "" ? [required(at, "must specify non empty persistentVolumeName")] : [];
+}
+
+function validateMetadata(metadata: Readonly<Record<string, string>> | undefined, path: string): FieldError[] {
+  const entries = Object.entries(metadata ?? {});
+  const errors = entries.filter(([key]) => key === "").map(([key]) => invalidValue(path, key, "field can not be empty."));
+  const size = entries.reduce((sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value), 0);
+  return size > mostMetadataBytes ? [...errors, tooLong(path, "", mostMetadataBytes)] : errors;
+}
+
+function validateError(error: VolumeError | undefined, path: string): FieldError[] {
+  const message = error?.message ?? "";
+  return message.length > longestMessage ? [tooLong(child(path, "message"), message, longestMessage)] : [];
+}
