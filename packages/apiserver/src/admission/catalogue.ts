@@ -166,3 +166,15 @@ export function selectPlugins({ enable, disable, only }: PluginSelection): reado
     only.length > 0 ? only.includes(name) : (onByDefault === true || enable.includes(name)) && !disable.includes(name);
   return pluginCatalogue.filter(isChosen);
 }
+
+/** @throws Error that names the plugin whose configuration cannot be used. Source: k8s.io/apiserver pkg/admission/plugins.go */
+export function makePlugins(selection: PluginSelection, ctx: PluginContext): AdmissionPlugin[] {
+  return selectPlugins(selection).map(({ name, make }) => {
+    try {
+      return make(ctx);
+    } catch (err) {
+      const text = `failed to initialize admission: couldn't init admission plugin ${goQuote(name)}: ${(err as Error).message}`;
+      throw new Error(text, { cause: err });
+    }
+  });
+}

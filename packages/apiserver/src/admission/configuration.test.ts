@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { startTestServer } from "../testing/start-test-server.ts";
+import { makePlugins, type PluginContext } from "./catalogue.ts";
 import { readPluginConfigurations } from "./configuration.ts";
 
 function fileWith(t: TestContext, files: Record<string, unknown>): string {
@@ -113,3 +115,46 @@ test("a server with a configuration file: standards by default, exemptions, sele
   assert.equal(limited.code, 429);
   assert.equal(limited.body.message, "Too many requests: limit reached on type Namespace for key default");
 });
+
+for (const { name, plugin, configuration, want } of [
+  {
+    name: "EventRateLimit",
+    plugin: "EventRateLimit",
+    configuration: { apiVersion: "eventratelimit.admission.k8s.io/v1alpha1", kind: "Configuration", limits: [] },
+    want: "limits: Required value: limits must have at least one item",
+  },
+  {
+    name: "PodSecurity",
+    plugin: "PodSecurity",
+    configuration: {
+      apiVersion: "pod-security.admission.config.k8s.io/v1beta1",
+      kind: "PodSecurityConfiguration",
+      defaults: { enforce: "x" },
+    },
+    want: 'defaults.enforce: Invalid value: "x": must be one of privileged, baseline, restricted',
+  },
+  { name: "ImagePolicyWebhook without one", plugin: "ImagePolicyWebhook", configuration: undefined, want: "no config specified" },
+  {
+    name: "MutatingAdmissionWebhook",
+    plugin: "MutatingAdmissionWebhook",
+    configuration: {
+      apiVersion: "apiserver.config.k8s.io/v1",
+      kind: "WebhookAdmissionConfiguration",
+      kubeConfigFile: "relative",
+    },
+    want: 'kubeConfigFile: Invalid value: "relative": must be an absolute file path',
+  },
+]) {
+  test(`a wrong configuration of ${name} ends the start`, (t) => {
+    const plugins = configuration === undefined ? [] : [{ name: plugin, configuration }];
+    const file = { apiVersion: "apiserver.config.k8s.io/v1", kind: "AdmissionConfiguration", plugins };
+    const context = {
+      configurationOf: readPluginConfigurations(fileWith(t, { "admission.yaml": file })),
+      informers: { for: () => ({ addHandler() {} }) },
+      metrics: newMetricsRegistry(),
+    } as unknown as PluginContext;
+    assert.throws(() => makePlugins({ enable: [], disable: [], only: [plugin] }, context), {
+      message: `failed to initialize admission: couldn't init admission plugin "${plugin}": ${want}`,
+    });
+  });
+}

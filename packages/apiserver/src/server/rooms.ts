@@ -10,7 +10,7 @@ import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { CertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
-import { type ObjectVersions, type PluginContext, selectPlugins } from "../admission/catalogue.ts";
+import { makePlugins, type ObjectVersions, type PluginContext } from "../admission/catalogue.ts";
 import { newAdmissionChain } from "../admission/chain.ts";
 import { withSecondRound } from "../admission/second-round.ts";
 import type { ResourceVersion } from "../admission/webhooks/matcher.ts";
@@ -125,7 +125,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     metrics,
     configurationOf: config.pluginConfigurations,
   };
-  const plugins = selectPlugins(config.plugins).map(({ make }) => make(context));
+  const plugins = makePlugins(config.plugins, context);
 
   const getter = storeGetter(services);
   const { authenticate, authenticateToken } = buildAuthentication({

@@ -6,7 +6,7 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import {
   type FieldError,
-  formatFieldError,
+  formatFieldErrors,
   invalidValue,
   notSupported,
   required,
@@ -39,10 +39,7 @@ const defaultCacheSize = 4096;
 export function eventRateLimit(ctx: PluginContext): AdmissionPlugin {
   const { limits = [] } = (ctx.configurationOf("EventRateLimit") ?? {}) as { limits?: Limit[] };
   const problems = validate(limits);
-  if (problems.length > 0) {
-    const texts = problems.map(formatFieldError);
-    throw new Error(`EventRateLimit: ${texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`}`);
-  }
+  if (problems.length > 0) throw new Error(formatFieldErrors(problems));
   const enforcers = limits.map((limit) => newEnforcer(limit as Required<Limit>, ctx.clock));
   return {
     name: "EventRateLimit",

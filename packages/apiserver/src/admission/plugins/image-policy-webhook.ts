@@ -8,6 +8,7 @@ import { dirname } from "node:path";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { parseJson } from "@coxswain/apimachinery/codec/json";
+import { formatDuration } from "@coxswain/apimachinery/meta/time";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { LRUCache } from "lru-cache";
@@ -39,11 +40,13 @@ const mostAnswers = 1024;
 
 /** Configuration: `imagePolicy: {kubeConfigFile, allowTTL, denyTTL, retryBackoff, defaultAllow}`. @throws Error */
 export function imagePolicyWebhook(ctx: PluginContext): AdmissionPlugin {
-  const { imagePolicy } = (ctx.configurationOf("ImagePolicyWebhook") ?? {}) as { imagePolicy?: Configuration };
-  if (!imagePolicy?.kubeConfigFile) throw new Error("ImagePolicyWebhook: no kubeConfigFile is configured");
-  const allowTtlMs = bounded("allowTTL", imagePolicy.allowTTL, { unitMs: 1000, usualMs: 300_000, mostMs: 1_800_000 });
-  const denyTtlMs = bounded("denyTTL", imagePolicy.denyTTL, { unitMs: 1000, usualMs: 30_000, mostMs: 1_800_000 });
-  const backoffMs = bounded("retryBackoff", imagePolicy.retryBackoff, { unitMs: 1, usualMs: 500, mostMs: 300_000 });
+  const configuration = ctx.configurationOf("ImagePolicyWebhook") as { imagePolicy?: Configuration } | undefined;
+  if (configuration === undefined) throw new Error("no config specified");
+  const { imagePolicy = {} } = configuration;
+  const allowTtlMs = bounded(imagePolicy.allowTTL, ttlBounds, 300_000);
+  const denyTtlMs = bounded(imagePolicy.denyTTL, ttlBounds, 30_000);
+  const backoffMs = bounded(imagePolicy.retryBackoff, backoffBounds, 500);
+  if (!imagePolicy.kubeConfigFile) throw new Error("invalid configuration: no configuration has been provided");
   const path = imagePolicy.kubeConfigFile;
   const config = parseKubeconfig(readFileSync(path, "utf8"), { directory: dirname(path) });
   const client = newClient({ ...config, qps: -1, userAgent: config.userAgent ?? "kube-apiserver" });
@@ -141,13 +144,20 @@ function mayPass(err: unknown): boolean {
   return err instanceof BackendError && (err.code >= 500 || err.code === 429);
 }
 
+interface Bounds {
+  readonly unitMs: number;
+  readonly leastMs: number;
+  readonly mostMs: number;
+}
+const ttlBounds: Bounds = { unitMs: 1000, leastMs: 1000, mostMs: 1_800_000 };
+const backoffBounds: Bounds = { unitMs: 1, leastMs: 1, mostMs: 300_000 };
+
 /** Not set: the usual value. -1: none. */
-function bounded(name: string, value: number | undefined, unit: { unitMs: number; usualMs: number; mostMs: number }): number {
-  if (value === undefined || value === 0) return unit.usualMs;
+function bounded(value: number | undefined, { unitMs, leastMs, mostMs }: Bounds, usualMs: number): number {
+  if (value === undefined || value === 0) return usualMs;
   if (value === -1) return 0;
-  const ms = value * unit.unitMs;
-  if (!(ms > 0 && ms <= unit.mostMs)) {
-    throw new Error(`ImagePolicyWebhook: ${name} must be positive and at most ${unit.mostMs / unit.unitMs}, got ${value}`);
-  }
-  return ms;
+  const ms = value * unitMs;
+  if (ms >= leastMs && ms <= mostMs) return ms;
+  const [least, most, given] = [leastMs, mostMs, ms].map(formatDuration);
+  throw new Error(`valid value is between ${least} and ${most}, got ${given}`);
 }

@@ -99,7 +99,7 @@ export function readPodSecurityConfiguration(value: unknown): PodSecurityConfigu
 }
 
 function configurationError(error: FieldError): Error {
-  return new Error(`PodSecurity: ${formatFieldError(error)}`);
+  return new Error(formatFieldError(error));
 }
 
 export function minorOf(version: string): number {
