@@ -1,5 +1,6 @@
 /** What is asked of history that etcd has compacted, and of revisions that are not there yet. */
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { WatchEventDecoder } from "@coxswain/apimachinery/codec/stream";
 import { newEtcdClient } from "../storage/etcd/client.ts";
@@ -93,4 +94,28 @@ test("a list not older than a version beyond the server's is 504 with Retry-Afte
     retryAfterSeconds: 1,
     causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }],
   });
+});
+
+test("a watch goes on from a version that only etcd still knows: from before the server started", async (t) => {
+  const prefix = `--etcd-prefix=/restarted-${randomUUID()}`;
+  const first = await startTestServer(undefined, [prefix]);
+  const versions: string[] = [];
+  for (const name of ["a", "b", "c"]) {
+    const { body } = await first.request("POST", maps, { metadata: { name, labels: { of: "restart" } } });
+    versions.push(body.metadata.resourceVersion);
+  }
+  await first.request("DELETE", `${maps}/b`);
+  await first.stop();
+  const second = await startTestServer(t, [prefix]);
+  const path = `${maps}?watch=1&labelSelector=of=restart&timeoutSeconds=1&resourceVersion=${versions[0]}`;
+  const { code, text } = await second.request("GET", path);
+  assert.equal(code, 200);
+  assert.deepEqual(
+    new WatchEventDecoder("application/json").push(Buffer.from(text)).map(({ type, object }) => [type, object.metadata.name]),
+    [
+      ["ADDED", "b"],
+      ["ADDED", "c"],
+      ["DELETED", "b"],
+    ],
+  );
 });
