@@ -1,26 +1,15 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import {
-  alreadyExists,
-  conflict,
-  internalError,
-  notFound,
-  resourceExpired,
-  tooLargeResourceVersion,
-} from "@coxswain/apimachinery/errors/status-error";
+import { alreadyExists, conflict, internalError, notFound, resourceExpired } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { decodeContinueToken, encodeContinueToken } from "../continue-token.ts";
 import { atRevision, newEntry, newUnstoredEntry } from "../entry.ts";
 import { folderPrefix, isBuiltInGroup, storageFolder } from "../key-layout.ts";
 import { goTypeName, type StorageMetrics } from "../metrics.ts";
 import type { ObjectCodec } from "../object-codec.ts";
-import { matches, transition } from "../selection.ts";
+import { transition } from "../selection.ts";
 import type {
   DeleteRequest,
   Entry,
-  ListRequest,
-  ListResult,
   ReadOptions,
   Selection,
   Storage,
@@ -33,9 +22,11 @@ import { WatchQueue } from "../watch-queue.ts";
 import type { EtcdClient } from "./client.ts";
 import { EtcdError, statusErrorOf } from "./errors.ts";
 import type { Leases } from "./leases.ts";
+import { newEtcdLists } from "./lists.ts";
+import { type OwnWrite, ownWrite } from "./own-write.ts";
 import { identityTransformer, type Transformer } from "./transformer.ts";
 import { type EtcdWatch, startEtcdWatch } from "./watcher.ts";
-import { endOfPrefix, type KeyValue, type Operation, type RangeResponse, type TxnResponse } from "./wire.ts";
+import { endOfPrefix, type KeyValue, type Operation, type TxnResponse } from "./wire.ts";
 
 /**
  * One resource in etcd: every read is linearizable or at an exact revision, every write a transaction on the mod
@@ -68,9 +59,6 @@ export interface EtcdStoreOptions {
   metrics?: StorageMetrics | undefined;
 }
 
-/** Keys read by one request when all are wanted: a few MiB at most for usual objects. */
-const pageKeys = 1_000;
-
 const noSpaceWarningMs = 60_000;
 
 /** What was read: the entry, and the bytes that its next state is compared with. */
@@ -102,7 +90,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     log.warn("etcd has no space left and refuses all writes", { servers: client.servers.join(","), prefix });
   }
 
-  async function timed<T>(operation: string, call: Promise<T>): Promise<T> {
+  async function timed<T>(operation: string, call: Promise<T>, type = operation === "list" ? listType : oneType): Promise<T> {
     const started = clock.monotonic();
     try {
       return await call;
@@ -110,7 +98,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
       if (err instanceof EtcdError && err.reason === "no-space") warnOfNoSpace();
       throw statusErrorOf(err);
     } finally {
-      metrics?.etcdRequest(operation, operation === "list" ? listType : oneType, (clock.monotonic() - started) / 1000);
+      metrics?.etcdRequest(operation, type, (clock.monotonic() - started) / 1000);
     }
   }
 
@@ -147,8 +135,16 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   }
 
   async function putOperation(key: string, value: Buffer, ttlSeconds: number | undefined): Promise<Operation> {
-    const lease = ttlSeconds ? await timed("leaseGrant", leases.forTtl(ttlSeconds)) : undefined;
+    const lease = ttlSeconds ? await leased(ttlSeconds) : undefined;
     return { type: "put", key: prefix + key, value, ...(lease !== undefined && { lease }) };
+  }
+
+  async function leased(ttlSeconds: number): Promise<bigint> {
+    try {
+      return await leases.forTtl(ttlSeconds);
+    } catch (err) {
+      throw statusErrorOf(err);
+    }
   }
 
   /** @param failure done when the key is not at `revision` @returns what was written; undefined when the comparison failed */
@@ -290,124 +286,12 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
       `StorageError: invalid object, Code: 4, Key: ${prefix}${key}, ResourceVersion: 0, AdditionalErrorMsg: ${message}`,
     );
 
+  const { list, readAll, assertReached } = newEtcdLists({ client, prefix, read: (kv) => read(kv).entry as Entry, timed });
+
   async function get(key: string, read_: ReadOptions = {}): Promise<Entry | undefined> {
     const answer = await timed("get", client.range({ key: prefix + key }));
     assertReached(read_.minimumRevision, answer.revision);
     return answer.kvs[0] === undefined ? undefined : read(answer.kvs[0]).entry;
-  }
-
-  function assertReached(minimum: number | undefined, revision: number): void {
-    if (minimum !== undefined && minimum > revision) throw tooLargeResourceVersion(minimum, revision, 0);
-  }
-
-  async function list(request: ListRequest): Promise<ListResult> {
-    if (request.prefix !== "" && !request.prefix.endsWith("/")) return listOne(request);
-    const from = prefix + request.prefix;
-    const end = endOfPrefix(from);
-    const selective = request.labels?.empty === false || request.fields?.empty === false;
-    let start = from;
-    /** Revision that is read; 0 until the first page has told. */
-    let revision = 0;
-    let minimum: number | undefined;
-    if (request.continueToken) {
-      const token = decodeContinueToken(request.continueToken);
-      start = from + token.start;
-      if (token.revision > 0) revision = token.revision;
-    } else if (request.revision) {
-      if (request.match === "Exact" || (request.limit && request.match === undefined)) revision = request.revision;
-      else minimum = request.revision;
-    }
-
-    const entries: Entry[] = [];
-    for (;;) {
-      request.signal?.throwIfAborted();
-      const wanted = request.limit ? request.limit - entries.length : pageKeys;
-      const limit = request.limit && selective ? Math.max(wanted, 100) : wanted;
-      let page: RangeResponse;
-      try {
-        page = await timed("list", client.range({ key: start, end, limit, ...(revision > 0 && { revision }) }));
-      } catch (err) {
-        throw await listFailure(err, request, start.slice(from.length), revision);
-      }
-      assertReached(minimum, page.revision);
-      if (revision === 0) revision = page.revision;
-      for (let i = 0; i < page.kvs.length; i++) {
-        const kv = page.kvs[i] as KeyValue;
-        const entry = read(kv).entry as Entry;
-        start = `${kv.key}\0`;
-        if (!matches(request, entry)) continue;
-        entries.push(entry);
-        if (!request.limit || entries.length < request.limit) continue;
-        const left = page.kvs.length - i - 1;
-        if (left === 0 && !page.more) break;
-        return {
-          entries,
-          revision,
-          continueToken: encodeContinueToken({ start: start.slice(from.length), revision }),
-          ...(!selective && { remainingItemCount: page.count - page.kvs.length + left }),
-        };
-      }
-      if (!page.more) return { entries, revision };
-      await nextTurn();
-    }
-  }
-
-  /** A list of one name: a key of its own, so that nothing else is read. */
-  async function listOne(request: ListRequest): Promise<ListResult> {
-    const exact = request.revision && (request.match === "Exact" || (request.limit && request.match === undefined));
-    let answer: RangeResponse;
-    try {
-      answer = await timed(
-        "get",
-        client.range({ key: prefix + request.prefix, ...(exact && { revision: request.revision as number }) }),
-      );
-    } catch (err) {
-      throw await listFailure(err, request, "", request.revision ?? 0);
-    }
-    if (!exact && request.revision) assertReached(request.revision, answer.revision);
-    const kv = answer.kvs[0];
-    const entry = kv === undefined ? undefined : read(kv).entry;
-    return {
-      entries: entry !== undefined && matches(request, entry) ? [entry] : [],
-      revision: exact ? (request.revision as number) : answer.revision,
-    };
-  }
-
-  async function listFailure(err: unknown, request: ListRequest, start: string, revision: number): Promise<unknown> {
-    const cause = err instanceof EtcdError ? err : err instanceof Error && err.cause instanceof EtcdError ? err.cause : undefined;
-    if (cause?.reason === "future-revision") {
-      return tooLargeResourceVersion(revision, await currentRevision(), 1);
-    }
-    if (cause?.reason !== "compacted") return err;
-    if (!request.continueToken) return resourceExpired("The resourceVersion for the provided list is too old.");
-    const expired = resourceExpired(expiredToken);
-    expired.status.metadata = { ...expired.status.metadata, continue: encodeContinueToken({ start, revision: -1 }) };
-    return expired;
-  }
-
-  async function readAll(onPage: (entries: Entry[]) => void, at = 0, onUnreadable?: (key: string) => void): Promise<number> {
-    let start = prefix;
-    let revision = at;
-    for (;;) {
-      const page = await timed(
-        "list",
-        client.range({ key: start, end: endOfPrefix(prefix), limit: pageKeys, ...(revision > 0 && { revision }) }),
-      );
-      if (revision === 0) revision = page.revision;
-      const entries: Entry[] = [];
-      for (const kv of page.kvs) {
-        try {
-          entries.push(read(kv).entry as Entry);
-        } catch {
-          // Logged; one value that cannot be read must not take the whole resource away.
-          onUnreadable?.(kv.key.slice(prefix.length));
-        }
-        start = `${kv.key}\0`;
-      }
-      onPage(entries);
-      if (!page.more) return revision;
-      await nextTurn();
-    }
   }
 
   async function watch(request: WatchRequest): Promise<WatchStream> {
@@ -458,28 +342,11 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   }
 
   async function count(): Promise<number> {
-    return (await timed("get", client.range({ key: prefix, end: endOfPrefix(prefix), countOnly: true }))).count;
+    const counting = client.range({ key: prefix, end: endOfPrefix(prefix), countOnly: true });
+    return (await timed("listWithCount", counting, prefix)).count;
   }
 
   return { codec, prefix, decode, readAll, create, get, list, guaranteedUpdate, delete: remove, watch, currentRevision, count };
-}
-
-/** A write of ours: whoever hears of it first, by its answer or its event, decodes it for both. */
-interface OwnWrite {
-  /** As etcd gets it. */
-  readonly value: Buffer;
-  entry(revision: number): Entry;
-}
-
-function ownWrite(codec: ObjectCodec, key: string, bytes: Buffer, value: Buffer): OwnWrite {
-  let made: Entry | undefined;
-  return {
-    value,
-    entry(revision) {
-      if (made?.revision !== revision) made = newEntry(codec, key, revision, codec.fromStored(bytes));
-      return made;
-    },
-  };
 }
 
 function selectionOf(request: Selection): Selection {
@@ -488,10 +355,3 @@ function selectionOf(request: Selection): Selection {
     ...(request.fields !== undefined && { fields: request.fields }),
   };
 }
-
-/** Source: pkg/storage/etcd3/errors.go handleCompactedErrorForPaging */
-const expiredToken =
-  "The provided continue parameter is too old to display a consistent list result. You can start a new list without " +
-  "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. " +
-  "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted " +
-  "between the time the first chunk was returned and now may show up in the list.";

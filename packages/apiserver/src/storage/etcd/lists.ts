@@ -1,0 +1,158 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { resourceExpired, tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
+import { decodeContinueToken, encodeContinueToken } from "../continue-token.ts";
+import { matches } from "../selection.ts";
+import type { Entry, ListRequest, ListResult } from "../storage.ts";
+import type { EtcdClient } from "./client.ts";
+import { EtcdError } from "./errors.ts";
+import { endOfPrefix, type KeyValue, type RangeResponse } from "./wire.ts";
+
+/**
+ * Reads of many keys of one resource: lists page by page at one revision, and all there is for the cache.
+ * Source: k8s.io/apiserver pkg/storage/etcd3/store.go, List
+ */
+export interface EtcdLists {
+  list(request: ListRequest): Promise<ListResult>;
+  /** See EtcdStore. */
+  readAll(onPage: (entries: Entry[]) => void, revision?: number, onUnreadable?: (key: string) => void): Promise<number>;
+  /** @throws Timeout (Too large resource version) when etcd is not that far */
+  assertReached(minimum: number | undefined, revision: number): void;
+}
+
+export interface EtcdListsOptions {
+  client: EtcdClient;
+  /** `/registry/pods/`. */
+  prefix: string;
+  /** @throws InternalError for a value that cannot be read, which is logged */
+  read(kv: KeyValue): Entry;
+  /** Counts a call under the name of its operation, and makes etcd's errors the API's. */
+  timed<T>(operation: string, call: Promise<T>): Promise<T>;
+}
+
+/** Keys read by one request when all are wanted: a few MiB at most for usual objects. */
+const pageKeys = 1_000;
+
+export function newEtcdLists({ client, prefix, read, timed }: EtcdListsOptions): EtcdLists {
+  function assertReached(minimum: number | undefined, revision: number): void {
+    if (minimum !== undefined && minimum > revision) throw tooLargeResourceVersion(minimum, revision, 0);
+  }
+
+  async function list(request: ListRequest): Promise<ListResult> {
+    if (request.prefix !== "" && !request.prefix.endsWith("/")) return listOne(request);
+    const from = prefix + request.prefix;
+    const end = endOfPrefix(from);
+    const selective = request.labels?.empty === false || request.fields?.empty === false;
+    let start = from;
+    /** Revision that is read; 0 until the first page has told. */
+    let revision = 0;
+    let minimum: number | undefined;
+    if (request.continueToken) {
+      const token = decodeContinueToken(request.continueToken);
+      start = from + token.start;
+      if (token.revision > 0) revision = token.revision;
+    } else if (request.revision) {
+      if (request.match === "Exact" || (request.limit && request.match === undefined)) revision = request.revision;
+      else minimum = request.revision;
+    }
+
+    const entries: Entry[] = [];
+    for (;;) {
+      request.signal?.throwIfAborted();
+      const wanted = request.limit ? request.limit - entries.length : pageKeys;
+      const limit = request.limit && selective ? Math.max(wanted, 100) : wanted;
+      let page: RangeResponse;
+      try {
+        page = await timed("list", client.range({ key: start, end, limit, ...(revision > 0 && { revision }) }));
+      } catch (err) {
+        throw await listFailure(err, request, start.slice(from.length), revision);
+      }
+      assertReached(minimum, page.revision);
+      if (revision === 0) revision = page.revision;
+      for (let i = 0; i < page.kvs.length; i++) {
+        const kv = page.kvs[i] as KeyValue;
+        const entry = read(kv);
+        start = `${kv.key}\0`;
+        if (!matches(request, entry)) continue;
+        entries.push(entry);
+        if (!request.limit || entries.length < request.limit) continue;
+        const left = page.kvs.length - i - 1;
+        if (left === 0 && !page.more) break;
+        return {
+          entries,
+          revision,
+          continueToken: encodeContinueToken({ start: start.slice(from.length), revision }),
+          ...(!selective && { remainingItemCount: page.count - page.kvs.length + left }),
+        };
+      }
+      if (!page.more) return { entries, revision };
+      await nextTurn();
+    }
+  }
+
+  /** A list of one name: a key of its own, so that nothing else is read. */
+  async function listOne(request: ListRequest): Promise<ListResult> {
+    const exact = request.revision && (request.match === "Exact" || (request.limit && request.match === undefined));
+    let answer: RangeResponse;
+    try {
+      answer = await timed(
+        "get",
+        client.range({ key: prefix + request.prefix, ...(exact && { revision: request.revision as number }) }),
+      );
+    } catch (err) {
+      throw await listFailure(err, request, "", request.revision ?? 0);
+    }
+    if (!exact && request.revision) assertReached(request.revision, answer.revision);
+    const kv = answer.kvs[0];
+    const entry = kv === undefined ? undefined : read(kv);
+    return {
+      entries: entry !== undefined && matches(request, entry) ? [entry] : [],
+      revision: exact ? (request.revision as number) : answer.revision,
+    };
+  }
+
+  async function listFailure(err: unknown, request: ListRequest, start: string, revision: number): Promise<unknown> {
+    const cause = err instanceof EtcdError ? err : err instanceof Error && err.cause instanceof EtcdError ? err.cause : undefined;
+    if (cause?.reason === "future-revision") {
+      return tooLargeResourceVersion(revision, (await timed("get", client.range({ key: prefix, keysOnly: true }))).revision, 1);
+    }
+    if (cause?.reason !== "compacted") return err;
+    if (!request.continueToken) return resourceExpired("The resourceVersion for the provided list is too old.");
+    const expired = resourceExpired(expiredToken);
+    expired.status.metadata = { ...expired.status.metadata, continue: encodeContinueToken({ start, revision: -1 }) };
+    return expired;
+  }
+
+  async function readAll(onPage: (entries: Entry[]) => void, at = 0, onUnreadable?: (key: string) => void): Promise<number> {
+    let start = prefix;
+    let revision = at;
+    for (;;) {
+      const page = await timed(
+        "list",
+        client.range({ key: start, end: endOfPrefix(prefix), limit: pageKeys, ...(revision > 0 && { revision }) }),
+      );
+      if (revision === 0) revision = page.revision;
+      const entries: Entry[] = [];
+      for (const kv of page.kvs) {
+        try {
+          entries.push(read(kv));
+        } catch {
+          // Logged; one value that cannot be read must not take the whole resource away.
+          onUnreadable?.(kv.key.slice(prefix.length));
+        }
+        start = `${kv.key}\0`;
+      }
+      onPage(entries);
+      if (!page.more) return revision;
+      await nextTurn();
+    }
+  }
+
+  return { list, readAll, assertReached };
+}
+
+/** Source: pkg/storage/etcd3/errors.go handleCompactedErrorForPaging */
+const expiredToken =
+  "The provided continue parameter is too old to display a consistent list result. You can start a new list without " +
+  "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. " +
+  "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted " +
+  "between the time the first chunk was returned and now may show up in the list.";
