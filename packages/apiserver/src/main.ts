@@ -6,9 +6,11 @@ import { startApiserver } from "./server.ts";
 
 await runMain(kubeApiserver, async (flags, { log, signal, featureGates }) => {
   const server = await startApiserver(configFromFlags(flags), { log, featureGates });
-  await new Promise<void>((resolve) => {
+  const stopped = new Promise<void>((resolve) => {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve(), { once: true });
   });
+  // A server that cannot start (a plugin's configuration is wrong, say) must not stay and answer 503.
+  await Promise.race([stopped, server.started.then(() => stopped)]);
   await server.stop();
 });

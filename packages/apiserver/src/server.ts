@@ -50,6 +50,8 @@ export interface RunningApiserver {
   /** `https://127.0.0.1:6443` */
   readonly url: string;
   readonly port: number;
+  /** Resolves when all rooms are connected and the hooks have run; rejects when that cannot be: the server is of no use. */
+  readonly started: Promise<void>;
   /** Resolves when every check of /readyz passes. */
   ready(signal?: AbortSignal): Promise<void>;
   /** Drains and ends; what is still open after the grace is broken off. */
@@ -161,6 +163,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   return {
     url: `https://${flags["bind-address"] === "0.0.0.0" ? "127.0.0.1" : flags["bind-address"]}:${server.port}`,
     port: server.port,
+    started,
     async ready(wanted) {
       await (wanted === undefined ? started : Promise.race([started, aborted(wanted)]));
       while ((await edge.failedChecks()).length > 0) await clock.sleep(readyPollMs, wanted);

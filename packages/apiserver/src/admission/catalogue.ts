@@ -5,6 +5,7 @@
 
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
@@ -167,14 +168,14 @@ export function selectPlugins({ enable, disable, only }: PluginSelection): reado
   return pluginCatalogue.filter(isChosen);
 }
 
-/** @throws Error that names the plugin whose configuration cannot be used. Source: k8s.io/apiserver pkg/admission/plugins.go */
+/** @throws ConfigError that names the plugin whose configuration cannot be used. Source: k8s.io/apiserver pkg/admission/plugins.go */
 export function makePlugins(selection: PluginSelection, ctx: PluginContext): AdmissionPlugin[] {
   return selectPlugins(selection).map(({ name, make }) => {
     try {
       return make(ctx);
     } catch (err) {
       const text = `failed to initialize admission: couldn't init admission plugin ${goQuote(name)}: ${(err as Error).message}`;
-      throw new Error(text, { cause: err });
+      throw new ConfigError(text, { cause: err });
     }
   });
 }
