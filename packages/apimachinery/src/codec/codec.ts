@@ -31,7 +31,8 @@ export function decodeObject(
   const isYaml = mediaType === yamlMediaType;
   if (expected !== undefined && scheme.kind(expected) !== undefined && !options.asExpected) {
     if (!isYaml) return decodeJson(bytes, expected, options.strict === undefined ? {} : { strict: options.strict });
-    return decodeParsed(parseYaml(bytes.toString()), expected, options.strict, undefined, bytes);
+    const repeated: string[] | undefined = (options.strict ?? "ignore") === "ignore" ? undefined : [];
+    return decodeParsed(parseYaml(bytes.toString(), repeated), expected, options.strict, undefined, bytes, repeated);
   }
   const value = isYaml ? parseYaml(bytes.toString()) : parseJson(bytes);
   if (typeof value !== "object" || value === null || Array.isArray(value)) {

@@ -56,19 +56,32 @@ const maxComplaints = 100;
 /**
  * `unknown field "spec.containers[0].foo"`, `duplicate field "spec.paused"`, in the order of the text. Nothing is said
  * about what is below an unknown field or in a value of any shape. Takes the value as it was parsed.
+ * @param isSorted by their names instead: what was YAML has no order of its own
  * Source: sigs.k8s.io/json internal/golang/encoding/json/kubernetes_patch.go
  */
-export function strictComplaints(value: unknown, type: TypeDescriptor, duplicates: Duplicates = new Map()): string[] {
+export function strictComplaints(
+  value: unknown,
+  type: TypeDescriptor,
+  duplicates: Duplicates = new Map(),
+  isSorted = false,
+): string[] {
   const found = new Set<string>();
-  collectComplaints(value, { kind: "struct", struct: type, goType: type.goName }, "", duplicates, found);
+  collectComplaints(value, { kind: "struct", struct: type, goType: type.goName }, "", { duplicates, isSorted, found });
   return [...found];
 }
 
-function collectComplaints(value: unknown, type: FieldType, path: string, duplicates: Duplicates, found: Set<string>): void {
+interface Complaints {
+  readonly duplicates: Duplicates;
+  readonly isSorted: boolean;
+  readonly found: Set<string>;
+}
+
+function collectComplaints(value: unknown, type: FieldType, path: string, complaints: Complaints): void {
+  const { duplicates, isSorted, found } = complaints;
   if (typeof value !== "object" || value === null || found.size >= maxComplaints) return;
   if (type.kind === "list") {
     if (!Array.isArray(value)) return;
-    for (const [i, element] of value.entries()) collectComplaints(element, type.element, `${path}[${i}]`, duplicates, found);
+    for (const [i, element] of value.entries()) collectComplaints(element, type.element, `${path}[${i}]`, complaints);
     return;
   }
   if (Array.isArray(value) || (type.kind !== "map" && type.kind !== "struct")) return;
@@ -76,7 +89,9 @@ function collectComplaints(value: unknown, type: FieldType, path: string, duplic
     if (found.size < maxComplaints) found.add(`${what} field ${JSON.stringify(inner)}`);
   };
   const twice = duplicates.get(value);
-  for (const [key, element] of Object.entries(value)) {
+  const keys = isSorted ? Object.keys(value).sort() : Object.keys(value);
+  for (const key of keys) {
+    const element = (value as Record<string, unknown>)[key];
     const inner = path === "" ? key : `${path}.${key}`;
     const elementType = type.kind === "map" ? type.value : type.struct.field(key)?.type;
     if (elementType === undefined) {
@@ -84,7 +99,7 @@ function collectComplaints(value: unknown, type: FieldType, path: string, duplic
       continue;
     }
     if (twice?.has(key)) complain("duplicate", inner);
-    collectComplaints(element, elementType, inner, duplicates, found);
+    collectComplaints(element, elementType, inner, complaints);
   }
 }
 

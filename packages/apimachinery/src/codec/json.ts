@@ -80,6 +80,7 @@ function remember(duplicates: Map<object, Set<string>>): NonNullable<ParseOption
 /**
  * The same for a value that was parsed already (YAML, a patched object). Takes the value over and may change it.
  * @param source the body, for error texts
+ * @param repeatedInYaml what `parseYaml` has to say of keys
  */
 export function decodeParsed(
   value: unknown,
@@ -87,6 +88,7 @@ export function decodeParsed(
   strict: Strictness = "ignore",
   duplicates: Duplicates = new Map(),
   source: Buffer | string = "",
+  repeatedInYaml?: readonly string[],
 ): Decoded {
   const wanted = gvkOf(expected);
   const gvk = kindOf(value, wanted, source);
@@ -107,7 +109,7 @@ export function decodeParsed(
   let complaints: string[] = [];
   let object: KubeObject;
   try {
-    if (strict !== "ignore") complaints = strictComplaints(value, type, duplicates);
+    if (strict !== "ignore") complaints = strictComplaints(value, type, duplicates, repeatedInYaml !== undefined);
     object = decodeValue(value, type) as unknown as KubeObject;
   } catch (err) {
     // Only schemas of custom resources nest as deep as the stack.
@@ -115,6 +117,10 @@ export function decodeParsed(
     throw cannotHandle(gvk, wanted.kind, why);
   }
   // After the decoding: a wrong type is reported alone, as upstream does.
+  if (repeatedInYaml !== undefined && repeatedInYaml.length > 0) {
+    const all = `yaml: unmarshal errors:\n  ${repeatedInYaml.join("\n  ")}`;
+    complaints.unshift(...(strict === "strict" ? [all] : repeatedInYaml));
+  }
   if (strict === "strict" && complaints.length > 0) {
     throw cannotHandle(gvk, wanted.kind, `strict decoding error: ${complaints.join(", ")}`);
   }
@@ -127,10 +133,10 @@ export function decodeParsed(
  * JSON of any shape: safe in depth, `__proto__` a key like others, integers beyond 2^53 as bigint.
  * @throws StatusError 400
  */
-export function parseJson(bytes: Buffer | string): unknown {
+export function parseJson(bytes: Buffer | string, options?: ParseOptions): unknown {
   const text = typeof bytes === "string" ? bytes : bytes.toString("utf8");
   try {
-    return parseJsonText(text);
+    return parseJsonText(text, options);
   } catch (err) {
     throw badRequest((err as Error).message);
   }

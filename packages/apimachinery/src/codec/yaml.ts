@@ -1,5 +1,6 @@
-import { Document, Lexer, parseAllDocuments, Scalar, type ScalarTag, type Tags, visit } from "yaml";
+import { Document, isScalar, Lexer, parseAllDocuments, Scalar, type ScalarTag, type Tags, visit } from "yaml";
 import { badRequest, requestEntityTooLarge } from "../errors/status-error.ts";
+import { goQuote } from "../meta/go-quote.ts";
 import { encodeJsonText } from "./json.ts";
 import { maxDepth, parseJsonText, setOwn } from "./json-parse.ts";
 
@@ -14,11 +15,12 @@ const maxTokens = 50_000;
 /**
  * The only document of a YAML text, as JSON values: YAML 1.1 as Go's yaml.v2 reads it (`yes` is true, `017` is 15, `<<`
  * merges), dates stay text, integers beyond 2^53 are bigint. JSON is YAML too and is read by the JSON parser.
+ * @param repeated takes what is to be said of keys that a mapping has twice: `line 3: key "a" already set in map`
  * @returns null for an empty text
  * @throws StatusError 400; 413 for more than `maxTokens`
  */
-export function parseYaml(text: string): unknown {
-  const documents = readDocuments(text, maxTokens);
+export function parseYaml(text: string, repeated?: string[]): unknown {
+  const documents = readDocuments(text, maxTokens, repeated);
   if (documents.length > 1) throw badRequest("error converting YAML to JSON: yaml: expected a single document");
   return documents[0] ?? null;
 }
@@ -56,10 +58,15 @@ function quoteMergeKey(scalar: Scalar): void {
   if (scalar.value === "<<") scalar.type = Scalar.QUOTE_DOUBLE;
 }
 
-function readDocuments(text: string, mostTokens: number): unknown[] {
+function readDocuments(text: string, mostTokens: number, repeated?: string[]): unknown[] {
   if (/^\s*[{[]/.test(text)) {
     try {
-      return [parseJsonText(text)];
+      let isRepeated = false;
+      const onDuplicate = () => {
+        isRepeated = true;
+      };
+      const value = parseJsonText(text, repeated === undefined ? {} : { onDuplicate });
+      if (!isRepeated) return [value];
     } catch (err) {
       // Flow YAML, unless it is nested beyond what JSON allows.
       if ((err as Error).message === "exceeded max depth")
@@ -83,6 +90,7 @@ function readDocuments(text: string, mostTokens: number): unknown[] {
       const [error] = document.errors;
       if (error?.message.includes("Maximum call stack")) throw new RangeError();
       if (error !== undefined) throw new Error(`line ${lineOf(text, error.pos[0])}: ${error.message.split("\n")[0]}`);
+      if (repeated !== undefined) repeated.push(...repeatedKeys(document, text));
       return jsonValue(document.toJS({ maxAliasCount: maxAliases }));
     });
   } catch (err) {
@@ -135,6 +143,23 @@ function jsonValue(value: unknown): unknown {
   const object = value as Record<string, unknown>;
   for (const key of Object.keys(object)) setOwn(object, key, jsonValue(object[key]));
   return object;
+}
+
+/** In the words of Go's yaml.v2, which names the line of the key that comes again. */
+function repeatedKeys(document: Document.Parsed, text: string): string[] {
+  const found: string[] = [];
+  visit(document, {
+    Map(_, { items }) {
+      const seen = new Set<unknown>();
+      for (const { key } of items) {
+        if (!isScalar(key) || key.value === "<<") continue;
+        if (seen.has(key.value))
+          found.push(`line ${lineOf(text, key.range?.[0] ?? 0)}: key ${goQuote(String(key.value))} already set in map`);
+        seen.add(key.value);
+      }
+    },
+  });
+  return found;
 }
 
 function lineOf(text: string, offset: number): number {

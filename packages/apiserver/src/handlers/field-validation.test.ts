@@ -49,7 +49,39 @@ describe("with ServerSideFieldValidation", () => {
     assert.equal(code, 422);
   });
 
+  test("keys that YAML repeats are named with their lines, and unknown fields in the order of their names", async () => {
+    const yaml = (name: string): string =>
+      `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n  name: ${name}\nzoo: 1\nbar: 2\ndata:\n  a: b\n  a: c\n`;
+    const headers = { "content-type": "application/yaml" };
+    const repeated = ['line 5: key "name" already set in map', 'line 10: key "a" already set in map'];
+    const strict = await server.request("POST", `${configMaps}?fieldValidation=Strict`, yaml("yaml"), headers);
+    assert.equal(strict.code, 400);
+    assert.equal(
+      strict.body.message,
+      'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: yaml: unmarshal errors:\n' +
+        `  ${repeated.join("\n  ")}, unknown field "bar", unknown field "zoo"`,
+    );
+    const warned = await server.request("POST", configMaps, yaml("yaml"), headers);
+    assert.equal(warned.code, 201);
+    assert.deepEqual(warned.body.data, { a: "c" });
+    for (const complaint of [...repeated, 'unknown field "bar"'])
+      assert.ok(warningsOf(warned.headers).includes(`299 - ${JSON.stringify(complaint)}`), warningsOf(warned.headers));
+  });
+
   for (const type of ["merge", "strategic-merge"]) {
+    test(`fields that a ${type} patch repeats are named`, async () => {
+      const name = `repeated-${type}`;
+      await server.request("POST", configMaps, aConfigMap(name));
+      const headers = { "content-type": `application/${type}-patch+json` };
+      const patch = '{"data":{"a":"b","a":"c"}}';
+      const strict = await server.request("PATCH", `${configMaps}/${name}?fieldValidation=Strict`, patch, headers);
+      assert.equal(strict.code, 422);
+      assert.match(strict.body.message, /strict decoding error: duplicate field "data.a"/);
+      const ignored = await server.request("PATCH", `${configMaps}/${name}?fieldValidation=Ignore`, patch, headers);
+      assert.equal(ignored.body.data.a, "c");
+      assert.equal(ignored.headers.warning, undefined);
+    });
+
     test(`a ${type} patch is checked after it was applied`, async () => {
       const name = `patched-${type}`;
       await server.request("POST", configMaps, aConfigMap(name));

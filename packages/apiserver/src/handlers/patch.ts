@@ -5,6 +5,7 @@
  */
 import { coerce, parseJson } from "@coxswain/apimachinery/codec/json";
 import { strictComplaints } from "@coxswain/apimachinery/codec/json-decode";
+import type { ParseOptions } from "@coxswain/apimachinery/codec/json-parse";
 import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, invalid, notFound, StatusError, unsupportedMediaType } from "@coxswain/apimachinery/errors/status-error";
@@ -85,8 +86,9 @@ export async function readPatch(
 ): Promise<(object: KubeObject) => KubeObject> {
   const bytes = await readBody(call);
   const descriptor = scheme.kind(kind);
-  const patched = patchFunction(type, bytes, descriptor);
-  const complain = complaintsOf(call, descriptor);
+  const repeated: string[] | undefined = isValidated(call, descriptor) ? [] : undefined;
+  const patched = patchFunction(type, bytes, descriptor, repeated);
+  const complain = complaintsOf(call, descriptor, repeated);
   return (object) => {
     const value = patchedBy(patched, object);
     const complaints = complain(value);
@@ -96,18 +98,41 @@ export async function readPatch(
   };
 }
 
-/** Unknown fields as `?fieldValidation=` wants them: warned of once, or returned. @returns what to refuse */
-function complaintsOf(call: Call, descriptor: TypeDescriptor | undefined): (value: unknown) => readonly string[] {
-  const on = descriptor !== undefined && call.env.services.featureEnabled("ServerSideFieldValidation");
-  const mode = call.ctx.query.get("fieldValidation");
-  if (!on || mode === "Ignore") return () => [];
+/** Whether anybody asked what is wrong with fields. */
+function isValidated(call: Call, descriptor: TypeDescriptor | undefined): boolean {
+  if (descriptor === undefined || !call.env.services.featureEnabled("ServerSideFieldValidation")) return false;
+  return call.ctx.query.get("fieldValidation") !== "Ignore";
+}
+
+/**
+ * Fields that a patch repeats, and unknown ones of what it makes, as `?fieldValidation=` wants them: warned of once, or
+ * returned.
+ * @param repeated undefined when nobody asked
+ * @returns what to refuse
+ */
+function complaintsOf(
+  call: Call,
+  descriptor: TypeDescriptor | undefined,
+  repeated: readonly string[] | undefined,
+): (value: unknown) => readonly string[] {
+  if (repeated === undefined || descriptor === undefined) return () => [];
+  const isStrict = call.ctx.query.get("fieldValidation") === "Strict";
   let warned = false;
   return (value) => {
-    const complaints = strictComplaints(value, descriptor);
-    if (mode === "Strict") return complaints;
+    const complaints = [...repeated, ...strictComplaints(value, descriptor)];
+    if (isStrict) return complaints;
     if (!warned) for (const complaint of complaints) call.ctx.warn(complaint);
     warned = true; // a write that lost a race applies the patch again
     return [];
+  };
+}
+
+type OnDuplicate = NonNullable<ParseOptions["onDuplicate"]>;
+
+function nameInto(repeated: string[]): OnDuplicate {
+  return (_container, _key, path) => {
+    const complaint = `duplicate field ${JSON.stringify(path())}`;
+    if (!repeated.includes(complaint) && repeated.length < 100) repeated.push(complaint);
   };
 }
 
@@ -120,19 +145,27 @@ function patchedBy(patched: (object: KubeObject) => unknown, object: KubeObject)
   }
 }
 
-function patchFunction(type: PatchType, bytes: Buffer, descriptor: TypeDescriptor | undefined): (object: KubeObject) => unknown {
+function patchFunction(
+  type: PatchType,
+  bytes: Buffer,
+  descriptor: TypeDescriptor | undefined,
+  repeated: string[] | undefined,
+): (object: KubeObject) => unknown {
   if (type === "json") return (object) => applyJsonPatch(object, bytes);
-  const document = parsePatch(bytes);
+  const document = parsePatch(bytes, repeated);
   if (type === "merge") return (object) => applyMergePatch(object, document);
   return (object) => applyStrategicMerge(object, document, descriptor as TypeDescriptor);
 }
 
-/** kubectl sends JSON; YAML is taken too, as upstream's decoder does. */
-function parsePatch(bytes: Buffer): unknown {
+/**
+ * kubectl sends JSON; YAML is taken too, as upstream's decoder does.
+ * @param repeated takes `duplicate field "spec.paused"`, once for each
+ */
+function parsePatch(bytes: Buffer, repeated: string[] | undefined): unknown {
   let document: unknown;
   try {
-    document =
-      bytes.length > 0 && !/^\s*[[{]/.test(bytes.subarray(0, 64).toString()) ? parseYaml(bytes.toString()) : parseJson(bytes);
+    const isYaml = bytes.length > 0 && !/^\s*[[{]/.test(bytes.subarray(0, 64).toString());
+    document = isYaml ? parseYaml(bytes.toString()) : parseJson(bytes, repeated && { onDuplicate: nameInto(repeated) });
   } catch (err) {
     if (err instanceof StatusError) throw err;
     throw badRequest(`error decoding patch: ${(err as Error).message}`);
