@@ -19,6 +19,7 @@ import { checkTokenWebhookVersion } from "./authentication/webhook.ts";
 import { type AbacPolicies, loadAbacPolicies } from "./authorization/abac.ts";
 import type { AuthorizationWebhookOptions } from "./authorization/build.ts";
 import { checkAuthorizationWebhookVersion } from "./authorization/webhook.ts";
+import { originPatterns } from "./filters/cors.ts";
 import type { ApiserverFlags } from "./flags.ts";
 import { type IsServed, readRuntimeConfig } from "./server/runtime-config.ts";
 import { readEncryptionConfig, type TransformerFor } from "./storage/etcd/encryption-config.ts";
@@ -141,7 +142,7 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
     require(flags[name] > 0, `--${name} should be a positive number, but value '${flags[name]}' provided`);
   }
   check(() => void selectPlugins(config.plugins), undefined);
-  check(() => void flags["cors-allowed-origins"].map((origin) => new RegExp(origin)), undefined);
+  check(() => void originPatterns(flags["cors-allowed-origins"]), undefined);
   if (problems.length > 0) throw new ConfigError(problems.length === 1 ? problems[0] : `[${problems.join(", ")}]`);
   return config;
 }
