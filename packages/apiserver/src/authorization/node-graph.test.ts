@@ -1,0 +1,129 @@
+/** What a node agent may read follows from the pods on its node, over the whole server with real certificates. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { newHttp, startTestServer } from "../testing/start-test-server.ts";
+
+test("a node agent reaches what pods on its node refer to, directly or through claims and volumes, and nothing of others", async (t) => {
+  const server = await startTestServer(t, ["--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection"]);
+  const post = async (path: string, object: object): Promise<void> => {
+    const { code, text } = await server.request("POST", path, object);
+    assert.ok(code === 201 || code === 200, `${path}: ${text}`);
+  };
+  const web = "/api/v1/namespaces/default";
+  for (const name of ["env", "volume", "pull", "csi", "strange"]) await post(`${web}/secrets`, { metadata: { name } });
+  for (const name of ["settings", "strange"]) await post(`${web}/configmaps`, { metadata: { name } });
+  for (const name of ["robot", "strange"]) await post(`${web}/serviceaccounts`, { metadata: { name } });
+  for (const name of ["mine", "strange"]) {
+    await post("/api/v1/persistentvolumes", {
+      metadata: { name },
+      spec: {
+        capacity: { storage: "1Gi" },
+        accessModes: ["ReadWriteOnce"],
+        claimRef: { namespace: "default", name },
+        csi: { driver: "csi.test", volumeHandle: name, nodePublishSecretRef: { name: "csi", namespace: "default" } },
+      },
+    });
+    await post(`${web}/persistentvolumeclaims`, {
+      metadata: { name },
+      spec: { accessModes: ["ReadWriteOnce"], volumeName: name, resources: { requests: { storage: "1Gi" } } },
+    });
+  }
+  const attachments = "/apis/storage.k8s.io/v1/volumeattachments";
+  for (const nodeName of ["n1", "n2"]) {
+    await post(attachments, {
+      metadata: { name: `to-${nodeName}` },
+      spec: { attacher: "csi.test", nodeName, source: { persistentVolumeName: "mine" } },
+    });
+  }
+  await post(`${web}/pods`, {
+    metadata: { name: "web" },
+    spec: {
+      nodeName: "n1",
+      serviceAccountName: "robot",
+      imagePullSecrets: [{ name: "pull" }],
+      containers: [
+        {
+          name: "main",
+          image: "registry.test/web:1",
+          envFrom: [{ secretRef: { name: "env" } }, { configMapRef: { name: "settings" } }],
+        },
+      ],
+      volumes: [
+        { name: "s", secret: { secretName: "volume" } },
+        { name: "c", persistentVolumeClaim: { claimName: "mine" } },
+      ],
+    },
+  });
+  const agentOf = async (node: string) => {
+    const http = newHttp(server.url, server.ca, await server.clientCertificate(`system:node:${node}`, ["system:nodes"]));
+    t.after(() => http.close());
+    return async (method: string, path: string, body?: object): Promise<boolean> => {
+      const patch = method === "PATCH" ? { "content-type": "application/merge-patch+json" } : {};
+      const { code, body: answer } = await http.request(method, path, body, patch);
+      assert.notEqual(code, 401);
+      return !(code === 403 && /^[a-z./0-9"-]+( "[^"]*")? is forbidden: User "system:node/.test(answer.message));
+    };
+  };
+  const [own, other] = [await agentOf("n1"), await agentOf("n2")];
+  await waitFor(() => own("GET", `${web}/secrets/volume`), { what: "the pod in the graph" });
+
+  const token = { spec: { boundObjectRef: { kind: "Pod", apiVersion: "v1", name: "web" } } };
+  const csiNodes = "/apis/storage.k8s.io/v1/csinodes";
+  const leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+  const byName = (name: string): string => `?fieldSelector=${encodeURIComponent(`metadata.name=${name}`)}`;
+  /** Who may: the pod's node, the other node. */
+  const table: [string, string, object | undefined, boolean, boolean][] = [
+    ["GET", `${web}/secrets/env`, undefined, true, false],
+    ["GET", `${web}/secrets/volume`, undefined, true, false],
+    ["GET", `${web}/secrets/pull`, undefined, true, false],
+    ["GET", `${web}/secrets/csi`, undefined, true, false],
+    ["GET", `${web}/secrets/strange`, undefined, false, false],
+    ["GET", `${web}/secrets`, undefined, false, false],
+    ["GET", `${web}/secrets${byName("env")}`, undefined, true, false],
+    ["GET", `${web}/secrets${byName("strange")}`, undefined, false, false],
+    ["GET", "/api/v1/secrets", undefined, false, false],
+    ["GET", `/api/v1/secrets${byName("env")}`, undefined, false, false],
+    ["PATCH", `${web}/secrets/env`, {}, false, false],
+    ["DELETE", `${web}/secrets/env`, undefined, false, false],
+    ["GET", `${web}/configmaps/settings`, undefined, true, false],
+    ["GET", `${web}/configmaps/strange`, undefined, false, false],
+    ["GET", `${web}/persistentvolumeclaims/mine`, undefined, true, false],
+    ["GET", `${web}/persistentvolumeclaims/strange`, undefined, false, false],
+    ["PATCH", `${web}/persistentvolumeclaims/mine`, {}, false, false],
+    ["GET", "/api/v1/persistentvolumes/mine", undefined, true, false],
+    ["GET", "/api/v1/persistentvolumes/strange", undefined, false, false],
+    ["GET", "/api/v1/persistentvolumes", undefined, false, false],
+    ["GET", `${attachments}/to-n1`, undefined, true, false],
+    ["GET", `${attachments}/to-n2`, undefined, false, true],
+    ["GET", attachments, undefined, false, false],
+    ["POST", `${web}/serviceaccounts/robot/token`, token, true, false],
+    ["POST", `${web}/serviceaccounts/strange/token`, token, false, false],
+    ["GET", `${web}/serviceaccounts/robot`, undefined, false, false],
+    ["GET", `${leases}/n1`, undefined, true, false],
+    ["GET", `${leases}/n2`, undefined, false, true],
+    ["PATCH", `${leases}/n1`, {}, true, false],
+    ["GET", leases, undefined, false, false],
+    ["GET", "/apis/coordination.k8s.io/v1/namespaces/default/leases/n1", undefined, false, false],
+    ["GET", `${csiNodes}/n1`, undefined, true, false],
+    ["GET", `${csiNodes}/n2`, undefined, false, true],
+    ["GET", csiNodes, undefined, false, false],
+    ["GET", "/api/v1/pods", undefined, true, true],
+    ["GET", "/api/v1/nodes", undefined, true, true],
+    ["GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles", undefined, false, false],
+  ];
+  const got = await Promise.all(
+    table.map(async ([method, path, body]) => [
+      method,
+      path,
+      body,
+      await own(method, path, body),
+      await other(method, path, body),
+    ]),
+  );
+  assert.deepEqual(got, table);
+
+  await server.request("DELETE", `${web}/pods/web?gracePeriodSeconds=0`);
+  await waitFor(async () => !(await own("GET", `${web}/secrets/volume`)), { what: "the end of the pod's rights" });
+  assert.equal(await own("GET", "/api/v1/persistentvolumes/mine"), false);
+});
