@@ -1,5 +1,7 @@
 import { benchApi } from "./api.ts";
 import { benchCodec } from "./codec.ts";
+import { benchPortSharing } from "./port-sharing.ts";
+import { benchStart } from "./start.ts";
 
 const argv = process.argv.slice(2);
 /** Of the long list of `codec`. */
@@ -7,4 +9,6 @@ const listedPods = 5_000;
 
 // A codec beyond its limit ends with 1: its ratios are the same on every machine. A slow server is no error.
 if (argv.length === 1 && argv[0] === "codec") process.exitCode = benchCodec(listedPods) ? 0 : 1;
+else if (argv[0] === "start") await benchStart(argv);
+else if (argv.length === 1 && argv[0] === "ports") await benchPortSharing();
 else await benchApi(argv);

@@ -24,7 +24,7 @@ export interface SecondServer {
   readonly caFile?: string;
 }
 
-export const usage = `usage: ./cox bench api [--quick] [--pods <n>] [--seconds <n>] [--only <text>] [--cpu-prof <folder>]
+export const usage = `usage: ./cox bench api|start [--quick] [--pods <n>] [--seconds <n>] [--only <text>] [--cpu-prof <folder>]
        [--against <url> --token <t> --pid <p> [--etcd-pid <p>] [--ca <file>]]
        ./cox bench codec`;
 
@@ -46,7 +46,7 @@ export function parseOptions(argv: readonly string[]): BenchOptions {
       ca: { type: "string" },
     },
   });
-  if (positionals.length !== 1 || positionals[0] !== "api") throw new Error(usage);
+  if (positionals.length !== 1 || !(positionals[0] === "api" || positionals[0] === "start")) throw new Error(usage);
   const { quick } = values;
   return {
     pods: wholeNumber("--pods", values.pods ?? (quick ? "1000" : "5000"), 100, 20_000),

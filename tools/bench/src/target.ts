@@ -1,14 +1,13 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { newCa, newCertificate, newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import { freePort, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
-import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type Connection, openConnection } from "./http.ts";
 import { openHttp1 } from "./http1.ts";
 import type { SecondServer } from "./options.ts";
+import { type Program, startProgram } from "./program.ts";
 
 /** A server under load: where it is, who we are, and which processes pay for it. */
 export interface Target {
@@ -27,11 +26,10 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const adminToken = "bench-admin";
 const userToken = "bench-user";
 
-/** Our API server as a process of its own over an etcd of its own, with TLS, tokens and RBAC as in a cluster. */
-export async function startOurs(cpuProfileFolder?: string): Promise<Target> {
+/** Our API server with TLS, tokens and RBAC as in a cluster; where it listens and its etcd are for the caller to say. */
+export async function ourProgram(cpuProfileFolder?: string): Promise<{ program: Program; remove(): void }> {
   const folder = mkdtempSync(join(tmpdir(), "cox-bench-"));
   const file = (name: string): string => join(folder, name);
-  const etcd = await startOwnEtcd();
   const ca = await newCa({ commonName: "bench-ca" });
   const pair = await newCertificate({
     commonName: "kube-apiserver",
@@ -51,58 +49,61 @@ export async function startOurs(cpuProfileFolder?: string): Promise<Target> {
   })) {
     writeFileSync(file(name), text, { mode: 0o600 });
   }
-  const port = await freePort();
   if (cpuProfileFolder !== undefined) mkdirSync(cpuProfileFolder, { recursive: true });
   const profile = cpuProfileFolder === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${resolve(cpuProfileFolder)}`];
-  const child = spawn(
+  const command = [
     process.execPath,
-    [
-      ...["-C", "cox-source", ...profile, join(root, "packages/apiserver/src/main.ts")],
-      `--etcd-servers=${etcd.endpoint}`,
-      "--bind-address=127.0.0.1",
-      `--secure-port=${port}`,
-      `--tls-cert-file=${file("tls.crt")}`,
-      `--tls-private-key-file=${file("tls.key")}`,
-      `--token-auth-file=${file("tokens")}`,
-      "--authorization-mode=RBAC",
-      `--service-account-key-file=${file("sa.pub")}`,
-      `--service-account-signing-key-file=${file("sa.key")}`,
-      "--service-account-issuer=https://kubernetes.default.svc",
-      "--service-cluster-ip-range=10.96.0.0/16",
-    ],
-    { stdio: ["ignore", "ignore", "pipe"] },
-  );
-  let output = "";
-  child.stderr.on("data", (chunk: Buffer) => {
-    output = (output + chunk.toString()).slice(-4000);
-  });
-  const stop = async (): Promise<void> => {
-    await end(child);
-    await etcd.stop();
-    rmSync(folder, { recursive: true, force: true });
-  };
-  const url = `https://127.0.0.1:${port}`;
-  const caPem = Buffer.from(ca.certPem);
-  try {
-    await waitFor(() => isReady(url, caPem, child), { timeoutMs: 60_000, what: "the API server to be ready" });
-  } catch (err) {
-    await stop();
-    throw new Error(`the API server did not start: ${output}`, { cause: err });
-  }
+    ...profile,
+    join(root, "packages/apiserver/dist/main.js"),
+    "--bind-address=127.0.0.1",
+    `--tls-cert-file=${file("tls.crt")}`,
+    `--tls-private-key-file=${file("tls.key")}`,
+    `--token-auth-file=${file("tokens")}`,
+    "--authorization-mode=RBAC",
+    `--service-account-key-file=${file("sa.pub")}`,
+    `--service-account-signing-key-file=${file("sa.key")}`,
+    "--service-account-issuer=https://kubernetes.default.svc",
+    "--service-cluster-ip-range=10.96.0.0/16",
+  ];
   return {
-    name: "coxswain",
-    pid: child.pid as number,
+    program: { name: "coxswain", command, token: adminToken, ca: Buffer.from(ca.certPem) },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+/** Our API server as a process of its own over an etcd of its own. */
+export async function startOurs(cpuProfileFolder?: string): Promise<Target> {
+  const etcd = await startOwnEtcd();
+  const { program, remove } = await ourProgram(cpuProfileFolder);
+  const clean = async (): Promise<void> => {
+    await etcd.stop();
+    remove();
+  };
+  const running = await startProgram(program, {
+    "etcd-servers": etcd.endpoint,
+    "secure-port": String(await freePort()),
+  }).catch(async (err: unknown) => {
+    await clean();
+    throw err;
+  });
+  const { url } = running;
+  return {
+    name: program.name,
+    pid: running.pid,
     etcdPid: etcd.pid,
-    connect: () => openConnection(url, adminToken, caPem),
-    connectHttp1: () => openHttp1(url, adminToken, caPem),
-    connectAsUser: () => openConnection(url, userToken, caPem),
-    stop,
+    connect: () => openConnection(url, adminToken, program.ca),
+    connectHttp1: () => openHttp1(url, adminToken, program.ca),
+    connectAsUser: () => openConnection(url, userToken, program.ca),
+    async stop() {
+      await running.stop();
+      await clean();
+    },
   };
 }
 
 /** A server that runs already and that we leave running. */
 export function secondServer(server: SecondServer): Target {
-  const ca = server.caFile === undefined ? undefined : readFileSync(server.caFile);
+  const ca = secondServerCa(server);
   return {
     name: "against",
     pid: server.pid,
@@ -113,22 +114,6 @@ export function secondServer(server: SecondServer): Target {
   };
 }
 
-async function isReady(url: string, ca: Buffer, child: ChildProcess): Promise<boolean> {
-  if (child.exitCode !== null) return true; // found out by the first request
-  const connection = await openConnection(url, adminToken, ca);
-  try {
-    return (await connection.request("/readyz")).status === 200;
-  } finally {
-    connection.close();
-  }
-}
-
-/** Asked first, so that a CPU profile gets written. */
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  child.kill("SIGTERM");
-  const kill = setTimeout(() => child.kill("SIGKILL"), 10_000);
-  await gone;
-  clearTimeout(kill);
+export function secondServerCa({ caFile }: SecondServer): Buffer | undefined {
+  return caFile === undefined ? undefined : readFileSync(caFile);
 }

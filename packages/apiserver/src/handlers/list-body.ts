@@ -21,22 +21,26 @@ export interface ListBody {
   hasAfter(index: number): boolean;
 }
 
-/** A chunk ends with the item that makes it this long. */
+/** A chunk ends with the item that makes it this long: a few milliseconds of work for items whose bytes are there. */
 const chunkBytes = 128 * 1024;
+/** The same for items that may have to be decoded and encoded, about 0.1 ms for each kilobyte. */
+const slowChunkBytes = 16 * 1024;
 /** What all kept chunks of the process may hold together. */
 export const keptBytesLimit = 64 * 1024 * 1024;
 
 class Body implements ListBody {
   readonly #entries: readonly Entry[];
   readonly #bytesOf: ItemBytes;
+  readonly #chunkSize: number;
   /** Index of the first entry of each chunk. */
   readonly #starts = [0];
   readonly kept = new KeptChunks();
   readers = 0;
 
-  constructor(entries: readonly Entry[], bytesOf: ItemBytes) {
+  constructor(entries: readonly Entry[], bytesOf: ItemBytes, chunkSize = chunkBytes) {
     this.#entries = entries;
     this.#bytesOf = bytesOf;
+    this.#chunkSize = chunkSize;
   }
 
   chunk(index: number): Buffer | undefined {
@@ -58,7 +62,7 @@ class Body implements ListBody {
     const parts: Uint8Array[] = [];
     let size = 0;
     let end = start;
-    while (end < this.#entries.length && size < chunkBytes) {
+    while (end < this.#entries.length && size < this.#chunkSize) {
       for (const part of this.#bytesOf(this.#entries[end] as Entry, end === 0)) {
         parts.push(part);
         size += part.length;
@@ -120,9 +124,9 @@ export const keptListBytes = (): number => keptTotal;
 
 const bodies = new WeakMap<readonly Entry[], Map<unknown, Body>>();
 
-/** Items that depend on more than their entries (ages): made for one reader, never kept. */
+/** Items that depend on more than their entries (ages), or that few ask for: made for one reader, never kept. */
 export function ownBody(entries: readonly Entry[], bytesOf: ItemBytes): ListBody {
-  return new Body(entries, bytesOf);
+  return new Body(entries, bytesOf, slowChunkBytes);
 }
 
 function sharedBody(
