@@ -42,7 +42,7 @@ for (const [name, text] of [
 ] as const) {
   test(`answers 400 to ${name}, and soon`, () => {
     const start = process.cpuUsage();
-    assert.throws(() => parseYaml(text), { code: 400, message: /^error converting YAML to JSON: yaml: / });
+    assert.throws(() => parseYaml(text), { code: 400, message: /^error converting YAML to JSON: / });
     assert.ok(process.cpuUsage(start).user < 1_500_000);
   });
 }
@@ -62,4 +62,41 @@ test("writes built-in kinds as their JSON is", () => {
 test("quotes the key that would merge", () => {
   const value = { b: { "<<": { a: 1 } }, "<<": "x" };
   assert.deepEqual(parseYaml(toYaml(value)), value);
+});
+
+for (const { text, message } of [
+  { text: "a: *x", message: "yaml: unknown anchor 'x' referenced" },
+  { text: "a: b: c", message: "yaml: mapping values are not allowed in this context" },
+  { text: "x: 1\na: b: c", message: "yaml: line 2: mapping values are not allowed in this context" },
+  { text: "a: @x", message: "yaml: found character that cannot start any token" },
+  { text: "a: -.inf", message: "json: unsupported value: -Inf" },
+  { text: "~: a", message: "Unsupported map key of type: %!s(<nil>), key: <nil>" },
+  { text: "[a]: b", message: "yaml: invalid map key" },
+]) {
+  test(`says what is wrong with ${JSON.stringify(text)} in Go's words`, () => {
+    assert.throws(() => parseYaml(text), { code: 400, message: `error converting YAML to JSON: ${message}` });
+  });
+}
+
+test("reads what it reads as Go does, where versions of YAML differ", () => {
+  const texts = {
+    "0o17": 15,
+    "017": 15,
+    "0b11": 3,
+    "08": 8,
+    "1_000": 1000,
+    "1:30": "1:30",
+    y: true,
+    N: false,
+    "0x": "0x",
+    "=": "=",
+  };
+  for (const [text, want] of Object.entries(texts)) assert.deepEqual(parseYaml(`a: ${text}`), { a: want }, text);
+  assert.deepEqual(parseYaml("yes: 1\n0x10: 2\n1.5: 3\n2021-01-01: 4\n"), { true: 1, 16: 2, 1.5: 3, "2021-01-01": 4 });
+});
+
+test("adds no line end to a block that the text ends in", () => {
+  assert.deepEqual(parseYaml("a: |\n  x\n  y"), { a: "x\ny" });
+  assert.deepEqual(parseYaml("a: |\n  x\n  y\n"), { a: "x\ny\n" });
+  assert.deepEqual(parseYaml("a: |\n  x\nb: z"), { a: "x\n", b: "z" });
 });

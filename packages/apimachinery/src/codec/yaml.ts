@@ -3,6 +3,7 @@ import { badRequest, requestEntityTooLarge } from "../errors/status-error.ts";
 import { goQuote } from "../meta/go-quote.ts";
 import { encodeJsonText } from "./json.ts";
 import { maxDepth, parseJsonText, setOwn } from "./json-parse.ts";
+import { asGoReads, goFloat, goSyntaxError, goValueError, octalTag } from "./yaml-go.ts";
 
 /** Aliases in one document; more is taken for a bomb. */
 const maxAliases = 100;
@@ -89,13 +90,14 @@ function readDocuments(text: string, mostTokens: number, repeated?: string[]): u
     return documents.map((document) => {
       const [error] = document.errors;
       if (error?.message.includes("Maximum call stack")) throw new RangeError();
-      if (error !== undefined) throw new Error(`line ${lineOf(text, error.pos[0])}: ${error.message.split("\n")[0]}`);
+      if (error !== undefined) throw new Error(goSyntaxError(error.message, lineOf(text, error.pos[0])));
+      asGoReads(document, text);
       if (repeated !== undefined) repeated.push(...repeatedKeys(document, text));
       return jsonValue(document.toJS({ maxAliasCount: maxAliases }));
     });
   } catch (err) {
     const what = err instanceof RangeError ? "exceeded max depth" : (err as Error).message;
-    throw badRequest(`error converting YAML to JSON: yaml: ${what}`);
+    throw badRequest(`error converting YAML to JSON: ${goValueError(what)}`);
   }
 }
 
@@ -103,10 +105,11 @@ const notRead = new Set(["timestamp", "binary", "omap", "pairs", "set"].map((nam
 
 /** Types that JSON has not; sexagesimal numbers, which Go does not read either. */
 function withoutDates(tags: Tags): Tags {
-  return tags.filter((tag) => {
+  const known = tags.filter((tag) => {
     if (typeof tag === "string") return !["timestamp", "binary", "omap", "pairs", "set", "intTime", "floatTime"].includes(tag);
     return !notRead.has(tag.tag) && (tag as ScalarTag).format !== "TIME";
   });
+  return [octalTag, ...known];
 }
 
 /** The YAML parser is recursive: a text that opens brackets without end must not reach it. */
@@ -134,7 +137,7 @@ function refuseManyTokens(text: string, most: number): void {
 function jsonValue(value: unknown): unknown {
   if (typeof value === "bigint")
     return BigInt.asIntN(54, value) === value ? Number(value) : value === BigInt.asIntN(64, value) ? value : Number(value);
-  if (typeof value === "number" && !Number.isFinite(value)) throw new Error(`unsupported value: ${value}`);
+  if (typeof value === "number" && !Number.isFinite(value)) throw new Error(`json: unsupported value: ${goFloat(value)}`);
   if (typeof value !== "object" || value === null) return value ?? null;
   if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) value[i] = jsonValue(value[i]);
