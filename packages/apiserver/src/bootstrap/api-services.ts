@@ -1,10 +1,11 @@
 /**
  * An APIService for each group version that this server answers itself, so that `kubectl get apiservices` shows them and
- * their order: what the aggregator's autoregistration leaves behind. One that exists is left as it is.
+ * their order: what the aggregator's autoregistration leaves behind. One that exists is left as it is; one that an earlier
+ * start made for a version that is not served any more is taken away.
  * Source: cmd/kube-apiserver/app/aggregator.go apiVersionPriorities, k8s.io/kube-aggregator pkg/controllers/autoregister
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
-import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
+import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { APIService } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
 import { apiServices } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -47,14 +48,18 @@ const versionPriorities: Readonly<Record<string, number>> = {
 
 /** The aggregator has no APIService for itself. */
 const aggregatorGroup = "apiregistration.k8s.io";
+const automanaged = "kube-aggregator.kubernetes.io/automanaged";
 const atOnce = 8;
 
 export async function ensureApiServices(client: Client, served: readonly GroupVersion[], signal: AbortSignal): Promise<void> {
   const { items } = await client.list<APIService>(apiServices, {}, { signal });
   const existing = new Set(items.map(({ metadata }) => metadata.name));
   const local = served.filter(({ group }) => group !== aggregatorGroup).map(localService);
+  const wanted = new Set(local.map(({ metadata }) => metadata.name));
   const missing = local.filter(({ metadata }) => !existing.has(metadata.name));
-  await forEachLimited(missing, atOnce, (wanted) => create(client, wanted, signal));
+  const stale = items.filter(({ metadata }) => metadata.labels?.[automanaged] === "onstart" && !wanted.has(metadata.name));
+  await forEachLimited(missing, atOnce, (service) => create(client, service, signal));
+  await forEachLimited(stale, atOnce, (service) => remove(client, service, signal));
 }
 
 async function create(client: Client, wanted: APIService, signal: AbortSignal): Promise<void> {
@@ -65,10 +70,18 @@ async function create(client: Client, wanted: APIService, signal: AbortSignal): 
   }
 }
 
+async function remove(client: Client, { metadata }: APIService, signal: AbortSignal): Promise<void> {
+  try {
+    await client.delete(apiServices, { name: metadata.name as string }, { signal });
+  } catch (err) {
+    if (!isNotFound(err)) throw err;
+  }
+}
+
 function localService({ group, version }: GroupVersion): APIService {
   const stage = version.includes("alpha") ? 1 : version.includes("beta") ? 9 : 15;
   return {
-    metadata: { name: `${version}.${group}`, labels: { "kube-aggregator.kubernetes.io/automanaged": "onstart" } },
+    metadata: { name: `${version}.${group}`, labels: { [automanaged]: "onstart" } },
     spec: {
       group,
       version,

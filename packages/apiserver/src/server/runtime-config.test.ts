@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { startTestServer } from "../testing/start-test-server.ts";
 import { readRuntimeConfig } from "./runtime-config.ts";
@@ -71,4 +72,15 @@ test("--runtime-config=v1=false takes the core group away", async (t) => {
   const isServed = readRuntimeConfig({ v1: "false" });
   assert.equal(isServed("", "v1", "pods", true), false);
   assert.equal(isServed("apps", "v1", "deployments", true), true);
+});
+
+test("the APIService of a version that is served no more goes with the next start", async (t) => {
+  const prefix = `--etcd-prefix=/runtime-config-${randomUUID()}`;
+  const path = "/apis/apiregistration.k8s.io/v1/apiservices";
+  const first = await startTestServer(undefined, [prefix]);
+  assert.equal((await first.request("GET", `${path}/v1beta1.batch`)).code, 200);
+  await first.stop();
+  const second = await startTestServer(t, [prefix, "--runtime-config=batch/v1beta1=false"]);
+  assert.equal((await second.request("GET", `${path}/v1beta1.batch`)).code, 404);
+  assert.equal((await second.request("GET", `${path}/v1.batch`)).code, 200);
 });
