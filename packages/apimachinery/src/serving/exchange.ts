@@ -54,8 +54,6 @@ export interface ResponseStream {
   write(chunk: Buffer | string): boolean;
   /** Resolves when the buffer has room again; rejects when the client is gone. */
   drained(): Promise<void>;
-  /** Bytes that the transport has not taken yet. */
-  readonly bufferedBytes: number;
   end(chunk?: Buffer | string): void;
 }
 

@@ -151,9 +151,6 @@ export class Http1Exchange implements Exchange {
         return response.write(chunk);
       },
       drained: () => whenDrained(response),
-      get bufferedBytes() {
-        return response.writableLength;
-      },
       end(chunk) {
         exchange.bytesWritten += chunk?.length ?? 0;
         if (chunk === undefined) response.end();

@@ -173,9 +173,6 @@ export class Http2Exchange implements Exchange {
         return stream.write(chunk);
       },
       drained: () => whenDrained(stream),
-      get bufferedBytes() {
-        return stream.writableLength;
-      },
       end(chunk) {
         if (!open()) return;
         exchange.bytesWritten += chunk?.length ?? 0;

@@ -59,9 +59,6 @@ export class AuditedExchange implements Exchange {
         return stream.write(chunk);
       },
       drained: () => stream.drained(),
-      get bufferedBytes() {
-        return stream.bufferedBytes;
-      },
       end,
     };
   }

@@ -89,9 +89,6 @@ export class LoopbackExchange implements Exchange {
           body.once("drain", resolve);
           body.once("close", () => reject(new Error("the reader went away")));
         }),
-      get bufferedBytes() {
-        return body.writableLength;
-      },
       end: (chunk) => {
         body.end(chunk);
       },

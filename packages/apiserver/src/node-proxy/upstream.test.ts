@@ -35,7 +35,6 @@ function recorded(parts: Partial<Exchange> = {}) {
       return true;
     },
     drained: async () => {},
-    bufferedBytes: 0,
     end() {
       answer.ended = true;
     },
