@@ -43,7 +43,7 @@ export async function resolveTarget(target: ConnectTarget, config: NodeProxyConf
   const address = await resolveHost(host);
   if (target.as === "proxy") checkProxyable(address);
   const secure = url.protocol === "https:";
-  const trusted = target.toNode && config.certificateAuthority !== undefined;
+  const trusted = target.toNode && target.skipVerify !== true && config.certificateAuthority !== undefined;
   return {
     address,
     port: Number(url.port) || (secure ? 443 : 80),

@@ -1,8 +1,11 @@
 /** A pod's log through the whole API server, from a kubelet that is only a port. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -12,6 +15,9 @@ import { startTestServer, type TestServer } from "../testing/start-test-server.t
 const pods = "/api/v1/namespaces/default/pods";
 const log = `${pods}/web/log`;
 let server: TestServer;
+/** Beside it, over the same objects: knows another authority than the kubelet's. */
+let distrustful: TestServer;
+let directory: string;
 let kubelet: Server;
 /** What the kubelet was asked for. */
 const asked: string[] = [];
@@ -25,7 +31,13 @@ before(async () => {
   });
   kubelet.listen(0, "127.0.0.1");
   await once(kubelet, "listening");
+  directory = mkdtempSync(join(tmpdir(), "cox-pod-log-"));
+  writeFileSync(join(directory, "ca.crt"), (await newCa({ commonName: "another-ca" })).certPem);
   server = await startTestServer(undefined);
+  distrustful = await startTestServer(undefined, [
+    `--etcd-prefix=${server.prefix}`,
+    `--kubelet-certificate-authority=${join(directory, "ca.crt")}`,
+  ]);
   const { port } = kubelet.address() as AddressInfo;
   await server.request("POST", "/api/v1/nodes", { metadata: { name: "n1" } });
   const status = {
@@ -44,7 +56,8 @@ before(async () => {
   }
 });
 after(async () => {
-  await server.stop();
+  await Promise.all([server.stop(), distrustful.stop()]);
+  rmSync(directory, { recursive: true });
   kubelet.closeAllConnections();
   kubelet.close();
 });
@@ -57,6 +70,14 @@ test("a log is text, and its options go to the kubelet", async () => {
     asked.at(-1),
     "/containerLogs/default/web/main?previous=true&timestamps=true&sinceSeconds=60&tailLines=5&limitBytes=100",
   );
+});
+
+test("a kubelet of another authority is refused, unless insecureSkipTLSVerifyBackend says not to look", async () => {
+  const refused = await distrustful.request("GET", log);
+  assert.equal(refused.code, 500);
+  assert.match(refused.body.message, /x509: certificate signed by unknown authority/);
+  const taken = await distrustful.request("GET", `${log}?insecureSkipTLSVerifyBackend=true`);
+  assert.deepEqual([taken.code, taken.text], [200, "line 1\nline 2\n"]);
 });
 
 test("a pod without a node has an empty log", async () => {

@@ -48,6 +48,8 @@ export interface ConnectTarget {
   readonly url: URL;
   /** True: with the API server's own client certificate, to a kubelet. */
   readonly toNode: boolean;
+  /** Takes whatever certificate the kubelet shows: the client asked for it. */
+  readonly skipVerify?: boolean;
   /** `text`: a GET, its answer streamed as text. `tunnel`: an upgrade and nothing else. `proxy`: the request as it came. */
   readonly as: "text" | "tunnel" | "proxy";
 }

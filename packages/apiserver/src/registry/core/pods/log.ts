@@ -23,7 +23,7 @@ export function connectLog(config: CatalogueConfig): (call: SubresourceCall) => 
     const url = await kubeletOf(call, nodeName, config);
     url.pathname = `/containerLogs/${encodeURIComponent(call.namespace)}/${encodeURIComponent(call.name)}/${encodeURIComponent(container)}`;
     url.search = kubeletQuery(options).toString();
-    return { url, toNode: true, as: "text" };
+    return { url, toNode: true, skipVerify: options.insecureSkipTLSVerifyBackend, as: "text" };
   };
 }
 
