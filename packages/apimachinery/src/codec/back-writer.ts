@@ -111,6 +111,6 @@ export class BackWriter {
 
 const firstBytes = 16 * 1024;
 /** A writer keeps a buffer up to this size for the next message. */
-const mostKeptBytes = 1024 * 1024;
+const mostKeptBytes = 16 * 1024 * 1024;
 /** Its length takes one byte. */
 const shortText = 48;
