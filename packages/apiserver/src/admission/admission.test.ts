@@ -155,3 +155,15 @@ test("a namespace's label holds its pods to a standard", async () => {
   });
   assert.equal(wrong.code, 422);
 });
+
+test("both steps are measured, with what came of them", async () => {
+  await server.request("DELETE", "/api/v1/namespaces/default");
+  const { text } = await server.request("GET", "/metrics");
+  for (const labels of [
+    'type="admit",operation="CREATE",rejected="false"',
+    'type="validate",operation="CREATE",rejected="false"',
+    'type="admit",operation="DELETE",rejected="true"',
+  ]) {
+    assert.match(text, new RegExp(`apiserver_admission_step_admission_duration_seconds_count\\{${labels}\\} [1-9]`));
+  }
+});

@@ -12,7 +12,7 @@ import type { CertificatePool } from "@coxswain/apimachinery/serving/authenticat
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { makePlugins, type ObjectVersions, type PluginContext } from "../admission/catalogue.ts";
 import { newAdmissionChain } from "../admission/chain.ts";
-import { withSecondRound } from "../admission/second-round.ts";
+import { withSteps } from "../admission/steps.ts";
 import type { ResourceVersion } from "../admission/webhooks/matcher.ts";
 import { buildAuthentication } from "../authentication/build.ts";
 import type { VerificationKey } from "../authentication/service-account-keys.ts";
@@ -160,7 +160,7 @@ export function connectRooms(options: RoomOptions): Rooms {
 
   router = newRouter({
     resources,
-    admission: withSecondRound(newAdmissionChain(plugins, metrics)),
+    admission: withSteps(newAdmissionChain(plugins, metrics), metrics),
     services,
     nodeProxy: newNodeProxy({
       clientCertificate: config.kubelet.clientCertificate,

@@ -67,6 +67,22 @@ test("fifty creations at once take what there is and no more", async () => {
   assert.equal((await server.request("GET", inNamespace("crowd", "pods"))).body.items.length, 10);
 });
 
+test("two servers of one cluster do not let more through together", async (t) => {
+  await quota("split", "q", { pods: "10" });
+  const second = await startTestServer(t, [`--etcd-prefix=${server.prefix}`, "--disable-admission-plugins=ServiceAccount"]);
+  const answers = await Promise.all(
+    Array.from({ length: 30 }, (_, i) =>
+      (i % 2 === 0 ? server : second).request("POST", inNamespace("split", "pods"), aPod(`p${i}`)),
+    ),
+  );
+  const made = answers.filter(({ code }) => code === 201).length;
+  const others = answers.filter(({ code }) => code !== 201 && code !== 403).map(({ text }) => text);
+  assert.deepEqual(others, []);
+  assert.equal(made, 10);
+  assert.deepEqual(await usedIn("split"), { pods: "10" });
+  assert.equal((await server.request("GET", inNamespace("split", "pods"))).body.items.length, 10);
+});
+
 test("two quotas are both charged, also while somebody else writes to one of them", async () => {
   await quota("shared", "a", { pods: "100" });
   await quota("shared", "b", { "count/pods": "100" });
