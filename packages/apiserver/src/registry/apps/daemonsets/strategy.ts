@@ -4,6 +4,7 @@ import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { immutableSelector } from "../replicasets/validation.ts";
 import { templateWarningsOnChange } from "../template-warnings.ts";
+import { countTemplateGeneration, keepTemplateGeneration, startTemplateGeneration } from "./template-generation.ts";
 import { validateDaemonSet, validateDaemonSetStatus } from "./validation.ts";
 
 /** Source: pkg/registry/apps/daemonset/strategy.go */
@@ -13,7 +14,9 @@ export const daemonSetStrategy: Strategy<DaemonSet> = strategyOf<DaemonSet>({
   generation: true,
   prepareForCreate(next) {
     next.status = { currentNumberScheduled: 0, numberMisscheduled: 0, desiredNumberScheduled: 0, numberReady: 0 };
+    startTemplateGeneration(next);
   },
+  prepareForUpdate: countTemplateGeneration,
   validate: (next, ctx, current) => validateDaemonSet(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template)),
   validateUpdate: (next, current) => immutableSelector(next.spec?.selector, current.spec?.selector, "spec.selector"),
   ...templateWarningsOnChange,
@@ -21,5 +24,6 @@ export const daemonSetStrategy: Strategy<DaemonSet> = strategyOf<DaemonSet>({
 
 export const daemonSetStatusStrategy: Strategy<DaemonSet> = statusStrategyOf({
   namespaced: true,
+  prepareForUpdate: keepTemplateGeneration,
   validateUpdate: (next, current) => validateDaemonSetStatus(next, current),
 });

@@ -1,0 +1,34 @@
+/**
+ * How often the pod template changed: a field of the spec before apps/v1, since then an annotation that every DaemonSet
+ * has and nobody sets. Node agents and controllers of old find their pods by it.
+ * Source: pkg/registry/apps/daemonset/strategy.go, pkg/apis/apps/v1/conversion.go
+ */
+
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+
+const annotation = "deprecated.daemonset.template.generation";
+
+/** What a client gives counts on from there. */
+export function startTemplateGeneration(next: DaemonSet): void {
+  setTemplateGeneration(next, Math.max(1, templateGenerationOf(next)));
+}
+
+/** One more when the template is another. */
+export function countTemplateGeneration(next: DaemonSet, current: DaemonSet): void {
+  const changed = !semanticEqual(next.spec?.template, current.spec?.template);
+  setTemplateGeneration(next, templateGenerationOf(current) + (changed ? 1 : 0));
+}
+
+export function keepTemplateGeneration(next: DaemonSet, current: DaemonSet): void {
+  setTemplateGeneration(next, templateGenerationOf(current));
+}
+
+function templateGenerationOf({ metadata }: DaemonSet): number {
+  const value = Number(metadata.annotations?.[annotation]);
+  return Number.isSafeInteger(value) ? value : 0;
+}
+
+function setTemplateGeneration({ metadata }: DaemonSet, value: number): void {
+  metadata.annotations = { ...metadata.annotations, [annotation]: String(value) };
+}
