@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import WebSocket from "ws";
@@ -18,10 +21,10 @@ interface Options {
 }
 
 /** A WebSocket as a browser opens it, as the administrator unless the test says otherwise. */
-function open(path: string, { protocols = [], headers = {}, protocolVersion = 13 }: Options = {}) {
-  const all = { origin: "https://dashboard.example.com", authorization: `Bearer ${server.adminToken}`, ...headers };
-  const socket = new WebSocket(server.url.replace("https", "wss") + path, protocols, {
-    ca: server.ca,
+function open(path: string, { protocols = [], headers = {}, protocolVersion = 13 }: Options = {}, at = server) {
+  const all = { origin: "https://dashboard.example.com", authorization: `Bearer ${at.adminToken}`, ...headers };
+  const socket = new WebSocket(at.url.replace("https", "wss") + path, protocols, {
+    ca: at.ca,
     protocolVersion,
     headers: Object.fromEntries(Object.entries(all).filter(([, value]) => value !== "")),
   });
@@ -125,4 +128,28 @@ test("an error before the watch begins is a plain answer", async () => {
   const refused = await open(`${configMaps}?watch=1&resourceVersion=old`).refused;
   assert.equal(refused.code, 400);
   assert.partialDeepStrictEqual(JSON.parse(refused.text), { kind: "Status", reason: "BadRequest" });
+});
+
+test("the audit knows when a WebSocket was accepted and when it ended", async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), "cox-websocket-audit-"));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const [policy, log] = [join(directory, "policy.yaml"), join(directory, "audit.log")];
+  const rule = '{"level":"Metadata","verbs":["watch"],"users":["admin"],"omitStages":["RequestReceived"]}';
+  writeFileSync(policy, `{"apiVersion":"audit.k8s.io/v1","kind":"Policy","rules":[${rule},{"level":"None"}]}`);
+  const audited = await startTestServer(t, [`--audit-policy-file=${policy}`, `--audit-log-path=${log}`]);
+  const watch = open(`${configMaps}?watch=1&timeoutSeconds=1`, {}, audited);
+  await watch.closed;
+  const events = () =>
+    readFileSync(log, "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+  await waitFor(() => events().length === 2);
+  assert.deepEqual(
+    events().map(({ stage, responseStatus }) => [stage, responseStatus?.code]),
+    [
+      ["ResponseStarted", 101],
+      ["ResponseComplete", 101],
+    ],
+  );
 });
