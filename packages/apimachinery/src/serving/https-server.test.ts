@@ -399,3 +399,25 @@ test("shows the certificate for the asked name, and new ones after their files c
   assert.throws(() => server.reloadCertificates());
   assert.equal(await shown("anything.example"), "two");
 });
+
+test("servers share a port when each of them asks for that, and both get connections", async (t) => {
+  const answered = new Set<string>();
+  const answering =
+    (name: string): ExchangeHandler =>
+    (exchange) => {
+      answered.add(name);
+      exchange.respond(200, {}, name);
+    };
+  const first = await start(t, answering("first"), { reusePort: true });
+  await start(t, answering("second"), { reusePort: true, port: first.port });
+  await assert.rejects(start(t, answering("third"), { port: first.port }), { code: "EADDRINUSE" });
+  // The kernel chooses by the client's port: 64 connections to one of two is a chance of 1 in 10^19.
+  for (let tries = 0; tries < 64 && answered.size < 2; tries++) {
+    const session = http2Session(t, first);
+    const stream = session.request({ ":path": "/" });
+    stream.resume();
+    await once(stream, "end");
+    session.close();
+  }
+  assert.deepEqual(answered, new Set(["first", "second"]));
+});
