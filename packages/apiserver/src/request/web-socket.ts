@@ -112,7 +112,8 @@ function streamOver(webSocket: WebSocket): WebSocketStream {
     protocol: webSocket.protocol,
     send(message, as) {
       waiting++;
-      webSocket.send(message, { binary: as === "binary" }, () => {
+      webSocket.send(message, { binary: as === "binary" }, (err) => {
+        if (err) gone = true;
         if (--waiting === 0) wakeAll();
       });
       return webSocket.bufferedAmount < highWaterBytes;
