@@ -3,6 +3,7 @@ import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { AuditTrail } from "./audit-trail.ts";
 import type { RequestContext, UserInfo } from "./context.ts";
 import type { RequestInfo } from "./request-info.ts";
+import { Warnings } from "./warnings.ts";
 
 export const anonymousUser: UserInfo = { name: "system:anonymous", groups: ["system:unauthenticated"] };
 
@@ -29,8 +30,7 @@ export class ServerRequest implements RequestContext {
   #cancel: AbortController | undefined;
   #signal: AbortSignal | undefined;
   readonly #stopping: AbortSignal | undefined;
-  readonly #warnings = new Set<string>();
-  #warningBytes = 0;
+  #warnings: Warnings | undefined;
 
   /** @param stopping aborted when watches and streams are to end because the server does */
   constructor(exchange: Exchange, info: RequestInfo, receivedMs: number, longRunning: boolean, stopping?: AbortSignal) {
@@ -76,19 +76,10 @@ export class ServerRequest implements RequestContext {
     this.#cancel?.abort(reason);
   }
 
-  /** Each text once; at most 4 KiB of them. Source: KEP-1693, k8s.io/apiserver pkg/endpoints/filters/warning.go */
   warn(text: string): void {
-    if (this.#warnings.has(text) || this.exchange.headersSent) return;
-    const clean = text.replace(/[\u0000-\u001f\u007f]/g, " ").slice(0, 1024);
-    if (this.#warningBytes + clean.length > 4096) return;
-    this.#warnings.add(text);
-    this.#warningBytes += clean.length;
-    this.exchange.appendHeader("warning", `299 - ${quote(clean)}`);
+    this.#warnings ??= new Warnings();
+    this.#warnings.add(this.exchange, text);
   }
-}
-
-function quote(text: string): string {
-  return `"${text.replace(/[\\"]/g, "\\$&")}"`;
 }
 
 /** A client's own Audit-ID is kept when it is short, as upstream does. */

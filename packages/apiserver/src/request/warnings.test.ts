@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import { Warnings } from "./warnings.ts";
+
+function warned(...texts: string[]): string[] {
+  let headers: string[] = [];
+  const exchange = {
+    headersSent: false,
+    setHeader(_name: string, value: string[]) {
+      headers = value;
+    },
+  } as unknown as Exchange;
+  const warnings = new Warnings();
+  for (const text of texts) warnings.add(exchange, text);
+  return headers;
+}
+const lengthsOf = (headers: readonly string[]): number[] => headers.map((header) => header.length - '299 - ""'.length);
+
+for (const { name, texts, want } of [
+  { name: "keeps the order, tells each once", texts: ["b", "a", "b"], want: ['299 - "b"', '299 - "a"'] },
+  { name: "quotes", texts: ['say "\\"'], want: ['299 - "say \\"\\\\\\""'] },
+  { name: "leaves out what no header may hold", texts: ["a\nb", "", "c"], want: ['299 - "c"'] },
+  { name: "writes UTF-8", texts: ["é"], want: ['299 - "\u00c3\u00a9"'] },
+]) {
+  test(`a warning: ${name}`, () => assert.deepEqual(warned(...texts), want));
+}
+
+test("warnings that fit together stay whole", () => {
+  assert.deepEqual(lengthsOf(warned("a".repeat(2000), "b".repeat(2000))), [2000, 2000]);
+});
+
+test("warnings that are too much are all cut, and end when that is too much too", () => {
+  assert.deepEqual(lengthsOf(warned("a".repeat(2000), "b".repeat(2000), "c".repeat(2000))), [256, 256, 256]);
+  const many = Array.from({ length: 40 }, (_, i) => String.fromCharCode(97 + (i % 26)).repeat(300 + i));
+  assert.equal(warned(...many).length, 16);
+});
