@@ -8,6 +8,7 @@ import type { Attributes, Authorizer, Decision } from "../authorization/authoriz
 import type { AuditTrail } from "../request/audit-trail.ts";
 import type { UserInfo } from "../request/context.ts";
 import type { RequestInfo } from "../request/request-info.ts";
+import type { ServerRequest } from "../request/server-request.ts";
 import type { Filter } from "./filter.ts";
 import { answerInternalError, escapeHtml } from "./plain-error.ts";
 
@@ -16,7 +17,7 @@ export function authorization(authorize: Authorizer): Filter {
     const attributes = attributesOf(request.user, request.info);
     const decision = authorize(attributes);
     const goOn = (made: Decision): Promise<void> | void => {
-      if (check(attributes, made, request.audit)) return next(request);
+      if (check(attributes, made, request)) return next(request);
       // Somebody could not be asked: that is our trouble, and a no all the same.
       answerInternalError(request.exchange, made.error as Error);
     };
@@ -40,7 +41,7 @@ export function attributesOf(user: UserInfo, info: RequestInfo): Attributes {
 }
 
 /** @returns false when there is an error instead of an answer. @throws Forbidden */
-function check(attributes: Attributes, decision: Decision, audit: AuditTrail | undefined): boolean {
+function check(attributes: Attributes, decision: Decision, { audit, exchange }: ServerRequest): boolean {
   if (decision.decision === "allow") {
     annotate(audit, "allow", decision.reason ?? "");
     return true;
@@ -50,6 +51,8 @@ function check(attributes: Attributes, decision: Decision, audit: AuditTrail | u
     return false;
   }
   annotate(audit, "forbid", decision.reason ?? "");
+  // The sentence repeats what the client wrote.
+  exchange.setHeader("x-content-type-options", "nosniff");
   throw forbiddenError(attributes, decision.reason ?? "");
 }
 

@@ -37,8 +37,10 @@ test("a token that nobody knows is 401, not anonymous", async () => {
 });
 
 test("a refusal names verb, resource, group and namespace", async () => {
-  const { code, body } = await server.request("GET", "/apis/apps/v1/namespaces/default/deployments/x/status", undefined, jane);
+  const path = "/apis/apps/v1/namespaces/default/deployments/x/status";
+  const { code, body, headers } = await server.request("GET", path, undefined, jane);
   assert.equal(code, 403);
+  assert.equal(headers["x-content-type-options"], "nosniff");
   assert.equal(
     body.message,
     'deployments.apps "x" is forbidden: User "jane" cannot get resource "deployments/status" in API group "apps" in the namespace "default"',

@@ -207,7 +207,7 @@ async function eachOf<T>(items: readonly T[], work: (item: T) => Promise<void>):
   await Promise.all(Array.from({ length: 16 }, worker));
 }
 
-test("AlwaysAllow lets everybody, AlwaysDeny nobody but system:masters, and others after it still decide", async (t) => {
+test("AlwaysAllow lets everybody who is known, AlwaysDeny nobody but system:masters, and others after it still decide", async (t) => {
   const jane = { authorization: "Bearer user-token" };
   const list = async (mode: string, headers: Record<string, string | undefined>) => {
     const one = await startTestServer(t, [`--authorization-mode=${mode}`]);
@@ -218,8 +218,19 @@ test("AlwaysAllow lets everybody, AlwaysDeny nobody but system:masters, and othe
       (await one.request("GET", "/api/v1/secrets", undefined, jane)).body.message,
     ];
   };
-  assert.deepEqual(await list("AlwaysAllow", { authorization: undefined }), [200, 200, 200, undefined]);
+  assert.deepEqual(await list("AlwaysAllow", jane), [200, 200, 200, undefined]);
+  const nobody = { authorization: undefined };
+  assert.deepEqual((await list("AlwaysAllow,RBAC", nobody)).slice(0, 2), [401, 401], "nobody at all is not allowed everything");
   const refusal = 'secrets is forbidden: User "jane" cannot list resource "secrets" in API group "" at the cluster scope';
   assert.deepEqual(await list("AlwaysDeny", jane), [403, 403, 200, `${refusal}: Everything is forbidden.`]);
   assert.deepEqual(await list("AlwaysDeny,RBAC", jane), [403, 200, 200, `${refusal}: Everything is forbidden.`]);
+});
+
+test("with --anonymous-auth=false who shows nothing is 401, also at pages that are for everybody", async (t) => {
+  const closed = await startTestServer(t, ["--anonymous-auth=false"]);
+  for (const path of ["/healthz", "/version", "/api/v1/pods", "/nowhere"]) {
+    const { code, body } = await closed.request("GET", path, undefined, { authorization: undefined });
+    assert.equal(code, 401, path);
+    assert.equal(body.reason, "Unauthorized");
+  }
 });

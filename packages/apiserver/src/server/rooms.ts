@@ -129,7 +129,7 @@ export function connectRooms(options: RoomOptions): Rooms {
 
   const getter = storeGetter(services);
   const { authenticate, authenticateToken } = buildAuthentication({
-    anonymous: flags["anonymous-auth"],
+    anonymous: isAnonymousAllowed(config, log),
     apiAudiences: config.apiAudiences,
     clientCa: options.clientCa,
     frontProxy:
@@ -210,6 +210,15 @@ export function connectRooms(options: RoomOptions): Rooms {
       ["", ...resources.groups()].flatMap((group) => resources.versions(group).map((version) => ({ group, version }))),
     synced: () => synced() && plugins.every((plugin) => plugin.ready?.() ?? true),
   };
+}
+
+/** Nobody at all may do everything. Source: pkg/kubeapiserver/options/authentication.go ApplyAuthorization */
+function isAnonymousAllowed({ flags, authorizationModes }: ApiserverConfig, log: Logger): boolean {
+  if (!flags["anonymous-auth"] || !authorizationModes.includes("AlwaysAllow")) return flags["anonymous-auth"];
+  log.warn(
+    "AnonymousAuth is not allowed with the AlwaysAllow authorizer. Resetting AnonymousAuth to false. You should use a different authorizer",
+  );
+  return false;
 }
 
 function objectVersions(resources: ServedResources): ObjectVersions {
