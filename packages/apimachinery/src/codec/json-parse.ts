@@ -74,7 +74,7 @@ function nestsDeeper(text: string, levels: number): boolean {
         do {
           i = text.indexOf('"', i + 1);
           if (i < 0) return false;
-        } while (isEscaped(text, i));
+        } while (text.charCodeAt(i - 1) === 0x5c && isEscaped(text, i));
         break;
       case 0x5b:
       case 0x7b:
