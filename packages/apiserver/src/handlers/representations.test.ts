@@ -130,8 +130,7 @@ test("a watch goes on from any event's version, and from a list's, and misses no
     seen.map(({ name }) => name),
     names,
   );
-  const [first] = seen as [{ resourceVersion: string }];
-  assert.deepEqual(await from(first.resourceVersion, 2), seen.slice(1));
+  assert.deepEqual(await from(seen[0]?.resourceVersion ?? "", 2), seen.slice(1));
 });
 
 describe("deletion", () => {
