@@ -129,10 +129,11 @@ test("a draining server with the flag sends clients elsewhere, but answers healt
   assert.deepEqual([read.exchange.status, health.exchange.status], [429, 200]);
 });
 
-test("warnings are sent once each, quoted and without control characters", async () => {
+test("warnings are sent once each and quoted, but for those with control characters", async () => {
   const { request, exchange } = aRequest("GET", "/api/v1/pods");
-  request.warn('say "hello"\nthere');
-  request.warn('say "hello"\nthere');
+  request.warn('say "hello" there');
+  request.warn('say "hello" there');
+  request.warn("two\nlines");
   exchange.respond(200, {});
   assert.equal((await exchange.response).headers["warning"], '299 - "say \\"hello\\" there"');
 });

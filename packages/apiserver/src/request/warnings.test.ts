@@ -7,8 +7,8 @@ function warned(...texts: string[]): string[] {
   let headers: string[] = [];
   const exchange = {
     headersSent: false,
-    setHeader(_name: string, value: string[]) {
-      headers = value;
+    setHeader(_name: string, value: string | string[]) {
+      headers = [value].flat();
     },
   } as unknown as Exchange;
   const warnings = new Warnings();

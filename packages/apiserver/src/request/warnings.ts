@@ -23,7 +23,8 @@ export class Warnings {
     if (!this.#cuts && this.#written + length > mostTogether) this.#cuts = true;
     const shown = [...this.#texts].map((one) => (this.#cuts ? charactersOf(one).slice(0, mostEach).join("") : one));
     this.#written = shown.reduce((sum, one) => sum + charactersOf(one).length, 0);
-    exchange.setHeader("warning", shown.map(header));
+    const [first = "", ...others] = shown.map(header);
+    exchange.setHeader("warning", others.length === 0 ? first : [first, ...others]);
   }
 }
 
