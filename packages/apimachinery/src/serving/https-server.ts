@@ -10,7 +10,7 @@ import { watchFiles } from "./file-watch.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
 import { Roster } from "./roster.ts";
-import { filesOf, insecureCipherSuites, loadTls, type TlsOptions } from "./tls-options.ts";
+import { asksForCertificates, filesOf, insecureCipherSuites, loadTls, type TlsOptions } from "./tls-options.ts";
 
 export type { TlsOptions } from "./tls-options.ts";
 
@@ -267,11 +267,7 @@ function newTlsListener(options: HttpServerOptions, tls: TlsOptions, http: Serve
     ...loaded.context,
     ALPNProtocols: options.http1Only === true ? ["http/1.1"] : ["h2", "http/1.1"],
     // The authenticator decides what a certificate is worth; `authorized` tells whether the chain holds.
-    requestCert:
-      tls.requestClientCertificate === true ||
-      tls.clientCaFile !== undefined ||
-      tls.clientCa !== undefined ||
-      (tls.clientCaFiles?.length ?? 0) > 0,
+    requestCert: asksForCertificates(tls),
     rejectUnauthorized: false,
     handshakeTimeout: options.handshakeTimeoutMs ?? 10_000,
     noDelay: true,

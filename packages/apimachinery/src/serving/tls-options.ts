@@ -1,4 +1,4 @@
-import { X509Certificate } from "node:crypto";
+import { constants, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext, type SecureContext, type SecureContextOptions, type SecureVersion } from "node:tls";
 
@@ -115,6 +115,12 @@ export function filesOf(options: TlsOptions): string[] {
   return [...new Set(files.filter((file) => file !== undefined && file !== ""))] as string[];
 }
 
+/** Are clients asked for a certificate? */
+export function asksForCertificates(options: TlsOptions): boolean {
+  const { requestClientCertificate, clientCaFile, clientCaFiles = [], clientCa } = options;
+  return requestClientCertificate === true || clientCaFile !== undefined || clientCaFiles.length > 0 || clientCa !== undefined;
+}
+
 export interface LoadedTls {
   readonly context: SecureContextOptions;
   /** @returns undefined for the default certificate. */
@@ -124,6 +130,8 @@ export interface LoadedTls {
 /** Reads all files. @throws Error when one is missing or does not fit. */
 export function loadTls(options: TlsOptions): LoadedTls {
   const shared: SecureContextOptions = { minVersion: opensslVersion(options.minVersion) };
+  // A resumed session knows the client's certificate but not the intermediates it came with: it could not be verified.
+  if (asksForCertificates(options)) shared.secureOptions = constants.SSL_OP_NO_TICKET;
   const ciphers = opensslCiphers(options.cipherSuites ?? []);
   if (ciphers !== undefined) shared.ciphers = ciphers;
   const ca: (string | Buffer)[] = [options.clientCaFile, ...(options.clientCaFiles ?? [])]

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { request } from "node:https";
 import { type TestContext, test } from "node:test";
-import type { TLSSocket } from "node:tls";
+import { connect, type TLSSocket } from "node:tls";
 import { discardLogger } from "../../logging/logger.ts";
 import { type KeyPair, newCa, newCertificate } from "../certificates.ts";
 import { startHttpServer } from "../https-server.ts";
@@ -112,4 +112,44 @@ test("follows the intermediates that a client sends, as far as each authority al
   assert.equal(await verdictOver(t, [await person(below), below], root), unknown, "a link is missing");
   assert.equal(await verdictOver(t, [await person(underStrict), underStrict], strict), unknown, "no intermediates are allowed");
   assert.equal(await verdictOver(t, [await person(between), between], strict), unknown);
+});
+
+test("a client that connects again with what is left of its last session is verified anew", async (t) => {
+  const root = await newCa({ commonName: "root" });
+  const between = await newCa({ commonName: "between", signedBy: root });
+  const person = await newCertificate({ commonName: "jane", usages: ["client"], ca: between });
+  const serving = await newCertificate({ commonName: "server", ips: ["127.0.0.1"], usages: ["server"], ca });
+  const pool = newCertificatePool(root.certPem, "test");
+  const server = await startHttpServer({
+    port: 0,
+    bindAddress: "127.0.0.1",
+    tls: { cert: serving.certPem, key: serving.keyPem, requestClientCertificate: true },
+    log: discardLogger,
+    handler: (exchange) => {
+      pool.verifyClient(peerCertificate(exchange.tls as TLSSocket) as X509Certificate, Date.now());
+      exchange.respond(200, {}, "good");
+    },
+  });
+  t.after(() => server.close(0));
+  for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
+    let session: Buffer | undefined;
+    for (const time of ["first", "second"]) {
+      const text = await new Promise<string>((resolve, reject) => {
+        const cert = person.certPem + between.certPem;
+        const to = { host: "127.0.0.1", port: server.port, ca: ca.certPem, cert, key: person.keyPem, maxVersion };
+        const socket = connect({ ...to, ...(session === undefined ? {} : { session }), ALPNProtocols: ["http/1.1"] });
+        let received = "";
+        socket.on("session", (next: Buffer) => {
+          session = next;
+        });
+        socket.on("data", (chunk) => {
+          received += chunk;
+        });
+        socket.once("error", reject);
+        socket.once("close", () => resolve(received));
+        socket.write("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+      });
+      assert.match(text, /^HTTP\/1\.1 200 /, `${maxVersion}, ${time} time`);
+    }
+  }
 });
