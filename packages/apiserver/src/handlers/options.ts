@@ -14,6 +14,7 @@ import {
   tooLong,
 } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { parseResourceVersion } from "@coxswain/apimachinery/meta/resource-version";
 import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
 import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
@@ -219,8 +220,8 @@ export function checkFieldSelector(definition: ResourceDefinition, fields: Field
     if (field === "metadata.name" || field === "metadata.namespace" || known.has(field)) continue;
     throw badRequest(
       known.size === 0
-        ? `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`
-        : `field label not supported: ${field}`,
+        ? `${goQuote(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`
+        : (definition.unknownFieldText?.(field) ?? `field label not supported: ${field}`),
     );
   }
 }

@@ -8,7 +8,14 @@ import { strictComplaints } from "@coxswain/apimachinery/codec/json-decode";
 import type { ParseOptions } from "@coxswain/apimachinery/codec/json-parse";
 import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { badRequest, invalid, notFound, StatusError, unsupportedMediaType } from "@coxswain/apimachinery/errors/status-error";
+import {
+  badRequest,
+  genericServerResponse,
+  invalid,
+  notFound,
+  StatusError,
+  unsupportedMediaType,
+} from "@coxswain/apimachinery/errors/status-error";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
 import { applyJsonPatch } from "@coxswain/apimachinery/patch/json-patch";
@@ -60,6 +67,8 @@ export async function patch(call: Call, store = call.served.store as RegistrySto
   await writeEntry(call, created ? 201 : 200, entry, output);
 }
 
+const nothing = { group: "", resource: "" };
+
 /** @throws UnsupportedMediaType, also for a strategic patch of a kind without schema (custom resources). */
 export function patchTypeOf(call: Call, kind: GroupVersionKind): PatchType | "apply" {
   const contentType = (call.ctx.exchange.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
@@ -67,6 +76,9 @@ export function patchTypeOf(call: Call, kind: GroupVersionKind): PatchType | "ap
   const taken = (one: PatchType | "apply"): boolean =>
     one === "strategic" ? scheme.kind(kind) !== undefined : one !== "apply" || tracksFields(call.env);
   if (type === undefined || !taken(type)) {
+    // The routes of built-in resources refuse it before a handler sees it.
+    if (scheme.kind(kind) !== undefined)
+      throw genericServerResponse(415, "", nothing, "", "415: Unsupported Media Type", 0, false);
     const accepted = Object.keys(patchTypes).filter((name) => taken(patchTypes[name] as PatchType));
     throw unsupportedMediaType(
       `the body of the request was in an unknown format - accepted media types include: ${accepted.join(", ")}`,
@@ -152,9 +164,14 @@ function patchFunction(
   repeated: string[] | undefined,
 ): (object: KubeObject) => unknown {
   if (type === "json") return (object) => applyJsonPatch(object, bytes);
-  const document = parsePatch(bytes, repeated);
-  if (type === "merge") return (object) => applyMergePatch(object, document);
-  return (object) => applyStrategicMerge(object, document, descriptor as TypeDescriptor);
+  // Read when there is an object: what nobody has is not found, whatever the patch says.
+  let document: unknown;
+  const parsed = (): unknown => {
+    document ??= parsePatch(bytes, repeated);
+    return document;
+  };
+  if (type === "merge") return (object) => applyMergePatch(object, parsed());
+  return (object) => applyStrategicMerge(object, parsed(), descriptor as TypeDescriptor);
 }
 
 /**

@@ -115,9 +115,15 @@ function encodePart(part: string): string {
   return encodeURIComponent(part).replaceAll("%3A", ":").replaceAll("%40", "@").replaceAll("%2B", "+").replaceAll("%24", "$");
 }
 
+/** A path that no verb of the resource has is not there; one that has others refuses the method. */
+function pathOfVerbs({ served }: Call, verbs: readonly string[]): void {
+  if (!verbs.some((verb) => served.definition.verbs.includes(verb))) throw noSuchPath();
+}
+
 function runCollection(call: Call): Promise<void> {
   const { method } = call.ctx.exchange;
   const everywhere = call.served.definition.namespaced && call.namespace === "";
+  pathOfVerbs(call, everywhere ? ["list"] : ["list", "create", "deletecollection"]);
   switch (method) {
     case "GET":
       return allowed(call, "list", list);
@@ -131,6 +137,7 @@ function runCollection(call: Call): Promise<void> {
 }
 
 function runNamed(call: Call): Promise<void> {
+  pathOfVerbs(call, ["get", "update", "patch", "delete"]);
   switch (call.ctx.exchange.method) {
     case "GET":
       return allowed(call, "get", get);
@@ -188,6 +195,8 @@ function runSubresource(call: Call, rest: string): Promise<void> {
 /** Reviews and component statuses: nothing is stored, the definition answers. */
 function runVirtual(call: Call, virtual: SubresourceDefinition): Promise<void> {
   const { method } = call.ctx.exchange;
+  const everywhere = call.served.definition.namespaced && call.namespace === "";
+  pathOfVerbs(call, call.name !== "" ? ["get"] : everywhere ? ["list"] : ["list", "create"]);
   const verb = call.name === "" ? (method === "GET" ? "list" : method === "POST" ? "create" : undefined) : verbOfMethod[method];
   if (verb === undefined || !virtual.verbs.includes(verb) || (call.name !== "" && verb === "create")) throw methodNotAllowed();
   const kind = { ...(virtual.kindGroupVersion ?? call.served.kind), kind: virtual.kind };

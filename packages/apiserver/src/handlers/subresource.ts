@@ -4,6 +4,7 @@
  */
 
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { methodNotSupported, notFound } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
@@ -28,7 +29,7 @@ import { connect } from "./connect.ts";
 import { type Call, strategyContext } from "./env.ts";
 import { get } from "./get.ts";
 import { guardEntries, managerName, trackCreated, tracksFields, withEntries } from "./managed-fields.ts";
-import { listOptions, revisionParam, type WriteRequestOptions, writeOptions } from "./options.ts";
+import { checkFieldSelector, listOptions, revisionParam, type WriteRequestOptions, writeOptions } from "./options.ts";
 import { patch, patchTypeOf, readPatch } from "./patch.ts";
 import { negotiate, writeEntry, writeObject } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
@@ -131,7 +132,9 @@ async function runScale(
   const output = negotiate(ctx, { transforms: false });
   if (verb === "get") {
     const minimumRevision = revisionParam(ctx.query.get("resourceVersion") ?? "");
-    const entry = await store.get(call.namespace, call.name, { minimumRevision, signal: ctx.signal });
+    const entry = await store.get(call.namespace, call.name, { minimumRevision, signal: ctx.signal }).catch((err: unknown) => {
+      throw isNotFound(err) && paths.unknownAs !== undefined ? notFound(paths.unknownAs, call.name) : err;
+    });
     return writeObject(ctx, 200, scaleOf(entry.object(), paths), output);
   }
   const { options, wanted } = verb === "update" ? await readScale(call, kind) : await readScalePatch(call, kind);
@@ -249,11 +252,22 @@ export async function runObject(
     return output.as === undefined ? writeObject(ctx, 200, answer, output) : writeEntry(call, 200, entryOf(answer), output);
   }
   if (verb === "list" && handler.list !== undefined) {
-    listOptions(ctx.query);
+    const { definition } = call.served;
+    const { watch, labels, fields } = listOptions(ctx.query);
+    checkFieldSelector(definition, fields);
+    if (watch) throw methodNotSupported(definition, "watch");
     const output = negotiate(ctx, { transforms });
-    const items = await handler.list(subresourceCall(call, undefined, emptyOptions));
+    const items = (await handler.list(subresourceCall(call, undefined, emptyOptions))).filter(
+      ({ metadata: { name = "", namespace = "", labels: own = {} } }) =>
+        labels.matches(own) && fields.matches({ "metadata.name": name, "metadata.namespace": namespace }),
+    );
     if (output.as !== undefined) return writeList(call, { entries: items.map(entryOf), revision: 0 }, output);
-    const list = { kind: call.served.definition.listKind, apiVersion: formatGroupVersion(kind), metadata: {}, items };
+    const list = {
+      kind: definition.listKind,
+      apiVersion: formatGroupVersion(kind),
+      metadata: {},
+      items: items.map(({ kind: _kind, apiVersion: _version, ...item }) => item),
+    };
     return writeObject(ctx, 200, list as unknown as KubeObject, output);
   }
   const output = negotiate(ctx, { transforms: false });

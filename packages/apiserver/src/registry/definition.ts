@@ -35,6 +35,7 @@ export interface ResourceRow {
   readonly scale?: ScalePaths;
   readonly table?: TableColumns;
   readonly selectableFields?: (object: KubeObject) => Record<string, string>;
+  readonly unknownFieldText?: (field: string) => string;
   readonly cacheIndexes?: readonly string[];
   readonly ttlSeconds?: (flags: { eventTtlSeconds: number }) => number;
   readonly subresources?: Readonly<Record<string, SubresourceDefinition>>;

@@ -1,3 +1,4 @@
+import { parseJson } from "@coxswain/apimachinery/codec/json";
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 
@@ -23,7 +24,7 @@ export function decodeContinueToken(text: string): ContinueToken {
   try {
     const wrong = text.search(/[^A-Za-z0-9_-]/);
     if (wrong >= 0) throw new Error(`illegal base64 data at input byte ${wrong}`);
-    token = JSON.parse(Buffer.from(text, "base64url").toString("utf8"));
+    token = parseJson(Buffer.from(text, "base64url")) as typeof token;
     if (typeof token !== "object" || token === null) throw new Error("not an object");
   } catch (err) {
     throw invalid(err instanceof Error ? err.message : String(err));

@@ -59,7 +59,7 @@ export function appsResources(): ResourceDefinition[] {
       versions: [{ version: "v1", defaults: defaultDeployment }],
       strategy: deploymentStrategy,
       statusStrategy: deploymentStatusStrategy,
-      scale,
+      scale: { ...scale, unknownAs: { group: "apps", resource: "deployments/scale" } },
       table: deploymentTable,
     },
     {
@@ -71,8 +71,7 @@ export function appsResources(): ResourceDefinition[] {
       versions: [{ version: "v1", defaults: defaultReplicaSet }],
       strategy: replicaSetStrategy,
       statusStrategy: replicaSetStatusStrategy,
-      scale,
-      selectableFields: (object) => ({ "status.replicas": String((object as Any).status?.replicas ?? 0) }),
+      scale: { ...scale, unknownAs: { group: "apps", resource: "replicasets/scale" } },
       table: replicaSetTable,
     },
     {

@@ -1,3 +1,4 @@
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { inGroup } from "../definition.ts";
 import type { ResourceDefinition } from "../generic/resource.ts";
 import { defaultCronJob } from "./cronjobs/defaults.ts";
@@ -41,6 +42,7 @@ export function batchResources(): ResourceDefinition[] {
       strategy: jobStrategy,
       statusStrategy: jobStatusStrategy,
       selectableFields: (object) => ({ "status.successful": String((object as Any).status?.succeeded ?? 0) }),
+      unknownFieldText: (field) => `field label ${goQuote(field)} not supported for batchv1.Job`,
       table: jobTable,
     },
   ]);

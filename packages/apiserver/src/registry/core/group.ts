@@ -127,7 +127,7 @@ export function coreResources(config: CatalogueConfig): ResourceDefinition[] {
       versions: [{ version: "v1", defaults: defaultNamespace }],
       strategy: namespaceStrategy,
       statusStrategy: namespaceStatusStrategy,
-      selectableFields: (object) => ({ "status.phase": (object as Any).status?.phase ?? "", name: object.metadata.name ?? "" }),
+      selectableFields: (object) => ({ "status.phase": (object as Any).status?.phase ?? "" }),
       subresources: {
         finalize: { kind: "Namespace", verbs: ["update"], handler: { type: "strategy", strategy: namespaceFinalizeStrategy } },
       },
@@ -157,7 +157,6 @@ export function coreResources(config: CatalogueConfig): ResourceDefinition[] {
       versions: [{ version: "v1", defaults: defaultPersistentVolumeClaim }],
       strategy: persistentVolumeClaimStrategy,
       statusStrategy: persistentVolumeClaimStatusStrategy,
-      selectableFields: (object) => ({ name: object.metadata.name ?? "" }),
       table: persistentVolumeClaimTable,
     },
     {
@@ -169,7 +168,6 @@ export function coreResources(config: CatalogueConfig): ResourceDefinition[] {
       versions: [{ version: "v1", defaults: defaultPersistentVolume }],
       strategy: persistentVolumeStrategy,
       statusStrategy: persistentVolumeStatusStrategy,
-      selectableFields: (object) => ({ name: object.metadata.name ?? "" }),
       table: persistentVolumeTable,
     },
     {
@@ -211,6 +209,7 @@ export function coreResources(config: CatalogueConfig): ResourceDefinition[] {
         specReplicas: ".spec.replicas",
         statusReplicas: ".status.replicas",
         selector: (object) => mapSelector((object as Any).spec?.selector),
+        unknownAs: { group: "autoscaling", resource: "replicationcontrollers/scale" },
       },
       selectableFields: (object) => ({ "status.replicas": String((object as Any).status?.replicas ?? 0) }),
       table: replicationControllerTable,
@@ -265,10 +264,6 @@ export function coreResources(config: CatalogueConfig): ResourceDefinition[] {
       storageFolder: "services/specs",
       strategy: newServiceStrategy(config),
       statusStrategy: serviceStatusStrategy,
-      selectableFields: (object) => ({
-        "spec.clusterIP": (object as Any).spec?.clusterIP ?? "",
-        "spec.type": (object as Any).spec?.type ?? "",
-      }),
       subresources: {
         proxy: { kind: "ServiceProxyOptions", verbs: proxyVerbs, handler: { type: "connect", connect: serviceProxy } },
       },

@@ -36,6 +36,8 @@ export interface ResourceDefinition extends GroupResource {
   readonly table: TableColumns;
   /** Fields for field selectors besides metadata.name and metadata.namespace. */
   readonly selectableFields?: (object: KubeObject) => Record<string, string>;
+  /** How a selector by another field is refused, where that is said in a way of its own. */
+  readonly unknownFieldText?: (field: string) => string;
   /** Seconds; events. */
   readonly ttlSeconds?: (flags: { eventTtlSeconds: number }) => number;
   /** POST that stores nothing (reviews) or subresources with their own logic (binding, eviction, log, exec), by name; `""` is the resource itself. */
@@ -73,6 +75,8 @@ export interface ScalePaths {
   readonly specReplicas: string;
   readonly statusReplicas: string;
   readonly selector: (object: KubeObject) => string;
+  /** As what a scale that is not there is told missing, where it is not the resource itself. */
+  readonly unknownAs?: GroupResource;
 }
 
 /** What a subresource (or a virtual resource) does. `create`, `get`, … are in `subresource.ts`; `connect` says where to. */

@@ -117,7 +117,7 @@ test("create tells all that is wrong at once, in upstream's words", async (t) =>
     /does not match the namespace sent on the request/,
   );
   await assert.rejects(
-    store.create(ctx(), configMap({ name: "a", resourceVersion: "1" }), {}),
+    (await aStore(t)).create(ctx(), configMap({ name: "a", resourceVersion: "1" }), {}),
     /resourceVersion should not be set on objects to be created/,
   );
 });

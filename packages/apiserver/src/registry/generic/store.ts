@@ -8,7 +8,6 @@ import {
   generateNameConflict,
   invalid,
   notFound,
-  plainError,
 } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
@@ -124,7 +123,6 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
   });
 
   async function create(ctx: StrategyContext, object: KubeObject, request: StoreCreateOptions): Promise<Entry> {
-    if (object.metadata.resourceVersion) throw plainError("resourceVersion should not be set on objects to be created");
     const generated = beforeCreate(definition, strategy, ctx, object);
     const undo = await strategy.beginCreate?.(object, ctx);
     try {

@@ -1,5 +1,12 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { alreadyExists, conflict, internalError, notFound, resourceExpired } from "@coxswain/apimachinery/errors/status-error";
+import {
+  alreadyExists,
+  conflict,
+  internalError,
+  notFound,
+  plainError,
+  resourceExpired,
+} from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { atRevision, newEntry, newUnstoredEntry } from "../entry.ts";
@@ -169,13 +176,11 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   }
 
   async function create(key: string, object: KubeObject, options: WriteOptions = {}): Promise<Entry> {
-    if (object.metadata.resourceVersion) {
-      throw internalError(new Error("resourceVersion should not be set on objects to be created"));
-    }
     if (options.dryRun) {
       if ((await readKey(key)).entry !== undefined) throw alreadyExists(resource, nameOf(key));
       return newUnstoredEntry(codec, key, object);
     }
+    if (object.metadata.resourceVersion) throw plainError("resourceVersion should not be set on objects to be created");
     const { entry } = await write("create", key, codec.toStored(object), 0, [], options.ttlSeconds);
     if (entry === undefined) throw alreadyExists(resource, nameOf(key));
     return entry;
@@ -266,15 +271,17 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   }
 
   function checkPreconditions(key: string, current: Entry | undefined, wanted: UpdateOptions["preconditions"]): void {
-    if (wanted === undefined || current === undefined) return;
-    const { uid = "" } = current.object().metadata;
+    if (wanted === undefined) return;
+    // An object that is not there has neither.
+    const uid = current?.object().metadata.uid ?? "";
+    const revision = current === undefined ? "" : String(current.revision);
     if (wanted.uid !== undefined && wanted.uid !== uid) {
       throw refused(key, `Precondition failed: UID in precondition: ${wanted.uid}, UID in object meta: ${uid}`);
     }
-    if (wanted.resourceVersion !== undefined && wanted.resourceVersion !== String(current.revision)) {
+    if (wanted.resourceVersion !== undefined && wanted.resourceVersion !== revision) {
       throw refused(
         key,
-        `Precondition failed: ResourceVersion in precondition: ${wanted.resourceVersion}, ResourceVersion in object meta: ${current.revision}`,
+        `Precondition failed: ResourceVersion in precondition: ${wanted.resourceVersion}, ResourceVersion in object meta: ${revision}`,
       );
     }
   }

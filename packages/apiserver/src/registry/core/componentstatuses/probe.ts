@@ -1,7 +1,7 @@
 import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
-import { notFound } from "@coxswain/apimachinery/errors/status-error";
+import { plainError } from "@coxswain/apimachinery/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { ComponentStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
@@ -39,7 +39,7 @@ export function componentStatusSubresource(etcd: CatalogueConfig["etcd"]): Subre
       list: () => Promise.all(components.map(statusOf)),
       async get({ name }) {
         const component = components.find((one) => one.name === name);
-        if (component === undefined) throw notFound({ group: "", resource: "componentstatuses" }, name);
+        if (component === undefined) throw plainError(`Component not found: ${name}`);
         return statusOf(component);
       },
     },

@@ -1,6 +1,6 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { badRequest, conflict, invalid } from "@coxswain/apimachinery/errors/status-error";
+import { formatFieldErrors, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { badRequest, conflict, plainError } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { KubeObject, Status } from "@coxswain/apimachinery/meta/types";
@@ -17,12 +17,10 @@ const pods = { group: "", resource: "pods" };
 export async function createPodBinding(call: SubresourceCall): Promise<KubeObject> {
   const binding = call.body as Binding | undefined;
   if (!binding) throw badRequest("not a Binding object");
-  if (binding.metadata.name !== undefined && binding.metadata.name !== "" && binding.metadata.name !== call.name) {
-    throw badRequest("name in URL does not match name in Binding object");
-  }
-  const errors = validateBinding(binding);
-  if (errors.length > 0) throw invalid({ group: "", kind: "Binding" }, call.name, errors);
   await call.admit(binding, undefined);
+  if ((binding.metadata.name ?? "") !== call.name) throw badRequest("name in URL does not match name in Binding object");
+  const errors = validateBinding(binding);
+  if (errors.length > 0) throw plainError(formatFieldErrors(errors));
   const { uid, resourceVersion } = binding.metadata;
   await call.services
     .store("", "pods")

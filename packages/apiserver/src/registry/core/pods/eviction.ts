@@ -21,7 +21,7 @@ const retryAfterSeconds = 10;
 export async function createEviction(call: SubresourceCall): Promise<KubeObject> {
   const eviction = call.body as Eviction | undefined;
   if (!eviction) throw badRequest("not a Eviction object");
-  if (call.name !== (eviction.metadata.name ?? call.name)) throw badRequest("name in URL does not match name in Eviction object");
+  if (call.name !== (eviction.metadata.name ?? "")) throw badRequest("name in URL does not match name in Eviction object");
   await call.admit(eviction, undefined);
   const options: DeleteOptions = { ...eviction.deleteOptions };
   if (call.dryRun) options.dryRun = ["All"];

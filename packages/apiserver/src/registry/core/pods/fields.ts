@@ -10,6 +10,8 @@ export function podFields(object: KubeObject): Record<string, string> {
     "spec.schedulerName": spec?.schedulerName ?? "",
     "spec.serviceAccountName": spec?.serviceAccountName ?? "",
     "status.phase": status?.phase ?? "",
+    // Taken, and never filled.
+    "status.podIPs": "",
     "status.podIP": status?.podIPs?.[0]?.ip ?? status?.podIP ?? "",
     "status.nominatedNodeName": status?.nominatedNodeName ?? "",
   };

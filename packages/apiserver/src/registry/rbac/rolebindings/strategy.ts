@@ -72,7 +72,7 @@ function validateBinding(binding: RoleBinding, namespaced: boolean): FieldError[
   const errors: FieldError[] = [];
   const { apiGroup = "", kind = "", name = "" } = binding.roleRef ?? {};
   if (apiGroup !== rbacGroup) errors.push(notSupported("roleRef.apiGroup", apiGroup, [rbacGroup]));
-  const kinds = namespaced ? ["ClusterRole", "Role"] : ["ClusterRole"];
+  const kinds = namespaced ? ["Role", "ClusterRole"] : ["ClusterRole"];
   if (!kinds.includes(kind)) errors.push(notSupported("roleRef.kind", kind, kinds));
   if (name === "") errors.push(required("roleRef.name", ""));
   else for (const message of isPathSegmentName(name)) errors.push(invalidValue("roleRef.name", name, message));

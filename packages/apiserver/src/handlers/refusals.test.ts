@@ -1,0 +1,189 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { startShared, type TestServer } from "./testing.ts";
+
+/** Refusals whose code, order and words are upstream's, one request each. */
+let server: TestServer;
+before(async () => {
+  server = await startShared();
+});
+after(() => server.stop());
+
+const merge = { "content-type": "application/merge-patch+json" };
+const inDefault = (group: string, resource: string): string =>
+  `${group === "" ? "/api/v1" : `/apis/${group}/v1`}/namespaces/default/${resource}`;
+const configMaps = inDefault("", "configmaps");
+const gone = "the server could not find the requested resource";
+
+interface Row {
+  readonly name: string;
+  readonly request: Parameters<TestServer["request"]>;
+  readonly code: number;
+  readonly reason?: string;
+  readonly message: string | RegExp;
+  readonly details?: unknown;
+}
+
+const rows: readonly Row[] = [
+  {
+    name: "one of a resource that only takes POST",
+    request: ["GET", inDefault("", "bindings/x")],
+    code: 404,
+    reason: "NotFound",
+    message: gone,
+    details: {},
+  },
+  { name: "one of the reviews", request: ["DELETE", "/apis/authentication.k8s.io/v1/tokenreviews/x"], code: 404, message: gone },
+  { name: "bindings of all namespaces", request: ["POST", "/api/v1/bindings", {}], code: 404, message: gone },
+  {
+    name: "a method that a path with others does not have",
+    request: ["POST", "/api/v1/configmaps", {}],
+    code: 405,
+    message: "the server does not allow this method on the requested resource",
+  },
+  {
+    name: "a patch of no known type",
+    request: ["PATCH", `${configMaps}/none`, {}, { "content-type": "application/json" }],
+    code: 415,
+    reason: "UnsupportedMediaType",
+    message: "415: Unsupported Media Type",
+    details: {},
+  },
+  {
+    name: "a malformed patch of what is not there",
+    request: ["PATCH", `${configMaps}/none`, '{"a"', merge],
+    code: 404,
+    message: 'configmaps "none" not found',
+  },
+  {
+    name: "an update that knows the uid of what is not there",
+    request: ["PUT", `${configMaps}/none`, { metadata: { name: "none", uid: "u" } }],
+    code: 409,
+    reason: "Conflict",
+    message:
+      /^Operation cannot be fulfilled on configmaps "none": StorageError: invalid object, Code: 4, Key: \/[^ ]*\/configmaps\/default\/none, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: u, UID in object meta: $/,
+  },
+  {
+    name: "a version on a new object that is wrong otherwise too",
+    request: ["POST", configMaps, { metadata: { name: "A_b", resourceVersion: "5" } }],
+    code: 422,
+    reason: "Invalid",
+    message:
+      'ConfigMap "A_b" is invalid: metadata.name: Invalid value: "A_b": a lowercase RFC 1123 subdomain must consist of lower case ' +
+      "alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', " +
+      "regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+  },
+  {
+    name: "a version on a new object",
+    request: ["POST", configMaps, { metadata: { name: "versioned", resourceVersion: "5" } }],
+    code: 500,
+    message: "resourceVersion should not be set on objects to be created",
+  },
+  {
+    name: "a continue token that is not JSON",
+    request: ["GET", `${configMaps}?limit=1&continue=abc`],
+    code: 400,
+    message: "invalid continue token: continue key is not valid: invalid character 'i' looking for beginning of value",
+  },
+  {
+    name: "services by a field",
+    request: ["GET", `${inDefault("", "services")}?fieldSelector=spec.type%3DClusterIP`],
+    code: 400,
+    message: '"spec.type" is not a known field selector: only "metadata.name", "metadata.namespace"',
+  },
+  {
+    name: "jobs by an unknown field",
+    request: ["GET", `${inDefault("batch", "jobs")}?fieldSelector=x%3D1`],
+    code: 400,
+    message: 'field label "x" not supported for batchv1.Job',
+  },
+  {
+    name: "pods by an unknown field",
+    request: ["GET", `${inDefault("", "pods")}?fieldSelector=x%3D1`],
+    code: 400,
+    message: "field label not supported: x",
+  },
+  {
+    name: "the scale of a deployment that is not there",
+    request: ["GET", inDefault("apps", "deployments/none/scale")],
+    code: 404,
+    message: 'deployments/scale.apps "none" not found',
+    details: { name: "none", group: "apps", kind: "deployments/scale" },
+  },
+  {
+    name: "the scale of a replication controller that is not there",
+    request: ["GET", inDefault("", "replicationcontrollers/none/scale")],
+    code: 404,
+    message: 'replicationcontrollers/scale.autoscaling "none" not found',
+  },
+  {
+    name: "the scale of a stateful set that is not there",
+    request: ["GET", inDefault("apps", "statefulsets/none/scale")],
+    code: 404,
+    message: 'statefulsets.apps "none" not found',
+  },
+  {
+    name: "a binding to nothing",
+    request: ["POST", inDefault("", "bindings"), { metadata: { name: "x" } }],
+    code: 500,
+    message: "target.name: Required value",
+  },
+  {
+    name: "a binding of another pod",
+    request: ["POST", inDefault("", "pods/none/binding"), { target: { name: "n" } }],
+    code: 400,
+    message: "name in URL does not match name in Binding object",
+  },
+  {
+    name: "an eviction of another pod",
+    request: ["POST", inDefault("", "pods/none/eviction"), { kind: "Eviction", apiVersion: "policy/v1" }],
+    code: 400,
+    message: "name in URL does not match name in Eviction object",
+  },
+  {
+    name: "a component that nobody knows",
+    request: ["GET", "/api/v1/componentstatuses/none"],
+    code: 500,
+    message: "Component not found: none",
+  },
+  {
+    name: "a watch of components",
+    request: ["GET", "/api/v1/componentstatuses?watch=1"],
+    code: 405,
+    message: 'watch is not supported on resources of kind "componentstatuses"',
+  },
+  {
+    name: "a review that asks nothing",
+    request: ["POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {}],
+    code: 422,
+    message:
+      '.authorization.k8s.io "" is invalid: spec.resourceAttributes: Invalid value: "null": exactly one of nonResourceAttributes ' +
+      "or resourceAttributes must be specified",
+  },
+];
+
+for (const { name, request, code, reason, message, details } of rows) {
+  test(`${name}: ${code}`, async () => {
+    const answer = await server.request(...request);
+    assert.equal(answer.code, code);
+    if (typeof message === "string") assert.equal(answer.body.message, message);
+    else assert.match(answer.body.message, message);
+    if (code === 500) assert.equal(answer.body.reason, undefined);
+    if (reason !== undefined) assert.equal(answer.body.reason, reason);
+    if (details !== undefined) assert.deepEqual(answer.body.details, details);
+  });
+}
+
+test("a dry run may say a version on a new object", async () => {
+  const { code } = await server.request("POST", `${configMaps}?dryRun=All`, { metadata: { name: "dry", resourceVersion: "5" } });
+  assert.equal(code, 201);
+});
+
+test("components are selected by their names, and a list says their kind once", async () => {
+  const { body } = await server.request("GET", "/api/v1/componentstatuses?fieldSelector=metadata.name%3Dscheduler");
+  assert.equal(body.kind, "ComponentStatusList");
+  assert.deepEqual(
+    body.items.map(({ kind, metadata }: { kind?: string; metadata: { name: string } }) => [kind, metadata.name]),
+    [[undefined, "scheduler"]],
+  );
+});
