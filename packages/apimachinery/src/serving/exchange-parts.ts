@@ -3,36 +3,45 @@ import type { Writable } from "node:stream";
 
 export type HeaderValue = string | number | string[];
 
-/** Headers that filters set before the answer is known. Names are kept in lower case. */
+type Header = [name: string, value: HeaderValue];
+
+/** Headers that filters set before the answer is known. Names are kept in lower case; a list, since there are few. */
 export class ResponseHeaders {
-  #values: Map<string, HeaderValue> | undefined;
+  readonly #headers: Header[] = [];
 
   set(name: string, value: string | string[]): void {
-    this.#values ??= new Map();
-    this.#values.set(name.toLowerCase(), value);
+    put(this.#headers, name.toLowerCase(), value);
   }
 
   append(name: string, value: string): void {
-    this.#values ??= new Map();
     const key = name.toLowerCase();
-    const before = this.#values.get(key);
-    if (before === undefined) this.#values.set(key, value);
-    else this.#values.set(key, [...(Array.isArray(before) ? before : [String(before)]), value]);
+    const before = this.#headers.find((header) => header[0] === key);
+    if (before === undefined) this.#headers.push([key, value]);
+    else before[1] = [...(Array.isArray(before[1]) ? before[1] : [String(before[1])]), value];
   }
 
-  entries(): Iterable<[string, HeaderValue]> {
-    return this.#values ?? [];
+  entries(): Iterable<Header> {
+    return this.#headers;
   }
 
   /** These and the answer's own, which win. */
-  merged(own: OutgoingHttpHeaders): Iterable<[string, HeaderValue]> {
-    const all = new Map<string, HeaderValue>(this.#values);
+  merged(own: OutgoingHttpHeaders): Iterable<Header> {
+    const all = this.#headers.slice();
     for (const name in own) {
       const value: OutgoingHttpHeader | undefined = own[name];
-      if (value !== undefined) all.set(name.toLowerCase(), value as HeaderValue);
+      if (value !== undefined) put(all, name.toLowerCase(), value as HeaderValue);
     }
     return all;
   }
+}
+
+function put(headers: Header[], name: string, value: HeaderValue): void {
+  for (let index = 0; index < headers.length; index++) {
+    if (headers[index]?.[0] !== name) continue;
+    headers[index] = [name, value];
+    return;
+  }
+  headers.push([name, value]);
 }
 
 const canonical = new Map<string, string>();

@@ -21,6 +21,7 @@ export function maxInFlight(options: MaxInFlightOptions): Filter {
   const { metrics } = options;
   const running = { readOnly: 0, mutating: 0 };
   const limits = { readOnly: options.maxReadOnly, mutating: options.maxMutating };
+  const gauges = { readOnly: metrics.inFlight.labels("readOnly"), mutating: metrics.inFlight.labels("mutating") };
   return async (request, next) => {
     if (request.longRunning) return next(request);
     const kind = readOnlyVerbs.has(request.info.verb) ? "readOnly" : "mutating";
@@ -33,11 +34,11 @@ export function maxInFlight(options: MaxInFlightOptions): Filter {
       );
       return;
     }
-    metrics.inFlight.labels(kind).set(++running[kind]);
+    gauges[kind].set(++running[kind]);
     try {
       await next(request);
     } finally {
-      metrics.inFlight.labels(kind).set(--running[kind]);
+      gauges[kind].set(--running[kind]);
     }
   };
 }
