@@ -152,6 +152,7 @@ for (const { name, plugin, configuration, want } of [
       configurationOf: readPluginConfigurations(fileWith(t, { "admission.yaml": file })),
       informers: { for: () => ({ addHandler() {} }) },
       metrics: newMetricsRegistry(),
+      featureEnabled: () => true,
     } as unknown as PluginContext;
     assert.throws(() => makePlugins({ enable: [], disable: [], only: [plugin] }, context), {
       message: `failed to initialize admission: couldn't init admission plugin "${plugin}": ${want}`,

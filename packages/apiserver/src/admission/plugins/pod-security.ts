@@ -51,6 +51,7 @@ export function podSecurity(ctx: PluginContext): AdmissionPlugin {
   const lookup = namespaceLookup(ctx.informers, ctx.client);
   const podInformer = ctx.informers.for<KubeObject & PodLike>(pods);
   const metrics = newPodSecurityMetrics(ctx.metrics);
+  const isEnabled = ctx.featureEnabled("PodSecurity");
   const { defaults, exemptions } = readPodSecurityConfiguration(ctx.configurationOf("PodSecurity"));
 
   const exempted = (attributes: AdmissionAttributes, why: string): void => {
@@ -137,7 +138,7 @@ export function podSecurity(ctx: PluginContext): AdmissionPlugin {
 
   return {
     name: "PodSecurity",
-    handles: (operation) => (operation === "CREATE" || operation === "UPDATE") && ctx.featureEnabled("PodSecurity"),
+    handles: (operation) => isEnabled && (operation === "CREATE" || operation === "UPDATE"),
     ready: () => lookup.synced && podInformer.synced,
     async validate(attributes) {
       const { resource, subresource, object } = attributes;
