@@ -15,7 +15,7 @@ import { bootstrapToken } from "./bootstrap-token.ts";
 import { tokenFile } from "./token-file.ts";
 
 const long = process.env["COX_TEST_LONG"] !== undefined;
-const guesses = long ? 1_000_000 : 60_000;
+const guesses = long ? 1_000_000 : 30_000;
 /** A machine that is busy with other things disturbs a short run more. */
 const limit = long ? 5 : 10;
 
