@@ -1,7 +1,12 @@
+import { type Limit, quantities } from "./limits.ts";
 import { closedLoop } from "./load.ts";
 import type { Row } from "./rows.ts";
 import { create, patch, remove, spareObjects, standingObjects, update, type Written, type WrittenKind } from "./written.ts";
 
+const limits: readonly Limit[] = [
+  { quantity: quantities.cpu, atMost: 0.7 },
+  { quantity: quantities.perSecond, atLeast: 1.2 },
+];
 /** At most so many objects are made in one round. */
 const mostCreated = 5_000;
 /** Updates and patches go round among so many objects, more than ever write at once. */
@@ -29,7 +34,7 @@ export const writeRows: readonly Row[] = (["pods", "configmaps"] as const).flatM
 );
 
 function row(verb: string, kind: WrittenKind, concurrency: number, rest: Pick<Row, "prepare" | "run">): Row {
-  return { name: `${verb} ${kind}, ${concurrency} at once`, ...rest };
+  return { name: `${verb} ${kind}, ${concurrency} at once`, limits, ...rest };
 }
 
 function changeRow(verb: string, kind: WrittenKind, concurrency: number, change: typeof update): Row {
