@@ -6,7 +6,7 @@ const root = join(import.meta.dirname, "../../..");
 
 /** What reads flags of every daemon, and what serves the two that have a port of that kind. */
 const everywhere = ["packages/apimachinery/src/flags/run-main.ts"];
-const componentServer = ["packages/apimachinery/src/serving/component-server.ts"];
+const componentServer = ["component-server.ts", "delegated/trust.ts"].map((file) => `packages/apimachinery/src/serving/${file}`);
 
 /**
  * Names of the flags that the code of a program reads: `flags["x"]`, `flags.x`, `pick("x", …)`, and one of several alike by
