@@ -1,6 +1,6 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import { defaultPodTemplate } from "../../core/pods/defaults.ts";
+import { defaultTemplateOf } from "../../core/pods/defaults.ts";
 
 export function defaultDaemonSet(object: KubeObject): void {
   const daemonSet = object as DaemonSet;
@@ -14,5 +14,5 @@ export function defaultDaemonSet(object: KubeObject): void {
     spec.updateStrategy.rollingUpdate.maxSurge ??= 0;
   }
   spec.revisionHistoryLimit ??= 10;
-  defaultPodTemplate(spec.template);
+  defaultTemplateOf(spec);
 }

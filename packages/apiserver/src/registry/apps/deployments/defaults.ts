@@ -1,6 +1,6 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Deployment } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import { defaultPodTemplate } from "../../core/pods/defaults.ts";
+import { defaultTemplateOf } from "../../core/pods/defaults.ts";
 
 /** Source: pkg/apis/apps/v1/defaults.go */
 export function defaultDeployment(object: KubeObject): void {
@@ -17,5 +17,5 @@ export function defaultDeployment(object: KubeObject): void {
   }
   spec.revisionHistoryLimit ??= 10;
   spec.progressDeadlineSeconds ??= 600;
-  defaultPodTemplate(spec.template);
+  defaultTemplateOf(spec);
 }

@@ -1,10 +1,10 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
-import { defaultPodTemplate } from "../../core/pods/defaults.ts";
+import { defaultTemplateOf } from "../../core/pods/defaults.ts";
 
 export function defaultReplicaSet(object: KubeObject): void {
   const replicaSet = object as ReplicaSet;
   replicaSet.spec ??= {} as NonNullable<ReplicaSet["spec"]>;
   replicaSet.spec.replicas ??= 1;
-  defaultPodTemplate(replicaSet.spec.template);
+  defaultTemplateOf(replicaSet.spec);
 }

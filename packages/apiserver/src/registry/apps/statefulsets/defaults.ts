@@ -1,7 +1,7 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import { defaultPersistentVolumeClaim } from "../../core/persistentvolumeclaims/defaults.ts";
-import { defaultPodTemplate } from "../../core/pods/defaults.ts";
+import { defaultTemplateOf } from "../../core/pods/defaults.ts";
 
 export function defaultStatefulSet(object: KubeObject): void {
   const statefulSet = object as StatefulSet;
@@ -18,7 +18,7 @@ export function defaultStatefulSet(object: KubeObject): void {
   }
   spec.replicas ??= 1;
   spec.revisionHistoryLimit ??= 10;
-  defaultPodTemplate(spec.template);
+  defaultTemplateOf(spec);
   for (const claim of spec.volumeClaimTemplates ?? []) {
     claim.apiVersion ??= "v1";
     claim.kind ??= "PersistentVolumeClaim";

@@ -1,6 +1,6 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { CronJob } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import { defaultPodTemplate } from "../../core/pods/defaults.ts";
+import type { CronJob, JobSpec, JobTemplateSpec } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import { defaultTemplateOf } from "../../core/pods/defaults.ts";
 
 /** Source: pkg/apis/batch/v1/defaults.go */
 export function defaultCronJob(object: KubeObject): void {
@@ -11,5 +11,7 @@ export function defaultCronJob(object: KubeObject): void {
   spec.suspend ??= false;
   spec.successfulJobsHistoryLimit ??= 3;
   spec.failedJobsHistoryLimit ??= 1;
-  defaultPodTemplate(spec.jobTemplate?.spec?.template);
+  spec.jobTemplate ??= {} as JobTemplateSpec;
+  spec.jobTemplate.spec ??= {} as JobSpec;
+  defaultTemplateOf(spec.jobTemplate.spec);
 }

@@ -1,6 +1,6 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Job, JobSpec } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import { defaultPodTemplate } from "../../core/pods/defaults.ts";
+import { defaultTemplateOf } from "../../core/pods/defaults.ts";
 
 /** Source: pkg/apis/batch/v1/defaults.go */
 export function defaultJob(object: KubeObject): void {
@@ -19,5 +19,5 @@ export function defaultJob(object: KubeObject): void {
     job.metadata.labels = { ...labels };
   spec.completionMode ??= "NonIndexed";
   spec.suspend ??= false;
-  defaultPodTemplate(spec.template);
+  defaultTemplateOf(spec);
 }

@@ -34,6 +34,12 @@ export function defaultPodTemplate(template: PodTemplateSpec | undefined | null)
   defaultPodSpec(template.spec);
 }
 
+/** Of kinds that have a template always, if an empty one. */
+export function defaultTemplateOf(spec: { template?: PodTemplateSpec }): void {
+  spec.template ??= {} as PodTemplateSpec;
+  defaultPodTemplate(spec.template);
+}
+
 export function defaultPodSpec(spec: PodSpec): void {
   spec.dnsPolicy ||= "ClusterFirst";
   spec.restartPolicy ||= "Always";

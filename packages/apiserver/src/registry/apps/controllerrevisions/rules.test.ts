@@ -1,0 +1,16 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules("controllerrevisions.apps", { data: { a: 1 }, revision: 1 }, [
+  { name: "a revision", change: {}, want: [] },
+  {
+    name: "no data and a negative number",
+    change: { data: undefined, revision: -1 },
+    want: ["data: Required value: data is mandatory", "revision: Invalid value: -1: must be greater than or equal to 0"],
+  },
+  {
+    name: "other data",
+    change: { data: { a: 2 } },
+    before: {},
+    want: ['data: Invalid value: map[string]interface {}{"a":2}: field is immutable'],
+  },
+]);

@@ -1,0 +1,92 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules(
+  "daemonsets.apps",
+  {
+    spec: {
+      selector: { matchLabels: { a: "b" } },
+      template: { metadata: { labels: { a: "b" } }, spec: { containers: [{ name: "c", image: "i" }] } },
+    },
+  },
+  [
+    { name: "a set", change: {}, want: [] },
+    {
+      name: "nothing in it",
+      change: { spec: {} },
+      want: [
+        "spec.template.metadata.labels: Invalid value: map[string]string(nil): `selector` does not match template `labels`",
+        "spec.template.spec.containers: Required value",
+      ],
+    },
+    {
+      name: "labels that are not selected, and numbers",
+      change: { "spec.selector": { matchLabels: { a: "c" } }, "spec.minReadySeconds": -1, "spec.revisionHistoryLimit": -1 },
+      want: [
+        'spec.template.metadata.labels: Invalid value: map[string]string{"a":"b"}: `selector` does not match template `labels`',
+        "spec.minReadySeconds: Invalid value: -1: must be greater than or equal to 0",
+        "spec.revisionHistoryLimit: Invalid value: -1: must be greater than or equal to 0",
+      ],
+    },
+    {
+      name: "an unknown strategy",
+      change: { "spec.updateStrategy": { type: "Slow" } },
+      want: [
+        'spec.updateStrategy: Unsupported value: apps.DaemonSetUpdateStrategy{Type:"Slow", RollingUpdate:(*apps.RollingUpdateDaemonSet)(nil)}: supported values: "RollingUpdate", "OnDelete"',
+      ],
+    },
+    {
+      name: "a rolling update that cannot move",
+      change: { "spec.updateStrategy": { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 0 } } },
+      want: ["spec.updateStrategy.rollingUpdate.maxUnavailable: Required value: cannot be 0 when maxSurge is 0"],
+    },
+    {
+      name: "a rolling update of both",
+      change: { "spec.updateStrategy": { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 1, maxSurge: 1 } } },
+      want: [
+        'spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: intstr.IntOrString{Type:0, IntVal:1, StrVal:""}: may not be set when maxUnavailable is non-zero',
+      ],
+    },
+    {
+      name: "a disk that may be written by all",
+      change: { "spec.template.spec.volumes": [{ name: "v", gcePersistentDisk: { pdName: "x" } }] },
+      want: [
+        "spec.template.spec.volumes[0].gcePersistentDisk.readOnly: Invalid value: false: must be true for replicated pods > 1; GCE PD can only be mounted on multiple machines if it is read-only",
+      ],
+    },
+    {
+      name: "another selector",
+      change: { "spec.selector": { matchLabels: { a: "c" } }, "spec.template.metadata.labels": { a: "c" } },
+      before: {},
+      want: [
+        'spec.selector: Invalid value: v1.LabelSelector{MatchLabels:map[string]string{"a":"c"}, MatchExpressions:[]v1.LabelSelectorRequirement(nil)}: field is immutable',
+      ],
+    },
+    {
+      name: "counts",
+      change: {
+        status: {
+          currentNumberScheduled: -1,
+          numberMisscheduled: -1,
+          desiredNumberScheduled: -1,
+          numberReady: -1,
+          observedGeneration: -1,
+          updatedNumberScheduled: -1,
+          numberAvailable: -1,
+          numberUnavailable: -1,
+        },
+      },
+      before: {},
+      status: true,
+      want: [
+        "status.currentNumberScheduled: Invalid value: -1: must be greater than or equal to 0",
+        "status.numberMisscheduled: Invalid value: -1: must be greater than or equal to 0",
+        "status.desiredNumberScheduled: Invalid value: -1: must be greater than or equal to 0",
+        "status.numberReady: Invalid value: -1: must be greater than or equal to 0",
+        "status.observedGeneration: Invalid value: -1: must be greater than or equal to 0",
+        "status.updatedNumberScheduled: Invalid value: -1: must be greater than or equal to 0",
+        "status.numberAvailable: Invalid value: -1: must be greater than or equal to 0",
+        "status.numberUnavailable: Invalid value: -1: must be greater than or equal to 0",
+      ],
+    },
+  ],
+);

@@ -1,0 +1,109 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules(
+  "statefulsets.apps",
+  {
+    spec: {
+      selector: { matchLabels: { a: "b" } },
+      template: { metadata: { labels: { a: "b" } }, spec: { containers: [{ name: "c", image: "i" }] } },
+      serviceName: "s",
+    },
+  },
+  [
+    {
+      name: "a set, with containers that mount its claims",
+      change: {
+        "spec.volumeClaimTemplates": [{ metadata: { name: "v" }, spec: {} }],
+        "spec.template.spec.containers[0].volumeMounts": [{ name: "v", mountPath: "/v" }],
+      },
+      want: [],
+    },
+    {
+      name: "nothing in it",
+      change: { spec: {} },
+      want: [
+        "spec.selector: Required value",
+        "spec.template.metadata.labels: Invalid value: map[string]string(nil): `selector` does not match template `labels`",
+      ],
+    },
+    {
+      name: "unknown policies",
+      change: { "spec.podManagementPolicy": "Wild", "spec.updateStrategy": { type: "Slow" } },
+      want: [
+        "spec.podManagementPolicy: Invalid value: \"Wild\": must be 'OrderedReady' or 'Parallel'",
+        "spec.updateStrategy: Invalid value: apps.StatefulSetUpdateStrategy{Type:\"Slow\", RollingUpdate:(*apps.RollingUpdateStatefulSetStrategy)(nil)}: must be 'RollingUpdate' or 'OnDelete'",
+      ],
+    },
+    {
+      name: "a partition of deletion",
+      change: { "spec.updateStrategy": { type: "OnDelete", rollingUpdate: { partition: 1 } } },
+      want: [
+        "spec.updateStrategy.rollingUpdate: Invalid value: map[string]interface {}{\"partition\":1}: only allowed for updateStrategy 'RollingUpdate'",
+      ],
+    },
+    {
+      name: "numbers",
+      change: {
+        "spec.replicas": -1,
+        "spec.minReadySeconds": -1,
+        "spec.updateStrategy": { type: "RollingUpdate", rollingUpdate: { partition: -1 } },
+      },
+      want: [
+        "spec.updateStrategy.rollingUpdate.partition: Invalid value: -1: must be greater than or equal to 0",
+        "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+        "spec.minReadySeconds: Invalid value: -1: must be greater than or equal to 0",
+      ],
+    },
+    {
+      name: "labels that are not selected",
+      change: { "spec.selector": { matchLabels: { a: "c" } } },
+      want: [
+        'spec.template.metadata.labels: Invalid value: map[string]string{"a":"b"}: `selector` does not match template `labels`',
+      ],
+    },
+    {
+      name: "pods that end",
+      change: { "spec.template.spec.restartPolicy": "Never", "spec.template.spec.activeDeadlineSeconds": 5 },
+      want: [
+        'spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"',
+        "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in StatefulSet is not Supported",
+      ],
+    },
+    {
+      name: "another service",
+      change: { "spec.serviceName": "t" },
+      before: {},
+      want: [
+        "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'template', 'updateStrategy', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
+      ],
+    },
+    {
+      name: "more replicas and another template",
+      change: { "spec.replicas": 3, "spec.template.metadata.annotations": { x: "y" } },
+      before: {},
+      want: [],
+    },
+    {
+      name: "counts",
+      change: {
+        status: {
+          replicas: 1,
+          readyReplicas: 2,
+          currentReplicas: 2,
+          updatedReplicas: 2,
+          observedGeneration: -1,
+          collisionCount: -1,
+        },
+      },
+      before: {},
+      status: true,
+      want: [
+        "status.observedGeneration: Invalid value: -1: must be greater than or equal to 0",
+        "status.collisionCount: Invalid value: -1: must be greater than or equal to 0",
+        "status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas",
+        "status.currentReplicas: Invalid value: 2: cannot be greater than status.replicas",
+        "status.updatedReplicas: Invalid value: 2: cannot be greater than status.replicas",
+      ],
+    },
+  ],
+);

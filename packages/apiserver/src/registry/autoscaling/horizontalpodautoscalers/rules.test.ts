@@ -1,0 +1,80 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules(
+  "horizontalpodautoscalers.autoscaling",
+  { spec: { maxReplicas: 2, scaleTargetRef: { kind: "Deployment", name: "d" } } },
+  [
+    { name: "an autoscaler", change: {}, want: [] },
+    {
+      name: "numbers",
+      change: { "spec.minReplicas": 0, "spec.maxReplicas": 0 },
+      want: [
+        "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1",
+        "spec.maxReplicas: Invalid value: 0: must be greater than 0",
+        "spec.metrics: Forbidden: must specify at least one Object or External metric to support scaling to zero replicas",
+      ],
+    },
+    {
+      name: "a maximum below the minimum",
+      change: { "spec.minReplicas": 3 },
+      want: ["spec.maxReplicas: Invalid value: 2: must be greater than or equal to `minReplicas`"],
+    },
+    {
+      name: "no target",
+      change: { "spec.scaleTargetRef": { kind: "", name: "a/b" } },
+      want: ["spec.scaleTargetRef.kind: Required value", "spec.scaleTargetRef.name: Invalid value: \"a/b\": may not contain '/'"],
+    },
+    {
+      name: "metrics of nothing and of two",
+      change: {
+        "spec.metrics": [
+          { type: "" },
+          { type: "Mine" },
+          { type: "Pods" },
+          { type: "Resource", resource: { name: "", target: { type: "Utilization" } } },
+          {
+            type: "Resource",
+            resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 0 } },
+            pods: { metric: { name: "x" }, target: { type: "AverageValue", averageValue: "1" } },
+          },
+        ],
+      },
+      want: [
+        "spec.metrics[0].type: Required value: must specify a metric source type",
+        'spec.metrics[1].type: Unsupported value: "Mine": supported values: "ContainerResource", "External", "Object", "Pods", "Resource"',
+        "spec.metrics[2].pods: Required value: must populate information for the given metric source",
+        "spec.metrics[3].resource.name: Required value: must specify a resource name",
+        "spec.metrics[3].resource.target.averageUtilization: Required value: must set either a target raw value or a target utilization",
+        "spec.metrics[4].pods: Forbidden: must populate the given metric source only",
+        "spec.metrics[4].resource.target.averageUtilization: Invalid value: 0: must be greater than 0",
+      ],
+    },
+    {
+      name: "behaviour",
+      change: {
+        "spec.behavior": {
+          scaleUp: { policies: [], selectPolicy: "Most" },
+          scaleDown: { stabilizationWindowSeconds: 3601, policies: [{ type: "Mine", value: 0, periodSeconds: 1801 }] },
+        },
+      },
+      want: [
+        'spec.behavior.scaleUp.selectPolicy: Unsupported value: "Most": supported values: "Disabled", "Max", "Min"',
+        "spec.behavior.scaleUp.policies: Required value: must specify at least one Policy",
+        "spec.behavior.scaleDown.stabilizationWindowSeconds: Invalid value: 3601: must be less than or equal to 3600",
+        'spec.behavior.scaleDown.policies[0].type: Unsupported value: "Mine": supported values: "Percent", "Pods"',
+        "spec.behavior.scaleDown.policies[0].value: Invalid value: 0: must be greater than zero",
+        "spec.behavior.scaleDown.policies[0].periodSeconds: Invalid value: 1801: must be less than or equal to 1800",
+      ],
+    },
+    {
+      name: "counts",
+      change: { status: { currentReplicas: -1, desiredReplicas: -1 } },
+      before: {},
+      status: true,
+      want: [
+        "status.currentReplicas: Invalid value: -1: must be greater than or equal to 0",
+        "status.desiredReplicas: Invalid value: -1: must be greater than or equal to 0",
+      ],
+    },
+  ],
+);

@@ -1,0 +1,57 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules(
+  "cronjobs.batch",
+  {
+    spec: {
+      schedule: "* * * * *",
+      jobTemplate: { spec: { template: { spec: { restartPolicy: "Never", containers: [{ name: "c", image: "i" }] } } } },
+    },
+  },
+  [
+    { name: "a schedule", change: {}, want: [] },
+    { name: "none", change: { "spec.schedule": "" }, want: ["spec.schedule: Required value"] },
+    {
+      name: "a wrong one",
+      change: { "spec.schedule": "* * *" },
+      want: ['spec.schedule: Invalid value: "* * *": expected exactly 5 fields, found 3: [* * *]'],
+    },
+    { name: "a time zone in it", change: { "spec.schedule": "TZ=UTC * * * * *" }, want: [] },
+    {
+      name: "numbers",
+      change: { "spec.startingDeadlineSeconds": -1, "spec.successfulJobsHistoryLimit": -1, "spec.failedJobsHistoryLimit": -1 },
+      want: [
+        "spec.startingDeadlineSeconds: Invalid value: -1: must be greater than or equal to 0",
+        "spec.successfulJobsHistoryLimit: Invalid value: -1: must be greater than or equal to 0",
+        "spec.failedJobsHistoryLimit: Invalid value: -1: must be greater than or equal to 0",
+      ],
+    },
+    {
+      name: "an unknown policy",
+      change: { "spec.concurrencyPolicy": "Both" },
+      want: ['spec.concurrencyPolicy: Unsupported value: "Both": supported values: "Allow", "Forbid", "Replace"'],
+    },
+    {
+      name: "a name too long for its jobs",
+      change: { "metadata.name": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" },
+      want: [
+        'metadata.name: Invalid value: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa": must be no more than 52 characters',
+      ],
+    },
+    {
+      name: "a selector of its jobs",
+      change: { "spec.jobTemplate.spec.manualSelector": true },
+      want: ['spec.jobTemplate.spec.manualSelector: Unsupported value: true: supported values: "nil", "false"'],
+    },
+    {
+      name: "a container",
+      change: { "spec.jobTemplate.spec.template.spec.containers[0]": { name: "c" } },
+      want: ["spec.jobTemplate.spec.template.spec.containers[0].image: Required value"],
+    },
+    {
+      name: "pods that run for ever",
+      change: { "spec.jobTemplate.spec.template.spec.restartPolicy": "Always" },
+      want: ['spec.jobTemplate.spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"'],
+    },
+  ],
+);

@@ -1,0 +1,23 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules("configmaps", {}, [
+  { name: "nothing in it", change: {}, want: [] },
+  {
+    name: "keys, also in both",
+    change: { data: { "a b": "", c: "" }, binaryData: { c: "" } },
+    want: [
+      "data[a b]: Invalid value: \"a b\": a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
+      'data[c]: Invalid value: "c": duplicate of key present in binaryData',
+    ],
+  },
+  {
+    name: "a change of what is fixed",
+    change: { data: { a: "x" }, binaryData: { b: "" }, immutable: false },
+    before: { immutable: true },
+    want: [
+      "immutable: Forbidden: field is immutable when `immutable` is set",
+      "data: Forbidden: field is immutable when `immutable` is set",
+      "binaryData: Forbidden: field is immutable when `immutable` is set",
+    ],
+  },
+]);

@@ -1,0 +1,39 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules("endpoints", {}, [
+  { name: "none", change: {}, want: [] },
+  {
+    name: "addresses and ports",
+    change: {
+      subsets: [
+        {
+          addresses: [{ ip: "x", hostname: "_" }, { ip: "127.0.0.1" }, { ip: "169.254.0.1", nodeName: "_" }],
+          ports: [
+            { port: 0, protocol: "X" },
+            { port: 1, name: "A" },
+          ],
+        },
+        {},
+      ],
+    },
+    want: [
+      'subsets[0].addresses[0].ip: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
+      "subsets[0].addresses[0].hostname: Invalid value: \"_\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+      'subsets[0].addresses[0].ip: Invalid value: "x": must be a valid IP address',
+      'subsets[0].addresses[1].ip: Invalid value: "127.0.0.1": may not be in the loopback range (127.0.0.0/8, ::1/128)',
+      "subsets[0].addresses[2].nodeName: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      'subsets[0].addresses[2].ip: Invalid value: "169.254.0.1": may not be in the link-local range (169.254.0.0/16, fe80::/10)',
+      "subsets[0].ports[0].name: Required value",
+      "subsets[0].ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
+      'subsets[0].ports[0].protocol: Unsupported value: "X": supported values: "SCTP", "TCP", "UDP"',
+      "subsets[0].ports[1].name: Invalid value: \"A\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+      "subsets[1]: Required value: must specify `addresses` or `notReadyAddresses`",
+    ],
+  },
+  {
+    name: "another node of an address",
+    change: { subsets: [{ addresses: [{ ip: "1.1.1.1", nodeName: "b" }] }] },
+    before: { subsets: [{ addresses: [{ ip: "1.1.1.1", nodeName: "a" }] }] },
+    want: [],
+  },
+]);

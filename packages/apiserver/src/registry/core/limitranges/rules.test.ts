@@ -1,0 +1,69 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules("limitranges", { spec: { limits: [{ type: "Container", max: { cpu: "1" } }] } }, [
+  { name: "a range", change: {}, want: [] },
+  {
+    name: "a type",
+    change: { "spec.limits": [{ type: "" }, { type: "a b" }, { type: "Mine" }] },
+    want: [
+      'spec.limits[0].type: Invalid value: "": name part must be non-empty',
+      "spec.limits[0].type: Invalid value: \"\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      "spec.limits[1].type: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      'spec.limits[2].type: Invalid value: "Mine": must be a standard limit type or fully qualified',
+    ],
+  },
+  {
+    name: "a type twice",
+    change: { "spec.limits[1]": { type: "Container" } },
+    want: ['spec.limits[1].type: Duplicate value: "Container"'],
+  },
+  {
+    name: "defaults of a pod",
+    change: { "spec.limits": [{ type: "Pod", default: { cpu: "1" }, defaultRequest: { cpu: "1" } }] },
+    want: [
+      "spec.limits[0].default: Forbidden: may not be specified when `type` is 'Pod'",
+      "spec.limits[0].defaultRequest: Forbidden: may not be specified when `type` is 'Pod'",
+    ],
+  },
+  {
+    name: "no size of a claim",
+    change: { "spec.limits": [{ type: "PersistentVolumeClaim", max: { cpu: "1" } }] },
+    want: [
+      "spec.limits[0].limits: Required value: either minimum or maximum storage value is required, but neither was provided",
+    ],
+  },
+  {
+    name: "amounts that are not in order",
+    change: {
+      "spec.limits": [
+        { type: "Container", min: { cpu: "3" }, max: { cpu: "2" }, default: { cpu: "1" }, defaultRequest: { cpu: "4" } },
+      ],
+    },
+    want: [
+      'spec.limits[0].min[cpu]: Invalid value: resource.Quantity{i:resource.int64Amount{value:3, scale:0}, d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:"3", Format:"DecimalSI"}: min value 3 is greater than max value 2',
+      'spec.limits[0].defaultRequest[cpu]: Invalid value: resource.Quantity{i:resource.int64Amount{value:4, scale:0}, d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:"4", Format:"DecimalSI"}: default request value 4 is greater than max value 2',
+      'spec.limits[0].defaultRequest[cpu]: Invalid value: resource.Quantity{i:resource.int64Amount{value:4, scale:0}, d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:"4", Format:"DecimalSI"}: default request value 4 is greater than default limit value 1',
+      'spec.limits[0].default[cpu]: Invalid value: resource.Quantity{i:resource.int64Amount{value:3, scale:0}, d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:"3", Format:"DecimalSI"}: min value 3 is greater than default value 1',
+    ],
+  },
+  {
+    name: "a ratio below one, and one that cannot be",
+    change: {
+      "spec.limits": [
+        { type: "Container", maxLimitRequestRatio: { cpu: "500m", memory: "3" }, min: { memory: "1" }, max: { memory: "2" } },
+      ],
+    },
+    want: [
+      'spec.limits[0].maxLimitRequestRatio[memory]: Invalid value: resource.Quantity{i:resource.int64Amount{value:3, scale:0}, d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:"3", Format:"DecimalSI"}: ratio 3 is greater than max/min = 2.000000',
+      'spec.limits[0].maxLimitRequestRatio[cpu]: Invalid value: resource.Quantity{i:resource.int64Amount{value:500, scale:-3}, d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:"500m", Format:"DecimalSI"}: ratio 500m is less than 1',
+    ],
+  },
+  {
+    name: "a default that is not the request's",
+    change: { "spec.limits": [{ type: "Container", default: { "a.com/x": "1" }, defaultRequest: { "a.com/x": "2" } }] },
+    want: [
+      'spec.limits[0].defaultRequest[a.com/x]: Invalid value: resource.Quantity{i:resource.int64Amount{value:2, scale:0}, d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:"2", Format:"DecimalSI"}: default request value 2 is greater than default limit value 1',
+      'spec.limits[0].defaultRequest[a.com/x]: Invalid value: resource.Quantity{i:resource.int64Amount{value:2, scale:0}, d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:"2", Format:"DecimalSI"}: default value 1 must equal to defaultRequest value 2 in a.com/x',
+    ],
+  },
+]);

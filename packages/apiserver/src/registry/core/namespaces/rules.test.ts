@@ -1,0 +1,24 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules("namespaces", {}, [
+  { name: "a namespace", change: {}, want: [] },
+  {
+    name: "a name",
+    change: { "metadata.name": "a.b" },
+    want: [
+      "metadata.name: Invalid value: \"a.b\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+    ],
+  },
+  {
+    name: "finalizers",
+    change: { "spec.finalizers": ["mine"] },
+    want: ['spec.finalizers: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified'],
+  },
+  {
+    name: "a phase of what is not being deleted",
+    change: { "status.phase": "Terminating" },
+    before: {},
+    status: true,
+    want: ["status.Phase: Invalid value: \"Terminating\": may only be 'Active' if `deletionTimestamp` is empty"],
+  },
+]);

@@ -1,0 +1,81 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules(
+  "persistentvolumeclaims",
+  { spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } } },
+  [
+    { name: "a claim", change: {}, want: [] },
+    {
+      name: "nothing in it",
+      change: { spec: {} },
+      want: ["spec.accessModes: Required value: at least 1 access mode is required", "spec.resources[storage]: Required value"],
+    },
+    {
+      name: "an access mode, class, mode and selector",
+      change: {
+        "spec.accessModes": ["x"],
+        "spec.storageClassName": "_",
+        "spec.volumeMode": "Tape",
+        "spec.selector": { matchLabels: { "a b": "c" } },
+      },
+      want: [
+        "spec.selector.matchLabels: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        'spec.accessModes: Unsupported value: "x": supported values: "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"',
+        "spec.storageClassName: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        'spec.volumeMode: Unsupported value: "Tape": supported values: "Block", "Filesystem"',
+      ],
+    },
+    {
+      name: "an amount of nothing",
+      change: { "spec.resources.requests": { storage: "0" } },
+      want: ['spec.resources[storage]: Invalid value: "0": must be greater than zero'],
+    },
+    { name: "a source of nothing", change: { "spec.dataSource": { kind: "", name: "" } }, want: [] },
+    { name: "a source of core that is no claim", change: { "spec.dataSource": { kind: "Pod", name: "a" } }, want: [] },
+    {
+      name: "another class",
+      change: { "spec.storageClassName": "t" },
+      before: { "spec.volumeName": "v", "spec.storageClassName": "s", "status.phase": "Bound" },
+      want: [
+        'spec: Forbidden: spec is immutable after creation except resources.requests for bound claims\n\t- storageClassName: "t"\n\t+ storageClassName: "s"',
+      ],
+    },
+    {
+      name: "a larger bound claim",
+      change: { "spec.resources.requests.storage": "2Gi" },
+      before: { "spec.volumeName": "v", "spec.storageClassName": "s", "status.phase": "Bound" },
+      want: [],
+    },
+    {
+      name: "a larger claim that is not bound",
+      change: { "spec.resources.requests.storage": "2Gi" },
+      before: {},
+      want: [
+        'spec: Forbidden: spec is immutable after creation except resources.requests for bound claims\n\t- resources.requests.storage: "2Gi"\n\t+ resources.requests.storage: "1Gi"',
+      ],
+    },
+    {
+      name: "a smaller claim",
+      change: { "spec.resources.requests.storage": "1Mi" },
+      before: { "spec.volumeName": "v", "spec.storageClassName": "s", "status.phase": "Bound" },
+      want: ["spec.resources.requests.storage: Forbidden: field can not be less than previous value"],
+    },
+    {
+      name: "another mode of use",
+      change: { "spec.volumeMode": "Block" },
+      before: {},
+      want: [
+        'spec: Forbidden: spec is immutable after creation except resources.requests for bound claims\n\t- volumeMode: "Block"\n\t+ volumeMode: "Filesystem"',
+        'volumeMode: Invalid value: "Block": field is immutable',
+      ],
+    },
+    { name: "a volume", change: { "spec.volumeName": "v" }, before: {}, want: [] },
+    {
+      name: "a status without size",
+      change: { "status.capacity": { storage: "-1" } },
+      before: {},
+      status: true,
+      want: ["status.capacity[storage]: Invalid value: -1: must be a valid resource quantity"],
+    },
+  ],
+);

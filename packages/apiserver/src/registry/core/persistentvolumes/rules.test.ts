@@ -1,0 +1,111 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules(
+  "persistentvolumes",
+  { spec: { capacity: { storage: "1Gi" }, accessModes: ["ReadWriteOnce"], hostPath: { path: "/x" } } },
+  [
+    { name: "a host path", change: {}, want: [] },
+    {
+      name: "nothing in it",
+      change: { spec: {} },
+      want: [
+        "spec.accessModes: Required value",
+        "spec.capacity: Required value",
+        'spec.capacity: Unsupported value: map[string]string{}: supported values: "storage"',
+        "spec: Required value: must specify a volume type",
+      ],
+    },
+    {
+      name: "an unknown access mode",
+      change: { "spec.accessModes": ["ReadSome"] },
+      want: [
+        'spec.accessModes: Unsupported value: "ReadSome": supported values: "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"',
+      ],
+    },
+    {
+      name: "an access mode of a gate that is off",
+      change: { "spec.accessModes": ["ReadWriteOncePod"] },
+      want: [
+        'spec.accessModes: Unsupported value: "ReadWriteOncePod": supported values: "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"',
+      ],
+    },
+    {
+      name: "other capacities than storage, and none of it",
+      change: { "spec.capacity": { cpu: "0", storage: "-1" } },
+      want: [
+        'spec.capacity: Unsupported value: map[string]string{"cpu":"0", "storage":"-1"}: supported values: "storage"',
+        'spec.capacity[cpu]: Invalid value: "0": must be greater than zero',
+        "spec.capacity[storage]: Invalid value: -1: must be a valid resource quantity",
+        'spec.capacity[storage]: Invalid value: "-1": must be greater than zero',
+      ],
+    },
+    {
+      name: "a reclaim policy",
+      change: { "spec.persistentVolumeReclaimPolicy": "Forget" },
+      want: ['spec.persistentVolumeReclaimPolicy: Unsupported value: "Forget": supported values: "Delete", "Recycle", "Retain"'],
+    },
+    {
+      name: "a second source",
+      change: { "spec.nfs": { server: "s", path: "/p" } },
+      want: ["spec.nfs: Forbidden: may not specify more than 1 volume type"],
+    },
+    {
+      name: "a local volume without affinity",
+      change: { "spec.hostPath": undefined, "spec.local": { path: "/x" } },
+      want: ["spec.nodeAffinity: Required value: Local volume requires node affinity"],
+    },
+    {
+      name: "affinity without terms",
+      change: { "spec.nodeAffinity": {} },
+      want: ["spec.nodeAffinity.required: Required value: must specify required node constraints"],
+    },
+    {
+      name: "recycling of the host's root",
+      change: { "spec.hostPath.path": "/", "spec.persistentVolumeReclaimPolicy": "Recycle" },
+      want: ["spec.persistentVolumeReclaimPolicy: Forbidden: may not be 'recycle' for a hostPath mount of '/'"],
+    },
+    {
+      name: "a class and a mode",
+      change: { "spec.storageClassName": "_", "spec.volumeMode": "Tape" },
+      want: [
+        "spec.storageClassName: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        'spec.volumeMode: Unsupported value: "Tape": supported values: "Block", "Filesystem"',
+      ],
+    },
+    {
+      name: "a driver without handle",
+      change: { "spec.hostPath": undefined, "spec.csi": { driver: "", volumeHandle: "", nodeStageSecretRef: { name: "a" } } },
+      want: [
+        "spec.csi.driver: Required value",
+        "spec.csi.driver: Invalid value: \"\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        "spec.csi.volumeHandle: Required value",
+      ],
+    },
+    {
+      name: "other sources of what is wrong",
+      change: { "spec.hostPath": undefined, "spec.nfs": { server: "", path: "x" } },
+      want: ["spec.nfs.server: Required value", 'spec.nfs.path: Invalid value: "x": must be an absolute path'],
+    },
+    {
+      name: "another source",
+      change: { "spec.hostPath": { path: "/y" } },
+      before: {},
+      want: [
+        'spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation\n\t- hostPath.path: "/y"\n\t+ hostPath.path: "/x"',
+      ],
+    },
+    {
+      name: "another mode",
+      change: { "spec.volumeMode": "Block" },
+      before: {},
+      want: ['volumeMode: Invalid value: "Block": field is immutable'],
+    },
+    {
+      name: "another size and policy",
+      change: { "spec.capacity": { storage: "2Gi" }, "spec.persistentVolumeReclaimPolicy": "Delete" },
+      before: {},
+      want: [],
+    },
+    { name: "a phase only", change: { "status.phase": "Bound" }, before: {}, status: true, want: [] },
+  ],
+);

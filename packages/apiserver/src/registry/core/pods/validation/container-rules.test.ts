@@ -1,0 +1,302 @@
+import { testKindRules } from "../../../../testing/kind-rules.ts";
+
+testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
+  { name: "a small pod", change: {}, want: [] },
+  {
+    name: "a container without image and name",
+    change: { "spec.containers[0]": { name: "" } },
+    want: ["spec.containers[0].name: Required value", "spec.containers[0].image: Required value"],
+  },
+  { name: "no containers", change: { "spec.containers": [] }, want: ["spec.containers: Required value"] },
+  {
+    name: "two containers of one name",
+    change: { "spec.containers[1]": { name: "c", image: "i" } },
+    want: ['spec.containers[1].name: Duplicate value: "c"'],
+  },
+  {
+    name: "an init container of a container's name",
+    change: { "spec.initContainers": [{ name: "c", image: "i" }] },
+    want: ['spec.initContainers[0].name: Duplicate value: "c"'],
+  },
+  {
+    name: "a probe and a hook of an init container",
+    change: {
+      "spec.initContainers": [
+        {
+          name: "d",
+          image: "i",
+          readinessProbe: { exec: { command: ["x"] } },
+          lifecycle: { preStop: { exec: { command: ["x"] } } },
+        },
+      ],
+    },
+    want: [
+      'spec.initContainers[0].lifecycle: Invalid value: map[string]interface {}{"preStop":map[string]interface {}{"exec":map[string]interface {}{"command":[]string{"x"}}}}: must not be set for init containers',
+      'spec.initContainers[0].readinessProbe: Invalid value: map[string]interface {}{"exec":map[string]interface {}{"command":[]string{"x"}}, "failureThreshold":3, "periodSeconds":10, "successThreshold":1, "timeoutSeconds":1}: must not be set for init containers',
+    ],
+  },
+  {
+    name: "an image of spaces around",
+    change: { "spec.containers[0].image": " i" },
+    want: ['spec.containers[0].image: Invalid value: " i": must not have leading or trailing whitespace'],
+  },
+  {
+    name: "an unknown pull policy",
+    change: { "spec.containers[0].imagePullPolicy": "Sometimes" },
+    want: [
+      'spec.containers[0].imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", "IfNotPresent", "Never"',
+    ],
+  },
+  {
+    name: "an unknown termination message policy",
+    change: { "spec.containers[0].terminationMessagePolicy": "Log" },
+    want: ["spec.containers[0].terminationMessagePolicy: Invalid value: \"Log\": must be 'File' or 'FallbackToLogsOnError'"],
+  },
+  {
+    name: "ports out of range, unnamed protocol and doubled names",
+    change: {
+      "spec.containers[0].ports": [
+        { containerPort: 0 },
+        { containerPort: 80, name: "a", protocol: "HTTP" },
+        { containerPort: 81, name: "a", hostPort: 70000 },
+      ],
+    },
+    want: [
+      "spec.containers[0].ports[0].containerPort: Required value",
+      'spec.containers[0].ports[1].protocol: Unsupported value: "HTTP": supported values: "SCTP", "TCP", "UDP"',
+      'spec.containers[0].ports[2].name: Duplicate value: "a"',
+      "spec.containers[0].ports[2].hostPort: Invalid value: 70000: must be between 1 and 65535, inclusive",
+    ],
+  },
+  {
+    name: "a host port twice",
+    change: {
+      "spec.containers[0].ports": [
+        { containerPort: 80, hostPort: 80 },
+        { containerPort: 81, hostPort: 80 },
+      ],
+    },
+    want: ['spec.containers[0].ports[1].hostPort: Duplicate value: "TCP//80"'],
+  },
+  {
+    name: "a host port that differs on the host's network",
+    change: { "spec.hostNetwork": true, "spec.containers[0].ports": [{ containerPort: 80, hostPort: 81 }] },
+    want: ["spec.containers[0].ports[0].containerPort: Invalid value: 80: must match `hostPort` when `hostNetwork` is true"],
+  },
+  {
+    name: "environment of bad names and sources",
+    change: {
+      "spec.containers[0].env": [
+        { name: "" },
+        { name: "1=" },
+        { name: "A", value: "x", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } },
+        { name: "B", valueFrom: {} },
+        { name: "C", valueFrom: { fieldRef: { fieldPath: "spec.nowhere" } } },
+        { name: "D", valueFrom: { secretKeyRef: { name: "", key: "" } } },
+        { name: "E", valueFrom: { configMapKeyRef: { name: "a", key: "/" } } },
+        { name: "F", valueFrom: { resourceFieldRef: { resource: "limits.gpu" } } },
+      ],
+    },
+    want: [
+      "spec.containers[0].env[0].name: Required value",
+      "spec.containers[0].env[1].name: Invalid value: \"1=\": a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or 'MyEnvName1', regex used for validation is '[-._a-zA-Z][-._a-zA-Z0-9]*')",
+      'spec.containers[0].env[2].valueFrom: Invalid value: "": may not be specified when `value` is not empty',
+      'spec.containers[0].env[3].valueFrom: Invalid value: "": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`',
+      'spec.containers[0].env[4].valueFrom.fieldRef.fieldPath: Invalid value: "spec.nowhere": error converting fieldPath: field label not supported: spec.nowhere',
+      "spec.containers[0].env[5].valueFrom.secretKeyRef.name: Invalid value: \"\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      "spec.containers[0].env[5].valueFrom.secretKeyRef.key: Required value",
+      "spec.containers[0].env[6].valueFrom.configMapKeyRef.key: Invalid value: \"/\": a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
+      'spec.containers[0].env[7].valueFrom.resourceFieldRef.resource: Unsupported value: "limits.gpu": supported values: "limits.cpu", "limits.ephemeral-storage", "limits.memory", "requests.cpu", "requests.ephemeral-storage", "requests.memory"',
+    ],
+  },
+  {
+    name: "environment from nothing and from two",
+    change: {
+      "spec.containers[0].envFrom": [
+        {},
+        { prefix: "1=", configMapRef: { name: "a" } },
+        { configMapRef: { name: "a" }, secretRef: { name: "b" } },
+        { secretRef: { name: "" } },
+      ],
+    },
+    want: [
+      'spec.containers[0].envFrom: Invalid value: "": must specify one of: `configMapRef` or `secretRef`',
+      "spec.containers[0].envFrom[1].prefix: Invalid value: \"1=\": a valid environment variable name must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit (e.g. 'my.env-name',  or 'MY_ENV.NAME',  or 'MyEnvName1', regex used for validation is '[-._a-zA-Z][-._a-zA-Z0-9]*')",
+      'spec.containers[0].envFrom: Invalid value: "": may not have more than one field specified at a time',
+      "spec.containers[0].envFrom[3].secretRef.name: Required value",
+    ],
+  },
+  {
+    name: "mounts of nothing",
+    change: {
+      "spec.containers[0].volumeMounts": [
+        { name: "", mountPath: "" },
+        { name: "v", mountPath: "/x" },
+      ],
+    },
+    want: [
+      "spec.containers[0].volumeMounts[0].name: Required value",
+      'spec.containers[0].volumeMounts[0].name: Not found: ""',
+      "spec.containers[0].volumeMounts[0].mountPath: Required value",
+      'spec.containers[0].volumeMounts[1].name: Not found: "v"',
+    ],
+  },
+  {
+    name: "mounts at one path, climbing, with two sub paths",
+    change: {
+      "spec.volumes": [{ name: "v", emptyDir: {} }],
+      "spec.containers[0].volumeMounts": [
+        { name: "v", mountPath: "/x", subPath: "../a" },
+        { name: "v", mountPath: "/x", subPath: "a", subPathExpr: "b" },
+        { name: "v", mountPath: "/y", mountPropagation: "Sideways" },
+      ],
+    },
+    want: [
+      "spec.containers[0].volumeMounts.subPath: Invalid value: \"../a\": must not contain '..'",
+      'spec.containers[0].volumeMounts[1].mountPath: Invalid value: "/x": must be unique',
+      'spec.containers[0].volumeMounts[1].subPathExpr: Invalid value: "b": subPathExpr and subPath are mutually exclusive',
+      'spec.containers[0].volumeMounts.mountPropagation: Unsupported value: "Sideways": supported values: "Bidirectional", "HostToContainer", "None"',
+    ],
+  },
+  {
+    name: "two ways propagation without privilege",
+    change: {
+      "spec.volumes": [{ name: "v", emptyDir: {} }],
+      "spec.containers[0].volumeMounts": [{ name: "v", mountPath: "/x", mountPropagation: "Bidirectional" }],
+    },
+    want: [
+      "spec.containers[0].volumeMounts.mountPropagation: Forbidden: Bidirectional mount propagation is available only to privileged containers",
+    ],
+  },
+  {
+    name: "devices that are no claims",
+    change: {
+      "spec.volumes": [{ name: "v", emptyDir: {} }],
+      "spec.containers[0].volumeDevices": [
+        { name: "v", devicePath: "/dev/x" },
+        { name: "w", devicePath: "../x" },
+      ],
+    },
+    want: [
+      'spec.containers[0].volumeDevices[0].name: Invalid value: "v": can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode',
+      'spec.containers[0].volumeDevices[1].name: Not found: "w"',
+      "spec.containers[0].volumeDevices[1].devicePath: Invalid value: \"../x\": can not contain backsteps ('..')",
+    ],
+  },
+  {
+    name: "two volumes of one name",
+    change: {
+      "spec.volumes": [
+        { name: "v", emptyDir: {} },
+        { name: "v", emptyDir: {} },
+      ],
+    },
+    want: ['spec.volumes[1].name: Duplicate value: "v"'],
+  },
+  {
+    name: "requests beyond limits",
+    change: { "spec.containers[0].resources": { limits: { cpu: "1" }, requests: { cpu: "2" } } },
+    want: ['spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit'],
+  },
+  {
+    name: "amounts that are negative, unknown or fractions",
+    change: {
+      "spec.containers[0].resources": {
+        requests: { cpu: "-1", gpu: "1", "kubernetes.io/x": "1" },
+        limits: { "a.com/gpu": "1500m" },
+      },
+    },
+    want: [
+      'spec.containers[0].resources.limits[a.com/gpu]: Invalid value: resource.Quantity{i:resource.int64Amount{value:1500, scale:-3}, d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:"1500m", Format:"DecimalSI"}: must be an integer',
+      'spec.containers[0].resources.requests[cpu]: Invalid value: "-1": must be greater than or equal to 0',
+      'spec.containers[0].resources.requests[gpu]: Invalid value: "gpu": must be a standard resource type or fully qualified',
+      'spec.containers[0].resources.requests[gpu]: Invalid value: "gpu": must be a standard resource for containers',
+      'spec.containers[0].resources.requests[a.com/gpu]: Invalid value: resource.Quantity{i:resource.int64Amount{value:1500, scale:-3}, d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:"1500m", Format:"DecimalSI"}: must be an integer',
+    ],
+  },
+  {
+    name: "an extended resource without limit",
+    change: { "spec.containers[0].resources": { requests: { "a.com/gpu": "1" } } },
+    want: ["spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable resources"],
+  },
+  {
+    name: "an extended resource of two amounts",
+    change: { "spec.containers[0].resources": { requests: { "a.com/gpu": "1" }, limits: { "a.com/gpu": "2" } } },
+    want: ['spec.containers[0].resources.requests: Invalid value: "1": must be equal to a.com/gpu limit'],
+  },
+  {
+    name: "huge pages alone",
+    change: { "spec.containers[0].resources": { limits: { "hugepages-2Mi": "2Mi" } } },
+    want: ["spec.containers[0].resources: Forbidden: HugePages require cpu or memory"],
+  },
+  {
+    name: "huge pages that are no multiple",
+    change: { "spec.containers[0].resources": { limits: { "hugepages-2Mi": "3Mi", cpu: "1" } } },
+    want: [
+      'spec.containers[0].resources.limits[hugepages-2Mi]: Invalid value: "3Mi": 3Mi is not positive integer multiple of hugepages-2Mi',
+      'spec.containers[0].resources.requests[hugepages-2Mi]: Invalid value: "3Mi": 3Mi is not positive integer multiple of hugepages-2Mi',
+    ],
+  },
+  {
+    name: "a probe of nothing",
+    change: { "spec.containers[0].livenessProbe": {} },
+    want: ["spec.containers[0].livenessProbe: Required value: must specify a handler type"],
+  },
+  {
+    name: "a probe of two ways",
+    change: { "spec.containers[0].livenessProbe": { exec: { command: ["x"] }, tcpSocket: { port: 1 } } },
+    want: ["spec.containers[0].livenessProbe.tcpSocket: Forbidden: may not specify more than 1 handler type"],
+  },
+  {
+    name: "numbers of a probe",
+    change: {
+      "spec.containers[0].livenessProbe": {
+        exec: { command: [] },
+        initialDelaySeconds: -1,
+        timeoutSeconds: -1,
+        periodSeconds: -1,
+        successThreshold: 2,
+        failureThreshold: -1,
+        terminationGracePeriodSeconds: 0,
+      },
+    },
+    want: [
+      "spec.containers[0].livenessProbe.exec.command: Required value",
+      "spec.containers[0].livenessProbe.initialDelaySeconds: Invalid value: -1: must be greater than or equal to 0",
+      "spec.containers[0].livenessProbe.timeoutSeconds: Invalid value: -1: must be greater than or equal to 0",
+      "spec.containers[0].livenessProbe.periodSeconds: Invalid value: -1: must be greater than or equal to 0",
+      "spec.containers[0].livenessProbe.failureThreshold: Invalid value: -1: must be greater than or equal to 0",
+      "spec.containers[0].livenessProbe.successThreshold: Invalid value: 2: must be 1",
+    ],
+  },
+  {
+    name: "a readiness probe with a grace period",
+    change: { "spec.containers[0].readinessProbe": { tcpSocket: { port: "http_x" }, terminationGracePeriodSeconds: 5 } },
+    want: [
+      'spec.containers[0].readinessProbe.tcpSocket.port: Invalid value: "http_x": must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)',
+    ],
+  },
+  {
+    name: "HTTP without path, of a wrong port, scheme and header",
+    change: {
+      "spec.containers[0].livenessProbe": {
+        httpGet: { path: "", port: 0, scheme: "FTP", httpHeaders: [{ name: "a b", value: "x" }] },
+      },
+    },
+    want: [
+      "spec.containers[0].livenessProbe.httpGet.port: Invalid value: 0: must be between 1 and 65535, inclusive",
+      'spec.containers[0].livenessProbe.httpGet.scheme: Unsupported value: "FTP": supported values: "HTTP", "HTTPS"',
+      "spec.containers[0].livenessProbe.httpGet.httpHeaders: Invalid value: \"a b\": a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')",
+    ],
+  },
+  {
+    name: "a start hook of nothing, a stop hook of two",
+    change: {
+      "spec.containers[0].lifecycle": { postStart: {}, preStop: { exec: { command: ["a"] }, httpGet: { path: "/", port: 1 } } },
+    },
+    want: [
+      "spec.containers[0].lifecycle.postStart: Required value: must specify a handler type",
+      "spec.containers[0].lifecycle.preStop.httpGet: Forbidden: may not specify more than 1 handler type",
+    ],
+  },
+]);

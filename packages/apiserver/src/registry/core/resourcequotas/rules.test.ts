@@ -1,0 +1,63 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules("resourcequotas", { spec: { hard: { pods: "1" } } }, [
+  { name: "a quota", change: {}, want: [] },
+  {
+    name: "amounts",
+    change: { "spec.hard": { pods: "1500m", cpu: "-1", "a b": "1", x: "1" } },
+    want: [
+      'spec.hard[pods]: Invalid value: resource.Quantity{i:resource.int64Amount{value:1500, scale:-3}, d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:"1500m", Format:"DecimalSI"}: must be an integer',
+      'spec.hard[cpu]: Invalid value: "-1": must be greater than or equal to 0',
+      "spec.hard[a b]: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      'spec.hard[a b]: Invalid value: "a b": must be a standard resource for quota',
+      'spec.hard[x]: Invalid value: "x": must be a standard resource type or fully qualified',
+      'spec.hard[x]: Invalid value: "x": must be a standard resource for quota',
+    ],
+  },
+  {
+    name: "scopes that do not go together, and are unknown",
+    change: { "spec.scopes": ["BestEffort", "NotBestEffort", "Mine"] },
+    want: [
+      'spec.scopes: Invalid value: []core.ResourceQuotaScope{"BestEffort", "NotBestEffort", "Mine"}: unsupported scope',
+      'spec.scopes: Invalid value: []core.ResourceQuotaScope{"BestEffort", "NotBestEffort", "Mine"}: conflicting scopes',
+    ],
+  },
+  {
+    name: "a scope that does not fit an amount",
+    change: { "spec.scopes": ["BestEffort"], "spec.hard": { cpu: "1" } },
+    want: ['spec.scopes: Invalid value: []core.ResourceQuotaScope{"BestEffort"}: unsupported scope applied to resource'],
+  },
+  {
+    name: "a selector of scopes",
+    change: {
+      "spec.scopeSelector": {
+        matchExpressions: [
+          { scopeName: "Mine", operator: "Is" },
+          { scopeName: "Terminating", operator: "In", values: ["a"] },
+          { scopeName: "PriorityClass", operator: "In" },
+          { scopeName: "PriorityClass", operator: "Exists", values: ["a"] },
+        ],
+      },
+    },
+    want: [
+      'spec.scopeSelector.matchExpressions.scopeName: Invalid value: "Mine": unsupported scope',
+      'spec.scopeSelector.matchExpressions.operator: Invalid value: "Is": not a valid selector operator',
+      "spec.scopeSelector.matchExpressions.operator: Invalid value: \"In\": must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity",
+      "spec.scopeSelector.matchExpressions.values: Required value: must be at least one value when `operator` is 'In' or 'NotIn' for scope selector",
+      "spec.scopeSelector.matchExpressions.values: Invalid value: []string{\"a\"}: must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
+    ],
+  },
+  {
+    name: "other scopes",
+    change: { "spec.scopes": ["Terminating"] },
+    before: {},
+    want: ['spec.scopes: Invalid value: []core.ResourceQuotaScope{"Terminating"}: field is immutable'],
+  },
+  {
+    name: "negative use",
+    change: { "status.used": { pods: "-1" } },
+    before: {},
+    status: true,
+    want: ['status.used[pods]: Invalid value: "-1": must be greater than or equal to 0'],
+  },
+]);

@@ -1,0 +1,165 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules("services", { spec: { ports: [{ port: 80 }], selector: { a: "b" } } }, [
+  { name: "a service", change: {}, want: [] },
+  { name: "no ports", change: { "spec.ports": [] }, want: ["spec.ports: Required value"] },
+  {
+    name: "ports",
+    change: {
+      "spec.ports": [
+        { port: 0 },
+        { port: 80, name: "A", protocol: "HTTP", targetPort: "http_x" },
+        { port: 80, name: "b" },
+        { port: 80, name: "b" },
+      ],
+    },
+    want: [
+      "spec.ports[0].name: Required value",
+      "spec.ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive",
+      "spec.ports[0].targetPort: Invalid value: 0: must be between 1 and 65535, inclusive",
+      "spec.ports[1].name: Invalid value: \"A\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+      'spec.ports[1].protocol: Unsupported value: "HTTP": supported values: "SCTP", "TCP", "UDP"',
+      'spec.ports[1].targetPort: Invalid value: "http_x": must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)',
+      'spec.ports[3].name: Duplicate value: "b"',
+      'spec.ports[3]: Duplicate value: core.ServicePort{Name:"", Protocol:"TCP", AppProtocol:(*string)(nil), Port:80, TargetPort:intstr.IntOrString{Type:0, IntVal:0, StrVal:""}, NodePort:0}',
+    ],
+  },
+  {
+    name: "a port of an application",
+    change: { "spec.ports": [{ port: 80, appProtocol: "a b" }] },
+    want: [
+      "spec.ports[0].appProtocol: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
+  {
+    name: "a type and an affinity",
+    change: { "spec.type": "Own", "spec.sessionAffinity": "Own" },
+    want: [
+      'spec.sessionAffinity: Unsupported value: "Own": supported values: "ClientIP", "None"',
+      'spec.type: Unsupported value: "Own": supported values: "ClusterIP", "ExternalName", "LoadBalancer", "NodePort"',
+    ],
+  },
+  {
+    name: "an affinity of no time",
+    change: { "spec.sessionAffinity": "ClientIP", "spec.sessionAffinityConfig": { clientIP: { timeoutSeconds: 0 } } },
+    want: ["spec.sessionAffinityConfig.clientIP.timeoutSeconds: Invalid value: 0: must be greater than 0 and less than 86400"],
+  },
+  {
+    name: "no affinity with a configuration",
+    change: { "spec.sessionAffinityConfig": { clientIP: { timeoutSeconds: 5 } } },
+    want: [],
+  },
+  {
+    name: "a selector",
+    change: { "spec.selector": { "a b": "c" } },
+    want: [
+      "spec.selector: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
+  {
+    name: "addresses",
+    change: { "spec.externalIPs": ["x", "127.0.0.1"] },
+    want: [
+      'spec.externalIPs[0]: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
+      'spec.externalIPs[1]: Invalid value: "127.0.0.1": may not be in the loopback range (127.0.0.0/8, ::1/128)',
+    ],
+  },
+  {
+    name: "a wrong address of its own, which is all that is said then",
+    change: { "spec.externalIPs": ["x"], "spec.clusterIP": "y" },
+    want: ['spec.clusterIPs[0]: Invalid value: "y": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'],
+  },
+  {
+    name: "a name outside without one",
+    change: { "spec.type": "ExternalName", "spec.ports": undefined },
+    want: ["spec.externalName: Required value"],
+  },
+  {
+    name: "a name outside with an address",
+    change: { "spec.type": "ExternalName", "spec.externalName": "a.b", "spec.clusterIP": "10.96.0.1" },
+    want: ["spec.clusterIPs: Forbidden: may not be set for ExternalName services"],
+  },
+  {
+    name: "node ports of a cluster's own",
+    change: { "spec.ports": [{ port: 80, nodePort: 30000 }] },
+    want: ["spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"],
+  },
+  {
+    name: "a node port twice",
+    change: {
+      "spec.type": "NodePort",
+      "spec.ports": [
+        { name: "a", port: 80, nodePort: 30000 },
+        { name: "b", port: 81, nodePort: 30000 },
+      ],
+    },
+    want: ["spec.ports[1].nodePort: Duplicate value: 30000"],
+  },
+  {
+    name: "a balancer's ranges",
+    change: { "spec.type": "LoadBalancer", "spec.loadBalancerSourceRanges": ["x"] },
+    want: [
+      'spec.LoadBalancerSourceRanges: Invalid value: "[x]": must be a list of IP ranges. For example, 10.240.0.0/24,10.250.0.0/24 ',
+    ],
+  },
+  {
+    name: "a balancer's ranges of another type",
+    change: { "spec.loadBalancerSourceRanges": ["10.0.0.0/8"] },
+    want: ["spec.LoadBalancerSourceRanges: Forbidden: may only be used when `type` is 'LoadBalancer'"],
+  },
+  {
+    name: "a balancer's class of another type",
+    change: { "spec.loadBalancerClass": "a.com/x" },
+    want: ["spec.loadBalancerClass: Forbidden: may only be used when `type` is 'LoadBalancer'"],
+  },
+  {
+    name: "a traffic policy",
+    change: { "spec.type": "NodePort", "spec.externalTrafficPolicy": "Near", "spec.internalTrafficPolicy": "Near" },
+    want: [
+      'spec.externalTrafficPolicy: Invalid value: "Near": ExternalTrafficPolicy must be empty, Cluster or Local',
+      'spec.internalTrafficPolicy: Unsupported value: "Near": supported values: "Cluster", "Local"',
+    ],
+  },
+  {
+    name: "a traffic policy of a cluster's own",
+    change: { "spec.externalTrafficPolicy": "Local" },
+    want: [
+      'spec.externalTrafficPolicy: Invalid value: "Local": ExternalTrafficPolicy can only be set on NodePort and LoadBalancer service',
+    ],
+  },
+  {
+    name: "a health port of all nodes",
+    change: { "spec.type": "NodePort", "spec.healthCheckNodePort": 30000 },
+    want: [
+      "spec.healthCheckNodePort: Invalid value: 30000: HealthCheckNodePort can only be set on LoadBalancer service with ExternalTrafficPolicy=Local",
+    ],
+  },
+  {
+    name: "another address",
+    change: { "spec.clusterIP": "10.96.0.9", "spec.clusterIPs": ["10.96.0.9"] },
+    before: {
+      "spec.clusterIP": "10.96.0.8",
+      "spec.clusterIPs": ["10.96.0.8"],
+      "spec.ipFamilies": ["IPv4"],
+      "spec.ipFamilyPolicy": "SingleStack",
+    },
+    want: ['spec.clusterIPs[0]: Invalid value: []string{"10.96.0.9"}: may not change once set'],
+  },
+  {
+    name: "a balancer's address in the status",
+    change: { "status.loadBalancer.ingress": [{ ip: "x" }, { hostname: "1.1.1.1" }, { hostname: "_" }] },
+    before: {
+      "spec.type": "LoadBalancer",
+      "spec.clusterIP": "10.96.0.8",
+      "spec.clusterIPs": ["10.96.0.8"],
+      "spec.ipFamilies": ["IPv4"],
+      "spec.ipFamilyPolicy": "SingleStack",
+    },
+    status: true,
+    want: [
+      'status.loadBalancer.ingress[0].ip: Invalid value: "x": must be a valid IP address',
+      'status.loadBalancer.ingress[1].hostname: Invalid value: "1.1.1.1": must be a DNS name, not an IP address',
+      "status.loadBalancer.ingress[2].hostname: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+    ],
+  },
+]);

@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { gates } from "@coxswain/apimachinery/flags/gates";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { builtInResources, internalResources } from "../registry/catalogue.ts";
+import { beforeCreate } from "../registry/generic/before-create.ts";
+import { beforeUpdate } from "../registry/generic/before-update.ts";
+import type { ResourceDefinition } from "../registry/generic/resource.ts";
+import type { StrategyContext } from "../registry/generic/strategy.ts";
+
+/** One row of a kind's table: a change to a valid object, and all that is said of it, in order. */
+export interface KindRule {
+  readonly name: string;
+  /** Paths such as `spec.ports[0].name`, and their values; undefined removes. */
+  readonly change: Changes;
+  /** Given: the change is an update, of the valid object with these changes. */
+  readonly before?: Changes;
+  /** An update through the status subresource. */
+  readonly status?: true;
+  /** Other than 1.23's gates by default. */
+  readonly gates?: Readonly<Record<string, boolean>>;
+  readonly want: readonly string[];
+}
+
+export type Changes = Readonly<Record<string, unknown>>;
+
+const featureEnabled = (gate: string): boolean => gates[gate]?.default ?? false;
+const config = {
+  services: () => {
+    throw new Error("no services in this test");
+  },
+  serviceClusterIpRange: ["10.96.0.0/12"],
+  nodePortRange: { from: 30000, to: 32767 },
+  featureEnabled,
+  kubeletConnection: { preferredAddressTypes: ["InternalIP"], port: 10250 },
+};
+const catalogue = [...builtInResources(config), ...internalResources()];
+
+/**
+ * One test for each row, with the defaults, strategy and meta checks of a request in the version of storage.
+ * @param resource `pods`, `deployments.apps`
+ */
+export function testKindRules(resource: string, valid: object, rows: readonly KindRule[]): void {
+  for (const row of rows) {
+    const verb = row.before ? "update" : "create";
+    test(`${resource}: ${verb} ${row.want.length === 0 ? "takes" : "refuses"} ${row.name}`, () => {
+      assert.deepEqual(faultsOf(resource, valid, row), row.want);
+    });
+  }
+}
+
+export function faultsOf(resource: string, valid: object, row: Omit<KindRule, "want" | "name">): string[] {
+  const definition = catalogue.find((d) => (d.group === "" ? d.resource : `${d.resource}.${d.group}`) === resource);
+  assert.ok(definition?.strategy, `no resource ${resource}`);
+  const strategy = row.status ? definition.statusStrategy : definition.strategy;
+  assert.ok(strategy, `no status of ${resource}`);
+  const namespace = definition.namespaced ? "default" : "";
+  const version = definition.versions.find((v) => v.version === definition.hub) as { version: string; defaults?: unknown };
+  const ctx: StrategyContext = {
+    user: { name: "admin", uid: "", groups: [], extra: {} } as never,
+    namespace,
+    dryRun: false,
+    now: 0,
+    requestVersion: version.version,
+    featureEnabled: (gate) => row.gates?.[gate] ?? featureEnabled(gate),
+    warn() {},
+  };
+  const built = (...changes: (Changes | undefined)[]): KubeObject => madeOf(definition, valid, changes, namespace);
+  try {
+    if (!row.before) beforeCreate(definition, strategy, ctx, built(row.change));
+    else beforeUpdate(definition, strategy, ctx, built(row.before, row.change), built(row.before));
+    return [];
+  } catch (err) {
+    if (!(err instanceof StatusError)) throw err;
+    const causes = err.status.details?.causes ?? [];
+    return causes.map(({ field, message }) => `${field}: ${message}`);
+  }
+}
+
+/** As it comes from a client: the changes made, the defaults filled in. */
+function madeOf(definition: ResourceDefinition, valid: object, changes: (Changes | undefined)[], namespace: string): KubeObject {
+  const object = structuredClone(valid) as KubeObject;
+  object.metadata = { name: "valid", ...(namespace ? { namespace } : {}), uid: "1", resourceVersion: "1", ...object.metadata };
+  for (const each of changes) for (const [path, value] of Object.entries(each ?? {})) put(object, path, structuredClone(value));
+  definition.versions.find((v) => v.version === definition.hub)?.defaults?.(object);
+  return object;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a tree of JSON
+function put(root: any, path: string, value: unknown): void {
+  const steps = path.split(/[.[\]]+/).filter((step) => step !== "");
+  const last = steps.pop() as string;
+  let node = root;
+  for (const step of steps) {
+    node[step] ??= {};
+    node = node[step];
+  }
+  if (value === undefined) delete node[last];
+  else node[last] = value;
+}
