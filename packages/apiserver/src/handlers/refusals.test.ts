@@ -187,3 +187,52 @@ test("components are selected by their names, and a list says their kind once", 
     [[undefined, "scheduler"]],
   );
 });
+
+test("a deletion that is not of the stored object says which it would be of", async () => {
+  const { body: stored } = await server.request("POST", configMaps, { metadata: { name: "guarded" } });
+  for (const { preconditions, message } of [
+    {
+      preconditions: { uid: "x" },
+      message:
+        `the UID in the precondition (x) does not match the UID in record (${stored.metadata.uid}). ` +
+        "The object might have been deleted and then recreated",
+    },
+    {
+      preconditions: { resourceVersion: "1" },
+      message:
+        `the ResourceVersion in the precondition (1) does not match the ResourceVersion in record (${stored.metadata.resourceVersion}). ` +
+        "The object might have been modified",
+    },
+  ]) {
+    const { code, body } = await server.request("DELETE", `${configMaps}/guarded`, { preconditions });
+    assert.equal(code, 409);
+    assert.equal(body.message, `Operation cannot be fulfilled on ConfigMap "guarded": ${message}`);
+    assert.deepEqual(body.details, { name: "guarded", kind: "ConfigMap" });
+  }
+});
+
+test("a cron job deleted through its beta version leaves its jobs to others, through v1 it takes them along", async () => {
+  const container = { name: "c", image: "c" };
+  const template = { spec: { containers: [container], restartPolicy: "Never" } };
+  const spec = { schedule: "0 0 1 1 *", jobTemplate: { spec: { template } } };
+  for (const { version, finalizers } of [
+    { version: "v1beta1", finalizers: ["orphan"] },
+    { version: "v1", finalizers: undefined },
+  ]) {
+    const path = `/apis/batch/${version}/namespaces/default/cronjobs`;
+    const created = await server.request("POST", path, { metadata: { name: version }, spec });
+    assert.equal(created.code, 201);
+    const { body } = await server.request("DELETE", `${path}/${version}`);
+    assert.deepEqual(body.metadata.finalizers, finalizers);
+  }
+});
+
+test("a flow schema is updated without a version too", async () => {
+  const path = "/apis/flowcontrol.apiserver.k8s.io/v1beta2/flowschemas";
+  const schema = {
+    metadata: { name: "unconditional" },
+    spec: { priorityLevelConfiguration: { name: "global-default" }, matchingPrecedence: 500 },
+  };
+  assert.equal((await server.request("POST", path, schema)).code, 201);
+  assert.equal((await server.request("PUT", `${path}/unconditional`, schema)).code, 200);
+});

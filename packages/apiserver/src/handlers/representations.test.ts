@@ -164,7 +164,7 @@ describe("deletion", () => {
     for (const preconditions of [{ uid: "other" }, { resourceVersion: "1" }, { uid, resourceVersion: "1" }]) {
       const refused = await server.request("DELETE", `${configMaps}/guarded`, { preconditions });
       assert.partialDeepStrictEqual(refused.body, { code: 409, reason: "Conflict" });
-      assert.match(refused.body.message, /Precondition failed: (UID|ResourceVersion) in precondition/);
+      assert.match(refused.body.message, /the (UID|ResourceVersion) in the precondition .* does not match/);
     }
     const { code } = await server.request("DELETE", `${configMaps}/guarded`, { preconditions: { uid, resourceVersion } });
     assert.equal(code, 200);

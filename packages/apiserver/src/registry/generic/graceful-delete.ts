@@ -1,5 +1,5 @@
 import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Strategy } from "./strategy.ts";
+import type { Strategy, StrategyContext } from "./strategy.ts";
 
 /** The garbage collector lets dependents go before the object itself goes. */
 export const orphanFinalizer = "orphan";
@@ -10,10 +10,15 @@ export const foregroundFinalizer = "foregroundDeletion";
  * The finalizers an object has after a request to delete it with these options; the same list when nothing changes.
  * Source: k8s.io/apiserver pkg/registry/generic/registry/store.go deletionFinalizersForGarbageCollection
  */
-export function finalizersForDeletion(strategy: Strategy, object: KubeObject, options: DeleteOptions): readonly string[] {
+export function finalizersForDeletion(
+  strategy: Strategy,
+  ctx: StrategyContext,
+  object: KubeObject,
+  options: DeleteOptions,
+): readonly string[] {
   const present = object.metadata.finalizers ?? [];
   const wanted = present.filter((finalizer) => finalizer !== orphanFinalizer && finalizer !== foregroundFinalizer);
-  const policy = propagationOf(strategy, present, options);
+  const policy = propagationOf(strategy, ctx, present, options);
   if (policy === "Orphan") wanted.push(orphanFinalizer);
   if (policy === "Foreground") wanted.push(foregroundFinalizer);
   const unchanged = wanted.length === present.length && wanted.every((finalizer) => present.includes(finalizer));
@@ -23,10 +28,12 @@ export function finalizersForDeletion(strategy: Strategy, object: KubeObject, op
 /** What the request says, then what a finalizer says, then the resource's default. */
 function propagationOf(
   strategy: Strategy,
+  ctx: StrategyContext,
   finalizers: readonly string[],
   options: DeleteOptions,
 ): "Orphan" | "Foreground" | "Background" {
-  const byDefault = strategy.defaultGarbageCollection ?? "Background";
+  const own = strategy.defaultGarbageCollection ?? "Background";
+  const byDefault = typeof own === "function" ? own(ctx) : own;
   if (byDefault === "Unsupported") return "Background";
   if (options.orphanDependents !== undefined) return options.orphanDependents ? "Orphan" : "Background";
   if (options.propagationPolicy !== undefined) return options.propagationPolicy;

@@ -281,9 +281,10 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
       const entry = stored as Entry;
       const current = entry.object();
       seen = entry;
+      // Also holds the object against the preconditions; the write is of this very state.
+      const deletion = beforeDelete(definition, strategy, ctx, current, deleteOptions);
       await strategy.beforeDelete?.(current, ctx);
       await validateAdmission?.(current);
-      const deletion = beforeDelete(definition, strategy, ctx, current, deleteOptions);
       const begun = strategy.beginDeletion?.(current, ctx);
       if (deletion.type === "pending" || begun === "pending") {
         outcome = "pending";
@@ -291,7 +292,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
       }
       let next = begun ?? (deletion.type === "graceful" ? deletion.object : current);
       if (options.garbageCollection !== false) {
-        const finalizers = finalizersForDeletion(strategy, current, deleteOptions);
+        const finalizers = finalizersForDeletion(strategy, ctx, current, deleteOptions);
         if (finalizers !== current.metadata.finalizers && (finalizers.length > 0 || current.metadata.finalizers?.length)) {
           next = { ...next, metadata: { ...next.metadata, finalizers: [...finalizers] } };
         }
@@ -318,7 +319,6 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
       marked = await storage.guaranteedUpdate(key, decide, {
         ...writeOptions(ctx, undefined),
         dryRun,
-        preconditions,
         // The removal that follows is of this very revision, or is decided anew.
         settles: (thrown) => thrown === stayAsItIs && outcome === "remove" && !dryRun && !again,
       });

@@ -34,7 +34,7 @@ export interface Strategy<T extends KubeObject = any> {
   /** Graceful deletion: the grace period in seconds, undefined for immediate. Source: rest.RESTGracefulDeleteStrategy */
   gracePeriod?(current: T, requested: number | undefined): number | undefined;
   /** What happens to dependents when the client asks for nothing; default Background. */
-  defaultGarbageCollection?: "Orphan" | "Background" | "Unsupported";
+  defaultGarbageCollection?: GarbageCollection | ((ctx: StrategyContext) => GarbageCollection);
   /** Runs inside the write after validation, undone when the write fails (cluster IPs, node ports). In a dry run too: it takes nothing then. */
   beginCreate?(next: T, ctx: StrategyContext): Promise<Transaction | undefined>;
   beginUpdate?(next: T, current: T, ctx: StrategyContext): Promise<Transaction | undefined>;
@@ -56,6 +56,8 @@ export interface Transaction {
   commit(): void | Promise<void>;
   revert(): void | Promise<void>;
 }
+
+export type GarbageCollection = "Orphan" | "Background" | "Unsupported";
 
 export interface StrategyContext {
   readonly user: UserInfo | undefined;

@@ -15,7 +15,8 @@ const longestName = 52;
 /** Source: pkg/registry/batch/cronjob/strategy.go, pkg/apis/batch/validation ValidateCronJob */
 export const cronJobStrategy: Strategy<CronJob> = {
   ...strategyOf<CronJob>({ namespaced: true, status: true, generation: true }),
-  defaultGarbageCollection: "Background",
+  // As the beta version always did.
+  defaultGarbageCollection: ({ requestVersion }) => (requestVersion === "v1beta1" ? "Orphan" : "Background"),
   validate(next, ctx) {
     const errors = validateCronJob(next, podValidationOptions(ctx.featureEnabled));
     const name = next.metadata.name ?? "";

@@ -46,7 +46,7 @@ export const eventTable = tableOf<Event>(
       sourceText(event),
       (event.message ?? "").trim(),
       first,
-      String(count),
+      count,
       event.metadata.name ?? "",
     ];
   },

@@ -9,7 +9,7 @@ export const flowSchemaStrategy: Strategy<FlowSchema> = strategyOf<FlowSchema>({
   namespaced: false,
   status: true,
   generation: true,
-  allowUnconditionalUpdate: false,
+  allowUnconditionalUpdate: true,
   validate: (next) => validateFlowSchema(next),
 });
 

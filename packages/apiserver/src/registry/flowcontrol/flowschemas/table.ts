@@ -24,7 +24,7 @@ export const flowSchemaTable = tableOf<FlowSchema>(
     return [
       schema.metadata.name ?? "",
       schema.spec?.priorityLevelConfiguration?.name ?? "",
-      String(schema.spec?.matchingPrecedence ?? 0),
+      schema.spec?.matchingPrecedence ?? 0,
       schema.spec?.distinguisherMethod?.type ?? "<none>",
       age(schema, now),
       dangling ?? "?",

@@ -10,7 +10,7 @@ export const priorityLevelStrategy: Strategy<PriorityLevelConfiguration> = strat
   namespaced: false,
   status: true,
   generation: true,
-  allowUnconditionalUpdate: false,
+  allowUnconditionalUpdate: true,
   validate: (next) => validatePriorityLevel(next),
 });
 

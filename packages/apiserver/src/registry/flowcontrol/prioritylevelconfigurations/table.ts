@@ -20,14 +20,13 @@ export const priorityLevelTable = tableOf<PriorityLevelConfiguration>(
   (level, now) => {
     const limited = level.spec?.limited;
     const queuing = limited?.limitResponse?.queuing;
-    const or = (value: number | undefined): string => (value === undefined ? "<none>" : String(value));
     return [
       level.metadata.name ?? "",
       level.spec?.type ?? "",
-      limited ? String(limited.assuredConcurrencyShares ?? 0) : "<none>",
-      or(queuing?.queues),
-      or(queuing?.handSize),
-      or(queuing?.queueLengthLimit),
+      limited ? (limited.assuredConcurrencyShares ?? 0) : "<none>",
+      queuing?.queues ?? "<none>",
+      queuing?.handSize ?? "<none>",
+      queuing?.queueLengthLimit ?? "<none>",
       age(level, now),
     ];
   },

@@ -36,7 +36,7 @@ export const podSecurityPolicyTable = tableOf<PodSecurityPolicy>(
       spec?.runAsUser?.rule ?? "",
       spec?.fsGroup?.rule ?? "",
       spec?.supplementalGroups?.rule ?? "",
-      String(spec?.readOnlyRootFilesystem ?? false),
+      spec?.readOnlyRootFilesystem ?? false,
       list(spec?.volumes),
     ];
   },
