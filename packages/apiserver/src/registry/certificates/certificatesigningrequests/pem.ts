@@ -117,5 +117,6 @@ export function certificateFault(data: Buffer): string | undefined {
 
 /** Bytes as Go's `%#v` writes them. */
 export function goBytes(bytes: Uint8Array): GoText {
+  if (bytes.length === 0) return new GoText("[]byte(nil)");
   return new GoText(`[]byte{${[...bytes].map((byte) => `0x${byte.toString(16)}`).join(", ")}}`);
 }

@@ -1,7 +1,9 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { ClusterRole, RoleBinding, Subject } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import { isDns1123Subdomain } from "../../field-checks.ts";
@@ -21,7 +23,7 @@ export function newBindingStrategy(config: Pick<CatalogueConfig, "services">, na
     validateUpdate(next, current) {
       const errors = validateBinding(next, namespaced);
       if (!semanticEqual(next.roleRef, current.roleRef))
-        errors.push(invalidValue("roleRef", next.roleRef, "cannot change roleRef"));
+        errors.push(invalidValue("roleRef", goRoleRef(next.roleRef), "cannot change roleRef"));
       return errors;
     },
     async beginCreate(next, ctx) {
@@ -100,4 +102,8 @@ function validateSubject(subject: Subject, namespaced: boolean, path: string): F
       errors.push(notSupported(child(path, "kind"), subject.kind ?? "", ["Group", "ServiceAccount", "User"]));
   }
   return errors;
+}
+
+function goRoleRef({ apiGroup, kind, name }: RoleBinding["roleRef"]): GoText {
+  return new GoText(`rbac.RoleRef{APIGroup:${goQuote(apiGroup)}, Kind:${goQuote(kind)}, Name:${goQuote(name)}}`);
 }

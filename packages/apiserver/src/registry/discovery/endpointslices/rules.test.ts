@@ -1,0 +1,74 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules(
+  "endpointslices.discovery.k8s.io",
+  { addressType: "IPv4", endpoints: [{ addresses: ["1.1.1.1"] }], ports: [{ port: 80 }] },
+  [
+    { name: "a slice", change: {}, want: [] },
+    {
+      name: "a type",
+      change: { addressType: "Own" },
+      want: ['addressType: Unsupported value: "Own": supported values: "FQDN", "IPv4", "IPv6"'],
+    },
+    { name: "no type", change: { addressType: "" }, want: ["addressType: Required value"] },
+    {
+      name: "addresses",
+      change: {
+        endpoints: [
+          { addresses: [] },
+          { addresses: ["x"] },
+          { addresses: ["::1"] },
+          { addresses: ["127.0.0.1"], hostname: "_", nodeName: "_" },
+        ],
+      },
+      want: [
+        "endpoints[0].addresses: Required value: must contain at least 1 address",
+        'endpoints[1].addresses[0]: Invalid value: "x": must be a valid IPv4 address',
+        'endpoints[1].addresses[0]: Invalid value: "x": must be a valid IP address',
+        'endpoints[2].addresses[0]: Invalid value: "::1": must be a valid IPv4 address',
+        'endpoints[2].addresses[0]: Invalid value: "::1": may not be in the loopback range (127.0.0.0/8, ::1/128)',
+        'endpoints[3].addresses[0]: Invalid value: "127.0.0.1": may not be in the loopback range (127.0.0.0/8, ::1/128)',
+        "endpoints[3].nodeName: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        "endpoints[3].hostname: Invalid value: \"_\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+      ],
+    },
+    {
+      name: "names",
+      change: { addressType: "FQDN", endpoints: [{ addresses: ["_"] }] },
+      want: [
+        "endpoints[0].addresses[0]: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
+    {
+      name: "ports",
+      change: { ports: [{ name: "A", protocol: "X", port: 80, appProtocol: "a b" }, { name: "a" }, { name: "a" }] },
+      want: [
+        "ports[0].name: Invalid value: \"A\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+        'ports[0].protocol: Unsupported value: "X": supported values: "SCTP", "TCP", "UDP"',
+        "ports[0].appProtocol: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        'ports[2].name: Duplicate value: "a"',
+      ],
+    },
+    {
+      name: "topology",
+      change: { endpoints: [{ addresses: ["1.1.1.1"], deprecatedTopology: { "a b": "c" } }] },
+      want: [
+        "endpoints[0].deprecatedTopology: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      ],
+    },
+    {
+      name: "hints",
+      change: { endpoints: [{ addresses: ["1.1.1.1"], hints: { forZones: [{ name: "a" }, { name: "a" }, { name: "_" }] } }] },
+      want: [
+        'endpoints[0].hints.forZones[1].name: Duplicate value: "a"',
+        "endpoints[0].hints.forZones[2].name: Invalid value: \"_\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+      ],
+    },
+    {
+      name: "another type",
+      change: { addressType: "FQDN", endpoints: [{ addresses: ["a.b"] }] },
+      before: {},
+      want: ['addressType: Invalid value: "FQDN": field is immutable'],
+    },
+  ],
+);

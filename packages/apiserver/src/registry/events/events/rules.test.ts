@@ -1,0 +1,30 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules(
+  "events.events.k8s.io",
+  {
+    eventTime: "2020-01-01T00:00:00.000000Z",
+    reportingComponent: "a.b/c",
+    reportingInstance: "i",
+    action: "a",
+    reason: "r",
+    type: "Normal",
+    involvedObject: { namespace: "default" },
+  },
+  [
+    { name: "an event", change: {}, want: [] },
+    {
+      name: "nothing in it",
+      change: { reportingComponent: "", reportingInstance: "", action: "", reason: "", type: "Odd" },
+      want: [
+        "reportingController: Required value",
+        'reportingController: Invalid value: "": name part must be non-empty',
+        "reportingController: Invalid value: \"\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        "reportingInstance: Required value",
+        "action: Required value",
+        "reason: Required value",
+        'type: Invalid value: "": has invalid value: Odd',
+      ],
+    },
+  ],
+);

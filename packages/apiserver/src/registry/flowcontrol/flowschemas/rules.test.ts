@@ -1,0 +1,59 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules(
+  "flowschemas.flowcontrol.apiserver.k8s.io",
+  { spec: { priorityLevelConfiguration: { name: "p" }, matchingPrecedence: 5 } },
+  [
+    { name: "a schema", change: {}, want: [] },
+    {
+      name: "a precedence and no level",
+      change: {
+        spec: { matchingPrecedence: 10001, priorityLevelConfiguration: { name: "" }, distinguisherMethod: { type: "ByDay" } },
+      },
+      want: [
+        "spec.matchingPrecedence: Invalid value: 10001: must not be greater than 10000",
+        'spec.distinguisherMethod.type: Unsupported value: flowcontrol.FlowDistinguisherMethod{Type:"ByDay"}: supported values: "ByNamespace", "ByUser"',
+        "spec.priorityLevelConfiguration.name: Required value: must reference a priority level",
+      ],
+    },
+    {
+      name: "rules of nothing",
+      change: { "spec.rules": [{ subjects: [] }] },
+      want: [
+        "spec.rules[0].subjects: Required value: subjects must contain at least one value",
+        "spec.rules[0]: Required value: at least one of resourceRules and nonResourceRules has to be non-empty",
+      ],
+    },
+    {
+      name: "subjects",
+      change: {
+        "spec.rules": [
+          {
+            subjects: [
+              { kind: "User" },
+              { kind: "Group", group: { name: "" } },
+              { kind: "ServiceAccount", serviceAccount: { name: "", namespace: "" } },
+              { kind: "Robot" },
+            ],
+            resourceRules: [{ verbs: [], apiGroups: [], resources: [] }],
+            nonResourceRules: [{ verbs: ["own"], nonResourceURLs: ["x", "*/"] }],
+          },
+        ],
+      },
+      want: [
+        "spec.rules[0].subjects[0].user: Required value: user is required when subject kind is 'User'",
+        "spec.rules[0].subjects[1].group.name: Required value",
+        "spec.rules[0].subjects[2].serviceAccount.name: Required value",
+        "spec.rules[0].subjects[2].serviceAccount.namespace: Required value: must specify namespace for service account",
+        'spec.rules[0].subjects[3].kind: Unsupported value: "Robot": supported values: "Group", "ServiceAccount", "User"',
+        "spec.rules[0].resourceRules[0].verbs: Required value: verbs must contain at least one value",
+        "spec.rules[0].resourceRules[0].apiGroups: Required value: resource rules must supply at least one api group",
+        "spec.rules[0].resourceRules[0].resources: Required value: resource rules must supply at least one resource",
+        "spec.rules[0].resourceRules[0].namespaces: Required value: resource rules that are not cluster scoped must supply at least one namespace",
+        'spec.rules[0].nonResourceRules[0].nonResourceURLs[0]: Invalid value: "x": must start with slash',
+        'spec.rules[0].nonResourceRules[0].nonResourceURLs[1]: Invalid value: "*/": must start with slash',
+        'spec.rules[0].nonResourceRules[0].nonResourceURLs[1]: Invalid value: "*/": wildcard can only do suffix matching',
+      ],
+    },
+  ],
+);

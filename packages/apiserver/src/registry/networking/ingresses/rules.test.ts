@@ -1,0 +1,105 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules(
+  "ingresses.networking.k8s.io",
+  {
+    spec: {
+      rules: [
+        {
+          host: "a.b",
+          http: { paths: [{ path: "/", pathType: "Prefix", backend: { service: { name: "s", port: { number: 80 } } } }] },
+        },
+      ],
+    },
+  },
+  [
+    { name: "an ingress", change: {}, want: [] },
+    {
+      name: "nothing in it",
+      change: { spec: {} },
+      want: ["spec: Invalid value: []networking.IngressRule(nil): either `defaultBackend` or `rules` must be specified"],
+    },
+    {
+      name: "hosts",
+      change: { "spec.rules": [{ host: "1.1.1.1" }, { host: "a_b" }, { host: "*.a_b" }], "spec.tls": [{ hosts: ["_"] }] },
+      want: [
+        'spec.rules[0].host: Invalid value: "1.1.1.1": must be a DNS name, not an IP address',
+        "spec.rules[1].host: Invalid value: \"a_b\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        "spec.rules[2].host: Invalid value: \"*.a_b\": a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used for validation is '\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        "spec.tls[0].hosts[0]: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
+    {
+      name: "paths",
+      change: {
+        "spec.rules[0].http.paths": [
+          { pathType: "Prefix", path: "x", backend: { service: { name: "s", port: { number: 80 } } } },
+          { pathType: "Exact", path: "/a//b/./%2f", backend: { service: { name: "s", port: { number: 80 } } } },
+          { path: "/", pathType: "Own", backend: { service: { name: "s", port: { number: 80 } } } },
+        ],
+      },
+      want: [
+        'spec.rules[0].http.paths[0].path: Invalid value: "x": must be an absolute path',
+        "spec.rules[0].http.paths[1].path: Invalid value: \"/a//b/./%2f\": must not contain '//'",
+        "spec.rules[0].http.paths[1].path: Invalid value: \"/a//b/./%2f\": must not contain '/./'",
+        "spec.rules[0].http.paths[1].path: Invalid value: \"/a//b/./%2f\": must not contain '%2f'",
+        'spec.rules[0].http.paths[2].pathType: Unsupported value: "Own": supported values: "Exact", "ImplementationSpecific", "Prefix"',
+      ],
+    },
+    {
+      name: "no paths and no kind of path",
+      change: {
+        "spec.rules": [
+          { http: { paths: [] } },
+          { http: { paths: [{ path: "/", backend: { service: { name: "s", port: { number: 80 } } } }] } },
+        ],
+      },
+      want: [
+        "spec.rules[0].http.paths: Required value",
+        "spec.rules[0].http.paths[0].pathType: Required value: pathType must be specified",
+      ],
+    },
+    {
+      name: "backends",
+      change: { "spec.defaultBackend": {}, "spec.rules[0].http.paths[0].backend": { service: { name: "", port: {} } } },
+      want: [
+        'spec.defaultBackend: Invalid value: "": resource or service backend is required',
+        "spec.rules[0].http.paths[0].backend.service.name: Required value",
+        "spec.rules[0].http.paths[0].backend: Required value: port name or number is required",
+      ],
+    },
+    {
+      name: "a backend of two and a port of two",
+      change: {
+        "spec.defaultBackend": { service: { name: "_", port: { name: "A", number: 1 } }, resource: { kind: "", name: "" } },
+        "spec.rules[0].http.paths[0].backend": { service: { name: "s", port: { name: "A", number: 1 } } },
+      },
+      want: [
+        'spec.defaultBackend: Invalid value: "": cannot set both resource and service backends',
+        'spec.rules[0].http.paths[0].backend: Invalid value: "": cannot set both port name & port number',
+      ],
+    },
+    {
+      name: "a class by field and annotation",
+      change: { "spec.ingressClassName": "a", "metadata.annotations": { "kubernetes.io/ingress.class": "a" } },
+      want: ['annotations.kubernetes.io/ingress.class: Invalid value: "a": can not be set when the class field is also set'],
+    },
+    {
+      name: "a class of a bad name",
+      change: { "spec.ingressClassName": "_" },
+      want: [
+        "spec.ingressClassName: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
+    {
+      name: "addresses in the status",
+      change: { "status.loadBalancer.ingress": [{ ip: "x" }, { hostname: "_" }] },
+      before: {},
+      status: true,
+      want: [
+        'status.loadBalancer.ingress[0].ip: Invalid value: "x": must be a valid IP address',
+        "status.loadBalancer.ingress[1].hostname: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
+  ],
+);

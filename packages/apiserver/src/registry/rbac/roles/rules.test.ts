@@ -1,0 +1,22 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules("roles.rbac.authorization.k8s.io", { rules: [{ apiGroups: [""], resources: ["pods"], verbs: ["get"] }] }, [
+  { name: "a role", change: {}, want: [] },
+  {
+    name: "rules of nothing",
+    change: { rules: [{}, { verbs: ["get"] }, { verbs: ["get"], apiGroups: [""] }] },
+    want: [
+      "rules[0].verbs: Required value: verbs must contain at least one value",
+      "rules[0].apiGroups: Required value: resource rules must supply at least one api group",
+      "rules[0].resources: Required value: resource rules must supply at least one resource",
+      "rules[1].apiGroups: Required value: resource rules must supply at least one api group",
+      "rules[1].resources: Required value: resource rules must supply at least one resource",
+      "rules[2].resources: Required value: resource rules must supply at least one resource",
+    ],
+  },
+  {
+    name: "paths in a namespace",
+    change: { rules: [{ verbs: ["get"], nonResourceURLs: ["/x"] }] },
+    want: ['rules[0].nonResourceURLs: Invalid value: []string{"/x"}: namespaced rules cannot apply to non-resource URLs'],
+  },
+]);

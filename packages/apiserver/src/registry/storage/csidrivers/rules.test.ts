@@ -1,0 +1,35 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules("csidrivers.storage.k8s.io", {}, [
+  { name: "a driver", change: {}, want: [] },
+  {
+    name: "a name",
+    change: { "metadata.name": "_" },
+    want: [
+      "metadata.name: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      "name: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+    ],
+  },
+  {
+    name: "life cycles and tokens",
+    change: {
+      spec: {
+        volumeLifecycleModes: ["Persistent", "Mine"],
+        fsGroupPolicy: "Mine",
+        tokenRequests: [{ audience: "a", expirationSeconds: 5 }, { audience: "a" }],
+      },
+    },
+    want: [
+      'spec.fsGroupPolicy: Unsupported value: "Mine": supported values: "File", "None", "ReadWriteOnceWithFSType"',
+      "spec.tokenRequests[0].expirationSeconds: Invalid value: 5: may not specify a duration less than 10 minutes",
+      'spec.tokenRequests[1].audience: Duplicate value: "a"',
+      'spec.volumeLifecycleModes: Unsupported value: "Mine": supported values: "Persistent", "Ephemeral"',
+    ],
+  },
+  {
+    name: "another way of attaching",
+    change: { "spec.attachRequired": false },
+    before: { "spec.attachRequired": true },
+    want: ["spec.attachedRequired: Invalid value: false: field is immutable"],
+  },
+]);

@@ -1,0 +1,32 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules("csinodes.storage.k8s.io", { spec: { drivers: [] } }, [
+  { name: "a node", change: {}, want: [] },
+  {
+    name: "drivers",
+    change: {
+      spec: {
+        drivers: [
+          { name: "", nodeID: "" },
+          { name: "a", nodeID: "x", allocatable: { count: -1 }, topologyKeys: ["a b", "c", "c"] },
+          { name: "a", nodeID: "y" },
+        ],
+      },
+    },
+    want: [
+      "spec.drivers[0].name: Required value",
+      "spec.drivers[0].name: Invalid value: \"\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      "spec.drivers[0].nodeID: Required value",
+      "spec.drivers[1].allocatable.count: Invalid value: -1: must be greater than or equal to 0",
+      "spec.drivers[1]: Invalid value: []string{\"a b\", \"c\", \"c\"}: name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      'spec.drivers[1]: Duplicate value: "c"',
+      'spec.drivers[2].name: Duplicate value: "a"',
+    ],
+  },
+  {
+    name: "another driver of the name",
+    change: { "spec.drivers[0].nodeID": "y" },
+    before: { "spec.drivers": [{ name: "a", nodeID: "x" }] },
+    want: ['CSINodeDriver: Invalid value: map[string]string{"name":"a", "nodeID":"y"}: field is immutable'],
+  },
+]);

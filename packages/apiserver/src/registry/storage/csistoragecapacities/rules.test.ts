@@ -1,0 +1,21 @@
+import { testKindRules } from "../../../testing/kind-rules.ts";
+
+testKindRules("csistoragecapacities.storage.k8s.io", { storageClassName: "s" }, [
+  { name: "a capacity", change: {}, want: [] },
+  {
+    name: "a class and amounts",
+    change: { storageClassName: "_", capacity: "-1", maximumVolumeSize: "-1", nodeTopology: { matchLabels: { "a b": "c" } } },
+    want: [
+      "nodeTopology.matchLabels: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      "storageClassName: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      'capacity: Invalid value: "-1": must be greater than or equal to 0',
+      'maximumVolumeSize: Invalid value: "-1": must be greater than or equal to 0',
+    ],
+  },
+  {
+    name: "another class",
+    change: { storageClassName: "t" },
+    before: {},
+    want: ['storageClassName: Invalid value: "t": field is immutable'],
+  },
+]);
