@@ -81,7 +81,7 @@ function pathOf({ url }: Exchange): string {
 }
 
 /** Whom a browser may let read the answer is for this server to say, not for the one behind. */
-const kept = new Set([
+const withheld = new Set([
   ...hopByHop,
   "access-control-allow-credentials",
   "access-control-allow-headers",
@@ -92,10 +92,12 @@ const kept = new Set([
 function returnedHeaders(answer: IncomingMessage): Headers {
   const headers: Headers = {};
   for (const [name, value] of Object.entries(answer.headers)) {
-    if (value !== undefined && !kept.has(name)) headers[name] = value;
+    if (value !== undefined && !withheld.has(name)) headers[name] = value;
   }
   return headers;
 }
+
+const linkParts = /^(?<scheme>[A-Za-z][A-Za-z0-9+.-]*:)?(?:\/\/(?<host>[^/?#]*))?(?<path>[^?#]*)(?<rest>.*)$/s;
 
 /** `/page` of the server behind is `/api/v1/namespaces/x/pods/y/proxy/page` here; what leads elsewhere stays. */
 export function linkRewriter(exchange: Exchange, target: ConnectTarget): (link: string) => string {
@@ -104,12 +106,7 @@ export function linkRewriter(exchange: Exchange, target: ConnectTarget): (link: 
   const prefix = requested.endsWith(proxied) ? requested.slice(0, requested.length - proxied.length) : requested;
   const asked = hostOf(exchange, target);
   return (link) => {
-    const {
-      scheme = "",
-      host = "",
-      path = "",
-      rest = "",
-    } = /^(?<scheme>[A-Za-z][A-Za-z0-9+.-]*:)?(?:\/\/(?<host>[^/?#]*))?(?<path>[^?#]*)(?<rest>.*)$/s.exec(link)?.groups ?? {};
+    const { scheme = "", host = "", path = "", rest = "" } = linkParts.exec(link)?.groups ?? {};
     if (!path.startsWith("/") || (host !== "" && host !== target.url.host && host !== asked)) return link;
     const origin = host !== "" && host === asked ? `${scheme}//${host}` : "";
     return origin + (path.startsWith(prefix) ? path : posix.join(prefix, path)) + rest;
