@@ -66,10 +66,11 @@ export function faultsOf(resource: string, valid: object, row: Omit<KindRule, "w
     featureEnabled: (gate) => row.gates?.[gate] ?? featureEnabled(gate),
     warn() {},
   };
+  const stored = { "metadata.uid": "1", "metadata.resourceVersion": "1" };
   const built = (...changes: (Changes | undefined)[]): KubeObject => madeOf(definition, valid, changes, namespace);
   try {
     if (!row.before) beforeCreate(definition, strategy, ctx, built(row.change));
-    else beforeUpdate(definition, strategy, ctx, built(row.before, row.change), built(row.before));
+    else beforeUpdate(definition, strategy, ctx, built(stored, row.before, row.change), built(stored, row.before));
     return [];
   } catch (err) {
     if (!(err instanceof StatusError)) throw err;
@@ -81,7 +82,7 @@ export function faultsOf(resource: string, valid: object, row: Omit<KindRule, "w
 /** As it comes from a client: the changes made, the defaults filled in. */
 function madeOf(definition: ResourceDefinition, valid: object, changes: (Changes | undefined)[], namespace: string): KubeObject {
   const object = structuredClone(valid) as KubeObject;
-  object.metadata = { name: "valid", ...(namespace ? { namespace } : {}), uid: "1", resourceVersion: "1", ...object.metadata };
+  object.metadata = { name: "valid", ...(namespace ? { namespace } : {}), ...object.metadata };
   for (const each of changes) for (const [path, value] of Object.entries(each ?? {})) put(object, path, structuredClone(value));
   definition.versions.find((v) => v.version === definition.hub)?.defaults?.(object);
   return object;

@@ -26,7 +26,7 @@ testKindRules(
       want: [
         "spec.request: Invalid value: []byte(nil): PEM block type must be CERTIFICATE REQUEST",
         "spec.usages: Required value: usages must be provided",
-        'spec.signerName: Invalid value: "kubernetes.io/legacy-unknown": the legacy signerName is not allowed via this API version',
+        "spec.signerName: Required value",
       ],
     },
   ],

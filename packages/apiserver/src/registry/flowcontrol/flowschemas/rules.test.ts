@@ -57,3 +57,31 @@ testKindRules(
     },
   ],
 );
+
+testKindRules(
+  "flowschemas.flowcontrol.apiserver.k8s.io",
+  {
+    metadata: { name: "exempt" },
+    spec: {
+      priorityLevelConfiguration: { name: "exempt" },
+      matchingPrecedence: 1,
+      rules: [
+        {
+          subjects: [{ kind: "Group", group: { name: "system:masters" } }],
+          resourceRules: [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"], clusterScope: true, namespaces: ["*"] }],
+          nonResourceRules: [{ verbs: ["*"], nonResourceURLs: ["*"] }],
+        },
+      ],
+    },
+  },
+  [
+    { name: "the exempt schema as it is", change: {}, want: [] },
+    {
+      name: "an exempt schema for others",
+      change: { "spec.rules[0].subjects[0].group.name": "x" },
+      want: [
+        'spec: Invalid value: map[string]interface {}{"matchingPrecedence":1, "priorityLevelConfiguration":map[string]string{"name":"exempt"}, "rules":[]interface {}{map[string]interface {}{"nonResourceRules":[]interface {}{map[string]interface {}{"nonResourceURLs":[]string{"*"}, "verbs":[]string{"*"}}}, "resourceRules":[]interface {}{map[string]interface {}{"apiGroups":[]string{"*"}, "clusterScope":true, "namespaces":[]string{"*"}, "resources":[]string{"*"}, "verbs":[]string{"*"}}}, "subjects":[]interface {}{map[string]interface {}{"group":map[string]string{"name":"x"}, "kind":"Group"}}}}}: spec of \'exempt\' must equal the fixed value',
+      ],
+    },
+  ],
+);

@@ -35,3 +35,21 @@ testKindRules(
     },
   ],
 );
+
+testKindRules(
+  "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+  {
+    metadata: { name: "catch-all" },
+    spec: { type: "Limited", limited: { assuredConcurrencyShares: 5, limitResponse: { type: "Reject" } } },
+  },
+  [
+    { name: "the last level as it is", change: {}, want: [] },
+    {
+      name: "a last level of more shares",
+      change: { "spec.limited.assuredConcurrencyShares": 6 },
+      want: [
+        'spec: Invalid value: map[string]interface {}{"limited":map[string]interface {}{"assuredConcurrencyShares":6, "limitResponse":map[string]string{"type":"Reject"}}, "type":"Limited"}: spec of \'catch-all\' must equal the fixed value',
+      ],
+    },
+  ],
+);

@@ -1,0 +1,40 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+
+const groups = (...names: string[]): object[] => names.map((name) => ({ kind: "Group", group: { name } }));
+const anything = {
+  resourceRules: [{ verbs: ["*"], apiGroups: ["*"], resources: ["*"], clusterScope: true, namespaces: ["*"] }],
+  nonResourceRules: [{ verbs: ["*"], nonResourceURLs: ["*"] }],
+};
+
+/** What requests fall back on; bootstrap writes the same. Source: k8s.io/apiserver pkg/apis/flowcontrol/bootstrap/default.go */
+const schemas: Readonly<Record<string, object>> = {
+  exempt: {
+    priorityLevelConfiguration: { name: "exempt" },
+    matchingPrecedence: 1,
+    rules: [{ subjects: groups("system:masters"), ...anything }],
+  },
+  "catch-all": {
+    priorityLevelConfiguration: { name: "catch-all" },
+    matchingPrecedence: 10_000,
+    distinguisherMethod: { type: "ByUser" },
+    rules: [{ subjects: groups("system:unauthenticated", "system:authenticated"), ...anything }],
+  },
+};
+
+const levels: Readonly<Record<string, object>> = {
+  exempt: { type: "Exempt" },
+  "catch-all": { type: "Limited", limited: { assuredConcurrencyShares: 5, limitResponse: { type: "Reject" } } },
+};
+
+type WithSpec = KubeObject & { spec?: object };
+
+export const isMandatorySchema = (schema: WithSpec): FieldError[] => isMandatory(schema, schemas);
+export const isMandatoryLevel = (level: WithSpec): FieldError[] => isMandatory(level, levels);
+
+function isMandatory({ metadata: { name = "" }, spec }: WithSpec, fixed: Readonly<Record<string, object>>): FieldError[] {
+  if (!Object.hasOwn(fixed, name) || semanticEqual(spec ?? {}, fixed[name])) return [];
+  return [invalidValue("spec", spec ?? {}, `spec of '${name}' must equal the fixed value`)];
+}
