@@ -259,7 +259,6 @@ export function coreResources(config: CatalogueConfig): ResourceDefinition[] {
       shortNames: ["svc"],
       categories: ["all"],
       namespaced: true,
-      verbs: verbsWithoutDeleteCollection,
       versions: [{ version: "v1", defaults: defaultService }],
       storageFolder: "services/specs",
       strategy: newServiceStrategy(config),

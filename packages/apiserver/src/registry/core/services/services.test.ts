@@ -144,6 +144,22 @@ describe("services", () => {
     assert.equal((await create("retaken", { ports: [{ port: 80 }], clusterIP })).code, 201);
   });
 
+  test("deleted together give back their addresses", async () => {
+    const labels = { group: "together" };
+    const clusterIP = await freeAddress();
+    for (const [name, spec] of Object.entries({ "one-of-two": { clusterIP }, "two-of-two": {} })) {
+      const service = { metadata: { name, labels }, spec: { ports: [{ port: 80 }], ...spec } };
+      assert.equal((await server.request("POST", path, service)).code, 201);
+    }
+    const { code, body } = await server.request("DELETE", `${path}?labelSelector=group%3Dtogether`);
+    assert.equal(code, 200);
+    assert.deepEqual(
+      body.items.map((service: { metadata: { name: string } }) => service.metadata.name),
+      ["one-of-two", "two-of-two"],
+    );
+    assert.equal((await create("one-of-two", { ports: [{ port: 80 }], clusterIP })).code, 201);
+  });
+
   test("of a dry run show an address and take none", async () => {
     const clusterIP = await freeAddress();
     const dry = await server.request("POST", `${path}?dryRun=All`, {
