@@ -62,6 +62,22 @@ test("takes a request over: subject, names, key and wanted usages", async () => 
   await assert.rejects(signCertificateRequest({ csrPem, ca, usages: ["party"], ...times }), /unrecognized usage/);
 });
 
+for (const { name, organization } of [
+  { name: "the hexadecimal form of another", organization: "#0c0e73797374656d3a6d617374657273" },
+  { name: "an escaped form of another", organization: "system\\:masters" },
+  { name: "a quoted form of another", organization: '"system:masters"' },
+  { name: "a list of two", organization: "devs+O=system:masters" },
+]) {
+  test(`signs an organization as it was asked for, not what it would mean as ${name}`, async () => {
+    const { csrPem } = await newCertificateRequest({ commonName: "jane", organizations: [organization] });
+    assert.deepEqual((await parseCertificateRequest(csrPem)).organizations, [organization]);
+    const times = { notBefore: new Date("2022-01-01T00:00:00Z"), notAfter: new Date("2032-01-01T00:00:00Z") };
+    const certificate = new X509Certificate(await signCertificateRequest({ csrPem, ca, usages: ["client auth"], ...times }));
+    assert.deepEqual(subjectOf(certificate), { commonName: "jane", organizations: [organization] });
+    assert.ok(certificate.checkIssued(new X509Certificate(ca.certPem)));
+  });
+}
+
 test("refuses a request whose signature does not fit", async () => {
   const { csrPem } = await newCertificateRequest({ commonName: "a" });
   const der = Buffer.from(csrPem.replace(/-----[^-]+-----|\n/g, ""), "base64");

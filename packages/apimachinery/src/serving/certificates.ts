@@ -10,7 +10,9 @@ import {
 } from "node:crypto";
 import { isIP } from "node:net";
 import * as x509 from "@peculiar/x509";
-import { readAll, readElement, readString } from "./der.ts";
+import { goQuote } from "../meta/go-quote.ts";
+import { readAll, readElement } from "./der.ts";
+import { nameToSign, type Subject, subjectOfName } from "./distinguished-name.ts";
 
 /**
  * Making and signing certificates; the only room that knows @peculiar/x509. Keys are ECDSA P-256, those for service
@@ -44,13 +46,13 @@ export interface CaOptions {
 /** An authority, self-signed if nobody else signs it. */
 export async function newCa(options: CaOptions): Promise<KeyPair> {
   const keys = newKeys();
-  const name: x509.JsonName = [{ CN: [options.commonName] }];
+  const name = subjectName(options.commonName, []);
   const { signedBy } = options;
   const signingKey = signedBy === undefined ? keys.privateKey : createPrivateKey(signedBy.keyPem);
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: newSerial(),
     subject: name,
-    issuer: signedBy === undefined ? name : new x509.X509Certificate(signedBy.certPem).subjectName.toJSON(),
+    issuer: signedBy === undefined ? name : new x509.X509Certificate(signedBy.certPem).subjectName,
     ...validity((options.validDays ?? 3650) * dayMs),
     publicKey: await toPublic(keys.publicKey),
     signingKey: await toSigning(signingKey),
@@ -142,14 +144,18 @@ export async function parseCertificateRequest(csrPem: string): Promise<Certifica
   if (!(await request.verify())) throw new Error("the signature of the certificate request does not fit its key");
   const names = namesOf(request);
   const of = (type: x509.GeneralNameType): string[] => names.filter((name) => name.type === type).map((name) => name.value);
-  const subject = readAll(Buffer.from(request.subjectName.toArrayBuffer()));
   return {
-    ...subjectOfName((subject[0] as { content: Buffer }).content),
+    ...subjectOfName(subjectBytes(request)),
     dnsNames: of("dns"),
     ips: of("ip"),
     emails: of("email"),
     uris: of("url"),
   };
+}
+
+/** The content of the subject's SEQUENCE. */
+function subjectBytes(request: x509.Pkcs10CertificateRequest): Buffer {
+  return readElement(Buffer.from(request.subjectName.toArrayBuffer()), 0).content;
 }
 
 function namesOf(request: x509.Pkcs10CertificateRequest): readonly x509.GeneralName[] {
@@ -160,7 +166,7 @@ function namesOf(request: x509.Pkcs10CertificateRequest): readonly x509.GeneralN
 }
 
 /**
- * Signs what a request asks for; its key and subject are taken as they are, extensions only for alternative names.
+ * Signs what a request asks for: its key, its subject's usual attributes, its alternative names; nothing else of it.
  * @param usages upstream's names of key usages: `digital signature`, `client auth`, …
  * @throws Error for an unknown usage
  */
@@ -172,26 +178,30 @@ export async function signCertificateRequest(options: {
   notAfter: Date;
 }): Promise<string> {
   const request = new x509.Pkcs10CertificateRequest(options.csrPem);
-  let flags = 0;
-  const extended: string[] = [];
-  for (const usage of options.usages) {
-    const flag = keyUsageFlags[usage];
-    const oid = extendedUsageOids[usage];
-    if (flag === undefined && oid === undefined) throw new Error(`unrecognized usage values: [${JSON.stringify(usage)}]`);
-    if (flag !== undefined) flags |= flag;
-    if (oid !== undefined) extended.push(oid);
-  }
+  const known = (table: Readonly<Record<string, unknown>>, usage: string): boolean => Object.hasOwn(table, usage);
+  const unknown = options.usages.filter((usage) => !known(keyUsageFlags, usage) && !known(extendedUsageOids, usage));
+  if (unknown.length > 0) throw new Error(`unrecognized usage values: [${unknown.map(goQuote).join(" ")}]`);
+  const flags = Object.entries(keyUsageFlags).reduce(
+    (all, [usage, flag]) => (options.usages.includes(usage) ? all | flag : all),
+    0,
+  );
+  // In the table's order and each once, however the request lists them.
+  const extended = new Set(
+    Object.entries(extendedUsageOids).flatMap(([usage, oid]) => (options.usages.includes(usage) ? [oid] : [])),
+  );
   return sign({
     publicKey: await request.publicKey.export(),
-    subject: request.subjectName.toJSON(),
-    sans: namesOf(request),
+    subject: new x509.Name(nameToSign(subjectBytes(request))),
+    sans: namesOf(request).filter(({ type }) => signedNames.has(type)),
     keyUsages: flags,
-    extendedUsages: extended,
+    extendedUsages: [...extended],
     ca: options.ca,
     notBefore: options.notBefore,
     notAfter: options.notAfter,
   });
 }
+
+const signedNames: ReadonlySet<x509.GeneralNameType> = new Set(["dns", "ip", "email", "url"] as const);
 
 /** Source: k8s.io/kubernetes pkg/apis/certificates/v1, keyUsageDict and extKeyUsageDict */
 export const keyUsageFlags: Readonly<Record<string, number>> = {
@@ -223,13 +233,6 @@ export const extendedUsageOids: Readonly<Record<string, string>> = {
   "netscape sgc": "2.16.840.1.113730.4.1",
 };
 
-export interface Subject {
-  /** `""` when there is none. */
-  readonly commonName: string;
-  /** In the order of the certificate, repeated ones too. */
-  readonly organizations: string[];
-}
-
 /** Read from the certificate's own bytes: node's text form cannot tell separators from content. */
 export function subjectOf(certificate: X509Certificate): Subject {
   const [tbs] = readAll(readElement(certificate.raw, 0).content);
@@ -253,24 +256,9 @@ export function pathLengthOf(certificate: X509Certificate): number | undefined {
 
 const pathLengths = new WeakMap<X509Certificate, { readonly value: number | undefined }>();
 
-function subjectOfName(name: Buffer): Subject {
-  let commonName = "";
-  const organizations: string[] = [];
-  for (const set of readAll(name)) {
-    for (const attribute of readAll(set.content)) {
-      const [oid, value] = readAll(attribute.content);
-      if (oid === undefined || value === undefined) continue;
-      const type = oid.content.toString("hex");
-      if (type === "550403") commonName = readString(value);
-      else if (type === "55040a") organizations.push(readString(value));
-    }
-  }
-  return { commonName, organizations };
-}
-
 interface SignOptions {
   publicKey: CryptoKey;
-  subject: x509.JsonName;
+  subject: x509.Name;
   sans: x509.JsonGeneralNames | readonly x509.GeneralName[];
   keyUsages: number;
   extendedUsages: string[];
@@ -294,7 +282,7 @@ async function sign(options: SignOptions): Promise<string> {
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: newSerial(),
     subject: options.subject,
-    issuer: authority.subjectName.toJSON(),
+    issuer: authority.subjectName,
     notBefore: options.notBefore,
     notAfter: options.notAfter,
     publicKey: options.publicKey,
@@ -305,8 +293,9 @@ async function sign(options: SignOptions): Promise<string> {
   return pemOf(certificate);
 }
 
-function subjectName(commonName: string, organizations: readonly string[]): x509.JsonName {
-  return [...organizations.map((organization) => ({ O: [organization] })), { CN: [commonName] }];
+function subjectName(commonName: string, organizations: readonly string[]): x509.Name {
+  const text = (utf8String: string) => [{ utf8String }];
+  return new x509.Name([...organizations.map((organization) => ({ O: text(organization) })), { CN: text(commonName) }]);
 }
 
 function generalNames(names: {
