@@ -1,0 +1,46 @@
+import { revisionOf, type Write } from "./records.ts";
+import { type Timeline, textOf } from "./timeline.ts";
+
+/**
+ * Every acknowledged write is there, as it was answered; none is there twice; one that was refused is not there; one
+ * without an answer is whole or absent; and no write replaced a version that its writer had not named.
+ */
+export function checkWrites(writes: readonly Write[], timeline: Timeline): string[] {
+  return writes.flatMap((write) => [...(write.verb === "delete" ? ofDeletion(write, timeline) : ofChange(write, timeline))]);
+}
+
+const wasDone = ({ code }: Write): boolean => code !== undefined && code < 300;
+/** Said no for sure; after 500 and more it may have happened. */
+const wasRefused = ({ code }: Write): boolean => code !== undefined && code >= 300 && code < 500;
+const nameOf = ({ client, verb, key, tag }: Write): string =>
+  `${client}'s ${verb} of ${key}${tag === undefined ? "" : ` (${tag})`}`;
+
+function* ofChange(write: Write, timeline: Timeline): Generator<string> {
+  const { key, answer, basedOn } = write;
+  const found = timeline.tagged(write.tag as string);
+  const [version] = found;
+  if (found.length > 1) yield `${nameOf(write)} was applied ${found.length} times`;
+  if (wasRefused(write) && version !== undefined) yield `${nameOf(write)} was answered ${write.code} and is in etcd`;
+  if (wasDone(write) && version === undefined) yield `${nameOf(write)} was acknowledged and is not in etcd`;
+  if (version?.object === undefined) return;
+  if (version.key !== key) yield `${nameOf(write)} changed ${version.key}`;
+  if (answer !== undefined && wasDone(write)) {
+    if (revisionOf(answer) !== version.revision)
+      yield `${nameOf(write)} was told revision ${revisionOf(answer)}, etcd has ${version.revision}`;
+    if (textOf(answer) !== textOf(version.object)) yield `${nameOf(write)} was answered with another object than etcd holds`;
+  }
+  const before = timeline.at(key, version.revision - 1);
+  if (write.verb === "create" && before !== undefined) yield `${nameOf(write)} replaced revision ${before.revision}`;
+  if (basedOn !== undefined && before?.revision !== basedOn) {
+    yield `${nameOf(write)} was based on revision ${basedOn} and replaced ${before?.revision ?? "nothing"}`;
+  }
+}
+
+function* ofDeletion(write: Write, timeline: Timeline): Generator<string> {
+  if (!wasDone(write)) return;
+  const uid = (write.answer as { details?: { uid?: string } } | undefined)?.details?.uid;
+  const gone = timeline.of(write.key).some(({ object, revision }) => {
+    return object === undefined && timeline.at(write.key, revision - 1)?.object?.metadata.uid === uid;
+  });
+  if (!gone) yield `${nameOf(write)} was acknowledged and ${uid} was never deleted`;
+}

@@ -1,0 +1,257 @@
+import type { ClientRequest, IncomingMessage } from "node:http";
+import { Agent, request } from "node:https";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import {
+  everything,
+  keyOf,
+  type Read,
+  type Recording,
+  type Resource,
+  type SeenEvent,
+  type Selection,
+  tagOf,
+  type WatchSession,
+  type Write,
+} from "./records.ts";
+
+/** A client that writes down all it asks and hears. Its calls never throw: what went wrong is in what they return. */
+export interface RecordingClient {
+  create(object: KubeObject): Promise<Write>;
+  /** The object's resourceVersion, if it has one, is the condition. */
+  update(object: KubeObject): Promise<Write>;
+  /** @param query of an apply: `fieldManager=a&force=true` */
+  patch(key: string, type: PatchType, body: unknown, query?: string): Promise<Write>;
+  delete(key: string): Promise<Write>;
+  get(key: string, revision?: number): Promise<Read>;
+  list(prefix: string, options?: ListOptions): Promise<Read>;
+  /** @param onEvent is told at once; @returns when the watch is over */
+  watch(prefix: string, options: WatchOptions, onEvent?: (event: SeenEvent) => void): Promise<WatchSession>;
+  close(): void;
+}
+
+export type PatchType = "json" | "merge" | "strategic-merge" | "apply";
+
+export interface ListOptions {
+  selection?: Selection;
+  revision?: number;
+  exact?: boolean;
+  limit?: number;
+  previous?: Read;
+}
+
+export interface WatchOptions {
+  selection?: Selection;
+  revision?: number;
+  timeoutSeconds?: number;
+  signal?: AbortSignal;
+}
+
+export interface RecordingClientOptions {
+  name: string;
+  /** `https://127.0.0.1:6443`; asked for each request, so that a client can move to another server. */
+  url: () => string;
+  ca: string;
+  token: string;
+  resource: Resource;
+  recording: Recording;
+  timeoutMs?: number;
+}
+
+export const newRecording = (): Recording => ({ writes: [], reads: [], watches: [] });
+
+const mediaTypes: Readonly<Record<PatchType, string>> = {
+  json: "application/json-patch+json",
+  merge: "application/merge-patch+json",
+  "strategic-merge": "application/strategic-merge-patch+json",
+  apply: "application/apply-patch+yaml",
+};
+
+export function newRecordingClient(options: RecordingClientOptions): RecordingClient {
+  const { name: client, ca, token, recording } = options;
+  const { root, plural, folder } = options.resource;
+  const timeoutMs = options.timeoutMs ?? 15_000;
+  const agent = new Agent({ keepAlive: true, ca });
+
+  function pathOf(prefix: string): string {
+    if (prefix === "") return `${root}/${plural}`;
+    const [namespace, name] = prefix.split("/");
+    return `${root}/namespaces/${namespace}/${plural}${name ? `/${name}` : ""}`;
+  }
+
+  function open(method: string, path: string, body?: unknown, contentType = "application/json"): ClientRequest {
+    const sent = request(options.url() + path, {
+      method,
+      agent,
+      headers: { authorization: `Bearer ${token}`, ...(body !== undefined && { "content-type": contentType }) },
+    });
+    sent.end(body === undefined ? undefined : JSON.stringify(body));
+    return sent;
+  }
+
+  async function ask(method: string, path: string, body?: unknown, contentType?: string): Promise<Answer | undefined> {
+    const sent = open(method, path, body, contentType);
+    const timer = setTimeout(() => sent.destroy(new Error("no answer in time")), timeoutMs);
+    try {
+      const response = await responseOf(sent);
+      const chunks: Buffer[] = [];
+      for await (const chunk of response) chunks.push(chunk as Buffer);
+      return { code: response.statusCode ?? 0, body: JSON.parse(Buffer.concat(chunks).toString()) };
+    } catch {
+      return undefined; // whether it was done, only etcd knows
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async function write(
+    request: Pick<Write, "verb" | "key" | "tag" | "basedOn">,
+    send: () => Promise<Answer | undefined>,
+  ): Promise<Write> {
+    const record: Write = {
+      client,
+      folder,
+      ...request,
+      start: performance.now(),
+      end: undefined,
+      code: undefined,
+      answer: undefined,
+    };
+    recording.writes.push(record);
+    const answer = await send();
+    if (answer === undefined) return record;
+    return Object.assign(record, { end: performance.now(), code: answer.code, answer: answer.body });
+  }
+
+  async function read(
+    request: Pick<Read, "prefix" | "selection" | "revision" | "exact" | "limit" | "previous">,
+    path: string,
+  ): Promise<Read> {
+    const record: Read = {
+      ...{ client, folder, ...request, start: performance.now(), end: undefined, code: undefined },
+      ...{ listRevision: undefined, items: [], continueToken: undefined },
+    };
+    recording.reads.push(record);
+    const answer = await ask("GET", path);
+    if (answer === undefined) return record;
+    const { code, body } = answer;
+    Object.assign(record, { end: performance.now(), code });
+    if (code === 200 && body.items === undefined) record.items = [body];
+    if (body.items !== undefined) {
+      record.items = body.items;
+      record.listRevision = Number(body.metadata.resourceVersion);
+    }
+    // An expired token comes with a fresh one.
+    record.continueToken = (body.metadata as { continue?: string }).continue || undefined;
+    return record;
+  }
+
+  return {
+    create(object) {
+      const key = keyOf(object);
+      const path = pathOf(`${object.metadata.namespace}/`);
+      return write({ verb: "create", key, tag: tagOf(object), basedOn: undefined }, () => ask("POST", path, object));
+    },
+    update(object) {
+      const key = keyOf(object);
+      const basedOn = object.metadata.resourceVersion ? Number(object.metadata.resourceVersion) : undefined;
+      return write({ verb: "update", key, tag: tagOf(object), basedOn }, () => ask("PUT", pathOf(key), object));
+    },
+    patch(key, type, body, query = "") {
+      const { tag, basedOn } = type === "json" ? ofJsonPatch(body as JsonPatch) : ofMergePatch(body as KubeObject);
+      const path = `${pathOf(key)}?${query}`;
+      return write({ verb: "patch", key, tag, basedOn }, () => ask("PATCH", path, body, mediaTypes[type]));
+    },
+    delete: (key) => write({ verb: "delete", key, tag: undefined, basedOn: undefined }, () => ask("DELETE", pathOf(key))),
+    get(key, revision) {
+      const request = { prefix: key, selection: everything, revision, exact: false, limit: undefined, previous: undefined };
+      return read(request, `${pathOf(key)}${revision === undefined ? "" : `?resourceVersion=${revision}`}`);
+    },
+    list(prefix, { selection = everything, revision, exact = false, limit, previous } = {}) {
+      const query = [
+        selection.query,
+        revision === undefined ? "" : `resourceVersion=${revision}`,
+        revision ? `resourceVersionMatch=${exact ? "Exact" : "NotOlderThan"}` : "",
+        limit === undefined ? "" : `limit=${limit}`,
+        previous?.continueToken === undefined ? "" : `continue=${encodeURIComponent(previous.continueToken)}`,
+      ];
+      const path = `${pathOf(prefix)}?${query.filter(Boolean).join("&")}`;
+      return read({ prefix, selection, revision, exact, limit, previous }, path);
+    },
+    async watch(prefix, { selection = everything, revision, timeoutSeconds, signal }, onEvent) {
+      const record: WatchSession = {
+        ...{ client, folder, prefix, selection, revision, events: [] },
+        ...{ start: performance.now(), end: undefined, code: undefined },
+      };
+      recording.watches.push(record);
+      const query = [
+        "watch=true&allowWatchBookmarks=true",
+        selection.query,
+        revision === undefined ? "" : `resourceVersion=${revision}`,
+        timeoutSeconds === undefined ? "" : `timeoutSeconds=${timeoutSeconds}`,
+      ];
+      const sent = open("GET", `${pathOf(prefix)}?${query.filter(Boolean).join("&")}`);
+      const stop = (): void => void sent.destroy();
+      if (signal?.aborted) stop();
+      signal?.addEventListener("abort", stop, { once: true });
+      // A server that is stopped in its tracks keeps the connection and says nothing.
+      const patience = timeoutSeconds === undefined ? undefined : setTimeout(stop, timeoutSeconds * 1000 + timeoutMs);
+      try {
+        const response = await responseOf(sent);
+        record.code = response.statusCode;
+        for await (const line of linesOf(response)) {
+          const parsed = JSON.parse(line) as Pick<SeenEvent, "type" | "object">;
+          if (record.code !== 200) continue;
+          const event: SeenEvent = { at: performance.now(), ...parsed };
+          record.events.push(event);
+          onEvent?.(event);
+        }
+      } catch {
+        // Broken off; what came is recorded.
+      } finally {
+        clearTimeout(patience);
+        signal?.removeEventListener("abort", stop);
+        record.end = performance.now();
+      }
+      return record;
+    },
+    close: () => agent.destroy(),
+  };
+}
+
+interface Answer {
+  code: number;
+  body: KubeObject & { items?: KubeObject[] };
+}
+
+type JsonPatch = readonly { op: string; path: string; value?: unknown }[];
+
+/** A JSON patch says in a test on which version it is based. */
+function ofJsonPatch(patch: JsonPatch): { tag: string | undefined; basedOn: number | undefined } {
+  const tested = patch.find(({ op, path }) => op === "test" && path === "/metadata/resourceVersion")?.value;
+  const tag = patch.find(({ path }) => path === "/data/tag")?.value as string | undefined;
+  return { tag, basedOn: tested === undefined ? undefined : Number(tested) };
+}
+
+function ofMergePatch(patch: KubeObject): { tag: string | undefined; basedOn: number | undefined } {
+  const condition = patch.metadata?.resourceVersion;
+  return { tag: tagOf(patch), basedOn: condition === undefined ? undefined : Number(condition) };
+}
+
+function responseOf(sent: ClientRequest): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    sent.once("response", resolve);
+    sent.on("error", reject);
+  });
+}
+
+/** Whole lines only: what a broken connection cut off was never said. */
+export async function* linesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of body) {
+    rest += decoder.decode(chunk, { stream: true });
+    const lines = rest.split("\n");
+    rest = lines.pop() as string;
+    yield* lines.filter((line) => line !== "");
+  }
+}
