@@ -51,10 +51,9 @@ export function testKindRules(resource: string, valid: object, rows: readonly Ki
 }
 
 export function faultsOf(resource: string, valid: object, row: Omit<KindRule, "want" | "name">): string[] {
-  const definition = catalogue.find((d) => (d.group === "" ? d.resource : `${d.resource}.${d.group}`) === resource);
-  assert.ok(definition?.strategy, `no resource ${resource}`);
+  const definition = definitionOf(resource);
   const strategy = row.status ? definition.statusStrategy : definition.strategy;
-  assert.ok(strategy, `no status of ${resource}`);
+  assert.ok(strategy, `nothing to write ${resource} with`);
   const namespace = definition.namespaced ? "default" : "";
   const version = definition.versions.find((v) => v.version === definition.hub) as { version: string; defaults?: unknown };
   const ctx: StrategyContext = {
@@ -77,6 +76,17 @@ export function faultsOf(resource: string, valid: object, row: Omit<KindRule, "w
     const causes = err.status.details?.causes ?? [];
     return causes.map(({ field, message }) => `${field}: ${message}`);
   }
+}
+
+/** An object as it is after the defaults of the version of storage. */
+export function defaultsOf(resource: string, object: object): KubeObject {
+  return madeOf(definitionOf(resource), object, [], "");
+}
+
+function definitionOf(resource: string): ResourceDefinition {
+  const definition = catalogue.find((d) => (d.group === "" ? d.resource : `${d.resource}.${d.group}`) === resource);
+  assert.ok(definition, `no resource ${resource}`);
+  return definition;
 }
 
 /** As it comes from a client: the changes made, the defaults filled in. */

@@ -1,0 +1,392 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { defaultsOf } from "../testing/kind-rules.ts";
+
+const rows: readonly { resource: string; given: object; want: object }[] = [
+  {
+    resource: "services",
+    given: { spec: { ports: [{ port: 80 }], sessionAffinity: "ClientIP" } },
+    want: {
+      spec: {
+        ports: [{ port: 80, protocol: "TCP", targetPort: 80 }],
+        sessionAffinity: "ClientIP",
+        sessionAffinityConfig: { clientIP: { timeoutSeconds: 10800 } },
+        type: "ClusterIP",
+        internalTrafficPolicy: "Cluster",
+      },
+    },
+  },
+  {
+    resource: "services",
+    given: { spec: { type: "LoadBalancer", ports: [{ port: 80, targetPort: "http" }], sessionAffinityConfig: { clientIP: {} } } },
+    want: {
+      spec: {
+        type: "LoadBalancer",
+        ports: [{ port: 80, targetPort: "http", protocol: "TCP" }],
+        sessionAffinity: "None",
+        externalTrafficPolicy: "Cluster",
+        internalTrafficPolicy: "Cluster",
+        allocateLoadBalancerNodePorts: true,
+      },
+    },
+  },
+  {
+    resource: "persistentvolumes",
+    given: { spec: { hostPath: { path: "/x" } } },
+    want: {
+      spec: { hostPath: { path: "/x", type: "" }, persistentVolumeReclaimPolicy: "Retain", volumeMode: "Filesystem" },
+      status: { phase: "Pending" },
+    },
+  },
+  {
+    resource: "persistentvolumes",
+    given: { spec: { rbd: {}, azureDisk: {}, scaleIO: {}, iscsi: {} } },
+    want: {
+      spec: {
+        rbd: { pool: "rbd", user: "admin", keyring: "/etc/ceph/keyring" },
+        azureDisk: { cachingMode: "ReadWrite", kind: "Shared", fsType: "ext4", readOnly: false },
+        scaleIO: { storageMode: "ThinProvisioned", fsType: "xfs" },
+        iscsi: { iscsiInterface: "default" },
+        persistentVolumeReclaimPolicy: "Retain",
+        volumeMode: "Filesystem",
+      },
+      status: { phase: "Pending" },
+    },
+  },
+  { resource: "persistentvolumeclaims", given: {}, want: { status: { phase: "Pending" }, spec: { volumeMode: "Filesystem" } } },
+  { resource: "secrets", given: { stringData: { a: "x" } }, want: { type: "Opaque", data: { a: "eA==" } } },
+  {
+    resource: "endpoints",
+    given: { subsets: [{ ports: [{ port: 1 }] }] },
+    want: { subsets: [{ ports: [{ port: 1, protocol: "TCP" }] }] },
+  },
+  {
+    resource: "namespaces",
+    given: { metadata: { name: "n" } },
+    want: { metadata: { name: "n", labels: { "kubernetes.io/metadata.name": "n" } }, status: { phase: "Active" } },
+  },
+  {
+    resource: "nodes",
+    given: { spec: { podCIDR: "10.0.0.0/24" }, status: { capacity: { cpu: "1" } } },
+    want: {
+      spec: { podCIDR: "10.0.0.0/24", podCIDRs: ["10.0.0.0/24"] },
+      status: { capacity: { cpu: "1" }, allocatable: { cpu: "1" } },
+    },
+  },
+  {
+    resource: "limitranges",
+    given: {
+      spec: {
+        limits: [
+          { type: "Container", max: { cpu: "2" }, min: { memory: "1" } },
+          { type: "Pod", max: { cpu: "1" } },
+        ],
+      },
+    },
+    want: {
+      spec: {
+        limits: [
+          {
+            type: "Container",
+            max: { cpu: "2" },
+            min: { memory: "1" },
+            default: { cpu: "2" },
+            defaultRequest: { cpu: "2", memory: "1" },
+          },
+          { type: "Pod", max: { cpu: "1" } },
+        ],
+      },
+    },
+  },
+  { resource: "resourcequotas", given: { spec: { hard: { cpu: "1u" } } }, want: { spec: { hard: { cpu: "1m" } } } },
+  {
+    resource: "replicationcontrollers",
+    given: { spec: { template: { metadata: { labels: { a: "b" } }, spec: { restartPolicy: "Never" } } } },
+    want: {
+      spec: {
+        template: {
+          metadata: { labels: { a: "b" } },
+          spec: {
+            restartPolicy: "Never",
+            dnsPolicy: "ClusterFirst",
+            terminationGracePeriodSeconds: 30,
+            securityContext: {},
+            schedulerName: "default-scheduler",
+          },
+        },
+        selector: { a: "b" },
+        replicas: 1,
+      },
+      metadata: { labels: { a: "b" } },
+    },
+  },
+  {
+    resource: "deployments.apps",
+    given: {},
+    want: {
+      spec: {
+        replicas: 1,
+        strategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: "25%", maxSurge: "25%" } },
+        revisionHistoryLimit: 10,
+        progressDeadlineSeconds: 600,
+        template: {
+          spec: {
+            dnsPolicy: "ClusterFirst",
+            restartPolicy: "Always",
+            terminationGracePeriodSeconds: 30,
+            securityContext: {},
+            schedulerName: "default-scheduler",
+          },
+        },
+      },
+    },
+  },
+  {
+    resource: "daemonsets.apps",
+    given: {},
+    want: {
+      spec: {
+        updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 1, maxSurge: 0 } },
+        revisionHistoryLimit: 10,
+        template: {
+          spec: {
+            dnsPolicy: "ClusterFirst",
+            restartPolicy: "Always",
+            terminationGracePeriodSeconds: 30,
+            securityContext: {},
+            schedulerName: "default-scheduler",
+          },
+        },
+      },
+    },
+  },
+  {
+    resource: "statefulsets.apps",
+    given: { spec: { volumeClaimTemplates: [{ spec: {} }] } },
+    want: {
+      spec: {
+        volumeClaimTemplates: [
+          { spec: { volumeMode: "Filesystem" }, apiVersion: "v1", kind: "PersistentVolumeClaim", status: { phase: "Pending" } },
+        ],
+        podManagementPolicy: "OrderedReady",
+        updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: 0 } },
+        replicas: 1,
+        revisionHistoryLimit: 10,
+        template: {
+          spec: {
+            dnsPolicy: "ClusterFirst",
+            restartPolicy: "Always",
+            terminationGracePeriodSeconds: 30,
+            securityContext: {},
+            schedulerName: "default-scheduler",
+          },
+        },
+      },
+    },
+  },
+  {
+    resource: "replicasets.apps",
+    given: {},
+    want: {
+      spec: {
+        replicas: 1,
+        template: {
+          spec: {
+            dnsPolicy: "ClusterFirst",
+            restartPolicy: "Always",
+            terminationGracePeriodSeconds: 30,
+            securityContext: {},
+            schedulerName: "default-scheduler",
+          },
+        },
+      },
+    },
+  },
+  {
+    resource: "jobs.batch",
+    given: { spec: { template: { metadata: { labels: { a: "b" } } } } },
+    want: {
+      spec: {
+        template: {
+          metadata: { labels: { a: "b" } },
+          spec: {
+            dnsPolicy: "ClusterFirst",
+            restartPolicy: "Always",
+            terminationGracePeriodSeconds: 30,
+            securityContext: {},
+            schedulerName: "default-scheduler",
+          },
+        },
+        completions: 1,
+        parallelism: 1,
+        backoffLimit: 6,
+        completionMode: "NonIndexed",
+        suspend: false,
+      },
+      metadata: { labels: { a: "b" } },
+    },
+  },
+  {
+    resource: "cronjobs.batch",
+    given: {},
+    want: {
+      spec: {
+        concurrencyPolicy: "Allow",
+        suspend: false,
+        successfulJobsHistoryLimit: 3,
+        failedJobsHistoryLimit: 1,
+        jobTemplate: {
+          spec: {
+            template: {
+              spec: {
+                dnsPolicy: "ClusterFirst",
+                restartPolicy: "Always",
+                terminationGracePeriodSeconds: 30,
+                securityContext: {},
+                schedulerName: "default-scheduler",
+              },
+            },
+          },
+        },
+      },
+    },
+  },
+  {
+    resource: "horizontalpodautoscalers.autoscaling",
+    given: { spec: { behavior: { scaleDown: { selectPolicy: "Min" } } } },
+    want: {
+      spec: {
+        behavior: {
+          scaleDown: { selectPolicy: "Min", policies: [{ type: "Percent", value: 100, periodSeconds: 15 }] },
+          scaleUp: {
+            stabilizationWindowSeconds: 0,
+            selectPolicy: "Max",
+            policies: [
+              { type: "Pods", value: 4, periodSeconds: 15 },
+              { type: "Percent", value: 100, periodSeconds: 15 },
+            ],
+          },
+        },
+        minReplicas: 1,
+        metrics: [{ type: "Resource", resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 80 } } }],
+      },
+    },
+  },
+  {
+    resource: "networkpolicies.networking.k8s.io",
+    given: { spec: { ingress: [{ ports: [{}] }], egress: [{}] } },
+    want: { spec: { ingress: [{ ports: [{ protocol: "TCP" }] }], egress: [{}], policyTypes: ["Ingress", "Egress"] } },
+  },
+  {
+    resource: "ingressclasses.networking.k8s.io",
+    given: { spec: { parameters: { kind: "A", name: "b" } } },
+    want: { spec: { parameters: { kind: "A", name: "b", scope: "Cluster" } } },
+  },
+  {
+    resource: "rolebindings.rbac.authorization.k8s.io",
+    given: {
+      roleRef: { kind: "Role", name: "r" },
+      subjects: [
+        { kind: "User", name: "u" },
+        { kind: "ServiceAccount", name: "s" },
+      ],
+    },
+    want: {
+      roleRef: { kind: "Role", name: "r", apiGroup: "rbac.authorization.k8s.io" },
+      subjects: [
+        { kind: "User", name: "u", apiGroup: "rbac.authorization.k8s.io" },
+        { kind: "ServiceAccount", name: "s" },
+      ],
+    },
+  },
+  { resource: "endpointslices.discovery.k8s.io", given: { ports: [{}] }, want: { ports: [{ name: "", protocol: "TCP" }] } },
+  { resource: "priorityclasses.scheduling.k8s.io", given: {}, want: { preemptionPolicy: "PreemptLowerPriority" } },
+  { resource: "storageclasses.storage.k8s.io", given: {}, want: { reclaimPolicy: "Delete", volumeBindingMode: "Immediate" } },
+  {
+    resource: "csidrivers.storage.k8s.io",
+    given: {},
+    want: {
+      spec: {
+        attachRequired: true,
+        podInfoOnMount: false,
+        storageCapacity: false,
+        fsGroupPolicy: "ReadWriteOnceWithFSType",
+        volumeLifecycleModes: ["Persistent"],
+        requiresRepublish: false,
+      },
+    },
+  },
+  { resource: "podsecuritypolicies.policy", given: { spec: {} }, want: { spec: { allowPrivilegeEscalation: true } } },
+  {
+    resource: "validatingwebhookconfigurations.admissionregistration.k8s.io",
+    given: { webhooks: [{ clientConfig: { service: {} }, rules: [{}] }] },
+    want: {
+      webhooks: [
+        {
+          clientConfig: { service: { port: 443 } },
+          rules: [{ scope: "*" }],
+          failurePolicy: "Fail",
+          matchPolicy: "Equivalent",
+          namespaceSelector: {},
+          objectSelector: {},
+          timeoutSeconds: 10,
+        },
+      ],
+    },
+  },
+  {
+    resource: "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    given: { webhooks: [{}] },
+    want: {
+      webhooks: [
+        {
+          failurePolicy: "Fail",
+          matchPolicy: "Equivalent",
+          namespaceSelector: {},
+          objectSelector: {},
+          timeoutSeconds: 10,
+          reinvocationPolicy: "Never",
+        },
+      ],
+    },
+  },
+  {
+    resource: "apiservices.apiregistration.k8s.io",
+    given: { spec: { service: {} } },
+    want: { spec: { service: { port: 443 } } },
+  },
+  {
+    resource: "customresourcedefinitions.apiextensions.k8s.io",
+    given: { spec: { names: { kind: "Cron" }, conversion: { strategy: "Webhook", webhook: { clientConfig: { service: {} } } } } },
+    want: {
+      spec: {
+        names: { kind: "Cron", singular: "cron", listKind: "CronList" },
+        conversion: { strategy: "Webhook", webhook: { clientConfig: { service: { port: 443 } } } },
+      },
+      status: { storedVersions: [] },
+    },
+  },
+  { resource: "flowschemas.flowcontrol.apiserver.k8s.io", given: {}, want: { spec: { matchingPrecedence: 1000 } } },
+  {
+    resource: "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+    given: { spec: { limited: { limitResponse: { type: "Queue", queuing: {} } } } },
+    want: {
+      spec: {
+        limited: {
+          limitResponse: { type: "Queue", queuing: { handSize: 8, queues: 64, queueLengthLimit: 50 } },
+          assuredConcurrencyShares: 30,
+        },
+      },
+    },
+  },
+];
+
+for (const { resource, given, want } of rows) {
+  test(`${resource}: defaults of ${JSON.stringify(given)}`, () => {
+    const { name, ...metadata } = defaultsOf(resource, given).metadata;
+    assert.ok(name);
+    const meta = "metadata" in given ? { name, ...metadata } : metadata;
+    const { metadata: _, ...rest } = defaultsOf(resource, given);
+    assert.deepEqual(JSON.parse(JSON.stringify({ ...(Object.keys(meta).length > 0 ? { metadata: meta } : {}), ...rest })), want);
+  });
+}
