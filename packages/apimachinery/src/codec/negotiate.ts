@@ -47,13 +47,17 @@ export function negotiateOutput(accept: string | undefined, options: OutputOptio
   return found;
 }
 
+/** A media type with its parameters; what is none counts for nothing, whatever it begins with. Source: Go's mime.ParseMediaType */
+const wellFormed =
+  /^[\w!#$%&'*+.^`|~-]+(?:\/[\w!#$%&'*+.^`|~-]+)?(?:\s*;\s*[\w!#$%&'*+.^`|~-]+\s*=\s*(?:[\w!#$%&'*+.^`|~-]+|"(?:[^"\\]|\\.)*"))*(?:\s*;)?$/;
+
 /**
  * The media type of a request body, without parameters. No header is JSON.
  * @throws StatusError 415
  */
 export function negotiateInput(contentType: string | undefined, options: { protobuf?: boolean } = {}): MediaType {
-  const bare = (contentType ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? "";
-  if (bare === "") return jsonMediaType;
+  if (!contentType) return jsonMediaType;
+  const bare = wellFormed.test(contentType.trim()) ? contentType.split(";", 1)[0]?.trim().toLowerCase() : undefined;
   const offered = mediaTypes.filter((type) => options.protobuf !== false || type !== protobufMediaType);
   const found = offered.find((type) => type === bare);
   if (found !== undefined) return found;

@@ -9,6 +9,7 @@ import { compareKubeVersions, formatGroupVersion } from "@coxswain/apimachinery/
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { RequestContext } from "../request/context.ts";
 import { jsonType, negotiate, send, writeObject } from "./response.ts";
+import { checkAccept } from "./route-types.ts";
 import type { ServedResource, ServedResources } from "./served-resources.ts";
 import { findSubresource, subresourceNames } from "./subresource.ts";
 
@@ -33,6 +34,7 @@ export function newDiscovery(resources: ServedResources, options: DiscoveryOptio
     const document = documentFor(resources, options, parts);
     if (document === undefined) return false;
     onlyGet(ctx);
+    checkAccept(ctx);
     await writeObject(ctx, 200, document, negotiate(ctx, { transforms: false }));
     return true;
   };

@@ -10,6 +10,7 @@ before(async () => {
 after(() => server.stop());
 
 const merge = { "content-type": "application/merge-patch+json" };
+const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const inDefault = (group: string, resource: string): string =>
   `${group === "" ? "/api/v1" : `/apis/${group}/v1`}/namespaces/default/${resource}`;
 const configMaps = inDefault("", "configmaps");
@@ -49,6 +50,57 @@ const rows: readonly Row[] = [
     message: "415: Unsupported Media Type",
     details: {},
   },
+  {
+    name: "a patch whose answer cannot be given, before its type",
+    request: ["PATCH", `${configMaps}/none`, {}, { ...merge, accept: "text/csv" }],
+    code: 406,
+    reason: "NotAcceptable",
+    message: "406: Not Acceptable",
+    details: {},
+  },
+  ...["/version", "/api/v1", `${configMaps}?watch=1`, `${configMaps}/none`, "/api/v1/watch/pods"].map((path) => ({
+    name: `half a wildcard as the form of ${path}`,
+    request: ["GET", path, undefined, { accept: "application/*" }] as Row["request"],
+    code: 406,
+    message: "406: Not Acceptable",
+    details: {},
+  })),
+  {
+    name: "a watch in a form that nothing has",
+    request: ["GET", `${configMaps}?watch=1`, undefined, { accept: "application/json;as=Nothing;g=x;v=y" }],
+    code: 406,
+    message:
+      "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+  },
+  {
+    name: "a list as the metadata of one object",
+    request: ["GET", inDefault("events.k8s.io", "events"), undefined, { accept: metadataOnly }],
+    code: 406,
+    message: "you requested PartialObjectMetadata, but the requested object is a list (*core.EventList)",
+  },
+  {
+    name: "a body whose type has an empty parameter",
+    request: ["POST", configMaps, {}, { "content-type": "application/json;a=b;;" }],
+    code: 415,
+    reason: "UnsupportedMediaType",
+    message: /^the body of the request was in an unknown format/,
+  },
+  {
+    name: "exec without a command in a pod that is not there",
+    request: ["POST", `${inDefault("", "pods")}/none/exec`, undefined],
+    code: 404,
+    message: 'pods "none" not found',
+  },
+  ...[
+    ["networking.k8s.io", "ingresses", "Ingress.extensions"],
+    ["networking.k8s.io", "networkpolicies", "NetworkPolicy.extensions"],
+    ["events.k8s.io", "events", "Event"],
+  ].map(([group = "", resource = "", named = ""]) => ({
+    name: `one of the ${resource} of ${group} without a name, under the name of its type's first group`,
+    request: ["POST", inDefault(group, resource), {}] as Row["request"],
+    code: 422,
+    message: new RegExp(`^${named} "" is invalid: `),
+  })),
   {
     name: "a malformed patch of what is not there",
     request: ["PATCH", `${configMaps}/none`, '{"a"', merge],

@@ -57,7 +57,7 @@ export function writeEntry(call: Call, status: number, entry: Entry, output: Out
     case "PartialObjectMetadata":
       return writeMeta(ctx, status, partialMetadata(entry.object(), metaVersion), output);
     case "PartialObjectMetadataList":
-      throw objectWantedAsList();
+      throw objectWantedAsList(served.definition);
     default:
       if (output.mediaType === jsonType) {
         if (output.indent) return sendJson(ctx, status, jsonOf(entry, served), true);
@@ -176,12 +176,13 @@ export function encodeStatus(status: Status, mediaType: string, indent: boolean)
 }
 
 function errorOutput(exchange: Exchange, ctx: RequestContext | undefined): { mediaType: string; indent: boolean } {
+  // Tables and the like are no forms of an error; when nothing else will do, it is JSON for people to read.
   const query = ctx?.query ?? new URLSearchParams(exchange.url.split("?")[1] ?? "");
   const indent = wantsIndent(query, exchange.headers["user-agent"]);
   try {
-    const { mediaType } = negotiateOutput(exchange.headers.accept, { transforms: true });
+    const { mediaType } = negotiateOutput(exchange.headers.accept);
     return { mediaType, indent };
   } catch {
-    return { mediaType: jsonType, indent };
+    return { mediaType: jsonType, indent: true };
   }
 }

@@ -4,6 +4,7 @@
  * Source: k8s.io/apiserver pkg/endpoints/installer.go (which routes exist), go-restful (404 before 405)
  */
 import { badRequest, genericServerResponse } from "@coxswain/apimachinery/errors/status-error";
+import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { SubresourceDefinition } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
 import type { RequestInfo } from "../request/request-info.ts";
@@ -17,7 +18,8 @@ import { list } from "./list.ts";
 import { countDeprecated } from "./metrics.ts";
 import { newOpenApi } from "./openapi.ts";
 import { listOptions } from "./options.ts";
-import { patch } from "./patch.ts";
+import { patch, patchTypeOf } from "./patch.ts";
+import { checkAccept } from "./route-types.ts";
 import { findSubresource, runObject } from "./subresource.ts";
 import { update } from "./update.ts";
 import { writeVersion } from "./version.ts";
@@ -54,6 +56,7 @@ export function newRouter(env: RouterOptions): Router {
     if (parts[0] === "openapi" && parts[1] === "v2" && parts.length === 2) return openApi(ctx);
     if (parts[0] === "version" && parts.length === 1) {
       if (ctx.exchange.method !== "GET") throw methodNotAllowed();
+      checkAccept(ctx);
       return writeVersion(ctx);
     }
     if ((parts.length === 0 || parts[0] === "api" || parts[0] === "apis") && (await discovery(ctx, parts))) return;
@@ -155,7 +158,15 @@ function runNamed(call: Call): Promise<void> {
 function allowed(call: Call, verb: string | undefined, handler: (call: Call) => Promise<void>): Promise<void> {
   if (verb === undefined || !call.served.definition.verbs.includes(verb)) throw methodNotAllowed();
   if (call.served.store === undefined) throw methodNotAllowed();
+  checkRoute(call, call.served.kind);
   return handler(call);
+}
+
+/** @throws UnsupportedMediaType, NotAcceptable; of a kind without a schema (custom resources) the handlers see to that. */
+function checkRoute(call: Call, kind: GroupVersionKind): void {
+  if (call.served.definition.itemsKeepKind === true) return;
+  if (call.ctx.exchange.method === "PATCH") patchTypeOf(call, kind);
+  checkAccept(call.ctx);
 }
 
 /** `/api/v1/watch/namespaces/x/pods[/name]`: a watch of the collection, or of one object by its name. */
@@ -163,6 +174,7 @@ function runLegacyWatch(call: Call): Promise<void> {
   const { ctx, served, name } = call;
   if (ctx.exchange.method !== "GET") throw methodNotAllowed();
   if (call.subresource !== "" || !served.definition.verbs.includes("watch") || served.store === undefined) throw noSuchPath();
+  checkRoute(call, served.kind);
   if (name !== "") {
     const selector = ctx.query.get("fieldSelector");
     ctx.query.set("fieldSelector", selector ? `${selector},metadata.name=${name}` : `metadata.name=${name}`);
@@ -189,6 +201,7 @@ function runSubresource(call: Call, rest: string): Promise<void> {
   const { method } = call.ctx.exchange;
   const verb = (connects ? connectVerb : verbOfMethod)[method];
   if (verb === undefined || !subresource.verbs.includes(verb)) throw methodNotAllowed();
+  if (!connects) checkRoute(call, subresource.kind);
   return subresource.run(call, verb, rest);
 }
 
@@ -200,6 +213,7 @@ function runVirtual(call: Call, virtual: SubresourceDefinition): Promise<void> {
   const verb = call.name === "" ? (method === "GET" ? "list" : method === "POST" ? "create" : undefined) : verbOfMethod[method];
   if (verb === undefined || !virtual.verbs.includes(verb) || (call.name !== "" && verb === "create")) throw methodNotAllowed();
   const kind = { ...(virtual.kindGroupVersion ?? call.served.kind), kind: virtual.kind };
+  checkRoute(call, kind);
   return runObject(call, verb, virtual, { group: kind.group, version: kind.version, kind: kind.kind });
 }
 

@@ -6,6 +6,7 @@
 import { encodeJsonText } from "@coxswain/apimachinery/codec/json";
 import { badRequest, notAcceptable } from "@coxswain/apimachinery/errors/status-error";
 import type { KubeObject, ListMeta, Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { ResourceDefinition } from "../registry/generic/resource.ts";
 import type { TableColumns } from "../registry/generic/strategy.ts";
 import type { Entry } from "../storage/storage.ts";
 import { jsonOf } from "./convert.ts";
@@ -84,10 +85,18 @@ export function partialMetadata(object: KubeObject, metaVersion: string): KubeOb
   return { kind: "PartialObjectMetadata", apiVersion: `meta.k8s.io/${metaVersion}`, metadata: object.metadata };
 }
 
-export function listWantedAsObject(): Error {
-  return notAcceptable("you requested PartialObjectMetadata, but the requested object is a list");
+export function listWantedAsObject(definition: ResourceDefinition): Error {
+  const list = definition.itemsKeepKind ? "unstructured.UnstructuredList" : `${goPackage(definition)}.${definition.listKind}`;
+  return notAcceptable(`you requested PartialObjectMetadata, but the requested object is a list (*${list})`);
 }
 
-export function objectWantedAsList(): Error {
-  return notAcceptable("you requested PartialObjectMetadataList, but the requested object is not a list");
+export function objectWantedAsList(definition: ResourceDefinition): Error {
+  const object = definition.itemsKeepKind ? "unstructured.Unstructured" : `${goPackage(definition)}.${definition.kind}`;
+  return notAcceptable(`you requested PartialObjectMetadataList, but the requested object is not a list (*${object})`);
+}
+
+/** Where upstream keeps the group's types; its texts show that. Events are one type in two groups. */
+function goPackage({ group }: ResourceDefinition): string {
+  if (group === "" || group === "events.k8s.io") return "core";
+  return group === "internal.apiserver.k8s.io" ? "apiserverinternal" : (group.split(".", 1)[0] ?? "");
 }

@@ -28,6 +28,7 @@ const stalledAfterMs = 60_000;
 
 export async function watch(call: Call, options: ListOptions): Promise<void> {
   const { ctx, served, env } = call;
+  negotiateFor(call); // as for a list, whose refusal names other types
   const output = negotiateFor(call, true);
   if (output.as === "Table") includeObjectParam(ctx.query); // refuse a wrong value before the answer begins
   const clock = env.clock ?? realClock;

@@ -67,7 +67,7 @@ async function listParts(call: Call, result: ListResult, output: Output): Promis
       return { ...frame, body: ownBody(entries, frame.bytesOf) };
     }
     case "PartialObjectMetadata":
-      throw listWantedAsObject();
+      throw listWantedAsObject(served.definition);
   }
   const kind = { ...served.kind, kind: served.definition.listKind };
   if (output.mediaType === protobufType) {

@@ -62,6 +62,14 @@ export function kubeFinalizers(strategy: Strategy, finalizers: readonly string[]
   return strategy.anyFinalizer ? [] : each(finalizers, "metadata.finalizers", validateKubeFinalizer);
 }
 
-export function groupKind(definition: ResourceDefinition): { group: string; kind: string } {
-  return { group: definition.group, kind: definition.kind };
+/** Kinds whose types upstream still knows as those of extensions, which is what its refusals name. */
+const oldGroups: Readonly<Record<string, string>> = {
+  "ingresses.networking.k8s.io": "extensions",
+  "networkpolicies.networking.k8s.io": "extensions",
+  "podsecuritypolicies.policy": "extensions",
+};
+
+/** As refusals of an object name its kind. Source: pkg/apis/extensions/register.go, rest.objectMetaAndKind */
+export function groupKind({ group, hubGroup, kind, resource }: ResourceDefinition): { group: string; kind: string } {
+  return { group: oldGroups[`${resource}.${group}`] ?? hubGroup ?? group, kind };
 }

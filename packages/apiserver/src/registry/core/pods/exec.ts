@@ -1,4 +1,4 @@
-import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
@@ -17,9 +17,6 @@ export function connectExec(config: CatalogueConfig): Connect {
   return async (call) => {
     const query = call.ctx.query;
     const command = query.getAll("command");
-    const errors = [];
-    if (command.length === 0) errors.push(required("command", ""));
-    if (errors.length > 0) throw invalid({ group: "", kind: "PodExecOptions" }, call.name, errors);
     const pod = await podOf(call);
     const container = chooseContainer(pod, query.get("container") ?? "");
     const url = await kubeletOf(call, nodeNameOf(pod), config);

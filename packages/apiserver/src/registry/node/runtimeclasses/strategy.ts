@@ -11,7 +11,7 @@ import type { Strategy } from "../../generic/strategy.ts";
 /** Source: pkg/registry/node/runtimeclass/strategy.go, pkg/apis/node/validation/validation.go */
 export const runtimeClassStrategy: Strategy<RuntimeClass> = {
   namespaceScoped: false,
-  allowCreateOnUpdate: false,
+  allowCreateOnUpdate: true,
   allowUnconditionalUpdate: false,
   validate: (next) => validateRuntimeClass(next),
   validateUpdate: (next, current) => immutableField(next.handler, current.handler, "handler"),
@@ -27,7 +27,7 @@ function validateRuntimeClass(runtimeClass: RuntimeClass): FieldError[] {
   return [
     ...errors,
     ...checkLabels(scheduling.nodeSelector, "scheduling.nodeSelector"),
-    ...validateTolerations(tolerations, "scheduling.tolerations"),
+    ...validateTolerations(tolerations, "scheduling.tolerations.tolerations"), // twice, as upstream names it
     ...tolerations.flatMap((toleration, i) =>
       tolerations.slice(0, i).some((earlier) => semanticEqual(earlier, toleration))
         ? [duplicate(index("scheduling.tolerations", i), goToleration(toleration))]

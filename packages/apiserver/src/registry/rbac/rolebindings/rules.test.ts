@@ -35,7 +35,7 @@ testKindRules(
         "subjects[1].name: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
         'subjects[2].apiGroup: Unsupported value: "x": supported values: ""',
         'subjects[3].apiGroup: Unsupported value: "x": supported values: "rbac.authorization.k8s.io"',
-        'subjects[4].kind: Unsupported value: "Robot": supported values: "Group", "ServiceAccount", "User"',
+        'subjects[4].kind: Unsupported value: "Robot": supported values: "ServiceAccount", "User", "Group"',
       ],
     },
     {

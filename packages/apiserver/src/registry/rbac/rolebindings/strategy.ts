@@ -99,7 +99,7 @@ function validateSubject(subject: Subject, namespaced: boolean, path: string): F
       if (subject.apiGroup !== rbacGroup) errors.push(notSupported(child(path, "apiGroup"), subject.apiGroup ?? "", [rbacGroup]));
       break;
     default:
-      errors.push(notSupported(child(path, "kind"), subject.kind ?? "", ["Group", "ServiceAccount", "User"]));
+      errors.push(notSupported(child(path, "kind"), subject.kind ?? "", ["ServiceAccount", "User", "Group"]));
   }
   return errors;
 }

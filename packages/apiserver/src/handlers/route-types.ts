@@ -1,0 +1,34 @@
+/**
+ * What a route refuses by media types alone, before its handler looks at the request. Only built-in resources and
+ * discovery have routes in this sense; custom resources negotiate in their handlers.
+ * Source: go-restful 2.9 jsr311.go detectRoute and route.go matchesAccept; apiserver's service error handler
+ */
+import { genericServerResponse } from "@coxswain/apimachinery/errors/status-error";
+import type { RequestContext } from "../request/context.ts";
+import { jsonType, protobufType, yamlType } from "./response.ts";
+
+const produced: ReadonlySet<string> = new Set(["*/*", jsonType, yamlType, protobufType]);
+
+/**
+ * Parameters do not count here, and of wildcards only the full one.
+ * @throws NotAcceptable, with a text of its own, when no clause of Accept names a type that the route produces.
+ */
+export function checkAccept({ exchange }: RequestContext): void {
+  const accept = exchange.headers.accept || "*/*";
+  if (accept.split(",").some((clause) => produced.has(bareType(clause)))) return;
+  throw routeRefusal(406, "406: Not Acceptable");
+}
+
+/** Of a patch. */
+export function unsupportedByRoute(): Error {
+  return routeRefusal(415, "415: Unsupported Media Type");
+}
+
+/** A name of nothing: the answer's details are there, and empty. */
+function routeRefusal(code: number, message: string): Error {
+  return genericServerResponse(code, "", { group: "", resource: "" }, "", message, 0, false);
+}
+
+function bareType(clause: string): string {
+  return (clause.split(";", 1)[0] ?? "").trim();
+}
