@@ -16,7 +16,7 @@ import { checkName, readBody } from "./body.ts";
 import { fromHub, toHub } from "./convert.ts";
 import { type Call, strategyContext } from "./env.ts";
 import { fieldManagerOf } from "./managed-fields.ts";
-import { type WriteRequestOptions, writeOptions } from "./options.ts";
+import { type FieldValidation, type WriteRequestOptions, writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";
 import { writeAdmission } from "./update.ts";
 
@@ -59,7 +59,8 @@ export interface AppliedConfig {
 export async function readApply(call: Call, kind: GroupVersionKind): Promise<AppliedConfig> {
   const bytes = await readBody(call);
   const options = writeOptions(call.ctx.query, "PatchOptions", true);
-  const config = parseConfig(bytes);
+  const complain = complaintsOf(call, options.fieldValidation);
+  const config = parseConfig(bytes, complain?.repeated);
   const descriptor = scheme.kind(kind);
   return {
     options,
@@ -67,6 +68,7 @@ export async function readApply(call: Call, kind: GroupVersionKind): Promise<App
       checkKind(config, kind);
       const now = call.env.services.now();
       const merged = deepClone(manager.apply(live, config, options.fieldManager, options.force === true, now));
+      complain?.tell();
       merged.metadata ??= {};
       if (descriptor === undefined) return merged;
       try {
@@ -80,11 +82,36 @@ export async function readApply(call: Call, kind: GroupVersionKind): Promise<App
   };
 }
 
+interface Complaints {
+  /** `line 3: key "a" already set in map`, once for each. */
+  readonly repeated: string[];
+  /** Warns of them once. @throws BadRequest instead when the client is strict */
+  tell(): void;
+}
+
+/** Keys that a configuration repeats, as `?fieldValidation=` wants them; undefined when nobody asked. */
+function complaintsOf({ ctx, env }: Call, validation: FieldValidation): Complaints | undefined {
+  if (validation === "Ignore" || !env.services.featureEnabled("ServerSideFieldValidation")) return undefined;
+  const repeated: string[] = [];
+  let warned = false;
+  return {
+    repeated,
+    tell() {
+      if (repeated.length > 0 && validation === "Strict") {
+        const all = `yaml: unmarshal errors:\n  ${repeated.join("\n  ")}`;
+        throw badRequest(`error strict decoding YAML: error converting YAML to JSON: ${all}`);
+      }
+      if (!warned) for (const complaint of repeated) ctx.warn(complaint);
+      warned = true; // a write that lost a race applies the configuration again
+    },
+  };
+}
+
 /** kubectl sends JSON, which is YAML too. */
-function parseConfig(bytes: Buffer): Unstructured {
+function parseConfig(bytes: Buffer, repeated: string[] | undefined): Unstructured {
   let config: unknown;
   try {
-    config = parseYaml(bytes.toString());
+    config = parseYaml(bytes.toString(), repeated);
   } catch (err) {
     throw badRequest(`error decoding YAML: ${(err as Error).message}`);
   }

@@ -68,6 +68,42 @@ describe("with ServerSideFieldValidation", () => {
       assert.ok(warningsOf(warned.headers).includes(`299 - ${JSON.stringify(complaint)}`), warningsOf(warned.headers));
   });
 
+  test("fields that a JSON patch repeats are named", async () => {
+    await server.request("POST", configMaps, aConfigMap("repeated-json"));
+    const headers = { "content-type": "application/json-patch+json" };
+    const patch = '[{"op":"add","path":"/data","value":{"a":"b","a":"c"}}]';
+    const at = (mode: string) => server.request("PATCH", `${configMaps}/repeated-json?fieldValidation=${mode}`, patch, headers);
+    const strict = await at("Strict");
+    assert.equal(strict.code, 422);
+    assert.match(strict.body.message, /strict decoding error: duplicate field "\[0\]\.value\.a"/);
+    const warned = await at("Warn");
+    assert.equal(warned.body.data.a, "c");
+    assert.equal(warningsOf(warned.headers), `299 - ${JSON.stringify('duplicate field "[0].value.a"')}`);
+    assert.equal((await at("Ignore")).headers.warning, undefined);
+  });
+
+  for (const [form, config, line] of [
+    ["YAML", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: applied}\ndata:\n  a: b\n  a: c\n", 6],
+    ["JSON", '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"applied"},"data":{"a":"b","a":"c"}}', 1],
+  ] as const) {
+    test(`keys that an applied configuration repeats are named, in ${form}`, async () => {
+      const headers = { "content-type": "application/apply-patch+yaml" };
+      const at = (mode: string) =>
+        server.request("PATCH", `${configMaps}/applied?fieldManager=m&fieldValidation=${mode}`, config, headers);
+      const complaint = `line ${line}: key "a" already set in map`;
+      const strict = await at("Strict");
+      assert.equal(strict.code, 400);
+      assert.equal(
+        strict.body.message,
+        `error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n  ${complaint}`,
+      );
+      const warned = await at("Warn");
+      assert.equal(warned.body.data.a, "c");
+      assert.equal(warningsOf(warned.headers), `299 - ${JSON.stringify(complaint)}`);
+      assert.equal((await at("Ignore")).headers.warning, undefined);
+    });
+  }
+
   for (const type of ["merge", "strategic-merge"]) {
     test(`fields that a ${type} patch repeats are named`, async () => {
       const name = `repeated-${type}`;

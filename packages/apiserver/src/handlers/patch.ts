@@ -8,14 +8,7 @@ import { strictComplaints } from "@coxswain/apimachinery/codec/json-decode";
 import type { ParseOptions } from "@coxswain/apimachinery/codec/json-parse";
 import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import {
-  badRequest,
-  genericServerResponse,
-  invalid,
-  notFound,
-  StatusError,
-  unsupportedMediaType,
-} from "@coxswain/apimachinery/errors/status-error";
+import { badRequest, invalid, notFound, StatusError, unsupportedMediaType } from "@coxswain/apimachinery/errors/status-error";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
 import { applyJsonPatch } from "@coxswain/apimachinery/patch/json-patch";
@@ -31,6 +24,7 @@ import { type Call, strategyContext } from "./env.ts";
 import { trackFields, tracksFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";
+import { unsupportedByRoute } from "./route-types.ts";
 import { writeAdmission } from "./update.ts";
 
 type PatchType = "json" | "merge" | "strategic";
@@ -67,8 +61,6 @@ export async function patch(call: Call, store = call.served.store as RegistrySto
   await writeEntry(call, created ? 201 : 200, entry, output);
 }
 
-const nothing = { group: "", resource: "" };
-
 /** @throws UnsupportedMediaType, also for a strategic patch of a kind without schema (custom resources). */
 export function patchTypeOf(call: Call, kind: GroupVersionKind): PatchType | "apply" {
   const contentType = (call.ctx.exchange.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
@@ -77,8 +69,7 @@ export function patchTypeOf(call: Call, kind: GroupVersionKind): PatchType | "ap
     one === "strategic" ? scheme.kind(kind) !== undefined : one !== "apply" || tracksFields(call.env);
   if (type === undefined || !taken(type)) {
     // The routes of built-in resources refuse it before a handler sees it.
-    if (scheme.kind(kind) !== undefined)
-      throw genericServerResponse(415, "", nothing, "", "415: Unsupported Media Type", 0, false);
+    if (scheme.kind(kind) !== undefined) throw unsupportedByRoute();
     const accepted = Object.keys(patchTypes).filter((name) => taken(patchTypes[name] as PatchType));
     throw unsupportedMediaType(
       `the body of the request was in an unknown format - accepted media types include: ${accepted.join(", ")}`,
@@ -163,7 +154,10 @@ function patchFunction(
   descriptor: TypeDescriptor | undefined,
   repeated: string[] | undefined,
 ): (object: KubeObject) => unknown {
-  if (type === "json") return (object) => applyJsonPatch(object, bytes);
+  if (type === "json") {
+    if (repeated !== undefined) nameRepeated(bytes, repeated);
+    return (object) => applyJsonPatch(object, bytes);
+  }
   // Read when there is an object: what nobody has is not found, whatever the patch says.
   let document: unknown;
   const parsed = (): unknown => {
@@ -172,6 +166,15 @@ function patchFunction(
   };
   if (type === "merge") return (object) => applyMergePatch(object, parsed());
   return (object) => applyStrategicMerge(object, parsed(), descriptor as TypeDescriptor);
+}
+
+/** Those of a JSON patch, whose own reader does not look for them. */
+function nameRepeated(bytes: Buffer, repeated: string[]): void {
+  try {
+    parseJson(bytes, { onDuplicate: nameInto(repeated) });
+  } catch {
+    // The patch's own reader says what is wrong, when there is an object.
+  }
 }
 
 /**
