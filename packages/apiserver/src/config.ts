@@ -22,7 +22,7 @@ import { checkAuthorizationWebhookVersion } from "./authorization/webhook.ts";
 import { originPatterns } from "./filters/cors.ts";
 import type { ApiserverFlags } from "./flags.ts";
 import { type IsServed, readRuntimeConfig } from "./server/runtime-config.ts";
-import { readEncryptionConfig, type TransformerFor } from "./storage/etcd/encryption-config.ts";
+import { type Encryption, readEncryptionConfig } from "./storage/etcd/encryption-config.ts";
 
 export interface ApiserverConfig {
   readonly flags: ApiserverFlags;
@@ -44,7 +44,7 @@ export interface ApiserverConfig {
   readonly etcdTls: { readonly ca: Buffer | undefined; readonly cert: Buffer | undefined; readonly key: Buffer | undefined };
   readonly etcdOverrides: readonly { group: string; resource: string; servers: readonly string[] }[];
   /** --encryption-provider-config; undefined: everything is stored as it is. */
-  readonly encryption: TransformerFor | undefined;
+  readonly encryption: Encryption | undefined;
   /** Resources with --watch-cache-sizes 0, and what has no cache by itself. */
   readonly uncached: ReadonlySet<string>;
   readonly kubelet: {

@@ -38,6 +38,7 @@ import { newPostStartHooks, type PostStartHook } from "./server/post-start-hooks
 import { connectRooms, type Rooms } from "./server/rooms.ts";
 import { issuerDocumentsOf, serviceAccountKeys } from "./server/service-accounts.ts";
 import { newStorageMetrics } from "./server/storage-metrics.ts";
+import { newKmsCheck } from "./storage/etcd/kms-health.ts";
 import { openStorage, type StorageSet } from "./storage/open.ts";
 
 export interface ApiserverRuntime {
@@ -94,6 +95,9 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     if (storage === undefined) throw new Error("etcd was not reached yet");
     await storage.health();
   });
+  for (const [i, { name, service }] of (config.encryption?.kms ?? []).entries()) {
+    edge.addCheck(`kms-provider-${i}`, newKmsCheck(name, service, clock));
+  }
   let serve: ExchangeHandler = (exchange) => beforeStorage(edge, exchange);
   const server = await listen(config, (exchange) => serve(exchange), log, metrics);
   log.info("Serving securely", { address: `${flags["bind-address"]}:${server.port}` });
@@ -232,7 +236,7 @@ async function openWithRetry(config: ApiserverConfig, { clock, log, metrics, sig
         watchCache: flags["watch-cache"] && flags["default-watch-cache-size"] > 0,
         uncached: config.uncached,
         mediaType: flags["storage-media-type"],
-        ...(config.encryption !== undefined && { transformerFor: config.encryption }),
+        ...(config.encryption !== undefined && { transformerFor: config.encryption.transformerFor }),
         clock,
         log: log.named("storage"),
         metrics: newStorageMetrics(metrics),

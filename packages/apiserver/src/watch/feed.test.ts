@@ -56,7 +56,7 @@ test("changes go to the cache of their folder, also of two levels", async () => 
   const seen: string[] = [];
   for (const folder of ["pods", "services/specs", "services/endpoints", "example.com/widgets"]) {
     feed.attach(folder, {
-      apply: (key, value, revision) => seen.push(`${folder}: ${key} ${value ?? "-"} ${revision}`),
+      apply: (key, value, revision) => void seen.push(`${folder}: ${key} ${value ?? "-"} ${revision}`),
       reset() {},
     });
   }

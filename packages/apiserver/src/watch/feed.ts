@@ -42,7 +42,8 @@ export interface ChangeSource {
   /** @param after changes after this revision, in order, whole revisions at a time. */
   watch(
     after: number,
-    onChanges: (changes: readonly RawChange[], revision: number) => void,
+    /** The next changes wait for the promise, if there is one. */
+    onChanges: (changes: readonly RawChange[], revision: number) => void | Promise<void>,
     onLost: () => void,
   ): { stop(): void };
   /** The changes after `after` up to `upTo`, which is the revision of a barrier, or fewer when history is compacted. */
@@ -56,14 +57,14 @@ export interface PastChange extends RawChange {
 export interface RawChange {
   /** Relative to the prefix: `pods/web/front-0`. */
   key: string;
-  /** undefined: deleted. Valid only during the call. */
+  /** undefined: deleted. Valid only until the call is done. */
   value: Buffer | undefined;
   revision: number;
 }
 
 export interface FeedConsumer {
-  /** @param key relative to the folder. */
-  apply(key: string, value: Buffer | undefined, revision: number): void;
+  /** @param key relative to the folder. @returns a promise where a value must be waited for: nobody gets the next change before */
+  apply(key: string, value: Buffer | undefined, revision: number): void | Promise<void>;
   /** Changes between `after` and the feed's start. @param changes keys relative to the folder */
   past?(after: number, changes: readonly PastChange[]): Promise<void> | void;
   /** History was lost: what this consumer knows may miss changes, read everything again. */
@@ -105,29 +106,40 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     return consumers.has(longer) ? longer : undefined;
   }
 
-  function route(change: RawChange): void {
+  /** @returns what has to be waited for, which is rare */
+  function route(change: RawChange): Promise<unknown> | undefined {
     const { key } = change;
     const folder = folderOf(key);
-    if (folder === undefined) return;
+    if (folder === undefined) return undefined;
     const name = key.slice(folder.length + 1);
+    const busy: Promise<void>[] = [];
     for (const consumer of consumers.get(folder) as FeedConsumer[]) {
-      try {
-        consumer.apply(name, change.value, change.revision);
-      } catch (err) {
+      const failed = (err: unknown): void => {
         // What it knows has a hole now. Not in this turn: the others first get the rest of this revision.
         log.error("a change could not be applied, the cache is filled again", err, { key, revision: change.revision });
         queueMicrotask(() => consumer.reset());
+      };
+      try {
+        const applied = consumer.apply(name, change.value, change.revision);
+        if (applied !== undefined) busy.push(applied.catch(failed));
+      } catch (err) {
+        failed(err);
       }
     }
+    return busy.length === 0 ? undefined : Promise.all(busy);
   }
 
-  function onChanges(changes: readonly RawChange[], upTo: number): void {
-    for (const change of changes) route(change);
+  function onChanges(changes: readonly RawChange[], upTo: number, from = 0): void | Promise<void> {
+    for (let i = from; i < changes.length; i++) {
+      const busy = route(changes[i] as RawChange);
+      if (busy !== undefined) return busy.then(() => onChanges(changes, upTo, i + 1));
+    }
     advance(upTo);
   }
 
   function advance(upTo: number): void {
-    revision = upTo;
+    // Changes that were waited for may end after the feed began anew.
+    revision = Math.max(upTo, revision);
     if (waiters.length === 0) return;
     const still: typeof waiters = [];
     for (const waiter of waiters) {
@@ -221,7 +233,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     if (stopped) return;
     startRevision = present;
     advance(present);
-    watch = source.watch(present, onChanges, onLost);
+    watch = source.watch(present, (changes, upTo) => onChanges(changes, upTo), onLost);
   }
 
   /** The watch fell behind what etcd still has: nothing can tell what was missed, so everything is read anew. */

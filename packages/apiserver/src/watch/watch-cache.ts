@@ -45,7 +45,8 @@ export interface WatchCache extends Storage {
 
 /** What the cache needs of the store below it besides `Storage`. */
 export interface CachedStore extends Storage {
-  decode(key: string, value: Buffer, revision: number): Entry;
+  /** At once but for values that a KMS has to open. */
+  decode(key: string, value: Buffer, revision: number): Entry | Promise<Entry>;
   readAll(onPage: (entries: Entry[]) => void, revision?: number, onUnreadable?: (key: string) => void): Promise<number>;
 }
 
@@ -124,10 +125,14 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
         index.reset(entries);
         history.reset(at);
         listed = at;
+        // What comes while one of these is waited for stands behind them.
+        for (let change = early.shift(); change !== undefined; change = early.shift()) {
+          const busy = take(change.key, change.value, change.revision);
+          if (busy === undefined) continue;
+          await busy;
+          if (stopped || mine !== fillings) return;
+        }
         ready = true;
-        const waiting = early;
-        early = [];
-        for (const change of waiting) apply(change.key, change.value, change.revision);
         whenReady.resolve();
         return;
       } catch (err) {
@@ -137,22 +142,35 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     }
   }
 
-  function apply(key: string, value: Buffer | undefined, at: number): void {
-    if (!ready) {
-      early.push({ key, value: value === undefined ? undefined : Buffer.from(value), revision: at });
-      return;
-    }
+  function apply(key: string, value: Buffer | undefined, at: number): void | Promise<void> {
+    if (ready) return take(key, value, at);
+    early.push({ key, value: value === undefined ? undefined : Buffer.from(value), revision: at });
+  }
+
+  function take(key: string, value: Buffer | undefined, at: number): void | Promise<void> {
     if (at <= listed) return;
-    const previous = state.get(key);
-    let current: Entry | undefined;
-    if (value !== undefined) {
-      try {
-        current = takeOwn(key, at) ?? store.decode(key, value, at);
-      } catch {
-        // Logged by the store. To watchers an object that cannot be read is gone.
-      }
+    if (value === undefined) return change(key, undefined, at, true);
+    // An error is logged by the store. To watchers an object that cannot be read is gone.
+    let decoded: Entry | Promise<Entry> | undefined;
+    try {
+      decoded = takeOwn(key, at) ?? store.decode(key, value, at);
+    } catch {
+      decoded = undefined;
     }
-    if (value !== undefined && current === undefined) unreadable.add(key);
+    if (!(decoded instanceof Promise)) return change(key, decoded, at, decoded !== undefined);
+    const filling = fillings;
+    return decoded
+      .catch(() => undefined)
+      .then((entry) => {
+        // A list that was begun meanwhile has it.
+        if (filling === fillings) change(key, entry, at, entry !== undefined);
+      });
+  }
+
+  /** @param current undefined: deleted, or not `readable` */
+  function change(key: string, current: Entry | undefined, at: number, readable: boolean): void {
+    const previous = state.get(key);
+    if (!readable) unreadable.add(key);
     else if (unreadable.size > 0) unreadable.delete(key);
     if (current === undefined) {
       if (previous === undefined) return;
@@ -162,9 +180,9 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
       state.set(current);
     }
     index.change(previous, current);
-    const change = new Change(key, at, previous, current);
-    history.push(change);
-    broadcaster.dispatch(change);
+    const changed = new Change(key, at, previous, current);
+    history.push(changed);
+    broadcaster.dispatch(changed);
     metrics?.dispatched(resource);
   }
 
@@ -176,10 +194,12 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     for (const { key, value, revision: at, previous } of past) {
       if (!usable()) return;
       let before = latest.get(key);
-      if (!latest.has(key) && previous !== undefined) before = cooled(store.decode(key, previous.value, previous.revision));
+      if (!latest.has(key) && previous !== undefined) {
+        before = cooled(await store.decode(key, previous.value, previous.revision));
+      }
       const present = state.get(key);
       let current: Entry | undefined;
-      if (value !== undefined) current = present?.revision === at ? present : cooled(store.decode(key, value, at));
+      if (value !== undefined) current = present?.revision === at ? present : cooled(await store.decode(key, value, at));
       latest.set(key, current);
       if (before !== undefined || current !== undefined) older.push(new Change(key, at, before, current));
       if (older.length % 100 === 99) await nextTurn();

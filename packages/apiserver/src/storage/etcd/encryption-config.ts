@@ -1,13 +1,15 @@
 /**
  * --encryption-provider-config: which resources are encrypted in etcd, with which providers and keys, the first of which
- * writes. Providers of type `kms` are refused: a value must be readable at once, and a KMS answers later.
+ * writes.
  * Source: k8s.io/apiserver pkg/server/options/encryptionconfig, pkg/apis/config/validation
  */
 import { readFileSync } from "node:fs";
 import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
 import { type FieldError, formatFieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
+import { formatDuration, parseDuration } from "@coxswain/apimachinery/meta/time";
 import {
   type CipherName,
   type EncryptionKey,
@@ -16,9 +18,17 @@ import {
   identityProvider,
   type PrefixedTransformer,
 } from "./encryption-providers.ts";
+import { envelopeProvider } from "./envelope.ts";
+import { type KmsService, newKmsService } from "./kms-service.ts";
 import type { Transformer } from "./transformer.ts";
 
 export type TransformerFor = (resource: GroupResource) => Transformer | undefined;
+
+export interface Encryption {
+  readonly transformerFor: TransformerFor;
+  /** The KMS plugins in the order of the file, whose health is to be watched. */
+  readonly kms: readonly { readonly name: string; readonly service: KmsService }[];
+}
 
 interface Configuration {
   apiVersion?: unknown;
@@ -26,13 +36,25 @@ interface Configuration {
   resources?: { resources?: string[]; providers?: Provider[] }[];
 }
 
-type Provider = Partial<Record<ProviderName, { keys?: Key[] } | null>>;
+type Provider = Partial<Record<CipherName, { keys?: Key[] } | null>> & { identity?: unknown; kms?: KmsOptions | null };
 type ProviderName = CipherName | "identity" | "kms";
 
 interface Key {
   name?: string;
   secret?: string;
 }
+
+interface KmsOptions {
+  name?: string;
+  /** `unix:///path` */
+  endpoint?: string;
+  /** Go's form, `3s`. */
+  timeout?: string | null;
+  cachesize?: number | null;
+}
+
+const defaultTimeout = "3s";
+const defaultCacheSize = 1_000;
 
 const providerNames: readonly ProviderName[] = ["kms", "aesgcm", "aescbc", "secretbox", "identity"];
 const keySizes: Readonly<Record<CipherName, readonly number[]>> = {
@@ -42,7 +64,7 @@ const keySizes: Readonly<Record<CipherName, readonly number[]>> = {
 };
 
 /** @throws Error that names the file, with everything that is wrong in it; never with a secret. */
-export function readEncryptionConfig(path: string): TransformerFor {
+export function readEncryptionConfig(path: string): Encryption {
   let text: string;
   try {
     text = readFileSync(path, "utf8");
@@ -62,7 +84,7 @@ export function readEncryptionConfig(path: string): TransformerFor {
 }
 
 /** A resource that stands in several entries has the providers of all of them, in order. */
-export function parseEncryptionConfig(text: string): TransformerFor {
+export function parseEncryptionConfig(text: string): Encryption {
   const config = parseYaml(text) as Configuration | null;
   if (typeof config !== "object" || config === null) throw new Error("EncryptionConfiguration can't be nil");
   if (config.kind !== "EncryptionConfiguration" || config.apiVersion !== "apiserver.config.k8s.io/v1") {
@@ -75,22 +97,43 @@ export function parseEncryptionConfig(text: string): TransformerFor {
     const texts = errors.map(formatFieldError);
     throw new Error(texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`);
   }
+  const kms: { name: string; service: KmsService }[] = [];
   const providers = new Map<string, PrefixedTransformer[]>();
   for (const entry of config.resources ?? []) {
-    const own = (entry.providers ?? []).map(providerOf);
+    const own = (entry.providers ?? []).map((provider) => {
+      if (provider.kms) return kmsProvider(provider.kms, kms);
+      return providerOf(provider);
+    });
     for (const name of entry.resources ?? []) providers.set(name, [...(providers.get(name) ?? []), ...own]);
   }
   const transformers = new Map([...providers].map(([name, own]) => [name, firstWrites(own)]));
-  return ({ group, resource }) => transformers.get(group === "" ? resource : `${resource}.${group}`);
+  const transformerFor: TransformerFor = ({ group, resource }) =>
+    transformers.get(group === "" ? resource : `${resource}.${group}`);
+  return { transformerFor, kms };
+}
+
+function kmsProvider(options: KmsOptions, services: { name: string; service: KmsService }[]): PrefixedTransformer {
+  const { name = "", endpoint = "" } = options;
+  const service = newKmsService(endpoint, timeoutOf(options));
+  services.push({ name, service });
+  return envelopeProvider({ name, service, cacheSize: options.cachesize ?? defaultCacheSize });
+}
+
+/** @throws Error when it is no duration */
+function timeoutOf({ timeout }: KmsOptions): number {
+  const text = timeout ?? defaultTimeout;
+  const milliseconds = parseDuration(String(text));
+  if (milliseconds === undefined) throw new Error(`time: invalid duration ${JSON.stringify(text)}`);
+  return milliseconds;
 }
 
 function providerOf(provider: Provider): PrefixedTransformer {
-  const name = Object.keys(provider)[0] as ProviderName;
+  const name = Object.keys(provider)[0] as CipherName | "identity";
   if (name === "identity") return identityProvider;
   const keys = (provider[name]?.keys ?? []).map(
     (key): EncryptionKey => ({ name: key.name as string, secret: Buffer.from(key.secret as string, "base64") }),
   );
-  return encryptionProvider(name as CipherName, keys);
+  return encryptionProvider(name, keys);
 }
 
 function validate({ resources }: Configuration): FieldError[] {
@@ -125,11 +168,39 @@ function validateProvider(provider: Provider, path: string): FieldError[] {
     return [invalidValue(path, names.join(","), detail)];
   }
   if (name === "identity") return [];
-  if (name === "kms") return [invalidValue(child(path, "kms"), "kms", "KMS providers are not supported by this server")];
+  if (name === "kms") return validateKms(provider.kms ?? {}, child(path, "kms"));
   const at = child(child(path, name), "keys");
   const keys = listOf<Key>(provider[name]?.keys);
   if (keys.length === 0) return [required(at, "at least one keys is required")];
   return keys.flatMap((key, i) => validateKey(key, index(at, i), keySizes[name]));
+}
+
+function validateKms(kms: KmsOptions, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if (!kms.name) errors.push(required(child(path, "name"), "name is a mandatory field for a provider"));
+  if (timeoutOf(kms) <= 0) {
+    errors.push(
+      invalidValue(child(path, "timeout"), new GoText(formatDuration(timeoutOf(kms))), "timeout should be a positive value"),
+    );
+  }
+  errors.push(...validateEndpoint(kms.endpoint ?? "", child(path, "endpoint")));
+  if (kms.cachesize === 0) {
+    const detail = "cachesize should be a positive value, or negative to disable";
+    errors.push(invalidValue(child(path, "cachesize"), 0, detail));
+  }
+  return errors;
+}
+
+function validateEndpoint(endpoint: string, path: string): FieldError[] {
+  if (endpoint === "") return [invalidValue(path, "", "endpoint is a mandatory field for a kms")];
+  let scheme = "";
+  try {
+    scheme = new URL(endpoint).protocol.slice(0, -1);
+  } catch {
+    // To Go a text without scheme is a path.
+  }
+  if (scheme === "unix") return [];
+  return [invalidValue(path, endpoint, `unsupported scheme ${JSON.stringify(scheme)} for KMS provider, only unix is supported`)];
 }
 
 function validateKey(key: Key | null, path: string, sizes: readonly number[]): FieldError[] {

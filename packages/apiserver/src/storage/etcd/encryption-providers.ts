@@ -17,7 +17,7 @@ export interface PrefixedTransformer extends Transformer {
   readonly prefix: Buffer;
 }
 
-interface Cipher {
+export interface Cipher {
   seal(value: Buffer, key: Buffer, etcdKey: string): Buffer;
   /** @throws Error when the value was not sealed with this key. */
   open(sealed: Buffer, key: Buffer, etcdKey: string): Buffer;
@@ -26,7 +26,7 @@ interface Cipher {
 const blockBytes = 16;
 
 /** The block's padding is not authenticated: who can write to etcd can try. Upstream's first choice nevertheless. */
-const aescbc: Cipher = {
+export const aescbc: Cipher = {
   seal(value, key) {
     const iv = randomBytes(blockBytes);
     const cipher = createCipheriv(`aes-${key.length * 8}-cbc`, key, iv);
@@ -123,25 +123,40 @@ export function firstWrites(transformers: readonly PrefixedTransformer[], unmatc
     async toStored(value, key) {
       return Buffer.concat([first.prefix, await first.toStored(value, key)]);
     },
-    fromStored(stored, key) {
-      const errors = new Set<string>();
-      for (const [index, transformer] of transformers.entries()) {
-        if (!startsWith(stored, transformer.prefix)) continue;
-        let found: TransformedValue;
-        try {
-          found = transformer.fromStored(stored.subarray(transformer.prefix.length), key);
-        } catch (err) {
-          // Another provider or a key of the same name may fit; plain text refuses only what it must leave to them.
-          if (transformer.prefix.length > 0) errors.add((err as Error).message);
-          continue;
-        }
-        return index === 0 ? found : { value: found.value, stale: true };
-      }
-      if (errors.size === 0) throw new Error(unmatched);
-      const texts = [...errors];
-      throw new Error(texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`);
-    },
+    fromStored: (stored, key) => readWithAny(transformers, stored, key, unmatched),
   };
+}
+
+/** With the first that fits, from `from` on: another provider or a key of the same name may do where one fails. */
+function readWithAny(
+  transformers: readonly PrefixedTransformer[],
+  stored: Buffer,
+  key: string,
+  unmatched: string,
+  from = 0,
+  errors = new Set<string>(),
+): TransformedValue | Promise<TransformedValue> {
+  for (const [index, { prefix, fromStored }] of transformers.entries()) {
+    if (index < from || !startsWith(stored, prefix)) continue;
+    const note = (err: unknown): void => {
+      // Plain text refuses only what it must leave to the others.
+      if (prefix.length > 0) errors.add((err as Error).message);
+    };
+    const judged = (found: TransformedValue): TransformedValue => (index === 0 ? found : { value: found.value, stale: true });
+    try {
+      const found = fromStored(stored.subarray(prefix.length), key);
+      if (!(found instanceof Promise)) return judged(found);
+      return found.then(judged, (err) => {
+        note(err);
+        return readWithAny(transformers, stored, key, unmatched, index + 1, errors);
+      });
+    } catch (err) {
+      note(err);
+    }
+  }
+  if (errors.size === 0) throw new Error(unmatched);
+  const texts = [...errors];
+  throw new Error(texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`);
 }
 
 function startsWith(bytes: Buffer, prefix: Buffer): boolean {

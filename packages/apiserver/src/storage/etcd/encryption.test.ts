@@ -23,10 +23,11 @@ const configOf = (providers: object[], resources = ["secrets"]): string =>
     resources: [{ resources, providers }],
   });
 const secrets = { group: "", resource: "secrets" };
+const transformerOf = (providers: object[]) => parseEncryptionConfig(configOf(providers)).transformerFor(secrets);
 
 for (const provider of ["aescbc", "aesgcm", "secretbox"]) {
   test(`${provider}: the value begins with provider and key, and says nothing else`, async () => {
-    const transformer = parseEncryptionConfig(configOf([{ [provider]: { keys: [key("key1")] } }]))(secrets);
+    const transformer = transformerOf([{ [provider]: { keys: [key("key1")] } }]);
     assert.ok(transformer);
     const plain = Buffer.from("a very secret value ".repeat(50));
     const stored = await transformer.toStored(plain, "/registry/secrets/a/b");
@@ -44,15 +45,15 @@ for (const provider of ["aescbc", "aesgcm", "secretbox"]) {
 
 test("reads what aescbc wrote elsewhere: IV, then blocks with PKCS #7", () => {
   const secret = Buffer.from("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f", "hex").toString("base64");
-  const transformer = parseEncryptionConfig(configOf([{ aescbc: { keys: [{ name: "k", secret }] } }]))(secrets);
+  const transformer = transformerOf([{ aescbc: { keys: [{ name: "k", secret }] } }]);
   // From `openssl enc -aes-256-cbc -K 0001… -iv 00…`.
   const blocks = Buffer.from("002709148c111923823db6f22147c4fd", "hex");
   const stored = Buffer.concat([Buffer.from("k8s:enc:aescbc:v1:k:"), Buffer.alloc(16), blocks]);
-  assert.equal(transformer?.fromStored(stored, "/k").value.toString(), "plain value 15!");
+  assert.deepEqual(transformer?.fromStored(stored, "/k"), { value: Buffer.from("plain value 15!"), stale: false });
 });
 
 test("aesgcm binds a value to its key in etcd", async () => {
-  const transformer = parseEncryptionConfig(configOf([{ aesgcm: { keys: [key("k", 16)] } }]))(secrets);
+  const transformer = transformerOf([{ aesgcm: { keys: [key("k", 16)] } }]);
   const stored = (await transformer?.toStored(Buffer.from("x"), "/registry/secrets/a/b")) as Buffer;
   assert.throws(() => transformer?.fromStored(stored, "/registry/secrets/a/other"), {
     message: "cipher: message authentication failed",
@@ -61,7 +62,7 @@ test("aesgcm binds a value to its key in etcd", async () => {
 
 test("the first provider and key write, every one reads, and what another one wrote is stale", async () => {
   const [one, two] = [key("one"), key("two")];
-  const make = (providers: object[]) => parseEncryptionConfig(configOf(providers))(secrets);
+  const make = (providers: object[]) => transformerOf(providers);
   const old = make([{ aescbc: { keys: [one] } }]);
   const stored = (await old?.toStored(Buffer.from("v"), "/k")) as Buffer;
   for (const { name, providers, stale } of [
@@ -84,7 +85,9 @@ test("the first provider and key write, every one reads, and what another one wr
 });
 
 test("only the resources that are named, each with the providers of all its entries", () => {
-  const config = parseEncryptionConfig(configOf([{ aescbc: { keys: [key("a")] } }], ["secrets", "deployments.apps"]));
+  const config = parseEncryptionConfig(
+    configOf([{ aescbc: { keys: [key("a")] } }], ["secrets", "deployments.apps"]),
+  ).transformerFor;
   assert.notEqual(config({ group: "apps", resource: "deployments" }), undefined);
   assert.equal(config({ group: "", resource: "deployments" }), undefined);
   assert.equal(config({ group: "", resource: "configmaps" }), undefined);
@@ -117,9 +120,29 @@ for (const { name, providers, want } of [
     want: "resources[0].providers[0].aescbc.keys: Required value: at least one keys is required",
   },
   {
-    name: "kms",
-    providers: [{ kms: { name: "x", endpoint: "unix:///x" } }],
-    want: 'resources[0].providers[0].kms: Invalid value: "kms": KMS providers are not supported by this server',
+    name: "a KMS without endpoint and name",
+    providers: [{ kms: {} }],
+    want: '[resources[0].providers[0].kms.name: Required value: name is a mandatory field for a provider, resources[0].providers[0].kms.endpoint: Invalid value: "": endpoint is a mandatory field for a kms]',
+  },
+  {
+    name: "a KMS that is not behind a unix socket",
+    providers: [{ kms: { name: "x", endpoint: "tcp://10.0.0.1:1" } }],
+    want: 'resources[0].providers[0].kms.endpoint: Invalid value: "tcp://10.0.0.1:1": unsupported scheme "tcp" for KMS provider, only unix is supported',
+  },
+  {
+    name: "a KMS without time",
+    providers: [{ kms: { name: "x", endpoint: "unix:///x", timeout: "-1s" } }],
+    want: "resources[0].providers[0].kms.timeout: Invalid value: -1s: timeout should be a positive value",
+  },
+  {
+    name: "a KMS cache of size 0",
+    providers: [{ kms: { name: "x", endpoint: "unix:///x", cachesize: 0 } }],
+    want: "resources[0].providers[0].kms.cachesize: Invalid value: 0: cachesize should be a positive value, or negative to disable",
+  },
+  {
+    name: "two providers in one",
+    providers: [{ kms: { name: "x", endpoint: "unix:///x" }, identity: {} }],
+    want: 'resources[0].providers[0]: Invalid value: "kms,identity": more than one provider specified in a single element, should split into different list elements',
   },
 ]) {
   test(`refuses ${name}`, () => {
@@ -147,7 +170,10 @@ test("a stale value is written anew by an update that changes nothing, and then 
       codec: newObjectCodec(suiteResource, "application/json"),
       leases: newLeases({ client, clock: realClock }),
       etcdPrefix: prefix,
-      transformer: parseEncryptionConfig(configOf(providers, ["configmaps"]))({ group: "", resource: "configmaps" }),
+      transformer: parseEncryptionConfig(configOf(providers, ["configmaps"])).transformerFor({
+        group: "",
+        resource: "configmaps",
+      }),
       clock: realClock,
       log: discardLogger,
     } as Parameters<typeof newEtcdStore>[0]);

@@ -24,7 +24,7 @@ export interface EtcdListsOptions {
   /** `/registry/pods/`. */
   prefix: string;
   /** @throws InternalError for a value that cannot be read, which is logged */
-  read(kv: KeyValue): Entry;
+  read(kv: KeyValue): Entry | Promise<Entry>;
   /** Counts a call under the name of its operation, and makes etcd's errors the API's. */
   timed<T>(operation: string, call: Promise<T>): Promise<T>;
 }
@@ -70,7 +70,8 @@ export function newEtcdLists({ client, prefix, read, timed }: EtcdListsOptions):
       if (revision === 0) revision = page.revision;
       for (let i = 0; i < page.kvs.length; i++) {
         const kv = page.kvs[i] as KeyValue;
-        const entry = read(kv);
+        const found = read(kv);
+        const entry = found instanceof Promise ? await found : found;
         start = `${kv.key}\0`;
         if (!matches(request, entry)) continue;
         entries.push(entry);
@@ -103,7 +104,7 @@ export function newEtcdLists({ client, prefix, read, timed }: EtcdListsOptions):
     }
     if (!exact && request.revision) assertReached(request.revision, answer.revision);
     const kv = answer.kvs[0];
-    const entry = kv === undefined ? undefined : read(kv);
+    const entry = kv === undefined ? undefined : await read(kv);
     return {
       entries: entry !== undefined && matches(request, entry) ? [entry] : [],
       revision: exact ? (request.revision as number) : answer.revision,
@@ -134,7 +135,8 @@ export function newEtcdLists({ client, prefix, read, timed }: EtcdListsOptions):
       const entries: Entry[] = [];
       for (const kv of page.kvs) {
         try {
-          entries.push(read(kv));
+          const found = read(kv);
+          entries.push(found instanceof Promise ? await found : found);
         } catch {
           // Logged; one value that cannot be read must not take the whole resource away.
           onUnreadable?.(kv.key.slice(prefix.length));

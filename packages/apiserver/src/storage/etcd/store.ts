@@ -31,7 +31,7 @@ import { EtcdError, statusErrorOf } from "./errors.ts";
 import type { Leases } from "./leases.ts";
 import { newEtcdLists } from "./lists.ts";
 import { type OwnWrite, ownWrite } from "./own-write.ts";
-import { identityTransformer, type Transformer } from "./transformer.ts";
+import { identityTransformer, type TransformedValue, type Transformer } from "./transformer.ts";
 import { type EtcdWatch, startEtcdWatch } from "./watcher.ts";
 import { endOfPrefix, type KeyValue, type Operation, type TxnResponse } from "./wire.ts";
 
@@ -44,8 +44,8 @@ export interface EtcdStore extends Storage {
   readonly codec: ObjectCodec;
   /** `/registry/pods/`. */
   readonly prefix: string;
-  /** For the cache: turns what the watch brings into an entry. @throws when the value cannot be read. */
-  decode(key: string, value: Buffer, revision: number): Entry;
+  /** For the cache: turns what the watch brings into an entry, at once but for a KMS. @throws when the value cannot be read. */
+  decode(key: string, value: Buffer, revision: number): Entry | Promise<Entry>;
   /**
    * For the cache: all entries at one revision, in pages, so that no other request waits for one turn of the loop.
    * @param revision the present one unless given
@@ -78,6 +78,9 @@ interface State {
   /** Came from a cache: a refusal by it does not count. */
   suggested: boolean;
 }
+
+type PresentState = State & { entry: Entry };
+type StoredValue = Pick<KeyValue, "key" | "value" | "modRevision">;
 
 export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   const { client, codec, leases, clock, log, metrics } = options;
@@ -112,21 +115,35 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   /** Writes that wait for their answer, by key. */
   const underWay = new Map<string, OwnWrite>();
 
-  function decode(key: string, value: Buffer, revision: number): Entry {
+  function decode(key: string, value: Buffer, revision: number): Entry | Promise<Entry> {
     const own = underWay.get(key);
     if (own?.value.equals(value)) return own.entry(revision);
-    return read({ key: prefix + key, value, modRevision: revision }).entry as Entry;
+    return entryOf({ key: prefix + key, value, modRevision: revision });
   }
 
-  function read(kv: Pick<KeyValue, "key" | "value" | "modRevision">): State {
+  function entryOf(kv: StoredValue): Entry | Promise<Entry> {
+    const state = read(kv);
+    return state instanceof Promise ? state.then(({ entry }) => entry) : state.entry;
+  }
+
+  function read(kv: StoredValue): PresentState | Promise<PresentState> {
     try {
-      const { value, stale } = transformer.fromStored(kv.value, kv.key);
-      const entry = newEntry(codec, kv.key.slice(prefix.length), kv.modRevision, codec.fromStored(value));
-      return { entry, bytes: value, rewrite: stale, suggested: false };
+      const plain = transformer.fromStored(kv.value, kv.key);
+      if (!(plain instanceof Promise)) return stateOf(kv, plain);
+      return plain.then((found) => stateOf(kv, found)).catch((err) => unreadable(kv, err));
     } catch (err) {
-      log.error("cannot decode a value in etcd", err, { key: kv.key });
-      throw internalError(new Error(`unable to decode the value of ${kv.key} in etcd`, { cause: err }));
+      return unreadable(kv, err);
     }
+  }
+
+  function stateOf(kv: StoredValue, { value, stale }: TransformedValue): PresentState {
+    const entry = newEntry(codec, kv.key.slice(prefix.length), kv.modRevision, codec.fromStored(value));
+    return { entry, bytes: value, rewrite: stale, suggested: false };
+  }
+
+  function unreadable({ key }: StoredValue, cause: unknown): never {
+    log.error("cannot decode a value in etcd", cause, { key });
+    throw internalError(new Error(`unable to decode the value of ${key} in etcd`, { cause }));
   }
 
   const absent: State = { entry: undefined, bytes: undefined, rewrite: false, suggested: false };
@@ -136,7 +153,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     return answer.kvs[0] === undefined ? absent : read(answer.kvs[0]);
   }
 
-  function failureState(answer: TxnResponse): State {
+  async function failureState(answer: TxnResponse): Promise<State> {
     const kv = answer.ranges[0]?.kvs[0];
     return kv === undefined ? absent : read(kv);
   }
@@ -233,7 +250,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
       const present: Operation = { type: "range", range: { key: prefix + key } };
       const written = await write("update", key, bytes, current?.revision ?? 0, [present], update.ttlSeconds);
       if (written.entry !== undefined) return written.entry;
-      state = failureState(written.answer);
+      state = await failureState(written.answer);
     }
   }
 
@@ -266,7 +283,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
         }),
       );
       if (answer.succeeded) return atRevision(current, answer.revision);
-      state = failureState(answer);
+      state = await failureState(answer);
     }
   }
 
@@ -293,12 +310,12 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
       `StorageError: invalid object, Code: 4, Key: ${prefix}${key}, ResourceVersion: 0, AdditionalErrorMsg: ${message}`,
     );
 
-  const { list, readAll, assertReached } = newEtcdLists({ client, prefix, read: (kv) => read(kv).entry as Entry, timed });
+  const { list, readAll, assertReached } = newEtcdLists({ client, prefix, read: entryOf, timed });
 
   async function get(key: string, read_: ReadOptions = {}): Promise<Entry | undefined> {
     const answer = await timed("get", client.range({ key: prefix + key }));
     assertReached(read_.minimumRevision, answer.revision);
-    return answer.kvs[0] === undefined ? undefined : read(answer.kvs[0]).entry;
+    return answer.kvs[0] === undefined ? undefined : entryOf(answer.kvs[0]);
   }
 
   async function watch(request: WatchRequest): Promise<WatchStream> {
@@ -322,12 +339,12 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
       prevKv: true,
       clock,
       log,
-      onEvents(events) {
+      async onEvents(events) {
         try {
           for (const event of events) {
             const { kv, prevKv } = event;
-            const previous = prevKv === undefined ? undefined : (read(prevKv).entry as Entry);
-            const current = event.type === "put" ? (read(kv).entry as Entry) : undefined;
+            const previous = prevKv === undefined ? undefined : await entryOf(prevKv);
+            const current = event.type === "put" ? await entryOf(kv) : undefined;
             const created = kv.createRevision === kv.modRevision;
             const seen = transition(request, previous, current, kv.modRevision, created);
             if (seen !== undefined && !queue.push(seen)) return;

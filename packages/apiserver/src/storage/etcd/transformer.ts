@@ -7,9 +7,10 @@ export interface Transformer {
   toStored(value: Buffer, key: string): Buffer | Promise<Buffer>;
   /**
    * @returns `stale` when the value was written with a key or a provider that is not the first one: the next update
-   *   writes it even when it changes nothing. At once: the watch feeds the caches in order and cannot wait here.
+   *   writes it even when it changes nothing. A promise only where somebody else has the key (a KMS): everything that
+   *   reads goes on at once otherwise.
    */
-  fromStored(stored: Buffer, key: string): TransformedValue;
+  fromStored(stored: Buffer, key: string): TransformedValue | Promise<TransformedValue>;
 }
 
 export interface TransformedValue {

@@ -31,8 +31,8 @@ export interface EtcdWatchOptions {
   /** Events after this revision. */
   after: number;
   prevKv: boolean;
-  /** Events of whole revisions, ascending. */
-  onEvents(events: WatchEventMessage[], revision: number): void;
+  /** Events of whole revisions, ascending. The next ones wait for the promise, if there is one; it must not be rejected. */
+  onEvents(events: WatchEventMessage[], revision: number): void | Promise<void>;
   /** The wanted revision is gone; the watch is over. */
   onCompacted(compactRevision: number): void;
   clock: Clock;
@@ -52,6 +52,9 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
   let failures = 0;
   let stream: GrpcStream | undefined;
   let pending: WatchEventMessage[] = [];
+  /** Answers that wait until `onEvents` is done with those before them. */
+  let backlog: WatchResponse[] = [];
+  let delivering = false;
   let heard = 0;
   let asked = false;
   let retry: Timer | undefined;
@@ -59,6 +62,7 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
   function open(): void {
     if (stopped) return;
     pending = [];
+    backlog = [];
     asked = false;
     heard = clock.monotonic();
     const mine: GrpcStream = client.openWatch(turn, {
@@ -67,7 +71,9 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
         heard = clock.monotonic();
         asked = false;
         try {
-          receive(decodeWatch(bytes));
+          const response = decodeWatch(bytes);
+          if (delivering) backlog.push(response);
+          else receive(response);
         } catch (err) {
           log.error("cannot take an answer of the etcd watch", err, { prefix: options.prefix });
           lost(mine, err);
@@ -108,7 +114,15 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
       (events[0] as WatchEventMessage).kv.modRevision > revision ? events : events.filter((e) => e.kv.modRevision > revision);
     if (fresh.length === 0) return;
     revision = last;
-    options.onEvents(fresh, last);
+    const busy = options.onEvents(fresh, last);
+    if (busy === undefined) return;
+    delivering = true;
+    void busy.then(goOn);
+  }
+
+  function goOn(): void {
+    delivering = false;
+    while (!delivering && !stopped && backlog.length > 0) receive(backlog.shift() as WatchResponse);
   }
 
   function lost(which: typeof stream, err: unknown): void {

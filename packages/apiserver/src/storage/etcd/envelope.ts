@@ -1,0 +1,53 @@
+/**
+ * Encryption with a KMS: every value has a data key of its own, which stands before it as the KMS encrypted it. Data keys
+ * that were seen are remembered, so that a value is mostly read at once.
+ *
+ *     k8s:enc:kms:v1:<name>:  <2 bytes: length>  <encrypted data key>  <AES-CBC of the value with the data key>
+ *
+ * Source: k8s.io/apiserver pkg/storage/value/encrypt/envelope/envelope.go
+ */
+import { randomBytes } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import { aescbc, type PrefixedTransformer } from "./encryption-providers.ts";
+import type { KmsService } from "./kms-service.ts";
+
+export interface EnvelopeOptions {
+  readonly name: string;
+  readonly service: KmsService;
+  /** Data keys to remember; negative: none, so that each read asks the KMS. */
+  readonly cacheSize: number;
+}
+
+const dataKeyBytes = 32;
+const lengthBytes = 2;
+
+export function envelopeProvider({ name, service, cacheSize }: EnvelopeOptions): PrefixedTransformer {
+  const dataKeys = cacheSize > 0 ? new LRUCache<string, Buffer>({ max: cacheSize }) : undefined;
+  return {
+    prefix: Buffer.from(`k8s:enc:kms:v1:${name}:`),
+    async toStored(value, etcdKey) {
+      const dataKey = randomBytes(dataKeyBytes);
+      const encrypted = await service.encrypt(dataKey);
+      if (encrypted.length > 0xffff) throw new Error("the encrypted data key is longer than 65535 bytes");
+      dataKeys?.set(encrypted.toString("base64"), dataKey);
+      const length = Buffer.alloc(lengthBytes);
+      length.writeUInt16BE(encrypted.length);
+      return Buffer.concat([length, encrypted, aescbc.seal(value, dataKey, etcdKey)]);
+    },
+    fromStored(stored, etcdKey) {
+      const start = lengthBytes + (stored.length < lengthBytes ? 0 : stored.readUInt16BE());
+      if (stored.length < start) {
+        throw new Error("invalid data encountered by envelope transformer: failed to read uint16 length prefixed data");
+      }
+      const encrypted = stored.subarray(lengthBytes, start);
+      const sealed = stored.subarray(start);
+      const open = (dataKey: Buffer) => ({ value: aescbc.open(sealed, dataKey, etcdKey), stale: false });
+      const known = dataKeys?.get(encrypted.toString("base64"));
+      if (known !== undefined) return open(known);
+      return service.decrypt(encrypted).then((dataKey) => {
+        dataKeys?.set(encrypted.toString("base64"), dataKey);
+        return open(dataKey);
+      });
+    },
+  };
+}

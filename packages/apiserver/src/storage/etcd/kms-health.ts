@@ -1,0 +1,39 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { KmsService } from "./kms-service.ts";
+
+const goodForMs = 20_000;
+const badForMs = 3_000;
+
+/**
+ * A health check that has the KMS encrypt and decrypt something, not with every probe.
+ * Source: k8s.io/apiserver pkg/server/options/encryptionconfig/config.go, kmsPluginProbe
+ */
+export function newKmsCheck(name: string, service: KmsService, clock: Clock): () => Promise<void> {
+  let last: { readonly error: Error | undefined; readonly untilMs: number } | undefined;
+  let asking: Promise<Error | undefined> | undefined;
+
+  async function ask(): Promise<Error | undefined> {
+    let section = "encrypt";
+    let error: Error | undefined;
+    try {
+      const cipher = await service.encrypt(Buffer.from("ping"));
+      section = "decrypt";
+      await service.decrypt(cipher);
+    } catch (cause) {
+      const text = `failed to perform ${section} section of the healthz check for KMS Provider ${name}, error: ${(cause as Error).message}`;
+      error = new Error(text, { cause });
+    }
+    last = { error, untilMs: clock.monotonic() + (error === undefined ? goodForMs : badForMs) };
+    return error;
+  }
+
+  return async () => {
+    if (last === undefined || clock.monotonic() >= last.untilMs) {
+      asking ??= ask().finally(() => {
+        asking = undefined;
+      });
+      await asking;
+    }
+    if (last?.error !== undefined) throw last.error;
+  };
+}

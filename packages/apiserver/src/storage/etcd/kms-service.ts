@@ -1,0 +1,129 @@
+import type { Client, Metadata, ServiceError } from "@grpc/grpc-js";
+import protobuf from "protobufjs";
+
+/** A key management service: it keeps the key that the data keys are encrypted with. */
+export interface KmsService {
+  /** @throws Error in gRPC's words when the plugin refuses or does not answer in time */
+  encrypt(plain: Buffer): Promise<Buffer>;
+  decrypt(cipher: Buffer): Promise<Buffer>;
+}
+
+const apiVersion = "v1beta1";
+
+/**
+ * The plugin behind a unix socket: gRPC v1beta1 KeyManagementService. It may be started after us and again at any time:
+ * calls wait for it as long as they may take. Its version is asked once, with the first call.
+ * @param endpoint `unix:///var/run/kms.sock`; `unix:///@name` is a socket without a file
+ * @throws Error when the endpoint is none
+ * Source: k8s.io/apiserver pkg/storage/value/encrypt/envelope/grpc_service.go, v1beta1/service.proto
+ */
+export function newKmsService(endpoint: string, timeoutMs: number): KmsService {
+  const target = targetOf(endpoint);
+  let channel: Promise<Channel> | undefined;
+  let isVersionChecked = false;
+
+  async function call(method: string, request: Buffer, deadline: number): Promise<Buffer> {
+    channel ??= openChannel(target);
+    const { client, metadata } = await channel;
+    return new Promise((resolve, reject) => {
+      client.makeUnaryRequest(
+        `/v1beta1.KeyManagementService/${method}`,
+        (bytes: Buffer) => bytes,
+        firstField,
+        request,
+        metadata,
+        { deadline },
+        (err: ServiceError | null, answer: Buffer | undefined) => {
+          if (err === null) resolve(answer ?? Buffer.alloc(0));
+          else reject(new Error(`rpc error: code = ${codeNames[err.code] ?? err.code} desc = ${err.details}`));
+        },
+      );
+    });
+  }
+
+  async function checkVersion(deadline: number): Promise<void> {
+    if (isVersionChecked) return;
+    const answer = await call("Version", message(), deadline).catch((err: Error) => {
+      throw new Error(`failed get version from remote KMS provider: ${err.message}`, { cause: err });
+    });
+    const version = answer.toString();
+    if (version !== apiVersion) {
+      throw new Error(`KMS provider api version ${version} is not supported, only ${apiVersion} is supported now`);
+    }
+    isVersionChecked = true;
+  }
+
+  async function transform(method: "Encrypt" | "Decrypt", bytes: Buffer): Promise<Buffer> {
+    const deadline = Date.now() + timeoutMs;
+    await checkVersion(deadline);
+    return call(method, message(bytes), deadline);
+  }
+
+  return {
+    encrypt: (plain) => transform("Encrypt", plain),
+    decrypt: (cipher) => transform("Decrypt", cipher),
+  };
+}
+
+interface Channel {
+  readonly client: Client;
+  readonly metadata: Metadata;
+}
+
+/** gRPC is loaded with the first call: most servers have no KMS. */
+async function openChannel(target: string): Promise<Channel> {
+  const grpc = await import("@grpc/grpc-js");
+  const client = new grpc.Client(target, grpc.credentials.createInsecure(), {
+    "grpc.initial_reconnect_backoff_ms": 100,
+    "grpc.max_reconnect_backoff_ms": 1_000,
+    "grpc.default_authority": "localhost",
+  });
+  return { client, metadata: new grpc.Metadata({ waitForReady: true }) };
+}
+
+function targetOf(endpoint: string): string {
+  if (endpoint === "") throw new Error("remote KMS provider can't use empty string as endpoint");
+  const { protocol, pathname } = new URL(endpoint);
+  if (protocol !== "unix:")
+    throw new Error(`unsupported scheme ${JSON.stringify(protocol.slice(0, -1))} for remote KMS provider`);
+  return pathname.startsWith("/@") ? `unix-abstract:${pathname.slice(2)}` : `unix:${pathname}`;
+}
+
+/** All three requests are alike: the version, and the bytes if there are any. */
+function message(bytes?: Buffer): Buffer {
+  const writer = protobuf.Writer.create().uint32(10).string(apiVersion);
+  if (bytes !== undefined) writer.uint32(18).bytes(bytes);
+  return Buffer.from(writer.finish());
+}
+
+/** All three answers begin with what is wanted of them. */
+function firstField(bytes: Buffer): Buffer {
+  const reader = protobuf.Reader.create(bytes);
+  while (reader.pos < reader.len) {
+    const tag = reader.uint32();
+    if (tag === 10) return Buffer.from(reader.bytes());
+    reader.skipType(tag & 7);
+  }
+  return Buffer.alloc(0);
+}
+
+/** By number, as Go writes them. */
+const codeNames: readonly string[] = [
+  "OK",
+  "Canceled",
+  "Unknown",
+  "InvalidArgument",
+  "DeadlineExceeded",
+  "NotFound",
+  "AlreadyExists",
+  "PermissionDenied",
+  "ResourceExhausted",
+  "FailedPrecondition",
+  "Aborted",
+  "OutOfRange",
+  "Unimplemented",
+  "Internal",
+  "Unavailable",
+  "DataLoss",
+  "Unauthenticated",
+];

@@ -1,0 +1,163 @@
+import assert from "node:assert/strict";
+import { randomBytes, randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { secrets as secretsRef } from "@coxswain/apimachinery/schema/kinds/resources";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { startKmsPlugin } from "../../testing/kms-plugin.ts";
+import { startTestServer } from "../../testing/start-test-server.ts";
+import { newEtcdClient } from "./client.ts";
+import { parseEncryptionConfig } from "./encryption-config.ts";
+import { newKmsCheck } from "./kms-health.ts";
+import { newKmsService } from "./kms-service.ts";
+
+function directoryOf(t: TestContext): string {
+  const directory = mkdtempSync(join(tmpdir(), "cox-kms-"));
+  t.after(() => rmSync(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+const configOf = (providers: object[]): string =>
+  JSON.stringify({
+    apiVersion: "apiserver.config.k8s.io/v1",
+    kind: "EncryptionConfiguration",
+    resources: [{ resources: ["secrets"], providers }],
+  });
+
+test("a value has a data key of its own, which the KMS encrypts; what was seen is read at once", async (t) => {
+  const path = join(directoryOf(t), "kms.sock");
+  const plugin = await startKmsPlugin({ path });
+  t.after(() => plugin.stop());
+  const make = (cachesize: number, name = "vault") => {
+    const kms = { name, endpoint: `unix://${path}`, cachesize };
+    return parseEncryptionConfig(configOf([{ kms }])).transformerFor({ group: "", resource: "secrets" });
+  };
+  const writer = make(1);
+  const first = (await writer?.toStored(Buffer.from("one"), "/k/1")) as Buffer;
+  assert.deepEqual(plugin.calls.splice(0), ["Version", "Encrypt"]);
+  assert.deepEqual(writer?.fromStored(first, "/k/1"), { value: Buffer.from("one"), stale: false });
+  const second = (await writer?.toStored(Buffer.from("two"), "/k/2")) as Buffer;
+  assert.match(second.toString("latin1"), /^k8s:enc:kms:v1:vault:\0\x30/);
+  assert.equal((await writer?.fromStored(first, "/k/1"))?.value.toString(), "one");
+  assert.deepEqual(plugin.calls.splice(0), ["Encrypt", "Decrypt"], "the cache holds one key");
+
+  const uncached = make(-1);
+  for (const _ of [1, 2]) assert.equal((await uncached?.fromStored(first, "/k/1"))?.value.toString(), "one");
+  assert.deepEqual(plugin.calls.splice(0), ["Version", "Decrypt", "Decrypt"]);
+  assert.throws(() => writer?.fromStored(second.subarray(0, 40), "/k/2"), {
+    message: "invalid data encountered by envelope transformer: failed to read uint16 length prefixed data",
+  });
+  assert.throws(() => make(1, "other")?.fromStored(first, "/k/1"), { message: "no matching prefix found" });
+});
+
+test("a plugin that is not there in time, refuses, or speaks another version is an error in gRPC's words", async (t) => {
+  const path = join(directoryOf(t), "kms.sock");
+  const service = newKmsService(`unix://${path}`, 150);
+  await assert.rejects(
+    service.encrypt(Buffer.from("x")),
+    /^Error: failed get version from remote KMS provider: .*DeadlineExceeded/,
+  );
+  const old = await startKmsPlugin({ path, version: "v1alpha1" });
+  await waitFor(async () => {
+    const message = await service.encrypt(Buffer.from("x")).then(String, (err: Error) => err.message);
+    return message === "KMS provider api version v1alpha1 is not supported, only v1beta1 is supported now";
+  });
+  await old.stop();
+  const plugin = await startKmsPlugin({ path });
+  t.after(() => plugin.stop());
+  await waitFor(async () => {
+    const cipher = await service.encrypt(Buffer.from("x")).catch(() => undefined);
+    return cipher !== undefined && (await service.decrypt(cipher)).toString() === "x";
+  });
+  plugin.refusal = "the key is disabled";
+  await assert.rejects(service.decrypt(Buffer.alloc(20)), {
+    message: "rpc error: code = PermissionDenied desc = the key is disabled",
+  });
+});
+
+test("the health check asks again after 20 s when it is well, after 3 s when it is not", async () => {
+  const clock = newFakeClock();
+  let failing: "encrypt" | "decrypt" | undefined;
+  let asked = 0;
+  const step = (name: "encrypt" | "decrypt") => async (bytes: Buffer) => {
+    if (failing === name) throw new Error("no key");
+    return bytes;
+  };
+  const encrypt = (bytes: Buffer): Promise<Buffer> => {
+    asked++;
+    return step("encrypt")(bytes);
+  };
+  const check = newKmsCheck("vault", { encrypt, decrypt: step("decrypt") }, clock);
+  await check();
+  failing = "encrypt";
+  await clock.advance(19_999);
+  await check();
+  assert.equal(asked, 1);
+  await clock.advance(1);
+  const message = "failed to perform encrypt section of the healthz check for KMS Provider vault, error: no key";
+  await assert.rejects(check(), { message });
+  failing = "decrypt";
+  await assert.rejects(check(), { message });
+  await clock.advance(3_000);
+  await assert.rejects(check(), { message: message.replace("encrypt", "decrypt") });
+  failing = undefined;
+  await clock.advance(3_000);
+  await check();
+  assert.equal(asked, 4);
+});
+
+test("secrets of two servers go through the KMS; watches see them in order, and an outage of the plugin heals", async (t) => {
+  const directory = directoryOf(t);
+  const path = join(directory, "kms.sock");
+  const key = randomBytes(32);
+  let plugin = await startKmsPlugin({ path, key });
+  t.after(() => plugin.stop());
+  const config = join(directory, "config.json");
+  writeFileSync(config, configOf([{ kms: { name: "vault", endpoint: `unix://${path}`, timeout: "2s" } }, { identity: {} }]), {
+    mode: 0o600,
+  });
+  const prefix = `/kms-${randomUUID()}`;
+  const flags = [`--etcd-prefix=${prefix}`, `--encryption-provider-config=${config}`];
+  const [one, two] = await Promise.all([startTestServer(t, flags), startTestServer(t, flags)]);
+  const secrets = "/api/v1/namespaces/default/secrets";
+  const secret = (name: string) => ({ metadata: { name }, stringData: { p: "correct horse" } });
+
+  const { body: before } = await two.request("GET", secrets);
+  const names = ["a", "b", "c", "d"];
+  for (const name of names) assert.equal((await one.request("POST", secrets, secret(name))).code, 201);
+  const seen: string[] = [];
+  const events = two.client.watch(
+    secretsRef,
+    { namespace: "default" },
+    { resourceVersion: before.metadata.resourceVersion, signal: AbortSignal.timeout(10_000) },
+  );
+  for await (const { object } of events) {
+    seen.push(object.metadata.name as string);
+    if (seen.length === names.length) break;
+  }
+  assert.deepEqual(seen, names);
+  const etcd = newEtcdClient({ servers: [one.etcdEndpoint] });
+  t.after(() => etcd.close());
+  const { kvs } = await etcd.range({ key: `${prefix}/secrets/default/a` });
+  assert.match(kvs[0]?.value.toString("latin1") ?? "", /^k8s:enc:kms:v1:vault:/);
+  assert.equal(kvs[0]?.value.includes("correct horse"), false);
+  const { body: read } = await two.request("GET", `${secrets}/d`);
+  assert.equal(Buffer.from(read.data.p, "base64").toString(), "correct horse");
+  assert.equal((await two.request("GET", "/readyz/kms-provider-0")).code, 200);
+
+  await plugin.stop();
+  const refused = await one.request("POST", secrets, secret("e"));
+  assert.equal(refused.code, 500);
+  assert.equal((await one.request("POST", "/api/v1/namespaces/default/configmaps", { metadata: { name: "e" } })).code, 201);
+
+  plugin = await startKmsPlugin({ path, key });
+  await waitFor(async () => (await one.request("POST", secrets, secret("e"))).code === 201);
+  const { body: after } = await two.request("GET", secrets);
+  assert.deepEqual(
+    after.items.map((item: { metadata: { name: string } }) => item.metadata.name),
+    [...names, "e"],
+  );
+});
