@@ -10,6 +10,7 @@ import { type AuditBackend, buffered, type PluginError, truncating } from "./bac
 import { AuditEvent, type AuditRecord, eventJson } from "./event.ts";
 import { newRotatingFile } from "./rotating-file.ts";
 
+const v1 = "audit.k8s.io/v1";
 const never: PluginError = (plugin, err) => assert.fail(`${plugin}: ${err}`);
 
 function aRecord(id: string, padding = 0): AuditRecord {
@@ -34,7 +35,7 @@ function collector(): AuditBackend & { readonly batches: string[][] } {
   return {
     batches,
     process(records) {
-      batches.push(records.map(({ item }) => JSON.parse(item).auditID));
+      batches.push(records.map((record) => JSON.parse(record.item(v1)).auditID));
       return true;
     },
     stop: async () => {},
@@ -49,6 +50,24 @@ test("the legacy format is one line", () => {
       'uri="/api/v1/namespaces/web/pods" response="<deferred>"',
   );
 });
+
+for (const { version, apiVersion, apiGroup } of [
+  { version: "audit.k8s.io/v1beta1", apiVersion: "v1", apiGroup: "apps" },
+  { version: "audit.k8s.io/v1alpha1", apiVersion: "apps/v1", apiGroup: undefined },
+] as const) {
+  test(`${version} has the times in seconds too, and its own reference to the object`, () => {
+    const info = parseRequestInfo("GET", "/apis/apps/v1/namespaces/web/deployments/x");
+    const source = { auditId: "i", requestUri: "/", info, user: undefined, sourceIps: [], userAgent: "", receivedMs: 1_000 };
+    const event = new AuditEvent(source, { level: "Metadata", omitStages: new Set(), omitManagedFields: false });
+    const json = JSON.parse(eventJson(event.record("ResponseComplete", 2_500), version));
+    assert.deepEqual(Object.keys(json).slice(0, 6), ["kind", "apiVersion", "metadata", "level", "timestamp", "auditID"]);
+    assert.equal(json.apiVersion, version);
+    assert.deepEqual(json.metadata, { creationTimestamp: "1970-01-01T00:00:02Z" });
+    assert.equal(json.timestamp, "1970-01-01T00:00:01Z");
+    assert.equal(json.stageTimestamp, "1970-01-01T00:00:02.500000Z");
+    assert.deepEqual([json.objectRef.apiVersion, json.objectRef.apiGroup], [apiVersion, apiGroup]);
+  });
+}
 
 test("a batch goes out when it is full or has waited, and the rest at the end", async () => {
   const clock = newFakeClock();
@@ -92,7 +111,7 @@ test("throttled batches keep to their rate", async () => {
 });
 
 test("an event that is too large loses its objects, and is dropped when that does not help", () => {
-  const small = Buffer.byteLength(eventJson(aRecord("1").truncated())) + 1;
+  const small = Buffer.byteLength(eventJson(aRecord("1").truncated(), v1)) + 1;
   const lost: string[] = [];
   const taken: AuditRecord[] = [];
   const sink: AuditBackend = {
@@ -103,19 +122,21 @@ test("an event that is too large loses its objects, and is dropped when that doe
     stop: async () => {},
   };
   const fail: PluginError = (plugin, err) => void lost.push(`${plugin}: ${(err as Error).message}`);
-  truncating(sink, { maxEventBytes: small, maxBatchBytes: 10_000 }, fail).process([aRecord("1", 500)]);
-  const { requestObject, annotations } = JSON.parse(taken[0]?.item ?? "");
+  truncating(sink, { version: v1, maxEventBytes: small, maxBatchBytes: 10_000 }, fail).process([aRecord("1", 500)]);
+  const { requestObject, annotations } = JSON.parse(taken[0]?.item(v1) ?? "");
   assert.equal(requestObject, undefined);
   assert.deepEqual(annotations, { "audit.k8s.io/truncated": "true" });
-  truncating(sink, { maxEventBytes: small - 1, maxBatchBytes: 10_000 }, fail).process([aRecord("2", 500)]);
+  truncating(sink, { version: v1, maxEventBytes: small - 1, maxBatchBytes: 10_000 }, fail).process([aRecord("2", 500)]);
   assert.equal(taken.length, 1);
   assert.deepEqual(lost, ["truncate: event is too large even after truncating"]);
 });
 
 test("a batch that is too large is split", () => {
   const sink = collector();
-  const size = Buffer.byteLength(eventJson(aRecord("1"))) + 1;
-  truncating(sink, { maxEventBytes: size, maxBatchBytes: 2 * size }, never).process(["1", "2", "3"].map((id) => aRecord(id)));
+  const size = Buffer.byteLength(eventJson(aRecord("1"), v1)) + 1;
+  truncating(sink, { version: v1, maxEventBytes: size, maxBatchBytes: 2 * size }, never).process(
+    ["1", "2", "3"].map((id) => aRecord(id)),
+  );
   assert.deepEqual(sink.batches, [["1", "2"], ["3"]]);
 });
 

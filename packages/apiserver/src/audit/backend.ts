@@ -8,7 +8,7 @@ import { newTokenBucket, unlimited } from "@coxswain/apimachinery/client/rate-li
 import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Counter, CounterChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import { type AuditRecord, eventJson } from "./event.ts";
+import { type AuditRecord, type AuditVersion, eventJson } from "./event.ts";
 import { levels } from "./policy.ts";
 
 export interface AuditBackend {
@@ -92,6 +92,8 @@ export function ignoringErrors(backend: AuditBackend): AuditBackend {
 }
 
 export interface TruncateOptions {
+  /** What the sizes are of. */
+  readonly version: AuditVersion;
   readonly maxEventBytes: number;
   readonly maxBatchBytes: number;
 }
@@ -105,10 +107,10 @@ export function truncating(backend: AuditBackend, options: TruncateOptions, fail
       let batchBytes = 0;
       for (const whole of records) {
         let record = whole;
-        let size = sizeOf(record);
+        let size = sizeOf(record, options.version);
         if (size > options.maxEventBytes && levels.indexOf(record.level) >= levels.indexOf("Request")) {
           record = record.truncated();
-          size = sizeOf(record);
+          size = sizeOf(record, options.version);
         }
         if (size > options.maxEventBytes) {
           fail("truncate", new Error("event is too large even after truncating"), [record]);
@@ -132,8 +134,8 @@ export function truncating(backend: AuditBackend, options: TruncateOptions, fail
 }
 
 /** Of the event by itself, with its newline. */
-function sizeOf(record: AuditRecord): number {
-  return Buffer.byteLength(eventJson(record)) + 1;
+function sizeOf(record: AuditRecord, version: AuditVersion): number {
+  return Buffer.byteLength(eventJson(record, version)) + 1;
 }
 
 export interface BatchOptions {

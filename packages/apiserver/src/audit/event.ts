@@ -6,7 +6,7 @@
 import { encodeJson, encodeUntyped, parseJson } from "@coxswain/apimachinery/codec/json";
 import { decodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
 import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
-import { formatMicroTime } from "@coxswain/apimachinery/meta/time";
+import { formatMicroTime, formatTime } from "@coxswain/apimachinery/meta/time";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { AuditTrail } from "../request/audit-trail.ts";
 import type { UserInfo } from "../request/context.ts";
@@ -24,22 +24,23 @@ export interface EventSource {
   readonly receivedMs: number;
 }
 
+export const auditVersions = ["audit.k8s.io/v1alpha1", "audit.k8s.io/v1beta1", "audit.k8s.io/v1"] as const;
+export type AuditVersion = (typeof auditVersions)[number];
+
 /** One event, ready to be written. */
 export interface AuditRecord {
   readonly level: Level;
   /** As an item of a list: without kind and apiVersion. */
-  readonly item: string;
+  item(version: AuditVersion): string;
   /** One line of the legacy format, without newline. */
   readonly legacy: string;
   /** Without request and response object, and marked so. */
   truncated(): AuditRecord;
 }
 
-const head = '{"kind":"Event","apiVersion":"audit.k8s.io/v1",';
-
 /** The event as an object of its own, without newline. */
-export function eventJson(record: AuditRecord): string {
-  return head + record.item.slice(1);
+export function eventJson(record: AuditRecord, version: AuditVersion): string {
+  return `{"kind":"Event","apiVersion":"${version}",${record.item(version).slice(1)}`;
 }
 
 interface ResponseStatus {
@@ -129,28 +130,30 @@ export class AuditEvent implements AuditTrail {
     this.#impersonated = user;
   }
 
-  /** The event as it is now. Its text is made at once: a buffer may get to it when the request has gone on. */
+  /** The event as it is now: a buffer may get to it when the request has gone on. */
   record(stage: Stage, nowMs: number): AuditRecord {
     const { level } = this.#verdict;
-    const front = JSON.stringify(this.#fields(stage)).slice(0, -1);
+    const { receivedMs } = this.#source;
+    const fields = this.#fields(stage);
     const objects =
       (this.#request === undefined ? "" : `,"requestObject":${this.#request}`) +
       (this.#response === undefined ? "" : `,"responseObject":${this.#response}`);
-    const times =
-      `,"requestReceivedTimestamp":"${formatMicroTime(this.#source.receivedMs)}"` +
-      `,"stageTimestamp":"${formatMicroTime(nowMs)}"`;
+    const times = `,"requestReceivedTimestamp":"${formatMicroTime(receivedMs)}","stageTimestamp":"${formatMicroTime(nowMs)}"`;
     const annotations = [...this.#annotations];
     const legacy = this.#legacy(stage);
-    const truncated = (): AuditRecord => ({
+    const recordOf = (withObjects: string, withAnnotations: readonly [string, string][]): AuditRecord => ({
       level,
-      item: escaped(`${front}${times}${annotationsJson([...annotations, truncatedAnnotation])}}`),
+      item(version) {
+        const front = version === "audit.k8s.io/v1" ? fields : olderFields(fields, version, receivedMs, nowMs);
+        return escaped(`${JSON.stringify(front).slice(0, -1)}${withObjects}${times}${annotationsJson(withAnnotations)}}`);
+      },
       legacy,
-      truncated,
+      truncated: () => recordOf("", [...annotations, truncatedAnnotation]),
     });
-    return { level, item: escaped(`${front}${objects}${times}${annotationsJson(annotations)}}`), legacy, truncated };
+    return recordOf(objects, annotations);
   }
 
-  #fields(stage: Stage): object {
+  #fields(stage: Stage): Fields {
     const { auditId, requestUri, info, user, sourceIps, userAgent } = this.#source;
     return {
       level: this.#verdict.level,
@@ -200,6 +203,29 @@ export class AuditEvent implements AuditTrail {
   }
 }
 
+type Fields = Readonly<Record<string, unknown>> & {
+  readonly level: Level;
+  readonly objectRef?: Readonly<Record<string, string>>;
+};
+
+/**
+ * The versions before v1 tell the times once more, in seconds; v1alpha1 has group and version of the object in one field.
+ * Source: k8s.io/apiserver pkg/apis/audit/{v1alpha1,v1beta1}/conversion.go
+ */
+function olderFields({ level, objectRef, ...rest }: Fields, version: AuditVersion, receivedMs: number, nowMs: number): object {
+  const { apiGroup, ...ref } = objectRef ?? {};
+  const isAlpha = version === "audit.k8s.io/v1alpha1" && apiGroup !== undefined;
+  return {
+    metadata: { creationTimestamp: formatTime(nowMs) },
+    level,
+    timestamp: formatTime(receivedMs),
+    ...rest,
+    ...(objectRef !== undefined && {
+      objectRef: isAlpha ? { ...ref, apiVersion: `${apiGroup}/${ref["apiVersion"]}` } : objectRef,
+    }),
+  };
+}
+
 const truncatedAnnotation: [string, string] = ["audit.k8s.io/truncated", "true"];
 
 function annotationsJson(annotations: readonly [string, string][]): string {
@@ -221,8 +247,8 @@ function userInfo(user: UserInfo | undefined): object {
 
 const refOrder = ["resource", "namespace", "name", "uid", "apiGroup", "apiVersion", "resourceVersion", "subresource"];
 
-function inOrder(ref: Record<string, string>): object {
-  return Object.fromEntries(refOrder.flatMap((field) => (ref[field] ? [[field, ref[field]]] : [])));
+function inOrder(ref: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(refOrder.flatMap((field) => (ref[field] ? [[field, ref[field] as string]] : [])));
 }
 
 function statusInOrder({ status, message, reason, code }: ResponseStatus): object {

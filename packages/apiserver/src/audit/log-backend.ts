@@ -6,12 +6,14 @@ import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { AuditBackend, PluginError } from "./backend.ts";
-import { eventJson } from "./event.ts";
+import { type AuditVersion, eventJson } from "./event.ts";
 import { newRotatingFile, type RotatingFile, type RotatingFileOptions } from "./rotating-file.ts";
 
 export interface LogBackendOptions extends RotatingFileOptions {
   /** `path` `-`: standard output. */
   readonly format: "json" | "legacy";
+  /** Of the JSON. */
+  readonly version: AuditVersion;
 }
 
 const plugin = "log";
@@ -21,7 +23,9 @@ export function newLogBackend(options: LogBackendOptions, clock: Clock, fail: Pl
   const out = options.path === "-" ? standardOutput : openedFile(options, clock, (err) => fail(plugin, err, []));
   return {
     async process(records) {
-      const lines = records.map((record) => `${options.format === "json" ? eventJson(record) : record.legacy}\n`);
+      const lines = records.map(
+        (record) => `${options.format === "json" ? eventJson(record, options.version) : record.legacy}\n`,
+      );
       const written = await Promise.allSettled(lines.map((line) => out.write(line)));
       let complete = true;
       for (const [i, result] of written.entries()) {

@@ -8,11 +8,12 @@ import { newCredentials } from "@coxswain/apimachinery/client/credentials";
 import { newTransport, readBody } from "@coxswain/apimachinery/client/transport";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { AuditBackend, PluginError } from "./backend.ts";
-import type { AuditRecord } from "./event.ts";
+import type { AuditRecord, AuditVersion } from "./event.ts";
 
 export interface WebhookBackendOptions {
   readonly client: ClientConfig;
   readonly initialBackoffMs: number;
+  readonly version: AuditVersion;
 }
 
 const plugin = "webhook";
@@ -22,7 +23,7 @@ const backoffJitter = 0.2;
 const requestTimeoutMs = 30_000;
 
 export function newWebhookBackend(
-  { client, initialBackoffMs }: WebhookBackendOptions,
+  { client, initialBackoffMs, version }: WebhookBackendOptions,
   clock: Clock,
   fail: PluginError,
 ): AuditBackend {
@@ -53,7 +54,7 @@ export function newWebhookBackend(
 
   return {
     async process(records) {
-      const body = eventList(records);
+      const body = eventList(records, version);
       let delayMs = initialBackoffMs;
       for (let attempt = 1; ; attempt++) {
         try {
@@ -76,8 +77,9 @@ export function newWebhookBackend(
   };
 }
 
-function eventList(records: readonly AuditRecord[]): string {
-  return `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[${records.map(({ item }) => item).join(",")}]}\n`;
+function eventList(records: readonly AuditRecord[], version: AuditVersion): string {
+  const items = records.map((record) => record.item(version)).join(",");
+  return `{"kind":"EventList","apiVersion":"${version}","metadata":{},"items":[${items}]}\n`;
 }
 
 function pathOf(host: string): string {

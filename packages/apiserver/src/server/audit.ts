@@ -19,6 +19,7 @@ import {
   truncating,
   union,
 } from "../audit/backend.ts";
+import { type AuditVersion, auditVersions } from "../audit/event.ts";
 import { newLogBackend } from "../audit/log-backend.ts";
 import { loadPolicy, newPolicyEvaluator } from "../audit/policy.ts";
 import { newWebhookBackend } from "../audit/webhook-backend.ts";
@@ -33,7 +34,6 @@ interface Common {
 
 const modes = ["batch", "blocking", "blocking-strict"];
 const formats = ["legacy", "json"];
-const knownVersions = ["audit.k8s.io/v1alpha1", "audit.k8s.io/v1beta1", "audit.k8s.io/v1"];
 
 /**
  * @returns undefined without a policy, or without a backend
@@ -50,6 +50,7 @@ export function newAuditor(flags: ApiserverFlags, { clock, log, metrics }: Commo
   }
   const policy = orConfigError("loading audit policy file", () => loadPolicy(path));
   if (!wanted) return undefined;
+  warnOfOldVersions(flags, log);
   const auditMetrics = newAuditMetrics(metrics);
   const fail = newPluginError(auditMetrics, log.named("audit"));
   const backends: AuditBackend[] = [];
@@ -68,6 +69,7 @@ function logBackend(flags: ApiserverFlags, clock: Clock, fail: PluginError): Aud
   const options = {
     path: flags["audit-log-path"],
     format: flags["audit-log-format"] as "json" | "legacy",
+    version: flags["audit-log-version"] as AuditVersion,
     maxBytes: flags["audit-log-maxsize"] * 1024 * 1024,
     maxAgeDays: flags["audit-log-maxage"],
     maxBackups: flags["audit-log-maxbackup"],
@@ -81,7 +83,12 @@ function webhookBackend(flags: ApiserverFlags, clock: Clock, fail: PluginError):
   const client = parseKubeconfig(readFileSync(path, "utf8"), { directory: dirname(path) });
   // The older name of the flag counts when it alone was set.
   const [initial, batchInitial] = [flags["audit-webhook-initial-backoff"], flags["audit-webhook-batch-initial-backoff"]];
-  return newWebhookBackend({ client, initialBackoffMs: initial === 10_000 ? batchInitial : initial }, clock, fail);
+  const options = {
+    client,
+    initialBackoffMs: initial === 10_000 ? batchInitial : initial,
+    version: flags["audit-webhook-version"] as AuditVersion,
+  };
+  return newWebhookBackend(options, clock, fail);
 }
 
 type Plugin = "log" | "webhook";
@@ -89,6 +96,7 @@ type Plugin = "log" | "webhook";
 /** Truncation before the mode, so that nothing too large is buffered; behind the buffer for the size of batches. */
 function wrapped(plugin: Plugin, flags: ApiserverFlags, backend: AuditBackend, clock: Clock, fail: PluginError): AuditBackend {
   const limits = {
+    version: flags[`audit-${plugin}-version`] as AuditVersion,
     maxEventBytes: flags[`audit-${plugin}-truncate-max-event-size`],
     maxBatchBytes: flags[`audit-${plugin}-truncate-max-batch-size`],
   };
@@ -166,10 +174,22 @@ function truncateProblem(plugin: Plugin, flags: ApiserverFlags): string | undefi
 
 function versionProblem(plugin: Plugin, flags: ApiserverFlags): string | undefined {
   const version = flags[`audit-${plugin}-version`];
-  if (version === "audit.k8s.io/v1") return undefined;
-  if (knownVersions.includes(version))
-    return `--audit-${plugin}-version ${version} is not supported by this server: audit.k8s.io/v1`;
-  return `invalid group version, allowed versions are [${knownVersions.map((known) => JSON.stringify(known)).join(" ")}]`;
+  if ((auditVersions as readonly string[]).includes(version)) return undefined;
+  return `invalid group version, allowed versions are [${auditVersions.map((known) => JSON.stringify(known)).join(" ")}]`;
+}
+
+function warnOfOldVersions(flags: ApiserverFlags, log: Logger): void {
+  const present = auditVersions.at(-1);
+  const used = [
+    flags["audit-log-path"] === "" ? present : flags["audit-log-version"],
+    flags["audit-webhook-config-file"] === "" ? present : flags["audit-webhook-version"],
+  ];
+  for (const version of used) {
+    if (version === present) continue;
+    log.warn(
+      `${JSON.stringify(version)} is deprecated and will be removed in a future release, use ${JSON.stringify(present)} instead`,
+    );
+  }
 }
 
 function orConfigError<T>(doing: string, make: () => T): T {
