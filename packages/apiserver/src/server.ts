@@ -39,12 +39,14 @@ import { connectRooms, type Rooms } from "./server/rooms.ts";
 import { issuerDocumentsOf, serviceAccountKeys } from "./server/service-accounts.ts";
 import { newStorageMetrics } from "./server/storage-metrics.ts";
 import { newKmsCheck } from "./storage/etcd/kms-health.ts";
-import { openStorage, type StorageSet } from "./storage/open.ts";
+import { type EtcdOptions, openStorage, type StorageSet } from "./storage/open.ts";
 
 export interface ApiserverRuntime {
   readonly log: Logger;
   readonly featureGates: FeatureGates;
   readonly clock?: Clock;
+  /** See EtcdOptions.around. */
+  readonly aroundEtcd?: EtcdOptions["around"];
 }
 
 export interface RunningApiserver {
@@ -104,7 +106,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
 
   let stopKubernetesService: (() => Promise<void>) | undefined;
   const start = async (): Promise<void> => {
-    storage = await openWithRetry(config, { clock, log, metrics, signal });
+    storage = await openWithRetry(config, { clock, log, metrics, signal }, runtime.aroundEtcd);
     const featureEnabled = (gate: string): boolean => runtime.featureGates.enabled(gate);
     const rooms = connectRooms({
       config,
@@ -218,7 +220,11 @@ interface Common {
   readonly signal: AbortSignal;
 }
 
-async function openWithRetry(config: ApiserverConfig, { clock, log, metrics, signal }: Common): Promise<StorageSet> {
+async function openWithRetry(
+  config: ApiserverConfig,
+  { clock, log, metrics, signal }: Common,
+  around: EtcdOptions["around"],
+): Promise<StorageSet> {
   const { flags } = config;
   for (;;) {
     signal.throwIfAborted();
@@ -232,6 +238,7 @@ async function openWithRetry(config: ApiserverConfig, { clock, log, metrics, sig
           compactionIntervalMs: flags["etcd-compaction-interval"],
           healthTimeoutMs: flags["etcd-healthcheck-timeout"],
           leaseReuseSeconds: flags["lease-reuse-duration-seconds"],
+          around,
         },
         watchCache: flags["watch-cache"] && flags["default-watch-cache-size"] > 0,
         uncached: config.uncached,

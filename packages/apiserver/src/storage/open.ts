@@ -72,6 +72,8 @@ export interface EtcdOptions {
   healthTimeoutMs?: number;
   /** --lease-reuse-duration-seconds */
   leaseReuseSeconds?: number;
+  /** Put around each cluster's client; for tests that fail at a chosen point of a write. */
+  around?: ((client: EtcdClient) => EtcdClient) | undefined;
 }
 
 /** One etcd cluster. */
@@ -225,7 +227,8 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
 function openCluster(servers: readonly string[], prefix: string, options: StorageOptions): Cluster {
   const { clock, log, metrics } = options;
   const { ca, cert, key, compactionIntervalMs, leaseReuseSeconds } = options.etcd;
-  const client = newEtcdClient({ servers, ca, cert, key });
+  const { around = (inner) => inner } = options.etcd;
+  const client = around(newEtcdClient({ servers, ca, cert, key }));
   const below = `${prefix}/`;
   const feed = newChangeFeed({
     clock,
