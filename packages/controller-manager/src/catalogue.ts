@@ -1,5 +1,9 @@
 import type { ControllerContext, Runnable } from "./controller-context.ts";
+import { newBootstrapSigner } from "./controllers/bootstrapsigner/controller.ts";
 import { newClusterRoleAggregationController } from "./controllers/clusterrole-aggregation/controller.ts";
+import { newCsrApprovingController } from "./controllers/csrapproving/controller.ts";
+import { newCsrCleaner } from "./controllers/csrcleaner/controller.ts";
+import { newCsrSigningController } from "./controllers/csrsigning/controller.ts";
 import { newDeploymentController } from "./controllers/deployment/controller.ts";
 import { newEndpointController } from "./controllers/endpoint/controller.ts";
 import { newEndpointSliceController } from "./controllers/endpointslice/controller.ts";
@@ -13,6 +17,7 @@ import { newResourceQuotaController } from "./controllers/resourcequota/controll
 import { newRootCaCertPublisher } from "./controllers/root-ca-cert-publisher/controller.ts";
 import { newServiceAccountController } from "./controllers/serviceaccount/controller.ts";
 import { newServiceAccountTokenController } from "./controllers/serviceaccount-token/controller.ts";
+import { newTokenCleaner } from "./controllers/tokencleaner/controller.ts";
 
 export interface CatalogueEntry {
   /** In `--controllers`. */
@@ -77,12 +82,12 @@ export const catalogue: readonly CatalogueEntry[] = [
   missing("disruption", "disruption-controller"),
   missing("statefulset", "statefulset-controller"),
   missing("cronjob", "cronjob-controller"),
-  missing("csrsigning", "certificate-controller"),
-  missing("csrapproving", "certificate-controller"),
-  missing("csrcleaner", "certificate-controller"),
+  { name: "csrsigning", user: "certificate-controller", onByDefault: true, make: newCsrSigningController },
+  { name: "csrapproving", user: "certificate-controller", onByDefault: true, make: newCsrApprovingController },
+  { name: "csrcleaner", user: "certificate-controller", onByDefault: true, make: newCsrCleaner },
   missing("ttl", "ttl-controller"),
-  missing("bootstrapsigner", "bootstrap-signer", false),
-  missing("tokencleaner", "token-cleaner", false),
+  { name: "bootstrapsigner", user: "bootstrap-signer", onByDefault: false, make: newBootstrapSigner },
+  { name: "tokencleaner", user: "token-cleaner", onByDefault: false, make: newTokenCleaner },
   missing("nodeipam", "node-controller"),
   { name: "nodelifecycle", user: "node-controller", onByDefault: true, make: newNodeLifecycleController },
   missing("service", "service-controller"),
@@ -104,8 +109,8 @@ export const catalogue: readonly CatalogueEntry[] = [
   missing("ephemeral-volume", "ephemeral-volume-controller"),
 ];
 
-function missing(name: string, user: string, onByDefault = true): CatalogueEntry {
-  return { name, user, onByDefault };
+function missing(name: string, user: string): CatalogueEntry {
+  return { name, user, onByDefault: true };
 }
 
 /** Controllers that a plain `*` leaves out because they are not built yet. */

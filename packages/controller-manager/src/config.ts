@@ -3,6 +3,7 @@ import { checkDurations } from "@coxswain/apimachinery/controller/leader-electio
 import { resourceLockKinds } from "@coxswain/apimachinery/controller/resource-lock";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { enabledControllers } from "./catalogue.ts";
+import { type CertificateSigningConfig, certificateSigningOf } from "./certificates/signing-flags.ts";
 import type { ControllerManagerFlags } from "./flags.ts";
 
 /** What the flags come to, checked. Times are in ms. */
@@ -31,6 +32,7 @@ export interface ControllerManagerConfig {
   readonly rootCa: string | undefined;
   /** PEM of the key that signs service account tokens. */
   readonly serviceAccountKey: string | undefined;
+  readonly certificateSigning: CertificateSigningConfig;
 }
 
 export interface LeaderElectionConfig {
@@ -87,6 +89,7 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
     errors.push("--cluster-cidr needs --allocate-node-cidrs=true");
   const rootCa = readPem(flags["root-ca-file"], "--root-ca-file", errors);
   const serviceAccountKey = readPem(flags["service-account-private-key-file"], "--service-account-private-key-file", errors);
+  const certificateSigning = certificateSigningOf(flags, errors);
   const concurrency: Concurrency = {
     deployment: flags["concurrent-deployment-syncs"],
     replicaSet: flags["concurrent-replicaset-syncs"],
@@ -138,6 +141,7 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
     useServiceAccountCredentials: flags["use-service-account-credentials"],
     rootCa,
     serviceAccountKey,
+    certificateSigning,
   };
 }
 

@@ -24,7 +24,7 @@ async function run(flags: ControllerManagerFlags, { log, signal }: Runtime): Pro
     showHidden: flags["show-hidden-metrics-for-version"] !== "",
     processMetrics: true,
   });
-  const { rootCa: _, serviceAccountKey: __, controllers, ...shown } = config;
+  const { rootCa: _, serviceAccountKey: __, certificateSigning: ___, controllers, ...shown } = config;
   const server = await startComponentServer({
     name: kubeControllerManager.name,
     flags,

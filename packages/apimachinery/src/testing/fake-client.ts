@@ -348,7 +348,7 @@ function merged(ref: ResourceRef, stored: Unstructured, sent: Unstructured, subr
   const fixed = { uid: metadata.uid, creationTimestamp: metadata.creationTimestamp, resourceVersion: metadata.resourceVersion };
   const kept = { generation: metadata.generation, deletionTimestamp: metadata.deletionTimestamp };
   const known = Object.fromEntries(Object.entries({ ...fixed, ...kept }).filter(([, value]) => value !== undefined));
-  if (subresource === "status") {
+  if (subresource === "status" || subresource === "approval") {
     const { annotations } = sent.metadata;
     const copy = deepClone(stored);
     return {

@@ -57,6 +57,7 @@ export const defaultConfig: ControllerManagerConfig = {
   useServiceAccountCredentials: false,
   rootCa: undefined,
   serviceAccountKey: undefined,
+  certificateSigning: { files: new Map(), durationMs: 31_536_000_000 },
 };
 
 export interface TestContext {

@@ -1,0 +1,29 @@
+import { parseTime } from "@coxswain/apimachinery/meta/time";
+import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** Bootstrap tokens, by which nodes join: secrets `bootstrap-token-<id>` in kube-system. Source: k8s.io/cluster-bootstrap */
+export function isBootstrapToken({ metadata, type }: Secret): boolean {
+  return type === "bootstrap.kubernetes.io/token" && metadata.namespace === "kube-system";
+}
+
+const nameForm = /^bootstrap-token-([a-z0-9]{6})$/;
+
+/** @returns id and secret of a token that may sign; undefined for any other secret. Source: pkg/controller/bootstrap/util.go */
+export function signingToken(secret: Secret, now: number): { id: string; secret: string } | undefined {
+  const id = dataOf(secret, "token-id");
+  const text = dataOf(secret, "token-secret");
+  if (!isBootstrapToken(secret) || nameForm.exec(secret.metadata.name ?? "")?.[1] !== id || text === "") return undefined;
+  if (msUntilExpiry(secret, now) === 0 || dataOf(secret, "usage-bootstrap-signing") !== "true") return undefined;
+  return { id, secret: text };
+}
+
+/** @returns 0 when its time is over or cannot be read; undefined when it has none */
+export function msUntilExpiry(secret: Secret, now: number): number | undefined {
+  const expiration = dataOf(secret, "expiration");
+  if (expiration === "") return undefined;
+  return Math.max(0, (parseTime(expiration) ?? 0) - now);
+}
+
+function dataOf({ data }: Secret, key: string): string {
+  return data !== undefined && Object.hasOwn(data, key) ? Buffer.from(data[key] ?? "", "base64").toString("utf8") : "";
+}

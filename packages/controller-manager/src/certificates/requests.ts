@@ -1,0 +1,63 @@
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import type {
+  CertificateSigningRequest,
+  CertificateSigningRequestCondition,
+} from "@coxswain/apimachinery/schema/kinds/certificates/v1";
+import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type CertificateRequest, parseCertificateRequest } from "@coxswain/apimachinery/serving/certificates";
+import { exponentialBackoff, longestOf, overallBucket, type RateLimiter } from "@coxswain/apimachinery/workqueue/rate-limiters";
+import type { ControllerContext } from "../controller-context.ts";
+
+/** What approver and signer share: a loop over requests that have no certificate yet, and reading what they ask for. */
+
+/** Source: pkg/controller/certificates/certificate_controller.go */
+export function newCertificateController(
+  ctx: ControllerContext,
+  handle: (csr: CertificateSigningRequest, signal: AbortSignal) => Promise<Result>,
+): Controller {
+  const informer = ctx.informers.for<CertificateSigningRequest>(certificateSigningRequests);
+  return newController({
+    name: "certificate",
+    sources: [enqueueSelf(informer)],
+    async reconcile(name, signal) {
+      const csr = informer.lister.get(name);
+      return csr === undefined || csr.status?.certificate ? done : handle(csr, signal);
+    },
+    workers: 5,
+    limiter: longestOf(backoffOfRequests(), overallBucket({ qps: 10, burst: 100, clock: ctx.clock })),
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  });
+}
+
+/** A request that nobody can serve is looked at less and less often. */
+export function backoffOfRequests(): RateLimiter<string> {
+  return exponentialBackoff(200, 1_000_000);
+}
+
+export function conditionOf(csr: CertificateSigningRequest, type: string): CertificateSigningRequestCondition | undefined {
+  return csr.status?.conditions?.find((condition) => condition.type === type);
+}
+
+/** @throws Error when it is no request, or its signature does not fit its key */
+export async function readRequest({
+  metadata,
+  spec,
+}: CertificateSigningRequest): Promise<{ csrPem: string; asked: CertificateRequest }> {
+  const csrPem = Buffer.from(spec.request, "base64").toString("utf8");
+  try {
+    return { csrPem, asked: await parseCertificateRequest(csrPem) };
+  } catch (err) {
+    throw new Error(`unable to parse csr ${metadata.name}`, { cause: err });
+  }
+}
+
+/** The request with one condition more, as both `approval` and `status` take it. */
+export function withCondition(
+  csr: CertificateSigningRequest,
+  condition: CertificateSigningRequestCondition,
+): CertificateSigningRequest {
+  return { ...csr, status: { ...csr.status, conditions: [...(csr.status?.conditions ?? []), condition] } };
+}

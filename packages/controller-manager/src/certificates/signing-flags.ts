@@ -1,0 +1,75 @@
+import { readFileSync } from "node:fs";
+import type { ControllerManagerFlags } from "../flags.ts";
+
+/** The signers of the cluster itself. */
+export type SignerName =
+  | "kubernetes.io/kubelet-serving"
+  | "kubernetes.io/kube-apiserver-client-kubelet"
+  | "kubernetes.io/kube-apiserver-client"
+  | "kubernetes.io/legacy-unknown";
+
+/** Paths of a PEM certificate and its key. */
+export interface SigningFiles {
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface CertificateSigningConfig {
+  /** Signers that are not in it do not sign. */
+  readonly files: ReadonlyMap<SignerName, SigningFiles>;
+  /** The longest life of a certificate. */
+  readonly durationMs: number;
+}
+
+/**
+ * One pair for all signers, or a pair for each, not both.
+ * @param errors takes what is wrong: both ways at once, half a pair, files that cannot be read
+ * Source: cmd/kube-controller-manager/app/certificates.go
+ */
+export function certificateSigningOf(flags: ControllerManagerFlags, errors: string[]): CertificateSigningConfig {
+  const shared: SigningFiles = { cert: flags["cluster-signing-cert-file"], key: flags["cluster-signing-key-file"] };
+  const own: readonly [SignerName, SigningFiles][] = [
+    ["kubernetes.io/kubelet-serving", pair(flags, "kubelet-serving")],
+    ["kubernetes.io/kube-apiserver-client-kubelet", pair(flags, "kubelet-client")],
+    ["kubernetes.io/kube-apiserver-client", pair(flags, "kube-apiserver-client")],
+    ["kubernetes.io/legacy-unknown", pair(flags, "legacy-unknown")],
+  ];
+  const anyOwn = own.some(([, { cert, key }]) => cert !== "" || key !== "");
+  const sharedGiven = shared.cert !== "" && shared.key !== "";
+  if (anyOwn && sharedGiven) errors.push("cannot specify default and per controller certs at the same time");
+  const files = anyOwn
+    ? own.filter(([, { cert, key }]) => cert !== "" || key !== "")
+    : sharedGiven
+      ? own.map(([signer]): [SignerName, SigningFiles] => [signer, shared])
+      : [];
+  for (const [signer, { cert, key }] of files) {
+    const fault = fileFault(cert) ?? fileFault(key);
+    if (fault !== undefined)
+      errors.push(`failed to start ${signer} certificate controller: error reading CA cert file "${cert}": ${fault}`);
+  }
+  return { files: new Map(files), durationMs: durationOf(flags) };
+}
+
+function pair(
+  flags: ControllerManagerFlags,
+  name: "kubelet-serving" | "kubelet-client" | "kube-apiserver-client" | "legacy-unknown",
+): SigningFiles {
+  return { cert: flags[`cluster-signing-${name}-cert-file`], key: flags[`cluster-signing-${name}-key-file`] };
+}
+
+const yearMs = 31_536_000_000;
+
+/** The flag's former name counts where the new one says nothing. */
+function durationOf(flags: ControllerManagerFlags): number {
+  const given = flags["cluster-signing-duration"];
+  return given === yearMs ? flags["experimental-cluster-signing-duration"] : given;
+}
+
+function fileFault(path: string): string | undefined {
+  if (path === "") return "missing filename for serving cert";
+  try {
+    return readFileSync(path, "utf8").includes("-----BEGIN ") ? undefined : `${path} holds no PEM block`;
+  } catch (err) {
+    return (err as Error).message;
+  }
+}

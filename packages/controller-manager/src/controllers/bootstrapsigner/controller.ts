@@ -1,0 +1,59 @@
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { enqueueMapped } from "@coxswain/apimachinery/controller/sources";
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import type { ConfigMap, Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { configMaps, secrets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { isBootstrapToken, signingToken } from "../../bootstrap-tokens/token-secret.ts";
+import type { ControllerContext } from "../../controller-context.ts";
+import { detachedSignature } from "./jws.ts";
+
+/**
+ * bootstrap-signer: the ConfigMap kube-public/cluster-info carries a signature of its kubeconfig for each bootstrap
+ * token, so that who joins with a token can trust it. Watches that ConfigMap and Secrets; writes the ConfigMap.
+ * Source: pkg/controller/bootstrap/bootstrapsigner.go
+ */
+export function newBootstrapSigner(ctx: ControllerContext): Controller {
+  return newController({
+    name: "bootstrap_signer_queue",
+    sources: [
+      enqueueMapped(ctx.informers.for<ConfigMap>(configMaps), (map) => (keyOf(map) === clusterInfo ? [clusterInfo] : [])),
+      enqueueMapped(ctx.informers.for<Secret>(secrets), (secret) => (isBootstrapToken(secret) ? [clusterInfo] : [])),
+    ],
+    reconcile: (_key, signal) => reconcile(ctx, signal),
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  });
+}
+
+const clusterInfo = "kube-public/cluster-info";
+const signaturePrefix = "jws-kubeconfig-";
+
+async function reconcile(ctx: ControllerContext, signal: AbortSignal): Promise<Result> {
+  const map = ctx.informers.for<ConfigMap>(configMaps).lister.get(clusterInfo);
+  if (map === undefined) return done;
+  const data = signedData(map.data ?? {}, ctx.informers.for<Secret>(secrets).lister.list(), ctx.clock.now());
+  if (deepEqual(data, map.data ?? {})) return done;
+  await ctx.client.update<ConfigMap>(configMaps, { ...map, data }, { signal }).catch((err) => {
+    if (!isNotFound(err)) throw err;
+  });
+  return done;
+}
+
+/** Pure: the data with one signature for each token that may sign, and no other. Without a kubeconfig it stays as it is. */
+export function signedData(
+  data: Readonly<Record<string, string>>,
+  all: readonly Secret[],
+  now: number,
+): Readonly<Record<string, string>> {
+  if (!Object.hasOwn(data, "kubeconfig")) return data;
+  const { kubeconfig = "" } = data;
+  const others = Object.entries(data).filter(([key]) => !key.startsWith(signaturePrefix));
+  const signatures = all.flatMap((secret): [string, string][] => {
+    const token = signingToken(secret, now);
+    return token === undefined ? [] : [[`${signaturePrefix}${token.id}`, detachedSignature(kubeconfig, token)]];
+  });
+  return Object.fromEntries([...others, ...signatures]);
+}

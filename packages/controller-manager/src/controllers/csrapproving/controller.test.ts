@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { SubjectAccessReview } from "@coxswain/apimachinery/schema/kinds/authorization/v1";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
+import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { type AskedFor, aCertificateRequest } from "../../testing/certificate-requests.ts";
+import { newTestContext } from "../../testing/test-context.ts";
+import { newCsrApprovingController } from "./controller.ts";
+
+type Refused = { allowed: boolean };
+
+/** An API server that grants some subresources to everyone. */
+function world(t: Parameters<typeof newTestContext>[0], granted: readonly string[]) {
+  const context = newTestContext(t);
+  const asked: string[] = [];
+  context.client.react("create", "subjectaccessreviews", ({ sent }) => {
+    const { spec } = sent as SubjectAccessReview;
+    const subresource = spec.resourceAttributes?.subresource ?? "";
+    asked.push(`${spec.user} ${spec.groups?.join()} ${spec.resourceAttributes?.verb} ${subresource}`);
+    const status: Refused = { allowed: granted.includes(subresource) };
+    return { ...(sent as SubjectAccessReview), status };
+  });
+  const conditions = () =>
+    context.client.object<CertificateSigningRequest>(certificateSigningRequests, "csr-1")?.status?.conditions;
+  return { ...context, asked, conditions };
+}
+
+const approved = (message: string) => [{ type: "Approved", status: "True", reason: "AutoApproved", message }];
+
+for (const { name, csr, granted, want, reviews } of [
+  {
+    name: "a joining node's certificate is approved when its asker may have those of nodes",
+    csr: {},
+    granted: ["nodeclient"],
+    want: approved("Auto approving kubelet client certificate after SubjectAccessReview."),
+    reviews: ["system:bootstrap:abcdef system:bootstrappers create nodeclient"],
+  },
+  {
+    name: "a node's own renewal is approved when it may renew",
+    csr: { username: "system:node:n1" },
+    granted: ["selfnodeclient"],
+    want: approved("Auto approving self kubelet client certificate after SubjectAccessReview."),
+    reviews: ["system:node:n1 system:bootstrappers create selfnodeclient"],
+  },
+  {
+    name: "a node that may only renew gets no other node's certificate",
+    csr: { username: "system:node:n2" },
+    granted: ["selfnodeclient"],
+    want: [],
+    reviews: ["system:node:n2 system:bootstrappers create nodeclient"],
+  },
+  {
+    name: "serving certificates are left to people",
+    csr: { signer: "kubernetes.io/kubelet-serving" },
+    granted: ["nodeclient"],
+    want: [],
+    reviews: [],
+  },
+  { name: "who is no node is left to people", csr: { commonName: "jane" }, granted: ["nodeclient"], want: [], reviews: [] },
+  {
+    name: "a group besides that of nodes is left to people",
+    csr: { organizations: ["system:nodes", "system:masters"] },
+    granted: ["nodeclient"],
+    want: [],
+    reviews: [],
+  },
+  { name: "names of hosts are left to people", csr: { dnsNames: ["n1"] }, granted: ["nodeclient"], want: [], reviews: [] },
+  {
+    name: "other usages are left to people",
+    csr: { usages: ["client auth", "server auth"] },
+    granted: ["nodeclient"],
+    want: [],
+    reviews: [],
+  },
+  {
+    name: "what is denied stays denied",
+    csr: { conditions: [{ type: "Denied" }] },
+    granted: ["nodeclient"],
+    want: [{ type: "Denied", status: "True" }],
+    reviews: [],
+  },
+] as { name: string; csr: AskedFor; granted: string[]; want: object[]; reviews: string[] }[]) {
+  test(name, async (t) => {
+    const { ctx, client, run, asked, conditions } = world(t, granted);
+    client.put(certificateSigningRequests, await aCertificateRequest(csr));
+    await run(newCsrApprovingController(ctx));
+    await waitFor(() => asked.length === reviews.length && conditions()?.length === want.length);
+    await settle(20);
+    assert.deepEqual(asked, reviews);
+    assert.deepEqual(conditions(), want);
+  });
+}
+
+test("a request that was refused is approved later, when its asker got the right", async (t) => {
+  const granted: string[] = [];
+  const { ctx, client, run, asked, conditions, clock } = world(t, granted);
+  client.put(certificateSigningRequests, await aCertificateRequest());
+  await run(newCsrApprovingController(ctx));
+  await waitFor(() => asked.length === 1);
+  await settle(20);
+  granted.push("nodeclient");
+  await clock.advance(200);
+  await waitFor(() => conditions()?.[0]?.type === "Approved");
+});

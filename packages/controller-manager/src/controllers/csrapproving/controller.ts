@@ -1,0 +1,98 @@
+import { done } from "@coxswain/apimachinery/controller/controller";
+import type { ResourceAttributes, SubjectAccessReview } from "@coxswain/apimachinery/schema/kinds/authorization/v1";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
+import { certificateSigningRequests, subjectAccessReviews } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { CertificateRequest } from "@coxswain/apimachinery/serving/certificates";
+import { kubeletClientFault } from "../../certificates/kubelet-rules.ts";
+import {
+  backoffOfRequests,
+  conditionOf,
+  newCertificateController,
+  readRequest,
+  withCondition,
+} from "../../certificates/requests.ts";
+import type { ControllerContext, Runnable } from "../../controller-context.ts";
+
+/**
+ * csrapproving: approves client certificates of nodes whose asker may have them, which the API server is asked about
+ * (`selfnodeclient` for its own name, `nodeclient` for any). Everything else is left to people.
+ * Watches CertificateSigningRequests; writes their `approval`.
+ * Source: pkg/controller/certificates/approver/sarapprove.go
+ */
+export function newCsrApprovingController(ctx: ControllerContext): Runnable {
+  const refused = backoffOfRequests();
+  return newCertificateController(ctx, async (csr, signal) => {
+    if (conditionOf(csr, "Approved") !== undefined || conditionOf(csr, "Denied") !== undefined) return done;
+    const { name = "" } = csr.metadata;
+    const { asked } = await readRequest(csr);
+    const recognized = recognizers.filter(({ recognizes }) => recognizes(csr, asked));
+    for (const { subresource, message } of recognized) {
+      if (!(await mayCreate(ctx, csr, subresource, signal))) continue;
+      const approval = { type: "Approved", status: "True" as const, reason: "AutoApproved", message };
+      await ctx.client.update(certificateSigningRequests, withCondition(csr, approval), { subresource: "approval", signal });
+      refused.forget(name);
+      return done;
+    }
+    if (recognized.length === 0) return done;
+    // Whoever binds the role later finds the request approved, without asking again.
+    ctx.log.v(4)?.info("recognized csr but subject access review was not approved", {
+      csr: name,
+      tried: recognized.map(({ subresource }) => subresource),
+    });
+    return { requeueAfterMs: refused.when(name) };
+  });
+}
+
+interface Recognizer {
+  /** Of certificatesigningrequests; who may `create` it gets what it is about. */
+  readonly subresource: string;
+  readonly message: string;
+  readonly recognizes: (csr: CertificateSigningRequest, asked: CertificateRequest) => boolean;
+}
+
+const recognizers: readonly Recognizer[] = [
+  {
+    subresource: "selfnodeclient",
+    message: "Auto approving self kubelet client certificate after SubjectAccessReview.",
+    recognizes: (csr, asked) => csr.spec.username === asked.commonName && isNodeClient(csr, asked),
+  },
+  {
+    subresource: "nodeclient",
+    message: "Auto approving kubelet client certificate after SubjectAccessReview.",
+    recognizes: isNodeClient,
+  },
+];
+
+function isNodeClient({ spec }: CertificateSigningRequest, asked: CertificateRequest): boolean {
+  return (
+    spec.signerName === "kubernetes.io/kube-apiserver-client-kubelet" &&
+    kubeletClientFault(asked, spec.usages ?? []) === undefined
+  );
+}
+
+async function mayCreate(
+  ctx: ControllerContext,
+  { spec }: CertificateSigningRequest,
+  subresource: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { username = "", uid, groups, extra } = spec;
+  const resourceAttributes: ResourceAttributes = {
+    group: "certificates.k8s.io",
+    resource: "certificatesigningrequests",
+    subresource,
+    verb: "create",
+  };
+  const review: SubjectAccessReview = {
+    metadata: {},
+    spec: {
+      user: username,
+      ...(uid !== undefined && { uid }),
+      ...(groups !== undefined && { groups }),
+      ...(extra !== undefined && { extra }),
+      resourceAttributes,
+    },
+  };
+  const answer = await ctx.client.create<SubjectAccessReview>(subjectAccessReviews, review, { signal });
+  return answer.status?.allowed === true;
+}

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
+import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newCa } from "@coxswain/apimachinery/serving/certificates";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newTestContext } from "../../testing/test-context.ts";
+import { newCsrCleaner, reasonToDelete } from "./controller.ts";
+
+const now = Math.floor(Date.now() / 1000) * 1000; // certificates are made in real time
+const minutesAgo = (minutes: number): string => formatTime(now - minutes * 60_000);
+const day = 24 * 60;
+const expiredCertificate = Buffer.from((await newCa({ commonName: "x", validDays: -1 })).certPem).toString("base64");
+const goodCertificate = Buffer.from((await newCa({ commonName: "x" })).certPem).toString("base64");
+
+function aRequest(age: number, decided?: [string, number], certificate?: string): CertificateSigningRequest {
+  const conditions = decided && [{ type: decided[0], status: "True" as const, lastUpdateTime: minutesAgo(decided[1]) }];
+  return {
+    metadata: { name: "csr-1", creationTimestamp: minutesAgo(age) },
+    spec: { request: "", signerName: "example.com/x" },
+    status: { ...(conditions && { conditions }), ...(certificate && { certificate }) },
+  };
+}
+
+for (const { name, csr, want } of [
+  { name: "an issued one stays for an hour", csr: aRequest(3 * day, ["Approved", 60], goodCertificate), want: undefined },
+  { name: "an issued one goes after an hour", csr: aRequest(3 * day, ["Approved", 61], goodCertificate), want: /issued/ },
+  { name: "an approved one without certificate stays", csr: aRequest(3 * day, ["Approved", 2 * day]), want: undefined },
+  { name: "a denied one goes after an hour", csr: aRequest(day, ["Denied", 61]), want: /denied/ },
+  { name: "a failed one goes after an hour", csr: aRequest(day, ["Failed", 61]), want: /failed/ },
+  { name: "a pending one stays for a day", csr: aRequest(day), want: undefined },
+  { name: "a pending one goes after a day", csr: aRequest(day + 1), want: /nobody handled it/ },
+  { name: "an expired one goes", csr: aRequest(10, ["Approved", 5], expiredCertificate), want: /expired/ },
+  { name: "what is no certificate does not expire", csr: aRequest(10, ["Approved", 5], "AAAA"), want: undefined },
+]) {
+  test(name, () => {
+    const why = reasonToDelete(csr, now);
+    if (want === undefined) assert.equal(why, undefined);
+    else assert.match(why ?? "", want);
+  });
+}
+
+test("looks at them every hour", async (t) => {
+  const { client, ctx, clock, run } = newTestContext(t);
+  const created = formatTime(clock.now() - 24 * 3_600_000 + 60_000);
+  client.put(certificateSigningRequests, { ...aRequest(0), metadata: { name: "old", creationTimestamp: created } });
+  await run(newCsrCleaner(ctx));
+  assert.deepEqual(client.writes, []);
+  await clock.advance(3_600_000);
+  await settle(20);
+  assert.deepEqual(
+    client.writes.map(({ verb, name }) => [verb, name]),
+    [["delete", "old"]],
+  );
+});

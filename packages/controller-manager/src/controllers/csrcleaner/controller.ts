@@ -1,0 +1,63 @@
+import { X509Certificate } from "node:crypto";
+import { newPeriodic } from "@coxswain/apimachinery/controller/periodic";
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { parseTime } from "@coxswain/apimachinery/meta/time";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
+import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
+import { conditionOf } from "../../certificates/requests.ts";
+import type { ControllerContext, Runnable } from "../../controller-context.ts";
+
+/**
+ * csrcleaner: every hour deletes certificate requests that nobody will look at again; nodes make new ones all the time.
+ * Reads and deletes CertificateSigningRequests.
+ * Source: pkg/controller/certificates/cleaner/cleaner.go
+ */
+export function newCsrCleaner(ctx: ControllerContext): Runnable {
+  const informer = ctx.informers.for<CertificateSigningRequest>(certificateSigningRequests);
+  return newPeriodic({
+    name: "csrcleaner",
+    periodMs: hourMs,
+    synced: [informer],
+    async work(signal) {
+      for (const csr of informer.lister.list()) {
+        const why = reasonToDelete(csr, ctx.clock.now());
+        if (why === undefined) continue;
+        const { name = "" } = csr.metadata;
+        ctx.log.info("Cleaning CSR", { csr: name, why });
+        await ctx.client.delete(certificateSigningRequests, { name }, { signal }).catch((err) => {
+          if (!isNotFound(err)) ctx.log.error("unable to delete CSR", err, { csr: name });
+        });
+      }
+    },
+    log: ctx.log,
+    clock: ctx.clock,
+  });
+}
+
+const hourMs = 3_600_000;
+
+/** Pure: why a request has had its time. @param now ms since the epoch */
+export function reasonToDelete(csr: CertificateSigningRequest, now: number): string | undefined {
+  const isOlder = (time: string | null | undefined, ageMs: number): boolean => {
+    const at = time ? parseTime(time) : undefined;
+    return at !== undefined && now - at > ageMs;
+  };
+  const decidedLongAgo = (type: string): boolean => isOlder(conditionOf(csr, type)?.lastUpdateTime, hourMs);
+  const certificate = csr.status?.certificate;
+  if (certificate && decidedLongAgo("Approved")) return "it was issued more than an hour ago";
+  if (decidedLongAgo("Denied")) return "it was denied more than an hour ago";
+  if (decidedLongAgo("Failed")) return "it failed more than an hour ago";
+  const isPending = (csr.status?.conditions ?? []).length === 0;
+  if (isPending && isOlder(csr.metadata.creationTimestamp, 24 * hourMs)) return "nobody handled it for a day";
+  if (certificate && conditionOf(csr, "Approved") !== undefined && hasExpired(certificate, now))
+    return "its certificate has expired";
+  return undefined;
+}
+
+function hasExpired(certificate: string, now: number): boolean {
+  try {
+    return Date.parse(new X509Certificate(Buffer.from(certificate, "base64")).validTo) < now;
+  } catch {
+    return false; // what is no certificate does not expire
+  }
+}

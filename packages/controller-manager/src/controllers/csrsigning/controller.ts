@@ -1,0 +1,93 @@
+import { done } from "@coxswain/apimachinery/controller/controller";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
+import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type CertificateRequest, signCertificateRequest } from "@coxswain/apimachinery/serving/certificates";
+import { kubeletClientFault, kubeletServingFault } from "../../certificates/kubelet-rules.ts";
+import { conditionOf, newCertificateController, readRequest, withCondition } from "../../certificates/requests.ts";
+import type { SignerName } from "../../certificates/signing-flags.ts";
+import type { ControllerContext, Runnable } from "../../controller-context.ts";
+import { newSigningPairReader, type SigningPair } from "./signing-pair.ts";
+import { validityOf } from "./validity.ts";
+
+/**
+ * csrsigning: issues what was approved, for the four signers of the cluster, each with the pair that its flags name; a
+ * request that its signer must not sign gets the condition Failed.
+ * Watches CertificateSigningRequests; writes their `status`.
+ * Source: pkg/controller/certificates/signer/signer.go; cmd/kube-controller-manager/app/certificates.go
+ */
+export function newCsrSigningController(ctx: ControllerContext): Runnable | undefined {
+  const { files } = ctx.config.certificateSigning;
+  if (files.size === 0) {
+    ctx.log.info("Skipping CSR signer controller because no csr cert/key was specified");
+    return undefined;
+  }
+  const readers = new Map<string, () => Promise<SigningPair>>();
+  for (const signer of Object.keys(signers) as SignerName[]) {
+    const pair = files.get(signer);
+    if (pair !== undefined) readers.set(signer, newSigningPairReader(pair, ctx.log));
+    else ctx.log.info("Skipping CSR signer: files were given for others and not for this one", { signer });
+  }
+  return newCertificateController(ctx, async (csr, signal) => {
+    const read = readers.get(csr.spec.signerName);
+    if (read === undefined || !isToBeSigned(csr)) return done;
+    const { csrPem, asked } = await readRequest(csr);
+    const usages = csr.spec.usages ?? [];
+    const fault = signers[csr.spec.signerName as SignerName](asked, usages);
+    const changed = fault === undefined ? await issued(ctx, csr, csrPem, await read()) : failed(ctx, csr, fault);
+    await ctx.client.update(certificateSigningRequests, changed, { subresource: "status", signal });
+    return done;
+  });
+}
+
+/** Why a signer does not sign; undefined when it does. */
+type SignerRule = (asked: CertificateRequest, usages: readonly string[]) => string | undefined;
+
+const signers: Readonly<Record<SignerName, SignerRule>> = {
+  "kubernetes.io/kubelet-serving": kubeletServingFault,
+  "kubernetes.io/kube-apiserver-client-kubelet": kubeletClientFault,
+  "kubernetes.io/kube-apiserver-client": clientUsagesFault,
+  // It never had rules; requests for it are from before signers had names.
+  "kubernetes.io/legacy-unknown": () => undefined,
+};
+
+function clientUsagesFault(_asked: CertificateRequest, usages: readonly string[]): string | undefined {
+  const allowed = ["client auth", "digital signature", "key encipherment"];
+  const other = usages.find((usage) => !allowed.includes(usage));
+  if (other !== undefined) return `invalid usage for client certificate: ${other}`;
+  return usages.includes("client auth") ? undefined : "missing required usage for client certificate: client auth";
+}
+
+function isToBeSigned(csr: CertificateSigningRequest): boolean {
+  return (
+    conditionOf(csr, "Approved") !== undefined &&
+    conditionOf(csr, "Denied") === undefined &&
+    conditionOf(csr, "Failed") === undefined
+  );
+}
+
+function failed(ctx: ControllerContext, csr: CertificateSigningRequest, message: string): CertificateSigningRequest {
+  return withCondition(csr, {
+    type: "Failed",
+    status: "True",
+    reason: "SignerValidationFailure",
+    message,
+    lastUpdateTime: formatTime(ctx.clock.now()),
+  });
+}
+
+async function issued(
+  ctx: ControllerContext,
+  csr: CertificateSigningRequest,
+  csrPem: string,
+  ca: SigningPair,
+): Promise<CertificateSigningRequest> {
+  const validity = validityOf({
+    askedSeconds: csr.spec.expirationSeconds,
+    longestMs: ctx.config.certificateSigning.durationMs,
+    signerNotAfter: ca.notAfter,
+    now: ctx.clock.now(),
+  });
+  const pem = await signCertificateRequest({ csrPem, ca, usages: csr.spec.usages ?? [], ...validity });
+  return { ...csr, status: { ...csr.status, certificate: Buffer.from(pem).toString("base64") } };
+}

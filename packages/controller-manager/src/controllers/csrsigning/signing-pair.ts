@@ -1,0 +1,40 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { KeyPair } from "@coxswain/apimachinery/serving/certificates";
+import type { SigningFiles } from "../../certificates/signing-flags.ts";
+
+/** A certificate that signs, with its key; both PEM. */
+export interface SigningPair extends KeyPair {
+  readonly notAfter: Date;
+}
+
+/**
+ * Reads a pair each time it is asked for it, so that replaced files count from then on. While they cannot be read, or
+ * do not belong together (a writer is between the two), the last good pair signs on.
+ * Source: pkg/controller/certificates/signer/ca_provider.go
+ */
+export function newSigningPairReader(files: SigningFiles, log: Logger): () => Promise<SigningPair> {
+  let last: { text: string; pair: SigningPair } | undefined;
+  return async () => {
+    try {
+      const [certPem, keyPem] = await Promise.all([readFile(files.cert, "utf8"), readFile(files.key, "utf8")]);
+      const text = certPem + keyPem;
+      if (last?.text !== text) last = { text, pair: signingPair(certPem, keyPem, files.cert) };
+    } catch (err) {
+      if (last === undefined) throw err;
+      log.error("cannot read the signing certificate again; the last one signs on", err, { file: files.cert });
+    }
+    return last.pair;
+  };
+}
+
+/** @throws Error for anything but one certificate and its key */
+function signingPair(certPem: string, keyPem: string, file: string): SigningPair {
+  const count = certPem.split("-----BEGIN CERTIFICATE-----").length - 1;
+  if (count !== 1) throw new Error(`error reading CA cert file "${file}": expected 1 certificate, found ${count}`);
+  const certificate = new X509Certificate(certPem);
+  if (!certificate.checkPrivateKey(createPrivateKey(keyPem)))
+    throw new Error(`error reading CA cert file "${file}": private key does not match public key`);
+  return { certPem, keyPem, notAfter: new Date(certificate.validTo) };
+}

@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { validityOf } from "./validity.ts";
+
+const now = Date.parse("2024-01-01T12:00:00Z");
+const [hour, day] = [3600, 86_400];
+const at = (seconds: number): string => new Date(now + seconds * 1000).toISOString();
+
+for (const { name, asked, longest = 365 * day, signer = 3650 * day, want } of [
+  { name: "a year by default, five minutes of it in the past", asked: undefined, want: 365 * day - 300 },
+  { name: "what was asked for", asked: 9 * hour, want: 9 * hour - 300 },
+  { name: "a short life counts from now", asked: hour, want: hour },
+  { name: "not less than ten minutes", asked: 60, want: 600 },
+  { name: "not more than the longest", asked: 400 * day, want: 365 * day - 300 },
+  { name: "a longest below ten minutes", asked: 60, longest: 30, want: 30 },
+  { name: "not longer than the signer", asked: undefined, signer: day, want: day },
+]) {
+  test(name, () => {
+    const signerNotAfter = new Date(now + signer * 1000);
+    const validity = validityOf({ askedSeconds: asked, longestMs: longest * 1000, signerNotAfter, now });
+    assert.deepEqual([validity.notBefore.toISOString(), validity.notAfter.toISOString()], [at(-300), at(want)]);
+  });
+}
+
+test("a signer whose time is over does not sign", () => {
+  const sign = (seconds: number) =>
+    validityOf({ askedSeconds: undefined, longestMs: 1, signerNotAfter: new Date(now + seconds * 1000), now });
+  assert.throws(() => sign(-300), /the signer has expired/);
+  assert.throws(() => sign(-1), /refusing to sign a certificate that expired in the past/);
+});

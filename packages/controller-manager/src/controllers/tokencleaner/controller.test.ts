@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import { secrets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { aBootstrapToken } from "../../testing/bootstrap-tokens.ts";
+import { newTestContext } from "../../testing/test-context.ts";
+import { newTokenCleaner } from "./controller.ts";
+
+test("deletes tokens when their time is over, and no others", async (t) => {
+  const { client, ctx, clock, run } = newTestContext(t);
+  const inAnHour = formatTime(clock.now() + 3_600_000);
+  client.put(
+    secrets,
+    aBootstrapToken("aaaaaa", { expiration: formatTime(clock.now() - 1000) }),
+    aBootstrapToken("bbbbbb", { expiration: inAnHour }),
+    aBootstrapToken("cccccc"),
+    aBootstrapToken("dddddd", { expiration: "soon" }),
+    { ...aBootstrapToken("eeeeee", { expiration: "2000-01-01T00:00:00Z" }), type: "Opaque" },
+  );
+  const left = () =>
+    client
+      .objects(secrets)
+      .map(({ metadata }) => metadata.name?.slice(-6))
+      .sort();
+  await run(newTokenCleaner(ctx));
+  assert.deepEqual(left(), ["bbbbbb", "cccccc", "eeeeee"]);
+  assert.deepEqual(client.writes.map(({ sent }) => (sent as { preconditions?: { uid?: string } }).preconditions?.uid).sort(), [
+    "uid-of-aaaaaa",
+    "uid-of-dddddd",
+  ]);
+  await clock.advance(3_600_000);
+  await settle(20);
+  assert.deepEqual(left(), ["cccccc", "eeeeee"]);
+});

@@ -1,0 +1,11 @@
+import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** A token that may sign and does not end; `data` replaces and adds. */
+export function aBootstrapToken(id: string, data: Record<string, string> = {}): Secret {
+  const all = { "token-id": id, "token-secret": "0123456789abcdef", "usage-bootstrap-signing": "true", ...data };
+  return {
+    metadata: { name: `bootstrap-token-${id}`, namespace: "kube-system", uid: `uid-of-${id}` },
+    type: "bootstrap.kubernetes.io/token",
+    data: Object.fromEntries(Object.entries(all).map(([key, text]) => [key, Buffer.from(text).toString("base64")])),
+  };
+}
