@@ -29,10 +29,25 @@ export interface CertificateSigningConfig {
 export function certificateSigningOf(flags: ControllerManagerFlags, errors: string[]): CertificateSigningConfig {
   const shared: SigningFiles = { cert: flags["cluster-signing-cert-file"], key: flags["cluster-signing-key-file"] };
   const own: readonly [SignerName, SigningFiles][] = [
-    ["kubernetes.io/kubelet-serving", pair(flags, "kubelet-serving")],
-    ["kubernetes.io/kube-apiserver-client-kubelet", pair(flags, "kubelet-client")],
-    ["kubernetes.io/kube-apiserver-client", pair(flags, "kube-apiserver-client")],
-    ["kubernetes.io/legacy-unknown", pair(flags, "legacy-unknown")],
+    [
+      "kubernetes.io/kubelet-serving",
+      { cert: flags["cluster-signing-kubelet-serving-cert-file"], key: flags["cluster-signing-kubelet-serving-key-file"] },
+    ],
+    [
+      "kubernetes.io/kube-apiserver-client-kubelet",
+      { cert: flags["cluster-signing-kubelet-client-cert-file"], key: flags["cluster-signing-kubelet-client-key-file"] },
+    ],
+    [
+      "kubernetes.io/kube-apiserver-client",
+      {
+        cert: flags["cluster-signing-kube-apiserver-client-cert-file"],
+        key: flags["cluster-signing-kube-apiserver-client-key-file"],
+      },
+    ],
+    [
+      "kubernetes.io/legacy-unknown",
+      { cert: flags["cluster-signing-legacy-unknown-cert-file"], key: flags["cluster-signing-legacy-unknown-key-file"] },
+    ],
   ];
   const anyOwn = own.some(([, { cert, key }]) => cert !== "" || key !== "");
   const sharedGiven = shared.cert !== "" && shared.key !== "";
@@ -48,13 +63,6 @@ export function certificateSigningOf(flags: ControllerManagerFlags, errors: stri
       errors.push(`failed to start ${signer} certificate controller: error reading CA cert file "${cert}": ${fault}`);
   }
   return { files: new Map(files), durationMs: durationOf(flags) };
-}
-
-function pair(
-  flags: ControllerManagerFlags,
-  name: "kubelet-serving" | "kubelet-client" | "kube-apiserver-client" | "legacy-unknown",
-): SigningFiles {
-  return { cert: flags[`cluster-signing-${name}-cert-file`], key: flags[`cluster-signing-${name}-key-file`] };
 }
 
 const yearMs = 31_536_000_000;
