@@ -5,9 +5,10 @@ import { decodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Entry, ListResult } from "../storage/storage.ts";
 import type { Call } from "./env.ts";
-import { jsonBody, keptBytesLimit, keptListBytes, type ListBody } from "./list-body.ts";
+import { jsonBody, keptBytesLimit, keptListBytes, type ListBody, sharedBody } from "./list-body.ts";
 import { jsonType, type Output, protobufType } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
+import { measureTurns } from "./testing.ts";
 import { writeList } from "./write-list.ts";
 
 const kind = { group: "", version: "v1", kind: "ConfigMap" };
@@ -80,6 +81,30 @@ describe("the bytes of a list", () => {
     assert.notEqual(readAll(jsonBody([...entries], served))[1], second[1]);
   });
 
+  test("what tells the time is shared by those who ask in the same second", () => {
+    const entries = entriesOf(5, 100);
+    const bodyAt = (second: number) => sharedBody(entries, "rows", () => () => [Buffer.from(`${second};`)], second);
+    const [first, second] = [bodyAt(1), bodyAt(1)];
+    assert.equal(second, first);
+    assert.equal(readAll(second).toString(), "1;1;1;1;1;");
+    assert.equal(readAll(bodyAt(2)).toString(), "2;2;2;2;2;");
+  });
+
+  test("a chunk that is made again ends where it ended before, however long it takes now", () => {
+    const entries = entriesOf(40, 20);
+    const inMs = { now: 4 };
+    const bytesOf = (entry: Entry) => {
+      for (const until = performance.now() + inMs.now; performance.now() < until; ); // an item that has to be encoded
+      return [Buffer.from(`${entry.key};`)];
+    };
+    const body = sharedBody(entries, "slow", () => bytesOf);
+    const slow = readAll(body);
+    inMs.now = 0;
+    const fast = readAll(sharedBody(entries, "slow", () => bytesOf));
+    assert.equal(slow.length, entries.length);
+    assert.deepEqual(fast, slow);
+  });
+
   test("what is kept stays within its limit, and what was dropped is made again", () => {
     const lists = Array.from({ length: 12 }, () => entriesOf(8, 1024 * 1024));
     const before = lists.map((entries) => Buffer.concat(readAll(jsonBody(entries, served))));
@@ -91,27 +116,6 @@ describe("the bytes of a list", () => {
     }
   });
 });
-
-/** CPU time, because the machine may have more to do than this test. */
-function measureTurns(): { stop(): number } {
-  let longest = 0;
-  let running = true;
-  let before = process.threadCpuUsage();
-  const turn = (): void => {
-    const now = process.threadCpuUsage();
-    longest = Math.max(longest, now.user + now.system - before.user - before.system);
-    before = now;
-    if (running) setImmediate(turn);
-  };
-  turn();
-  return {
-    stop() {
-      running = false;
-      turn();
-      return longest / 1000;
-    },
-  };
-}
 
 /** A client that takes what it is sent one turn later, and keeps it if asked to. */
 function aClient(keeps = false) {

@@ -21,26 +21,24 @@ export interface ListBody {
   hasAfter(index: number): boolean;
 }
 
-/** A chunk ends with the item that makes it this long: a few milliseconds of work for items whose bytes are there. */
+/** A chunk ends with the item that makes it this long. */
 const chunkBytes = 128 * 1024;
-/** The same for items that may have to be decoded and encoded, about 0.1 ms for each kilobyte. */
-const slowChunkBytes = 16 * 1024;
+/** Or with the one that has taken it so long: items that have to be decoded and encoded take 0.1 ms for each kilobyte. */
+const chunkMs = 3;
 /** What all kept chunks of the process may hold together. */
 export const keptBytesLimit = 64 * 1024 * 1024;
 
 class Body implements ListBody {
   readonly #entries: readonly Entry[];
   readonly #bytesOf: ItemBytes;
-  readonly #chunkSize: number;
   /** Index of the first entry of each chunk. */
   readonly #starts = [0];
   readonly kept = new KeptChunks();
   readers = 0;
 
-  constructor(entries: readonly Entry[], bytesOf: ItemBytes, chunkSize = chunkBytes) {
+  constructor(entries: readonly Entry[], bytesOf: ItemBytes) {
     this.#entries = entries;
     this.#bytesOf = bytesOf;
-    this.#chunkSize = chunkSize;
   }
 
   chunk(index: number): Buffer | undefined {
@@ -62,7 +60,11 @@ class Body implements ListBody {
     const parts: Uint8Array[] = [];
     let size = 0;
     let end = start;
-    while (end < this.#entries.length && size < this.#chunkSize) {
+    const began = performance.now();
+    // A chunk that is made again must end where it ended before: its other readers are behind that end.
+    const known = this.#starts[index + 1];
+    const isFull = (): boolean => size >= chunkBytes || (size > 0 && performance.now() - began > chunkMs);
+    while (end < this.#entries.length && (known === undefined ? !isFull() : end < known)) {
       for (const part of this.#bytesOf(this.#entries[end] as Entry, end === 0)) {
         parts.push(part);
         size += part.length;
@@ -122,38 +124,36 @@ const recentlyUsed = new Set<KeptChunks>();
 /** Bytes of chunks that the process holds now; at most `keptBytesLimit`. */
 export const keptListBytes = (): number => keptTotal;
 
-const bodies = new WeakMap<readonly Entry[], Map<unknown, Body>>();
+const bodies = new WeakMap<readonly Entry[], Map<unknown, { readonly body: Body; readonly moment: number }>>();
 
-/** Items that depend on more than their entries (ages), or that few ask for: made for one reader, never kept. */
+/** Items in a form that few ask for: made for one reader, never kept. */
 export function ownBody(entries: readonly Entry[], bytesOf: ItemBytes): ListBody {
-  return new Body(entries, bytesOf, slowChunkBytes);
+  return new Body(entries, bytesOf);
 }
 
-function sharedBody(
-  entries: readonly Entry[],
-  served: ServedResource,
-  form: "json" | "protobuf",
-  bytesOf: () => ItemBytes,
-): ListBody {
+/**
+ * Shared under `slot`, for as long as `moment` is the same.
+ * @param moment what the bytes depend on besides the entries, which goes on for ever: the second in which ages are told.
+ */
+export function sharedBody(entries: readonly Entry[], slot: unknown, bytesOf: () => ItemBytes, moment = 0): ListBody {
   let forms = bodies.get(entries);
   if (forms === undefined) {
     forms = new Map();
     bodies.set(entries, forms);
   }
-  // By identity: a custom resource that was changed is served anew.
-  const slot = form === "json" ? served : served.kind;
-  let body = forms.get(slot);
-  if (body === undefined) {
-    body = new Body(entries, bytesOf());
-    forms.set(slot, body);
+  let form = forms.get(slot);
+  if (form?.moment !== moment) {
+    form = { body: new Body(entries, bytesOf()), moment };
+    forms.set(slot, form);
   }
-  body.readers++;
-  return body;
+  form.body.readers++;
+  return form.body;
 }
 
 /** `{…},{…}`: built-in items without kind and apiVersion, which the list says for them; custom resources keep both. */
 export function jsonBody(entries: readonly Entry[], served: ServedResource): ListBody {
-  return sharedBody(entries, served, "json", () => {
+  // By identity: a custom resource that was changed is served anew.
+  return sharedBody(entries, served, () => {
     const prefix = itemPrefix(served);
     const first = entries[0] === undefined ? undefined : jsonOf(entries[0], served);
     // One encoder writes them all: what the first begins with, all begin with.
@@ -179,7 +179,7 @@ export interface ProtobufItems {
 }
 
 export function protobufBody(entries: readonly Entry[], served: ServedResource, items: ProtobufItems): ListBody {
-  return sharedBody(entries, served, "protobuf", () => protobufBytes(items));
+  return sharedBody(entries, served.kind, () => protobufBytes(items));
 }
 
 export function protobufBytes({ slot, make }: ProtobufItems): ItemBytes {

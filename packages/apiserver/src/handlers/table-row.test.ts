@@ -4,7 +4,7 @@ import { tableOf, text } from "../registry/cells.ts";
 import { ageSince } from "../registry/generic/ages.ts";
 import { newEntry } from "../storage/entry.ts";
 import type { ServedResource } from "./served-resources.ts";
-import { rowBytes } from "./table-row.ts";
+import { rowBytes, rowSlot } from "./table-row.ts";
 import { rowJson, type TableOptions } from "./transform.ts";
 
 const start = Date.parse("2022-01-01T00:00:00Z");
@@ -28,8 +28,9 @@ const served = { definition: { table } } as unknown as ServedResource;
 
 const rowAt = (thing: Thing, options: TableOptions) => {
   const entry = newEntry(codec, "x", 7, structuredClone(thing) as never);
+  const slot = rowSlot(served, options);
   return {
-    kept: (now: number) => text8(rowBytes(served, entry, { ...options, now })),
+    kept: (now: number) => (slot === undefined ? undefined : text8(rowBytes(slot, served, entry, { ...options, now }))),
     made: (now: number) => rowJson(served, entry, { ...options, now }),
   };
 };

@@ -17,12 +17,19 @@ import { partialMetadata, type TableOptions } from "./transform.ts";
 const countBytes = 2;
 const ageBytes = 12;
 
-/** @returns the bytes of a row in order, ages told for `options.now`; undefined for rows that are not kept. */
-export function rowBytes(served: ServedResource, entry: Entry, options: TableOptions): Uint8Array[] | undefined {
-  const { includeObject, metaVersion, now } = options;
-  if (includeObject === "Object" || entry.kept === undefined) return undefined;
-  const { table } = served.definition;
-  const kept = entry.kept(`row:${includeObject}:${metaVersion}:${idOf(table)}`, (object) => encodeRow(table, object, options));
+/** Names what rows look like, but for the time; undefined for rows that are not kept: those with whole objects. */
+export function rowSlot(served: ServedResource, { includeObject, metaVersion }: TableOptions): string | undefined {
+  return includeObject === "Object" ? undefined : `row:${includeObject}:${metaVersion}:${idOf(served.definition.table)}`;
+}
+
+/**
+ * @param slot of `rowSlot`
+ * @returns the bytes of a row in order, ages told for `options.now`; undefined for an entry that keeps nothing.
+ */
+export function rowBytes(slot: string, served: ServedResource, entry: Entry, options: TableOptions): Uint8Array[] | undefined {
+  if (entry.kept === undefined) return undefined;
+  const { now } = options;
+  const kept = entry.kept(slot, (object) => encodeRow(served.definition.table, object, options));
   const count = kept.readUInt16LE(0);
   let from = countBytes + count * ageBytes;
   const text = from;

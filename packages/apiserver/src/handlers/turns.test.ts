@@ -1,30 +1,68 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newTurns } from "./turns.ts";
+import { newTurns, type Turns } from "./turns.ts";
 
-test("work begins at once while the turn is young, then waits for the next one, first come first served", async () => {
-  let ms = 0;
+function setUp() {
   const coming: (() => void)[] = [];
+  const clock = { ms: 0 };
   const turns = newTurns(
-    () => ms,
+    () => clock.ms,
     (turn) => coming.push(turn),
   );
-  const nextTurn = async (): Promise<void> => {
-    coming.shift()?.();
-    await Promise.resolve();
-  };
-  assert.equal(turns.take(), undefined);
-  ms = 4;
-  assert.equal(turns.take(), undefined);
-  ms = 6;
   const order: string[] = [];
-  for (const name of ["a", "b"]) void turns.take()?.then(() => order.push(name));
+  return {
+    turns,
+    clock,
+    order,
+    coming,
+    /** Asks for a turn and, when it comes, does what takes this long and gives this many bytes. */
+    async work(name: string, { ms = 0, bytes = 0 }: { ms?: number; bytes?: number }): Promise<void> {
+      const turn = turns.take();
+      if (turn !== undefined) await turn;
+      order.push(name);
+      clock.ms += ms;
+      turns.gave(bytes);
+    },
+    async nextTurn(): Promise<void> {
+      coming.shift()?.();
+      for (let settled = 0; settled < 10; settled++) await Promise.resolve();
+    },
+  };
+}
+
+test("work begins at once while the turn is young, then waits for the next one, first come first served", async () => {
+  const { turns, clock, order, coming, work, nextTurn } = setUp();
+  assert.equal(turns.take(), undefined);
+  clock.ms = 4;
+  assert.equal(turns.take(), undefined);
+  clock.ms = 6;
+  for (const name of ["a", "b", "c"]) void work(name, { ms: 3 });
   assert.deepEqual(order, []);
   await nextTurn();
-  assert.deepEqual(order, ["a"]);
+  assert.deepEqual(order, ["a", "b"], "as many as fit into the slice");
   await nextTurn();
-  assert.deepEqual(order, ["a", "b"]);
+  assert.deepEqual(order, ["a", "b", "c"]);
   await nextTurn();
   assert.equal(coming.length, 0, "nobody waits, nothing is scheduled");
   assert.equal(turns.take(), undefined);
+});
+
+test("bytes for sockets are bounded like time, over all who write", async () => {
+  const { order, work, nextTurn } = setUp();
+  for (const name of ["a", "b", "c", "d"]) void work(name, { bytes: 512 * 1024 });
+  assert.deepEqual(order, ["a", "b"]);
+  await nextTurn();
+  assert.deepEqual(order, ["a", "b", "c", "d"]);
+});
+
+test("who comes while others wait does not overtake them", async () => {
+  const { turns, order, clock, work, nextTurn } = setUp();
+  const first: ReturnType<Turns["take"]> = turns.take();
+  assert.equal(first, undefined);
+  clock.ms = 6;
+  for (const name of ["a", "b", "c"]) void work(name, { ms: 6 });
+  await nextTurn();
+  void work("late", {});
+  for (let turn = 0; turn < 3; turn++) await nextTurn();
+  assert.deepEqual(order, ["a", "b", "c", "late"]);
 });

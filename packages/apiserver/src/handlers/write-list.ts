@@ -13,6 +13,7 @@ import { itemPrefix, jsonOf } from "./convert.ts";
 import type { Call } from "./env.ts";
 import {
   fieldHead,
+  type ItemBytes,
   jsonBody,
   type ListBody,
   ownBody,
@@ -22,11 +23,12 @@ import {
   protobufItems,
   protobufMetadataItems,
   protobufSize,
+  sharedBody,
   varint,
 } from "./list-body.ts";
 import { acceptsGzip, gzipLevel, type Output, protobufType, send, tableOptions, yamlType } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
-import { rowBytes } from "./table-row.ts";
+import { rowBytes, rowSlot } from "./table-row.ts";
 import { type TextForm, textList } from "./text-list.ts";
 import { listWantedAsObject, rowJson, tableHead } from "./transform.ts";
 import { turns } from "./turns.ts";
@@ -100,17 +102,22 @@ function itemOf(entry: Entry, served: ServedResource): Buffer {
 
 const openBrace = Buffer.from("{");
 
-/** Rows tell ages, so that no two answers share them. */
+/** Rows tell ages in seconds at the finest, so that all answers of one second share them. */
 function tableList(call: Call, result: ListResult, output: Output): ListParts {
   const { served } = call;
   const options = tableOptions(call, output);
-  const row = (entry: Entry): Buffer => {
-    const pieces = rowBytes(served, entry, options);
-    return pieces === undefined ? Buffer.from(rowJson(served, entry, options)) : Buffer.concat(pieces);
-  };
-  const frame = textList(formOf(output), `${tableHead(listMeta(result), options, served.definition.table)}]}`, row);
-  return { ...frame, body: ownBody(result.entries, frame.bytesOf) };
+  const slot = rowSlot(served, options);
+  const row = (entry: Entry): readonly Uint8Array[] =>
+    (slot === undefined ? undefined : rowBytes(slot, served, entry, options)) ?? [Buffer.from(rowJson(served, entry, options))];
+  const form = formOf(output);
+  const head = `${tableHead(listMeta(result), options, served.definition.table)}]}`;
+  const frame = textList(form, head, (entry) => Buffer.concat(row(entry)));
+  if (slot === undefined || form !== "compact") return { ...frame, body: ownBody(result.entries, frame.bytesOf) };
+  const rows: ItemBytes = (entry, first) => (first ? row(entry) : [comma, ...row(entry)]);
+  return { ...frame, body: sharedBody(result.entries, slot, () => rows, Math.floor(options.now / 1000)) };
 }
+
+const comma = Buffer.from(",");
 
 function listMeta(result: ListResult): ListMeta {
   const metadata: ListMeta = { resourceVersion: String(result.revision) };
@@ -182,6 +189,7 @@ async function writeParts(ctx: RequestContext, mediaType: string, list: ListPart
   for (let index = 0; chunk !== undefined; chunk = body.chunk(++index)) {
     if (ctx.signal.aborted) return exchange.destroy();
     const full = sink.write(chunk);
+    turns.gave(chunk.length);
     if (full !== undefined) await full;
     const turn = turns.take();
     if (turn !== undefined) await turn;
