@@ -27,6 +27,7 @@ import { watchedCertificatePool } from "@coxswain/apimachinery/serving/authentic
 import { type HttpServer, startHttpServer } from "@coxswain/apimachinery/serving/https-server";
 import { newDebugPages } from "@coxswain/apimachinery/serving/pprof";
 import { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
+import { parseSniCertKey } from "@coxswain/apimachinery/serving/tls-options";
 import type { AgentConfig } from "./config.ts";
 import { type DnsConfig, parseResolvConf } from "./environment/dns.ts";
 import { rotateClientCertificate } from "./node/certificates.ts";
@@ -541,6 +542,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       tls: {
         ...files,
         clientCaFile: config.clientCaFile || undefined,
+        sni: config.tlsSniCertKeys.map(parseSniCertKey),
         minVersion: config.tlsMinVersion || undefined,
         cipherSuites: config.tlsCipherSuites.length === 0 ? undefined : config.tlsCipherSuites,
       },

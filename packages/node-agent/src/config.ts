@@ -9,6 +9,8 @@ import { parseThresholds } from "./resources/eviction.ts";
 export interface AgentConfig {
   rootDir: string;
   certDir: string;
+  /** See parseSniCertKey. */
+  tlsSniCertKeys: readonly string[];
   kubeconfig: string;
   bootstrapKubeconfig: string;
   rotateCertificates: boolean;
@@ -149,6 +151,7 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
   const config: AgentConfig = {
     rootDir: flags["root-dir"],
     certDir: flags["cert-dir"],
+    tlsSniCertKeys: flags["tls-sni-cert-key"],
     kubeconfig: flags.kubeconfig,
     bootstrapKubeconfig: flags["bootstrap-kubeconfig"] || flags["experimental-bootstrap-kubeconfig"],
     rotateCertificates: pick("rotate-certificates", "rotateCertificates", false),

@@ -809,7 +809,6 @@ export const flagTable = flags(
       help: "File with the x509 private key that belongs to --tls-cert-file.",
     }),
     "tls-sni-cert-key": namedCertKeys({
-      wired: false,
       help: "A pair of certificate and key files, with domain patterns after them if wanted: fully qualified names, with a wildcard as first part perhaps. Without patterns the certificate's names are used. Exact names win over wildcards, patterns over names of the certificate. Repeat the flag for several pairs.",
     }),
     "topology-manager-policy": string({

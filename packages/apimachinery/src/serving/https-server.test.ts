@@ -150,7 +150,7 @@ for (const { protocol, ask, version } of [
     const body = Buffer.alloc(5000, "x");
     for (const headers of [{ "content-length": "5000" }, {}] as Record<string, string>[]) {
       const answer = await ask(t, server, { method: "POST", body, headers });
-      assert.deepEqual([answer.status, answer.body], [413, "Request entity is too large: limit is 1000"]);
+      assert.deepEqual([answer.status, answer.body], [413, "Request entity too large: limit is 1000"]);
     }
   });
 

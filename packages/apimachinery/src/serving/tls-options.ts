@@ -1,6 +1,13 @@
 import { constants, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { createSecureContext, type SecureContext, type SecureContextOptions, type SecureVersion } from "node:tls";
+import { isIP } from "node:net";
+import {
+  createSecureContext,
+  DEFAULT_CIPHERS,
+  type SecureContext,
+  type SecureContextOptions,
+  type SecureVersion,
+} from "node:tls";
 
 export interface CertificateFiles {
   readonly certFile: string;
@@ -134,6 +141,10 @@ export function loadTls(options: TlsOptions): LoadedTls {
   if (asksForCertificates(options)) shared.secureOptions = constants.SSL_OP_NO_TICKET;
   const ciphers = opensslCiphers(options.cipherSuites ?? []);
   if (ciphers !== undefined) shared.ciphers = ciphers;
+  // OpenSSL's own level of security refuses the signatures of TLS 1.0 and 1.1, whatever the least version is.
+  if (shared.minVersion === "TLSv1" || shared.minVersion === "TLSv1.1") {
+    shared.ciphers = `${ciphers ?? DEFAULT_CIPHERS}:@SECLEVEL=0`;
+  }
   const ca: (string | Buffer)[] = [options.clientCaFile, ...(options.clientCaFiles ?? [])]
     .filter((file) => file !== undefined && file !== "")
     .map((file) => readFileSync(file as string));
@@ -142,29 +153,38 @@ export function loadTls(options: TlsOptions): LoadedTls {
   shared.ca = ca;
   const cert = options.cert ?? readFileSync(options.certFile as string);
   const key = options.key ?? readFileSync(options.keyFile as string);
-  const named = (options.sni ?? []).map((pair) => {
-    const certPem = readFileSync(pair.certFile);
-    const names = pair.names !== undefined && pair.names.length > 0 ? pair.names : namesOf(certPem);
-    return { names, context: createSecureContext({ ...shared, cert: certPem, key: readFileSync(pair.keyFile) }) };
-  });
+  const byName = contextsByName(options.sni ?? [], shared);
   return {
     context: { ...shared, cert, key },
-    contextFor: (serverName) => named.find(({ names }) => names.some((name) => nameMatches(name, serverName)))?.context,
+    contextFor(serverName) {
+      const name = serverName.toLowerCase().replace(/\.$/, "");
+      // A wildcard stands for one label.
+      return byName.get(name) ?? byName.get(name.replace(/^[^.]*/, "*"));
+    },
   };
+}
+
+/**
+ * Names that were written stand before names of certificates, and earlier pairs before later ones.
+ * Source: k8s.io/apiserver pkg/server/dynamiccertificates/named_certificates.go
+ */
+function contextsByName(pairs: NonNullable<TlsOptions["sni"]>, shared: SecureContextOptions): Map<string, SecureContext> {
+  const written = new Map<string, SecureContext>();
+  const found = new Map<string, SecureContext>();
+  for (const { certFile, keyFile, names = [] } of pairs.toReversed()) {
+    const cert = readFileSync(certFile);
+    const context = createSecureContext({ ...shared, cert, key: readFileSync(keyFile) });
+    for (const name of names) written.set(name.toLowerCase(), context);
+    if (names.length === 0) for (const name of namesOf(cert)) found.set(name.toLowerCase(), context);
+  }
+  return new Map([...found, ...written]);
 }
 
 function namesOf(certPem: Buffer): string[] {
   const certificate = new X509Certificate(certPem);
   const names = (certificate.subjectAltName ?? "").split(", ").filter((part) => part.startsWith("DNS:"));
   const commonName = /^CN=(.*)$/m.exec(certificate.subject)?.[1];
-  return [...names.map((part) => part.slice(4)), ...(commonName === undefined ? [] : [commonName])];
-}
-
-/** `*.example.com` stands for one more label. */
-function nameMatches(pattern: string, name: string): boolean {
-  const wanted = pattern.toLowerCase();
-  const given = name.toLowerCase();
-  if (wanted === given) return true;
-  const dot = given.indexOf(".");
-  return wanted.startsWith("*.") && dot > 0 && given.slice(dot) === wanted.slice(1);
+  // An address in the common name must not be taken for a name.
+  const own = commonName === undefined || isIP(commonName) !== 0 ? [] : [commonName];
+  return [...own, ...names.map((part) => part.slice(4))];
 }

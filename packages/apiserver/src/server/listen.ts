@@ -5,6 +5,7 @@ import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { type HttpServer, startHttpServer, type TlsOptions } from "@coxswain/apimachinery/serving/https-server";
 import { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
+import { parseSniCertKey } from "@coxswain/apimachinery/serving/tls-options";
 import type { ApiserverConfig } from "../config.ts";
 import { firstAddress } from "./first-address.ts";
 
@@ -41,22 +42,9 @@ async function tlsOptions(config: ApiserverConfig): Promise<TlsOptions> {
   return {
     ...pair,
     clientCaFiles: [flags["client-ca-file"], flags["requestheader-client-ca-file"]].filter((file) => file !== ""),
-    sni: flags["tls-sni-cert-key"].map(parseSni),
+    sni: flags["tls-sni-cert-key"].map(parseSniCertKey),
     minVersion: flags["tls-min-version"],
     cipherSuites: flags["tls-cipher-suites"],
-  };
-}
-
-/** `cert.crt,key.key` or `cert.crt,key.key:*.example.com,example.com`. */
-function parseSni(text: string): { certFile: string; keyFile: string; names: string[] } {
-  const [files = "", names = ""] = text.split(":");
-  const [certFile = "", keyFile = ""] = files.split(",");
-  if (certFile === "" || keyFile === "")
-    throw new Error(`--tls-sni-cert-key: expected comma separated certificate and key file paths: ${text}`);
-  return {
-    certFile: certFile.trim(),
-    keyFile: keyFile.trim(),
-    names: names === "" ? [] : names.split(",").map((name) => name.trim()),
   };
 }
 

@@ -1,0 +1,142 @@
+/** What the --tls-* flags change of the handshake, seen by clients. */
+import assert from "node:assert/strict";
+import type { X509Certificate } from "node:crypto";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { before, type TestContext, test } from "node:test";
+import { type ConnectionOptions, connect } from "node:tls";
+import { discardLogger } from "../logging/logger.ts";
+import { waitFor } from "../testing/wait-for.ts";
+import {
+  type KeyPair,
+  newCa,
+  newCertificate,
+  newCertificateRequest,
+  newServiceAccountKey,
+  signCertificateRequest,
+  subjectOf,
+} from "./certificates.ts";
+import { type HttpServer, startHttpServer } from "./https-server.ts";
+import { cipherSuites, parseSniCertKey, type TlsOptions, tlsVersionNames } from "./tls-options.ts";
+
+let ca: KeyPair;
+let serving: KeyPair;
+before(async () => {
+  ca = await newCa({ commonName: "ca" });
+  serving = await newCertificate({ commonName: "main", dnsNames: ["localhost"], usages: ["server"], ca });
+});
+
+async function start(t: TestContext, tls: TlsOptions): Promise<HttpServer> {
+  const server = await startHttpServer({
+    port: 0,
+    bindAddress: "127.0.0.1",
+    tls,
+    handler: (exchange) => exchange.respond(200, {}, "ok"),
+    log: discardLogger,
+  });
+  t.after(() => server.close());
+  return server;
+}
+
+async function handshake(server: HttpServer, options: ConnectionOptions = {}) {
+  const socket = connect({ host: "127.0.0.1", port: server.port, rejectUnauthorized: false, ...options });
+  await once(socket, "secureConnect");
+  const { commonName } = subjectOf(socket.getPeerX509Certificate() as X509Certificate);
+  const seen = { version: socket.getProtocol(), cipher: socket.getCipher().name, commonName };
+  socket.destroy();
+  return seen;
+}
+
+const nodeVersions = ["TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"] as const;
+const anySecurity = { ciphers: "DEFAULT:@SECLEVEL=0" };
+
+for (const [least, name] of tlsVersionNames.entries()) {
+  test(`--tls-min-version=${name} refuses what is older and serves that and newer`, async (t) => {
+    const server = await start(t, { cert: serving.certPem, key: serving.keyPem, minVersion: name });
+    for (const [i, version] of nodeVersions.entries()) {
+      const attempt = handshake(server, { minVersion: version, maxVersion: version, ...anySecurity });
+      if (i < least) await assert.rejects(attempt, /alert protocol version/, version);
+      else assert.equal((await attempt).version, version);
+    }
+  });
+}
+
+test("without --tls-min-version TLS 1.2 is the least", async (t) => {
+  const server = await start(t, { cert: serving.certPem, key: serving.keyPem });
+  await assert.rejects(handshake(server, { maxVersion: "TLSv1.1", minVersion: "TLSv1.1", ...anySecurity }));
+  assert.equal((await handshake(server, { maxVersion: "TLSv1.2" })).version, "TLSv1.2");
+});
+
+test("each of the 19 preferred suites is served when it alone is asked for", async (t) => {
+  const names = Object.keys(cipherSuites);
+  assert.equal(names.length, 19);
+  const rsa = await rsaPair();
+  for (const name of names) {
+    const pair = name.includes("_RSA_") ? rsa : serving;
+    const server = await start(t, { cert: pair.certPem, key: pair.keyPem, cipherSuites: [name] });
+    const isTls13 = !name.includes("_WITH_");
+    const ciphers = `${cipherSuites[name]}${isTls13 ? "" : ":@SECLEVEL=0"}`;
+    const { cipher } = await handshake(server, { ciphers, ...(!isTls13 && { maxVersion: "TLSv1.2" }) });
+    assert.equal(cipher, cipherSuites[name], name);
+  }
+});
+
+async function rsaPair(): Promise<KeyPair> {
+  const { csrPem, keyPem } = await newCertificateRequest({ commonName: "main", keyPem: newServiceAccountKey().keyPem });
+  const usages = ["digital signature", "key encipherment", "server auth"];
+  const now = Date.now();
+  const validity = { notBefore: new Date(now - 60_000), notAfter: new Date(now + 3_600_000) };
+  return { certPem: await signCertificateRequest({ csrPem, ca, usages, ...validity }), keyPem };
+}
+
+/** Makes a pair of files named after the certificate, and answers the flag's value. */
+async function pairFiles(directory: string, name: string, dnsNames: string[]): Promise<string> {
+  const pair = await newCertificate({ commonName: name, dnsNames, usages: ["server"], ca });
+  const [cert, key] = [join(directory, `${name}.crt`), join(directory, `${name}.key`)];
+  writeFileSync(key, pair.keyPem);
+  writeFileSync(cert, pair.certPem);
+  return `${cert},${key}`;
+}
+
+test("--tls-sni-cert-key: exact before wildcard, written before the certificate's own, earlier before later", async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), "cox-sni-"));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const make = (name: string, dnsNames: string[] = []) => pairFiles(directory, name, dnsNames);
+  const flags = [
+    await make("own", ["exact.example.com", "*.example.org", "both.example.net"]),
+    `${await make("wild")}:*.example.com`,
+    `${await make("written")}:exact.example.com,both.example.net`,
+    `${await make("late")}:exact.example.com`,
+    await make("late-own", ["*.example.org"]),
+    await make("192.0.2.1"),
+  ];
+  const server = await start(t, { cert: serving.certPem, key: serving.keyPem, sni: flags.map(parseSniCertKey) });
+  for (const [servername, want] of [
+    ["exact.example.com", "written"],
+    ["EXACT.example.com", "written"],
+    ["other.example.com", "wild"],
+    ["a.other.example.com", "main"],
+    ["x.example.org", "own"],
+    ["both.example.net", "written"],
+    ["own", "own"],
+    ["late", "main"],
+    ["example.com", "main"],
+  ] as const) {
+    assert.equal((await handshake(server, { servername })).commonName, want, servername);
+  }
+  assert.equal((await handshake(server)).commonName, "main", "without a name");
+});
+
+test("a certificate that changes on disk is served without a restart and without a call", async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), "cox-renewal-"));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const [certFile = "", keyFile = ""] = (await pairFiles(directory, "main", [])).split(",");
+  const server = await start(t, { certFile, keyFile });
+  assert.equal((await handshake(server)).commonName, "main");
+  const renewed = await newCertificate({ commonName: "renewed", usages: ["server"], ca });
+  writeFileSync(keyFile, renewed.keyPem);
+  writeFileSync(certFile, renewed.certPem);
+  await waitFor(async () => (await handshake(server)).commonName === "renewed");
+});
