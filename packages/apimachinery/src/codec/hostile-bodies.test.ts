@@ -172,6 +172,6 @@ test("counts values, not what texts hold", () => {
   refuseManyValues(Buffer.from(`{"data":{"a":"${times(200_000, ",")}","b":"${times(100_000, '\\"{')}"}}`));
   assert.throws(() => refuseManyValues(Buffer.from(`[${times(maxBodyValues, "1,")}1]`)), {
     code: 413,
-    message: `Request entity is too large: the body has more than ${maxBodyValues} values`,
+    message: `Request entity too large: the body has more than ${maxBodyValues} values`,
   });
 });

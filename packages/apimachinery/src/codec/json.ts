@@ -285,7 +285,8 @@ function cannotHandle(gvk: GroupVersionKind, wantedKind: string, why: string): S
   return badRequest(`${gvk.kind} in version ${JSON.stringify(gvk.version)} cannot be handled as a ${wantedKind}: ${why}`);
 }
 
-function unrecognized(wantedKind: string, why: string, source: Buffer | string): StatusError {
+/** Of a body that does not even say what it is. */
+export function unrecognized(wantedKind: string, why: string, source: Buffer | string): StatusError {
   return badRequest(`the object provided is unrecognized (must be of type ${wantedKind}): ${why} (${summarize(source)})`);
 }
 

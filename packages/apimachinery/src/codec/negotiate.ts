@@ -25,6 +25,8 @@ export interface NegotiatedOutput {
 export interface OutputOptions {
   /** Tables and metadata alone can be asked for. Default false: such clauses do not match. */
   readonly transforms?: boolean;
+  /** Of those, Tables too; default true. */
+  readonly tables?: boolean;
   /** Default true; custom resources have no protobuf form. */
   readonly protobuf?: boolean;
   /** For a watch: YAML cannot be streamed. */
@@ -102,7 +104,9 @@ function withParams(
   const group = params.get("g") ?? "";
   const version = params.get("v") ?? "";
   if (!options.transforms || group !== "meta.k8s.io" || (version !== "v1" && version !== "v1beta1")) return undefined;
-  if (as === "Table") return mediaType === protobufMediaType ? undefined : { ...output, as, group, version };
+  if (as === "Table") {
+    return mediaType === protobufMediaType || options.tables === false ? undefined : { ...output, as, group, version };
+  }
   if (as === "PartialObjectMetadata" || as === "PartialObjectMetadataList") return { ...output, as, group, version };
   return undefined;
 }

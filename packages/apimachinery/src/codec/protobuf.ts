@@ -88,11 +88,15 @@ export function encodeUnknown(unknown: Pick<Unknown, "apiVersion" | "kind" | "ra
   return envelope(unknown.apiVersion, unknown.kind, (writer) => writer.bytes(unknown.raw), unknown);
 }
 
+export const noEnvelope = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
+
+export function hasEnvelope(bytes: Uint8Array): boolean {
+  return protobufPrefix.equals(bytes.subarray(0, 4));
+}
+
 /** The envelope's parts; `raw` is a view into `bytes`. @throws StatusError 400 */
 export function decodeUnknown(bytes: Uint8Array): Unknown {
-  if (!protobufPrefix.equals(bytes.subarray(0, 4))) {
-    throw badRequest("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
-  }
+  if (!hasEnvelope(bytes)) throw badRequest(noEnvelope);
   try {
     return readUnknown(bytes.subarray(4));
   } catch (err) {

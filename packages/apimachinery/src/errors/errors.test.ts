@@ -80,7 +80,7 @@ for (const { err, want } of [
   },
   {
     err: errors.requestEntityTooLarge("limit is 3"),
-    want: { message: "Request entity is too large: limit is 3", reason: "RequestEntityTooLarge", code: 413 },
+    want: { message: "Request entity too large: limit is 3", reason: "RequestEntityTooLarge", code: 413 },
   },
   { err: errors.unauthorized(), want: { message: "Unauthorized", reason: "Unauthorized", code: 401 } },
   { err: errors.resourceExpired("too old"), want: { message: "too old", reason: "Expired", code: 410 } },

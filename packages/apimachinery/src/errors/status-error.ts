@@ -145,7 +145,7 @@ export function tooLargeResourceVersion(requested: number, current: number, retr
 }
 
 export function requestEntityTooLarge(message: string): StatusError {
-  return plain("RequestEntityTooLarge", `Request entity is too large: ${message}`);
+  return plain("RequestEntityTooLarge", `Request entity too large: ${message}`);
 }
 
 export function unsupportedMediaType(message: string): StatusError {

@@ -6,6 +6,8 @@ export interface FieldTerm {
   readonly value: string;
 }
 
+const nothing: FieldTerm = { field: "", op: "=", value: "" };
+
 type Fields = Readonly<Record<string, string>> | undefined | null;
 
 /**
@@ -24,7 +26,10 @@ export class FieldSelector {
   /** @throws BadRequest with upstream's text */
   static parse(text: string): FieldSelector {
     const terms: FieldTerm[] = [];
-    for (const part of splitTerms(text).sort()) if (part !== "") terms.push(parseTerm(part, text));
+    for (const part of splitTerms(text).sort()) {
+      const term = part === "" ? nothing : parseTerm(part, text);
+      if (term.field !== "" || term.value !== "") terms.push(term); // no field of no value is everything
+    }
     return terms.length === 0 ? FieldSelector.everything : new FieldSelector(terms);
   }
 

@@ -118,3 +118,8 @@ for (const [text, want] of [
     );
   });
 }
+
+test("a field selector of no field and no value takes everything", () => {
+  for (const text of ["=", "!=", ",==,"]) assert.equal(FieldSelector.parse(text).empty, true, text);
+  assert.equal(FieldSelector.parse("=x").empty, false);
+});

@@ -10,6 +10,7 @@ for (const { query, agent, want } of [
   { query: "pretty=true", agent: undefined, want: true },
   { query: "pretty=1", agent: undefined, want: true },
   { query: "pretty=0", agent: "curl/8.0", want: false },
+  { query: "pretty=yes", agent: "curl/8.0", want: false },
   { query: "pretty=false", agent: "curl/8.0", want: false },
 ]) {
   test(`?${query} from ${agent ?? "nobody"} is ${want ? "" : "not "}indented`, () => {

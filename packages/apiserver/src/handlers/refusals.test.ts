@@ -11,6 +11,7 @@ after(() => server.stop());
 
 const merge = { "content-type": "application/merge-patch+json" };
 const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const table = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const inDefault = (group: string, resource: string): string =>
   `${group === "" ? "/api/v1" : `/apis/${group}/v1`}/namespaces/default/${resource}`;
 const configMaps = inDefault("", "configmaps");
@@ -85,6 +86,45 @@ const rows: readonly Row[] = [
     reason: "UnsupportedMediaType",
     message: /^the body of the request was in an unknown format/,
   },
+  {
+    name: "a status as a table",
+    request: ["GET", `${inDefault("apps", "deployments")}/none/status`, undefined, { accept: table }],
+    code: 406,
+    message:
+      "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf",
+  },
+  {
+    name: "protobuf that is none",
+    request: ["POST", configMaps, "{}", { "content-type": "application/vnd.kubernetes.protobuf" }],
+    code: 400,
+    message:
+      "the object provided is unrecognized (must be of type ConfigMap): provided data does not appear to be a protobuf message, expected prefix [107 56 115 0] ({})",
+  },
+  {
+    name: "someone whose name is not ASCII",
+    request: ["GET", configMaps, undefined, { "impersonate-user": Buffer.from("zoë").toString("latin1") }],
+    code: 403,
+    message: 'configmaps is forbidden: User "zoë" cannot list resource "configmaps" in API group "" in the namespace "default"',
+  },
+  {
+    name: "a custom resource definition without a name",
+    request: [
+      "POST",
+      "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+      { spec: { group: "a.b", names: { plural: "c" } } },
+    ],
+    code: 422,
+    message: /is invalid: \[metadata.name: Required value: name or generateName is required, spec\./,
+  },
+  ...[
+    ["x", "invalid syntax"],
+    ["70000", "value out of range"],
+  ].map(([port, why]) => ({
+    name: `forwarding port ${port} of a pod that is not there`,
+    request: ["POST", `${inDefault("", "pods")}/none/portforward?ports=80,${port}`] as unknown as Row["request"],
+    code: 400,
+    message: `cannot convert to []int32: strconv.ParseUint: parsing "${port}": ${why}`,
+  })),
   {
     name: "exec without a command in a pod that is not there",
     request: ["POST", `${inDefault("", "pods")}/none/exec`, undefined],

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { encodeObject } from "@coxswain/apimachinery/codec/codec";
 import { encodeJson, indentJson, parseJson } from "@coxswain/apimachinery/codec/json";
-import { type NegotiatedOutput, negotiateOutput } from "@coxswain/apimachinery/codec/negotiate";
+import { type NegotiatedOutput, negotiateOutput, type OutputOptions } from "@coxswain/apimachinery/codec/negotiate";
 import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
 import { toYaml } from "@coxswain/apimachinery/codec/yaml";
 import { StatusError, statusOf } from "@coxswain/apimachinery/errors/status-error";
@@ -34,17 +34,15 @@ export interface Output extends NegotiatedOutput {
 }
 
 /** @throws NotAcceptable. */
-export function negotiate(
-  ctx: RequestContext,
-  options: { transforms?: boolean; protobuf?: boolean; stream?: boolean } = {},
-): Output {
+export function negotiate(ctx: RequestContext, options: OutputOptions = {}): Output {
   const negotiated = negotiateOutput(ctx.exchange.headers.accept, options);
   return { ...negotiated, indent: negotiated.pretty || wantsIndent(ctx.query, ctx.exchange.headers["user-agent"]) };
 }
 
-/** Custom resources have no protobuf form. */
+/** Custom resources have no protobuf form; subresources have no table of their own, but those of custom resources share theirs. */
 export function negotiateFor(call: Call, stream = false): Output {
-  return negotiate(call.ctx, { transforms: true, protobuf: call.served.definition.itemsKeepKind !== true, stream });
+  const isCustom = call.served.definition.itemsKeepKind === true;
+  return negotiate(call.ctx, { transforms: true, tables: isCustom || call.subresource === "", protobuf: !isCustom, stream });
 }
 
 /** Answers with a stored object in the request's version. */

@@ -23,7 +23,9 @@ export function validateCustomResourceDefinition(crd: CustomResourceDefinition):
   const name = crd.metadata.name ?? "";
   const expected = `${spec?.names?.plural ?? ""}.${spec?.group ?? ""}`;
   return [
-    ...(name === expected ? [] : [invalidValue("metadata.name", name, 'must be spec.names.plural+"."+spec.group')]),
+    ...(name === "" || name === expected
+      ? []
+      : [invalidValue("metadata.name", name, 'must be spec.names.plural+"."+spec.group')]),
     ...validateSpec(spec ?? ({} as CustomResourceDefinitionSpec), "spec"),
     ...validateStoredVersions(crd, "status.storedVersions"),
     ...validateApproval(crd),

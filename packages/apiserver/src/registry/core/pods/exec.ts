@@ -1,5 +1,4 @@
-import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
+import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import type { ConnectTarget, SubresourceCall } from "../../generic/subresource.ts";
@@ -40,22 +39,21 @@ export function connectAttach(config: CatalogueConfig): Connect {
 
 export function connectPortForward(config: CatalogueConfig): Connect {
   return async (call) => {
-    const query = call.ctx.query;
+    const ports = call.ctx.query.getAll("ports").flatMap((value) => value.split(",").map(parsePort));
     const pod = await podOf(call);
     const url = await kubeletOf(call, nodeNameOf(pod), config);
     url.pathname = `/portForward/${encode(pod.metadata.namespace)}/${encode(pod.metadata.name)}`;
-    const ports = query.getAll("ports").flatMap((value) => value.split(","));
-    for (const port of ports) {
-      const number = Number(port);
-      if (!/^\d{1,5}$/.test(port) || number < 1 || number > 65535) {
-        throw invalid({ group: "", kind: "PodPortForwardOptions" }, call.name, [
-          invalidValue("ports", port, "must be between 1 and 65535, inclusive"),
-        ]);
-      }
-      url.searchParams.append("port", port);
-    }
+    for (const port of ports) url.searchParams.append("port", String(port));
     return { url, toNode: true, as: "tunnel" };
   };
+}
+
+/** @throws BadRequest. Source: apimachinery pkg/runtime/conversion.go; Go's strconv.ParseUint */
+function parsePort(text: string): number {
+  const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  if (number <= 65535) return number;
+  const why = Number.isNaN(number) ? "invalid syntax" : "value out of range";
+  throw badRequest(`cannot convert to []int32: strconv.ParseUint: parsing ${JSON.stringify(text)}: ${why}`);
 }
 
 export async function podOf(call: SubresourceCall): Promise<Pod> {

@@ -19,11 +19,13 @@ testKindRules(
         "spec.supplementalGroups": { rule: "a", ranges: [{ min: 2, max: 1 }] },
         "spec.runAsUser": { rule: "a", ranges: [{ min: -1, max: -1 }] },
         "spec.fsGroup.rule": "a",
+        "spec.runAsGroup": { rule: "a" },
       },
       want: [
         'spec.runAsUser.rule: Unsupported value: "a": supported values: "MustRunAs", "MustRunAsNonRoot", "RunAsAny"',
         "spec.runAsUser.ranges[0].min: Invalid value: -1: min cannot be negative",
         "spec.runAsUser.ranges[0].max: Invalid value: -1: max cannot be negative",
+        'spec.runAsGroup.rule: Unsupported value: "a": supported values: "MustRunAs", "RunAsAny", "MayRunAs"',
         'spec.seLinux.rule: Unsupported value: "a": supported values: "MustRunAs", "RunAsAny"',
         'spec.supplementalGroups.rule: Unsupported value: "a": supported values: "MayRunAs", "MustRunAs", "RunAsAny"',
         "spec.supplementalGroups.ranges[0].min: Invalid value: 2: min cannot be greater than max",

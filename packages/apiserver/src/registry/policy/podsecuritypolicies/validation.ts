@@ -47,7 +47,7 @@ const groupRules = ["MayRunAs", "MustRunAs", "RunAsAny"];
 /** Rules of the strategies, in the order in which they are checked. */
 const strategies = {
   runAsUser: ["MustRunAs", "MustRunAsNonRoot", "RunAsAny"],
-  runAsGroup: groupRules,
+  runAsGroup: ["MustRunAs", "RunAsAny", "MayRunAs"],
   seLinux: ["MustRunAs", "RunAsAny"],
   supplementalGroups: groupRules,
   fsGroup: groupRules,

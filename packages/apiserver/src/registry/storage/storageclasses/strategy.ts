@@ -53,7 +53,8 @@ function validateStorageClass(storageClass: StorageClass): FieldError[] {
 
 /** No term says the same as another, no key stands twice in one. */
 function validateTopologies(terms: readonly TopologySelectorTerm[], path: string): FieldError[] {
-  const said: Map<string, readonly string[]>[] = [];
+  // Upstream begins with as many empty terms as there are terms, so that an empty one is always said twice.
+  const said = terms.map(() => new Map<string, readonly string[]>());
   return each(terms, path, (term, at) => {
     const values = new Map<string, readonly string[]>();
     const errors = each(term.matchLabelExpressions, child(at, "matchLabelExpressions"), (expression, own) => {
@@ -67,8 +68,10 @@ function validateTopologies(terms: readonly TopologySelectorTerm[], path: string
       values.set(key, [...new Set(expression.values)].sort());
       return faults;
     });
-    if (said.some((earlier) => semanticEqual(Object.fromEntries(earlier), Object.fromEntries(values))))
-      errors.push(duplicate(child(at, "matchLabelExpressions"), ""));
+    for (const earlier of said) {
+      if (semanticEqual(Object.fromEntries(earlier), Object.fromEntries(values)))
+        errors.push(duplicate(child(at, "matchLabelExpressions"), ""));
+    }
     said.push(values);
     return errors;
   });
