@@ -1,0 +1,147 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { followEtcd } from "../../framework/history/etcd-history.ts";
+import { type ApiServers, startApiServers } from "./apiservers.ts";
+import { type EtcdCluster, noNamespaces, startEtcdCluster } from "./etcd-cluster.ts";
+import { startWorkload, type Workload } from "./workload.ts";
+
+/**
+ * The store under faults: clients of every kind work on API servers over three members of etcd, faults come one after the
+ * other, and in the end all that was said is held against etcd's own history. Only safety is judged, never speed.
+ * COX_TEST_LONG: more of everything, for minutes (its value, when above 1: so many rounds).
+ */
+const long = process.env["COX_TEST_LONG"];
+const rounds = long === undefined ? 1 : Math.max(Number(long) || 1, 2);
+const apiServers = long === undefined ? 2 : 3;
+const clients = long === undefined ? { writers: 6, readers: 4, watchers: 12 } : { writers: 20, readers: 10, watchers: 50 };
+/** How long a fault lasts; etcd elects a leader in one to two seconds. */
+const faultMs = long === undefined ? 1_500 : 5_000;
+
+interface Stage {
+  etcd: EtcdCluster;
+  apis: ApiServers;
+  workload: Workload;
+  compact(): Promise<void>;
+}
+
+const oneOf = <T>(all: readonly T[]): T => all[Math.floor(Math.random() * all.length)] as T;
+
+/** By name, so that a failure says which one it was. Each leaves everything running. */
+const faults: Readonly<Record<string, (stage: Stage) => Promise<unknown>>> = {
+  async "a member is killed"({ etcd }) {
+    const member = oneOf(etcd.members);
+    await member.kill();
+    await delay(faultMs);
+    member.start();
+  },
+  async "a member is paused"({ etcd }) {
+    const member = oneOf(etcd.members);
+    member.pause();
+    await delay(faultMs * 2);
+    member.resume();
+  },
+  async "a member is cut off from the others"({ etcd }) {
+    const member = oneOf(etcd.members);
+    await member.isolate("members");
+    await delay(faultMs * 2);
+    await member.rejoin();
+  },
+  async "a member is cut off from everybody"({ etcd }) {
+    const member = oneOf(etcd.members);
+    await member.isolate("all");
+    await delay(faultMs * 2);
+    await member.rejoin();
+  },
+  "the leader is moved": ({ etcd }) => etcd.moveLeader(),
+  async "a disk is full"({ etcd }) {
+    const member = oneOf(etcd.members);
+    await member.fillDisk();
+    await delay(faultMs);
+    await member.kill();
+    await member.freeDisk();
+    member.start();
+  },
+  "history is compacted": ({ compact }) => compact(),
+  async "a member is defragmented"({ etcd }) {
+    await oneOf(etcd.members).defragment();
+  },
+  async "an API server is killed"({ apis }) {
+    const server = oneOf(apis.servers);
+    await server.kill();
+    server.start();
+    await server.ready();
+  },
+  async "an API server is paused, and history is compacted meanwhile"({ apis, compact }) {
+    const server = oneOf(apis.servers);
+    server.pause();
+    await delay(faultMs);
+    await compact();
+    server.resume();
+  },
+};
+
+test("every promise of the store holds while members and API servers fail in every way", async (t) => {
+  const why = await noNamespaces();
+  if (why) return t.skip(why);
+  const stage = await newStage(t);
+  for (let round = 0; round < rounds; round++) {
+    for (const [name, fault] of Object.entries(faults)) {
+      for (let i = 0; i < 2; i++) stage.workload.addWatcher(Math.floor(Math.random() * 201) - 100);
+      const before = stage.workload.acknowledged;
+      await fault(stage);
+      await stage.etcd.healthy();
+      t.diagnostic(`${name}: ${stage.workload.acknowledged - before} writes meanwhile`);
+    }
+  }
+  await finish(t, stage.workload);
+});
+
+test("an API server killed at any point of a write loses nothing and does nothing twice", async (t) => {
+  const why = await noNamespaces();
+  if (why) return t.skip(why);
+  const stage = await newStage(t, 1);
+  const [server, other] = stage.apis.servers as [ApiServers["servers"][number], ApiServers["servers"][number]];
+  for (let round = 0; round < rounds; round++) {
+    for (const point of ["before-txn", "after-txn", "before-answer", "before-fan-out"] as const) {
+      await server.kill();
+      server.start({ point, times: 5 + Math.floor(Math.random() * 30) });
+      await server.gone();
+      assert.ok(other.running, "the other server is not concerned");
+      t.diagnostic(`killed ${point}`);
+    }
+  }
+  server.start();
+  await server.ready();
+  await finish(t, stage.workload);
+});
+
+async function newStage(t: TestContext, members = 3): Promise<Stage> {
+  const etcd = await startEtcdCluster(t, members);
+  const apis = await startApiServers(t, apiServers, etcd.endpoints);
+  const history = followEtcd(etcd.endpoints, "/registry");
+  t.after(() => history.stop());
+  const namespaces = ["one", "two"] as const;
+  for (const name of namespaces) {
+    const { code } = await (apis.servers[0] as ApiServers["servers"][number]).request("POST", "/api/v1/namespaces", {
+      metadata: { name },
+    });
+    assert.equal(code, 201);
+  }
+  const workload = startWorkload({ apis, history, ...clients, namespaces });
+  t.after(() => workload.stop());
+  return {
+    etcd,
+    apis,
+    workload,
+    // What the judge has not read must stay.
+    compact: () => etcd.compact(history.revision),
+  };
+}
+
+async function finish(t: TestContext, workload: Workload): Promise<void> {
+  const { broken, figures } = await workload.finish();
+  t.diagnostic(JSON.stringify(figures));
+  assert.deepEqual(broken.slice(0, 20), []);
+  assert.ok(figures.acknowledged > 100 && figures.events > 100, "enough happened to judge by");
+}
