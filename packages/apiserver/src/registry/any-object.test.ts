@@ -19,7 +19,7 @@ import type { Strategy } from "./generic/strategy.ts";
  * Whatever has the shape of a kind is taken or refused in words: defaults, conversions and rules of no kind end in an
  * error of their own, for objects that no rule has seen yet, with nulls wherever JSON may have them.
  */
-const runs = process.env["COX_TEST_LONG"] ? 600 : 60;
+const runs = process.env["COX_TEST_LONG"] ? 600 : 40;
 const seed = Number(process.env["COX_TEST_SEED"] ?? 20211207);
 
 for (const definition of resourcesForTests) {

@@ -35,7 +35,8 @@ const config = {
   featureEnabled,
   kubeletConnection: { preferredAddressTypes: ["InternalIP"], port: 10250 },
 };
-const catalogue = [...builtInResources(config), ...internalResources()];
+/** Every resource there is, those of the server's own included. */
+export const resourcesForTests: readonly ResourceDefinition[] = [...builtInResources(config), ...internalResources()];
 
 /**
  * One test for each row, with the defaults, strategy and meta checks of a request in the version of storage.
@@ -56,15 +57,7 @@ export function faultsOf(resource: string, valid: object, row: Omit<KindRule, "w
   assert.ok(strategy, `nothing to write ${resource} with`);
   const namespace = definition.namespaced ? "default" : "";
   const version = definition.versions.find((v) => v.version === definition.hub) as { version: string; defaults?: unknown };
-  const ctx: StrategyContext = {
-    user: { name: "admin", uid: "", groups: [], extra: {} } as never,
-    namespace,
-    dryRun: false,
-    now: 0,
-    requestVersion: version.version,
-    featureEnabled: (gate) => row.gates?.[gate] ?? featureEnabled(gate),
-    warn() {},
-  };
+  const ctx = contextOf(definition, version.version, row.gates);
   const stored = { "metadata.uid": "1", "metadata.resourceVersion": "1" };
   const built = (...changes: (Changes | undefined)[]): KubeObject => madeOf(definition, valid, changes, namespace);
   try {
@@ -78,13 +71,30 @@ export function faultsOf(resource: string, valid: object, row: Omit<KindRule, "w
   }
 }
 
+/** As an administrator's request in this version has it. @param switched gates that are not at their default */
+export function contextOf(
+  definition: ResourceDefinition,
+  requestVersion: string,
+  switched: Readonly<Record<string, boolean>> = {},
+): StrategyContext {
+  return {
+    user: { name: "admin", uid: "", groups: [], extra: {} } as never,
+    namespace: definition.namespaced ? "default" : "",
+    dryRun: false,
+    now: 0,
+    requestVersion,
+    featureEnabled: (gate) => switched[gate] ?? featureEnabled(gate),
+    warn() {},
+  };
+}
+
 /** An object as it is after the defaults of the version of storage. */
 export function defaultsOf(resource: string, object: object): KubeObject {
   return madeOf(definitionOf(resource), object, [], "");
 }
 
 function definitionOf(resource: string): ResourceDefinition {
-  const definition = catalogue.find((d) => (d.group === "" ? d.resource : `${d.resource}.${d.group}`) === resource);
+  const definition = resourcesForTests.find((d) => (d.group === "" ? d.resource : `${d.resource}.${d.group}`) === resource);
   assert.ok(definition, `no resource ${resource}`);
   return definition;
 }
