@@ -527,7 +527,6 @@ export const flagTable = flags(
       help: "The namespace from which the kubernetes services are put into pods.",
     }),
     "max-connection-bytes-per-sec": int({
-      wired: false,
       help: "If not zero, limits each user connection to this number of bytes a second. Only for long-running requests at present.",
     }),
     "proxy-client-cert-file": string({

@@ -4,6 +4,7 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage, type 
 import { request as httpsRequest } from "node:https";
 import { isIP, connect as netConnect, type Socket } from "node:net";
 import { connect as tlsConnect } from "node:tls";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import { plainError } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
@@ -18,6 +19,9 @@ export interface NodeProxyConfig {
   readonly certificateAuthority?: string | Buffer | undefined;
   /** Time limit of a connection's set-up; --kubelet-timeout. */
   readonly dialTimeoutMs?: number;
+  /** Of an upgraded connection, each way; --max-connection-bytes-per-sec. 0: no limit. */
+  readonly bytesPerSecond?: number;
+  readonly clock?: Clock;
   readonly log: Logger;
 }
 

@@ -4,12 +4,14 @@
  * Source: k8s.io/apimachinery pkg/util/proxy/upgradeaware.go tryUpgrade
  */
 import type { Socket } from "node:net";
+import { pipeline } from "node:stream";
+import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { plainError } from "@coxswain/apimachinery/errors/status-error";
-import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { ConnectTarget } from "../registry/generic/subresource.ts";
 import type { RequestContext } from "../request/context.ts";
-import { type Dial, forwardedFor, hostOf, isCredential, openSocket } from "./dial.ts";
+import { type Dial, forwardedFor, hostOf, isCredential, type NodeProxyConfig, openSocket } from "./dial.ts";
+import { newThrottle } from "./throttle.ts";
 
 const answerWithinMs = 30_000;
 
@@ -19,7 +21,7 @@ export async function splice(
   upgrade: { socket: Socket; head: Buffer },
   target: ConnectTarget,
   dial: Dial,
-  log: Logger,
+  { log, bytesPerSecond = 0, clock = realClock }: Pick<NodeProxyConfig, "log" | "bytesPerSecond" | "clock">,
 ): Promise<void> {
   const backend = await openSocket(dial, target);
   backend.write(upgradeRequest(ctx.exchange, target));
@@ -38,7 +40,11 @@ export async function splice(
   const { socket, head } = upgrade;
   ctx.audit?.started(code);
   log.v(4)?.info("spliced an upgraded connection", { target: target.url.host, path: target.url.pathname, code });
-  await joined(socket, head, backend, first);
+  const through = (from: Socket, to: Socket): void => {
+    if (bytesPerSecond > 0) pipeline(from, newThrottle(bytesPerSecond, clock), to, () => {});
+    else from.pipe(to);
+  };
+  await joined(socket, head, backend, first, through);
 }
 
 function upgradeRequest(exchange: Exchange, target: ConnectTarget): string {
@@ -88,7 +94,13 @@ function firstBytes(socket: Socket, timeoutMs: number): Promise<Buffer> {
 }
 
 /** Both ways until both sides have ended; a broken side breaks the other. */
-function joined(client: Socket, head: Buffer, backend: Socket, first: Buffer): Promise<void> {
+function joined(
+  client: Socket,
+  head: Buffer,
+  backend: Socket,
+  first: Buffer,
+  through: (from: Socket, to: Socket) => void,
+): Promise<void> {
   return new Promise((resolve) => {
     let open = 2;
     const closed = (other: Socket) => (): void => {
@@ -106,7 +118,7 @@ function joined(client: Socket, head: Buffer, backend: Socket, first: Buffer): P
     }
     client.write(first);
     if (head.length > 0) backend.write(head);
-    client.pipe(backend);
-    backend.pipe(client);
+    through(client, backend);
+    through(backend, client);
   });
 }

@@ -128,7 +128,8 @@ test("refuses to proxy to this machine", async () => {
   );
 });
 
-test("splices an upgraded connection both ways, with what came before it", async (t) => {
+/** An upgraded connection through the proxy to a server that says what it hears. @returns the client's side and its first bytes */
+async function splicedEcho(t: TestContext, bytesPerSecond: number): Promise<{ socket: Socket; first: Buffer }> {
   const backend = createTcpServer((socket) => {
     socket.once("data", (head) => {
       assert.match(head.toString(), /^POST \/exec\/a\/b\/c\?command=sh HTTP\/1\.1\r\n/);
@@ -143,7 +144,7 @@ test("splices an upgraded connection both ways, with what came before it", async
   const front = createServer();
   front.on("upgrade", (req: IncomingMessage, socket: Socket, head: Buffer) => {
     const { ctx } = recorded({ method: "POST", headers: req.headers, upgrade: { socket, head } });
-    void newNodeProxy({ log }).forward(
+    void newNodeProxy({ log, bytesPerSecond }).forward(
       ctx,
       target((backend.address() as AddressInfo).port, "/exec/a/b/c?command=sh", { as: "tunnel" }),
       pod,
@@ -161,6 +162,12 @@ test("splices an upgraded connection both ways, with what came before it", async
   client.end();
   const [response, socket, first] = (await once(client, "upgrade")) as [IncomingMessage, Socket, Buffer];
   assert.equal(response.statusCode, 101);
+  t.after(() => socket.destroy());
+  return { socket, first };
+}
+
+test("splices an upgraded connection both ways, with what came before it", async (t) => {
+  const { socket, first } = await splicedEcho(t, 0);
   let received = first.toString();
   socket.on("data", (chunk: Buffer) => {
     received += chunk.toString();
@@ -168,7 +175,18 @@ test("splices an upgraded connection both ways, with what came before it", async
   socket.write("echo");
   while (!received.includes("echo")) await once(socket, "data");
   assert.equal(received, "helloecho");
-  socket.destroy();
+});
+
+test("--max-connection-bytes-per-sec holds an upgraded connection back", async (t) => {
+  const { socket } = await splicedEcho(t, 2_000);
+  const sent = Buffer.alloc(800, "x");
+  const started = performance.now();
+  socket.write(sent);
+  let received = 0;
+  while (received < sent.length) received += ((await once(socket, "data"))[0] as Buffer).length;
+  assert.equal(received, sent.length);
+  // The first 200 of them go through at once.
+  assert.ok(performance.now() - started >= 290, `${performance.now() - started} ms`);
 });
 
 test("passes a refused upgrade on as the kubelet wrote it", async (t) => {

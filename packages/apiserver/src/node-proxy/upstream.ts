@@ -30,7 +30,7 @@ export function newNodeProxy(config: NodeProxyConfig): NodeProxy {
     async forward(ctx, target, resource) {
       const dial = await resolveTarget(target, config);
       if (target.as === "text") return streamLog(ctx, target, dial, resource);
-      if (ctx.exchange.upgrade !== undefined) return splice(ctx, ctx.exchange.upgrade, target, dial, config.log);
+      if (ctx.exchange.upgrade !== undefined) return splice(ctx, ctx.exchange.upgrade, target, dial, config);
       if (target.as === "tunnel") throw badRequest("Upgrade request required");
       return pipe(ctx, target, dial);
     },

@@ -166,6 +166,8 @@ export function connectRooms(options: RoomOptions): Rooms {
       clientCertificate: config.kubelet.clientCertificate,
       certificateAuthority: config.kubelet.certificateAuthority,
       dialTimeoutMs: flags["kubelet-timeout"],
+      bytesPerSecond: flags["max-connection-bytes-per-sec"],
+      clock,
       log: log.named("node-proxy"),
     }),
     log,
