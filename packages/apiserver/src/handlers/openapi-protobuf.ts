@@ -3,11 +3,9 @@
  * `application/com.github.proto-openapi.spec.v2@v1.0+protobuf`. Fields are written by hand from the message's numbers.
  * Source: github.com/google/gnostic openapiv2/OpenAPIv2.proto
  */
-import { toYaml } from "@coxswain/apimachinery/codec/yaml";
-import type { OpenApiDocument, Operation, Parameter, PathItem, Schema } from "@coxswain/apimachinery/schema/openapi";
+import type { OpenApiDocument, Operation, Parameter, PathItem, Schema } from "@coxswain/apimachinery/schema/openapi/document";
 import protobuf from "protobufjs/minimal.js";
-
-type Writer = protobuf.Writer;
+import { any, flag, message, named, text, texts, type Writer, writeExtensions } from "./openapi-writer.ts";
 
 export function encodeOpenApi(document: OpenApiDocument): Buffer {
   const writer = protobuf.Writer.create();
@@ -62,8 +60,8 @@ function writeOperation(writer: Writer, operation: Operation): void {
   texts(writer, 1, operation.tags);
   text(writer, 3, operation.description);
   text(writer, 5, operation.operationId);
-  texts(writer, 6, operation.produces);
-  texts(writer, 7, operation.consumes);
+  texts(writer, 6, operation.produces ?? []);
+  texts(writer, 7, operation.consumes ?? []);
   for (const parameter of operation.parameters ?? []) writeParameterItem(writer, 8, parameter);
   message(writer, 9, (responses) => {
     for (const [code, response] of Object.entries(operation.responses)) {
@@ -129,41 +127,4 @@ function writeSchema(writer: Writer, schema: Schema): void {
     });
   }
   writeExtensions(writer, 31, schema);
-}
-
-/** `x-…` members, by name, each as YAML. */
-function writeExtensions(writer: Writer, field: number, holder: object): void {
-  for (const [name, value] of Object.entries(holder)) {
-    if (name.startsWith("x-")) named(writer, field, name, (one) => any(one, value));
-  }
-}
-
-function any(writer: Writer, value: unknown): void {
-  text(writer, 2, toYaml(value));
-}
-
-/** Names and values are repeated messages: `{ name = 1; value = 2 }`. */
-function named(writer: Writer, field: number, name: string, value: (writer: Writer) => void): void {
-  message(writer, field, (pair) => {
-    text(pair, 1, name);
-    message(pair, 2, value);
-  });
-}
-
-function message(writer: Writer, field: number, write: (writer: Writer) => void): void {
-  writer.uint32((field << 3) | 2).fork();
-  write(writer);
-  writer.ldelim();
-}
-
-function text(writer: Writer, field: number, value: string | undefined): void {
-  if (value !== undefined && value !== "") writer.uint32((field << 3) | 2).string(value);
-}
-
-function texts(writer: Writer, field: number, values: readonly string[]): void {
-  for (const value of values) writer.uint32((field << 3) | 2).string(value);
-}
-
-function flag(writer: Writer, field: number, value: boolean | undefined): void {
-  if (value === true) writer.uint32(field << 3).bool(true);
 }

@@ -1,89 +1,92 @@
 /**
- * `/openapi/v2`, in JSON and in the protobuf form that kubectl asks for. Made at the first request and again after the
- * served resources changed; kept as bytes, plain and packed, with an ETag.
- * Source: k8s.io/kube-openapi pkg/handler
+ * `/openapi/v2`, and with the gate OpenAPIV3 `/openapi/v3` with one document for each group version. Documents are made
+ * when somebody asks for them, and again after the served resources changed; they are kept as bytes, plain and packed.
+ * Source: k8s.io/kube-openapi pkg/handler, pkg/handler3; k8s.io/apiserver pkg/server/routes/openapi.go
  */
-import { createHash } from "node:crypto";
-import { promisify } from "node:util";
-import { gzip } from "node:zlib";
-import { notAcceptable } from "@coxswain/apimachinery/errors/status-error";
-import { type OpenApiResource, openApiV2 } from "@coxswain/apimachinery/schema/openapi";
+import type { OpenApiResource } from "@coxswain/apimachinery/schema/openapi/document";
 import type { RequestContext } from "../request/context.ts";
-import { encodeOpenApi } from "./openapi-protobuf.ts";
-import { acceptsGzip } from "./response.ts";
-import type { ServedResource, ServedResources } from "./served-resources.ts";
+import type { HandlerEnv } from "./env.ts";
+import { type DocumentForm, OpenApiBytes } from "./openapi-bytes.ts";
+import type { ServedResource } from "./served-resources.ts";
 import { findSubresource, subresourceNames } from "./subresource.ts";
 
-const protobufSpec = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-type Form = "json" | "protobuf";
-
-interface Served {
-  readonly bytes: Buffer;
-  readonly etag: string;
-  packed?: Promise<Buffer>;
+interface Documents {
+  readonly generation: number;
+  readonly v2: OpenApiBytes;
+  /** `/openapi/v3` itself. */
+  readonly roots: OpenApiBytes;
+  /** By root: `apis/apps/v1`. */
+  readonly v3: ReadonlyMap<string, OpenApiBytes>;
 }
 
-export function newOpenApi(resources: ServedResources): (ctx: RequestContext) => Promise<void> {
-  let generation = -1;
-  let lastModified = "";
-  const forms = new Map<Form, Served>();
-  const servedAs = (form: Form): Served => {
-    if (generation !== resources.generation) {
-      forms.clear();
-      generation = resources.generation;
-      lastModified = new Date().toUTCString();
-    }
-    let served = forms.get(form);
-    if (served === undefined) {
-      const document = openApiV2(resources.all().filter(isShown).map(describe));
-      const bytes = form === "json" ? Buffer.from(JSON.stringify(document)) : encodeOpenApi(document);
-      served = { bytes, etag: `"${createHash("sha512").update(bytes).digest("hex").toUpperCase()}"` };
-      forms.set(form, served);
-    }
-    return served;
-  };
+const protobufV2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+const protobufV3 = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 
-  return async ({ exchange }) => {
-    if (exchange.method !== "GET" && exchange.method !== "HEAD") {
-      return exchange.respond(405, { "content-type": "text/plain; charset=utf-8" }, "Method Not Allowed\n");
+/** @returns a handler that says false when there is nothing at this path. @param parts of the path: `openapi`, `v2` */
+export function newOpenApi(env: HandlerEnv): (ctx: RequestContext, parts: readonly string[]) => Promise<boolean> {
+  const hasV3 = env.services.featureEnabled("OpenAPIV3");
+  let made: Promise<Documents> | undefined;
+  let generation = -1;
+  const documents = (): Promise<Documents> => {
+    if (made === undefined || generation !== env.resources.generation) {
+      generation = env.resources.generation;
+      made = newDocuments(env);
     }
-    const form = formOf(exchange.headers.accept);
-    const served = servedAs(form);
-    const headers: Record<string, string> = {
-      "content-type": form === "json" ? "application/json" : "application/octet-stream",
-      etag: served.etag,
-      "last-modified": lastModified,
-      vary: "Accept-Encoding, Accept",
-      "cache-control": "no-cache, private",
-    };
-    if (matches(exchange.headers["if-none-match"], served.etag)) {
-      delete headers["content-type"];
-      return exchange.respond(304, headers);
-    }
-    if (!acceptsGzip(exchange.headers["accept-encoding"])) return exchange.respond(200, headers, served.bytes);
-    served.packed ??= promisify(gzip)(served.bytes);
-    exchange.respond(200, { ...headers, "content-encoding": "gzip" }, await served.packed);
+    return made;
   };
+  return async (ctx, parts) => {
+    const [, version, ...root] = parts;
+    if (version === "v2" && root.length === 0) {
+      await (await documents()).v2.respond(ctx);
+      return true;
+    }
+    if (version !== "v3" || !hasV3) return false;
+    const { roots, v3 } = await documents();
+    if (root.length === 0) await roots.respond(ctx);
+    // Upstream answers with nothing for a root that it does not know.
+    else await (v3.get(root.join("/"))?.respond(ctx) ?? ctx.exchange.respond(200, {}));
+    return true;
+  };
+}
+
+/** What makes documents is large and is loaded when the first one is wanted. */
+async function newDocuments(env: HandlerEnv): Promise<Documents> {
+  const [{ openApiV2 }, { openApiV3 }, { encodeOpenApi }, { encodeOpenApiV3 }] = await Promise.all([
+    import("@coxswain/apimachinery/schema/openapi/v2"),
+    import("@coxswain/apimachinery/schema/openapi/v3"),
+    import("./openapi-protobuf.ts"),
+    import("./openapi-v3-protobuf.ts"),
+  ]);
+  const options = { enums: env.services.featureEnabled("OpenAPIEnums") };
+  const generation = env.resources.generation;
+  const resources = env.resources.all().filter(isShown).map(describe);
+  const modified = env.services.now();
+  const v2 = (): ReturnType<typeof openApiV2> => openApiV2(resources, options);
+  const bytes = (forms: readonly DocumentForm[]): OpenApiBytes => new OpenApiBytes(forms, modified);
+  const v3 = openApiV3(resources, options);
+  return {
+    generation,
+    v2: bytes([
+      jsonForm(v2),
+      { mediaType: protobufV2, contentType: "application/octet-stream", make: () => encodeOpenApi(v2()) },
+    ]),
+    roots: bytes([jsonForm(() => ({ Paths: [...v3.keys()].sort() }))]),
+    v3: new Map(
+      [...v3].map(([root, document]) => {
+        const make = (): Buffer => encodeOpenApiV3(document());
+        return [root, bytes([jsonForm(document), { mediaType: protobufV3, contentType: "application/octet-stream", make }])];
+      }),
+    ),
+  };
+}
+
+function jsonForm(document: () => object): DocumentForm {
+  const make = (): Buffer => Buffer.from(JSON.stringify(document()));
+  return { mediaType: "application/json", contentType: "application/json", make };
 }
 
 function isShown(served: ServedResource): boolean {
   return served.definition.itemsKeepKind !== true;
-}
-
-/** @throws NotAcceptable. */
-function formOf(accept: string | undefined): Form {
-  if (accept === undefined || accept.trim() === "") return "json";
-  for (const range of accept.split(",")) {
-    const type = range.split(";")[0]?.trim();
-    if (type === protobufSpec) return "protobuf";
-    if (type === "application/json" || type === "application/*" || type === "*/*") return "json";
-  }
-  throw notAcceptable(`only the following media types are accepted: application/json, ${protobufSpec}`);
-}
-
-function matches(header: string | undefined, etag: string): boolean {
-  if (header === undefined) return false;
-  return header.split(",").some((one) => one.trim().replace(/^W\//, "") === etag || one.trim() === "*");
 }
 
 function describe(served: ServedResource): OpenApiResource {

@@ -1,0 +1,60 @@
+/**
+ * What `kubectl explain` says about types and fields, from tables by theme: Go name of the type → field → text. In a
+ * type's row `""` is the type itself and `"="` names another type that has the same fields; the row `"*"` holds fields of
+ * every type of its table, and `common.json` those that mean the same everywhere. Only whoever makes an OpenAPI document
+ * loads this.
+ */
+import type { FieldDescriptor, TypeDescriptor } from "../descriptor.ts";
+import access from "./descriptions/access.json" with { type: "json" };
+import common from "./descriptions/common.json" with { type: "json" };
+import core from "./descriptions/core.json" with { type: "json" };
+import events from "./descriptions/events.json" with { type: "json" };
+import extension from "./descriptions/extension.json" with { type: "json" };
+import meta from "./descriptions/meta.json" with { type: "json" };
+import networking from "./descriptions/networking.json" with { type: "json" };
+import pods from "./descriptions/pods.json" with { type: "json" };
+import storage from "./descriptions/storage.json" with { type: "json" };
+import volumes from "./descriptions/volumes.json" with { type: "json" };
+import workloads from "./descriptions/workloads.json" with { type: "json" };
+
+type Texts = Readonly<Record<string, string>>;
+type Table = Readonly<Record<string, Texts>>;
+
+const tables: readonly Table[] = [pods, volumes, core, workloads, networking, access, storage, extension, meta];
+/** Groups with types that others have under the same name. */
+const preferred: Readonly<Record<string, readonly Table[]>> = {
+  "events.k8s.io": [events, ...tables],
+  "storage.k8s.io": [storage, ...tables],
+};
+
+/** @returns `""` when there is none. */
+export function typeDescription(type: TypeDescriptor): string {
+  const text = find(type.group, type.goName, "");
+  if (text !== undefined) return text;
+  return type.goName.endsWith("List") ? `A list of ${type.goName.slice(0, -"List".length)} objects.` : "";
+}
+
+/** @returns `""` when there is none. */
+export function fieldDescription(type: TypeDescriptor, field: FieldDescriptor): string {
+  return (
+    find(type.group, type.goName, field.name) ??
+    find(type.group, field.declaredBy, field.name) ??
+    own<string>(common["*"], field.name) ??
+    ""
+  );
+}
+
+function find(group: string, goName: string, field: string): string | undefined {
+  for (const table of own(preferred, group) ?? tables) {
+    const texts = own(table, goName);
+    if (texts === undefined) continue;
+    const like = field === "" ? undefined : texts["="];
+    const text = own(texts, field) ?? (like && find(group, like, field)) ?? own(table["*"] ?? {}, field);
+    if (text !== undefined) return text;
+  }
+  return undefined;
+}
+
+function own<T>(record: Readonly<Record<string, T>>, key: string): T | undefined {
+  return Object.hasOwn(record, key) ? record[key] : undefined;
+}

@@ -1,0 +1,143 @@
+/**
+ * Everything that a server answers, by the first part of its paths: `api/v1`, `apis/apps`, `version`. OpenAPI v2 puts all
+ * of it into one document, v3 makes one for each.
+ * Source: k8s.io/apiserver pkg/endpoints/discovery, pkg/server/routes; k8s.io/kubernetes pkg/routes
+ */
+import { groupVersionPath } from "../../meta/group-version.ts";
+import { scheme } from "../scheme.ts";
+import type { Definitions } from "./definitions.ts";
+import type { OpenApiResource, Operation, PathItem, Schema } from "./document.ts";
+import { capital, groupTag, groupVersionWords, tagOf } from "./operation-names.ts";
+import { pathItem, pathParameter } from "./parameters.ts";
+import { resourcePaths } from "./resource-paths.ts";
+
+export type Root = (definitions: Definitions) => Record<string, PathItem>;
+
+export function rootsOf(resources: readonly OpenApiResource[]): Map<string, Root> {
+  const roots = new Map<string, Root>(otherRoots);
+  const byVersion = Map.groupBy(resources, (resource) => groupVersionPath(resource).slice(1));
+  for (const [root, those] of byVersion) {
+    const { group, version } = those[0] as OpenApiResource;
+    if (group === "") roots.set("api", coreVersions);
+    else {
+      roots.set("apis", groups);
+      roots.set(`apis/${group}`, groupOf(group));
+    }
+    roots.set(root, (definitions) =>
+      Object.assign(
+        versionOf(group, version, root)(definitions),
+        ...those.map((resource) => resourcePaths(resource, definitions)),
+      ),
+    );
+  }
+  return roots;
+}
+
+const objectTypes = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+
+const coreVersions: Root = (definitions) =>
+  reading("/api/", {
+    description: "get available API versions",
+    operationId: "getCoreAPIVersions",
+    tags: ["core"],
+    answer: definitions.meta("APIVersions"),
+  });
+
+const groups: Root = (definitions) =>
+  reading("/apis/", {
+    description: "get available API versions",
+    operationId: "getAPIVersions",
+    tags: ["apis"],
+    answer: definitions.meta("APIGroupList"),
+  });
+
+const groupOf =
+  (group: string): Root =>
+  (definitions) =>
+    reading(`/apis/${group}/`, {
+      description: "get information of a group",
+      operationId: `get${capital(groupTag(group))}APIGroup`,
+      tags: [groupTag(group)],
+      answer: definitions.meta("APIGroup"),
+    });
+
+const versionOf =
+  (group: string, version: string, root: string): Root =>
+  (definitions) =>
+    reading(`/${root}/`, {
+      description: "get available resources",
+      operationId: `get${groupVersionWords({ group, version })}APIResources`,
+      tags: [tagOf({ group, version })],
+      answer: definitions.meta("APIResourceList"),
+    });
+
+const otherRoots: readonly [string, Root][] = [
+  [
+    ".well-known/openid-configuration",
+    () =>
+      reading("/.well-known/openid-configuration/", {
+        description: "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'",
+        operationId: "getServiceAccountIssuerOpenIDConfiguration",
+        tags: ["WellKnown"],
+        consumes: undefined,
+        produces: ["application/json"],
+        answer: { type: "string" },
+      }),
+  ],
+  [
+    "logs",
+    () => ({
+      ...reading("/logs/", { operationId: "logFileListHandler", tags: ["logs"], consumes: undefined, produces: undefined }),
+      ...reading("/logs/{logpath}", {
+        operationId: "logFileHandler",
+        tags: ["logs"],
+        consumes: undefined,
+        produces: undefined,
+        parameters: [pathParameter("logpath", "path to the log")],
+      }),
+    }),
+  ],
+  [
+    "openid/v1/jwks",
+    () =>
+      reading("/openid/v1/jwks/", {
+        description: "get service account issuer OpenID JSON Web Key Set (contains public token verification keys)",
+        operationId: "getServiceAccountIssuerOpenIDKeyset",
+        tags: ["openid"],
+        consumes: undefined,
+        produces: ["application/jwk-set+json"],
+        answer: { type: "string" },
+      }),
+  ],
+  [
+    "version",
+    (definitions) => {
+      const info = scheme.type("version/info.Info");
+      return reading("/version/", {
+        description: "get the code version",
+        operationId: "getCodeVersion",
+        tags: ["version"],
+        consumes: ["application/json"],
+        produces: ["application/json"],
+        ...(info !== undefined && { answer: definitions.type(info) }),
+      });
+    },
+  ],
+];
+
+type Reading = Partial<Operation> & { operationId: string; tags: string[]; answer?: Schema };
+
+/** A path that can only be read. */
+function reading(path: string, details: Reading): Record<string, PathItem> {
+  const { answer, ...given } = { consumes: objectTypes, produces: objectTypes, ...details };
+  const described = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const get = {
+    ...described,
+    schemes: ["https"],
+    responses: {
+      ...(answer !== undefined && { "200": { description: "OK", schema: answer } }),
+      "401": { description: "Unauthorized" },
+    },
+  } as unknown as Operation;
+  return { [path]: pathItem({ get }) };
+}

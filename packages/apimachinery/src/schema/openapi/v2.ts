@@ -1,0 +1,31 @@
+/**
+ * The OpenAPI v2 document of the served resources, made from the descriptors: kubectl validates manifests and explains
+ * fields with it, clients find merge keys and supported operations in it.
+ * Source: k8s.io/kube-openapi pkg/builder; k8s.io/kubernetes api/openapi-spec/swagger.json (names)
+ */
+import { Definitions, sortedByName } from "./definitions.ts";
+import type { OpenApiDocument, OpenApiOptions, OpenApiResource, PathItem, SecurityScheme } from "./document.ts";
+import { rootsOf } from "./roots.ts";
+
+export const info = { title: "Kubernetes", version: "v1.23.0" };
+
+export const bearerToken: SecurityScheme = {
+  description: "Bearer Token authentication",
+  type: "apiKey",
+  name: "authorization",
+  in: "header",
+};
+
+export function openApiV2(resources: readonly OpenApiResource[], options: OpenApiOptions = {}): OpenApiDocument {
+  const definitions = new Definitions({ ...options, prefix: "#/definitions/" });
+  const paths: Record<string, PathItem> = {};
+  for (const root of rootsOf(resources).values()) Object.assign(paths, root(definitions));
+  return {
+    swagger: "2.0",
+    info,
+    paths: sortedByName(paths),
+    definitions: definitions.all(),
+    securityDefinitions: { BearerToken: bearerToken },
+    security: [{ BearerToken: [] }],
+  };
+}

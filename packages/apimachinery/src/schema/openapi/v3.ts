@@ -1,0 +1,113 @@
+/**
+ * OpenAPI v3 documents of the served resources, one for each group version and for each other first part of a path.
+ * Source: k8s.io/kube-openapi pkg/builder3, pkg/spec3
+ */
+import { Definitions, sortedByName } from "./definitions.ts";
+import {
+  methods,
+  type OpenApiInfo,
+  type OpenApiOptions,
+  type OpenApiResource,
+  type Operation,
+  type Parameter,
+  type PathItem,
+  type Response,
+  type Schema,
+  type SecurityScheme,
+} from "./document.ts";
+import { rootsOf } from "./roots.ts";
+import { bearerToken, info } from "./v2.ts";
+
+export interface OpenApiV3Document {
+  openapi: "3.0.0";
+  info: OpenApiInfo;
+  paths: Record<string, PathItemV3>;
+  components: { schemas: Record<string, Schema>; securitySchemes: Record<string, SecurityScheme> };
+}
+
+export type PathItemV3 = Partial<Record<(typeof methods)[number], OperationV3>> & { parameters?: ParameterV3[] };
+
+export interface OperationV3 {
+  tags: string[];
+  description?: string;
+  operationId: string;
+  parameters?: ParameterV3[];
+  requestBody?: { required?: boolean; content: Content };
+  responses: Record<string, { description: string; content?: Content }>;
+  [extension: `x-${string}`]: unknown;
+}
+
+export interface ParameterV3 {
+  name: string;
+  in: string;
+  description?: string;
+  required?: boolean;
+  schema: Schema;
+}
+
+/** By media type. */
+export type Content = Record<string, { schema: Schema }>;
+
+/** @returns the documents by root (`apis/apps/v1`), each made when it is asked for. */
+export function openApiV3(
+  resources: readonly OpenApiResource[],
+  options: OpenApiOptions = {},
+): Map<string, () => OpenApiV3Document> {
+  const documents = new Map<string, () => OpenApiV3Document>();
+  for (const [root, pathsOf] of rootsOf(resources)) {
+    documents.set(root, () => {
+      const definitions = new Definitions({ ...options, defaults: true, prefix: "#/components/schemas/" });
+      const paths = Object.entries(pathsOf(definitions)).map(([path, item]) => [path, toPathItem(item)] as const);
+      return {
+        openapi: "3.0.0",
+        info,
+        paths: sortedByName(Object.fromEntries(paths)),
+        components: { schemas: definitions.all(), securitySchemes: { BearerToken: bearerToken } },
+      };
+    });
+  }
+  return documents;
+}
+
+function toPathItem(item: PathItem): PathItemV3 {
+  const made: PathItemV3 = {};
+  for (const method of methods) {
+    const operation = item[method];
+    if (operation !== undefined) made[method] = toOperation(operation);
+  }
+  if (item.parameters !== undefined) made.parameters = item.parameters.map(toParameter);
+  return made;
+}
+
+function toOperation({ consumes = [], produces = [], schemes: _, parameters = [], responses, ...rest }: Operation): OperationV3 {
+  const body = parameters.find((parameter) => parameter.in === "body");
+  const others = parameters.filter((parameter) => parameter !== body).map(toParameter);
+  return {
+    ...rest,
+    ...(others.length > 0 && { parameters: others }),
+    ...(body !== undefined && { requestBody: toBody(body, consumes) }),
+    responses: Object.fromEntries(Object.entries(responses).map(([code, one]) => [code, toResponse(one, produces)])),
+  };
+}
+
+function toParameter({ name, in: where, description, required, type, uniqueItems }: Parameter): ParameterV3 {
+  return {
+    name,
+    in: where,
+    ...(description !== undefined && { description }),
+    ...(required && { required }),
+    schema: { ...(type !== undefined && { type }), ...(uniqueItems && { uniqueItems }) },
+  };
+}
+
+function toBody({ required, schema = {} }: Parameter, consumes: readonly string[]): { required?: boolean; content: Content } {
+  return { ...(required && { required }), content: contentOf(consumes, schema) };
+}
+
+function toResponse({ description, schema }: Response, produces: readonly string[]): { description: string; content?: Content } {
+  return { description, ...(schema !== undefined && { content: contentOf(produces, schema) }) };
+}
+
+function contentOf(mediaTypes: readonly string[], schema: Schema): Content {
+  return Object.fromEntries(mediaTypes.map((mediaType) => [mediaType, { schema }]));
+}

@@ -1,0 +1,93 @@
+/**
+ * One OpenAPI document in the forms that clients ask for, as bytes that are made once: with an ETag of their SHA-512, and
+ * packed for whoever takes gzip.
+ * Source: k8s.io/kube-openapi pkg/handler/handler.go; net/http ServeContent (304)
+ */
+import { createHash } from "node:crypto";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import type { RequestContext } from "../request/context.ts";
+import { acceptsGzip } from "./response.ts";
+
+export interface DocumentForm {
+  /** As clients ask for it. */
+  readonly mediaType: string;
+  /** As it is answered. */
+  readonly contentType: string;
+  make(): Buffer;
+}
+
+interface Made {
+  readonly bytes: Buffer;
+  readonly etag: string;
+  packed?: Promise<Buffer>;
+}
+
+export class OpenApiBytes {
+  readonly #forms: readonly DocumentForm[];
+  readonly #modified: number;
+  readonly #made = new Map<DocumentForm, Made>();
+
+  /** @param forms the first one is for who asks for nothing in particular @param modified milliseconds since the epoch */
+  constructor(forms: readonly DocumentForm[], modified: number) {
+    this.#forms = forms;
+    this.#modified = modified;
+  }
+
+  /** 304 for who has it; 406 without a body for who takes no form of it. */
+  async respond({ exchange }: RequestContext): Promise<void> {
+    if (exchange.method !== "GET" && exchange.method !== "HEAD") {
+      return exchange.respond(405, { "content-type": "text/plain; charset=utf-8" }, "Method Not Allowed\n");
+    }
+    const form = this.#formOf(exchange.headers.accept);
+    if (form === undefined) return exchange.respond(406, { vary: "Accept-Encoding, Accept" });
+    const made = this.#make(form);
+    const headers: Record<string, string> = {
+      "content-type": form.contentType,
+      etag: made.etag,
+      "last-modified": new Date(this.#modified).toUTCString(),
+      vary: "Accept-Encoding, Accept",
+      "cache-control": "no-cache, private",
+    };
+    if (this.#isKnown(exchange.headers, made.etag)) {
+      delete headers["content-type"];
+      return exchange.respond(304, headers);
+    }
+    if (!acceptsGzip(exchange.headers["accept-encoding"])) return exchange.respond(200, headers, made.bytes);
+    made.packed ??= promisify(gzip)(made.bytes);
+    exchange.respond(200, { ...headers, "content-encoding": "gzip" }, await made.packed);
+  }
+
+  #make(form: DocumentForm): Made {
+    let made = this.#made.get(form);
+    if (made === undefined) {
+      const bytes = form.make();
+      made = { bytes, etag: `"${createHash("sha512").update(bytes).digest("hex").toUpperCase()}"` };
+      this.#made.set(form, made);
+    }
+    return made;
+  }
+
+  #formOf(accept: string | undefined): DocumentForm | undefined {
+    if (accept === undefined || accept.trim() === "") return this.#forms[0];
+    for (const range of accept.split(",")) {
+      const type = range.split(";")[0]?.trim() ?? "";
+      const form = this.#forms.find(({ mediaType }) => isIn(mediaType, type));
+      if (form !== undefined) return form;
+    }
+    return undefined;
+  }
+
+  /** The time counts only for those who have no ETag. */
+  #isKnown(headers: RequestContext["exchange"]["headers"], etag: string): boolean {
+    const tags = headers["if-none-match"];
+    if (tags !== undefined) return tags.split(",").some((one) => ["*", etag].includes(one.trim().replace(/^W\//, "")));
+    const since = Date.parse(headers["if-modified-since"] ?? "");
+    return since >= Math.floor(this.#modified / 1000) * 1000;
+  }
+}
+
+/** Whether a media range has a media type in it. */
+function isIn(mediaType: string, range: string): boolean {
+  return range === "*/*" || range === "application/*" || range === mediaType;
+}

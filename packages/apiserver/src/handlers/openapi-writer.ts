@@ -1,0 +1,42 @@
+/** Parts of the protobuf messages of OpenAPI documents, v2 and v3 alike. Source: github.com/google/gnostic */
+import { toYaml } from "@coxswain/apimachinery/codec/yaml";
+import type protobuf from "protobufjs/minimal.js";
+
+export type Writer = protobuf.Writer;
+
+/** `x-…` members, by name, each as YAML. */
+export function writeExtensions(writer: Writer, field: number, holder: object): void {
+  for (const [name, value] of Object.entries(holder)) {
+    if (name.startsWith("x-")) named(writer, field, name, (one) => any(one, value));
+  }
+}
+
+export function any(writer: Writer, value: unknown): void {
+  text(writer, 2, toYaml(value));
+}
+
+/** Names and values are repeated messages: `{ name = 1; value = 2 }`. */
+export function named(writer: Writer, field: number, name: string, value: (writer: Writer) => void): void {
+  message(writer, field, (pair) => {
+    text(pair, 1, name);
+    message(pair, 2, value);
+  });
+}
+
+export function message(writer: Writer, field: number, write: (writer: Writer) => void): void {
+  writer.uint32((field << 3) | 2).fork();
+  write(writer);
+  writer.ldelim();
+}
+
+export function text(writer: Writer, field: number, value: string | undefined): void {
+  if (value !== undefined && value !== "") writer.uint32((field << 3) | 2).string(value);
+}
+
+export function texts(writer: Writer, field: number, values: readonly string[]): void {
+  for (const value of values) writer.uint32((field << 3) | 2).string(value);
+}
+
+export function flag(writer: Writer, field: number, value: boolean | undefined): void {
+  if (value === true) writer.uint32(field << 3).bool(true);
+}
