@@ -33,7 +33,7 @@ subjects: [{kind: ServiceAccount, name: prometheus, namespace: ${namespace}}]
 
 /** Debian builds it without the discovery by the Kubernetes API (`kubernetes_sd_configs` is an unknown field there). */
 const configuration = (tokenFile: string): object => ({
-  global: { scrape_interval: "1s" },
+  global: { scrape_interval: "3s", scrape_timeout: "3s" },
   scrape_configs: Object.entries({
     "kube-apiserver": ports.apiserver,
     "kube-controller-manager": ports.controllerManager,
