@@ -48,7 +48,7 @@ export async function startApiServers(
   t: TestContext,
   count: number,
   etcdServers: readonly string[],
-  extraFlags: readonly string[] = [],
+  extraFlags: (server: number) => readonly string[] = () => [],
 ): Promise<ApiServers> {
   const directory = mkdtempSync(join(tmpdir(), "cox-apiservers-"));
   const children = new Set<ChildProcess>();
@@ -96,7 +96,7 @@ export async function startApiServers(
       "--service-account-issuer=https://kubernetes.default.svc",
       "--authorization-mode=RBAC",
       "--service-cluster-ip-range=10.0.0.0/24",
-      ...extraFlags,
+      ...extraFlags(index),
     ];
     let child: ChildProcess | undefined;
     const request: ApiServer["request"] = (method, path, body, headers = {}) =>

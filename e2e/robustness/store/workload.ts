@@ -81,7 +81,8 @@ export function startWorkload(options: WorkloadOptions): Workload {
     const { client, move } = newClient(name);
     while (!stopping.signal.aborted) {
       const { code } = await act(client);
-      if (code === undefined || code >= 500) move();
+      // Away from a server that fails, and now and then for the sake of those that came back.
+      if (code === undefined || code >= 500 || random(10) === 0) move();
       await delay(paceMs);
     }
   }

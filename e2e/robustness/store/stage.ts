@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import type { TestContext } from "node:test";
+import { type EtcdHistory, followEtcd } from "../../framework/history/etcd-history.ts";
+import { type ApiServer, type ApiServers, startApiServers } from "./apiservers.ts";
+import { type EtcdCluster, startEtcdCluster } from "./etcd-cluster.ts";
+
+/** What the tests of the store stand on: members of etcd, API servers over them, and the judge that reads along. */
+export interface Stage {
+  readonly etcd: EtcdCluster;
+  readonly apis: ApiServers;
+  readonly history: EtcdHistory;
+  /** Two that are there. */
+  readonly namespaces: readonly [string, string];
+  /** Forgets all history but what the judge has not read. */
+  compact(): Promise<void>;
+}
+
+export interface StageOptions {
+  members: number;
+  apiServers: number;
+  /** Of each API server, by its number. */
+  flags?: (server: number) => readonly string[];
+}
+
+export async function newStage(t: Pick<TestContext, "after">, { members, apiServers, flags }: StageOptions): Promise<Stage> {
+  const etcd = await startEtcdCluster(t, members);
+  const apis = await startApiServers(t, apiServers, etcd.endpoints, flags);
+  const history = followEtcd(etcd.endpoints, "/registry");
+  t.after(() => history.stop());
+  const namespaces = ["one", "two"] as const;
+  for (const name of namespaces) {
+    const { code } = await (apis.servers[0] as ApiServer).request("POST", "/api/v1/namespaces", { metadata: { name } });
+    assert.equal(code, 201);
+  }
+  return { etcd, apis, history, namespaces, compact: () => etcd.compact(history.revision) };
+}
