@@ -8,6 +8,7 @@ import { type Connection, openConnection } from "./http.ts";
 import { openHttp1 } from "./http1.ts";
 import type { SecondServer } from "./options.ts";
 import { type Program, startProgram } from "./program.ts";
+import { openWatchConnection, type WatchConnection } from "./watch-client.ts";
 
 /** A server under load: where it is, who we are, and which processes pay for it. */
 export interface Target {
@@ -15,6 +16,8 @@ export interface Target {
   readonly pid: number;
   readonly etcdPid?: number;
   connect(): Promise<Connection>;
+  /** For watches alone, as cheap for this machine as can be. */
+  connectWatches(): Promise<WatchConnection>;
   /** The same over HTTP/1.1: as many sockets as requests are under way. */
   connectHttp1(): Connection;
   /** Somebody whose rights come from RBAC and not from system:masters. */
@@ -91,7 +94,9 @@ export async function startOurs(cpuProfileFolder?: string): Promise<Target> {
     name: program.name,
     pid: running.pid,
     etcdPid: etcd.pid,
+
     connect: () => openConnection(url, adminToken, program.ca),
+    connectWatches: () => openWatchConnection(url, adminToken, program.ca),
     connectHttp1: () => openHttp1(url, adminToken, program.ca),
     connectAsUser: () => openConnection(url, userToken, program.ca),
     async stop() {
@@ -109,6 +114,7 @@ export function secondServer(server: SecondServer): Target {
     pid: server.pid,
     ...(server.etcdPid !== undefined && { etcdPid: server.etcdPid }),
     connect: () => openConnection(server.url, server.token, ca),
+    connectWatches: () => openWatchConnection(server.url, server.token, ca),
     connectHttp1: () => openHttp1(server.url, server.token, ca),
     stop: async () => {},
   };

@@ -1,6 +1,6 @@
-import type { Connection } from "./http.ts";
 import { noSamples, type Samples } from "./load.ts";
 import type { Stage } from "./stage.ts";
+import type { WatchConnection } from "./watch-client.ts";
 
 interface Watchers {
   readonly watchers: number;
@@ -84,17 +84,15 @@ async function openWatches(
     metadata: { name: string; resourceVersion: string };
   };
   const query = `?watch=1&resourceVersion=${metadata.resourceVersion}&fieldSelector=metadata.name%3D${metadata.name}`;
-  const opened: Connection[] = [];
+  const opened: WatchConnection[] = [];
   const close = (): void => {
     for (const connection of opened) connection.close();
   };
   try {
-    for (let index = 0; index < connections; index++) opened.push(await stage.target.connect());
+    for (let index = 0; index < connections; index++) opened.push(await stage.target.connectWatches());
     await Promise.all(
       Array.from({ length: watchers }, (_, watcher) =>
-        (opened[watcher % connections] as Connection).stream(`${stage.namespacePath}/pods${query}`, (chunk) => {
-          for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, at + 1)) onEvent(watcher);
-        }),
+        (opened[watcher % connections] as WatchConnection).watch(`${stage.namespacePath}/pods${query}`, () => onEvent(watcher)),
       ),
     );
   } catch (err) {

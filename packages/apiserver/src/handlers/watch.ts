@@ -195,16 +195,21 @@ function objectFramer(call: Call, output: Output): ObjectFramer {
   if (output.as !== undefined) return metadataFramer(output, metaVersion);
   const { served } = call;
   const { mediaType } = output;
-  const slot = `${mediaType}:${slotOf(served)}`;
+  const slots = frameSlots(`${mediaType}:${slotOf(served)}`);
   const bytesOf = mediaType === protobufType ? protobufOf : jsonOf;
   return {
-    event: (type, entry) => entry.memo(`frame:${type}:${slot}`, () => frameWatchEvent(type, bytesOf(entry, served), mediaType)),
+    event: (type, entry) => entry.memo(slots[type], () => frameWatchEvent(type, bytesOf(entry, served), mediaType)),
     bookmark(revision) {
       const object = bare(served.kind.kind, formatGroupVersion(served.kind), revision);
       const bytes = mediaType === protobufType ? encodeProtobuf(object, served.kind) : encodeJson(object, served.kind);
       return frameWatchEvent("BOOKMARK", bytes, mediaType);
     },
   };
+}
+
+/** Where an entry keeps its frames of each type. Put together once for a watcher, not for each of its events. */
+function frameSlots(form: string): Readonly<Record<"ADDED" | "MODIFIED" | "DELETED", string>> {
+  return { ADDED: `frame:ADDED:${form}`, MODIFIED: `frame:MODIFIED:${form}`, DELETED: `frame:DELETED:${form}` };
 }
 
 /** Rows depend on the time of day, so they are made for each watcher; only the first event brings the columns. */
@@ -225,13 +230,12 @@ function tableFramer(call: Call, output: Output): ObjectFramer {
 function metadataFramer(output: Output, metaVersion: string): ObjectFramer {
   const { mediaType } = output;
   const kind = { group: "meta.k8s.io", version: metaVersion, kind: "PartialObjectMetadata" };
+  const slots = frameSlots(`${mediaType}:${kind.kind}/${metaVersion}`);
   const encode = (object: KubeObject): Buffer =>
     mediaType === protobufType ? encodeProtobuf(object, kind) : encodeJson(object, kind);
   return {
     event: (type, entry) =>
-      entry.memo(`frame:${type}:${mediaType}:${kind.kind}/${metaVersion}`, () =>
-        frameWatchEvent(type, encode(partialMetadata(entry.object(), metaVersion)), mediaType),
-      ),
+      entry.memo(slots[type], () => frameWatchEvent(type, encode(partialMetadata(entry.object(), metaVersion)), mediaType)),
     bookmark: (revision) => frameWatchEvent("BOOKMARK", encode(bare(kind.kind, formatGroupVersion(kind), revision)), mediaType),
   };
 }
