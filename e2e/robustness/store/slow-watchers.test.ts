@@ -1,0 +1,172 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { connect as connectTls, type TLSSocket } from "node:tls";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { check } from "../../framework/history/check.ts";
+import { newRecording, newRecordingClient, type RecordingClient } from "../../framework/history/recorder.ts";
+import type { ApiServer } from "./apiservers.ts";
+import { noNamespaces } from "./etcd-cluster.ts";
+import { newStage } from "./stage.ts";
+import { configMaps } from "./workload.ts";
+
+/** COX_TEST_LONG: 200 watchers stop reading while 20,000 events pass, and until they are given up, after a minute. */
+const long = process.env["COX_TEST_LONG"] !== undefined;
+const size = long
+  ? { stalled: 200, reading: 20, events: 20_000, valueBytes: 500 }
+  : { stalled: 20, reading: 5, events: 600, valueBytes: 20_000 };
+const writers = 16;
+
+test("watchers that stop reading are ended and never thinned, and nobody else notices", async (t) => {
+  const why = await noNamespaces();
+  if (why) return t.skip(why);
+  const { apis, history, namespaces } = await newStage(t, { members: 1, apiServers: 1 });
+  const [server] = apis.servers as [ApiServer];
+  const [namespace] = namespaces;
+  const recording = newRecording();
+  const newClient = (name: string): RecordingClient => {
+    const client = newRecordingClient({
+      name,
+      recording,
+      resource: configMaps,
+      ca: apis.ca,
+      token: apis.token,
+      url: () => server.url,
+    });
+    t.after(() => client.close());
+    return client;
+  };
+  await history.caughtUp();
+  const from = history.revision;
+
+  // Those who read: how long after its acknowledgement does an event come at the latest?
+  const acknowledged = new Map<string, number>();
+  const lags: number[] = [];
+  const ending = new AbortController();
+  const reading = Array.from({ length: size.reading }, (_, i) =>
+    newClient(`reader-${i}`).watch(`${namespace}/`, { revision: from, signal: ending.signal }, ({ at, object }) => {
+      lags.push(at - (acknowledged.get(object.metadata.resourceVersion as string) ?? at));
+    }),
+  );
+  const stalled = await Promise.all(
+    Array.from({ length: size.stalled }, () =>
+      openStalled(server, apis, `/api/v1/namespaces/${namespace}/configmaps?watch=true&resourceVersion=${from}`),
+    ),
+  );
+  t.after(() => {
+    for (const { socket } of stalled) socket.destroy();
+  });
+
+  const write = async (client: RecordingClient, n: number): Promise<void> => {
+    const name = `item-${n % (writers * 4)}`;
+    const object = {
+      ...common,
+      metadata: { name, namespace },
+      data: { tag: `tag-${n}`, filling: "x".repeat(size.valueBytes) },
+    } as KubeObject;
+    const { code, answer } = n < writers * 4 ? await client.create(object) : await client.update(object);
+    assert.ok(code === 200 || code === 201, `a write is answered ${code}`);
+    acknowledged.set(answer?.metadata.resourceVersion as string, performance.now());
+  };
+  const clients = Array.from({ length: writers }, (_, i) => newClient(`writer-${i}`));
+  const all = (first: number, last: number): Promise<unknown> =>
+    Promise.all(
+      clients.map(async (client, i) => {
+        for (let n = first + i; n < last; n += writers) await write(client, n);
+      }),
+    );
+  // Its caches are as full as they get before memory is looked at.
+  const warm = Math.floor(size.events / 4 / writers) * writers;
+  await all(0, warm);
+  const before = residentMb(server.pid);
+  await all(warm, size.events);
+  await history.caughtUp();
+  const growth = residentMb(server.pid) - before;
+
+  // Now they read again: what was on its way comes, whole and in order, and then either all the rest or the end.
+  if (long) await Promise.all(stalled.map(({ closed }) => closed));
+  const seen = await Promise.all(stalled.map((watcher) => watcher.drain(size.events)));
+  const shown = history.versions(configMaps).filter(({ revision, key }) => revision > from && key.startsWith(`${namespace}/`));
+  const want = shown.map(({ revision }) => revision);
+  for (const revisions of seen)
+    assert.deepEqual(revisions, want.slice(0, revisions.length), "a part from the start, without a gap");
+
+  ending.abort();
+  await Promise.all(reading);
+  lags.sort((a, b) => a - b);
+  const p99 = Math.round(lags[Math.floor(lags.length * 0.99)] ?? 0);
+  t.diagnostic(
+    JSON.stringify({
+      events: want.length,
+      lagP99Ms: p99,
+      rssGrowthMb: Math.round(growth),
+      endedEarly: seen.filter((s) => s.length < want.length).length,
+    }),
+  );
+  assert.equal(lags.length, want.length * size.reading, "the others saw everything");
+  assert.deepEqual(check(recording, history.versions(configMaps)), []);
+  if (long) {
+    assert.ok(
+      seen.every((revisions) => revisions.length < want.length),
+      "who did not read for a minute was ended",
+    );
+    assert.ok(p99 <= 1_000, `lag p99 ${p99} ms`);
+    assert.ok(growth <= 100, `grew by ${growth} MB`);
+  }
+});
+
+const common = { apiVersion: "v1", kind: "ConfigMap" };
+
+const residentMb = (pid: number): number =>
+  Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
+
+/** A watch whose client reads nothing, so that the buffers between it and the server fill up. */
+async function openStalled(server: ApiServer, { ca, token }: { ca: string; token: string }, path: string) {
+  const socket: TLSSocket = connectTls({
+    host: "127.0.0.1",
+    port: Number(new URL(server.url).port),
+    ca,
+    ALPNProtocols: ["http/1.1"],
+  });
+  await new Promise((resolve, reject) => {
+    socket.once("secureConnect", resolve);
+    socket.once("error", reject);
+  });
+  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  const revisions: number[] = [];
+  let rest = "";
+  let onData = (): void => {};
+  socket.setEncoding("utf8");
+  socket.on("error", () => {});
+  socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token}\r\n\r\n`);
+  // The answer has begun when its head is there; then nothing is read any more.
+  await new Promise<void>((resolve) => {
+    socket.on("data", (chunk: string) => {
+      const lines = (rest + chunk).split("\n");
+      rest = lines.pop() as string;
+      // Between the events are the head and the lengths of chunks; the server writes whole events at a time.
+      for (const line of lines)
+        if (line.startsWith('{"type"')) revisions.push(Number(/"resourceVersion":"(\d+)"/.exec(line)?.[1]));
+      onData();
+      resolve();
+    });
+  });
+  socket.pause();
+  return {
+    socket,
+    closed,
+    /** Reads on. @returns the revisions seen, when they are `count` or the server has ended the watch */
+    async drain(count: number): Promise<number[]> {
+      const enough = new Promise<void>((resolve) => {
+        onData = () => {
+          if (revisions.length >= count) resolve();
+        };
+      });
+      socket.resume();
+      onData();
+      await Promise.race([closed, enough]);
+      socket.destroy();
+      return revisions;
+    },
+  };
+}
