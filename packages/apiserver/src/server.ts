@@ -93,10 +93,11 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   });
 
   let storage: StorageSet | undefined;
-  edge.addCheck("etcd", async () => {
+  const checkEtcd = async (): Promise<void> => {
     if (storage === undefined) throw new Error("etcd was not reached yet");
     await storage.health();
-  });
+  };
+  edge.addCheck("etcd", checkEtcd, async () => storage?.warning());
   for (const [i, { name, service }] of (config.encryption?.kms ?? []).entries()) {
     edge.addCheck(`kms-provider-${i}`, newKmsCheck(name, service, clock));
   }

@@ -5,6 +5,8 @@ export interface HealthCheck {
   readonly name: string;
   /** Throws or rejects with the reason, which goes to the log and not to the one who asks. */
   run(): void | Promise<void>;
+  /** Of a check that passes, something that whoever asks for all of it has to know. */
+  warning?(): Promise<string | undefined>;
 }
 
 const headers = { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" };
@@ -34,11 +36,15 @@ export async function answerHealth(
   const excluded = new Set(query.getAll("exclude"));
   let text = "";
   let failed = false;
+  const verbose = query.has("verbose");
   const reasons = await Promise.all(checks.map((check) => (excluded.has(check.name) ? undefined : reasonOf(check))));
-  for (const [i, { name }] of checks.entries()) {
+  for (const [i, { name, warning }] of checks.entries()) {
     if (excluded.delete(name)) text += `[+]${name} excluded: ok\n`;
-    else if (reasons[i] === undefined) text += `[+]${name} ok\n`;
-    else {
+    else if (reasons[i] === undefined) {
+      text += `[+]${name} ok\n`;
+      const warned = verbose ? await warning?.() : undefined;
+      if (warned !== undefined) text += `warn: ${name}: ${warned}\n`;
+    } else {
       failed = true;
       text += `[-]${name} failed: reason withheld\n`;
       log.v(2)?.info("health check failed", { page, check: name, reason: reasons[i] });
@@ -49,7 +55,7 @@ export async function answerHealth(
     text += `warn: some health checks cannot be excluded: no matches for ${names.join(",")}\n`;
   }
   if (failed) return exchange.respond(500, headers, `${text}${page} check failed\n`);
-  exchange.respond(200, headers, query.has("verbose") ? `${text}${page} check passed\n` : "ok");
+  exchange.respond(200, headers, verbose ? `${text}${page} check passed\n` : "ok");
 }
 
 async function answerOne(exchange: Exchange, checks: readonly HealthCheck[], name: string): Promise<void> {

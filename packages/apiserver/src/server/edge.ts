@@ -30,7 +30,7 @@ export interface Edge {
   handles(path: string): boolean;
   /** Paths for the list at `/`. */
   paths(): string[];
-  addCheck(name: string, run: () => Promise<void>): void;
+  addCheck(name: string, run: () => Promise<void>, warning?: () => Promise<string | undefined>): void;
   /** Only /readyz asks for it. */
   addReadyCheck(name: string, run: () => Promise<void>): void;
   /**
@@ -105,7 +105,7 @@ export function newEdge(options: EdgeOptions): Edge {
       const documents = options.documents === undefined ? [] : ["/.well-known/openid-configuration", "/openid/v1/jwks"];
       return [...health, ...documents, ...(debug?.paths ?? []), "/metrics"];
     },
-    addCheck: (name, run) => void everywhere.push({ name, run }),
+    addCheck: (name, run, warning) => void everywhere.push({ name, run, ...(warning && { warning }) }),
     addReadyCheck: (name, run) => void readyOnly.push({ name, run }),
     addHook: (name, problem) => void hooks.push({ name, problem }),
     async failedChecks() {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
 
 let server: TestServer;
@@ -54,6 +56,30 @@ test("checks come in upstream's order", async () => {
   assert.deepEqual(await namesOf("livez"), ["ping", "log", "etcd", ...hooks]);
   assert.deepEqual(await namesOf("healthz"), ["ping", "log", "etcd", ...hooks]);
   assert.deepEqual(await namesOf("readyz"), ["ping", "log", "etcd", "informer-sync", ...hooks, "shutdown"]);
+});
+
+test("a server whose etcd is full answers reads and deletions and stays ready; /readyz?verbose says what is wrong", async (t) => {
+  const etcd = await startOwnEtcd(t, ["--quota-backend-bytes", String(4 * 1024 * 1024)]);
+  const full = await startTestServer(t, [`--etcd-servers=${etcd.endpoint}`]);
+  const warning = "[+]etcd ok\nwarn: etcd: no space left, all writes but deletions are refused\n";
+  assert.ok(!(await full.request("GET", "/readyz?verbose")).text.includes("warn:"));
+  const configMap = (i: number) => ({ metadata: { name: `c${i}` }, data: { text: "x".repeat(900_000) } });
+  let made = 0;
+  const refused = await waitFor(
+    async () => {
+      const answer = await full.request("POST", "/api/v1/namespaces/default/configmaps", configMap(made++));
+      return answer.code !== 201 && answer;
+    },
+    { what: "etcd to be full" },
+  );
+  assert.equal(refused.code, 500);
+  assert.match(refused.body.message, /etcdserver: mvcc: database space exceeded/);
+  const ready = await full.request("GET", "/readyz?verbose");
+  assert.equal(ready.code, 200);
+  assert.ok(ready.text.includes(warning), ready.text);
+  assert.equal((await full.request("GET", "/readyz")).text, "ok");
+  assert.equal((await full.request("GET", "/api/v1/namespaces/default/configmaps/c0")).code, 200);
+  assert.equal((await full.request("DELETE", "/api/v1/namespaces/default/configmaps/c0")).code, 200);
 });
 
 test("each group version that is served has its APIService", async () => {

@@ -7,7 +7,7 @@ import { newWatchCache, type WatchCache } from "../watch/watch-cache.ts";
 import { type EtcdClient, newEtcdClient } from "./etcd/client.ts";
 import { startCompactor } from "./etcd/compactor.ts";
 import { statusErrorOf } from "./etcd/errors.ts";
-import { newEtcdHealth } from "./etcd/health.ts";
+import { etcdWarning, newEtcdHealth } from "./etcd/health.ts";
 import { type Leases, newLeases } from "./etcd/leases.ts";
 import { newEtcdStore } from "./etcd/store.ts";
 import type { Transformer } from "./etcd/transformer.ts";
@@ -32,6 +32,8 @@ export interface StorageSet {
   whenReady(): Promise<void>;
   /** The `etcd` health check; rejects with the reason. */
   health(): Promise<void>;
+  /** What that check does not fail for and its readers have to know. */
+  warning(): Promise<string | undefined>;
   stop(): void;
 }
 
@@ -185,11 +187,8 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
     );
   }
 
-  const check = newEtcdHealth(
-    [...clusters.values()].map((cluster) => cluster.client),
-    prefix,
-    options.etcd.healthTimeoutMs ?? 2_000,
-  );
+  const clients = [...clusters.values()].map((cluster) => cluster.client);
+  const healthTimeoutMs = options.etcd.healthTimeoutMs ?? 2_000;
 
   async function caughtUp(): Promise<void> {
     await Promise.all([...opened.values()].map(({ cache }) => cache?.whenReady()));
@@ -214,7 +213,8 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
     },
     ready: () => [...opened.values()].every(({ cache }) => cache === undefined || cache.ready),
     whenReady,
-    health: check,
+    health: newEtcdHealth(clients, prefix, healthTimeoutMs),
+    warning: () => etcdWarning(clients, healthTimeoutMs),
     stop() {
       for (const timer of timers) timer?.cancel();
       for (const { cache } of opened.values()) cache?.stop();

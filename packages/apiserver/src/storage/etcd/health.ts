@@ -16,14 +16,35 @@ export function newEtcdHealth(clients: readonly EtcdClient[], prefix: string, ti
   };
 
   async function probe(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error("context deadline exceeded")), timeoutMs);
-    });
-    try {
-      await Promise.race([Promise.all(clients.map((client) => client.range({ key: `${prefix}/health` }))), late]);
-    } finally {
-      clearTimeout(timer);
-    }
+    await within(timeoutMs, Promise.all(clients.map((client) => client.range({ key: `${prefix}/health` }))));
+  }
+}
+
+/**
+ * What a reader of `/readyz?verbose` has to know of an etcd that is well enough for reads: it has no space left. Readiness
+ * stays as it is, so that the deletions that make room still find a server.
+ * @returns undefined when there is nothing to say, or etcd cannot be asked
+ */
+export async function etcdWarning(clients: readonly EtcdClient[], timeoutMs: number): Promise<string | undefined> {
+  const asked = clients.flatMap((client) => client.servers.map((_, i) => client.status(i)));
+  try {
+    const full = (await within(timeoutMs, Promise.all(asked))).some(({ errors }) =>
+      errors.some((text) => /alarm:NOSPACE/.test(text)),
+    );
+    return full ? "no space left, all writes but deletions are refused" : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error("context deadline exceeded")), timeoutMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }

@@ -89,6 +89,8 @@ export interface StatusResponse {
   version: string;
   dbSizeBytes: number;
   leader: bigint;
+  /** What is wrong with the member in its own words: `memberID:8211f1d0f64f3269 alarm:NOSPACE `. */
+  errors: string[];
 }
 
 /** First key after all those that begin with `prefix` (whose last byte is not 0xff). */
@@ -230,12 +232,13 @@ export function decodeLeaseGrant(bytes: Uint8Array): bigint {
 
 export function decodeStatus(bytes: Uint8Array): StatusResponse {
   const reader = protobuf.Reader.create(bytes);
-  const status: StatusResponse = { version: "", dbSizeBytes: 0, leader: 0n };
+  const status: StatusResponse = { version: "", dbSizeBytes: 0, leader: 0n, errors: [] };
   while (reader.pos < bytes.length) {
     const tag = reader.uint32();
     if (tag === 18) status.version = reader.string();
     else if (tag === 24) status.dbSizeBytes = readInt(reader);
     else if (tag === 32) status.leader = readBigInt(reader);
+    else if (tag === 66) status.errors.push(reader.string());
     else reader.skipType(tag & 7);
   }
   return status;
