@@ -9,6 +9,9 @@ import { bodyMayFollow, canonicalHeader, plainAddress, ResponseHeaders, whenDrai
 /** How much of a body that is too large is read and thrown away before the connection is cut. */
 const discardedBytes = 64 << 20;
 
+/** After an answer that did not wait for the whole request, the rest of it may come for so long. */
+const lingerMs = 5_000;
+
 /** One request over HTTP/1.1. With an upgrade, the answer is made only when the handler asks for one. */
 export class Http1Exchange implements Exchange {
   readonly httpVersion = "1.1" as const;
@@ -16,6 +19,8 @@ export class Http1Exchange implements Exchange {
   bytesWritten = 0;
   /** In the server's roster. */
   place = -1;
+  /** See Connections. */
+  answeredMs: number | undefined;
   readonly #request: IncomingMessage;
   readonly #socket: Socket;
   readonly #log: Logger;
@@ -39,9 +44,24 @@ export class Http1Exchange implements Exchange {
   #adopt(response: ServerResponse): void {
     this.#response = response;
     response.on("error", () => {});
+    response.once("finish", () => this.#linger());
     response.once("close", () => {
       if (!response.writableFinished) this.#onGone();
     });
+  }
+
+  /** Who sends a request byte by byte would keep the connection for ever. */
+  #linger(): void {
+    const request = this.#request;
+    if (request.complete || this.upgrade !== undefined) return;
+    setTimeout(() => {
+      if (!request.complete) this.#socket.destroy();
+    }, lingerMs).unref();
+  }
+
+  /** Is the whole answer given? The client may not have taken it. */
+  get isAnswered(): boolean {
+    return this.#response?.writableEnded === true;
   }
 
   #onGone(): void {
@@ -49,7 +69,7 @@ export class Http1Exchange implements Exchange {
     this.#controller?.abort(new Error("the client went away"));
   }
 
-  /** The server's drain ran out. */
+  /** The server's drain ran out, or the client did not take its answer. */
   abort(): void {
     this.#onGone();
     this.#socket.destroy();

@@ -34,6 +34,8 @@ export class Http2Exchange implements Exchange {
   bytesWritten = 0;
   /** In the server's roster. */
   place = -1;
+  /** See Connections. */
+  answeredMs: number | undefined;
   readonly #stream: ServerHttp2Stream;
   readonly #rawHeaders: Http2Headers;
   readonly #rawList: string[];
@@ -74,11 +76,16 @@ export class Http2Exchange implements Exchange {
     this.#controller?.abort(new Error("the client went away"));
   }
 
-  /** The server's drain ran out. */
+  /** The server's drain ran out, or the client did not take its answer. */
   abort(): void {
     this.#gone = true;
     this.#controller?.abort(new Error("the server is shutting down"));
     this.destroy();
+  }
+
+  /** Is the whole answer given? The client may not have taken it. */
+  get isAnswered(): boolean {
+    return this.#stream.writableEnded;
   }
 
   get remoteAddress(): string {

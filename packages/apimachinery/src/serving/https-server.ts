@@ -28,9 +28,11 @@ export interface HttpServerOptions {
   /** Streams at a time on one HTTP/2 connection. Default 250. */
   readonly maxConcurrentStreams?: number | undefined;
   readonly headersTimeoutMs?: number | undefined;
-  /** How often connections are looked through for those that exceed it. Default 5 s. */
+  /** How often connections are looked through for those that exceed their times. Default 5 s. */
   readonly headersCheckMs?: number | undefined;
   readonly handshakeTimeoutMs?: number | undefined;
+  /** How long a client may take for an answer that is complete; then it is cut off. Default: as long as it wants. */
+  readonly answerTimeoutMs?: number | undefined;
   /** A connection without a request is closed after this. Default 90 s. */
   readonly idleTimeoutMs?: number | undefined;
   readonly maxHeaderBytes?: number | undefined;
@@ -45,6 +47,8 @@ export interface HttpServer {
   readonly address: string;
   /** Exchanges that are not answered yet. */
   readonly active: number;
+  /** That are open, in a handshake too. */
+  readonly connections: number;
   /** Stops listening, lets what runs come to its end for `graceMs`, then cuts it off. */
   close(graceMs?: number): Promise<void>;
   /** Reads the TLS files again now. @throws Error and keeps the old ones when they do not fit. */
@@ -77,6 +81,9 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     get active() {
       return connections.active;
     },
+    get connections() {
+      return connections.open;
+    },
     close(graceMs = 0) {
       closing ??= (async () => {
         watcher?.close();
@@ -107,6 +114,8 @@ function tryReload(server: ReloadableServer, log: Logger): void {
   }
 }
 
+const headersCheckMs = 5_000;
+
 /** What is open, so that it can be drained. */
 class Connections {
   readonly #options: HttpServerOptions;
@@ -115,13 +124,31 @@ class Connections {
   readonly #exchanges = new Roster<Http1Exchange | Http2Exchange>();
   #draining = false;
   #emptied: (() => void) | undefined;
+  readonly #sweeper: NodeJS.Timeout | undefined;
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
+    const { answerTimeoutMs } = options;
+    if (answerTimeoutMs === undefined) return;
+    this.#sweeper = setInterval(() => this.#sweep(answerTimeoutMs), options.headersCheckMs ?? headersCheckMs).unref();
+  }
+
+  /** Ends what has been answered for too long: a client that does not read holds the answer's memory. */
+  #sweep(answerTimeoutMs: number): void {
+    const now = performance.now();
+    for (const exchange of this.#exchanges.all()) {
+      if (!exchange.isAnswered) continue;
+      exchange.answeredMs ??= now;
+      if (now - exchange.answeredMs >= answerTimeoutMs) exchange.abort();
+    }
   }
 
   get active(): number {
     return this.#exchanges.size;
+  }
+
+  get open(): number {
+    return this.#sockets.size;
   }
 
   addSocket(socket: Socket): void {
@@ -201,6 +228,7 @@ class Connections {
 
   async drain(graceMs: number, http: Server): Promise<void> {
     this.#draining = true;
+    clearInterval(this.#sweeper);
     http.closeIdleConnections();
     for (const [session, entry] of this.#sessions) {
       if (entry.streams === 0 || graceMs === 0) session.close();
@@ -234,7 +262,7 @@ function newHttp1Server(options: HttpServerOptions, connections: Connections): S
     // A body may take as long as the request's own deadline allows.
     requestTimeout: 0,
     keepAliveTimeout: options.idleTimeoutMs ?? 90_000,
-    connectionsCheckingInterval: options.headersCheckMs ?? 5_000,
+    connectionsCheckingInterval: options.headersCheckMs ?? headersCheckMs,
     maxHeaderSize: options.maxHeaderBytes ?? 256 * 1024,
     noDelay: true,
     keepAlive: true,
@@ -255,8 +283,9 @@ function newHttp1Server(options: HttpServerOptions, connections: Connections): S
   return server;
 }
 
-/** Exec, attach, port-forward and proxied websockets; any other wish to upgrade is answered as if it were not there. */
+/** Exec, attach, port-forward and proxied websockets; any other wish to upgrade, or one with a body, is answered as if it were not there. */
 function isKnownUpgrade(request: IncomingMessage): boolean {
+  if (request.headers["transfer-encoding"] !== undefined || Number(request.headers["content-length"] ?? 0) > 0) return false;
   const wanted = (request.headers.upgrade ?? "").toLowerCase();
   return wanted.split(",").some((one) => one.trim() === "websocket" || one.trim().startsWith("spdy/"));
 }

@@ -27,6 +27,7 @@ export async function listen(
     tls: await tlsOptions(config),
     handler,
     log: log.named("serving"),
+    answerTimeoutMs: flags["request-timeout"],
     reusePort: flags["permit-port-sharing"],
     ...(flags["http2-max-streams-per-connection"] > 0 ? { maxConcurrentStreams: flags["http2-max-streams-per-connection"] } : {}),
     onHandshakeError: () => handshakeErrors.inc(),

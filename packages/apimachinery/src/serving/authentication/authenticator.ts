@@ -5,6 +5,8 @@ export interface AuthenticationResult {
   readonly user: UserInfo;
   /** Audiences that the credential is good for; undefined when it has none. */
   readonly audiences?: readonly string[];
+  /** What the audit of each request with this credential says of it. */
+  readonly auditAnnotations?: Readonly<Record<string, string>>;
 }
 
 /** @returns undefined when the request carries nothing of this kind. @throws Error when it does and it is wrong. */

@@ -4,6 +4,7 @@
  * Source: k8s.io/apiserver pkg/authentication/authenticatorfactory/delegating.go
  */
 import type { Client } from "../../client/client.ts";
+import { withReviewRetries } from "../../client/retry.ts";
 import type { Clock } from "../../clock/clock.ts";
 import type { MetricsRegistry } from "../../metrics/registry.ts";
 import type { TokenReview } from "../../schema/kinds/authentication/v1.ts";
@@ -39,7 +40,7 @@ export function delegatedAuthentication(options: DelegatedAuthenticationOptions)
   const { trust, client, clock, tokenTtlMs } = options;
   const authenticators = [requestHeader(trust.frontProxy, clock), x509(trust.clientCa, clock)];
   if (client !== undefined) {
-    const token = cachedTokens(reviewedToken(client), {
+    const token = cachedTokens(reviewedToken(client, clock), {
       successTtlMs: tokenTtlMs,
       failureTtlMs: tokenTtlMs,
       clock,
@@ -51,13 +52,15 @@ export function delegatedAuthentication(options: DelegatedAuthenticationOptions)
   return options.anonymous ? withFallback(known, anonymous([])) : known;
 }
 
+/** For all attempts together. */
 const reviewTimeoutMs = 10_000;
 
-function reviewedToken(client: Client): TokenAuthenticator {
+function reviewedToken(client: Client, clock: Clock): TokenAuthenticator {
   return async (token) => {
     const review = { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", metadata: {}, spec: { token } };
     const signal = AbortSignal.timeout(reviewTimeoutMs);
-    const { status } = await client.create<TokenReview>(tokenReviews, review as TokenReview, { signal });
+    const ask = () => client.create<TokenReview>(tokenReviews, review as TokenReview, { signal });
+    const { status } = await withReviewRetries(ask, clock, signal);
     if (status?.authenticated !== true) {
       if (status?.error) throw new Error(status.error);
       return undefined;

@@ -4,6 +4,7 @@
  * Source: k8s.io/apiserver pkg/authorization/authorizerfactory/delegating.go, pkg/authorization/path/path.go
  */
 import type { Client } from "../../client/client.ts";
+import { withReviewRetries } from "../../client/retry.ts";
 import type { Clock } from "../../clock/clock.ts";
 import type { SubjectAccessReview, SubjectAccessReviewSpec } from "../../schema/kinds/authorization/v1.ts";
 import { subjectAccessReviews } from "../../schema/kinds/resources.ts";
@@ -48,14 +49,20 @@ export function delegatedAuthorization(options: DelegatedAuthorizationOptions): 
     return answers.get(
       JSON.stringify([user, attributes]),
       ({ allowed }) => (allowed ? options.authorizedTtlMs : options.unauthorizedTtlMs),
-      () => reviewAccess(client, user, attributes),
+      () => reviewAccess(client, user, attributes, options.clock),
     );
   };
 }
 
+/** For all attempts together. */
 const reviewTimeoutMs = 10_000;
 
-async function reviewAccess(client: Client, user: UserInfo, attributes: AccessAttributes): Promise<Access> {
+async function reviewAccess(
+  client: Client,
+  user: UserInfo,
+  attributes: AccessAttributes,
+  clock: Clock,
+): Promise<Access> {
   const review = {
     apiVersion: "authorization.k8s.io/v1",
     kind: "SubjectAccessReview",
@@ -63,7 +70,8 @@ async function reviewAccess(client: Client, user: UserInfo, attributes: AccessAt
     spec: { user: user.name, uid: user.uid ?? "", groups: [...user.groups], extra: user.extra ?? {}, ...attributes },
   };
   const signal = AbortSignal.timeout(reviewTimeoutMs);
-  const { status } = await client.create<SubjectAccessReview>(subjectAccessReviews, review as never, { signal });
+  const ask = () => client.create<SubjectAccessReview>(subjectAccessReviews, review as never, { signal });
+  const { status } = await withReviewRetries(ask, clock, signal);
   return { allowed: status?.allowed === true && status.denied !== true, reason: status?.reason ?? "" };
 }
 

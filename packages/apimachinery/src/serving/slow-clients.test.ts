@@ -1,0 +1,145 @@
+/** Clients that take their time: each is let go after its timeout, and nobody else waits for it. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readdirSync } from "node:fs";
+import { connect as connectHttp2 } from "node:http2";
+import { request } from "node:https";
+import { connect as connectTcp, type Socket } from "node:net";
+import { before, type TestContext, test } from "node:test";
+import { connect as connectTls } from "node:tls";
+import { discardLogger } from "../logging/logger.ts";
+import { waitFor } from "../testing/wait-for.ts";
+import { type KeyPair, newCa, newCertificate } from "./certificates.ts";
+import type { ExchangeHandler } from "./exchange.ts";
+import { type HttpServer, startHttpServer } from "./https-server.ts";
+
+const isLong = process.env["COX_TEST_LONG"] !== undefined;
+let ca: KeyPair;
+let pair: KeyPair;
+before(async () => {
+  ca = await newCa({ commonName: "ca" });
+  pair = await newCertificate({ commonName: "server", ips: ["127.0.0.1"], usages: ["server"], ca });
+});
+
+const big = Buffer.alloc(32 * 1024 * 1024, "x");
+
+const handler: ExchangeHandler = async (exchange) => {
+  if (exchange.url === "/big") return exchange.respond(200, {}, big);
+  // As the filters do: an answer at the deadline, whether the body is there or not.
+  const body = exchange.body(1_000_000);
+  const late = new Promise<undefined>((resolve) => setTimeout(resolve, 300, undefined).unref());
+  const bytes = await Promise.race([body.catch(() => undefined), late]);
+  exchange.respond(bytes === undefined ? 504 : 200, {}, bytes);
+};
+
+async function start(t: TestContext): Promise<HttpServer> {
+  const server = await startHttpServer({
+    port: 0,
+    bindAddress: "127.0.0.1",
+    tls: { cert: pair.certPem, key: pair.keyPem },
+    handler,
+    log: discardLogger,
+    handshakeTimeoutMs: 600,
+    headersTimeoutMs: 600,
+    headersCheckMs: 100,
+    answerTimeoutMs: 600,
+  });
+  t.after(() => server.close());
+  return server;
+}
+
+const head = (line: string, ...headers: string[]): string => [line, "Host: x", ...headers, "", ""].join("\r\n");
+
+/** Sends the first part at once, then one byte of the rest every 50 ms until the connection ends. */
+function drip(socket: Socket, first: string, rest: string): void {
+  socket.write(first);
+  let sent = 0;
+  const timer = setInterval(() => socket.write(rest[sent++ % rest.length] as string), 50);
+  socket.once("close", () => clearInterval(timer));
+}
+
+const attacks: Readonly<Record<string, (port: number) => Socket>> = {
+  "half a TLS handshake": (port) => {
+    const socket = connectTcp(port, "127.0.0.1");
+    // The beginning of a ClientHello's record.
+    drip(socket, "", "\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03");
+    return socket;
+  },
+  "a connection without a byte": (port) => connectTcp(port, "127.0.0.1"),
+  "headers byte by byte": (port) => {
+    const socket = connectTls({ port, host: "127.0.0.1", ca: ca.certPem });
+    drip(socket, "GET / HTTP/1.1\r\n", "X-A: b\r\n");
+    return socket;
+  },
+  "a body byte by byte": (port) => {
+    const socket = connectTls({ port, host: "127.0.0.1", ca: ca.certPem });
+    drip(socket, head("POST / HTTP/1.1", "Content-Length: 100000"), "x");
+    return socket;
+  },
+  "chunks byte by byte": (port) => {
+    const socket = connectTls({ port, host: "127.0.0.1", ca: ca.certPem });
+    drip(socket, head("POST / HTTP/1.1", "Transfer-Encoding: chunked"), "1\r\nx\r\n");
+    return socket;
+  },
+  "chunk extensions without end": (port) => {
+    const socket = connectTls({ port, host: "127.0.0.1", ca: ca.certPem });
+    drip(socket, head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + `1;a=${"y".repeat(20_000)}`, "z");
+    return socket;
+  },
+  "an answer that nobody reads": (port) => {
+    const socket = connectTls({ port, host: "127.0.0.1", ca: ca.certPem });
+    socket.pause();
+    socket.write(head("GET /big HTTP/1.1"));
+    return socket;
+  },
+  "an HTTP/2 answer that nobody reads": (port) => {
+    const socket = connectTls({ port, host: "127.0.0.1", ca: ca.certPem, ALPNProtocols: ["h2"] });
+    const session = connectHttp2(`https://127.0.0.1:${port}`, { createConnection: () => socket });
+    session.on("error", () => {});
+    const stream = session.request({ ":path": "/big" });
+    stream.on("error", () => {});
+    stream.once("close", () => socket.destroy());
+    return socket;
+  },
+};
+
+async function ask(port: number): Promise<number> {
+  const sent = request({ port, host: "127.0.0.1", ca: ca.certPem, agent: false, method: "POST" });
+  sent.end("hello");
+  const [response] = await once(sent, "response");
+  response.resume();
+  await once(response, "end");
+  return response.statusCode;
+}
+
+test("each of them is let go after its timeout", async (t) => {
+  const outcomes = Object.entries(attacks).map(async ([name, attack]) => {
+    const server = await start(t);
+    const socket = attack(server.port);
+    t.after(() => void socket.destroy());
+    socket.on("error", () => {});
+    await waitFor(() => server.connections === 1 || socket.closed, { what: `the connection: ${name}` });
+    await waitFor(() => server.connections === 0, { what: `its end: ${name}` });
+    assert.equal(await ask(server.port), 200, name);
+  });
+  await Promise.all(outcomes);
+});
+
+test("hundreds of them at once hold nobody up, and all their descriptors come back", async (t) => {
+  const server = await start(t);
+  assert.equal(await ask(server.port), 200);
+  const before = readdirSync("/proc/self/fd").length;
+  const kinds = Object.values(attacks).slice(0, 6);
+  const count = isLong ? 5_000 : 300;
+  const sockets: Socket[] = [];
+  t.after(() => sockets.forEach((socket) => void socket.destroy()));
+  for (let i = 0; i < count; i++) {
+    const socket = (kinds[i % kinds.length] as (port: number) => Socket)(server.port);
+    socket.on("error", () => {});
+    sockets.push(socket);
+  }
+  for (let i = 0; i < 5; i++) assert.equal(await ask(server.port), 200);
+  await waitFor(() => server.connections === 0, { timeoutMs: isLong ? 60_000 : 20_000, what: "the connections to end" });
+  for (const socket of sockets) socket.destroy();
+  await waitFor(() => readdirSync("/proc/self/fd").length <= before + 5, { what: "the descriptors to come back" });
+});
