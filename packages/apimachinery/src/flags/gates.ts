@@ -182,8 +182,6 @@ export const unbuiltGates: ReadonlySet<string> = new Set([
   "MemoryQoS",
   "MixedProtocolLBService",
   "NodeSwap",
-  "OpenAPIEnums",
-  "OpenAPIV3",
   "PodAndContainerStatsFromCRI",
   "QOSReserved",
   "RecoverVolumeExpansionFailure",

@@ -12,7 +12,22 @@ export function writeExtensions(writer: Writer, field: number, holder: object): 
 }
 
 export function any(writer: Writer, value: unknown): void {
-  text(writer, 2, toYaml(value));
+  text(writer, 2, yamlOf(value));
+}
+
+/** A document says the same few hundred things thousands of times. */
+const written = new Map<string, string>();
+const mostWritten = 1000;
+
+function yamlOf(value: unknown): string {
+  const json = JSON.stringify(value);
+  let yaml = written.get(json);
+  if (yaml === undefined) {
+    if (written.size >= mostWritten) written.clear();
+    yaml = toYaml(value);
+    written.set(json, yaml);
+  }
+  return yaml;
 }
 
 /** Names and values are repeated messages: `{ name = 1; value = 2 }`. */

@@ -1,16 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { builtInResources } from "@coxswain/apimachinery/schema/kinds/resources";
 import { methods, type OpenApiDocument, type Schema } from "@coxswain/apimachinery/schema/openapi/document";
 import { openApiV2 } from "@coxswain/apimachinery/schema/openapi/v2";
+import { type OpenApiV3Document, openApiV3 } from "@coxswain/apimachinery/schema/openapi/v3";
+import { everyResource } from "@coxswain/apimachinery/testing/openapi-resources";
 import protobuf from "protobufjs";
 import { encodeOpenApi } from "./openapi-protobuf.ts";
+import { encodeOpenApiV3 } from "./openapi-v3-protobuf.ts";
 
-const document: OpenApiDocument = openApiV2(
-  builtInResources
-    .filter((row) => !row.resource.includes("/"))
-    .map((row) => ({ ...row, listKind: `${row.kind}List`, subresources: [] })),
-);
+const document: OpenApiDocument = openApiV2(everyResource());
 
 const definition = (name: string): Schema => document.definitions[name] as Schema;
 
@@ -110,4 +108,71 @@ test("the protobuf form says the same", () => {
   );
   const patch = decoded.paths.path.find((one: Decoded) => one.name === "/api/v1/namespaces/{namespace}/pods/{name}").value.patch;
   assert.ok(patch.parameters.some((one: Decoded) => one.parameter.nonBodyParameter?.queryParameterSubSchema?.name === "dryRun"));
+});
+
+const v3 = protobuf.parse(`
+  syntax = "proto3";
+  message Document { string openapi = 1; Info info = 2; Paths paths = 4; Components components = 5; }
+  message Info { string title = 1; string version = 6; }
+  message Paths { repeated NamedPathItem path = 1; }
+  message NamedPathItem { string name = 1; PathItem value = 2; }
+  message PathItem { Operation get = 4; Operation post = 6; repeated ParameterItem parameters = 13; }
+  message Operation {
+    repeated string tags = 1; string operation_id = 5; repeated ParameterItem parameters = 6; BodyItem request_body = 7;
+    Responses responses = 8; repeated NamedAny extension = 13;
+  }
+  message BodyItem { Body request_body = 1; }
+  message Body { Content content = 2; bool required = 3; }
+  message Content { repeated NamedMedia additional = 1; }
+  message NamedMedia { string name = 1; Media value = 2; }
+  message Media { SchemaItem schema = 1; }
+  message Responses { repeated NamedResponse response = 2; }
+  message NamedResponse { string name = 1; ResponseItem value = 2; }
+  message ResponseItem { Response response = 1; }
+  message Response { string description = 1; Content content = 3; }
+  message ParameterItem { Parameter parameter = 1; }
+  message Parameter { string name = 1; string in = 2; bool required = 4; SchemaItem schema = 10; }
+  message Components { Schemas schemas = 1; Schemes security_schemes = 7; }
+  message Schemes { repeated NamedScheme additional = 1; }
+  message NamedScheme { string name = 1; }
+  message Schemas { repeated NamedSchema additional = 1; }
+  message NamedSchema { string name = 1; SchemaItem value = 2; }
+  message SchemaItem { oneof one { Schema schema = 1; Reference reference = 2; } }
+  message Reference { string ref = 1; }
+  message Schema {
+    repeated string required = 23; string type = 25; Items items = 30; Schemas properties = 31; Default default = 33;
+    string description = 34; string format = 35; repeated NamedAny extension = 36;
+  }
+  message Items { repeated SchemaItem schema = 1; }
+  message Default { double number = 1; bool boolean = 2; string string = 3; }
+  message NamedAny { string name = 1; Any value = 2; }
+  message Any { string yaml = 2; }
+`).root;
+
+test("the protobuf form of v3 says the same", () => {
+  const made = openApiV3(everyResource()).get("api/v1")?.() as OpenApiV3Document;
+  const type = v3.lookupType("Document");
+  const decoded = type.toObject(type.decode(encodeOpenApiV3(made))) as Decoded;
+  assert.equal(decoded.openapi, "3.0.0");
+  assert.deepEqual(decoded.info, made.info);
+  const byName = (list: Decoded[], name: string): Decoded => list.find((one) => one.name === name).value;
+  const namesOf = (list: Decoded[]): string[] => list.map((one) => one.name);
+  assert.deepEqual(namesOf(decoded.paths.path), Object.keys(made.paths));
+  assert.deepEqual(namesOf(decoded.components.schemas.additional), Object.keys(made.components.schemas));
+  assert.deepEqual(namesOf(decoded.components.securitySchemes.additional), ["BearerToken"]);
+  const port = byName(decoded.components.schemas.additional, "io.k8s.api.core.v1.ContainerPort").schema;
+  assert.deepEqual(port.required, ["containerPort"]);
+  assert.partialDeepStrictEqual(byName(port.properties.additional, "protocol").schema, {
+    type: "string",
+    default: { string: "TCP" },
+  });
+  const spec = byName(decoded.components.schemas.additional, "io.k8s.api.core.v1.PodSpec").schema;
+  const containers = byName(spec.properties.additional, "containers").schema;
+  assert.equal(containers.items.schema[0].reference.ref, "#/components/schemas/io.k8s.api.core.v1.Container");
+  assert.equal(byName(containers.extension, "x-kubernetes-patch-merge-key").yaml.trim(), "name");
+  const pods = byName(decoded.paths.path, "/api/v1/namespaces/{namespace}/pods");
+  assert.equal(pods.post.requestBody.requestBody.required, true);
+  assert.deepEqual(namesOf(pods.post.requestBody.requestBody.content.additional), ["*/*"]);
+  assert.deepEqual(namesOf(pods.post.responses.response), ["200", "201", "202", "401"]);
+  assert.partialDeepStrictEqual(pods.parameters[0].parameter, { name: "namespace", in: "path", required: true });
 });

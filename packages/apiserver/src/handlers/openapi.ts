@@ -22,6 +22,11 @@ interface Documents {
 const protobufV2 = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 const protobufV3 = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 
+/** For the list at `/`. */
+export function openApiV3Paths(env: HandlerEnv): readonly string[] {
+  return env.services.featureEnabled("OpenAPIV3") ? ["/openapi/v3", "/openapi/v3/"] : [];
+}
+
 /** @returns a handler that says false when there is nothing at this path. @param parts of the path: `openapi`, `v2` */
 export function newOpenApi(env: HandlerEnv): (ctx: RequestContext, parts: readonly string[]) => Promise<boolean> {
   const hasV3 = env.services.featureEnabled("OpenAPIV3");

@@ -16,7 +16,7 @@ import type { Call, HandlerEnv } from "./env.ts";
 import { get } from "./get.ts";
 import { list } from "./list.ts";
 import { countDeprecated } from "./metrics.ts";
-import { newOpenApi } from "./openapi.ts";
+import { newOpenApi, openApiV3Paths } from "./openapi.ts";
 import { listOptions } from "./options.ts";
 import { patch, patchTypeOf } from "./patch.ts";
 import { checkAccept } from "./route-types.ts";
@@ -39,11 +39,11 @@ export type Router = (ctx: RequestContext) => Promise<void>;
 /** @returns a handler that throws a StatusError for the filter chain to write. */
 export function newRouter(env: RouterOptions): Router {
   const discovery = newDiscovery(env.resources, {
-    rootPaths: env.rootPaths ?? (() => []),
+    rootPaths: () => [...(env.rootPaths?.() ?? []), ...openApiV3Paths(env)],
     advertiseAddress: env.advertiseAddress ?? (() => ""),
     storageVersionHashes: env.services.featureEnabled("StorageVersionHash"),
   });
-  const openApi = newOpenApi(env.resources);
+  const openApi = newOpenApi(env);
   return async (ctx) => {
     const { info } = ctx;
     // With the gate off nobody is asked whether the client could take gzip.
@@ -53,7 +53,7 @@ export function newRouter(env: RouterOptions): Router {
       return runRoute(env, ctx);
     }
     const parts = info.path.split("/").filter((part) => part !== "");
-    if (parts[0] === "openapi" && parts[1] === "v2" && parts.length === 2) return openApi(ctx);
+    if (parts[0] === "openapi" && (await openApi(ctx, parts))) return;
     if (parts[0] === "version" && parts.length === 1) {
       if (ctx.exchange.method !== "GET") throw methodNotAllowed();
       checkAccept(ctx);
