@@ -31,7 +31,9 @@ function* ofChange(write: Write, timeline: Timeline): Generator<string> {
   }
   const before = timeline.at(key, version.revision - 1);
   if (write.verb === "create" && before !== undefined) yield `${nameOf(write)} replaced revision ${before.revision}`;
-  if (basedOn !== undefined && before?.revision !== basedOn) {
+  // An apply makes an object that is not there, whatever version it names.
+  const makes = write.verb === "apply" && before === undefined;
+  if (basedOn !== undefined && before?.revision !== basedOn && !makes) {
     yield `${nameOf(write)} was based on revision ${basedOn} and replaced ${before?.revision ?? "nothing"}`;
   }
 }

@@ -82,6 +82,11 @@ for (const { name, recording, want, versions = history } of [
     want: /based on revision 1 and replaced 2/,
   },
   {
+    name: "an apply that makes what was deleted",
+    recording: aWrite({ verb: "apply", tag: "t2", answer: anObject("a", 2, "t2"), basedOn: 1 }),
+    want: undefined,
+  },
+  {
     name: "a write that was told another revision",
     recording: aWrite({ answer: anObject("a", 5, "t4") }),
     want: /told revision 5/,

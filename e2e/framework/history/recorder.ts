@@ -159,7 +159,9 @@ export function newRecordingClient(options: RecordingClientOptions): RecordingCl
     patch(key, type, body, query = "") {
       const { tag, basedOn } = type === "json" ? ofJsonPatch(body as JsonPatch) : ofMergePatch(body as KubeObject);
       const path = `${pathOf(key)}?${query}`;
-      return write({ verb: "patch", key, tag, basedOn }, () => ask("PATCH", path, body, mediaTypes[type]));
+      return write({ verb: type === "apply" ? "apply" : "patch", key, tag, basedOn }, () =>
+        ask("PATCH", path, body, mediaTypes[type]),
+      );
     },
     delete: (key) => write({ verb: "delete", key, tag: undefined, basedOn: undefined }, () => ask("DELETE", pathOf(key))),
     get(key, revision) {

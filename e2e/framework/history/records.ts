@@ -31,7 +31,7 @@ interface Request {
 }
 
 export interface Write extends Request {
-  readonly verb: "create" | "update" | "patch" | "delete";
+  readonly verb: "create" | "update" | "patch" | "apply" | "delete";
   readonly key: string;
   /** What the write leaves in the object under `data.tag`, and no other write; undefined for deletions. */
   readonly tag: string | undefined;
