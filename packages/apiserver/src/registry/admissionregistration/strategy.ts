@@ -26,11 +26,11 @@ const shared = {
 export const mutatingWebhookStrategy: Strategy<MutatingWebhookConfiguration> = {
   ...shared,
   validate: (next) => validateMutatingWebhookConfiguration(next),
-  validateUpdate: (next) => validateMutatingWebhookConfiguration(next),
+  validateUpdate: (next, current) => validateMutatingWebhookConfiguration(next, current),
 };
 
 export const validatingWebhookStrategy: Strategy<ValidatingWebhookConfiguration> = {
   ...shared,
   validate: (next) => validateValidatingWebhookConfiguration(next),
-  validateUpdate: (next) => validateValidatingWebhookConfiguration(next),
+  validateUpdate: (next, current) => validateValidatingWebhookConfiguration(next, current),
 };

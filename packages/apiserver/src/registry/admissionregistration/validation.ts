@@ -10,31 +10,67 @@ import type {
 import { checkLabelSelector, isDns1035Label, isDns1123Subdomain } from "../field-checks.ts";
 import { each, need, optionalOneOf, saying } from "../rules.ts";
 
-/** Source: pkg/apis/admissionregistration/validation/validation.go */
-export function validateMutatingWebhookConfiguration({ webhooks }: MutatingWebhookConfiguration): FieldError[] {
-  return validateWebhooks(webhooks, (webhook, path) =>
+/**
+ * What the stored configuration has wrong already, an update may leave wrong.
+ * Source: pkg/apis/admissionregistration/validation/validation.go
+ */
+export function validateMutatingWebhookConfiguration(
+  { webhooks }: MutatingWebhookConfiguration,
+  current?: MutatingWebhookConfiguration,
+): FieldError[] {
+  return validateWebhooks(webhooks, leniencyOf(current), (webhook, path) =>
     optionalOneOf(webhook.reinvocationPolicy, ["IfNeeded", "Never"], child(path, "reinvocationPolicy")),
   );
 }
 
-export function validateValidatingWebhookConfiguration({ webhooks }: ValidatingWebhookConfiguration): FieldError[] {
-  return validateWebhooks(webhooks, () => []);
+export function validateValidatingWebhookConfiguration(
+  { webhooks }: ValidatingWebhookConfiguration,
+  current?: ValidatingWebhookConfiguration,
+): FieldError[] {
+  return validateWebhooks(webhooks, leniencyOf(current), () => []);
 }
 
 type Webhook = NonNullable<ValidatingWebhookConfiguration["webhooks"]>[number];
 
+interface Options {
+  readonly sideEffects: readonly string[];
+  readonly knownReviewVersion: boolean;
+  readonly uniqueNames: boolean;
+}
+
+const noSideEffects = ["None", "NoneOnDryRun"];
+const anySideEffects = [...noSideEffects, "Some", "Unknown"];
+export const reviewVersions: readonly string[] = ["v1", "v1beta1"];
+
+function leniencyOf(current: { readonly webhooks?: readonly Webhook[] } | undefined): Options {
+  const webhooks = current?.webhooks ?? [];
+  const harmless = webhooks.every(({ sideEffects }) => noSideEffects.includes(sideEffects ?? ""));
+  return {
+    sideEffects: harmless ? noSideEffects : anySideEffects,
+    knownReviewVersion: webhooks.every((webhook) =>
+      (webhook.admissionReviewVersions ?? []).some((version) => reviewVersions.includes(version)),
+    ),
+    uniqueNames: new Set(webhooks.map((webhook) => webhook.name)).size === webhooks.length,
+  };
+}
+
 function validateWebhooks<T extends Webhook>(
   webhooks: readonly T[] | undefined,
+  options: Options,
   ownRules: (webhook: T, path: string) => FieldError[],
 ): FieldError[] {
   const names = new Set<string>();
   return each(webhooks, "webhooks", (webhook, path) => {
     const errors = [
-      ...validateWebhook(webhook, path, ownRules),
-      ...validateReviewVersions(webhook.admissionReviewVersions ?? [], child(path, "admissionReviewVersions")),
+      ...validateWebhook(webhook, path, options, ownRules),
+      ...validateReviewVersions(
+        webhook.admissionReviewVersions ?? [],
+        child(path, "admissionReviewVersions"),
+        options.knownReviewVersion,
+      ),
     ];
     const name = webhook.name ?? "";
-    if (name !== "" && names.has(name)) errors.push(duplicate(child(path, "name"), name));
+    if (options.uniqueNames && name !== "" && names.has(name)) errors.push(duplicate(child(path, "name"), name));
     names.add(name);
     return errors;
   });
@@ -43,6 +79,7 @@ function validateWebhooks<T extends Webhook>(
 function validateWebhook<T extends Webhook>(
   webhook: T,
   path: string,
+  options: Options,
   ownRules: (webhook: T, path: string) => FieldError[],
 ): FieldError[] {
   const { sideEffects, timeoutSeconds } = webhook;
@@ -53,8 +90,8 @@ function validateWebhook<T extends Webhook>(
     ...optionalOneOf(webhook.failurePolicy, ["Fail", "Ignore"], child(path, "failurePolicy")),
     ...optionalOneOf(webhook.matchPolicy, ["Equivalent", "Exact"], child(path, "matchPolicy")),
     ...(sideEffects === undefined
-      ? [required(child(path, "sideEffects"), "must specify one of None, NoneOnDryRun")]
-      : optionalOneOf(sideEffects, ["None", "NoneOnDryRun"], child(path, "sideEffects"))),
+      ? [required(child(path, "sideEffects"), `must specify one of ${options.sideEffects.join(", ")}`)]
+      : optionalOneOf(sideEffects, options.sideEffects, child(path, "sideEffects"))),
     ...(timeoutSeconds !== undefined && (timeoutSeconds > 30 || timeoutSeconds < 1)
       ? [invalidValue(child(path, "timeoutSeconds"), timeoutSeconds, timeout)]
       : []),
@@ -65,19 +102,17 @@ function validateWebhook<T extends Webhook>(
   ];
 }
 
-const reviewVersions = ["v1", "v1beta1"];
-
-/** Source: pkg/apis/admissionregistration/validation validateAdmissionReviewVersions */
-export function validateReviewVersions(versions: readonly string[], path: string): FieldError[] {
-  const known = reviewVersions.join(", ");
-  if (versions.length === 0) return [required(path, `must specify one of ${known}`)];
+/** @param known whether one must be a version that this server speaks. Source: pkg/apis/admissionregistration/validation validateAdmissionReviewVersions */
+export function validateReviewVersions(versions: readonly string[], path: string, known: boolean): FieldError[] {
+  const spoken = reviewVersions.join(", ");
+  if (versions.length === 0) return [required(path, `must specify one of ${spoken}`)];
   const errors = each(versions, path, (version, at) =>
     versions.indexOf(version) !== indexOf(at)
       ? [invalidValue(at, version, "duplicate version")]
       : saying(isDns1035Label(version), version, at),
   );
-  if (!versions.some((version) => reviewVersions.includes(version)))
-    errors.push(invalidValue(path, versions, `must include at least one of ${known}`));
+  if (known && !versions.some((version) => reviewVersions.includes(version)))
+    errors.push(invalidValue(path, versions, `must include at least one of ${spoken}`));
   return errors;
 }
 

@@ -1,159 +1,146 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, notSupported } from "@coxswain/apimachinery/errors/field-error";
+import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
-import type { JSONSchemaProps } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import { optionalOneOf } from "../../rules.ts";
+import { listMapKeyRules, listRules } from "./list-rules.ts";
+import { additionalOf, isObject, mostLevels, type Schema } from "./schemas.ts";
 
-type Schema = JSONSchemaProps & Record<string, unknown>;
-
-/** How deep a schema may go; deeper ones are refused before anything walks them. */
-const mostLevels = 200;
-
-/** What OpenAPI has and custom resources do not, by field. Source: specStandardValidatorV3, ValidateCustomResourceDefinitionOpenAPISchema */
-const unsupported: readonly [field: string, text: string][] = [
-  ["definitions", "definitions is not supported"],
-  ["dependencies", "dependencies is not supported"],
-  ["id", "id is not supported"],
-  ["additionalItems", "additionalItems is not supported"],
-  ["patternProperties", "patternProperties is not supported"],
-  ["$ref", "$ref is not supported"],
-];
-const types = ["array", "boolean", "integer", "number", "object", "string"];
-const nested = ["allOf", "anyOf", "oneOf"] as const;
-
-/** The words that a schema is made of. @param path `spec.versions[0].schema.openAPIV3Schema` */
-export function validateSchema(schema: JSONSchemaProps, path: string): FieldError[] {
-  const errors = (schema as Schema).nullable ? [forbiddenField(`${path}.nullable`, "nullable cannot be true at the root")] : [];
-  return [...errors, ...walk(schema as Schema, path, 0)];
+/** What an update asks less of, because the stored definition has it already. Source: validationOptions */
+export interface SchemaOptions {
+  readonly validTypes: boolean;
+  readonly atomicSets: boolean;
+  readonly safeMapKeys: boolean;
 }
 
-function walk(schema: Schema, path: string, level: number): FieldError[] {
-  if (level > mostLevels) return [invalidValue(path, "", `schemas cannot be nested deeper than ${mostLevels} levels`)];
-  const errors = [...ownWords(schema, path), ...extensions(schema, path)];
-  const below = (value: unknown, at: string): void => {
-    if (isObject(value)) errors.push(...walk(value as Schema, at, level + 1));
+/** Where in a definition a schema stands. */
+interface Place {
+  readonly options: SchemaOptions;
+  /** Why there may be no default. */
+  readonly noDefault?: string;
+  /** Within the metadata of a resource. */
+  readonly insideMeta?: boolean;
+  readonly level: number;
+}
+
+export const schemaTypes = ["array", "boolean", "integer", "number", "object", "string"];
+const metaFields = ["metadata", "kind", "apiVersion"];
+const nested = ["allOf", "oneOf", "anyOf"] as const;
+
+/**
+ * The words that a schema is made of.
+ * @param path `spec.validation.openAPIV3Schema`
+ * Source: ValidateCustomResourceDefinitionOpenAPISchema
+ */
+export function validateSchema(schema: Schema, path: string, options: SchemaOptions): FieldError[] {
+  return walk(schema, path, { options, level: 0 }, true);
+}
+
+function walk(schema: Schema, path: string, place: Place, isRoot = false): FieldError[] {
+  if (place.level > mostLevels) return [invalidValue(path, "", `schemas cannot be nested deeper than ${mostLevels} levels`)];
+  const errors = ownWords(schema, path, place);
+  const below = (part: unknown, at: string, special: Partial<Place> = {}): void => {
+    if (isObject(part)) errors.push(...walk(part as Schema, at, { ...place, ...special, level: place.level + 1 }));
   };
-  if (isObject(schema.additionalProperties)) below(schema.additionalProperties, child(path, "additionalProperties"));
-  for (const [name, property] of Object.entries(schema.properties ?? {}))
-    below(property, mapKey(child(path, "properties"), name));
-  below(schema.not, child(path, "not"));
-  for (const field of nested) {
-    for (const [i, part] of ((schema[field] as unknown[] | undefined) ?? []).entries()) below(part, index(child(path, field), i));
-  }
-  if (Array.isArray(schema.items))
-    errors.push(forbiddenField(child(path, "items"), "items must be a schema object and not an array"));
-  else below(schema.items, child(path, "items"));
-  return errors;
-}
-
-function ownWords(schema: Schema, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  const { type, properties, additionalProperties, uniqueItems } = schema;
-  if (uniqueItems) {
+  if (schema.uniqueItems) {
     const text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
     errors.push(forbiddenField(child(path, "uniqueItems"), text));
   }
-  if (additionalProperties !== undefined && Object.keys(properties ?? {}).length > 0) {
-    const allowed = additionalProperties !== false;
-    if (allowed)
-      errors.push(
-        forbiddenField(child(path, "additionalProperties"), "additionalProperties and properties are mutual exclusive"),
-      );
+  const { additionalProperties } = schema;
+  if (additionalProperties !== undefined && additionalProperties !== null) {
+    const both = Object.keys(schema.properties ?? {}).length > 0 && additionalProperties !== true;
+    const at = child(path, "additionalProperties");
+    if (both) errors.push(forbiddenField(at, "additionalProperties and properties are mutual exclusive"));
+    const why = "inside additionalProperties applying to object metadata";
+    below(additionalOf(schema), at, place.insideMeta ? { noDefault: why } : {});
   }
-  if ((additionalProperties as unknown) === false)
-    errors.push(forbiddenField(child(path, "additionalProperties"), "additionalProperties cannot be set to false"));
-  for (const [field, text] of unsupported) {
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    const ofMeta = (isRoot || schema["x-kubernetes-embedded-resource"] === true) && metaFields.includes(name);
+    below(property, mapKey(child(path, "properties"), name), {
+      ...(ofMeta ? { insideMeta: true } : {}),
+      ...(ofMeta && isRoot ? { noDefault: `in top-level ${name}` } : {}),
+    });
+  }
+  below(schema.not, child(path, "not"));
+  for (const field of nested) for (const [i, part] of (schema[field] ?? []).entries()) below(part, index(child(path, field), i));
+  for (const [name, part] of Object.entries(schema.definitions ?? {})) below(part, mapKey(child(path, "definitions"), name));
+  const items = child(path, "items");
+  if (Array.isArray(schema.items)) for (const [i, part] of schema.items.entries()) below(part, index(items, i));
+  else below(schema.items, items);
+  for (const [name, part] of Object.entries(schema.dependencies ?? {})) below(part, mapKey(child(path, "dependencies"), name));
+  return [...errors, ...extensions(schema, path, place.options)];
+}
+
+/** Words of OpenAPI that custom resources do not have; how empty each must be. */
+const unsupported: readonly [field: string, isSet: (value: unknown) => boolean][] = [
+  ["id", (value) => value !== ""],
+  ["additionalItems", () => true],
+  ["patternProperties", (value) => isObject(value) && Object.keys(value).length > 0],
+  ["definitions", (value) => isObject(value) && Object.keys(value).length > 0],
+  ["dependencies", () => true],
+  ["$ref", () => true],
+];
+
+/** Source: specStandardValidatorV3.validate */
+function ownWords(schema: Schema, path: string, { options, noDefault, insideMeta }: Place): FieldError[] {
+  const errors: FieldError[] = [];
+  const { type } = schema;
+  const at = (word: string): string => child(path, word);
+  if (options.validTypes && type && !schemaTypes.includes(type)) errors.push(notSupported(at("type"), type, schemaTypes));
+  if (noDefault !== undefined && hasDefault(schema)) errors.push(forbiddenField(at("default"), `must not be set ${noDefault}`));
+  for (const [field, isSet] of unsupported) {
     const value = schema[field];
-    const empty = value === undefined || value === null || value === "" || (isObject(value) && Object.keys(value).length === 0);
-    if (!empty) errors.push(forbiddenField(child(path, field), text));
+    if (value !== undefined && value !== null && isSet(value))
+      errors.push(forbiddenField(at(field), `${field} is not supported`));
   }
-  if (type === "null")
-    errors.push(forbiddenField(child(path, "type"), "type cannot be set to null, use nullable as an alternative"));
-  else if (type && !types.includes(type)) errors.push(notSupported(child(path, "type"), type, types));
+  if (type === "null") errors.push(forbiddenField(at("type"), "type cannot be set to null, use nullable as an alternative"));
+  if (Array.isArray(schema.items) && schema.items.length > 0)
+    errors.push(forbiddenField(at("items"), "items must be a schema object and not an array"));
+  if (insideMeta && schema["x-kubernetes-embedded-resource"] === true)
+    errors.push(forbiddenField(at("x-kubernetes-embedded-resource"), "must not be used inside of resource meta"));
   return errors;
 }
 
-/** Source: the checks of x-kubernetes-* in ValidateCustomResourceDefinitionOpenAPISchema */
-function extensions(schema: Schema, path: string): FieldError[] {
+export function hasDefault(schema: Schema): boolean {
+  return schema.default !== undefined && schema.default !== null;
+}
+
+function extensions(schema: Schema, path: string, options: SchemaOptions): FieldError[] {
   const errors: FieldError[] = [];
-  const at = (name: string): string => child(path, `x-kubernetes-${name}`);
-  const get = (name: string): unknown => schema[`x-kubernetes-${name}`];
-  if (get("preserve-unknown-fields") === false)
-    errors.push(invalidValue(at("preserve-unknown-fields"), false, "must be true or undefined"));
-  if (get("map-type") !== undefined) {
-    if (schema.type !== "object") errors.push(typeMustBe(schema, path, "must be object if x-kubernetes-map-type is specified"));
-    errors.push(...optionalOneOf(get("map-type") as string, ["atomic", "granular"], at("map-type")));
+  const preserving = "x-kubernetes-preserve-unknown-fields";
+  if (schema[preserving] === false) errors.push(invalidValue(child(path, preserving), false, "must be true or undefined"));
+  const mapType = schema["x-kubernetes-map-type"];
+  if (mapType !== undefined && mapType !== null) {
+    if (schema.type !== "object") errors.push(typeMustBe("object", schema, path, "x-kubernetes-map-type"));
+    errors.push(...optionalOneOf(mapType, ["atomic", "granular"], child(path, "x-kubernetes-map-type")));
   }
-  const listType = get("list-type") as string | undefined;
-  const keys = (get("list-map-keys") as readonly string[] | undefined) ?? [];
-  if (listType !== undefined) {
-    if (schema.type !== "array") errors.push(typeMustBe(schema, path, "must be array if x-kubernetes-list-type is specified"));
-    errors.push(...optionalOneOf(listType, ["atomic", "set", "map"], at("list-type")));
-  }
-  if (keys.length > 0 && listType !== "map") {
-    errors.push(invalidValue(at("list-type"), listType ?? null, "must be map if x-kubernetes-list-map-keys is non-empty"));
-  }
-  if (listType === "map") errors.push(...mapKeys(schema, keys, path));
-  if (listType === "set" && isObject(schema.items)) {
-    const items = schema.items as Schema;
-    if (items.nullable)
-      errors.push(forbiddenField(child(path, "items", "nullable"), "cannot be nullable when x-kubernetes-list-type is set"));
-    if (items.type === "object" && items["x-kubernetes-map-type"] !== "atomic") {
-      const text = "must be atomic as item of a list with x-kubernetes-list-type=set";
-      errors.push(invalidValue(child(path, "items", "x-kubernetes-map-type"), items["x-kubernetes-map-type"] ?? null, text));
-    }
-  }
-  return errors;
+  return [
+    ...errors,
+    ...listRules(schema, path, options.atomicSets),
+    ...(options.safeMapKeys ? listMapKeyRules(schema, path) : []),
+  ];
 }
 
-/** The keys of a list that is a map are scalar fields of its items, which are always there. */
-function mapKeys(schema: Schema, keys: readonly string[], path: string): FieldError[] {
-  const at = child(path, "x-kubernetes-list-map-keys");
-  if (keys.length === 0)
-    return [{ type: "FieldValueRequired", field: at, detail: "must not be empty if x-kubernetes-list-type is map" }];
-  if (!isObject(schema.items))
-    return [
-      { type: "FieldValueRequired", field: child(path, "items"), detail: "must have a schema if x-kubernetes-list-type is map" },
-    ];
-  const items = schema.items as Schema;
-  const errors: FieldError[] = [];
-  if (items.type !== "object")
-    errors.push(
-      invalidValue(
-        child(path, "items", "type"),
-        items.type ?? "",
-        "must be object if parent array's x-kubernetes-list-type is map",
-      ),
-    );
-  for (const [i, key] of keys.entries()) {
-    const property = Object.hasOwn(items.properties ?? {}, key) ? (items.properties?.[key] as Schema) : undefined;
-    if (!property) errors.push(invalidValue(index(at, i), key, "entries must all be names of item properties"));
-    else if (property.type === "array" || property.type === "object")
-      errors.push(
-        invalidValue(
-          mapKey(child(path, "items", "properties"), key),
-          property.type,
-          "must be a scalar type if parent array's x-kubernetes-list-type is map",
-        ),
-      );
-    else if (!(items.required ?? []).includes(key) && property.default === undefined) {
-      const text = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-      errors.push({
-        type: "FieldValueRequired",
-        field: mapKey(child(path, "items", "properties"), key) + ".default",
-        detail: text,
-      });
-    }
-    if (keys.indexOf(key) < i) errors.push({ type: "FieldValueDuplicate", field: index(at, i), badValue: key, detail: "" });
-  }
-  return errors;
-}
-
-function typeMustBe(schema: Schema, path: string, text: string): FieldError {
+export function typeMustBe(type: string, schema: Schema, path: string, word: string): FieldError {
   const at = child(path, "type");
-  return schema.type ? invalidValue(at, schema.type, text) : { type: "FieldValueRequired", field: at, detail: text };
+  const text = `must be ${type} if ${word} is specified`;
+  return schema.type ? invalidValue(at, schema.type, text) : required(at, text);
 }
 
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+/**
+ * Whether a schema's structure can be told at all: when not, its other words say what is wrong.
+ * Source: pkg/apiserver/schema/convert.go NewStructural
+ */
+export function hasStructure(schema: Schema): boolean {
+  const filled = (value: unknown): boolean => isObject(value) && Object.keys(value).length > 0;
+  return !(
+    schema.id ||
+    schema.$schema ||
+    schema.$ref ||
+    filled(schema.patternProperties) ||
+    filled(schema.dependencies) ||
+    (schema.additionalItems !== undefined && schema.additionalItems !== null) ||
+    filled(schema.definitions) ||
+    (Array.isArray(schema.items) && schema.items.length > 0) ||
+    schema["x-kubernetes-preserve-unknown-fields"] === false
+  );
 }

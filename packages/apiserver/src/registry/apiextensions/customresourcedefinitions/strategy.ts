@@ -1,7 +1,12 @@
 import type { CustomResourceDefinition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
-import type { Strategy } from "../../generic/strategy.ts";
+import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
-import { validateCustomResourceDefinition, validateCustomResourceDefinitionUpdate } from "./validation.ts";
+import { anySchema, isObject, mostLevels, type Schema } from "./schemas.ts";
+import {
+  validateCustomResourceDefinition,
+  validateCustomResourceDefinitionStatus,
+  validateCustomResourceDefinitionUpdate,
+} from "./validation.ts";
 
 /** Deletion waits for this until the custom resources are gone. */
 export const customResourceCleanupFinalizer = "customresourcecleanup.apiextensions.k8s.io";
@@ -13,14 +18,15 @@ export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition
   generation: true,
   anyFinalizer: true,
   allowUnconditionalUpdate: false,
-  prepareForCreate(next) {
+  prepareForCreate(next, ctx) {
     const stored = (next.spec?.versions ?? []).filter((version) => version.storage).map((version) => version.name);
     next.status = { storedVersions: stored } as NonNullable<CustomResourceDefinition["status"]>;
     const finalizers = next.metadata.finalizers ?? [];
     if (!finalizers.includes(customResourceCleanupFinalizer))
       next.metadata.finalizers = [...finalizers, customResourceCleanupFinalizer];
+    dropDisabledFields(next, undefined, ctx);
   },
-  prepareForUpdate(next, current) {
+  prepareForUpdate(next, current, ctx) {
     // Every version that was ever the storage version may still be in etcd.
     const storage = (next.spec?.versions ?? []).find((version) => version.storage)?.name;
     const stored = current.status?.storedVersions ?? [];
@@ -29,12 +35,37 @@ export const customResourceDefinitionStrategy: Strategy<CustomResourceDefinition
         CustomResourceDefinition["status"]
       >;
     }
+    dropDisabledFields(next, current, ctx);
   },
-  validate: (next) => validateCustomResourceDefinition(next),
-  validateUpdate: (next, current) => validateCustomResourceDefinitionUpdate(next, current),
+  // An update has rules of its own that include those of a creation.
+  validate: (next, _ctx, current) =>
+    current ? validateCustomResourceDefinitionUpdate(next, current) : validateCustomResourceDefinition(next),
 });
+
+/** Rules in a language of their own are an alpha feature. Source: dropDisabledFields */
+function dropDisabledFields(
+  next: CustomResourceDefinition,
+  current: CustomResourceDefinition | undefined,
+  ctx: StrategyContext,
+): void {
+  const schemas = (crd: CustomResourceDefinition | undefined): Schema[] =>
+    (crd?.spec?.versions ?? []).flatMap(({ schema }) => (schema?.openAPIV3Schema ? [schema.openAPIV3Schema as Schema] : []));
+  const inUse = schemas(current).some((schema) => anySchema(schema, (part) => Boolean(part[rulesWord])));
+  if (ctx.featureEnabled("CustomResourceValidationExpressions") || inUse) return;
+  for (const schema of schemas(next)) dropRules(schema, 0);
+}
+
+const rulesWord = "x-kubernetes-validations";
+
+function dropRules(schema: Schema, level: number): void {
+  delete (schema as Record<string, unknown>)[rulesWord];
+  const { items, additionalProperties, properties } = schema;
+  for (const part of [items, additionalProperties, ...Object.values(properties ?? {})].flat())
+    if (isObject(part) && level < mostLevels) dropRules(part as Schema, level + 1);
+}
 
 export const customResourceDefinitionStatusStrategy: Strategy<CustomResourceDefinition> = statusStrategyOf({
   namespaced: false,
   anyFinalizer: true,
+  validateUpdate: (next) => validateCustomResourceDefinitionStatus(next),
 });

@@ -1,9 +1,10 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { forbiddenField, formatFieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
-import type { JSONSchemaProps } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { RE2JS } from "re2js";
+import { additionalOf, isObject, itemsOf, mostLevels, propertyOf, type Schema } from "./schemas.ts";
 
-type Schema = JSONSchemaProps & Record<string, unknown>;
 type Level = "root" | "item" | "field";
 
 const emptyTypeTexts: Readonly<Record<Level, string>> = {
@@ -15,137 +16,202 @@ const emptyTypeTexts: Readonly<Record<Level, string>> = {
 /**
  * A structural schema says the type of everything outside of logical operators, so that objects can be pruned and
  * defaulted by it alone. Schemas that are too deep have their own error.
- * Source: apiextensions-apiserver pkg/apiserver/schema/validation.go ValidateStructural
+ * @returns sorted by their text
+ * Source: apiextensions-apiserver pkg/apiserver/schema/validation.go ValidateStructural, complete.go
  */
-export function validateStructural(schema: JSONSchemaProps, path: string): FieldError[] {
-  return invariants(schema as Schema, "root", path, 0);
+export function validateStructural(schema: Schema, path: string): FieldError[] {
+  const errors = [...invariants(schema, "root", path, 0), ...complete(schema, schema, path, path, 0)];
+  const text = new Map(errors.map((error) => [error, formatFieldError(error)]));
+  return errors.sort((a, b) => ((text.get(a) as string) < (text.get(b) as string) ? -1 : 1));
 }
-
-const mostLevels = 200;
 
 function invariants(schema: Schema, level: Level, path: string, depth: number): FieldError[] {
   if (depth > mostLevels) return [];
-  const { items, properties = {}, additionalProperties } = schema;
+  const items = itemsOf(schema);
+  const additional = additionalOf(schema);
+  const { properties = {}, additionalProperties } = schema;
   const errors: FieldError[] = [];
-  const inside = (value: unknown, at: string, as: Level): void => {
-    if (isObject(value)) errors.push(...invariants(value as Schema, as, at, depth + 1));
-  };
-  if (isObject(items) && !Array.isArray(items)) inside(items, child(path, "items"), "item");
-  for (const [name, property] of Object.entries(properties)) inside(property, mapKey(child(path, "properties"), name), "field");
-  inside(additionalProperties, child(path, "additionalProperties"), "field");
-  errors.push(...logical(schema, path, depth), ...extensionRules(schema, path), ...typeRules(schema, level, path));
-  if (level === "root" && isObject(properties["metadata"])) errors.push(...metadataRules(properties["metadata"] as Schema, path));
-  return errors;
+  if (schema.type === "array" && !items) errors.push(required(child(path, "items"), "must be specified"));
+  if (items) errors.push(...invariants(items, "item", child(path, "items"), depth + 1));
+  for (const [name, property] of Object.entries(properties ?? {}))
+    errors.push(...invariants(property, "field", mapKey(child(path, "properties"), name), depth + 1));
+  const at = child(path, "additionalProperties");
+  if (level === "root" && additionalProperties !== undefined && additionalProperties !== null)
+    errors.push(forbiddenField(at, "must not be used at the root"));
+  if (additional) errors.push(...invariants(additional, "field", at, depth + 1));
+  return [
+    ...errors,
+    ...extensionRules(schema, path),
+    ...valueRules(schema, path, depth),
+    ...typeRules(schema, level, path),
+    ...metaRules(schema, level, path),
+  ];
+}
+
+const isSet = (schema: Schema, word: string): boolean => schema[`x-kubernetes-${word}`] === true;
+
+function extensionRules(schema: Schema, path: string): FieldError[] {
+  if (!isSet(schema, "int-or-string")) return [];
+  return ["preserve-unknown-fields", "embedded-resource"]
+    .filter((word) => isSet(schema, word))
+    .map((word) =>
+      invalidValue(child(path, `x-kubernetes-${word}`), true, "must be false if x-kubernetes-int-or-string is true"),
+    );
 }
 
 function typeRules(schema: Schema, level: Level, path: string): FieldError[] {
   const at = child(path, "type");
-  const type = schema.type ?? "";
-  const anyType = schema["x-kubernetes-int-or-string"] === true || schema["x-kubernetes-preserve-unknown-fields"] === true;
+  const { type } = schema;
+  const embedded = isSet(schema, "embedded-resource");
   const errors: FieldError[] = [];
-  if (type === "" && !anyType) errors.push(required(at, emptyTypeTexts[level]));
-  if (level === "root" && type !== "" && type !== "object") errors.push(invalidValue(at, type, "must be object at the root"));
-  if (type === "array" && !schema.items) errors.push(required(child(path, "items"), "must be specified"));
-  if (schema["x-kubernetes-int-or-string"] === true && type !== "")
-    errors.push(invalidValue(at, type, "must be empty if x-kubernetes-int-or-string is true"));
+  if (embedded && type !== "object") {
+    const text = "must be object if x-kubernetes-embedded-resource is true";
+    errors.push(type ? invalidValue(at, type, text) : required(at, text));
+  } else if (!type && !isSet(schema, "int-or-string") && !isSet(schema, "preserve-unknown-fields")) {
+    errors.push(required(at, emptyTypeTexts[level]));
+  }
+  if (embedded && schema.additionalProperties !== undefined && schema.additionalProperties !== null) {
+    const text = "must not be used if x-kubernetes-embedded-resource is set";
+    errors.push(forbiddenField(child(path, "additionalProperties"), text));
+  }
+  if (level === "root" && type && type !== "object") errors.push(invalidValue(at, type, "must be object at the root"));
   return errors;
 }
 
-function extensionRules(schema: Schema, path: string): FieldError[] {
+/** What every resource has is not for its schema to say: of metadata it restricts the names alone. */
+function metaRules(schema: Schema, level: Level, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  const embedded = schema["x-kubernetes-embedded-resource"] === true;
-  const preserving = schema["x-kubernetes-preserve-unknown-fields"] === true;
-  if (embedded && schema.type !== "object") {
-    const text = "must be object if x-kubernetes-embedded-resource is true";
-    errors.push(schema.type ? invalidValue(child(path, "type"), schema.type, text) : required(child(path, "type"), text));
+  const embedded = isSet(schema, "embedded-resource");
+  const isResource = level === "root" || embedded;
+  for (const [name, type] of [
+    ["kind", "string"],
+    ["apiVersion", "string"],
+    ["metadata", "object"],
+  ] as const) {
+    const property = propertyOf(schema, name);
+    const at = mapKey(child(path, "properties"), name);
+    if (property && isResource && property.type !== type)
+      errors.push(invalidValue(child(at, "type"), property.type ?? "", `must be ${type}`));
+    if (name === "metadata" && property && level === "root" && !restrictsNamesAlone(property)) {
+      const text = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+      errors.push(forbiddenField(at, text));
+    }
   }
-  if (embedded && !preserving && Object.keys(schema.properties ?? {}).length === 0) {
+  if (embedded && !isSet(schema, "preserve-unknown-fields") && Object.keys(schema.properties ?? {}).length === 0) {
     const text = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
     errors.push(required(child(path, "properties"), text));
   }
-  if (preserving && schema["x-kubernetes-int-or-string"] === true) {
-    const text = "must be false if x-kubernetes-int-or-string is true";
-    errors.push(invalidValue(child(path, "x-kubernetes-preserve-unknown-fields"), true, text));
-  }
   return errors;
 }
 
-/** The metadata of custom resources is always there; a schema restricts names alone. */
-function metadataRules(metadata: Schema, path: string): FieldError[] {
-  const at = child(path, "properties[metadata]");
-  const others = Object.keys(metadata.properties ?? {}).filter((name) => name !== "name" && name !== "generateName");
-  const text = "must not specify anything other than name and generateName, but metadata is implicitly specified";
-  return others.length > 0 ? [forbiddenField(at, text)] : [];
-}
+/** These a structural schema does not keep, or checks elsewhere. */
+const elsewhere = ["type", "default", "externalDocs", "example"];
 
-/** Words that say what a value is belong outside of the operators; inside they only restrict. How empty each must be. */
-const structuralWords: readonly [word: string, text: string][] = [
-  ["type", "must be empty to be structural"],
-  ["additionalProperties", "must be undefined to be structural"],
-  ["default", "must be undefined to be structural"],
-  ["title", "must be empty to be structural"],
-  ["description", "must be empty to be structural"],
-  ["nullable", "must be false to be structural"],
-  ["x-kubernetes-preserve-unknown-fields", "must be false to be structural"],
-  ["x-kubernetes-embedded-resource", "must be false to be structural"],
-  ["x-kubernetes-int-or-string", "must be false to be structural"],
-  ["x-kubernetes-list-map-keys", "must be empty to be structural"],
-  ["x-kubernetes-list-type", "must be undefined to be structural"],
-  ["x-kubernetes-map-type", "must be undefined to be structural"],
-];
-
-function logical(schema: Schema, path: string, depth: number): FieldError[] {
-  const parts: { part: unknown; at: string }[] = [];
-  for (const field of ["allOf", "anyOf", "oneOf"] as const) {
-    for (const [i, part] of ((schema[field] as unknown[] | undefined) ?? []).entries())
-      parts.push({ part, at: index(child(path, field), i) });
-  }
-  if (schema.not) parts.push({ part: schema.not, at: child(path, "not") });
-  const intOrString = schema["x-kubernetes-int-or-string"] === true && isIntOrStringPattern(schema.anyOf);
-  return parts.flatMap(({ part, at }) => {
-    if (!isObject(part)) return [];
-    // The one place where types stand inside: an integer or a string.
-    if (intOrString && at.startsWith(child(path, "anyOf"))) return [];
-    return restriction(part as Schema, schema, at, path, depth);
+function restrictsNamesAlone(metadata: Schema): boolean {
+  return Object.entries(metadata).every(([word, value]) => {
+    if (elsewhere.includes(word) || isEmpty(value)) return true;
+    return word === "properties" && Object.keys(value as object).every((name) => name === "name" || name === "generateName");
   });
 }
 
-function isIntOrStringPattern(anyOf: unknown): boolean {
-  if (!Array.isArray(anyOf) || anyOf.length !== 2) return false;
-  const shapes = (anyOf as Schema[]).map((part) => JSON.stringify(part));
-  return shapes[0] === '{"type":"integer"}' && shapes[1] === '{"type":"string"}';
+function isEmpty(value: unknown): boolean {
+  if (value === undefined || value === null || value === "" || value === false) return true;
+  return typeof value === "object" && Object.keys(value).length === 0;
 }
 
-/** @param outer the schema that says the structure of what `part` restricts */
-function restriction(part: Schema, outer: Schema | undefined, path: string, outerPath: string, depth: number): FieldError[] {
-  if (depth > mostLevels) return [];
+const integerOrString = [{ type: "integer" }, { type: "string" }];
+
+/** The logical operators of one schema, and its pattern. @param skipAnyOf it says that the value is an integer or a string */
+function valueRules(
+  schema: Schema,
+  path: string,
+  depth: number,
+  skipAnyOf = deepEqual(schema.anyOf, integerOrString),
+): FieldError[] {
   const errors: FieldError[] = [];
-  for (const [word, text] of structuralWords) {
-    const value = part[word];
-    if (value !== undefined && value !== null && value !== "" && value !== false)
-      errors.push(forbiddenField(child(path, word), text));
+  if (!skipAnyOf)
+    for (const [i, part] of (schema.anyOf ?? []).entries())
+      errors.push(...restriction(part as Schema, index(child(path, "anyOf"), i), depth + 1));
+  for (const [i, part] of (schema.allOf ?? []).entries()) {
+    const isTheType = i === 0 && deepEqual((part as Schema).anyOf, integerOrString);
+    errors.push(...restriction(part as Schema, index(child(path, "allOf"), i), depth + 1, isTheType));
   }
-  for (const [name, property] of Object.entries(part.properties ?? {})) {
-    const known = Object.hasOwn(outer?.properties ?? {}, name) ? (outer?.properties?.[name] as Schema) : undefined;
-    const [at, outerAt] = [mapKey(child(path, "properties"), name), mapKey(child(outerPath, "properties"), name)];
-    if (!known && !outer?.additionalProperties) errors.push(required(outerAt, `because it is defined in ${at}`));
-    if (isObject(property)) errors.push(...restriction(property as Schema, known, at, outerAt, depth + 1));
+  for (const [i, part] of (schema.oneOf ?? []).entries())
+    errors.push(...restriction(part as Schema, index(child(path, "oneOf"), i), depth + 1));
+  if (isObject(schema.not)) errors.push(...restriction(schema.not as Schema, child(path, "not"), depth + 1));
+  const fault = schema.pattern ? patternFault(schema.pattern) : undefined;
+  if (fault !== undefined) {
+    const text = `must be a valid regular expression, but isn't: ${fault}`;
+    errors.push(invalidValue(child(path, "pattern"), schema.pattern, text));
   }
-  if (isObject(part.items) && !Array.isArray(part.items)) {
-    const known = isObject(outer?.items) ? (outer?.items as Schema) : undefined;
-    const [at, outerAt] = [child(path, "items"), child(outerPath, "items")];
-    if (!known) errors.push(required(outerAt, `because it is defined in ${at}`));
-    errors.push(...restriction(part.items as Schema, known, at, outerAt, depth + 1));
-  }
-  for (const field of ["allOf", "anyOf", "oneOf"] as const) {
-    for (const [i, inner] of ((part[field] as unknown[] | undefined) ?? []).entries())
-      if (isObject(inner))
-        errors.push(...restriction(inner as Schema, outer, index(child(path, field), i), outerPath, depth + 1));
-  }
-  if (isObject(part.not)) errors.push(...restriction(part.not as Schema, outer, child(path, "not"), outerPath, depth + 1));
   return errors;
 }
 
-function isObject(value: unknown): value is object {
-  return typeof value === "object" && value !== null;
+function patternFault(pattern: string): string | undefined {
+  try {
+    RE2JS.compile(pattern);
+    return undefined;
+  } catch (err) {
+    return (err as Error).message;
+  }
+}
+
+/** Words that say what a value is belong outside of the operators; inside they only restrict. How empty each must be. */
+const structuralWords: readonly [word: string, empty: "empty" | "undefined" | "false"][] = [
+  ["type", "empty"],
+  ["additionalProperties", "undefined"],
+  ["default", "undefined"],
+  ["title", "empty"],
+  ["description", "empty"],
+  ["nullable", "false"],
+  ["x-kubernetes-preserve-unknown-fields", "false"],
+  ["x-kubernetes-embedded-resource", "false"],
+  ["x-kubernetes-int-or-string", "false"],
+  ["x-kubernetes-list-map-keys", "empty"],
+  ["x-kubernetes-list-type", "undefined"],
+  ["x-kubernetes-map-type", "undefined"],
+  ["x-kubernetes-validations", "empty"],
+];
+
+function restriction(part: Schema, path: string, depth: number, skipAnyOf = false): FieldError[] {
+  if (depth > mostLevels || !isObject(part)) return [];
+  const errors = valueRules(part, path, depth, skipAnyOf);
+  const items = itemsOf(part);
+  if (items) errors.push(...restriction(items, child(path, "items"), depth + 1));
+  for (const [name, property] of Object.entries(part.properties ?? {}))
+    errors.push(...restriction(property, mapKey(child(path, "properties"), name), depth + 1));
+  for (const [word, empty] of structuralWords) {
+    const value = part[word];
+    const passes = empty === "undefined" ? value === undefined || value === null : isEmpty(value);
+    if (!passes) errors.push(forbiddenField(child(path, word), `must be ${empty} to be structural`));
+  }
+  if (propertyOf(part, "metadata"))
+    errors.push(forbiddenField(child(path, "properties[metadata]"), "must not be specified in a nested context"));
+  return errors;
+}
+
+/** What the operators at the root speak of has its structure outside of them. @param outer says the structure */
+function complete(part: Schema, outer: Schema, outerPath: string, path: string, depth: number): FieldError[] {
+  if (depth > mostLevels) return [];
+  const operands = [
+    ...(isObject(part.not) ? [[part.not, child(path, "not")] as const] : []),
+    ...(["allOf", "anyOf", "oneOf"] as const).flatMap((field) =>
+      (part[field] ?? []).map((operand, i) => [operand, index(child(path, field), i)] as const),
+    ),
+  ];
+  return operands.flatMap(([operand, at]) => completeBelow(operand as Schema, outer, outerPath, at, depth + 1));
+}
+
+function completeBelow(part: Schema, outer: Schema, outerPath: string, path: string, depth: number): FieldError[] {
+  if (depth > mostLevels || !isObject(part)) return [];
+  const errors = complete(part, outer, outerPath, path, depth);
+  const below = (inner: Schema, known: Schema | undefined, step: (path: string) => string): void => {
+    if (known) errors.push(...completeBelow(inner, known, step(outerPath), step(path), depth + 1));
+    else errors.push(required(step(outerPath), `because it is defined in ${step(path)}`));
+  };
+  const items = itemsOf(part);
+  if (items) below(items, itemsOf(outer), (at) => child(at, "items"));
+  for (const [name, property] of Object.entries(part.properties ?? {}))
+    below(property, propertyOf(outer, name), (at) => mapKey(child(at, "properties"), name));
+  return errors;
 }

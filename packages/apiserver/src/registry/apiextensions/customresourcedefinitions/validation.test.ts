@@ -16,9 +16,10 @@ function aDefinition({ spec = {}, ...rest }: { spec?: object } & Record<string, 
   return crd as never;
 }
 
-const withSchema = (schema: object): object => ({ spec: { versions: [{ ...version, schema: { openAPIV3Schema: schema } }] } });
-const withField = (field: object): object => withSchema({ type: "object", properties: { spec: field } });
-const at = "spec.versions[0].schema.openAPIV3Schema";
+const badLabel =
+  "Invalid value: \"V1\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const goVersion =
+  '{Name:"v1", Served:true, Storage:true, Deprecated:false, DeprecationWarning:(*string)(nil), Schema:(*apiextensions.CustomResourceValidation)(nil), Subresources:(*apiextensions.CustomResourceSubresources)(nil), AdditionalPrinterColumns:[]apiextensions.CustomResourceColumnDefinition(';
 
 testRefusals<object>(
   (input) => validateCustomResourceDefinition(aDefinition(input as never)),
@@ -52,81 +53,6 @@ testRefusals<object>(
         'spec.names.listKind: Invalid value: "Cron": kind and listKind may not be the same',
       ],
     },
-    { name: "no type at the root", input: withSchema({}), want: [`${at}.type: Required value: must not be empty at the root`] },
-    {
-      name: "a list at the root",
-      input: withSchema({ type: "array", items: { type: "string" } }),
-      want: [`${at}.type: Invalid value: "array": must be object at the root`],
-    },
-    {
-      name: "a field without type",
-      input: withField({}),
-      want: [`${at}.properties[spec].type: Required value: must not be empty for specified object fields`],
-    },
-    {
-      name: "an unknown type",
-      input: withField({ type: "text" }),
-      want: [
-        `${at}.properties[spec].type: Unsupported value: "text": supported values: "array", "boolean", "integer", "number", "object", "string"`,
-      ],
-    },
-    {
-      name: "a list of nothing",
-      input: withField({ type: "array" }),
-      want: [`${at}.properties[spec].items: Required value: must be specified`],
-    },
-    {
-      name: "references and definitions",
-      input: withField({ type: "object", $ref: "#/x", definitions: { x: {} } }),
-      want: [
-        `${at}.properties[spec].definitions: Forbidden: definitions is not supported`,
-        `${at}.properties[spec].$ref: Forbidden: $ref is not supported`,
-      ],
-    },
-    {
-      name: "items that must differ",
-      input: withField({ type: "array", items: { type: "string" }, uniqueItems: true }),
-      want: [
-        `${at}.properties[spec].uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic`,
-      ],
-    },
-    {
-      name: "a map with fields",
-      input: withField({ type: "object", properties: { a: { type: "string" } }, additionalProperties: { type: "string" } }),
-      want: [`${at}.properties[spec].additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive`],
-    },
-    {
-      name: "a type inside of a logical operator",
-      input: withField({ type: "object", allOf: [{ type: "object", properties: { a: {} } }] }),
-      want: [
-        `${at}.properties[spec].allOf[0].type: Forbidden: must be empty to be structural`,
-        `${at}.properties[spec].properties[a]: Required value: because it is defined in ${at}.properties[spec].allOf[0].properties[a]`,
-      ],
-    },
-    {
-      name: "an integer or string",
-      input: withField({ "x-kubernetes-int-or-string": true, anyOf: [{ type: "integer" }, { type: "string" }] }),
-      want: [],
-    },
-    {
-      name: "metadata beyond the name",
-      input: withSchema({ type: "object", properties: { metadata: { type: "object", properties: { labels: object } } } }),
-      want: [
-        `${at}.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified`,
-      ],
-    },
-    {
-      name: "an embedded resource that is no object",
-      input: withField({ type: "string", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true }),
-      want: [`${at}.properties[spec].type: Invalid value: "string": must be object if x-kubernetes-embedded-resource is true`],
-    },
-    {
-      name: "a list that is a map by no keys",
-      input: withField({ type: "array", items: object, "x-kubernetes-list-type": "map" }),
-      want: [
-        `${at}.properties[spec].x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map`,
-      ],
-    },
     {
       name: "a warning without deprecation, columns without a path, a scale of odd paths",
       input: {
@@ -143,13 +69,13 @@ testRefusals<object>(
       },
       want: [
         'spec.versions[0].deprecationWarning: Invalid value: "old": can only be set for deprecated versions',
-        'spec.versions[0].subresources.scale.specReplicasPath: Invalid value: ".status.n": should be a json path under .spec',
-        "spec.versions[0].subresources.scale.statusReplicasPath: Required value",
-        'spec.versions[0].subresources.scale.labelSelectorPath: Invalid value: "x": must be a simple json path starting with .',
-        "spec.versions[0].additionalPrinterColumns[0].name: Required value",
-        'spec.versions[0].additionalPrinterColumns[0].type: Unsupported value: "size": supported values: "boolean", "date", "integer", "number", "string"',
-        'spec.versions[0].additionalPrinterColumns[0].format: Unsupported value: "x": supported values: "byte", "date", "date-time", "double", "float", "int32", "int64", "password"',
-        'spec.versions[0].additionalPrinterColumns[0].jsonPath: Invalid value: "spec": must be a simple json path starting with .',
+        'spec.subresources.scale.specReplicasPath: Invalid value: ".status.n": should be a json path under .spec',
+        "spec.subresources.scale.statusReplicasPath: Required value",
+        'spec.subresources.scale.labelSelectorPath: Invalid value: "x": must be a simple json path starting with .',
+        "spec.additionalPrinterColumns[0].name: Required value",
+        'spec.additionalPrinterColumns[0].type: Invalid value: "size": must be one of boolean,date,integer,number,string',
+        'spec.additionalPrinterColumns[0].format: Invalid value: "x": must be one of byte,date,date-time,double,float,int32,int64,password',
+        'spec.additionalPrinterColumns[0].JSONPath: Invalid value: "spec": must be a simple json path starting with .',
       ],
     },
     {
@@ -157,7 +83,61 @@ testRefusals<object>(
       input: { spec: { conversion: { strategy: "Webhook", webhook: { clientConfig: {}, conversionReviewVersions: [] } } } },
       want: [
         "spec.conversion.webhookClientConfig: Required value: exactly one of url or service is required",
-        "spec.conversion.conversionReviewVersions: Required value: must specify one of v1, v1beta1",
+        "spec.conversion.conversionReviewVersions: Required value",
+      ],
+    },
+    {
+      name: "versions of a conversion webhook that this server does not speak, the same twice",
+      input: {
+        spec: {
+          conversion: {
+            strategy: "Webhook",
+            webhook: { clientConfig: { url: "https://x" }, conversionReviewVersions: ["v2", "v2"] },
+          },
+        },
+      },
+      want: [
+        'spec.conversion.conversionReviewVersions[1]: Invalid value: "v2": duplicate version',
+        'spec.conversion.conversionReviewVersions: Invalid value: []string{"v2", "v2"}: must include at least one of v1, v1beta1',
+      ],
+    },
+    {
+      name: "a webhook for no conversion",
+      input: { spec: { conversion: { strategy: "None", webhook: { clientConfig: {}, conversionReviewVersions: ["v1"] } } } },
+      want: [
+        "spec.conversion.webhookClientConfig: Forbidden: should not be set when strategy is not set to Webhook",
+        "spec.conversion.conversionReviewVersions: Forbidden: should not be set when strategy is not set to Webhook",
+      ],
+    },
+    {
+      name: "two versions of one name, both of storage; what they do not share is told where it stands",
+      input: {
+        spec: {
+          versions: [version, { ...version, additionalPrinterColumns: [{ name: "a", type: "string", jsonPath: "a" }] }],
+        },
+      },
+      want: [
+        'spec.versions[1].additionalPrinterColumns[0].JSONPath: Invalid value: "a": must be a simple json path starting with .',
+        `spec.versions: Invalid value: []apiextensions.CustomResourceDefinitionVersion{${goVersion}nil)}, ${goVersion.replace(/\($/, "")}{…}}}: must contain unique version names`,
+        `spec.versions: Invalid value: []apiextensions.CustomResourceDefinitionVersion{${goVersion}nil)}, ${goVersion.replace(/\($/, "")}{…}}}: must have exactly one version marked as storage version`,
+      ],
+    },
+    {
+      name: "a first version that is no label, told twice",
+      input: { spec: { versions: [{ ...version, name: "V1" }] } },
+      want: [`spec.versions[0].name: ${badLabel}`, `spec.version: ${badLabel}`],
+    },
+    {
+      name: "accepted names that are no labels",
+      input: { status: { storedVersions: ["v1"], acceptedNames: { plural: "V1" } } },
+      want: [`status.acceptedNames.plural: ${badLabel}`],
+    },
+    {
+      name: "a storage version that is not told as stored",
+      input: { spec: { versions: [version] }, status: { storedVersions: ["v2"] } },
+      want: [
+        `status.storedVersions: Invalid value: apiextensions.CustomResourceDefinitionVersion${goVersion}nil)}: must have the storage version v1`,
+        'status.storedVersions[0]: Invalid value: "v2": must appear in spec.versions',
       ],
     },
     {
@@ -183,17 +163,61 @@ testRefusals<object>(
 );
 
 const established = { status: { conditions: [{ type: "Established", status: "True" }], storedVersions: ["v1"] } };
+const olderSchema = {
+  type: "object",
+  properties: { a: { type: "odd" }, b: { type: "array", items: object, "x-kubernetes-list-type": "set" } },
+};
+const older = { ...version, schema: { openAPIV3Schema: olderSchema } };
 
-testRefusals<object>(
-  (spec) => validateCustomResourceDefinitionUpdate(aDefinition({ spec }), aDefinition(established)),
+testRefusals<{ next: object; current?: object; both?: object }>(
+  ({ next, current = {}, both = {} }) =>
+    validateCustomResourceDefinitionUpdate(
+      aDefinition({ ...both, spec: next } as never),
+      aDefinition({ ...established, ...both, spec: current } as never),
+    ),
   [
     {
       name: "another scope and kind once it is served",
-      input: { scope: "Cluster", names: { ...names, kind: "Job" } },
+      input: { next: { scope: "Cluster", names: { ...names, kind: "Job" } } },
       want: [
         'spec.scope: Invalid value: "Cluster": field is immutable',
         'spec.names.kind: Invalid value: "Job": field is immutable',
       ],
+    },
+    {
+      name: "an update that leaves wrong types and sets as they were",
+      input: { next: { versions: [older] }, current: { versions: [older] } },
+      want: [],
+    },
+    {
+      name: "an update that brings wrong types and sets",
+      input: { next: { versions: [older] } },
+      want: [
+        'spec.validation.openAPIV3Schema.properties[a].type: Unsupported value: "odd": supported values: "array", "boolean", "integer", "number", "object", "string"',
+        'spec.validation.openAPIV3Schema.properties[b].items.x-kubernetes-map-type: Invalid value: "null": must be atomic as item of a list with x-kubernetes-list-type=set',
+      ],
+    },
+    {
+      name: "an update of what keeps unknown fields everywhere",
+      input: { next: { preserveUnknownFields: true }, current: { preserveUnknownFields: true } },
+      want: [],
+    },
+    {
+      name: "an update that has no leave of the project, as before",
+      input: {
+        next: { group: "x.k8s.io" },
+        current: { group: "x.k8s.io" },
+        both: { metadata: { name: "crons.x.k8s.io" } },
+      },
+      want: [],
+    },
+    {
+      name: "a served version without schema where there was none before",
+      input: {
+        next: { versions: [{ ...version, schema: undefined }] },
+        current: { versions: [{ ...version, schema: undefined }] },
+      },
+      want: ["spec.versions[0].schema.openAPIV3Schema: Required value: because otherwise all fields are pruned"],
     },
   ],
 );

@@ -4,56 +4,54 @@ import { child } from "@coxswain/apimachinery/errors/field-path";
 import type {
   CustomResourceColumnDefinition,
   CustomResourceDefinitionVersion,
-  CustomResourceSubresourceScale,
+  CustomResourceSubresources,
 } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
-import { each, need, optionalOneOf, requiredOneOf, saying } from "../../rules.ts";
-
-/** What a version has besides its schema. Source: validateCustomResourceDefinitionVersion */
-export function validateVersion(version: CustomResourceDefinitionVersion, path: string): FieldError[] {
-  const { deprecated = false, deprecationWarning: warning, subresources } = version;
-  const scale = subresources?.scale;
-  return [
-    ...saying(warningFaults(deprecated, warning), warning, child(path, "deprecationWarning")),
-    ...(scale ? validateScale(scale, child(path, "subresources", "scale")) : []),
-    ...each(version.additionalPrinterColumns, child(path, "additionalPrinterColumns"), validateColumn),
-  ];
-}
+import { need, saying } from "../../rules.ts";
 
 const longestWarning = 256;
 
-function warningFaults(deprecated: boolean, warning: string | undefined): string[] {
+/** Source: validateDeprecationWarning */
+export function validateDeprecation(version: CustomResourceDefinitionVersion, path: string): FieldError[] {
+  const { deprecated = false, deprecationWarning: warning } = version;
   if (warning === undefined || warning === null) return [];
-  const faults = deprecated ? [] : ["can only be set for deprecated versions"];
-  if (warning.length > longestWarning) faults.push(`must be <= ${longestWarning} characters long`);
+  return saying(warningFaults(deprecated, warning), warning, child(path, "deprecationWarning"));
+}
+
+function warningFaults(deprecated: boolean, warning: string): string[] {
+  if (!deprecated) return ["can only be set for deprecated versions"];
+  const faults: string[] = [];
+  if (Buffer.byteLength(warning) > longestWarning) faults.push(`must be <= ${longestWarning} characters long`);
   if (warning === "") faults.push("must not be an empty string");
   const at = warning.search(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u);
-  if (at >= 0) faults.push(`must only contain printable UTF-8 characters; non-printable character found at index ${at}`);
+  if (at >= 0) {
+    const byte = Buffer.byteLength(warning.slice(0, at));
+    faults.push(`must only contain printable UTF-8 characters; non-printable character found at index ${byte}`);
+  }
   return faults;
 }
 
-/** `.spec.replicas`: which part of the object, and a plain path. */
-function jsonPath(value: string | undefined, below: readonly string[], text: string, path: string): FieldError[] {
-  if (value === undefined) return [];
-  if (!value.startsWith(".")) return [invalidValue(path, value, "must be a simple json path starting with .")];
-  if (/[[\]{}'"*?()@]/.test(value) || value.endsWith(".") || value.includes(".."))
-    return [invalidValue(path, value, "is an invalid path: must be a simple json path")];
-  return below.some((part) => value.startsWith(`.${part}.`)) ? [] : [invalidValue(path, value, text)];
+/** Only the beginning of such a path is checked; one that leads nowhere shows nothing. Source: validateSimpleJSONPath */
+function simplePath(value: string, path: string): FieldError[] {
+  return value.startsWith(".") ? [] : [invalidValue(path, value, "must be a simple json path starting with .")];
 }
 
-function validateScale(scale: CustomResourceSubresourceScale, path: string): FieldError[] {
+function pathBelow(value: string, parts: readonly string[], text: string, path: string): FieldError[] {
+  const errors = simplePath(value, path);
+  if (errors.length > 0 || parts.some((part) => value.startsWith(`.${part}.`))) return errors;
+  return [invalidValue(path, value, `should be a json path under ${text}`)];
+}
+
+/** Source: ValidateCustomResourceDefinitionSubresources */
+export function validateSubresources(subresources: CustomResourceSubresources | undefined, path: string): FieldError[] {
+  const scale = subresources?.scale;
+  if (!scale) return [];
+  const at = (field: string): string => child(path, "scale", field);
   const { specReplicasPath: wanted, statusReplicasPath: present, labelSelectorPath: selector } = scale;
-  const [wantedPath, presentPath] = [child(path, "specReplicasPath"), child(path, "statusReplicasPath")];
+  const either = "either .spec or .status";
   return [
-    ...need(wanted, wantedPath),
-    ...jsonPath(wanted || undefined, ["spec"], "should be a json path under .spec", wantedPath),
-    ...need(present, presentPath),
-    ...jsonPath(present || undefined, ["status"], "should be a json path under .status", presentPath),
-    ...jsonPath(
-      selector || undefined,
-      ["spec", "status"],
-      "should be a json path under either .status or .spec",
-      child(path, "labelSelectorPath"),
-    ),
+    ...(wanted ? pathBelow(wanted, ["spec"], ".spec", at("specReplicasPath")) : [required(at("specReplicasPath"))]),
+    ...(present ? pathBelow(present, ["status"], ".status", at("statusReplicasPath")) : [required(at("statusReplicasPath"))]),
+    ...(selector ? pathBelow(selector, ["spec", "status"], either, at("labelSelectorPath")) : []),
   ];
 }
 
@@ -61,15 +59,16 @@ const columnTypes = ["boolean", "date", "integer", "number", "string"];
 const columnFormats = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 
 /** Source: ValidateCustomResourceColumnDefinition */
-function validateColumn(column: CustomResourceColumnDefinition, path: string): FieldError[] {
+export function validateColumn(column: CustomResourceColumnDefinition, path: string): FieldError[] {
   const { name, type, format, jsonPath: shown } = column;
+  const typeText = `must be one of ${columnTypes.join(",")}`;
+  const at = (field: string): string => child(path, field);
   return [
-    ...need(name, child(path, "name")),
-    ...requiredOneOf(type, columnTypes, child(path, "type")),
-    ...(format ? optionalOneOf(format, columnFormats, child(path, "format")) : []),
-    ...(shown ? [] : [required(child(path, "jsonPath"))]),
-    ...(shown && !shown.startsWith(".")
-      ? [invalidValue(child(path, "jsonPath"), shown, "must be a simple json path starting with .")]
+    ...need(name, at("name")),
+    ...(!type ? [required(at("type"), typeText)] : columnTypes.includes(type) ? [] : [invalidValue(at("type"), type, typeText)]),
+    ...(format && !columnFormats.includes(format)
+      ? [invalidValue(at("format"), format, `must be one of ${columnFormats.join(",")}`)]
       : []),
+    ...(shown ? simplePath(shown, at("JSONPath")) : [required(at("JSONPath"))]),
   ];
 }

@@ -1,0 +1,87 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { optionalOneOf } from "../../rules.ts";
+import { hasDefault, typeMustBe } from "./schema-rules.ts";
+import { itemsOf, propertyOf, type Schema } from "./schemas.ts";
+
+const listTypes = ["atomic", "set", "map"];
+
+/** What makes a list a set or a map. Source: ValidateCustomResourceDefinitionOpenAPISchema */
+export function listRules(schema: Schema, path: string, atomicSets: boolean): FieldError[] {
+  const at = child(path, "x-kubernetes-list-type");
+  const listType = schema["x-kubernetes-list-type"] ?? undefined;
+  const keys = schema["x-kubernetes-list-map-keys"] ?? [];
+  const errors: FieldError[] = [];
+  if (listType !== undefined && schema.type !== "array") errors.push(typeMustBe("array", schema, path, "x-kubernetes-list-type"));
+  else if (atomicSets) errors.push(...setRules(schema, path));
+  errors.push(...optionalOneOf(listType, listTypes, at));
+  if (keys.length > 0 && listType !== "map") {
+    const text = "must be map if x-kubernetes-list-map-keys is non-empty";
+    errors.push(listType === undefined ? required(at, text) : invalidValue(at, listType, text));
+  }
+  return listType === "map" ? [...errors, ...mapRules(schema, keys, path)] : errors;
+}
+
+/** What stands in a set is compared as a whole. */
+function setRules(schema: Schema, path: string): FieldError[] {
+  const items = itemsOf(schema);
+  if (schema["x-kubernetes-list-type"] !== "set" || !items) return [];
+  const text = "must be atomic as item of a list with x-kubernetes-list-type=set";
+  const listType = items["x-kubernetes-list-type"] ?? undefined;
+  // Upstream shows the list type also where it means the map type.
+  if (items.type === "array" && listType !== undefined && listType !== "atomic")
+    return [invalidValue(child(path, "items", "x-kubernetes-list-type"), listType, text)];
+  if (items.type === "object" && items["x-kubernetes-map-type"] !== "atomic")
+    return [invalidValue(child(path, "items", "x-kubernetes-map-type"), listType ?? null, text)];
+  return [];
+}
+
+function mapRules(schema: Schema, keys: readonly string[], path: string): FieldError[] {
+  const at = child(path, "x-kubernetes-list-map-keys");
+  const items = itemsOf(schema);
+  const errors = keys.length === 0 ? [required(at, "must not be empty if x-kubernetes-list-type is map")] : [];
+  if (schema.items === undefined || schema.items === null)
+    return [...errors, required(child(path, "items"), "must have a schema if x-kubernetes-list-type is map")];
+  if (!items) {
+    const text = "must only have a single schema if x-kubernetes-list-type is map";
+    return [...errors, invalidValue(child(path, "items"), schema.items, text)];
+  }
+  if (items.type !== "object") {
+    const text = "must be object if parent array's x-kubernetes-list-type is map";
+    return [...errors, invalidValue(child(path, "items", "type"), items.type ?? "", text)];
+  }
+  for (const [i, key] of keys.entries()) {
+    const property = propertyOf(items, key);
+    if (!property) errors.push(invalidValue(at, keys, "entries must all be names of item properties"));
+    else if (property.type === "array" || property.type === "object") {
+      const text = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+      errors.push(invalidValue(child(mapKey(child(path, "items", "properties"), key), "type"), items.type, text));
+    }
+    if (keys.indexOf(key) < i) errors.push(invalidValue(at, keys, "must not contain duplicate entries"));
+  }
+  return errors;
+}
+
+/** Items of sets and maps, and the keys of maps, are always there. Source: validateMapListKeysMapSet */
+export function listMapKeyRules(schema: Schema, path: string): FieldError[] {
+  const items = itemsOf(schema);
+  const listType = schema["x-kubernetes-list-type"];
+  if (!items || (listType !== "set" && listType !== "map")) return [];
+  const errors: FieldError[] = [];
+  if (items.nullable)
+    errors.push(
+      forbiddenField(child(path, "items", "nullable"), `cannot be nullable when x-kubernetes-list-type is ${listType}`),
+    );
+  if (listType === "set") return errors;
+  for (const key of schema["x-kubernetes-list-map-keys"] ?? []) {
+    const property = propertyOf(items, key);
+    if (!property) continue;
+    const at = mapKey(child(path, "items", "properties"), key);
+    const because = "this property is in x-kubernetes-list-map-keys, so it";
+    if (!(items.required ?? []).includes(key) && !hasDefault(property))
+      errors.push(required(child(at, "default"), `${because} must have a default or be a required property`));
+    if (property.nullable) errors.push(forbiddenField(child(at, "nullable"), `${because} cannot be nullable`));
+  }
+  return errors;
+}

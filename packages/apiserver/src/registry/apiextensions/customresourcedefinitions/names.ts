@@ -1,0 +1,68 @@
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import type {
+  CustomResourceDefinition,
+  CustomResourceDefinitionNames,
+} from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { isDns1035Label, isDns1123Subdomain } from "../../field-checks.ts";
+import { each, need } from "../../rules.ts";
+
+export function validateGroup(group: string | undefined, path: string): FieldError[] {
+  if (!group) return [required(path)];
+  const faults = isDns1123Subdomain(group);
+  if (faults.length > 0) return [invalidValue(path, group, faults.join(","))];
+  return group.includes(".") ? [] : [invalidValue(path, group, "should be a domain with at least one dot")];
+}
+
+/** Some names are needed in a spec; the status takes what it gets. */
+export function needNames(names: CustomResourceDefinitionNames, path: string): FieldError[] {
+  return (["plural", "singular", "kind", "listKind"] as const).flatMap((field) => need(names[field], child(path, field)));
+}
+
+/** Source: ValidateCustomResourceDefinitionNames */
+export function validateNames(names: CustomResourceDefinitionNames, path: string): FieldError[] {
+  const label = (value: string | undefined, at: string, prefix = ""): FieldError[] => {
+    const faults = isDns1035Label((prefix === "" ? value : value?.toLowerCase()) ?? "");
+    return faults.length > 0 ? [invalidValue(at, value ?? "", `${prefix}${faults.join(",")}`)] : [];
+  };
+  const optional = (field: "plural" | "singular" | "kind" | "listKind", prefix = ""): FieldError[] =>
+    names[field] ? label(names[field], child(path, field), prefix) : [];
+  const mixed = "may have mixed case, but should otherwise match: ";
+  return [
+    ...optional("plural"),
+    ...optional("singular"),
+    ...optional("kind", mixed),
+    ...optional("listKind", mixed),
+    ...each(names.shortNames, child(path, "shortNames"), (name, at) => label(name, at)),
+    ...(names.kind && names.kind === names.listKind
+      ? [invalidValue(child(path, "listKind"), names.listKind, "kind and listKind may not be the same")]
+      : []),
+    ...each(names.categories, child(path, "categories"), (name, at) => label(name, at)),
+  ];
+}
+
+const approvalKey = "api-approved.kubernetes.io";
+const see = "see https://github.com/kubernetes/enhancements/pull/1111";
+type Approval = "missing" | "bypassed" | "invalid" | "approved";
+
+/** Groups of the project itself need its leave; one that stands as it stood is not asked for again. Source: validateAPIApproval */
+export function validateApproval(next: CustomResourceDefinition, current: CustomResourceDefinition | undefined): FieldError[] {
+  if (!/(^|\.)(k8s|kubernetes)\.io$/.test(next.spec?.group ?? "")) return [];
+  const state = approvalOf(next);
+  if (current && approvalOf(current) === state) return [];
+  const at = mapKey("metadata.annotations", approvalKey);
+  if (state === "missing") return [required(at, `protected groups must have approval annotation "${approvalKey}", ${see}`)];
+  if (state !== "invalid") return [];
+  const either = `with either a URL or a reason starting with "unapproved", ${see}`;
+  const value = next.metadata.annotations?.[approvalKey] ?? "";
+  return [invalidValue(at, value, `protected groups must have approval annotation "${approvalKey}" ${either}`)];
+}
+
+/** Source: apihelpers.GetAPIApprovalState */
+function approvalOf({ metadata }: CustomResourceDefinition): Approval {
+  const value = metadata.annotations?.[approvalKey] ?? "";
+  if (value === "") return "missing";
+  if (value.startsWith("unapproved")) return "bypassed";
+  return URL.canParse(value) && new URL(value).host !== "" ? "approved" : "invalid";
+}
