@@ -16,12 +16,16 @@ export interface Sent {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Buffer | undefined;
+  /** What is said in the other protocol, when the server agrees to one. */
+  readonly afterUpgrade?: Buffer;
 }
 
 export interface Answer {
   readonly code: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** What came within the time; an answer that goes on (watch, logs) is cut there. */
+  readonly bytes: Buffer;
+  /** The same as text. */
   readonly text: string;
   readonly wasCut: boolean;
 }
@@ -58,8 +62,14 @@ export function newClient(target: Target): Client {
       });
       outgoing.on("upgrade", (response, socket) => {
         clearTimeout(silence);
-        socket.destroy();
-        resolve({ code: response.statusCode ?? 0, headers: response.headers, text: "", wasCut: true });
+        const end = setTimeout(() => socket.destroy(), cutAfterMs);
+        socket.on("error", () => {});
+        socket.on("close", () => {
+          clearTimeout(end);
+          resolve({ code: response.statusCode ?? 0, headers: response.headers, bytes: Buffer.alloc(0), text: "", wasCut: true });
+        });
+        socket.resume();
+        socket.write(sent.afterUpgrade ?? "");
       });
       outgoing.on("response", (response) => {
         clearTimeout(silence);
@@ -68,8 +78,8 @@ export function newClient(target: Target): Client {
         const finish = (wasCut: boolean): void => {
           clearTimeout(cut);
           if (wasCut) outgoing.destroy();
-          const text = Buffer.concat(chunks).toString();
-          resolve({ code: response.statusCode ?? 0, headers: response.headers, text, wasCut });
+          const all = Buffer.concat(chunks);
+          resolve({ code: response.statusCode ?? 0, headers: response.headers, bytes: all, text: all.toString(), wasCut });
         };
         const cut = setTimeout(() => finish(true), cutAfterMs);
         response.on("data", (chunk: Buffer) => {

@@ -8,6 +8,8 @@ const connected: ReadonlySet<string> = new Set(["proxy", "exec", "attach", "port
 export function complaintAbout(step: Step, answer: Answer): string | undefined {
   const status = parsed(answer.text);
   if (answer.code >= 500 && !isByDesign(step, answer.code, status)) return `${answer.code}: ${answer.text.slice(0, 500)}`;
+  // A path that is none, a method or a protocol that nobody has: refused by whoever sees it first, in their own words.
+  if (step.quality === "odd") return undefined;
   if (answer.code < 400 || connected.has(step.resource.subresource)) return undefined;
   if (isProtobuf(answer)) return answer.text.startsWith("k8s\u0000") ? undefined : "an error in protobuf without its envelope";
   if (status?.["kind"] === "Table") return "an error as a Table";
@@ -15,15 +17,28 @@ export function complaintAbout(step: Step, answer: Answer): string | undefined {
     return `${answer.code} without a Status: ${JSON.stringify(answer.text.slice(0, 300))}`;
   }
   if (status["code"] !== answer.code) return `the Status says ${status["code"]}, the answer ${answer.code}`;
-  if (typeof status["reason"] !== "string" || status["reason"] === "") return `no reason: ${answer.text.slice(0, 300)}`;
+  if (answer.code < 500 && (typeof status["reason"] !== "string" || status["reason"] === ""))
+    return `no reason: ${answer.text.slice(0, 300)}`;
   return undefined;
 }
 
-/** A version from the future is waited for and then answered with 504; a Pod with two budgets cannot be evicted: 500. */
+/** Answers of 5xx that upstream gives to what clients send, by their words. */
+const byDesign: readonly { readonly code: number; readonly message: RegExp }[] = [
+  // A version from the future is waited for.
+  { code: 504, message: /Too large resource version/ },
+  { code: 500, message: /more than one PodDisruptionBudget/ },
+  // Server-side apply takes what it cannot put into its schema for a fault of its own.
+  { code: 500, message: /^failed to (create typed (patch|new|live) object|convert new object to proper version)/ },
+  { code: 500, message: /^Internal error occurred: .*associative list with keys has an element that omits key field/ },
+  { code: 500, message: /^failed to prune fields/ },
+  // A binding is checked without a name for what is wrong.
+  { code: 500, message: /^\[?target\.(kind|name): / },
+  { code: 500, message: /^Component not found: / },
+];
+
 function isByDesign(step: Step, code: number, status: Record<string, unknown> | undefined): boolean {
   if (connected.has(step.resource.subresource)) return true;
-  const message = String(status?.["message"]);
-  return code === 504 ? message.includes("Too large resource version") : message.includes("more than one PodDisruptionBudget");
+  return byDesign.some((known) => known.code === code && known.message.test(String(status?.["message"])));
 }
 
 function isProtobuf(answer: Answer): boolean {

@@ -51,13 +51,23 @@ export function objectFromSchema(
   random: Random,
 ): JsonObject {
   const [version = "", group = ""] = kind.apiVersion.split("/").toReversed();
-  const schema = Object.values(definitions).find((candidate) =>
-    candidate["x-kubernetes-group-version-kind"]?.some(
-      (gvk) => gvk.kind === kind.kind && gvk.version === version && gvk.group === group,
-    ),
-  );
+  const schema = byKind(definitions).get(`${group}/${version}/${kind.kind}`);
   const made = schema === undefined ? {} : (valueFor(definitions, schema, random, 0, "") as JsonObject);
   return { ...made, apiVersion: kind.apiVersion, kind: kind.kind, metadata: { name: kind.name, labels: { walk: "true" } } };
+}
+
+const indexes = new WeakMap<Definitions, Map<string, Schema>>();
+
+function byKind(definitions: Definitions): Map<string, Schema> {
+  const known = indexes.get(definitions);
+  if (known !== undefined) return known;
+  const made = new Map<string, Schema>();
+  for (const schema of Object.values(definitions)) {
+    for (const { group, version, kind } of schema["x-kubernetes-group-version-kind"] ?? [])
+      made.set(`${group}/${version}/${kind}`, schema);
+  }
+  indexes.set(definitions, made);
+  return made;
 }
 
 function valueFor(definitions: Definitions, schema: Schema, random: Random, depth: number, name: string): Json {
@@ -141,13 +151,13 @@ export function inflate(object: JsonObject, random: Random): JsonObject {
   const wide = Math.ceil(size / 20);
   const deep = (levels: number): Json => JSON.parse(`${'{"a":['.repeat(levels)}${"]}".repeat(levels)}`) as Json;
   const found = Array.isArray(parent) ? parent[Number(key)] : parent[key];
-  const values: Json[] = [
-    "x".repeat(size),
-    Array.from({ length: wide }, () => structuredClone(found ?? "x")).slice(0, 5000),
-    Object.fromEntries(Array.from({ length: wide }, (_, index) => [`walk-${index}`, "x"])),
-    deep(random.pick([50, 900])),
+  const values: (() => Json)[] = [
+    () => "x".repeat(size),
+    () => Array.from({ length: Math.min(wide, 5000) }, () => structuredClone(found ?? "x")),
+    () => Object.fromEntries(Array.from({ length: wide }, (_, index) => [`walk-${index}`, "x"])),
+    () => deep(random.pick([50, 900])),
   ];
-  put(parent, key, random.pick(values));
+  put(parent, key, random.pick(values)());
   return object;
 }
 

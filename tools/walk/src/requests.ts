@@ -1,9 +1,12 @@
+import { spoilBytes } from "./bytes.ts";
 import type { Sent } from "./client.ts";
 import { inflate, type JsonObject, objectFromSchema, spoil } from "./objects.ts";
+import { oddFrames, oddPath, oddUpgrade } from "./oddities.ts";
 import { Random } from "./random.ts";
 import type { Resource, Surface } from "./surface.ts";
 
-export type Quality = "good" | "missing" | "wrong" | "huge";
+const qualities = ["good", "missing", "wrong", "huge", "odd"] as const;
+export type Quality = (typeof qualities)[number];
 
 /** A request, and which corner of the surface it is for. */
 export interface Step extends Sent {
@@ -19,19 +22,66 @@ export interface Walk {
   readonly namespace: string;
 }
 
-/** Every resource, verb and quality once, in an order of the seed's; longer walks begin again with other input. */
-export function stepsOf(walk: Walk, from: number, count: number): Step[] {
-  const corners = walk.surface.resources.flatMap((resource) =>
-    [...new Set([...resource.verbs, "get", "update"])].flatMap((verb) =>
-      (["good", "missing", "wrong", "huge"] as const).map((quality) => ({ resource, verb, quality })),
+type Corner = Pick<Step, "resource" | "verb" | "quality">;
+
+/**
+ * Every resource, verb and quality once, and the life of one object of each resource, in an order of the seed's; longer
+ * walks begin again with other input.
+ * @returns from a number to the requests that belong together, one after the other.
+ */
+export function newSteps(walk: Walk): (number: number) => Step[] {
+  const corners = walk.surface.resources.flatMap((resource): Corner[] => [
+    ...[...new Set([...resource.verbs, "get", "update"])].flatMap((verb) =>
+      qualities.map((quality) => ({ resource, verb, quality })),
     ),
-  );
+    ...(lives(resource) ? [{ resource, verb: "live", quality: "good" } as const] : []),
+  ]);
   const order = shuffled(corners, new Random(walk.seed));
-  return Array.from({ length: count }, (_, index) => {
-    const number = from + index;
-    const corner = order[number % order.length] as (typeof corners)[number];
-    return { number, ...corner, ...requestOf(walk, corner, new Random(walk.seed, number)) };
-  });
+  return (number) => {
+    const corner = order[number % order.length] as Corner;
+    const random = new Random(walk.seed, number);
+    if (corner.verb !== "live") return [{ number, ...corner, ...requestOf(walk, corner, random) }];
+    return lifeOf(walk, corner.resource, number, random);
+  };
+}
+
+const lives = ({ namespaced, verbs, subresource }: Resource): boolean =>
+  namespaced && subresource === "" && ["create", "get", "update", "patch", "delete"].every((verb) => verbs.includes(verb));
+
+/** Made, read, changed in every way, deleted in one of the three ways, deleted again. */
+function lifeOf(walk: Walk, resource: Resource, number: number, random: Random): Step[] {
+  const name = `walk-life-${number}`;
+  const collection = `${resource.root}/namespaces/${walk.namespace}/${resource.resource}`;
+  const object = goodBody(walk, resource, "create", name, "application/json", random);
+  const changed = { ...object, metadata: { name, labels: { walk: "true" }, annotations: { walk: "äöü\u2028\u{1f6a2}" } } };
+  const policy = random.pick(["Background", "Foreground", "Orphan"]);
+  const steps: [verb: string, path: string, content?: string, body?: JsonObject][] = [
+    ["create", collection, "application/json", object],
+    ["create", collection, "application/json", object],
+    ["get", `${collection}/${name}`],
+    ["update", `${collection}/${name}`, "application/json", changed],
+    ...patchTypes.map((content): [string, string, string, JsonObject] => [
+      "patch",
+      `${collection}/${name}?fieldManager=${random.pick(["walk", "other"])}&force=${random.chance(0.5)}`.replace(
+        content === applyType ? "" : /&force=.*/,
+        "",
+      ),
+      content,
+      random.chance(0.5) ? object : changed,
+    ]),
+    ["patch", `${collection}/${name}/status`, "application/merge-patch+json", { status: object["status"] ?? {} }],
+    ["list", `${collection}?labelSelector=walk%3Dtrue&limit=2`],
+    ["delete", `${collection}/${name}`, "application/json", { kind: "DeleteOptions", propagationPolicy: policy }],
+    ["patch", `${collection}/${name}`, "application/merge-patch+json", { metadata: { finalizers: null } }],
+    ["delete", `${collection}/${name}?gracePeriodSeconds=0`],
+  ];
+  return steps.map(
+    ([verb, path, content = "", body]): Step => ({
+      ...{ number, resource, verb, quality: "good", method: methods[verb] ?? "GET", path },
+      headers: content === "" ? ({} as Record<string, string>) : { "content-type": content },
+      body: body && bytesOf(body, content),
+    }),
+  );
 }
 
 function shuffled<T>(values: readonly T[], random: Random): T[] {
@@ -49,15 +99,16 @@ const methods: Readonly<Record<string, string>> = {
   deletecollection: "DELETE",
 };
 
-function requestOf(walk: Walk, corner: Pick<Step, "resource" | "verb" | "quality">, random: Random): Sent {
+function requestOf(walk: Walk, corner: Corner, random: Random): Sent {
   const { resource, verb, quality } = corner;
   const method = methods[verb] ?? "GET";
   const isWrite = method !== "GET";
+  const odd = quality === "odd" ? random.pick(["path", "upgrade", "bytes", "bytes", "method"]) : "";
   const name = nameFor(walk, corner, random);
   const query = queryFor(corner, random);
   if (verb === "watch") query.push(["watch", "true"], ["timeoutSeconds", "1"]);
   // What the walk may not change on a shared cluster it only tries.
-  if (isWrite && !resource.namespaced) query.push(["dryRun", "All"]);
+  if ((isWrite || odd === "method") && !resource.namespaced) query.push(["dryRun", "All"]);
   const onCollection = ["list", "watch", "deletecollection"].includes(verb) || (verb === "create" && resource.subresource === "");
   const path = [
     resource.root,
@@ -67,22 +118,44 @@ function requestOf(walk: Walk, corner: Pick<Step, "resource" | "verb" | "quality
     ...(resource.subresource === "" ? [] : [resource.subresource]),
   ].join("/");
   const search = query.map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(value)}`).join("&");
-  const content = verb === "patch" ? random.pick(patchTypes) : bodyTypeFor(quality, random);
+  const encoded = walk.surface.encoded.get(`${resource.apiVersion}/${resource.kind}`);
+  const isEncoded = odd === "bytes" && encoded !== undefined && verb !== "patch" && random.chance(0.5);
+  const content = isEncoded ? protobufType : verb === "patch" ? random.pick(patchTypes) : bodyTypeFor(quality, random);
   const hasBody = verb === "create" || verb === "update" || verb === "patch" || (method === "DELETE" && resource.namespaced);
-  const body = hasBody ? bodyFor(walk, corner, name, content, random) : undefined;
+  const good = hasBody ? (isEncoded ? encoded : bodyFor(walk, corner, name, content, random)) : undefined;
+  const body = good && odd === "bytes" ? spoilBytes(good, isEncoded ? "protobuf" : "json", random) : good;
+  const asked = odd === "path" ? oddPath(path, random) : path;
   return {
-    method,
-    path: search === "" ? path : `${path}?${search}`,
-    headers: { ...headersFor(quality, random), ...(body !== undefined && { "content-type": content }) },
+    method: odd === "method" ? random.pick(["OPTIONS", "HEAD", "TRACE", "PROPFIND", "POST", "PUT"]) : method,
+    path: search === "" ? asked : `${asked}?${search}`,
+    headers: {
+      ...headersFor(quality, random),
+      ...(body !== undefined && { "content-type": content }),
+      ...(odd === "upgrade" && oddUpgrade(random)),
+    },
     body,
+    ...(odd === "upgrade" && { afterUpgrade: oddFrames(random) }),
   };
 }
 
-function nameFor(walk: Walk, { verb, quality, resource }: Pick<Step, "resource" | "verb" | "quality">, random: Random): string {
+function nameFor(walk: Walk, { verb, quality, resource }: Corner, random: Random): string {
   if (quality === "missing") return "walk-missing";
   if (quality === "wrong" && random.chance(0.3))
-    return random.pick(["Not_A_Name", "..", "a/b", "%", "ä", "a\nb", "-", "a:b", " "]);
-  if (quality === "huge" && random.chance(0.3)) return "x".repeat(random.pick([254, 2000, 7000]));
+    return random.pick([
+      "Not_A_Name",
+      "..",
+      "a/b",
+      "%",
+      "ä",
+      "a\nb",
+      "-",
+      "a:b",
+      " ",
+      "__proto__",
+      "constructor",
+      "\ud83d\udea2",
+    ]);
+  if (quality === "huge" && random.chance(0.3)) return "x".repeat(random.pick([63, 64, 253, 254, 2000, 7000]));
   const example = walk.surface.examples.get(`${resource.apiVersion}/${resource.kind}`) as
     | { metadata?: { name?: string } }
     | undefined;
@@ -90,9 +163,11 @@ function nameFor(walk: Walk, { verb, quality, resource }: Pick<Step, "resource" 
   return random.pick(["walk-a", "walk-b"]);
 }
 
+const applyType = "application/apply-patch+yaml";
+const protobufType = "application/vnd.kubernetes.protobuf";
 const patchTypes = [
   ...["application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json"],
-  "application/apply-patch+yaml",
+  applyType,
 ];
 
 function bodyTypeFor(quality: Quality, random: Random): string {
@@ -139,7 +214,7 @@ const parameterNames = Object.keys(parameters);
 
 function queryFor({ verb, quality }: Pick<Step, "verb" | "quality">, random: Random): [string, string][] {
   const query: [string, string][] = [];
-  if (quality === "good") return random.chance(0.3) ? [["pretty", "true"]] : [];
+  if (quality === "good" || quality === "odd") return random.chance(0.3) ? [["pretty", "true"]] : [];
   for (let times = random.below(4); times > 0; times--) {
     const name = random.pick(parameterNames);
     if (name === "watch" && verb !== "list") continue;
@@ -171,20 +246,14 @@ function headersFor(quality: Quality, random: Random): Record<string, string> {
   return headers;
 }
 
-function bodyFor(
-  walk: Walk,
-  { resource, verb, quality }: Pick<Step, "resource" | "verb" | "quality">,
-  name: string,
-  content: string,
-  random: Random,
-): Buffer {
+function bodyFor(walk: Walk, { resource, verb, quality }: Corner, name: string, content: string, random: Random): Buffer {
   if (quality === "wrong" && random.chance(0.15)) {
     return Buffer.from(
       random.pick(["", "{", "[]", "null", "1", '"x"', "\u0000\u0001", '{"kind":', "a: [b", "k8s\u0000\u000a\u00ff"]),
     );
   }
   const object = goodBody(walk, resource, verb, name, content, random);
-  if (quality === "good" || (quality === "missing" && random.chance(0.5))) return bytesOf(object, content);
+  if (quality === "good" || quality === "odd" || (quality === "missing" && random.chance(0.5))) return bytesOf(object, content);
   if (quality === "huge") return bytesOf(inflate(object, random), content);
   return bytesOf(spoil(object, random), content);
 }

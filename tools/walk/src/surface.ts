@@ -24,11 +24,17 @@ export interface Surface {
   readonly definitions: Definitions;
   /** For each kind an object that is there; the best start for good input. By `apiVersion/kind`. */
   readonly examples: ReadonlyMap<string, object>;
+  /** The same in protobuf, for those kinds that have that form. */
+  readonly encoded: ReadonlyMap<string, Buffer>;
 }
 
 interface ResourceList {
   groupVersion: string;
   resources: { name: string; kind: string; group?: string; version?: string; namespaced: boolean; verbs: string[] }[];
+}
+
+interface Named {
+  readonly metadata: { readonly name: string; readonly namespace?: string };
 }
 
 /** @throws Error when discovery or the OpenAPI document cannot be read. */
@@ -59,10 +65,16 @@ export async function readSurface(client: Client): Promise<Surface> {
   );
   const { definitions } = await get<{ definitions: Definitions }>("/openapi/v2");
   const examples = new Map<string, object>();
+  const encoded = new Map<string, Buffer>();
   for (const { root, resource, subresource, verbs, apiVersion, kind } of resources) {
     if (subresource !== "" || !verbs.includes("list")) continue;
-    const [item] = (await get<{ items: object[] }>(`${root}/${resource}?limit=1`)).items;
-    if (item !== undefined) examples.set(`${apiVersion}/${kind}`, { apiVersion, kind, ...item });
+    const [item] = (await get<{ items: Named[] }>(`${root}/${resource}?limit=1`)).items;
+    if (item === undefined) continue;
+    examples.set(`${apiVersion}/${kind}`, { apiVersion, kind, ...item });
+    const { name, namespace } = item.metadata;
+    const path = `${root}${namespace === undefined ? "" : `/namespaces/${namespace}`}/${resource}/${name}`;
+    const answer = await client.send({ method: "GET", path, headers: { accept: "application/vnd.kubernetes.protobuf" } });
+    if (answer.code === 200) encoded.set(`${apiVersion}/${kind}`, answer.bytes);
   }
-  return { resources, definitions, examples };
+  return { resources, definitions, examples, encoded };
 }

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Answer } from "./client.ts";
 import { complaintAbout } from "./judge.ts";
-import { type Step, stepsOf } from "./requests.ts";
+import { newSteps, type Step, type Walk } from "./requests.ts";
 import type { Resource, Surface } from "./surface.ts";
 
 const resource = (more: Partial<Resource> = {}): Resource => ({
   ...{ root: "/api/v1", group: "", version: "v1", resource: "configmaps", subresource: "", kind: "ConfigMap", apiVersion: "v1" },
-  ...{ namespaced: true, verbs: ["create", "delete", "deletecollection", "list", "patch", "watch"] },
+  ...{ namespaced: true, verbs: ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"] },
   ...more,
 });
 const surface: Surface = {
@@ -20,7 +20,10 @@ const surface: Surface = {
     },
   },
   examples: new Map(),
+  encoded: new Map(),
 };
+const stepsOf = (walk: Walk, from: number, count: number): Step[][] =>
+  Array.from({ length: count }, (_, index) => newSteps(walk)(from + index));
 const walk = { seed: 3, surface, namespace: "walk-3" };
 
 test("the same seed and number make the same request, whatever came before it", () => {
@@ -29,15 +32,22 @@ test("the same seed and number make the same request, whatever came before it", 
 });
 
 test("every resource, verb and quality comes once in each round", () => {
-  const steps = stepsOf(walk, 0, 64); // 2 resources, 8 verbs, 4 qualities
-  const corners = new Set(steps.map((step) => `${step.resource.resource} ${step.verb} ${step.quality}`));
-  assert.equal(corners.size, 64);
+  const steps = stepsOf(walk, 0, 81).flat(); // 2 resources, 8 verbs, 5 qualities, and one life
+  const corners = new Set(
+    steps.filter((step) => step.number < 81).map(({ resource, verb, quality }) => `${resource.resource} ${verb} ${quality}`),
+  );
+  assert.equal(corners.size, 80);
+  assert.ok(
+    steps.some((step) => step.path.endsWith("gracePeriodSeconds=0")),
+    "no object lived",
+  );
 });
 
 test("writes stay in the walk's namespace, or are dry runs", () => {
-  for (const step of stepsOf(walk, 0, 3000)) {
-    if (step.method === "GET") continue;
-    const inNamespace = /^\/api\/v1\/namespaces\/walk-(3|nowhere)\//.test(step.path);
+  for (const step of stepsOf(walk, 0, 1000).flat()) {
+    if (["GET", "HEAD", "OPTIONS", "TRACE"].includes(step.method)) continue;
+    const inNamespace =
+      /^\/*(api|apis|%61pi)(\/watch)?\/(v1|v99)[/.]*\/namespaces\/(\.\.\/namespaces\/|\.\/)?walk-(3|nowhere)[/%]/.test(step.path);
     assert.ok(inNamespace || /[?&]dryRun=All(&|$)/.test(step.path), `${step.method} ${step.path}`);
   }
 });
@@ -45,6 +55,7 @@ test("writes stay in the walk's namespace, or are dry runs", () => {
 const answer = (code: number, body: unknown): Answer => ({
   code,
   headers: { "content-type": "application/json" },
+  bytes: Buffer.alloc(0),
   text: typeof body === "string" ? body : JSON.stringify(body),
   wasCut: false,
 });
@@ -65,7 +76,7 @@ for (const { name, subresource = "", given, want } of [
   },
 ]) {
   test(`judges ${name}`, () => {
-    const step = { ...stepsOf(walk, 0, 1)[0], resource: resource({ subresource }) } as Step;
+    const step = { ...stepsOf(walk, 0, 1)[0]?.[0], quality: "good", resource: resource({ subresource }) } as Step;
     const complaint = complaintAbout(step, given);
     if (want === undefined) assert.equal(complaint, undefined);
     else assert.match(complaint ?? "", want);

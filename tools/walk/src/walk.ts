@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Client } from "./client.ts";
 import { complaintAbout } from "./judge.ts";
-import { type Step, stepsOf } from "./requests.ts";
+import { newSteps, type Step } from "./requests.ts";
 import { readSurface } from "./surface.ts";
 
 export interface WalkOptions {
@@ -38,8 +38,8 @@ export async function walk(client: Client, options: WalkOptions): Promise<WalkRe
   });
   try {
     const surface = await readSurface(client);
-    const steps = stepsOf({ seed: options.seed, surface, namespace }, options.from ?? 0, options.count);
-    return await sendAll(client, steps, options);
+    const stepsAt = newSteps({ seed: options.seed, surface, namespace });
+    return await sendAll(client, stepsAt, options);
   } finally {
     await write(client, "DELETE", `/api/v1/namespaces/${namespace}`, {});
   }
@@ -51,17 +51,19 @@ async function write(client: Client, method: string, path: string, object: objec
   if (answer.code >= 400 && answer.code !== 409) throw new Error(`${method} ${path}: ${answer.code} ${answer.text}`);
 }
 
-async function sendAll(client: Client, steps: readonly Step[], options: WalkOptions): Promise<WalkReport> {
+async function sendAll(client: Client, stepsAt: (number: number) => readonly Step[], options: WalkOptions): Promise<WalkReport> {
   const report = { sent: 0, codes: {} as Record<string, number>, findings: [] as Finding[] };
   const end = Date.now() + (options.limitMs ?? Number.POSITIVE_INFINITY);
-  let next = 0;
+  let next = options.from ?? 0;
+  const behind = next + options.count;
   const lane = async (): Promise<void> => {
-    while (next < steps.length && Date.now() < end) {
-      const step = steps[next++] as Step;
-      const outcome = await sendOne(client, step);
-      report.sent++;
-      report.codes[outcome.code] = (report.codes[outcome.code] ?? 0) + 1;
-      if (outcome.complaint !== undefined) report.findings.push({ step, complaint: outcome.complaint });
+    while (next < behind && Date.now() < end) {
+      for (const step of stepsAt(next++)) {
+        const outcome = await sendOne(client, step);
+        report.sent++;
+        report.codes[outcome.code] = (report.codes[outcome.code] ?? 0) + 1;
+        if (outcome.complaint !== undefined) report.findings.push({ step, complaint: outcome.complaint });
+      }
     }
   };
   await Promise.all(Array.from({ length: options.lanes ?? 8 }, lane));
