@@ -861,13 +861,11 @@ export const flagTable = flags(
     }),
     "experimental-logging-sanitization": bool({
       deprecated: "will be removed in a future release.",
-      wired: false,
       help: "[Experimental] When on, keeps fields tagged as sensitive (passwords, keys, tokens) out of logs. It costs a lot and should not be on in production.",
     }),
     "log-backtrace-at": text("traceLocation", {
       default: ":0",
       deprecated: "will be removed in a future release.",
-      wired: false,
       help: "when logging hits line file:N, emit a stack trace",
     }),
     "log-dir": string({

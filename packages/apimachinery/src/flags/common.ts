@@ -15,13 +15,11 @@ export const loggingFlags = {
     help: "log to standard error as well as files",
   }),
   "experimental-logging-sanitization": bool({
-    wired: false,
     help: "[Experimental] When on, keeps fields tagged as sensitive (passwords, keys, tokens) out of logs. It costs a lot and should not be on in production.",
   }),
   "log-backtrace-at": text("traceLocation", {
     default: ":0",
     deprecated: "will be removed in a future release.",
-    wired: false,
     help: "when logging hits line file:N, emit a stack trace",
   }),
   "log-dir": string({

@@ -125,6 +125,8 @@ function loggingOptions(program: string, values: Readonly<Record<string, unknown
     vmodule: String(values["vmodule"] ?? ""),
     skipHeaders: values["skip-headers"] === true,
     addDirHeader: values["add-dir-header"] === true,
+    sanitize: values["experimental-logging-sanitization"] === true,
+    backtraceAt: String(values["log-backtrace-at"] ?? ""),
     write: newFileWriter(files, writeToStderr),
   };
 }

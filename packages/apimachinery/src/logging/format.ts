@@ -17,6 +17,8 @@ export interface LogRecord {
   readonly name: string;
   /** `reflector.ts:88` */
   readonly caller: string;
+  /** Where the call came from, for --log-backtrace-at. */
+  readonly stack?: string | undefined;
 }
 
 /**
@@ -34,7 +36,7 @@ export function textLine(record: LogRecord, options: { pid: number; skipHeaders:
     const value = record.fields?.[key];
     if (value !== undefined) line += ` ${key}=${textValue(value)}`;
   }
-  return `${line}\n`;
+  return record.stack === undefined ? `${line}\n` : `${line}\n${record.stack}\n`;
 }
 
 /** One JSON object a line: `ts` in ms, `caller`, `msg`, `v` or `err`, then the fields. Source: component-base/logs/json */

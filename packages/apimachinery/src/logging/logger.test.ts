@@ -60,3 +60,35 @@ test("ends the process with 255 on a fatal line", () => {
   assert.throws(() => log.fatal("cannot go on", new Error("no disk")), /exit 255/);
   assert.deepEqual(lines, ['"cannot go on" err="no disk"\n']);
 });
+
+test("--log-backtrace-at brings the stack of the line that it names, and of no other", () => {
+  const speak = (log: { info(message: string): void }): void => log.info("there");
+  const asJson = collect({ format: "json" });
+  speak(asJson.log);
+  const { caller } = JSON.parse(asJson.lines[0] as string);
+  const { log, lines } = collect({ skipHeaders: true, backtraceAt: caller });
+  speak(log);
+  log.info("not there");
+  assert.match(lines[0] as string, /^there\n {4}at speak .*logger\.test\.ts:\d+/);
+  assert.equal(lines[1], "not there\n");
+  assert.throws(() => collect({ backtraceAt: "logger:7" }), /syntax error: expect file\.go:234/);
+  assert.throws(() => collect({ backtraceAt: "logger.ts:0" }), /negative or zero value/);
+});
+
+test("--experimental-logging-sanitization hides lines with a secret in their fields, however deep", () => {
+  const { log, lines } = collect({ skipHeaders: true, sanitize: true });
+  log.info("plain", { key: "default/web", name: "a", count: 1 });
+  log.info("headers", { request: { headers: { Authorization: "Bearer hunter2" } } });
+  log.with({ "client-key-data": "hunter2" }).warn("configured");
+  log.error("cannot store", new Error("no"), { object: { kind: "Secret", data: { p: "hunter2" } } });
+  log.info("keys", { keys: [{ name: "one", secret: "hunter2" }] });
+  log.info("pair", { tls: { cert: "c", key: "hunter2" } });
+  assert.equal(lines[0], '"plain" key="default/web" name="a" count=1\n');
+  assert.equal(lines[1], '"Log message has been redacted." key="request" types=["token"]\n');
+  assert.match(lines[3] as string, /types=\["password"\]/);
+  assert.equal(lines.length, 6);
+  assert.ok(!lines.join("").includes("hunter2"));
+  const open = collect({ skipHeaders: true });
+  open.log.info("keys", { token: "t" });
+  assert.deepEqual(open.lines, ['"keys" token="t"\n']);
+});

@@ -3,6 +3,7 @@ import { basename, dirname } from "node:path";
 import winston from "winston";
 import { type Clock, realClock } from "../clock/clock.ts";
 import { type Fields, jsonLine, type LogFormat, type LogRecord, type Severity, textLine } from "./format.ts";
+import { redacted } from "./sanitize.ts";
 import { parseVmodule } from "./vmodule.ts";
 
 export type { Fields, LogFormat } from "./format.ts";
@@ -43,6 +44,10 @@ export interface LoggerOptions {
   readonly skipHeaders?: boolean;
   /** The place of a call with the directory of its file. */
   readonly addDirHeader?: boolean;
+  /** Hides fields that hold secrets. */
+  readonly sanitize?: boolean;
+  /** `reflector.ts:88`: a line from there brings its stack, in the text format. @throws Error when malformed */
+  readonly backtraceAt?: string;
   /** Where lines go; default stderr, unbuffered. */
   readonly write?: (line: string, severity: Severity) => void;
   readonly exit?: (code: number) => never;
@@ -57,6 +62,8 @@ export function newLogger(options: LoggerOptions = {}): RootLogger {
     exit: options.exit ?? ((code) => process.exit(code)),
     sink: newSink(options),
     withDirectory: options.addDirHeader ?? false,
+    sanitize: options.sanitize ?? false,
+    backtraceAt: parseTraceLocation(options.backtraceAt ?? ""),
   };
   return new LeveledLogger(state, "", undefined);
 }
@@ -69,6 +76,19 @@ interface State {
   readonly exit: (code: number) => never;
   readonly sink: winston.Logger;
   readonly withDirectory: boolean;
+  readonly sanitize: boolean;
+  readonly backtraceAt: string | undefined;
+}
+
+/** Source: k8s.io/klog v2, traceLocation.Set */
+function parseTraceLocation(text: string): string | undefined {
+  if (text === "" || text === ":0") return undefined;
+  const [file = "", line = "", ...more] = text.split(":");
+  if (more.length > 0 || !file.includes(".") || !/^-?[0-9]{1,9}$/.test(line)) {
+    throw new Error("syntax error: expect file.go:234");
+  }
+  if (Number(line) <= 0) throw new Error("negative or zero value for level");
+  return `${file}:${Number(line)}`;
 }
 
 /** winston exports it, its types do not say so. */
@@ -159,17 +179,22 @@ class LeveledLogger implements RootLogger {
   }
 
   #write(severity: Severity, level: number, message: string, error: unknown, fields: Fields | undefined): void {
+    const { clock, withDirectory, sanitize, backtraceAt, sink } = this.#state;
+    const all = this.#fields === undefined ? fields : { ...this.#fields, ...fields };
+    const caller = callerOf(this.#write, undefined, withDirectory);
     const record: LogRecord = {
       severity,
       level,
       message,
       error,
-      fields: this.#fields === undefined ? fields : { ...this.#fields, ...fields },
-      time: this.#state.clock.now(),
+      fields: all,
+      time: clock.now(),
       name: this.#name,
-      caller: callerOf(this.#write, undefined, this.#state.withDirectory),
+      caller,
+      ...(sanitize && all !== undefined && redacted(all)),
+      stack: backtraceAt !== undefined && basename(caller) === backtraceAt ? stackAbove(this.#write) : undefined,
     };
-    this.#state.sink.log({ level: severity === "I" ? "info" : severity === "W" ? "warn" : "error", message, record });
+    sink.log({ level: severity === "I" ? "info" : severity === "W" ? "warn" : "error", message, record });
   }
 }
 
@@ -187,6 +212,13 @@ function callerOf(below: (...args: never[]) => unknown, skip?: string, withDirec
   const file = site?.getFileName();
   const directory = file && withDirectory ? `${basename(dirname(file))}/` : "";
   return file ? `${directory}${basename(file)}:${site?.getLineNumber() ?? 1}` : "unknown:1";
+}
+
+function stackAbove(below: (...args: never[]) => unknown): string {
+  const holder: { stack?: string } = {};
+  Error.captureStackTrace(holder, below);
+  // The first lines are the error and the logger's own method.
+  return (holder.stack ?? "").split("\n").slice(2).join("\n");
 }
 
 /** Says nothing, for tests. */
