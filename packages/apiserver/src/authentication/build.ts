@@ -24,7 +24,12 @@ import { x509 } from "@coxswain/apimachinery/serving/authentication/x509";
 import { bootstrapToken } from "./bootstrap-token.ts";
 import { type OidcOptions, oidcToken } from "./oidc.ts";
 import { newReviewWebhook } from "./review-webhook.ts";
-import { boundServiceAccountToken, legacyServiceAccountToken, type ServiceAccountGetter } from "./service-account.ts";
+import {
+  boundServiceAccountToken,
+  legacyServiceAccountToken,
+  newTokenUse,
+  type ServiceAccountGetter,
+} from "./service-account.ts";
 import type { VerificationKey } from "./service-account-keys.ts";
 import { tokenFile } from "./token-file.ts";
 import { webhookToken } from "./webhook.ts";
@@ -70,7 +75,7 @@ export function buildAuthentication(options: AuthenticationOptions): Authenticat
   const tokens: TokenAuthenticator[] = [];
   if (options.tokenAuthFile !== "") tokens.push(withApiAudiences(tokenFile(options.tokenAuthFile, log), apiAudiences));
   if (options.serviceAccounts !== undefined) {
-    const serviceAccounts = { ...options.serviceAccounts, apiAudiences, clock };
+    const serviceAccounts = { ...options.serviceAccounts, apiAudiences, clock, use: newTokenUse(options.metrics) };
     tokens.push(legacyServiceAccountToken(serviceAccounts));
     if (serviceAccounts.issuers.length > 0) tokens.push(boundServiceAccountToken(serviceAccounts));
   }

@@ -8,9 +8,9 @@ import { dirname } from "node:path";
 import { newClient } from "@coxswain/apimachinery/client/client";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { withReviewRetries } from "@coxswain/apimachinery/client/retry";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { parseJson } from "@coxswain/apimachinery/codec/json";
-import { isInternalError, isTimeout, isTooManyRequests, suggestsDelay } from "@coxswain/apimachinery/errors/predicates";
 import { genericServerResponse, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Status } from "@coxswain/apimachinery/meta/types";
 
@@ -56,7 +56,6 @@ function readText(path: string): string {
 }
 
 const requestTimeoutMs = 30_000;
-const backoff = { initialMs: 500, factor: 1.5, jitter: 0.2, attempts: 5 };
 
 export function newReviewWebhook({ config, clock, signal }: ReviewWebhookOptions): ReviewWebhook {
   // How many are asked at once is for the filters to limit, not for the client.
@@ -73,28 +72,7 @@ export function newReviewWebhook({ config, clock, signal }: ReviewWebhookOptions
       throw failureOf(response.status, response.headers["retry-after"], response.body);
     return statusIn(response.body, review);
   };
-  return async (review) => {
-    let pauseMs = backoff.initialMs;
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await post(review);
-      } catch (err) {
-        if (attempt >= backoff.attempts || !mayPass(err)) throw err;
-        await clock.sleep(pauseMs * (1 + Math.random() * backoff.jitter), signal);
-        pauseMs *= backoff.factor;
-      }
-    }
-  };
-}
-
-/** Source: webhook.DefaultShouldRetry */
-function mayPass(err: unknown): boolean {
-  if (isInternalError(err) || isTimeout(err) || isTooManyRequests(err) || suggestsDelay(err) !== undefined) return true;
-  for (let cause = err, depth = 0; cause instanceof Error && depth < 8; cause = cause.cause, depth++) {
-    const { code } = cause as NodeJS.ErrnoException;
-    if (code === "ECONNRESET" || code === "CONNECTION_LOST" || code === "NOT_PROCESSED") return true;
-  }
-  return false;
+  return (review) => withReviewRetries(() => post(review), clock, signal);
 }
 
 function failureOf(code: number, retryAfter: string | string[] | undefined, body: Buffer): StatusError {

@@ -3,9 +3,15 @@ import { createPrivateKey } from "node:crypto";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import { CompactSign } from "jose";
-import { boundServiceAccountToken, legacyServiceAccountToken, type ServiceAccountTokenOptions } from "./service-account.ts";
+import {
+  boundServiceAccountToken,
+  legacyServiceAccountToken,
+  newTokenUse,
+  type ServiceAccountTokenOptions,
+} from "./service-account.ts";
 import { parseKeys } from "./service-account-keys.ts";
 
 const issuer = "https://kubernetes.default.svc";
@@ -46,6 +52,7 @@ function options(objects: Record<string, KubeObject>): ServiceAccountTokenOption
     lookup: true,
     getter: { get: async (kind, namespace, name) => objects[`${kind}/${namespace}/${name}`] },
     clock: newFakeClock(now),
+    use: newTokenUse(newMetricsRegistry()),
   };
 }
 

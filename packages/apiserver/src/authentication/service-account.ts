@@ -7,6 +7,7 @@ import { timingSafeEqual } from "node:crypto";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { AuthenticationResult, TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import { compactVerify, decodeJwt, decodeProtectedHeader } from "jose";
 import { serviceAccountGroups, serviceAccountUsername, splitServiceAccountUsername } from "../request/user-names.ts";
@@ -38,12 +39,29 @@ export interface ServiceAccountTokenOptions {
   lookup: boolean;
   getter: ServiceAccountGetter;
   clock: Clock;
+  use: TokenUse;
+}
+
+/** Which tokens are shown to the server, each counted when it is verified. */
+export type TokenUse = ReturnType<typeof newTokenUse>;
+
+/** Source: pkg/serviceaccount/metrics.go */
+export function newTokenUse(metrics: MetricsRegistry) {
+  const total = (kind: string, what: string) =>
+    metrics.counter({ name: `serviceaccount_${kind}_tokens_total`, help: `Cumulative ${what} service account tokens used` });
+  return {
+    legacy: total("legacy", "legacy"),
+    /** Bound to a pod, and good only because its life was extended for clients that do not read it again. */
+    stale: total("stale", "stale projected"),
+    valid: total("valid", "valid projected"),
+  };
 }
 
 export function legacyServiceAccountToken(options: ServiceAccountTokenOptions): TokenAuthenticator {
   return async (token, audiences) => {
     if (issuerOf(token) !== legacyIssuer) return undefined;
     const claims = await verify(token, options.keys);
+    options.use.legacy.inc();
     const granted = grantedAudiences(claims, options.apiAudiences, audiences);
     return withAudiences(await checkLegacy(token, claims, options), granted);
   };
@@ -136,7 +154,26 @@ async function checkBound(claims: Claims, options: ServiceAccountTokenOptions): 
       groups: serviceAccountGroups(namespace),
       ...(pod === undefined ? {} : { extra: { [podNameKey]: [pod.name], [podUidKey]: [pod.uid] } }),
     },
+    ...staleness(claims, own?.["warnafter"], options),
   };
+}
+
+/** A token with an extended life says when a client should have read its successor. Source: pkg/serviceaccount/claims.go Validate */
+function staleness(
+  claims: Claims,
+  warnAfter: unknown,
+  { clock, use }: ServiceAccountTokenOptions,
+): Pick<AuthenticationResult, "auditAnnotations"> {
+  if (typeof warnAfter !== "number" || warnAfter === 0) return {};
+  const now = clock.now();
+  if (now <= warnAfter * 1000) {
+    use.valid.inc();
+    return {};
+  }
+  use.stale.inc();
+  const seconds = Math.floor(now / 1000) - warnAfter;
+  const said = `subject: ${String(claims["sub"])}, seconds after warning threshold: ${seconds}`;
+  return { auditAnnotations: { "authentication.k8s.io/stale-token": said } };
 }
 
 function checkTimes(claims: Claims, now: number): void {

@@ -28,7 +28,9 @@ export interface Auditor {
 export function audit(auditor: Auditor, clock: Clock, log: Logger): Filter {
   return (request, next) => {
     const event = eventOf(auditor, request, request.user);
-    return event === undefined ? next(request) : audited(auditor, clock, log, request, event, next);
+    if (event === undefined) return next(request);
+    for (const [key, value] of Object.entries(request.credentialNotes ?? {})) event.annotate(key, value);
+    return audited(auditor, clock, log, request, event, next);
   };
 }
 

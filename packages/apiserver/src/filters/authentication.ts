@@ -53,6 +53,7 @@ export function authentication(options: AuthenticationOptions): Filter {
     // What proves an identity to us must not travel on to proxied servers.
     delete request.exchange.headers.authorization;
     request.user = result.user;
+    request.credentialNotes = result.auditAnnotations;
     return next(request);
   };
 }

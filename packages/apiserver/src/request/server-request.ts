@@ -22,6 +22,8 @@ export class ServerRequest implements RequestContext {
   user: UserInfo = anonymousUser;
   /** Who authenticated, when `user` is impersonated. */
   impersonator: UserInfo | undefined;
+  /** What the audit is to say of the credential; it begins after the authentication. */
+  credentialNotes: Readonly<Record<string, string>> | undefined;
   deadlineMs: number | undefined;
   audit: AuditTrail | undefined;
   /** Reason given by the authorizer, for the log. */

@@ -57,12 +57,7 @@ export function delegatedAuthorization(options: DelegatedAuthorizationOptions): 
 /** For all attempts together. */
 const reviewTimeoutMs = 10_000;
 
-async function reviewAccess(
-  client: Client,
-  user: UserInfo,
-  attributes: AccessAttributes,
-  clock: Clock,
-): Promise<Access> {
+async function reviewAccess(client: Client, user: UserInfo, attributes: AccessAttributes, clock: Clock): Promise<Access> {
   const review = {
     apiVersion: "authorization.k8s.io/v1",
     kind: "SubjectAccessReview",

@@ -1,0 +1,33 @@
+import type { Clock } from "../clock/clock.ts";
+import { isInternalError, isTimeout, isTooManyRequests, suggestsDelay } from "../errors/predicates.ts";
+
+/** Of reviews, which someone waits for. Source: k8s.io/apiserver pkg/server/options, DefaultAuthWebhookRetryBackoff */
+const reviewBackoff = { initialMs: 500, factor: 1.5, jitter: 0.2, attempts: 5 };
+
+/**
+ * Asks again with growing pauses, five times in all, when a failure looks like a passing one.
+ * @throws what the last attempt threw, or the signal's reason
+ * Source: k8s.io/apiserver pkg/util/webhook/webhook.go, WithExponentialBackoff
+ */
+export async function withReviewRetries<T>(ask: () => Promise<T>, clock: Clock, signal: AbortSignal): Promise<T> {
+  let pauseMs = reviewBackoff.initialMs;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask();
+    } catch (err) {
+      if (attempt >= reviewBackoff.attempts || signal.aborted || !mayPass(err)) throw err;
+      await clock.sleep(pauseMs * (1 + Math.random() * reviewBackoff.jitter), signal);
+      pauseMs *= reviewBackoff.factor;
+    }
+  }
+}
+
+/** Source: webhook.DefaultShouldRetry */
+function mayPass(err: unknown): boolean {
+  if (isInternalError(err) || isTimeout(err) || isTooManyRequests(err) || suggestsDelay(err) !== undefined) return true;
+  for (let cause = err, depth = 0; cause instanceof Error && depth < 8; cause = cause.cause, depth++) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === "ECONNRESET" || code === "CONNECTION_LOST" || code === "NOT_PROCESSED") return true;
+  }
+  return false;
+}
