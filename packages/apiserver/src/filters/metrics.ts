@@ -90,7 +90,7 @@ export interface TargetMetrics {
   readonly longRunning: readonly GaugeChild[];
 }
 
-/** @returns finds the metrics of a request; bounded because only served resources get here. */
+/** @returns finds the metrics of a request; bounded because only served resources and subresources get here. */
 export function newTargetMetrics(metrics: RequestMetrics): (request: ServerRequest) => TargetMetrics {
   const known = new Map<string, TargetMetrics>();
   return (request) => {

@@ -35,6 +35,17 @@ test("a watch is counted while it is open, and its events with their sizes", asy
   await waitFor(watchers(0));
 });
 
+test("names that clients make up are none of the metrics'", async () => {
+  for (const path of [
+    "/apis/batch/v1beta1/namespaces/default/cronjobs/x/made-up",
+    `${configMaps}/x/made-up`,
+    `${configMaps}/x/..`,
+  ])
+    assert.equal((await server.request("GET", path)).code, 404);
+  const { raw } = await server.request("GET", "/metrics");
+  assert.doesNotMatch(raw.toString(), /="(made-up|\.\.)"/);
+});
+
 test("a deprecated API that was asked for is named, with the release that removes it", async () => {
   await server.request("GET", "/apis/batch/v1beta1/cronjobs");
   await server.request("GET", "/api/v1/componentstatuses");

@@ -20,7 +20,7 @@ import { newOpenApi, openApiV3Paths } from "./openapi.ts";
 import { listOptions } from "./options.ts";
 import { patch, patchTypeOf } from "./patch.ts";
 import { checkAccept } from "./route-types.ts";
-import { findSubresource, runObject } from "./subresource.ts";
+import { findSubresource, runObject, type ServedSubresource } from "./subresource.ts";
 import { update } from "./update.ts";
 import { writeVersion } from "./version.ts";
 import { watch } from "./watch.ts";
@@ -71,7 +71,7 @@ export function newRouter(env: RouterOptions): Router {
 function runRoute(env: HandlerEnv, ctx: RequestContext): Promise<void> {
   const { info } = ctx;
   const prefix = legacyPrefix(info);
-  const [resource = "", name = "", subresource = "", ...below] = info.parts;
+  const [resource = "", name = "", subresource = "", ...rest] = info.parts;
   const served = env.resources.find(info.group, info.version, resource);
   if (served === undefined || prefix === "proxy") throw noSuchPath();
   const { definition } = served;
@@ -80,6 +80,8 @@ function runRoute(env: HandlerEnv, ctx: RequestContext): Promise<void> {
   if (ctx.exchange.method !== "GET" && ctx.exchange.url.includes("dryRun") && ctx.query.has("dryRun")) {
     if (!env.services.featureEnabled("DryRun")) throw badRequest("the dryRun feature is disabled");
   }
+  const below = subresource === "" ? undefined : findSubresource(served, subresource);
+  if (subresource !== "" && below === undefined) throw noSuchPath(); // before anything is counted under its name
   const deprecation = served.version.deprecation;
   if (deprecation !== undefined) {
     ctx.warn(deprecation);
@@ -90,7 +92,7 @@ function runRoute(env: HandlerEnv, ctx: RequestContext): Promise<void> {
   }
   const call: Call = { env, ctx, served, namespace, name, subresource };
   if (prefix === "watch") return runLegacyWatch(call);
-  if (subresource !== "") return runSubresource(call, restOfPath(info, below));
+  if (below !== undefined) return runSubresource(call, below, restOfPath(info, rest));
   const virtual = definition.subresources?.[""];
   if (virtual !== undefined) return runVirtual(call, virtual);
   return name === "" ? runCollection(call) : runNamed(call);
@@ -192,9 +194,7 @@ const verbOfMethod: Readonly<Record<string, string>> = {
 /** Proxies take every method; on the wire OPTIONS and HEAD count as get. */
 const connectVerb: Readonly<Record<string, string>> = { ...verbOfMethod, HEAD: "get", OPTIONS: "get" };
 
-function runSubresource(call: Call, rest: string): Promise<void> {
-  const subresource = findSubresource(call.served, call.subresource);
-  if (subresource === undefined) throw noSuchPath();
+function runSubresource(call: Call, subresource: ServedSubresource, rest: string): Promise<void> {
   const definitions = call.served.definition.subresources ?? {};
   const connects = Object.hasOwn(definitions, call.subresource) && definitions[call.subresource]?.handler.type === "connect";
   if (rest !== "" && rest !== "/" && !connects) throw noSuchPath();

@@ -27,6 +27,7 @@ import { fromHub, toHub } from "../handlers/convert.ts";
 import { writeError } from "../handlers/response.ts";
 import { newRouter, type Router } from "../handlers/router.ts";
 import { newServedResources, type ServedResource, type ServedResources } from "../handlers/served-resources.ts";
+import { findSubresource } from "../handlers/subresource.ts";
 import { newLoopbackClient } from "../loopback/client.ts";
 import { newNodeProxy } from "../node-proxy/upstream.ts";
 import { builtInResources, internalResources } from "../registry/catalogue.ts";
@@ -195,7 +196,10 @@ export function connectRooms(options: RoomOptions): Rooms {
     hstsDirectives: flags["strict-transport-security-directives"],
     goawayChance: flags["goaway-chance"],
     drain: options.drain,
-    isServed: ({ group, version, resource }) => resources.find(group, version, resource) !== undefined,
+    isServed: ({ group, version, resource, subresource }) => {
+      const served = resources.find(group, version, resource);
+      return served !== undefined && (subresource === "" || findSubresource(served, subresource) !== undefined);
+    },
     writeError,
     clock,
     log: log.named("httplog"),
