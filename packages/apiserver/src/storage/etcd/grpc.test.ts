@@ -95,6 +95,23 @@ test("a connection that goes away lets calls end, and the next ones use a new on
   assert.deepEqual(await slow, message);
 });
 
+test("a process that stood still while it connected gives up in order, and connects anew", async (t) => {
+  const { url } = await aServer(t, answer);
+  const first = connection(t, url);
+  const refused = assert.rejects(first.unary("/a", message, 10_000), reason("unsent"));
+  await new Promise(setImmediate); // the connection is under way
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_100); // longer than a connection may take
+  await refused;
+  await waitFor(
+    () =>
+      first.unary("/a", message, 1_000).then(
+        (body) => body.equals(message),
+        () => false,
+      ),
+    { what: "the next connection" },
+  );
+});
+
 test("a refused stream was not seen by the server, a reset one may have been", async (t) => {
   let code: number = constants.NGHTTP2_REFUSED_STREAM;
   const { url } = await aServer(t, (stream) => stream.close(code));
@@ -186,5 +203,5 @@ test("a member that is paused is left for the next one before the deadline", asy
     process.kill(pid, "SIGCONT");
     if (slowestMs > 500) break;
   }
-  assert.ok(slowestMs > 500 && slowestMs < 8_000, `${slowestMs} ms`);
+  assert.ok(slowestMs > 500, "nobody was waited for"); // and the deadline did not pass, or it had thrown
 });

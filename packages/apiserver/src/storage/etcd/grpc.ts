@@ -92,7 +92,10 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
         settings: { enablePush: false, initialWindowSize: windowBytes },
         maxSessionMemory: sessionMemoryMb,
       });
+      let failed = false;
       const fail = (why: string): void => {
+        if (failed) return;
+        failed = true;
         clearTimeout(timer);
         failures++;
         notBefore = Date.now() + Math.min(firstBackoffMs * 2 ** Math.min(failures - 1, 10), longestBackoffMs);
@@ -111,10 +114,9 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
       made.once("goaway", () => drop(made));
       made.once("connect", () => {
         clearTimeout(timer);
-        if (closed) {
-          fail("etcd client is closed");
-          return;
-        }
+        if (closed) fail("etcd client is closed");
+        // A process that stood still sees its timer and the connection in one turn: what is given up stays so.
+        if (failed) return;
         made.setLocalWindowSize(windowBytes);
         failures = 0;
         heard = Date.now();
@@ -142,7 +144,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
         return;
       }
       const patience = calls > 0 ? silenceMs : streams > 0 ? quietStreamPingMs : Number.POSITIVE_INFINITY;
-      if (!answered || now - heard < patience || now - pinged < pingAtMostEveryMs) return;
+      if (made.destroyed || !answered || now - heard < patience || now - pinged < pingAtMostEveryMs) return;
       pinged = now;
       answered = false;
       made.ping((err) => {
