@@ -296,7 +296,8 @@ function readPast(
       timer.cancel();
       resolve({ after: from, changes });
     };
-    const start = (from: number): void => {
+    const start = (after: number): void => {
+      let from = after;
       if (from >= upTo) {
         done(upTo);
         return;
@@ -311,6 +312,12 @@ function readPast(
         onEvents(events, revision) {
           for (const { type, kv, prevKv } of events) {
             if (kv.modRevision > upTo) break;
+            if (prevKv === undefined && kv.createRevision !== kv.modRevision) {
+              // Compacted meanwhile: what was before it is of no use.
+              changes.length = 0;
+              from = kv.modRevision;
+              continue;
+            }
             changes.push({
               key: kv.key.slice(prefix.length),
               value: type === "put" ? kv.value : undefined,

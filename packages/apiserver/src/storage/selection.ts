@@ -11,20 +11,15 @@ export function matches(selection: Selection, entry: Entry): boolean {
 /**
  * What a reader with this selection sees of a change: an object that begins to match is ADDED, one that stops is
  * DELETED with its last matching state, both with the change's revision; undefined when it sees nothing.
- * @param created the change made the object; without it and without `previous` (compacted away) it is a MODIFIED.
  */
 export function transition(
   selection: Selection,
   previous: Entry | undefined,
   current: Entry | undefined,
   revision: number,
-  created: boolean,
 ): WatchEvent | undefined {
   const before = previous !== undefined && matches(selection, previous);
   const after = current !== undefined && matches(selection, current);
-  if (after) {
-    const known = before || (previous === undefined && !created);
-    return { type: known ? "MODIFIED" : "ADDED", entry: current };
-  }
+  if (after) return { type: before ? "MODIFIED" : "ADDED", entry: current };
   return before ? { type: "DELETED", entry: atRevision(previous, revision) } : undefined;
 }

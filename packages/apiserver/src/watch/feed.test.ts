@@ -125,6 +125,18 @@ test("lost history fills all caches anew, from a watch of the present", async ()
   assert.deepEqual([source.watchedFrom, feed.revision, feed.generation], [[11, 501], 501, 1]);
 });
 
+test("who waits for a revision of a lost history is answered when the caches know what they miss", async () => {
+  const source = aSource();
+  const feed = await aFeed(source);
+  const order: string[] = [];
+  feed.attach("pods", { apply() {}, reset: () => void order.push("reset") });
+  const waiting = feed.reached(300, 5_000).then(() => order.push("reached"));
+  source.revision = 500;
+  source.lose();
+  await waiting;
+  assert.deepEqual(order, ["reset", "reached"]);
+});
+
 test("a cache that fails on a change is filled anew", async () => {
   const source = aSource();
   const feed = await aFeed(source);

@@ -227,11 +227,17 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     return wanted <= revision ? wanted : undefined;
   }
 
-  async function start(): Promise<void> {
+  /** @param isLost what the caches know has a hole */
+  async function begin(isLost: boolean): Promise<void> {
     // A barrier, so that `tellPast` knows when it has heard everything before it.
     const present = await source.writeBarrier().catch(() => source.currentRevision());
     if (stopped) return;
     startRevision = present;
+    if (isLost) {
+      // Before anybody who waits is told that this revision is reached: the caches are not there.
+      generation++;
+      for (const list of consumers.values()) for (const consumer of list) consumer.reset();
+    }
     advance(present);
     watch = source.watch(present, (changes, upTo) => onChanges(changes, upTo), onLost);
   }
@@ -242,15 +248,12 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     watch = undefined;
     while (!stopped) {
       try {
-        await start();
-        break;
+        return await begin(true);
       } catch (err) {
         log.error("cannot restart the etcd watch", err);
         await clock.sleep(1_000).catch(() => {});
       }
     }
-    generation++;
-    for (const list of consumers.values()) for (const consumer of list) consumer.reset();
   }
 
   async function tellPast(revisions: number): Promise<void> {
@@ -291,7 +294,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     },
     reached,
     fresh,
-    start,
+    start: () => begin(false),
     stop() {
       stopped = true;
       watch?.stop();

@@ -133,6 +133,46 @@ test("when history was compacted while etcd was out of reach, watches end and th
   late.stop();
 });
 
+test("a deletion at the very revision that history was compacted to is not missed", async (t) => {
+  const etcd = await startOwnEtcd(t);
+  const proxy = await aProxy(t, etcd.endpoint);
+  const reader = await aStorage(t, proxy.endpoint, "/registry");
+  const writer = await aStorage(t, etcd.endpoint, "/registry");
+  const client = newEtcdClient({ servers: [etcd.endpoint] });
+  t.after(() => client.close());
+  await writer.create("web/a", aConfigMap("a"));
+  const { revision: before } = await writer.create("web/b", aConfigMap("b"));
+  await reader.get("web/b");
+
+  proxy.close();
+  const { revision } = await writer.delete("web/a");
+  await client.compact(revision);
+  await writer.create("web/c", aConfigMap("c"));
+  proxy.open();
+  await waitFor(async () => keys((await reader.list({ prefix: "", revision: 0 })).entries).join() === "web/b,web/c", {
+    timeoutMs: 20_000,
+    what: "the cache to know of the deletion",
+  });
+
+  const uncached = await openStorage({
+    etcd: { servers: [etcd.endpoint] },
+    watchCache: false,
+    clock: realClock,
+    log: discardLogger,
+  });
+  t.after(() => uncached.stop());
+  for (const [from, want] of [
+    [before, "ERROR"],
+    [revision, "ADDED"],
+  ] as const) {
+    const stream = await uncached.for(suiteResource).watch({ prefix: "", revision: from, signal: AbortSignal.timeout(20_000) });
+    assert.ok(await stream.ready());
+    const [event] = stream.take();
+    assert.equal(event?.type, want);
+    stream.stop();
+  }
+});
+
 test("a paused etcd gives errors and not hangs, and all goes on after it", async (t) => {
   const etcd = await startOwnEtcd(t);
   const client = newEtcdClient({ servers: [etcd.endpoint], deadlineMs: 300 });

@@ -8,6 +8,7 @@ import {
   resourceExpired,
 } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { atRevision, newEntry, newUnstoredEntry } from "../entry.ts";
 import { folderPrefix, isBuiltInGroup, storageFolder } from "../key-layout.ts";
@@ -33,7 +34,7 @@ import { newEtcdLists } from "./lists.ts";
 import { type OwnWrite, ownWrite } from "./own-write.ts";
 import { identityTransformer, type TransformedValue, type Transformer } from "./transformer.ts";
 import { type EtcdWatch, startEtcdWatch } from "./watcher.ts";
-import { endOfPrefix, type KeyValue, type Operation, type TxnResponse } from "./wire.ts";
+import { endOfPrefix, type KeyValue, type Operation, type TxnResponse, type WatchEventMessage } from "./wire.ts";
 
 /**
  * One resource in etcd: every read is linearizable or at an exact revision, every write a transaction on the mod
@@ -345,8 +346,8 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
             const { kv, prevKv } = event;
             const previous = prevKv === undefined ? undefined : await entryOf(prevKv);
             const current = event.type === "put" ? await entryOf(kv) : undefined;
-            const created = kv.createRevision === kv.modRevision;
-            const seen = transition(request, previous, current, kv.modRevision, created);
+            if (previous === undefined && kv.createRevision !== kv.modRevision) throw stateBeforeIsGone(event);
+            const seen = transition(request, previous, current, kv.modRevision);
             if (seen !== undefined && !queue.push(seen)) return;
           }
         } catch (err) {
@@ -371,6 +372,12 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   }
 
   return { codec, prefix, decode, readAll, create, get, list, guaranteedUpdate, delete: remove, watch, currentRevision, count };
+}
+
+/** Compacted while the event was on its way: whether the reader knew the object cannot be told. Source: etcd3/event.go parseEvent */
+function stateBeforeIsGone({ type, kv }: WatchEventMessage): Error {
+  const what = `key=${goQuote(kv.key)}, modRevision=${kv.modRevision}, type=${type.toUpperCase()}`;
+  return internalError(new Error(`etcd event received with PrevKv=nil (${what})`));
 }
 
 function selectionOf(request: Selection): Selection {

@@ -86,7 +86,9 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
       encodeWatchCreate({
         key: options.prefix,
         ...(!options.single && { end: endOfPrefix(options.prefix) }),
-        startRevision: revision + 1,
+        // Not the one after it: etcd takes a start at the very revision it compacted to, where before 3.4.34 and 3.5.16 it
+        // has forgotten a deletion (etcd #18089), and the state before it in any case. What is known comes again.
+        startRevision: Math.max(revision, 1),
         prevKv: options.prevKv,
       }),
     );
