@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { unpackedPackage } from "../framework/debian.ts";
-import { kubectl, settings } from "../framework/kubectl.ts";
+import { kubectl, settings, tryKubectl } from "../framework/kubectl.ts";
 import { newNamespace } from "../framework/namespace.ts";
 import { waitFor } from "../framework/wait-for.ts";
 
@@ -56,7 +56,7 @@ interface Sample {
 
 test("Prometheus scrapes all four daemons with the rights of a service account", async (t) => {
   const namespace = await newNamespace(t, "prometheus");
-  t.after(() => kubectl("delete", "clusterrole,clusterrolebinding", namespace));
+  t.after(() => tryKubectl(["delete", "clusterrole,clusterrolebinding", namespace]));
   await kubectl("apply", "-f", "-", { input: rights(namespace) });
   const folder = mkdtempSync(join(tmpdir(), "prometheus-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
