@@ -196,9 +196,9 @@ test("managers who do not conflict may come in any order", () => {
       inBothOrders++;
       assert.deepEqual(content(ab), content(ba));
     }),
-    { seed, numRuns: 1000 },
+    { seed, numRuns: 400 },
   );
-  assert.ok(inBothOrders > 30, String(inBothOrders));
+  assert.ok(inBothOrders > 15, String(inBothOrders));
 });
 
 test("who forces takes exactly the fields in conflict from others", () => {

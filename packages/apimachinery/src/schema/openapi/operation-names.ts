@@ -76,15 +76,15 @@ export function summaryOf(verb: Verb, { resource, subresource, method }: Target)
     case "deletecollection":
       return `delete collection of ${kind}`;
     case "watch":
-      return `watch changes to an object of kind ${kind}. ${watchIsOld}, filtered to a single item with the 'fieldSelector' parameter.`;
+      return `watch one ${kind}; ${watchIsOld} and a field selector for its name`;
     case "watchlist":
-      return `watch individual changes to a list of ${kind}. ${watchIsOld}.`;
+      return `watch a list of ${kind}; ${watchIsOld}`;
     case "connect":
       return `connect ${(method ?? "").toUpperCase()} requests to ${subresource} of ${kind}`;
   }
 }
 
-const watchIsOld = "deprecated: use the 'watch' parameter with a list operation instead";
+const watchIsOld = "deprecated, use a list with the parameter 'watch'";
 
 /** None before a plural. */
 function article(noun: string): string {

@@ -22,8 +22,8 @@ const patchTypes = [
 ];
 
 const pretty = query("pretty", "string", "If 'true', the answer is indented.");
-const namespace = pathParameter("namespace", "object name and auth scope, such as for teams and projects");
-const restOfPath = pathParameter("path", "path to the resource");
+const namespace = pathParameter("namespace", "The namespace of the object.");
+const restOfPath = pathParameter("path", "The rest of the path.");
 
 /** Verbs of single objects, by the method that asks for them. */
 const objectVerbs: readonly [Method, Verb][] = [
@@ -66,7 +66,7 @@ class ResourcePaths {
     const scope = namespaced ? "/namespaces/{namespace}" : "";
     const plural = `/${resource.resource}`;
     const inScope = namespaced ? [namespace] : [];
-    const named = [pathParameter("name", `name of the ${resource.kind}`), ...inScope];
+    const named = [pathParameter("name", `The name of the ${resource.kind}.`), ...inScope];
 
     this.#addCollection(`${base}${scope}${plural}`, inScope);
     this.#addObject(`${base}${scope}${plural}/{name}`, named);

@@ -76,7 +76,7 @@ const otherRoots: readonly [string, Root][] = [
     ".well-known/openid-configuration",
     () =>
       reading("/.well-known/openid-configuration/", {
-        description: "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'",
+        description: "get the OpenID configuration of the issuer of service account tokens",
         operationId: "getServiceAccountIssuerOpenIDConfiguration",
         tags: ["WellKnown"],
         consumes: undefined,
@@ -93,7 +93,7 @@ const otherRoots: readonly [string, Root][] = [
         tags: ["logs"],
         consumes: undefined,
         produces: undefined,
-        parameters: [pathParameter("logpath", "path to the log")],
+        parameters: [pathParameter("logpath", "The path of the log file.")],
       }),
     }),
   ],
@@ -101,7 +101,7 @@ const otherRoots: readonly [string, Root][] = [
     "openid/v1/jwks",
     () =>
       reading("/openid/v1/jwks/", {
-        description: "get service account issuer OpenID JSON Web Key Set (contains public token verification keys)",
+        description: "get the keys that verify service account tokens, as a JSON Web Key Set",
         operationId: "getServiceAccountIssuerOpenIDKeyset",
         tags: ["openid"],
         consumes: undefined,
