@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { newCa, newCertificate, newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import { freePort } from "@coxswain/apimachinery/testing/etcd";
@@ -41,6 +42,9 @@ export interface ApiServer {
 interface TestContext {
   after(fn: () => void | Promise<void>): void;
 }
+
+/** A server that is paused says nothing at all. */
+const answerMs = 5_000;
 
 const program = fileURLToPath(new URL("faulty-apiserver.ts", import.meta.url));
 
@@ -100,7 +104,10 @@ export async function startApiServers(
     ];
     let child: ChildProcess | undefined;
     const request: ApiServer["request"] = (method, path, body, headers = {}) =>
-      http.request(method, path, body, { authorization: `Bearer ${token}`, ...headers });
+      Promise.race([
+        http.request(method, path, body, { authorization: `Bearer ${token}`, ...headers }),
+        delay(answerMs, undefined, { ref: false }).then(() => Promise.reject(new Error(`${url} does not answer`))),
+      ]);
     const isRunning = (): boolean => child !== undefined && child.exitCode === null && child.signalCode === null;
     const gone = async (): Promise<void> => {
       if (isRunning()) await new Promise((resolve) => child?.once("exit", resolve));

@@ -33,7 +33,8 @@ export interface TestServer {
   readonly client: Client;
   /** A client certificate signed by the authority. */
   clientCertificate(commonName: string, organizations?: readonly string[]): Promise<{ cert: string; key: string }>;
-  stop(): Promise<void>;
+  /** @param graceMs how long it waits for requests that are under way; not at all by default */
+  stop(graceMs?: number): Promise<void>;
 }
 
 export interface TestResponse {
@@ -124,16 +125,16 @@ export async function startTestServer(
   const client = newClient({ host: server.url, ca: ca.certPem, token: adminToken, qps: -1, burst: 0, userAgent: "test" });
   const http = newHttp(server.url, ca.certPem);
   let stopped: Promise<void> | undefined;
-  const stop = (): Promise<void> => {
+  const stop = (graceMs = 0): Promise<void> => {
     stopped ??= (async () => {
       http.close();
       client.close();
-      await server.stop(0);
+      await server.stop(graceMs);
       rmSync(tokenFile, { force: true });
     })();
     return stopped;
   };
-  t?.after(stop);
+  t?.after(() => stop());
   const deadline = AbortSignal.timeout(30_000);
   try {
     await server.ready(deadline);
@@ -185,6 +186,8 @@ export function newHttp(url: string, ca: string, certificate?: { cert: string; k
         const endStream = payload === undefined;
         const stream = connection().request({ ":method": method, ":path": path, ...type, ...sent }, { endStream });
         stream.once("error", reject);
+        // Without an error when its connection just went.
+        stream.once("close", () => reject(new Error("the connection was closed before the answer was whole")));
         stream.once("response", (received) => {
           const chunks: Buffer[] = [];
           stream.on("data", (chunk: Buffer) => chunks.push(chunk));
