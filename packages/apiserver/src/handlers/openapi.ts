@@ -11,7 +11,6 @@ import type { ServedResource } from "./served-resources.ts";
 import { findSubresource, subresourceNames } from "./subresource.ts";
 
 interface Documents {
-  readonly generation: number;
   readonly v2: OpenApiBytes;
   /** `/openapi/v3` itself. */
   readonly roots: OpenApiBytes;
@@ -63,14 +62,12 @@ async function newDocuments(env: HandlerEnv): Promise<Documents> {
     import("./openapi-v3-protobuf.ts"),
   ]);
   const options = { enums: env.services.featureEnabled("OpenAPIEnums") };
-  const generation = env.resources.generation;
   const resources = env.resources.all().filter(isShown).map(describe);
   const modified = env.services.now();
   const v2 = (): ReturnType<typeof openApiV2> => openApiV2(resources, options);
   const bytes = (forms: readonly DocumentForm[]): OpenApiBytes => new OpenApiBytes(forms, modified);
   const v3 = openApiV3(resources, options);
   return {
-    generation,
     v2: bytes([
       jsonForm(v2),
       { mediaType: protobufV2, contentType: "application/octet-stream", make: () => encodeOpenApi(v2()) },
