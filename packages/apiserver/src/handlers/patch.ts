@@ -6,7 +6,6 @@
 import { coerce, parseJson } from "@coxswain/apimachinery/codec/json";
 import { strictComplaints } from "@coxswain/apimachinery/codec/json-decode";
 import type { ParseOptions } from "@coxswain/apimachinery/codec/json-parse";
-import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, invalid, notFound, StatusError, unsupportedMediaType } from "@coxswain/apimachinery/errors/status-error";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
@@ -161,7 +160,7 @@ function patchFunction(
   // Read when there is an object: what nobody has is not found, whatever the patch says.
   let document: unknown;
   const parsed = (): unknown => {
-    document ??= parsePatch(bytes, repeated);
+    document ??= parsePatch(type, bytes, repeated);
     return document;
   };
   if (type === "merge") return (object) => applyMergePatch(object, parsed());
@@ -178,22 +177,22 @@ function nameRepeated(bytes: Buffer, repeated: string[]): void {
 }
 
 /**
- * kubectl sends JSON; YAML is taken too, as upstream's decoder does.
+ * A merge patch or a strategic one; null as a strategic one changes nothing.
  * @param repeated takes `duplicate field "spec.paused"`, once for each
+ * @throws BadRequest in the words of whoever reads it upstream
  */
-function parsePatch(bytes: Buffer, repeated: string[] | undefined): unknown {
+function parsePatch(type: "merge" | "strategic", bytes: Buffer, repeated: string[] | undefined): unknown {
   let document: unknown;
   try {
-    const isYaml = bytes.length > 0 && !/^\s*[[{]/.test(bytes.subarray(0, 64).toString());
-    document = isYaml ? parseYaml(bytes.toString()) : parseJson(bytes, repeated && { onDuplicate: nameInto(repeated) });
+    document = parseJson(bytes, repeated && { onDuplicate: nameInto(repeated) });
   } catch (err) {
-    if (err instanceof StatusError) throw err;
-    throw badRequest(`error decoding patch: ${(err as Error).message}`);
+    throw type === "merge" ? badRequest("Invalid JSON Patch") : err;
   }
-  if (document === null || typeof document !== "object" || Array.isArray(document)) {
-    throw badRequest("error decoding patch: json: cannot unmarshal the body into Go value of type map[string]interface {}");
-  }
-  return document;
+  if (document === null && type === "strategic") return {};
+  if (document !== null && typeof document === "object" && (type === "merge" || !Array.isArray(document))) return document;
+  if (type === "merge") throw badRequest("Invalid JSON Patch");
+  const word = Array.isArray(document) ? "array" : typeof document === "boolean" ? "bool" : typeof document;
+  throw badRequest(`json: cannot unmarshal ${word} into Go value of type map[string]interface {}`);
 }
 
 /** What a patch made must still be an object of its kind. @throws Invalid on `patch`. */

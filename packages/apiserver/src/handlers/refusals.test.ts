@@ -141,6 +141,34 @@ const rows: readonly Row[] = [
     code: 422,
     message: new RegExp(`^${named} "" is invalid: `),
   })),
+  ...[
+    { type: "merge", patch: '{"a', message: "Invalid JSON Patch" },
+    { type: "merge", patch: "a: b", message: "Invalid JSON Patch" },
+    { type: "merge", patch: "null", message: "Invalid JSON Patch" },
+    { type: "strategic-merge", patch: "a: [b", message: "invalid character 'a' looking for beginning of value" },
+    {
+      type: "strategic-merge",
+      patch: "[]",
+      message: "json: cannot unmarshal array into Go value of type map[string]interface {}",
+    },
+  ].map(({ type, patch, message }) => ({
+    name: `a ${type} patch that is ${patch}`,
+    request: [
+      "PATCH",
+      "/api/v1/namespaces/default",
+      patch,
+      { "content-type": `application/${type}-patch+json` },
+    ] as Row["request"],
+    code: 400,
+    message,
+  })),
+  {
+    name: "a table with too much in its rows",
+    request: ["GET", `${configMaps}?includeObject=All`, undefined, { accept: table }],
+    code: 400,
+    message:
+      "Unable to convert to Table as requested: includeObject: Invalid value: \"All\": must be 'Metadata', 'Object', 'None', or empty",
+  },
   {
     name: "a malformed patch of what is not there",
     request: ["PATCH", `${configMaps}/none`, '{"a"', merge],

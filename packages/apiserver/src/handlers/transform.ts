@@ -19,7 +19,8 @@ export function includeObjectParam(query: URLSearchParams): IncludeObject {
   const value = query.get("includeObject") ?? "";
   if (value === "") return "Metadata";
   if (value === "None" || value === "Metadata" || value === "Object") return value;
-  throw badRequest(`unrecognized includeObject value: ${value}`);
+  const why = `includeObject: Invalid value: ${JSON.stringify(value)}: must be 'Metadata', 'Object', 'None', or empty`;
+  throw badRequest(`Unable to convert to Table as requested: ${why}`);
 }
 
 export interface TableOptions {

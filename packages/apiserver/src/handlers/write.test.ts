@@ -77,7 +77,7 @@ describe("update, patch and delete", () => {
     { what: "an unknown operation", patch: [{ op: "turn", path: "/data/a" }], headers: json, code: 422 },
     { what: "no list", patch: {}, headers: json, code: 400 },
     { what: "malformed JSON", patch: "{", headers: merge, code: 400 },
-    { what: "a list for a merge", patch: [], headers: merge, code: 400 },
+    { what: "a list for a merge", patch: [], headers: merge, code: 422 },
     { what: "a wrong type", patch: { data: 7 }, headers: merge, code: 422 },
     { what: "a changed name", patch: { metadata: { name: "renamed" } }, headers: merge, code: 422 },
     {
