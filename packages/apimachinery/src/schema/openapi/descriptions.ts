@@ -6,7 +6,9 @@
  */
 import type { FieldDescriptor, TypeDescriptor } from "../descriptor.ts";
 import access from "./descriptions/access.json" with { type: "json" };
+import autoscaling from "./descriptions/autoscaling.json" with { type: "json" };
 import common from "./descriptions/common.json" with { type: "json" };
+import containers from "./descriptions/containers.json" with { type: "json" };
 import core from "./descriptions/core.json" with { type: "json" };
 import events from "./descriptions/events.json" with { type: "json" };
 import extension from "./descriptions/extension.json" with { type: "json" };
@@ -20,7 +22,19 @@ import workloads from "./descriptions/workloads.json" with { type: "json" };
 type Texts = Readonly<Record<string, string>>;
 type Table = Readonly<Record<string, Texts>>;
 
-const tables: readonly Table[] = [pods, volumes, core, workloads, networking, access, storage, extension, meta];
+const tables: readonly Table[] = [
+  pods,
+  containers,
+  volumes,
+  core,
+  workloads,
+  autoscaling,
+  networking,
+  access,
+  storage,
+  extension,
+  meta,
+];
 /** Groups with types that others have under the same name. */
 const preferred: Readonly<Record<string, readonly Table[]>> = {
   "events.k8s.io": [events, ...tables],

@@ -3,6 +3,8 @@ import { test } from "node:test";
 import { everyResource } from "../../testing/openapi-resources.ts";
 import { scheme } from "../scheme.ts";
 import access from "./descriptions/access.json" with { type: "json" };
+import autoscaling from "./descriptions/autoscaling.json" with { type: "json" };
+import containers from "./descriptions/containers.json" with { type: "json" };
 import core from "./descriptions/core.json" with { type: "json" };
 import events from "./descriptions/events.json" with { type: "json" };
 import extension from "./descriptions/extension.json" with { type: "json" };
@@ -41,7 +43,20 @@ test("no explanation is of a type or field that there is not", () => {
     for (const { name } of type.fields) fields.add(name);
     known.set(type.goName, fields);
   }
-  for (const table of [access, core, events, extension, meta, networking, pods, storage, volumes, workloads]) {
+  for (const table of [
+    access,
+    autoscaling,
+    containers,
+    core,
+    events,
+    extension,
+    meta,
+    networking,
+    pods,
+    storage,
+    volumes,
+    workloads,
+  ]) {
     for (const [type, texts] of Object.entries(table as Record<string, Record<string, string>>)) {
       if (type === "*") continue;
       assert.deepEqual(
