@@ -5,8 +5,9 @@ import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { startEtcd, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { newEtcdClient } from "./etcd/client.ts";
+import { type EtcdClient, newEtcdClient } from "./etcd/client.ts";
 import type { StorageMetrics } from "./metrics.ts";
+import { newObjectCodec } from "./object-codec.ts";
 import { openStorage, type StorageOptions, type StorageSet } from "./open.ts";
 import { aConfigMap, suiteResource } from "./suite.ts";
 
@@ -99,4 +100,53 @@ test("the health check fails after --etcd-healthcheck-timeout and holds again wh
       ),
     { what: "etcd to be healthy again" },
   );
+});
+
+test("a cache of 10,000 objects is filled in pages of one revision, and meanwhile the others answer", async (t) => {
+  const etcd = await startEtcd();
+  const prefix = `/open-test-${prefixes++}`;
+  const big = { ...suiteResource, resource: "bigmaps" };
+  const codec = newObjectCodec(big, "application/json");
+  const client = newEtcdClient({ servers: [etcd.endpoint] });
+  t.after(() => client.close());
+  for (let first = 0; first < 10_000; first += 100) {
+    const names = Array.from({ length: 100 }, (_, i) => `item-${first + i}`);
+    const success = names.map((name) => {
+      const value = codec.toStored(aConfigMap(name));
+      return { type: "put" as const, key: `${prefix}/bigmaps/web/${name}`, value };
+    });
+    await client.txn({ compare: [], success, failure: [] });
+  }
+  await client.put(`${prefix}/configmaps/web/small`, codec.toStored(aConfigMap("small")));
+
+  const pages: { limit: number | undefined; revision: number | undefined }[] = [];
+  const held = Promise.withResolvers<void>();
+  const around = (inner: EtcdClient): EtcdClient => ({
+    ...inner,
+    async range(request) {
+      if (request.key.includes("/bigmaps/") && request.end !== undefined) {
+        pages.push({ limit: request.limit, revision: request.revision });
+        if (pages.length === 3) await held.promise;
+      }
+      return inner.range(request);
+    },
+  });
+  const { set } = await open(t, {
+    etcd: { servers: [etcd.endpoint], prefix, around },
+    resources: [big, suiteResource],
+  });
+  await waitFor(() => pages.length === 3, { what: "the third page", timeoutMs: 20_000 });
+  // Written while the pages are read: it is not in them, and it is not lost.
+  await client.put(`${prefix}/bigmaps/web/item-0`, codec.toStored(aConfigMap("item-0", { color: "late" })));
+  const small = await set.for(suiteResource).list({ prefix: "" });
+  assert.deepEqual([small.entries.length, set.ready()], [1, false]);
+
+  held.resolve();
+  await set.whenReady();
+  const { entries } = await set.for(big).list({ prefix: "" });
+  assert.equal(entries.length, 10_000);
+  assert.equal(entries[0]?.fields["data.color"], "late");
+  assert.equal(pages.length, 10);
+  assert.ok(pages.every(({ limit }) => limit === 1_000));
+  assert.equal(new Set(pages.map(({ revision }) => revision)).size, 1, "one revision");
 });

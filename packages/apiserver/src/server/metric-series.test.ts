@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startTestServer } from "../testing/start-test-server.ts";
+
+/** COX_TEST_LONG: 100,000 requests. */
+const requests = process.env["COX_TEST_LONG"] === undefined ? 1_000 : 100_000;
+const atATime = 20;
+
+test("clients' names, methods, paths and parameters of their own making make no series of their own", async (t) => {
+  const server = await startTestServer(t);
+  const series = async (): Promise<number> =>
+    (await server.request("GET", "/metrics")).text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).length;
+  /** Each a little different from all others, in a place that takes turns. */
+  const ask = (n: number): Promise<unknown> => {
+    const paths = [
+      `/api/v1/namespaces/ns-${n}/configmaps`,
+      `/api/v1/kind-${n}`,
+      `/apis/group-${n}.example.com/v1/things`,
+      `/path-${n}`,
+      `/api/v1/namespaces/default/configmaps/name-${n}?pretty=${n}&param-${n}=1`,
+      `/api/v1/namespaces/default/pods/p/sub-${n}`,
+      `/api/v1/namespaces/default/configmaps?fieldSelector=metadata.name%3D${n}`,
+    ];
+    const method = n % 5 === 0 ? `VERB${n % 9 === 0 ? "" : n}` : "GET";
+    return server
+      .request(method, paths[n % paths.length] as string, undefined, {
+        "user-agent": `agent-${n}/1.0`,
+        accept: `application/x-${n}, */*`,
+      })
+      .catch(() => {});
+  };
+  const all = async (first: number, last: number): Promise<void> => {
+    await Promise.all(
+      Array.from({ length: atATime }, async (_, i) => {
+        for (let n = first + i; n < last; n += atATime) await ask(n);
+      }),
+    );
+  };
+  // Every kind of request has been seen before the series are counted.
+  await all(0, requests / 2);
+  const before = await series();
+  await all(requests / 2, requests);
+  const grown = (await series()) - before;
+  // Buckets of a code that came for the first time, at most; not one for each of the requests.
+  assert.ok(grown < 100, `${requests / 2} requests made ${grown} series more`);
+});
