@@ -106,6 +106,8 @@ describe("get and list", () => {
     assert.equal(object.body.data, undefined);
     const list = await server.request("GET", maps, undefined, { accept: many });
     assert.equal(list.body.kind, "PartialObjectMetadataList");
+    const [item] = list.body.items;
+    assert.deepEqual([item.kind, item.apiVersion, item.data], ["PartialObjectMetadata", "meta.k8s.io/v1", undefined]);
     assert.equal((await server.request("GET", maps, undefined, { accept: one })).code, 406);
   });
 

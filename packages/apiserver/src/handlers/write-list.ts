@@ -30,7 +30,7 @@ import { acceptsGzip, gzipLevel, type Output, protobufType, send, tableOptions, 
 import type { ServedResource } from "./served-resources.ts";
 import { rowBytes, rowSlot } from "./table-row.ts";
 import { type TextForm, textList } from "./text-list.ts";
-import { listWantedAsObject, rowJson, tableHead } from "./transform.ts";
+import { listWantedAsObject, partialMetadata, rowJson, tableHead } from "./transform.ts";
 import { turns } from "./turns.ts";
 
 /** Answers with what a list found, in the request's version. */
@@ -59,7 +59,8 @@ async function listParts(call: Call, result: ListResult, output: Output): Promis
       const kind = { group: "meta.k8s.io", version: output.version ?? "v1", kind: "PartialObjectMetadata" };
       const list = { ...kind, kind: output.as };
       if (output.mediaType === protobufType) return protobufList(list, result, protobufMetadataItems(kind));
-      const item = (object: KubeObject): Buffer => Buffer.from(encodeJsonText({ metadata: object.metadata }, kind));
+      // Unlike those of other lists, these items name their kind.
+      const item = (object: KubeObject): Buffer => Buffer.from(encodeJsonText(partialMetadata(object, kind.version), kind));
       const slot = `metadata:${kind.version}`;
       const frame = textList(
         formOf(output),
