@@ -115,6 +115,18 @@ test("a kubelet that is not there is 500 without a reason, and the message says 
   }
 });
 
+test("--kubelet-timeout ends the set-up of a connection to a kubelet that does not answer", async (t) => {
+  const silent = createTcpServer(() => {}).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  t.after(() => silent.close());
+  const { port } = silent.address() as AddressInfo;
+  for (const as of ["text", "tunnel"] as const) {
+    const { ctx } = recorded({ upgrade: { socket: new PassThrough(), head: Buffer.alloc(0) } } as never);
+    const url = new URL(`https://127.0.0.1:${port}/x`);
+    await assert.rejects(newNodeProxy({ log, dialTimeoutMs: 50 }).forward(ctx, { url, toNode: true, as }, pod), /i\/o timeout/);
+  }
+});
+
 test("refuses to exec without an upgrade", async () => {
   const { ctx } = recorded();
   await assert.rejects(newNodeProxy({ log }).forward(ctx, target(1, "/exec", { as: "tunnel" }), pod), /Upgrade request required/);

@@ -6,7 +6,7 @@ import { type ChangeSource, newChangeFeed, type RawChange } from "./feed.ts";
 
 /** A store whose watch says only what the test lets it say. */
 function aSource() {
-  let onChanges: (changes: readonly RawChange[], revision: number) => void = () => {};
+  let onChanges: (changes: readonly RawChange[], revision: number) => void | Promise<void> = () => {};
   let onLost: () => void = () => {};
   const source = {
     revision: 10,
@@ -33,7 +33,7 @@ function aSource() {
       return { stop() {} };
     },
     deliver(changes: RawChange[]) {
-      onChanges(changes, (changes.at(-1) as RawChange).revision);
+      return onChanges(changes, (changes.at(-1) as RawChange).revision);
     },
     lose: () => onLost(),
     async past(after: number) {
@@ -75,6 +75,33 @@ test("changes go to the cache of their folder, also of two levels", async () => 
     "example.com/widgets: c 3 13",
   ]);
   assert.equal(feed.revision, 15);
+});
+
+test("a change that has to be waited for holds back those after it, and the revision that is told", async () => {
+  const source = aSource();
+  const feed = await aFeed(source);
+  const seen: string[] = [];
+  const opened = Promise.withResolvers<void>();
+  feed.attach("secrets", {
+    async apply(key) {
+      if (key === "a") await opened.promise;
+      seen.push(key);
+      if (key === "b") throw new Error("no key");
+    },
+    reset: () => void seen.push("reset"),
+  });
+  feed.attach("pods", { apply: (key) => void seen.push(key), reset() {} });
+  const done = source.deliver([
+    { key: "pods/before", value: Buffer.from(""), revision: 12 },
+    { key: "secrets/a", value: Buffer.from(""), revision: 13 },
+    { key: "pods/after", value: Buffer.from(""), revision: 14 },
+    { key: "secrets/b", value: Buffer.from(""), revision: 15 },
+  ]);
+  assert.deepEqual([seen, feed.revision], [["before"], 11]);
+  opened.resolve();
+  await done;
+  assert.equal(feed.revision, 15);
+  assert.deepEqual(seen, ["before", "a", "after", "b", "reset"]);
 });
 
 test("requests of one turn share one read, and one that comes later gets its own", async () => {
