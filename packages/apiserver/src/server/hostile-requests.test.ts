@@ -15,6 +15,19 @@ const refusals: readonly number[] = [400, 413, 422];
 const managed = (i: number): string =>
   `{"manager":"m${i}","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:k${i}":{}}}}`;
 
+/** Each list nine times the one before it: 9^levels values in a few lines. */
+const aliases = (levels: number): string =>
+  Array.from({ length: levels }, (_, i) => `a${i}: &a${i} [${i === 0 ? "x" : each(9, () => `*a${i - 1}`)}]`).join("\n");
+const yamlFunction = "kind: ConfigMap\napiVersion: v1\nmetadata: {name: js}\ndata: {a: !!js/function 'function () {}'}";
+const protobuf = "application/vnd.kubernetes.protobuf";
+/** The envelope of a ConfigMap around what is said to be one. */
+const enveloped = (raw: Buffer): Buffer => {
+  const length = Buffer.from([0x12, (raw.length & 0x7f) | 0x80, ((raw.length >> 7) & 0x7f) | 0x80, (raw.length >> 14) & 0x7f]);
+  return Buffer.concat([Buffer.from("k8s\0\n\x0f\n\x02v1\x12\x09ConfigMap"), length, raw]);
+};
+const emptyEntries = (count: number): Buffer => enveloped(Buffer.from("\x12\0".repeat(count)));
+const groups = (depth: number): Buffer => enveloped(Buffer.alloc(depth, 0x0b));
+
 const requests: readonly {
   name: string;
   method: string;
@@ -97,6 +110,18 @@ const requests: readonly {
     body: `{"data":{${each(200_000, (i) => `"k${i}":""`)}}}`,
     codes: [413],
   },
+  { name: "10^5 levels", method: "POST", path, type: json, body: '{"a":'.repeat(100_000), codes: [400] },
+  { name: "nine levels of aliases", method: "POST", path, type: "application/yaml", body: aliases(9), codes: [400, 413] },
+  {
+    name: "YAML that names a function, which stays a text",
+    method: "POST",
+    path,
+    type: "application/yaml",
+    body: yamlFunction,
+    codes: [201],
+  },
+  { name: "protobuf of 10^6 empty entries", method: "POST", path, type: protobuf, body: emptyEntries(1_000_000), codes: [413] },
+  { name: "protobuf of 10^6 groups in groups", method: "POST", path, type: protobuf, body: groups(1_000_000), codes: [400] },
   // Last: what is left of it fills the client's window.
   { name: "a text of 10 MB", method: "POST", path, type: json, body: `{"data":{"a":"${"x".repeat(10_000_000)}"}}`, codes: [413] },
 ];
