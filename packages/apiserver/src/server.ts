@@ -181,11 +181,17 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
         log.warn("cannot take this server out of the endpoints of the kubernetes service", { err: String(err) }),
       );
       if (flags["shutdown-delay-duration"] > 0) await clock.sleep(flags["shutdown-delay-duration"]);
-      drain.sendRetryAfter = flags["shutdown-send-retry-after"];
-      // Listens no more; open connections are told to end.
-      const closed = server.close(graceMs);
-      await drain.end(graceMs, clock);
-      await closed;
+      if (flags["shutdown-send-retry-after"]) {
+        // Whoever comes is told to go elsewhere, which takes a server that listens.
+        drain.sendRetryAfter = true;
+        await drain.end(graceMs, clock);
+        await server.close(Math.min(graceMs, lastAnswersMs));
+      } else {
+        // Listens no more; open connections are told to end.
+        const closed = server.close(graceMs);
+        await drain.end(graceMs, clock);
+        await closed;
+      }
       await auditor?.backend.stop(AbortSignal.timeout(Math.max(graceMs, leastFlushMs)));
       stopping.abort(new Error("the server has stopped"));
       await started.catch(() => {});
@@ -195,6 +201,9 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     },
   };
 }
+
+/** For answers that are being sent when nothing is under way any more. Source: genericapiserver.go ShutdownTimeout */
+const lastAnswersMs = 2_000;
 
 function isRoot(log: Logger): log is RootLogger {
   return "setVerbosity" in log;

@@ -153,8 +153,7 @@ export function checkNonSpecialIp(address: string, path: string): FieldError[] {
   if (ip === undefined) return [invalidValue(path, address, "must be a valid IP address")];
   const plain = mappedIpv4(ip) ?? ip;
   const errors: FieldError[] = [];
-  if (plain === "0.0.0.0" || isZeroIpv6(plain))
-    errors.push(invalidValue(path, address, "may not be unspecified (0.0.0.0 or ::)"));
+  if (plain === "0.0.0.0" || isZeroIpv6(plain)) errors.push(invalidValue(path, address, `may not be unspecified (${address})`));
   if (/^127\./.test(plain) || isLoopbackIpv6(plain))
     errors.push(invalidValue(path, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)"));
   if (/^169\.254\./.test(plain) || /^fe[89ab]/i.test(plain)) {

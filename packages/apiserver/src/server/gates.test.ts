@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newCertificateRequest } from "@coxswain/apimachinery/serving/certificates";
 import { collectIdentityLeases } from "../bootstrap/identity-lease.ts";
 import { startTestServer } from "../testing/start-test-server.ts";
 
@@ -48,3 +49,28 @@ test("StorageVersionHash=false, DryRun=false and ServerSideApply=false take thei
   const apply = { "content-type": "application/apply-patch+yaml" };
   assert.equal((await server.request("PATCH", `${maps}/a?fieldManager=me`, {}, apply)).code, 415);
 });
+
+for (const { gates, strict, duration } of [
+  { gates: "", strict: false, duration: true },
+  { gates: "AllAlpha=true", strict: true, duration: true },
+  { gates: "AllBeta=false", strict: false, duration: false },
+  { gates: "AllAlpha=true,ServerSideFieldValidation=false,AllBeta=false,CSRDuration=true", strict: false, duration: true },
+]) {
+  test(`--feature-gates=${gates}: alpha is ${strict ? "on" : "off"}, beta is ${duration ? "on" : "off"}`, async (t) => {
+    const server = await startTestServer(t, [`--feature-gates=${gates}`]);
+    // ServerSideFieldValidation is alpha.
+    const unknown = { metadata: { name: "a" }, nonsense: 1 };
+    const map = await server.request("POST", "/api/v1/namespaces/default/configmaps?fieldValidation=Strict", unknown);
+    assert.equal(map.code, strict ? 400 : 201, map.text);
+    // CSRDuration is beta.
+    const { csrPem } = await newCertificateRequest({ commonName: "jane" });
+    const request = Buffer.from(csrPem).toString("base64");
+    const spec = { request, signerName: "example.com/own", usages: ["client auth"], expirationSeconds: 3600 };
+    const csr = await server.request("POST", "/apis/certificates.k8s.io/v1/certificatesigningrequests", {
+      metadata: { name: "a" },
+      spec,
+    });
+    assert.equal(csr.code, 201, csr.text);
+    assert.equal(csr.body.spec.expirationSeconds, duration ? 3600 : undefined);
+  });
+}
