@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { kubeconfigFile } from "@coxswain/dev-cluster/pki";
-import { newClient, targetOfKubeconfig } from "../../tools/walk/src/client.ts";
+import { type Client, newClient, targetOfKubeconfig } from "../../tools/walk/src/client.ts";
+import { readSurface } from "../../tools/walk/src/surface.ts";
 import { describe, walk } from "../../tools/walk/src/walk.ts";
 import { send } from "../framework/api.ts";
 import { settings } from "../framework/kubectl.ts";
@@ -16,8 +17,13 @@ for (const seed of seeds) {
     const before = await weight();
     const client = newClient(targetOfKubeconfig(kubeconfigFile(settings, "admin")));
     const report = await walk(client, { seed, count, ...(!isLong && { limitMs: 15_000 }) });
+    const after = await weight();
+    const made = after.subresources.difference(await knownSubresources(client));
     client.close();
-    t.diagnostic(`${report.sent} requests: ${JSON.stringify(report.codes)}`);
+    assert.deepEqual([...made], [], "metrics under names that clients made up");
+    t.diagnostic(`${report.sent} requests: ${JSON.stringify(report.codes)}; longest turn ${after.longestTurnSeconds} s`);
+    // Of the server alone it is a tenth of this, but other processes and the collector of garbage have their share.
+    assert.ok(after.longestTurnSeconds < 1, `the server's loop stood for ${after.longestTurnSeconds} s`);
     assert.deepEqual(report.findings.map(describe), []);
     assert.ok(report.sent > count / 4, `only ${report.sent} requests were answered in time`);
     for (const code of ["200", "201", "400", "404", "422"])
@@ -30,9 +36,27 @@ for (const seed of seeds) {
   });
 }
 
+interface Weight {
+  readonly files: number;
+  readonly heapBytes: number;
+  /** Since the last time that the metrics were read. */
+  readonly longestTurnSeconds: number;
+  /** Names that requests are counted under. */
+  readonly subresources: ReadonlySet<string>;
+}
+
 /** What a server that leaks has more of after every request. */
-async function weight(): Promise<{ files: number; heapBytes: number }> {
+async function weight(): Promise<Weight> {
   const { text } = await send("GET", "/metrics");
   const value = (name: string): number => Number(new RegExp(`^${name} (.*)$`, "m").exec(text)?.[1]);
-  return { files: value("process_open_fds"), heapBytes: value("nodejs_heap_size_used_bytes") };
+  return {
+    files: value("process_open_fds"),
+    heapBytes: value("nodejs_heap_size_used_bytes"),
+    longestTurnSeconds: value("nodejs_eventloop_lag_max_seconds"),
+    subresources: new Set(Array.from(text.matchAll(/[{,]subresource="([^"]*)"/g), ([, name = ""]) => name)),
+  };
+}
+
+async function knownSubresources(client: Client): Promise<ReadonlySet<string>> {
+  return new Set((await readSurface(client)).resources.map(({ subresource }) => subresource));
 }
