@@ -5,6 +5,7 @@ import { cool, type EntryCodec, keptBytesLimit, keptEncodingBytes, newEntry } fr
 
 const codec: EntryCodec = {
   toJson: (object) => Buffer.from(JSON.stringify(object)),
+  fromStored: (bytes) => JSON.parse(bytes.toString()) as KubeObject,
   fromJson: (bytes) => JSON.parse(bytes.toString()) as KubeObject,
   fieldsOf: () => ({}),
 };
@@ -53,4 +54,25 @@ test("an object's JSON is also there as a line, in the same memory", () => {
   assert.equal(entry.jsonLine?.().buffer, json.buffer);
   cool(entry);
   assert.equal(entry.jsonLine?.().toString(), `${json}\n`);
+});
+
+test("an entry of a first list holds what etcd holds until its JSON is asked for", () => {
+  const calls: string[] = [];
+  const counting: EntryCodec = {
+    ...codec,
+    toJson: (object) => (calls.push("encode"), codec.toJson(object)),
+    fromStored: (bytes) => (calls.push("decode"), codec.fromStored(bytes)),
+  };
+  const stored = Buffer.from('{"metadata":{"name":"a"}}');
+  const entry = newEntry(counting, "a", 3, codec.fromStored(stored));
+  cool(entry, stored);
+  assert.deepEqual(calls, []);
+  assert.deepEqual(entry.object(), { metadata: { name: "a", resourceVersion: "3" } });
+  cool(entry);
+  assert.deepEqual(calls, ["decode"], "still no JSON");
+  const json = entry.json().toString();
+  assert.equal(json, '{"metadata":{"name":"a","resourceVersion":"3"}}');
+  assert.deepEqual(calls, ["decode", "decode", "encode"]);
+  assert.deepEqual(entry.object(), { metadata: { name: "a", resourceVersion: "3" } });
+  assert.deepEqual(calls, ["decode", "decode", "encode"], "from the JSON now");
 });

@@ -1,15 +1,17 @@
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Entry } from "./storage.ts";
 
-/** The two forms an entry has in memory, and what selectors see of it. */
+/** The forms an entry has in memory, and what selectors see of it. */
 export interface EntryCodec {
+  /** As etcd holds it: the object without its resourceVersion. */
+  fromStored(bytes: Buffer): KubeObject;
   toJson(object: KubeObject): Buffer;
   fromJson(bytes: Buffer): KubeObject;
   fieldsOf(object: KubeObject): Record<string, string>;
 }
 
 /**
- * An `Entry` that holds the decoded object while it is hot and only the JSON bytes when it is not. At most
+ * An `Entry` that holds the decoded object while it is hot and only bytes when it is not: JSON, or what etcd holds. At most
  * `hotEntries` entries of the process are decoded at a time (second chance: one that was used since its last turn
  * stays for another), which bounds the heap whatever is read.
  */
@@ -32,9 +34,13 @@ export function atRevision(entry: Entry, revision: number): Entry {
   return new StoredEntry(codec, entry.key, revision, entry.labels, entry.fields, object);
 }
 
-/** Drops what can be made again, at once; for entries of a first list, which nobody has asked for yet. */
-export function cool(entry: Entry): void {
-  (entry as StoredEntry).cool();
+/**
+ * Drops what can be made again, at once.
+ * @param stored the bytes that the entry was decoded from, for entries of a first list, which nobody has asked for yet:
+ * they are held instead of JSON, which is made when somebody does. A server is ready sooner for it.
+ */
+export function cool(entry: Entry, stored?: Buffer): void {
+  (entry as StoredEntry).cool(stored);
 }
 
 /** Takes a new entry of a cache among the hot ones, so that its turn to be dropped comes. */
@@ -135,6 +141,8 @@ class StoredEntry implements Entry {
   #isHot = false;
   #object: KubeObject | undefined;
   #json: Buffer | undefined;
+  /** Only as long as there is no JSON. */
+  #stored: Buffer | undefined;
   #memo: Map<string, unknown> | undefined;
   #kept: KeptBytes | undefined;
 
@@ -156,12 +164,22 @@ class StoredEntry implements Entry {
 
   object(): KubeObject {
     this.touch();
-    this.#object ??= this.codec.fromJson(this.#json as Buffer);
+    this.#object ??= this.#decoded();
     return this.#object;
   }
 
+  #decoded(): KubeObject {
+    if (this.#json !== undefined) return this.codec.fromJson(this.#json);
+    const object = this.codec.fromStored(this.#stored as Buffer);
+    object.metadata.resourceVersion = String(this.revision);
+    return object;
+  }
+
   json(): Buffer {
-    this.#json ??= beforeNewline(this.codec.toJson(this.#object as KubeObject));
+    if (this.#json === undefined) {
+      this.#json = beforeNewline(this.codec.toJson(this.#object ?? this.#decoded()));
+      this.#stored = undefined;
+    }
     return this.#json;
   }
 
@@ -203,7 +221,7 @@ class StoredEntry implements Entry {
 
   /** Without warming the entry: who reads thousands for their bytes needs none of the objects again. */
   #keep(kept: KeptBytes, make: (object: KubeObject) => Buffer): Buffer {
-    const bytes = ownMemory(make(this.#object ?? this.codec.fromJson(this.#json as Buffer)));
+    const bytes = ownMemory(make(this.#object ?? this.#decoded()));
     keepBytes(kept, bytes);
     return bytes;
   }
@@ -212,8 +230,9 @@ class StoredEntry implements Entry {
     return newUnstoredEntry(this.codec, this.key, object);
   }
 
-  cool(): void {
-    if (this.#object !== undefined) this.json();
+  cool(stored?: Buffer): void {
+    if (stored !== undefined && this.#json === undefined) this.#stored = ownMemory(stored);
+    if (this.#object !== undefined && this.#stored === undefined) this.json();
     this.#object = undefined;
     this.#memo = undefined;
     this.#isHot = false;
@@ -222,7 +241,7 @@ class StoredEntry implements Entry {
 
   /** Bytes that this entry holds at least; for bounds on histories. */
   get sizeBytes(): number {
-    return this.#json?.byteLength ?? 2048;
+    return (this.#json ?? this.#stored)?.byteLength ?? 2048;
   }
 
   touch(): void {

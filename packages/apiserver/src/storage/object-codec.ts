@@ -32,7 +32,7 @@ export interface ObjectCodec extends EntryCodec {
   readonly resource: StoredResource;
   /** Without resourceVersion and selfLink, in the storage version. */
   toStored(object: KubeObject): Buffer;
-  /** JSON or protobuf, whatever is there; in the hub version, defaults filled, without resourceVersion. */
+  /** Of JSON or protobuf, whatever is there; in the hub version, defaults filled, without resourceVersion. */
   fromStored(bytes: Buffer): KubeObject;
 }
 

@@ -110,10 +110,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
       const entries: Entry[] = [];
       try {
         const onPage = (page: Entry[]): void => {
-          for (const entry of page) {
-            cool(entry);
-            entries.push(entry);
-          }
+          for (const entry of page) entries.push(entry);
         };
         // At the revision where the feed began if that is not long ago, because then the past can be put before it.
         const wanted = feed.revision - feed.startRevision < longestStartDistance ? feed.startRevision : 0;

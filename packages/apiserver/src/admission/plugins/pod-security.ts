@@ -49,7 +49,6 @@ const ignoredSubresources = new Set(["exec", "attach", "binding", "eviction", "l
 
 export function podSecurity(ctx: PluginContext): AdmissionPlugin {
   const lookup = namespaceLookup(ctx.informers, ctx.client);
-  const podInformer = ctx.informers.for<KubeObject & PodLike>(pods);
   const metrics = newPodSecurityMetrics(ctx.metrics);
   const isEnabled = ctx.featureEnabled("PodSecurity");
   const { defaults, exemptions } = readPodSecurityConfiguration(ctx.configurationOf("PodSecurity"));
@@ -119,7 +118,7 @@ export function podSecurity(ctx: PluginContext): AdmissionPlugin {
     metrics.evaluated("deny", policy.warn, "warn", attributes);
   };
 
-  const validateNamespace = (attributes: AdmissionAttributes): void => {
+  const validateNamespace = async (attributes: AdmissionAttributes): Promise<void> => {
     const { name, oldObject } = attributes;
     const errors: FieldError[] = [];
     const policy = policyOf(attributes.object?.metadata.labels ?? {}, errors, defaults);
@@ -132,18 +131,23 @@ export function podSecurity(ctx: PluginContext): AdmissionPlugin {
       attributes.annotate(`${prefix}exempt`, "namespace");
       return;
     }
-    const existing = podInformer.lister.inNamespace(name).filter((pod) => !isExempt(pod));
+    // From the watch cache when it is asked for, which is rarely: an informer would hold every pod decoded.
+    const { items } = await ctx.client.list<KubeObject & PodLike>(pods, { namespace: name }, { resourceVersion: "0" });
+    const existing = items.filter((pod) => !isExempt(pod));
     for (const warning of warningsAbout(name, existing, policy.enforce, () => ctx.clock.monotonic())) attributes.warn(warning);
   };
 
   return {
     name: "PodSecurity",
     handles: (operation) => isEnabled && (operation === "CREATE" || operation === "UPDATE"),
-    ready: () => lookup.synced && podInformer.synced,
+    ready: () => lookup.synced,
     async validate(attributes) {
       const { resource, subresource, object } = attributes;
       const name = `${resource.resource}.${resource.group}`;
-      if (name === "namespaces.") return subresource === "" ? validateNamespace(attributes) : undefined;
+      if (name === "namespaces.") {
+        if (subresource === "") await validateNamespace(attributes);
+        return;
+      }
       if (name === "pods.") {
         return ignoredSubresources.has(subresource) ? undefined : judge(attributes, object as KubeObject & PodLike, true);
       }

@@ -101,7 +101,7 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
       await call("/etcdserverpb.KV/Compact", encodeCompaction(revision), true, rare);
     },
     async grantLease(ttlSeconds) {
-      return decodeLeaseGrant(await call("/etcdserverpb.Lease/LeaseGrant", encodeLeaseGrant(ttlSeconds), false, rare));
+      return decodeLeaseGrant(await call("/etcdserverpb.Lease/LeaseGrant", encodeLeaseGrant(ttlSeconds), false));
     },
     async status(server) {
       const member = rare[server];

@@ -25,6 +25,8 @@ export interface EtcdListsOptions {
   prefix: string;
   /** @throws InternalError for a value that cannot be read, which is logged */
   read(kv: KeyValue): Entry | Promise<Entry>;
+  /** The same for an entry that is not asked for soon: it holds the value and no object. */
+  readCold(kv: KeyValue): Entry | Promise<Entry>;
   /** Counts a call under the name of its operation, and makes etcd's errors the API's. */
   timed<T>(operation: string, call: Promise<T>): Promise<T>;
 }
@@ -32,7 +34,7 @@ export interface EtcdListsOptions {
 /** Keys read by one request when all are wanted: a few MiB at most for usual objects. */
 const pageKeys = 1_000;
 
-export function newEtcdLists({ client, prefix, read, timed }: EtcdListsOptions): EtcdLists {
+export function newEtcdLists({ client, prefix, read, readCold, timed }: EtcdListsOptions): EtcdLists {
   function assertReached(minimum: number | undefined, revision: number): void {
     if (minimum !== undefined && minimum > revision) throw tooLargeResourceVersion(minimum, revision, 0);
   }
@@ -124,27 +126,27 @@ export function newEtcdLists({ client, prefix, read, timed }: EtcdListsOptions):
   }
 
   async function readAll(onPage: (entries: Entry[]) => void, at = 0, onUnreadable?: (key: string) => void): Promise<number> {
-    let start = prefix;
-    let revision = at;
+    const pageFrom = (key: string, revision: number): Promise<RangeResponse> =>
+      timed("list", client.range({ key, end: endOfPrefix(prefix), limit: pageKeys, ...(revision > 0 && { revision }) }));
+    let page = await pageFrom(prefix, at);
+    const revision = at === 0 ? page.revision : at;
     for (;;) {
-      const page = await timed(
-        "list",
-        client.range({ key: start, end: endOfPrefix(prefix), limit: pageKeys, ...(revision > 0 && { revision }) }),
-      );
-      if (revision === 0) revision = page.revision;
+      // etcd looks for the next page while this one is decoded.
+      const next = page.more ? pageFrom(`${page.kvs.at(-1)?.key}\0`, revision) : undefined;
+      next?.catch(() => {}); // seen below, later
       const entries: Entry[] = [];
       for (const kv of page.kvs) {
         try {
-          const found = read(kv);
+          const found = readCold(kv);
           entries.push(found instanceof Promise ? await found : found);
         } catch {
           // Logged; one value that cannot be read must not take the whole resource away.
           onUnreadable?.(kv.key.slice(prefix.length));
         }
-        start = `${kv.key}\0`;
       }
       onPage(entries);
-      if (!page.more) return revision;
+      if (next === undefined) return revision;
+      page = await next;
       await nextTurn();
     }
   }

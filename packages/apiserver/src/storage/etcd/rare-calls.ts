@@ -5,7 +5,8 @@ import { etcdErrorOf } from "./errors.ts";
 import type { GrpcConnection, GrpcOptions } from "./grpc.ts";
 
 /**
- * Calls to one member that are rare (leases, compaction, status), through etcd3, which is loaded with the first of them.
+ * Calls to one member that are rare (compaction, status), through etcd3, which is loaded with the first of them: not while
+ * the server starts, whose time it would take a tenth of.
  * As raw bytes over its channel: its own calls have no deadline and a circuit breaker that stays blind for 5 s.
  */
 export function newRareCalls(server: string, options: GrpcOptions): Pick<GrpcConnection, "unary" | "close"> {
@@ -28,7 +29,7 @@ export function newRareCalls(server: string, options: GrpcOptions): Pick<GrpcCon
 }
 
 const identity = (bytes: Buffer): Buffer => bytes;
-type Service = "KV" | "Lease" | "Maintenance";
+type Service = "KV" | "Maintenance";
 
 interface Channel {
   service(name: Service): GrpcClient;

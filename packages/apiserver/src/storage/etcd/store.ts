@@ -10,7 +10,7 @@ import {
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { atRevision, newEntry, newUnstoredEntry } from "../entry.ts";
+import { atRevision, cool, newEntry, newUnstoredEntry } from "../entry.ts";
 import { folderPrefix, isBuiltInGroup, storageFolder } from "../key-layout.ts";
 import { goTypeName, type StorageMetrics } from "../metrics.ts";
 import type { ObjectCodec } from "../object-codec.ts";
@@ -125,6 +125,17 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   function entryOf(kv: StoredValue): Entry | Promise<Entry> {
     const state = read(kv);
     return state instanceof Promise ? state.then(({ entry }) => entry) : state.entry;
+  }
+
+  /** One that nobody asks for soon. */
+  function coldEntryOf(kv: StoredValue): Entry | Promise<Entry> {
+    const state = read(kv);
+    return state instanceof Promise ? state.then(coldEntry) : coldEntry(state);
+  }
+
+  function coldEntry({ entry, bytes }: PresentState): Entry {
+    cool(entry, bytes);
+    return entry;
   }
 
   function read(kv: StoredValue): PresentState | Promise<PresentState> {
@@ -311,7 +322,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
       `StorageError: invalid object, Code: 4, Key: ${prefix}${key}, ResourceVersion: 0, AdditionalErrorMsg: ${message}`,
     );
 
-  const { list, readAll, assertReached } = newEtcdLists({ client, prefix, read: entryOf, timed });
+  const { list, readAll, assertReached } = newEtcdLists({ client, prefix, read: entryOf, readCold: coldEntryOf, timed });
 
   async function get(key: string, read_: ReadOptions = {}): Promise<Entry | undefined> {
     const answer = await timed("get", client.range({ key: prefix + key }));
