@@ -213,12 +213,20 @@ export function validateManagedFields(entries: readonly ManagedFieldsEntry[] | u
   return errors;
 }
 
-const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u;
+const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
 
+/** Positions count bytes. */
 export function validateFieldManager(manager: string, path: string): FieldError[] {
   const errors: FieldError[] = [];
   if (Buffer.byteLength(manager) > longestManager) errors.push(tooLong(path, manager, longestManager));
-  if (!printable.test(manager)) errors.push(invalidValue(path, manager, "should only contain printable characters"));
+  let position = 0;
+  for (const character of manager) {
+    if (!printable.test(character)) {
+      const code = (character.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, "0");
+      errors.push(invalidValue(path, manager, `invalid character U+${code} (at position ${position})`));
+    }
+    position += Buffer.byteLength(character);
+  }
   return errors;
 }
 

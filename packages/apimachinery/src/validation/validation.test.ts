@@ -106,6 +106,27 @@ for (const { name, meta, namespaced = true, want } of [
     meta: { name: "a", namespace: "b", managedFields: [{ operation: "Merge" as "Apply", manager: "m" }] },
     want: /^metadata.managedFields\[0\].operation: Invalid value: "Merge": must be `Apply` or `Update`$/,
   },
+  {
+    name: "managed fields of another kind, by an odd manager, of a long subresource",
+    meta: {
+      name: "a",
+      namespace: "b",
+      managedFields: [
+        {
+          operation: "Update" as const,
+          fieldsType: "FieldsV2",
+          manager: "é\n\u{e000}",
+          subresource: "s".repeat(257),
+        },
+      ],
+    },
+    want: /\.fieldsType: Invalid value: "FieldsV2": must be `FieldsV1`, .*: invalid character U\+000A \(at position 2\), .*: invalid character U\+E000 \(at position 3\), .*\.subresource: Too long: must have at most 256 bytes\]$/,
+  },
+  {
+    name: "managed fields of a long manager",
+    meta: { name: "a", namespace: "b", managedFields: [{ operation: "Apply" as const, manager: "m".repeat(129) }] },
+    want: /^metadata.managedFields\[0\].manager: Too long: must have at most 128 bytes$/,
+  },
 ]) {
   test(`new metadata: ${name}`, () => assert.match(errorsOf(meta, namespaced), want));
 }

@@ -70,6 +70,65 @@ for (const { query, allowed } of [
   });
 }
 
+const write = (kind: "CreateOptions" | "UpdateOptions" | "PatchOptions", isApply = false) => ({
+  kind,
+  read: (query: URLSearchParams): unknown => writeOptions(query, kind, isApply),
+});
+const remove = { kind: "DeleteOptions", read: (query: URLSearchParams): unknown => deleteOptions(query, undefined) };
+
+for (const { of, query, want } of [
+  {
+    of: write("CreateOptions"),
+    query: "dryRun=all",
+    want: ['dryRun: Unsupported value: []string{"all"}: supported values: "All"'],
+  },
+  {
+    of: write("UpdateOptions"),
+    query: `fieldManager=${"m".repeat(129)}&fieldValidation=Loose`,
+    want: [
+      "fieldManager: Too long: must have at most 128 bytes",
+      'fieldValidation: Unsupported value: "Loose": supported values: "", "Ignore", "Strict", "Warn"',
+    ],
+  },
+  {
+    of: write("PatchOptions"),
+    query: "force=false&fieldManager=a%07",
+    want: [
+      "force: Forbidden: may not be specified for non-apply patch",
+      'fieldManager: Invalid value: "a\\a": invalid character U+0007 (at position 1)',
+    ],
+  },
+  { of: write("PatchOptions", true), query: "", want: ["fieldManager: Required value: is required for apply patch"] },
+  {
+    of: remove,
+    query: "propagationPolicy=Foreground&orphanDependents=false",
+    want: ['propagationPolicy: Invalid value: "Foreground": orphanDependents and deletionPropagation cannot be both set'],
+  },
+  {
+    of: remove,
+    query: "propagationPolicy=Sideways&dryRun=None",
+    want: [
+      'propagationPolicy: Unsupported value: "Sideways": supported values: "Foreground", "Background", "Orphan", "nil"',
+      'dryRun: Unsupported value: []string{"None"}: supported values: "All"',
+    ],
+  },
+]) {
+  test(`${of.kind} say what is wrong with ?${query.slice(0, 40)}`, () => {
+    assert.throws(
+      () => of.read(new URLSearchParams(query)),
+      (err: unknown) => {
+        assert.ok(err instanceof StatusError);
+        assert.equal(err.status.details?.kind, of.kind);
+        assert.deepEqual(
+          err.status.details?.causes?.map(({ field, message }) => `${field}: ${message}`),
+          want,
+        );
+        return true;
+      },
+    );
+  });
+}
+
 test("force belongs to apply alone, and apply needs a manager", () => {
   assert.throws(
     () => writeOptions(new URLSearchParams("force=true"), "PatchOptions"),

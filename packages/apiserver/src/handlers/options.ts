@@ -5,20 +5,14 @@
  * Source: k8s.io/apimachinery pkg/apis/meta/v1/validation, pkg/apis/meta/internalversion/validation, pkg/conversion/queryparams
  */
 
-import {
-  type FieldError,
-  forbiddenField,
-  invalidValue,
-  notSupported,
-  required,
-  tooLong,
-} from "@coxswain/apimachinery/errors/field-error";
+import { type FieldError, forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { parseResourceVersion } from "@coxswain/apimachinery/meta/resource-version";
 import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
 import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { validateFieldManager } from "@coxswain/apimachinery/validation/object-meta";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
 import type { ListRequest } from "../storage/storage.ts";
 
@@ -47,7 +41,7 @@ export function writeOptions(query: URLSearchParams, kind: WriteOptionsKind, isA
     if (isApply && fieldManager === "") errors.push(required("fieldManager", "is required for apply patch"));
     if (!isApply && force !== undefined) errors.push(forbiddenField("force", "may not be specified for non-apply patch"));
   }
-  errors.push(...checkFieldManager(fieldManager), ...checkDryRun(dryRun));
+  errors.push(...validateFieldManager(fieldManager, "fieldManager"), ...checkDryRun(dryRun));
   if (!fieldValidations.has(fieldValidation)) {
     errors.push(notSupported("fieldValidation", fieldValidation, [...fieldValidations]));
   }
@@ -61,15 +55,6 @@ export function writeOptions(query: URLSearchParams, kind: WriteOptionsKind, isA
 }
 
 const fieldValidations: ReadonlySet<string> = new Set(["", "Ignore", "Strict", "Warn"]);
-
-function checkFieldManager(fieldManager: string): FieldError[] {
-  const errors: FieldError[] = [];
-  if (Buffer.byteLength(fieldManager) > 128) errors.push(tooLong("fieldManager", fieldManager, 128));
-  if (/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.test(fieldManager)) {
-    errors.push(invalidValue("fieldManager", fieldManager, "should only contain printable characters"));
-  }
-  return errors;
-}
 
 /** `?dryRun` and `?dryRun=` are one empty value, which is not allowed either. */
 function checkDryRun(values: readonly string[]): FieldError[] {

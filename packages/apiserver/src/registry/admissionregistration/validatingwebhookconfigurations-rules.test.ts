@@ -137,5 +137,23 @@ testKindRules(
       },
       want: ['webhooks[1].name: Duplicate value: "a.b.c"'],
     },
+    {
+      name: "versions and side effects that were wrong before",
+      before: { "webhooks[0].sideEffects": "Unknown", "webhooks[0].admissionReviewVersions": ["v3"] },
+      change: { "webhooks[0].sideEffects": "Some" },
+      want: [],
+    },
+    {
+      name: "side effects that nobody knows, where there were some before",
+      before: { "webhooks[0].sideEffects": "Unknown" },
+      change: { "webhooks[0].sideEffects": "Many" },
+      want: ['webhooks[0].sideEffects: Unsupported value: "Many": supported values: "None", "NoneOnDryRun", "Some", "Unknown"'],
+    },
+    {
+      name: "side effects where there were none before",
+      before: {},
+      change: { "webhooks[0].sideEffects": "Unknown" },
+      want: ['webhooks[0].sideEffects: Unsupported value: "Unknown": supported values: "None", "NoneOnDryRun"'],
+    },
   ],
 );

@@ -22,7 +22,9 @@ export function validateCustomResourceDefinition(crd: CustomResourceDefinition):
   const name = crd.metadata.name ?? "";
   const expected = `${crd.spec?.names?.plural ?? ""}.${crd.spec?.group ?? ""}`;
   return [
-    ...(name === expected ? [] : [invalidValue("metadata.name", name, 'must be spec.names.plural+"."+spec.group')]),
+    ...(name === "" || name === expected
+      ? []
+      : [invalidValue("metadata.name", name, 'must be spec.names.plural+"."+spec.group')]),
     ...validateDefinition(crd, undefined, strict),
   ];
 }

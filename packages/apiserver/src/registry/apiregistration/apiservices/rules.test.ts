@@ -42,5 +42,30 @@ testKindRules(
         "spec.insecureSkipTLSVerify: Invalid value: true: local APIServices may not have insecureSkipTLSVerify",
       ],
     },
+    {
+      name: "no name, which is told once",
+      change: { "metadata.name": "" },
+      want: ["metadata.name: Required value: name or generateName is required"],
+    },
+    {
+      name: "a group that only v1 may leave out, a version that is no label",
+      change: { "metadata.name": "V2.", "spec.group": "", "spec.version": "V2" },
+      want: [
+        "spec.group: Required value: only v1 may have an empty group and it better be legacy kube",
+        "spec.version: Invalid value: \"V2\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
+      ],
+    },
+    {
+      name: "a port beyond all ports",
+      change: { "spec.service.port": 70000 },
+      want: ["spec.service.port: Invalid value: 70000: port is not valid: must be between 1 and 65535, inclusive"],
+    },
+    {
+      name: "a condition that is neither",
+      before: {},
+      status: true,
+      change: { status: { conditions: [{ type: "Available", status: "Maybe" }] } },
+      want: ['status.conditions[0].status: Unsupported value: "Maybe": supported values: "True", "False", "Unknown"'],
+    },
   ],
 );

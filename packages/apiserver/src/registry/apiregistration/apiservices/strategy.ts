@@ -1,10 +1,12 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child } from "@coxswain/apimachinery/errors/field-path";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { APIService, APIServiceCondition } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
 import { isDns1035Label, isDns1123Subdomain } from "../../field-checks.ts";
 import { pathSegmentFaults } from "../../generic/keys.ts";
 import type { Strategy } from "../../generic/strategy.ts";
+import { each, optionalOneOf } from "../../rules.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 
 /** Source: kube-aggregator pkg/registry/apiservice/strategy.go */
@@ -34,13 +36,18 @@ function localCondition(nowMs: number): APIServiceCondition {
 export const apiServiceStatusStrategy: Strategy<APIService> = statusStrategyOf({
   namespaced: false,
   anyFinalizer: true,
+  validateUpdate: (next) =>
+    each(next.status?.conditions, "status.conditions", ({ status }, path) =>
+      optionalOneOf(status ?? "", ["True", "False", "Unknown"], child(path, "status")),
+    ),
 });
 
 function validateApiService(service: APIService): FieldError[] {
   const errors: FieldError[] = [];
   const { spec } = service;
   const required_ = `${spec?.version ?? ""}.${spec?.group ?? ""}`;
-  if (service.metadata.name !== required_) {
+  // A name that is missing is told by the rules of all kinds.
+  if (service.metadata.name && service.metadata.name !== required_ && pathSegmentFaults(service.metadata.name).length === 0) {
     errors.push(
       invalidValue("metadata.name", service.metadata.name ?? "", `must be \`spec.version+"."+spec.group\`: "${required_}"`),
     );

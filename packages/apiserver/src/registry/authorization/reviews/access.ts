@@ -1,7 +1,9 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type {
   LocalSubjectAccessReview,
@@ -35,7 +37,8 @@ export async function reviewLocalSubjectAccess(call: SubresourceCall): Promise<K
     );
   }
   if (spec.nonResourceAttributes) {
-    errors.push(invalidValue("spec.nonResourceAttributes", spec.nonResourceAttributes, "disallowed on this kind of request"));
+    const shown = goAttributes(spec.nonResourceAttributes);
+    errors.push(invalidValue("spec.nonResourceAttributes", shown, "disallowed on this kind of request"));
   }
   if (errors.length > 0) throw refusal(errors);
   if (call.namespace === "") throw badRequest("namespace is required on this type");
@@ -95,13 +98,17 @@ function metadataErrors(review: KubeObject, namespace: string): FieldError[] {
   return errors;
 }
 
+function goAttributes({ path = "", verb = "" }: NonNullable<Asked["nonResourceAttributes"]>): GoText {
+  return new GoText(`authorization.NonResourceAttributes{Path:${goQuote(path)}, Verb:${goQuote(verb)}}`);
+}
+
 function attributeErrors(spec: Asked): FieldError[] {
   const { resourceAttributes, nonResourceAttributes } = spec;
   if (resourceAttributes && nonResourceAttributes) {
     return [
       invalidValue(
         "spec.nonResourceAttributes",
-        nonResourceAttributes,
+        goAttributes(nonResourceAttributes),
         "cannot be specified in combination with resourceAttributes",
       ),
     ];

@@ -1,4 +1,6 @@
 import { testKindRules } from "../../../testing/kind-rules.ts";
+import { testRefusals } from "../../../testing/refusals.ts";
+import { validateApprovalUpdate, validateStatusUpdate } from "./validation.ts";
 
 testKindRules(
   "certificatesigningrequests.certificates.k8s.io",
@@ -28,6 +30,138 @@ testKindRules(
         "spec.usages: Required value: usages must be provided",
         "spec.signerName: Required value",
       ],
+    },
+  ],
+);
+
+const base64 = (text: string): string => Buffer.from(text).toString("base64");
+const request = base64(
+  [
+    "-----BEGIN CERTIFICATE REQUEST-----",
+    "MIHGMG4CAQAwDDEKMAgGA1UEAwwBYTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IA",
+    "BAWhCqf4HTjXXstAnYWlCfuCQWyQpd/msNz41XkCPX0fXj5NDIOan8yqnD7akI2D",
+    "Jj2xBwa+uO4vHWOAy3M6yMSgADAKBggqhkjOPQQDAgNIADBFAiAums7/kC5NxWIR",
+    "hqxrGHeCRUndpcacALfRSMXluuauKQIhAJqvSMr4nkoDzMWo/c5Gi9J3XMHKU0QD",
+    "MHTQ9KWMcHB2",
+    "-----END CERTIFICATE REQUEST-----",
+  ].join("\n"),
+);
+const certificate = base64(
+  [
+    "-----BEGIN CERTIFICATE-----",
+    "MIIBbzCCARWgAwIBAgIURqwSdNZCotgZ3SFeu8afeTI6ar0wCgYIKoZIzj0EAwIw",
+    "DDEKMAgGA1UEAwwBYTAgFw0yNjExMjExNDIzMDdaGA8yMTI2MTAyODE0MjMwN1ow",
+    "DDEKMAgGA1UEAwwBYTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABAWhCqf4HTjX",
+    "XstAnYWlCfuCQWyQpd/msNz41XkCPX0fXj5NDIOan8yqnD7akI2DJj2xBwa+uO4v",
+    "HWOAy3M6yMSjUzBRMB0GA1UdDgQWBBQb6khaTax+GcXYyOXXZaAYeLhFITAfBgNV",
+    "HSMEGDAWgBQb6khaTax+GcXYyOXXZaAYeLhFITAPBgNVHRMBAf8EBTADAQH/MAoG",
+    "CCqGSM49BAMCA0gAMEUCIQC+nYHZpks6W3L+subjZjSN9pD+ONClnrZAL0kFhJcO",
+    "cAIgRtiC6qbzqaaJ09lul+Xp9Zc5jiNjjV2FH3kTehrqJ/I=",
+    "-----END CERTIFICATE-----",
+  ].join("\n"),
+);
+const valid = { spec: { request, signerName: "a.b/c", usages: ["client auth"] } };
+const approved = { type: "Approved", status: "True" };
+
+testKindRules("certificatesigningrequests.certificates.k8s.io", valid, [
+  { name: "a request for a certificate", change: {}, want: [] },
+  {
+    name: "the signer of old",
+    change: { "spec.signerName": "kubernetes.io/legacy-unknown" },
+    want: [
+      'spec.signerName: Invalid value: "kubernetes.io/legacy-unknown": the legacy signerName is not allowed via this API version',
+    ],
+  },
+  {
+    name: "labels of what was wrong before",
+    before: { "spec.signerName": "kubernetes.io/legacy-unknown", "spec.usages": ["odd", "odd"] },
+    change: { "metadata.labels": { a: "b" } },
+    want: [],
+  },
+  {
+    name: "a certificate",
+    before: {},
+    status: true,
+    change: { "status.certificate": certificate },
+    want: [],
+  },
+  {
+    name: "a certificate that is none",
+    before: {},
+    status: true,
+    change: { "status.certificate": base64("x") },
+    want: ['status.certificate: Invalid value: "<certificate data>": must contain at least one CERTIFICATE PEM block'],
+  },
+  {
+    name: "another certificate",
+    before: { "status.certificate": certificate },
+    status: true,
+    change: { "status.certificate": base64("x") },
+    want: [
+      'status.certificate: Invalid value: "<certificate data>": must contain at least one CERTIFICATE PEM block',
+      "status.certificate: Forbidden: updates may not modify existing certificate content",
+    ],
+  },
+  {
+    name: "conditions of no type or state, twice, and one that is gone",
+    before: { "status.conditions": [{ type: "Failed", status: "True" }] },
+    status: true,
+    change: {
+      "status.conditions": [
+        { type: "", status: "True" },
+        { type: "x", status: "Maybe" },
+        { type: "x", status: "True" },
+      ],
+    },
+    want: [
+      "status.conditions[0].type: Required value",
+      'status.conditions[1].status: Unsupported value: "Maybe": supported values: "False", "True", "Unknown"',
+      'status.conditions[2].type: Duplicate value: "x"',
+      'status.conditions: Forbidden: updates may not remove a condition of type "Failed"',
+    ],
+  },
+]);
+
+testRefusals<{ next: object[]; current?: object[] }>(
+  ({ next, current = [] }) =>
+    validateApprovalUpdate(
+      { metadata: {}, ...valid, status: { conditions: next } } as never,
+      { metadata: {}, ...valid, status: { conditions: current } } as never,
+    ),
+  [
+    { name: "an approval", input: { next: [approved] }, want: [] },
+    {
+      name: "an approval that is also a denial, and not true",
+      input: { next: [approved, { type: "Denied", status: "False" }] },
+      want: [
+        'status.conditions[1].status: Unsupported value: "False": supported values: "True"',
+        'status.conditions[1].type: Invalid value: "Denied": Approved and Denied conditions are mutually exclusive',
+      ],
+    },
+    {
+      name: "an approval that is taken back",
+      input: { next: [], current: [approved] },
+      want: ['status.conditions: Forbidden: updates may not remove a condition of type "Approved"'],
+    },
+  ],
+);
+
+testRefusals<{ next: object[]; current?: object[] }>(
+  ({ next, current = [] }) =>
+    validateStatusUpdate(
+      { metadata: {}, ...valid, status: { conditions: next } } as never,
+      { metadata: {}, ...valid, status: { conditions: current } } as never,
+    ),
+  [
+    {
+      name: "an approval by the signer",
+      input: { next: [approved] },
+      want: ['status.conditions: Forbidden: updates may not add a condition of type "Approved"'],
+    },
+    {
+      name: "an approval that the signer words anew",
+      input: { next: [{ ...approved, message: "b" }], current: [approved] },
+      want: ['status.conditions: Forbidden: updates may not modify a condition of type "Approved"\n'],
     },
   ],
 );

@@ -1,16 +1,11 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import {
-  duplicate,
-  forbiddenField,
-  invalidValue,
-  notSupported,
-  required,
-  tooLong,
-} from "@coxswain/apimachinery/errors/field-error";
-import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { duplicate, forbiddenField, invalidValue, required, tooLong } from "@coxswain/apimachinery/errors/field-error";
+import { child } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
 import { isDns1123Label, isDns1123Subdomain } from "../../field-checks.ts";
+import { each, optionalOneOf, requiredOneOf, unique } from "../../rules.ts";
 import { certificateFault, certificateRequestFault, goBytes } from "./pem.ts";
 
 type Csr = CertificateSigningRequest;
@@ -43,101 +38,103 @@ const knownUsages = [
 
 const legacySigner = "kubernetes.io/legacy-unknown";
 
+/** What the subresources may do. */
+interface Options {
+  /** The approver's part. */
+  readonly mayApprove?: boolean;
+  /** The signer's part. */
+  readonly mayIssue?: boolean;
+}
+
 /** Source: pkg/apis/certificates/validation/validation.go */
-export function validateCertificateSigningRequest(csr: Csr): FieldError[] {
+export const validateCertificateSigningRequest = (csr: Csr): FieldError[] => validateCsr(csr, undefined);
+export const validateCertificateSigningRequestUpdate = (next: Csr, current: Csr): FieldError[] =>
+  validateUpdate(next, current, {});
+export const validateStatusUpdate = (next: Csr, current: Csr): FieldError[] => validateUpdate(next, current, { mayIssue: true });
+export const validateApprovalUpdate = (next: Csr, current: Csr): FieldError[] =>
+  validateUpdate(next, current, { mayApprove: true });
+
+/** @param current what it has wrong already may stay wrong */
+function validateCsr(csr: Csr, current: Csr | undefined): FieldError[] {
   const errors: FieldError[] = [];
   const { spec } = csr;
   const request = Buffer.from(spec?.request ?? "", "base64");
   const fault = certificateRequestFault(request);
   if (fault !== undefined) errors.push(invalidValue("spec.request", goBytes(request), fault));
   const usages: readonly string[] = spec?.usages ?? [];
+  const stored: readonly string[] = current?.spec?.usages ?? [];
   if (usages.length === 0) errors.push(required("spec.usages", "usages must be provided"));
-  for (const [i, usage] of usages.entries())
-    if (!knownUsages.includes(usage)) errors.push(notSupported(index("spec.usages", i), usage, knownUsages));
-  for (const [i, usage] of usages.entries())
-    if (usages.indexOf(usage) < i) errors.push(duplicate(index("spec.usages", i), usage));
-  if (spec?.signerName === legacySigner)
+  if (stored.every((usage) => knownUsages.includes(usage)))
+    errors.push(...each(usages, "spec.usages", (usage, at) => optionalOneOf(usage, knownUsages, at)));
+  if (isUnique(stored)) errors.push(...unique(usages, "spec.usages", (usage) => usage));
+  if (spec?.signerName === legacySigner && current?.spec?.signerName !== legacySigner)
     errors.push(invalidValue("spec.signerName", legacySigner, "the legacy signerName is not allowed via this API version"));
   else errors.push(...checkSignerName(spec?.signerName ?? "", "spec.signerName"));
   const seconds = spec?.expirationSeconds;
-  if (seconds !== undefined && seconds < 600) {
+  if (seconds !== undefined && seconds !== null && seconds < 600) {
     errors.push(invalidValue("spec.expirationSeconds", seconds, "may not specify a duration less than 600 seconds (10 minutes)"));
   }
-  return errors;
+  return [...errors, ...checkConditions(csr, current), ...checkCertificate(csr, current)];
 }
 
-export function validateCertificateSigningRequestUpdate(next: Csr, current: Csr): FieldError[] {
-  return [
-    ...validateCertificateSigningRequest(next),
-    ...withoutConditionRemoved(next, current, ["Approved", "Denied", "Failed"]),
-  ];
+function isUnique(list: readonly string[]): boolean {
+  return new Set(list).size === list.length;
 }
 
-export function validateStatusUpdate(next: Csr, current: Csr): FieldError[] {
-  const errors = [...checkConditions(next, current), ...withoutConditionRemoved(next, current, ["Approved", "Denied", "Failed"])];
-  const certificate = next.status?.certificate;
-  if (!semanticEqual(certificate, current.status?.certificate)) {
-    if (current.status?.certificate)
-      errors.push(forbiddenField("status.certificate", "updates may not set certificate content once it is set"));
-    else if (certificate) errors.push(...checkCertificate(certificate));
+function checkCertificate(csr: Csr, current: Csr | undefined): FieldError[] {
+  const [certificate, issued] = [csr.status?.certificate, current?.status?.certificate];
+  const fault = (text: string | undefined): string | undefined =>
+    text ? certificateFault(Buffer.from(text, "base64")) : undefined;
+  const own = fault(certificate);
+  if (own === undefined || certificate === issued || fault(issued) !== undefined) return [];
+  return [invalidValue("status.certificate", "<certificate data>", own)];
+}
+
+const decisions = ["Approved", "Denied"];
+const lasting = [...decisions, "Failed"];
+
+function validateUpdate(next: Csr, current: Csr, { mayApprove, mayIssue }: Options): FieldError[] {
+  const errors = validateCsr(next, current);
+  const forbid = (field: string, text: string): void => void errors.push(forbiddenField(`status.${field}`, text));
+  for (const type of lasting) {
+    const [old, now] = [conditionsOf(current, type), conditionsOf(next, type)];
+    if (now.length < old.length) forbid("conditions", `updates may not remove a condition of type ${goQuote(type)}`);
   }
+  for (const type of mayApprove ? [] : decisions) {
+    const [old, now] = [conditionsOf(current, type), conditionsOf(next, type)];
+    if (now.length > old.length) forbid("conditions", `updates may not add a condition of type ${goQuote(type)}`);
+    // Upstream goes on with the difference, in a form that it does not promise.
+    else if (now.length === old.length && !semanticEqual(old, now))
+      forbid("conditions", `updates may not modify a condition of type ${goQuote(type)}\n`);
+  }
+  const [certificate, issued] = [next.status?.certificate ?? "", current.status?.certificate ?? ""];
+  if (certificate === issued) return errors;
+  if (!mayIssue) forbid("certificate", "updates may not set certificate content");
+  else if (issued !== "") forbid("certificate", "updates may not modify existing certificate content");
   return errors;
 }
 
-export function validateApprovalUpdate(next: Csr, current: Csr): FieldError[] {
-  const errors = [...checkConditions(next, current), ...withoutConditionRemoved(next, current, ["Failed", "Approved", "Denied"])];
-  return errors;
+type Condition = NonNullable<NonNullable<Csr["status"]>["conditions"]>[number];
+
+function conditionsOf(csr: Csr, type: string): Condition[] {
+  return (csr.status?.conditions ?? []).filter((condition) => condition.type === type);
 }
 
-function checkConditions(next: Csr, current: Csr): FieldError[] {
-  const errors: FieldError[] = [];
+function checkConditions(next: Csr, current: Csr | undefined): FieldError[] {
+  const stored = (current?.status?.conditions ?? []).map((condition) => condition.type ?? "");
+  const decidedBothWays = decisions.every((decision) => stored.includes(decision));
   const seen = new Set<string>();
-  let approved = false;
-  let denied = false;
-  for (const [i, condition] of (next.status?.conditions ?? []).entries()) {
-    const at = index("status.conditions", i);
-    const { type } = condition;
-    const status: string = condition.status ?? "";
-    if (!type) errors.push(required(child(at, "type"), ""));
-    if (status === "") errors.push(required(child(at, "status")));
-    else if (!["True", "False", "Unknown"].includes(status))
-      errors.push(notSupported(child(at, "status"), status, ["False", "True", "Unknown"]));
-    else if (["Approved", "Denied", "Failed"].includes(type) && status !== "True") {
-      errors.push(notSupported(child(at, "status"), status, ["True"]));
-    }
-    if (type === "Approved") approved = true;
-    if (type === "Denied") denied = true;
-    if (seen.has(type)) errors.push(duplicate(child(at, "type"), type));
+  return each(next.status?.conditions, "status.conditions", ({ type = "", status }, at) => {
+    const errors = type === "" && !stored.includes("") ? [required(child(at, "type"))] : [];
+    const values = lasting.includes(type) ? ["True"] : ["False", "True", "Unknown"];
+    errors.push(...requiredOneOf(status, values, child(at, "status")));
+    const other = decisions.includes(type) ? decisions.find((decision) => decision !== type) : undefined;
+    if (other !== undefined && seen.has(other) && !decidedBothWays)
+      errors.push(invalidValue(child(at, "type"), type, "Approved and Denied conditions are mutually exclusive"));
+    if (seen.has(type) && isUnique(stored)) errors.push(duplicate(child(at, "type"), type));
     seen.add(type);
-  }
-  const before = new Set((current.status?.conditions ?? []).map((c) => c.type));
-  if (approved && denied && !(before.has("Approved") && before.has("Denied"))) {
-    errors.push(
-      invalidValue("status.conditions", next.status?.conditions ?? [], "Approved and Denied conditions are mutually exclusive"),
-    );
-  }
-  return errors;
-}
-
-function withoutConditionRemoved(next: Csr, current: Csr, types: readonly string[]): FieldError[] {
-  const errors: FieldError[] = [];
-  for (const type of types) {
-    const old = (current.status?.conditions ?? []).filter((c) => c.type === type);
-    const now = (next.status?.conditions ?? []).filter((c) => c.type === type);
-    if (semanticEqual(old, now)) continue;
-    if (old.length > 0 && now.length === 0) {
-      errors.push(forbiddenField("status.conditions", `updates may not remove a condition of type "${type}"`));
-    } else if (old.length === 0 && now.length > 0) {
-    } else if (old.length > 0) {
-      errors.push(forbiddenField("status.conditions", `updates may not modify a condition of type "${type}"`));
-    }
-  }
-  return errors;
-}
-
-function checkCertificate(certificate: string): FieldError[] {
-  const fault = certificateFault(Buffer.from(certificate, "base64"));
-  return fault === undefined ? [] : [invalidValue("status.certificate", "<certificate data>", fault)];
+    return errors;
+  });
 }
 
 /** `kubernetes.io/kube-apiserver-client`: a domain, a slash, dot-separated labels. */

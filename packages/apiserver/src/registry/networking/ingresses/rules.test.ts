@@ -101,5 +101,20 @@ testKindRules(
         "status.loadBalancer.ingress[1].hostname: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
       ],
     },
+    {
+      name: "a secret and a wildcard's paths that were wrong before",
+      before: {
+        "spec.tls": [{ secretName: "_" }],
+        "spec.rules[1]": { host: "*.a.b", http: { paths: [] } },
+      },
+      change: { "spec.rules[0].host": "b.c" },
+      want: [],
+    },
+    {
+      name: "a wildcard's paths that are wrong now",
+      before: {},
+      change: { "spec.rules[1]": { host: "*.a.b", http: { paths: [] } } },
+      want: ["spec.rules[0].http.paths: Required value"],
+    },
   ],
 );

@@ -7,7 +7,7 @@ import { validateIngress, validateIngressCreate, validateIngressStatus } from ".
 export const ingressStrategy: Strategy<Ingress> = {
   ...strategyOf<Ingress>({ namespaced: true, status: true, generation: true }),
   validate: (next) => validateIngressCreate(next),
-  validateUpdate: (next) => validateIngress(next),
+  validateUpdate: (next, current) => validateIngress(next, current),
 };
 
 export const ingressStatusStrategy: Strategy<Ingress> = statusStrategyOf({

@@ -2,7 +2,7 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import type { HTTPIngressPath, Ingress, IngressBackend } from "@coxswain/apimachinery/schema/kinds/networking/v1";
+import type { HTTPIngressPath, Ingress, IngressBackend, IngressRule } from "@coxswain/apimachinery/schema/kinds/networking/v1";
 import {
   checkPort,
   dns1123Subdomain,
@@ -34,7 +34,12 @@ export function validateIngressCreate(ingress: Ingress): FieldError[] {
   return errors;
 }
 
-export function validateIngress(ingress: Ingress): FieldError[] {
+/** @param current may have names of secrets and rules of wildcard hosts that nobody checked once; then it still may */
+export function validateIngress(ingress: Ingress, current?: Ingress): FieldError[] {
+  const anySecretName = (current?.spec?.tls ?? []).some(
+    ({ secretName }) => secretName && isDns1123Subdomain(secretName).length > 0,
+  );
+  const anyWildcardRule = (current?.spec?.rules ?? []).some((rule) => isWildcard(rule) && validatePaths(rule).length > 0);
   const errors: FieldError[] = [];
   const spec = ingress.spec ?? {};
   if (!spec.rules?.length && !spec.defaultBackend)
@@ -43,10 +48,7 @@ export function validateIngress(ingress: Ingress): FieldError[] {
   for (const [i, rule] of (spec.rules ?? []).entries()) {
     const at = index("spec.rules", i);
     if (rule.host) errors.push(...validateHost(rule.host, child(at, "host")));
-    if (!rule.http) continue;
-    // Paths of every rule are told as those of the first one, upstream's slip.
-    const pathsAt = child("spec.rules[0]", "http", "paths");
-    errors.push(...need(rule.http.paths, pathsAt), ...each(rule.http.paths, pathsAt, validatePath));
+    if (!(anyWildcardRule && isWildcard(rule))) errors.push(...validatePaths(rule));
   }
   for (const [i, tls] of (spec.tls ?? []).entries()) {
     for (const [j, host] of (tls.hosts ?? []).entries()) {
@@ -54,10 +56,22 @@ export function validateIngress(ingress: Ingress): FieldError[] {
       const messages = host.includes("*") ? isWildcardDns1123Subdomain(host) : isDns1123Subdomain(host);
       for (const message of messages) errors.push(invalidValue(at, host, message));
     }
-    if (tls.secretName) errors.push(...dns1123Subdomain(tls.secretName, child(index("spec.tls", i), "secretName")));
+    if (tls.secretName && !anySecretName)
+      errors.push(...dns1123Subdomain(tls.secretName, child(index("spec.tls", i), "secretName")));
   }
   if (spec.ingressClassName !== undefined) errors.push(...dns1123Subdomain(spec.ingressClassName, "spec.ingressClassName"));
   return errors;
+}
+
+function isWildcard({ host }: IngressRule): boolean {
+  return host?.includes("*") ?? false;
+}
+
+/** Paths of every rule are told as those of the first one, upstream's slip. */
+function validatePaths({ http }: IngressRule): FieldError[] {
+  if (!http) return [];
+  const path = child("spec.rules[0]", "http", "paths");
+  return [...need(http.paths, path), ...each(http.paths, path, validatePath)];
 }
 
 function validateHost(host: string, path: string): FieldError[] {
