@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createSecureServer } from "node:http2";
+import { createSecureServer, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
@@ -36,7 +36,7 @@ test("each watch of a connection is told of its own lines, and of a refusal", as
   });
   const server = createSecureServer({ cert: certPem, key: keyPem });
   const paths: unknown[] = [];
-  server.on("stream", (stream, headers) => {
+  server.on("stream", (stream: ServerHttp2Stream, headers) => {
     paths.push([headers[":path"], headers.authorization]);
     if (headers[":path"] === "/no") return stream.respond({ ":status": 403 }, { endStream: true });
     stream.respond({ ":status": 200 });
