@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import type { ApiServer } from "./apiservers.ts";
 import { noNamespaces } from "./etcd-cluster.ts";
 import { newStage, type Stage } from "./stage.ts";
 import { startWorkload, type Workload } from "./workload.ts";
@@ -59,11 +58,20 @@ const faults: Readonly<Record<string, (stage: Stage) => Promise<unknown>>> = {
   async "a member is defragmented"({ etcd }) {
     await oneOf(etcd.members).defragment();
   },
-  async "an API server is killed"({ apis }) {
-    const server = oneOf(apis.servers);
-    await server.kill();
-    server.start();
-    await server.ready();
+  async "API servers are killed before and after the transaction, before the answer, before the fan-out"({ apis }) {
+    await Promise.all(
+      apis.servers.map(async (server, i) => {
+        await server.kill();
+        for (const point of i % 2 === 0
+          ? (["before-txn", "before-answer"] as const)
+          : (["after-txn", "before-fan-out"] as const)) {
+          server.start({ point, times: 1 + Math.floor(Math.random() * 20) });
+          await server.gone();
+        }
+        server.start();
+        await server.ready();
+      }),
+    );
   },
   async "an API server is paused, and history is compacted meanwhile"({ apis, compact }) {
     const server = oneOf(apis.servers);
@@ -89,27 +97,6 @@ test("every promise of the store holds while members and API servers fail in eve
       t.diagnostic(`${name}: ${workload.acknowledged - before} writes meanwhile`);
     }
   }
-  await finish(t, workload);
-});
-
-test("an API server killed at any point of a write loses nothing and does nothing twice", async (t) => {
-  const why = await noNamespaces();
-  if (why) return t.skip(why);
-  const stage = await newStage(t, { members: 1, apiServers: 2 });
-  const workload = startWorkload({ ...stage, ...clients });
-  t.after(() => workload.stop());
-  const [server, other] = stage.apis.servers as [ApiServer, ApiServer];
-  for (let round = 0; round < rounds; round++) {
-    for (const point of ["before-txn", "after-txn", "before-answer", "before-fan-out"] as const) {
-      await server.kill();
-      server.start({ point, times: 5 + Math.floor(Math.random() * 30) });
-      await server.gone();
-      assert.ok(other.running, "the other server is not concerned");
-      t.diagnostic(`killed ${point}`);
-    }
-  }
-  server.start();
-  await server.ready();
   await finish(t, workload);
 });
 

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import type { TestContext } from "node:test";
 import { type EtcdHistory, followEtcd } from "../../framework/history/etcd-history.ts";
 import { type ApiServer, type ApiServers, startApiServers } from "./apiservers.ts";
 import { type EtcdCluster, startEtcdCluster } from "./etcd-cluster.ts";
@@ -22,7 +21,11 @@ export interface StageOptions {
   flags?: (server: number) => readonly string[];
 }
 
-export async function newStage(t: Pick<TestContext, "after">, { members, apiServers, flags }: StageOptions): Promise<Stage> {
+interface TestContext {
+  after(fn: () => void | Promise<void>): void;
+}
+
+export async function newStage(t: TestContext, { members, apiServers, flags }: StageOptions): Promise<Stage> {
   const etcd = await startEtcdCluster(t, members);
   const apis = await startApiServers(t, apiServers, etcd.endpoints, flags);
   const history = followEtcd(etcd.endpoints, "/registry");

@@ -1,12 +1,11 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import type { TestContext } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { check } from "../../framework/history/check.ts";
 import { newRecording, newRecordingClient, type PatchType, type RecordingClient } from "../../framework/history/recorder.ts";
 import type { Read, Write } from "../../framework/history/records.ts";
 import type { ApiServer } from "./apiservers.ts";
-import { noNamespaces } from "./etcd-cluster.ts";
-import { newStage } from "./stage.ts";
+import type { Stage } from "./stage.ts";
 import { configMaps } from "./workload.ts";
 
 /** COX_TEST_LONG: 32 clients count to 20,000. */
@@ -49,14 +48,8 @@ const increments: readonly { name: string; increment: Increment; clash: number }
   },
 ];
 
-test("many clients count with one object in every way to write: no step is lost, every clash is refused", async (t) => {
-  const why = await noNamespaces();
-  if (why) return t.skip(why);
-  const { apis, history, namespaces, compact } = await newStage(t, {
-    ...{ members: 1, apiServers: 2 },
-    // One of the two answers from memory, the other asks etcd for everything.
-    flags: (server) => (server === 1 ? ["--watch-cache=false"] : []),
-  });
+/** Many clients count with one object in every way to write: no step is lost, every clash is refused. */
+export async function countTogether(t: TestContext, { apis, history, namespaces, compact }: Stage): Promise<void> {
   const recording = newRecording();
   const newClient = (name: string, server: number): RecordingClient => {
     const { url } = apis.servers[server % apis.servers.length] as ApiServer;
@@ -116,6 +109,6 @@ test("many clients count with one object in every way to write: no step is lost,
   assert.ok(expired > 0, "pages were compacted away");
   await history.caughtUp();
   assert.deepEqual(check(recording, history.versions(configMaps)).slice(0, 20), []);
-});
+}
 
 const common = { apiVersion: "v1", kind: "ConfigMap" };

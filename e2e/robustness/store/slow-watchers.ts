@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { test } from "node:test";
+import type { TestContext } from "node:test";
 import { connect as connectTls, type TLSSocket } from "node:tls";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { check } from "../../framework/history/check.ts";
 import { newRecording, newRecordingClient, type RecordingClient } from "../../framework/history/recorder.ts";
 import type { ApiServer } from "./apiservers.ts";
-import { noNamespaces } from "./etcd-cluster.ts";
-import { newStage } from "./stage.ts";
+import { residentMb } from "./resident.ts";
+import type { Stage } from "./stage.ts";
 import { configMaps } from "./workload.ts";
 
 /** COX_TEST_LONG: 200 watchers stop reading while 20,000 events pass, and until they are given up, after a minute. */
@@ -17,12 +16,10 @@ const size = long
   : { stalled: 20, reading: 5, events: 600, valueBytes: 20_000 };
 const writers = 16;
 
-test("watchers that stop reading are ended and never thinned, and nobody else notices", async (t) => {
-  const why = await noNamespaces();
-  if (why) return t.skip(why);
-  const { apis, history, namespaces } = await newStage(t, { members: 1, apiServers: 1 });
+/** Watchers that stop reading are ended and never thinned, and nobody else notices. */
+export async function stopReading(t: TestContext, { apis, history, namespaces }: Stage): Promise<void> {
   const [server] = apis.servers as [ApiServer];
-  const [namespace] = namespaces;
+  const [, namespace] = namespaces;
   const recording = newRecording();
   const newClient = (name: string): RecordingClient => {
     const client = newRecordingClient({
@@ -113,12 +110,9 @@ test("watchers that stop reading are ended and never thinned, and nobody else no
     assert.ok(p99 <= 1_000, `lag p99 ${p99} ms`);
     assert.ok(growth <= 100, `grew by ${growth} MB`);
   }
-});
+}
 
 const common = { apiVersion: "v1", kind: "ConfigMap" };
-
-const residentMb = (pid: number): number =>
-  Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
 
 /** A watch whose client reads nothing, so that the buffers between it and the server fill up. */
 async function openStalled(server: ApiServer, { ca, token }: { ca: string; token: string }, path: string) {
