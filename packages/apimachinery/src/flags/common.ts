@@ -80,7 +80,7 @@ export const servingFlags = ({ certDir, securePort }: { certDir: string; secureP
     help: "The directory where the TLS certificates are located. If --tls-cert-file and --tls-private-key-file are given, it is not used.",
   }),
   "permit-address-sharing": bool({
-    idle: "it is always so here",
+    idle: "it is always so here, as it is in Go",
     help: "If true, SO_REUSEADDR is used when the port is bound: wildcard and specific addresses may share it, and it need not leave TIME_WAIT first.",
   }),
   "permit-port-sharing": bool({
