@@ -17,7 +17,7 @@ import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import type { RegistryStore } from "../registry/generic/store.ts";
 import { apply } from "./apply.ts";
-import { readBody } from "./body.ts";
+import { checkName, readBody } from "./body.ts";
 import { fromHub, toHub } from "./convert.ts";
 import { type Call, strategyContext } from "./env.ts";
 import { trackFields, tracksFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
@@ -49,7 +49,9 @@ export async function patch(call: Call, store = call.served.store as RegistrySto
       call.name,
       (current) => {
         if (current === undefined) throw notFound(served.definition, call.name);
-        const next = toHub(served, patched(fromHub(served, current)));
+        const changed = patched(fromHub(served, current));
+        checkName(changed, call.name, call.namespace);
+        const next = toHub(served, changed);
         return track ? trackFields(call, options.fieldManager, current, next) : withEntries(next, undefined);
       },
       { ...writeAdmission(call, options), signal: ctx.signal },

@@ -6,6 +6,7 @@ import { startShared, type TestServer } from "./testing.ts";
 let server: TestServer;
 before(async () => {
   server = await startShared();
+  await server.request("POST", configMaps, { metadata: { name: "kube-root" } });
 });
 after(() => server.stop());
 
@@ -159,6 +160,22 @@ const rows: readonly Row[] = [
       patch,
       { "content-type": `application/${type}-patch+json` },
     ] as Row["request"],
+    code: 400,
+    message,
+  })),
+  ...[
+    { metadata: { name: "x" }, message: "the name of the object (x) does not match the name on the URL (kube-root)" },
+    {
+      metadata: { name: null },
+      message: "the name of the object (kube-root based on URL) was undeterminable: name must be provided",
+    },
+    {
+      metadata: { namespace: "x" },
+      message: "the namespace of the object (x) does not match the namespace on the request (default)",
+    },
+  ].map(({ metadata, message }) => ({
+    name: `a patch of metadata to ${JSON.stringify(metadata)}`,
+    request: ["PATCH", `${configMaps}/kube-root`, { metadata }, merge] as Row["request"],
     code: 400,
     message,
   })),

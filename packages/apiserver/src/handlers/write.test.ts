@@ -79,7 +79,7 @@ describe("update, patch and delete", () => {
     { what: "malformed JSON", patch: "{", headers: merge, code: 400 },
     { what: "a list for a merge", patch: [], headers: merge, code: 422 },
     { what: "a wrong type", patch: { data: 7 }, headers: merge, code: 422 },
-    { what: "a changed name", patch: { metadata: { name: "renamed" } }, headers: merge, code: 422 },
+    { what: "a changed name", patch: { metadata: { name: "renamed" } }, headers: merge, code: 400 },
     {
       what: "an old resourceVersion",
       patch: { metadata: { resourceVersion: "1" }, data: { a: "x" } },
