@@ -28,6 +28,8 @@ export interface AdmissionAttributes {
   annotate(key: string, value: string): void;
   /** As `annotate`, but only where the event holds the request's object too: the value says what is in it. */
   annotateContent(key: string, value: string): void;
+  /** Tells what was spent on a webhook of somebody else. */
+  webhookTook?(type: "admit" | "validating", ms: number): void;
 }
 
 export interface AdmissionPlugin {

@@ -58,6 +58,19 @@ test("every answer has an audit id and must not be cached", async () => {
   assert.equal(headers["audit-id"], "mine");
 });
 
+test("each request of a resource is counted in both histograms of its duration", async () => {
+  await server.request("GET", "/api/v1/namespaces/default");
+  const { text } = await server.request("GET", "/metrics");
+  const target = 'group="",version="v1",resource="namespaces",subresource="",scope="resource",component="apiserver"';
+  for (const [name, verb] of [
+    ["duration", 'verb="GET",dry_run=""'],
+    ["slo_duration", 'verb="GET"'],
+  ]) {
+    const line = text.split("\n").find((one) => one.startsWith(`apiserver_request_${name}_seconds_count{${verb},${target}}`));
+    assert.ok(Number(line?.split(" ").at(-1)) >= 1, `${name}: ${line}`);
+  }
+});
+
 test("a client certificate is its CommonName in all its Organizations", async (t) => {
   const http = newHttp(server.url, server.ca, await server.clientCertificate("ann", ["readers", "system:masters"]));
   t.after(() => http.close());

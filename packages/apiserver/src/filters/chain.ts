@@ -70,6 +70,7 @@ export function newFilterChain(options: FilterChainOptions): ExchangeHandler {
       requestTimeoutMs: options.requestTimeoutMs,
       clock,
       writeError: (request, err) => writeError(request.exchange, err, request),
+      postTimeout: metrics.postTimeout,
     }),
     ...(options.corsAllowedOrigins.length > 0 ? [cors(options.corsAllowedOrigins)] : []),
     authentication({
@@ -155,7 +156,9 @@ function measured(options: FilterChainOptions): Handler {
     } finally {
       if (request.longRunning) for (const gauge of target.longRunning) gauge.dec();
       target.total(code || request.exchange.status || 200).inc();
-      target.duration.observe((clock.now() - request.receivedMs) / 1000);
+      const tookMs = clock.now() - request.receivedMs;
+      target.duration.observe(tookMs / 1000);
+      target.sloDuration.observe((tookMs - request.webhookMs) / 1000);
       if (verb === "get" || verb === "list") target.responseSizes.observe(request.exchange.bytesWritten);
     }
   };

@@ -72,7 +72,8 @@ test("a handler that misses the deadline sees its signal aborted, and the client
   };
   const { promise, resolve } = Promise.withResolvers<void>();
   let reason: unknown;
-  const chain = compose([timeout({ requestTimeoutMs: 60_000, clock, writeError })], (request) => {
+  const { postTimeout } = metrics();
+  const chain = compose([timeout({ requestTimeoutMs: 60_000, clock, writeError, postTimeout })], (request) => {
     request.signal.addEventListener("abort", () => {
       reason = request.signal.reason;
     });
@@ -87,13 +88,24 @@ test("a handler that misses the deadline sees its signal aborted, and the client
   assert.match(String(reason), /request did not complete within the allotted timeout/);
   await clock.advance(100);
   assert.equal(exchange.status, 504);
+  const late = postTimeout.labels("timeout-handler", "ok");
+  assert.equal(late.value, 0);
   resolve();
   await running;
   assert.equal(errors.length, 1);
+  assert.equal(late.value, 1, "the handler that came too late is counted");
+});
+
+test("webhooks that change are asked one after the other, those that look all at once: their time is not the server's", () => {
+  const { request } = aRequest("POST", "/api/v1/namespaces/default/pods");
+  for (const ms of [10, 20]) request.webhookTook("admit", ms);
+  for (const ms of [5, 40, 30]) request.webhookTook("validating", ms);
+  assert.equal(request.webhookMs, 70);
 });
 
 test("a watch has no deadline", async () => {
-  const chain = compose([timeout({ requestTimeoutMs: 1, clock: newFakeClock(0), writeError: () => {} })], () => {});
+  const { postTimeout } = metrics();
+  const chain = compose([timeout({ requestTimeoutMs: 1, clock: newFakeClock(0), writeError: () => {}, postTimeout })], () => {});
   const { request } = aRequest("GET", "/api/v1/pods?watch=1&timeout=5s");
   await chain(request);
   assert.equal(request.deadlineMs, undefined);

@@ -9,6 +9,7 @@ const seconds = [
   0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7,
   8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
 ];
+const sloSeconds = [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60];
 const bytes = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 const target = ["verb", "group", "version", "resource", "subresource", "scope", "component"];
 const targetWithDryRun = ["verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"];
@@ -29,6 +30,17 @@ export function newRequestMetrics(registry: MetricsRegistry) {
       help: "Response latency distribution in seconds for each verb, dry run value, group, version, resource, subresource, scope and component.",
       labels: targetWithDryRun,
       buckets: seconds,
+    }),
+    sloDuration: registry.histogram({
+      name: "apiserver_request_slo_duration_seconds",
+      help: "Response latency distribution (not counting webhook duration) in seconds for each verb, group, version, resource, subresource, scope and component.",
+      labels: target,
+      buckets: sloSeconds,
+    }),
+    postTimeout: registry.counter({
+      name: "apiserver_request_post_timeout_total",
+      help: "Tracks the activity of the request handlers after the associated requests have been timed out by the apiserver",
+      labels: ["source", "status"],
     }),
     responseSizes: registry.histogram({
       name: "apiserver_response_sizes",
@@ -85,6 +97,7 @@ export function newRequestMetrics(registry: MetricsRegistry) {
 export interface TargetMetrics {
   total(code: number): CounterChild;
   readonly duration: HistogramChild;
+  readonly sloDuration: HistogramChild;
   readonly responseSizes: HistogramChild;
   /** Shown from the first request on that stays open. */
   readonly longRunning: readonly GaugeChild[];
@@ -122,6 +135,7 @@ function targetMetrics(metrics: RequestMetrics, withDryRun: readonly string[], p
       return child;
     },
     duration: metrics.duration.labels(...withDryRun),
+    sloDuration: metrics.sloDuration.labels(...plain),
     responseSizes: metrics.responseSizes.labels(...plain),
     get longRunning() {
       longRunning ??= [metrics.longRunning, metrics.longRunningDeprecated].map((gauge) => gauge.labels(...plain));

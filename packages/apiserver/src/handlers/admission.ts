@@ -32,6 +32,7 @@ export function admissionAttributes(
     warn: (text) => ctx.warn(text),
     annotate: (key, value) => ctx.audit?.annotate(key, value),
     annotateContent: (key, value) => ctx.audit?.annotateContent(key, value),
+    webhookTook: (type, ms) => ctx.webhookTook?.(type, ms),
   };
 }
 

@@ -21,4 +21,6 @@ export interface RequestContext {
   readonly audit?: AuditTrail | undefined;
   /** Adds a `Warning: 299 - "text"` header to the answer. */
   warn(text: string): void;
+  /** Time of admission webhooks, which is not the server's own. Those that change objects are asked one after the other. */
+  webhookTook?(type: "admit" | "validating", ms: number): void;
 }

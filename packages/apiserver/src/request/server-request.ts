@@ -28,6 +28,9 @@ export class ServerRequest implements RequestContext {
   audit: AuditTrail | undefined;
   /** Reason given by the authorizer, for the log. */
   authorizationReason = "";
+  /** How long it waited for admission webhooks. */
+  webhookMs = 0;
+  #validatingMs = 0;
   #query: URLSearchParams | undefined;
   #cancel: AbortController | undefined;
   #signal: AbortSignal | undefined;
@@ -42,6 +45,13 @@ export class ServerRequest implements RequestContext {
     this.longRunning = longRunning;
     this.#stopping = stopping;
     this.auditId = auditIdOf(exchange);
+  }
+
+  /** Of those that only look, and are asked all at once, the slowest counts. Source: request/webhook_duration.go */
+  webhookTook(type: "admit" | "validating", ms: number): void {
+    const more = type === "admit" ? ms : Math.max(0, ms - this.#validatingMs);
+    if (type === "validating") this.#validatingMs += more;
+    this.webhookMs += more;
   }
 
   get query(): URLSearchParams {

@@ -138,7 +138,9 @@ export function newWebhookDispatcher(ctx: PluginContext, names: DispatcherNames)
       const { operation, signal } = attributes;
       const startedAt = performance.now();
       const observe = (code: number, rejected: boolean, errorType?: string): void => {
-        const seconds = (performance.now() - startedAt) / 1000;
+        const tookMs = performance.now() - startedAt;
+        attributes.webhookTook?.(type, tookMs);
+        const seconds = tookMs / 1000;
         ctx.webhookMetrics.called(webhook.name, type, operation, { seconds, code, rejected });
         if (errorType !== undefined) ctx.webhookMetrics.rejected(webhook.name, type, operation, errorType, code);
       };
