@@ -500,12 +500,10 @@ export const flagTable = flags(
     }),
     "log-json-info-buffer-size": quantity({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "[Experimental] In JSON format with split streams, info messages may be kept back up to this size, for speed. 0 turns it off.",
     }),
     "log-json-split-stream": bool({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "[Experimental] In JSON format, error messages go to stderr and info messages to stdout.",
     }),
     "machine-id-file": string({

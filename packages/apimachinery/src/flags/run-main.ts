@@ -1,5 +1,8 @@
-import { type LogFileOptions, newFileWriter } from "../logging/log-files.ts";
-import { type LoggerOptions, newLogger, type RootLogger, writeToStderr } from "../logging/logger.ts";
+import { realClock } from "../clock/clock.ts";
+import { type LineWriter, type LogFileOptions, newFileWriter } from "../logging/log-files.ts";
+import { type LoggerOptions, newLogger, type RootLogger, writeFully, writeToStderr } from "../logging/logger.ts";
+import { newSplitWriter } from "../logging/split-streams.ts";
+import { Quantity } from "../meta/quantity.ts";
 import { type FeatureGates, newFeatureGates } from "./feature-gates.ts";
 import { FlagError, type FlagTable, type FlagValues, type ParsedFlags, type Program, parseFlags } from "./flags.ts";
 import { helpText, usageText } from "./help.ts";
@@ -127,8 +130,21 @@ function loggingOptions(program: string, values: Readonly<Record<string, unknown
     addDirHeader: values["add-dir-header"] === true,
     sanitize: values["experimental-logging-sanitization"] === true,
     backtraceAt: String(values["log-backtrace-at"] ?? ""),
-    write: newFileWriter(files, writeToStderr),
+    write:
+      format === "json" && values["log-json-split-stream"] === true ? splitStreams(values) : newFileWriter(files, writeToStderr),
   };
+}
+
+function splitStreams(values: Readonly<Record<string, unknown>>): LineWriter {
+  const write = newSplitWriter({
+    toStdout: (text) => writeFully(1, text),
+    toStderr: writeToStderr,
+    bufferBytes: Quantity.parse(String(values["log-json-info-buffer-size"] ?? "0")).value(),
+    flushMs: Number(values["log-flush-frequency"] ?? 5_000),
+    clock: realClock,
+  });
+  process.once("exit", () => write.flush());
+  return write;
 }
 
 /** Deprecated flags and those that nothing reads yet are named when they are set. */

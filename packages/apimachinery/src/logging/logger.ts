@@ -111,10 +111,14 @@ function newSink(options: LoggerOptions): winston.Logger {
 }
 
 export function writeToStderr(line: string): void {
-  const bytes = Buffer.from(line);
+  writeFully(2, line);
+}
+
+export function writeFully(descriptor: number, text: string): void {
+  const bytes = Buffer.from(text);
   for (let sent = 0, tries = 0; sent < bytes.length && tries < 1000; ) {
     try {
-      sent += writeSync(2, bytes, sent);
+      sent += writeSync(descriptor, bytes, sent);
     } catch (err) {
       // A full pipe answers EAGAIN; the reader gets its time, but never for ever.
       if ((err as NodeJS.ErrnoException).code !== "EAGAIN") return;

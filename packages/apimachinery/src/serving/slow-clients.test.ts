@@ -50,11 +50,11 @@ async function start(t: TestContext): Promise<HttpServer> {
 
 const head = (line: string, ...headers: string[]): string => [line, "Host: x", ...headers, "", ""].join("\r\n");
 
-/** Sends the first part at once, then one byte of the rest every 50 ms until the connection ends. */
+/** Sends the first part at once, then the rest byte by byte until the connection ends. */
 function drip(socket: Socket, first: string, rest: string): void {
   socket.write(first);
   let sent = 0;
-  const timer = setInterval(() => socket.write(rest[sent++ % rest.length] as string), 50);
+  const timer = setInterval(() => socket.write(rest[sent++ % rest.length] as string), isLong ? 1_000 : 50);
   socket.once("close", () => clearInterval(timer));
 }
 

@@ -1,0 +1,35 @@
+import type { Clock, Timer } from "../clock/clock.ts";
+import type { LineWriter } from "./log-files.ts";
+
+export interface SplitStreamOptions {
+  readonly toStdout: (text: string) => void;
+  readonly toStderr: (text: string) => void;
+  /** So much information may wait for more; 0: none. */
+  readonly bufferBytes: number;
+  /** But not longer than this. */
+  readonly flushMs: number;
+  readonly clock: Clock;
+}
+
+/**
+ * --log-json-split-stream: errors on stderr at once, everything else on stdout, in larger pieces where that is wanted.
+ * Source: k8s.io/component-base logs/json
+ */
+export function newSplitWriter(options: SplitStreamOptions): LineWriter & { flush(): void } {
+  const { toStdout, toStderr, bufferBytes, flushMs, clock } = options;
+  let waiting = "";
+  let timer: Timer | undefined;
+  const flush = (): void => {
+    timer?.cancel();
+    timer = undefined;
+    if (waiting !== "") toStdout(waiting);
+    waiting = "";
+  };
+  const write: LineWriter = (line, severity) => {
+    if (severity === "E" || severity === "F") return toStderr(line);
+    waiting += line;
+    if (waiting.length > bufferBytes) flush();
+    else timer ??= clock.after(flushMs, flush);
+  };
+  return Object.assign(write, { flush });
+}
