@@ -66,7 +66,8 @@ export function faultsOf(resource: string, valid: object, row: Omit<KindRule, "w
     return [];
   } catch (err) {
     if (!(err instanceof StatusError)) throw err;
-    const causes = err.status.details?.causes ?? [];
+    const causes = err.status.details?.causes;
+    if (!causes) throw err; // no invalid object, but a bad request
     return causes.map(({ field, message }) => `${field}: ${message}`);
   }
 }

@@ -1,4 +1,6 @@
-import { testKindRules } from "../../../testing/kind-rules.ts";
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { faultsOf, testKindRules } from "../../../testing/kind-rules.ts";
 
 testKindRules(
   "daemonsets.apps",
@@ -90,3 +92,10 @@ testKindRules(
     },
   ],
 );
+
+test("daemonsets.apps: a template generation that is no number is no DaemonSet", () => {
+  const change = { "metadata.annotations": { "deprecated.daemonset.template.generation": "x" } };
+  assert.throws(() => faultsOf("daemonsets.apps", { spec: {} }, { change }), {
+    message: 'DaemonSet in version "v1" cannot be handled as a DaemonSet: strconv.ParseInt: parsing "x": invalid syntax',
+  });
+});

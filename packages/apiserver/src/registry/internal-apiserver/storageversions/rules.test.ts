@@ -1,5 +1,10 @@
 import { testKindRules } from "../../../testing/kind-rules.ts";
 
+const badVersion =
+  "group part: must be non-empty,version part: a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const badName =
+  "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+
 testKindRules("storageversions.internal.apiserver.k8s.io", { metadata: { name: "apps.deployments" }, spec: {} }, [
   { name: "versions", change: {}, want: [] },
   {
@@ -17,6 +22,43 @@ testKindRules("storageversions.internal.apiserver.k8s.io", { metadata: { name: "
       'status.storageVersions[0].encodingVersion: Invalid value: "": version part: must be non-empty',
       "status.storageVersions[0].decodableVersions: Invalid value: []string{}: decodableVersions must include encodingVersion ",
       'status.storageVersions[1].decodableVersions: Invalid value: []string{"v2"}: decodableVersions must include encodingVersion v1',
+    ],
+  },
+  {
+    name: "versions that are none, of servers that agree and do not say so",
+    before: {},
+    status: true,
+    change: {
+      "status.storageVersions": [
+        { apiServerID: "a", encodingVersion: "/V", decodableVersions: ["/V"] },
+        { apiServerID: "b", encodingVersion: "/V", decodableVersions: ["/V", "a/b/c"] },
+      ],
+    },
+    want: [
+      ...[0, 1].flatMap((i) => [
+        `status.storageVersions[${i}].encodingVersion: Invalid value: "/V": ${badVersion}`,
+        `status.storageVersions[${i}].decodableVersions[0]: Invalid value: "/V": ${badVersion}`,
+      ]),
+      "status.storageVersions[1].decodableVersions[1]: Invalid value: \"a/b/c\": an apiVersion is a DNS-1035 label, which must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyVersion')",
+      'status.commonEncodingVersion: Invalid value: "null": the common encoding version is /V',
+    ],
+  },
+  {
+    name: "conditions without reasons, twice",
+    before: {},
+    status: true,
+    change: {
+      "status.conditions": [
+        { type: "A", status: "True", reason: "r", message: "m" },
+        { type: "A", status: "" },
+      ],
+    },
+    want: [
+      'status[1].type: Invalid value: "A": the type of the condition is not unique, it also appears in conditions[0]',
+      'status[1].status: Invalid value: "A": name part must be non-empty',
+      `status[1].status: Invalid value: "A": ${badName}`,
+      "status[1].reason: Required value: reason cannot be empty",
+      "status[1].message: Required value: message cannot be empty",
     ],
   },
 ]);

@@ -1,12 +1,12 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { child } from "@coxswain/apimachinery/errors/field-path";
+import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import type {
   ServerStorageVersion,
   StorageVersionCondition,
   StorageVersionStatus,
 } from "@coxswain/apimachinery/schema/kinds/internal/v1alpha1";
-import { dns1123Subdomain, isDns1035Label, isDns1123Subdomain } from "../../field-checks.ts";
+import { dns1123Subdomain, isDns1035Label, isDns1123Subdomain, isQualifiedName, qualifiedName } from "../../field-checks.ts";
 import { each, saying } from "../../rules.ts";
 
 /** `apps.deployments`. Source: pkg/apis/apiserverinternal/validation ValidateStorageVersionName */
@@ -33,7 +33,7 @@ export function validateStorageVersionStatus(status: StorageVersionStatus | unde
   return [
     ...servers,
     ...validateCommon(versions, status?.commonEncodingVersion, child(path, "commonEncodingVersion")),
-    ...each(status?.conditions, child(path, "conditions"), validateCondition),
+    ...validateConditions(status?.conditions ?? [], path),
   ];
 }
 
@@ -51,19 +51,18 @@ function validateServerVersion(version: ServerStorageVersion, path: string): Fie
   return errors;
 }
 
-/** `v1`, `apps/v1`. */
+const tooManyParts =
+  "an apiVersion is a DNS-1035 label, which must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyVersion')";
+
+/** `v1`, `apps/v1`. All that is wrong with one is told in one text. */
 function apiVersionFaults(apiVersion: string): string[] {
   const parts = apiVersion.split("/");
-  if (parts.length > 2) return ["an apiVersion is <version> or <group>/<version>"];
-  const group = parts.length === 2 ? (parts[0] as string) : undefined;
-  const version = parts.at(-1) as string;
-  const named = (part: string, faults: readonly string[]): string[] => faults.map((fault) => `${part} part: ${fault}`);
-  if (version === "") return ["version part: must be non-empty"];
-  if (group === "") return ["group part: must be non-empty"];
-  return [
-    ...(group === undefined ? [] : named("group", isDns1123Subdomain(group))),
-    ...named("version", isDns1035Label(version)),
-  ];
+  if (parts.length > 2) return [tooManyParts];
+  const named = (part: string, value: string, check: (value: string) => string[]): string[] =>
+    (value === "" ? ["must be non-empty"] : check(value)).map((fault) => `${part} part: ${fault}`);
+  const group = parts.length === 2 ? named("group", parts[0] as string, isDns1123Subdomain) : [];
+  const faults = [...group, ...named("version", parts.at(-1) as string, isDns1035Label)];
+  return faults.length === 0 ? [] : [faults.join(",")];
 }
 
 /** There is a common version when all servers say the same, and only then. */
@@ -80,8 +79,19 @@ function validateCommon(versions: readonly ServerStorageVersion[], common: strin
   return [invalidValue(path, common, `the actual common encoding version is ${agreed}`)];
 }
 
-function validateCondition(condition: StorageVersionCondition, path: string): FieldError[] {
-  return (["type", "status", "reason"] as const)
-    .filter((field) => !condition[field])
-    .map((field) => required(child(path, field)));
+/** Their paths lack the name of the list, upstream's slip. */
+function validateConditions(conditions: readonly StorageVersionCondition[], path: string): FieldError[] {
+  return each(conditions, path, ({ type = "", status, reason, message }, at) => {
+    const own = conditions.findIndex((_, j) => index(path, j) === at);
+    const i = conditions.slice(0, own).findLastIndex((other) => (other.type ?? "") === type);
+    const text = `the type of the condition is not unique, it also appears in conditions[${i}]`;
+    return [
+      ...(i < 0 ? [] : [invalidValue(child(at, "type"), type, text)]),
+      ...qualifiedName(type, child(at, "type")),
+      // Upstream shows the type here too.
+      ...saying(isQualifiedName(status ?? ""), type, child(at, "status")),
+      ...(reason ? [] : [required(child(at, "reason"), "reason cannot be empty")]),
+      ...(message ? [] : [required(child(at, "message"), "message cannot be empty")]),
+    ];
+  });
 }

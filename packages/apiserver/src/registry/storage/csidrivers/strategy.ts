@@ -42,8 +42,12 @@ const immutableFields = [
 function validateDriver(driver: CSIDriver): FieldError[] {
   const spec = driver.spec ?? {};
   const errors = checkDriverName(driver.metadata.name ?? "", "name");
-  for (const field of ["attachRequired", "podInfoOnMount", "storageCapacity"] as const)
-    if (spec[field] === undefined || spec[field] === null) errors.push(required(child("spec", field)));
+  for (const [field, told] of [
+    ["attachRequired", "attachedRequired"],
+    ["podInfoOnMount", "podInfoOnMount"],
+    ["storageCapacity", "storageCapacity"],
+  ] as const)
+    if (spec[field] === undefined || spec[field] === null) errors.push(required(child("spec", told)));
   errors.push(...optionalOneOf(spec.fsGroupPolicy, ["File", "None", "ReadWriteOnceWithFSType"], "spec.fsGroupPolicy"));
   const audiences = new Set<string>();
   for (const [i, request] of (spec.tokenRequests ?? []).entries()) {
