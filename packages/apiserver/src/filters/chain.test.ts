@@ -71,6 +71,18 @@ test("each request of a resource is counted in both histograms of its duration",
   }
 });
 
+test("the filters that ask somebody are measured", async () => {
+  await server.request("GET", "/api/v1/namespaces/default");
+  const { text } = await server.request("GET", "/metrics");
+  for (const filter of ["authentication", "impersonation", "authorization"]) {
+    const count = text.match(new RegExp(`^apiserver_request_filter_duration_seconds_count\\{filter="${filter}"\\} (\\d+)$`, "m"));
+    const sum = text.match(new RegExp(`^apiserver_request_filter_duration_seconds_sum\\{filter="${filter}"\\} (\\S+)$`, "m"));
+    assert.ok(Number(count?.[1]) >= 1, filter);
+    // A filter of a quiet server takes less than a second: the clocks of start and end are the same one.
+    assert.ok(Number(sum?.[1]) > 0 && Number(sum?.[1]) < Number(count?.[1]), filter);
+  }
+});
+
 test("a client certificate is its CommonName in all its Organizations", async (t) => {
   const http = newHttp(server.url, server.ca, await server.clientCertificate("ann", ["readers", "system:masters"]));
   t.after(() => http.close());

@@ -31,6 +31,7 @@ import { cacheControl } from "./cache-control.ts";
 import { cors } from "./cors.ts";
 import { type Drain, drain } from "./drain.ts";
 import { compose, type Filter, type Handler } from "./filter.ts";
+import { endOfFilter, startOfFilter } from "./filter-latency.ts";
 import { impersonation } from "./impersonation.ts";
 import { maxInFlight } from "./max-in-flight.ts";
 import { newTargetMetrics, type RequestMetrics } from "./metrics.ts";
@@ -73,6 +74,7 @@ export function newFilterChain(options: FilterChainOptions): ExchangeHandler {
       postTimeout: metrics.postTimeout,
     }),
     ...(options.corsAllowedOrigins.length > 0 ? [cors(options.corsAllowedOrigins)] : []),
+    startOfFilter,
     authentication({
       authenticate: options.authenticate,
       apiAudiences: options.apiAudiences,
@@ -80,14 +82,18 @@ export function newFilterChain(options: FilterChainOptions): ExchangeHandler {
       log,
       onRefused: options.auditor && auditFailedAuthentication(options.auditor, clock),
     }),
-    ...(options.auditor === undefined ? [] : [audit(options.auditor, clock, log)]),
+    endOfFilter("authentication", metrics),
+    ...(options.auditor === undefined ? [] : [audit(options.auditor, clock, log), endOfFilter("audit", metrics)]),
     impersonation(options.authorize),
+    endOfFilter("impersonation", metrics),
     maxInFlight({
       maxReadOnly: options.maxRequestsInFlight,
       maxMutating: options.maxMutatingRequestsInFlight,
       metrics,
     }),
+    startOfFilter,
     authorization(options.authorize),
+    endOfFilter("authorization", metrics),
   ];
   const chain = compose(filters, measured(options));
 

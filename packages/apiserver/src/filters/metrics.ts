@@ -37,6 +37,12 @@ export function newRequestMetrics(registry: MetricsRegistry) {
       labels: target,
       buckets: sloSeconds,
     }),
+    filterDuration: registry.histogram({
+      name: "apiserver_request_filter_duration_seconds",
+      help: "Request filter latency distribution in seconds, for each filter type",
+      labels: ["filter"],
+      buckets: [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 5],
+    }),
     postTimeout: registry.counter({
       name: "apiserver_request_post_timeout_total",
       help: "Tracks the activity of the request handlers after the associated requests have been timed out by the apiserver",

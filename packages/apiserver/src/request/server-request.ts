@@ -28,6 +28,8 @@ export class ServerRequest implements RequestContext {
   audit: AuditTrail | undefined;
   /** Reason given by the authorizer, for the log. */
   authorizationReason = "";
+  /** When the filter began that it is in; as `performance.now()`. */
+  filterStartedMs = 0;
   /** How long it waited for admission webhooks. */
   webhookMs = 0;
   #validatingMs = 0;
