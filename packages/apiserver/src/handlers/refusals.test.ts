@@ -179,6 +179,12 @@ const rows: readonly Row[] = [
     code: 400,
     message,
   })),
+  ...["/api/v99", "/api/v99/pods", "/apis/apps/v99", "/apis/apps/v99/namespaces/a/b/c"].map((path) => ({
+    name: `${path} of a group that has other versions`,
+    request: ["GET", path] as unknown as Row["request"],
+    code: 404,
+    message: gone,
+  })),
   {
     name: "a table with too much in its rows",
     request: ["GET", `${configMaps}?includeObject=All`, undefined, { accept: table }],

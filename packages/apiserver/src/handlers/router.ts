@@ -49,8 +49,9 @@ export function newRouter(env: RouterOptions): Router {
     // With the gate off nobody is asked whether the client could take gzip.
     if (!env.services.featureEnabled("APIResponseCompression")) delete ctx.exchange.headers["accept-encoding"];
     if (info.isResourceRequest) {
-      if (!env.resources.hasGroupVersion(info.group, info.version)) return notFoundPage(ctx);
-      return runRoute(env, ctx);
+      if (env.resources.hasGroupVersion(info.group, info.version)) return runRoute(env, ctx);
+      if (hasRoutes(env, info.group)) throw noSuchPath();
+      return notFoundPage(ctx);
     }
     const parts = info.path.split("/").filter((part) => part !== "");
     if (parts[0] === "openapi" && (await openApi(ctx, parts))) return;
@@ -60,8 +61,16 @@ export function newRouter(env: RouterOptions): Router {
       return writeVersion(ctx);
     }
     if ((parts.length === 0 || parts[0] === "api" || parts[0] === "apis") && (await discovery(ctx, parts))) return;
+    if (parts[0] === "api" || (parts[0] === "apis" && hasRoutes(env, parts[1] ?? ""))) throw noSuchPath();
     return notFoundPage(ctx);
   };
+}
+
+/** Whether upstream has routes for the group, which answer for all of its paths; those of custom resources have none. */
+function hasRoutes({ resources }: HandlerEnv, group: string): boolean {
+  return resources
+    .versions(group)
+    .some((version) => resources.resources(group, version).some(({ definition }) => definition.itemsKeepKind !== true));
 }
 
 /**
