@@ -4,6 +4,7 @@ import { connect as connectTls, type TLSSocket } from "node:tls";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { check } from "../../framework/history/check.ts";
 import { newRecording, newRecordingClient, type RecordingClient } from "../../framework/history/recorder.ts";
+import { waitFor } from "../../framework/wait-for.ts";
 import type { ApiServer } from "./apiservers.ts";
 import { residentMb } from "./resident.ts";
 import type { Stage } from "./stage.ts";
@@ -81,7 +82,15 @@ export async function stopReading(t: TestContext, { apis, history, namespaces }:
   const growth = residentMb(server.pid) - before;
 
   // Now they read again: what was on its way comes, whole and in order, and then either all the rest or the end.
-  if (long) await Promise.all(stalled.map(({ closed }) => closed));
+  if (long) {
+    // A socket that is not read does not hear that it was closed; the server knows.
+    const left = `kind="ConfigMap"} ${size.reading}\n`;
+    await waitFor(
+      "the server to give them up",
+      async () => (await server.request("GET", "/metrics")).text.includes(left),
+      120_000,
+    );
+  }
   const seen = await Promise.all(stalled.map((watcher) => watcher.drain(size.events)));
   const shown = history.versions(configMaps).filter(({ revision, key }) => revision > from && key.startsWith(`${namespace}/`));
   const want = shown.map(({ revision }) => revision);
