@@ -71,6 +71,12 @@ test("each request of a resource is counted in both histograms of its duration",
   }
 });
 
+test("what the server asks of itself is counted", async () => {
+  const { text } = await server.request("GET", "/metrics");
+  assert.match(text, /^apiserver_selfrequest_total\{verb="POST",resource="clusterroles",subresource=""\} [1-9]/m);
+  assert.match(text, /^apiserver_selfrequest_total\{verb="LIST",resource="clusterroles",subresource=""\} [1-9]/m);
+});
+
 test("the filters that ask somebody are measured", async () => {
   await server.request("GET", "/api/v1/namespaces/default");
   const { text } = await server.request("GET", "/metrics");

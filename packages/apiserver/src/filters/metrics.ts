@@ -43,6 +43,11 @@ export function newRequestMetrics(registry: MetricsRegistry) {
       labels: ["filter"],
       buckets: [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 5],
     }),
+    selfRequests: registry.counter({
+      name: "apiserver_selfrequest_total",
+      help: "Counter of apiserver self-requests broken out for each verb, API resource and subresource.",
+      labels: ["verb", "resource", "subresource"],
+    }),
     postTimeout: registry.counter({
       name: "apiserver_request_post_timeout_total",
       help: "Tracks the activity of the request handlers after the associated requests have been timed out by the apiserver",
@@ -150,7 +155,7 @@ function targetMetrics(metrics: RequestMetrics, withDryRun: readonly string[], p
   };
 }
 
-function reportedVerb(request: ServerRequest): string {
+export function reportedVerb(request: ServerRequest): string {
   switch (request.info.verb) {
     case "create":
       return isConnect(request) ? "CONNECT" : "POST";

@@ -26,6 +26,8 @@ export interface LoopbackOptions {
   writeError: (exchange: Exchange, err: unknown, request?: ServerRequest) => void;
   /** The store of a resource whose objects are in the asked version as they are stored. */
   storeOf: (ref: ResourceRef) => RegistryStore | undefined;
+  /** Told of each read that goes to a store directly. */
+  onRead: (verb: "GET" | "LIST" | "WATCH", ref: ResourceRef) => void;
 }
 
 export function newLoopbackClient(options: LoopbackOptions): Client {
@@ -39,6 +41,7 @@ export function newLoopbackClient(options: LoopbackOptions): Client {
     async get(ref, target, get = {}) {
       const store = target.subresource === undefined && !get.metadataOnly ? options.storeOf(ref) : undefined;
       if (store === undefined) return wire.get(ref, target, get);
+      options.onRead("GET", ref);
       const entry = await store.get(target.namespace ?? "", target.name, {
         minimumRevision: get.resourceVersion === undefined ? undefined : Number(get.resourceVersion),
         ...(get.signal === undefined ? {} : { signal: get.signal }),
@@ -48,6 +51,7 @@ export function newLoopbackClient(options: LoopbackOptions): Client {
     async list(ref, target = {}, list = {}) {
       const store = list.metadataOnly || list.resourceVersionMatch !== undefined ? undefined : options.storeOf(ref);
       if (store === undefined) return wire.list(ref, target, list);
+      options.onRead("LIST", ref);
       const result = await store.list(target.namespace ?? "", {
         ...selection(list),
         revision: list.resourceVersion ? Number(list.resourceVersion) : undefined,
@@ -63,9 +67,9 @@ export function newLoopbackClient(options: LoopbackOptions): Client {
     },
     watch(ref, target, watch) {
       const store = watch.metadataOnly ? undefined : options.storeOf(ref);
-      return store === undefined
-        ? wire.watch(ref, target, watch)
-        : (watchStore(store, ref, target.namespace ?? "", watch) as never);
+      if (store === undefined) return wire.watch(ref, target, watch);
+      options.onRead("WATCH", ref);
+      return watchStore(store, ref, target.namespace ?? "", watch) as never;
     },
   };
 }

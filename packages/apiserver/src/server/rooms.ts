@@ -22,7 +22,7 @@ import type { ApiserverConfig } from "../config.ts";
 import type { Auditor } from "../filters/audit.ts";
 import { newFilterChain } from "../filters/chain.ts";
 import type { Drain } from "../filters/drain.ts";
-import { newRequestMetrics } from "../filters/metrics.ts";
+import { newRequestMetrics, reportedVerb } from "../filters/metrics.ts";
 import { fromHub, toHub } from "../handlers/convert.ts";
 import { writeError } from "../handlers/response.ts";
 import { newRouter, type Router } from "../handlers/router.ts";
@@ -88,8 +88,14 @@ export function connectRooms(options: RoomOptions): Rooms {
   const resources = serveCatalogue(options, services, stores);
 
   let router: Router | undefined;
+  const requestMetrics = newRequestMetrics(metrics);
   const client = newLoopbackClient({
-    handle: async (request) => router?.(request),
+    handle: async (request) => {
+      const { resource, subresource } = request.info;
+      requestMetrics.selfRequests.labels(reportedVerb(request), resource, subresource).inc();
+      return router?.(request);
+    },
+    onRead: (verb, { resource }) => requestMetrics.selfRequests.labels(verb, resource, "").inc(),
     writeError,
     storeOf(ref) {
       const served = resources.find(ref.group, ref.version, ref.resource);
@@ -203,7 +209,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     writeError,
     clock,
     log: log.named("httplog"),
-    metrics: newRequestMetrics(metrics),
+    metrics: requestMetrics,
   });
   const { serviceClusterIpRange, nodePortRange } = config;
   const repair = newServiceRepair({ config: { services: () => services, serviceClusterIpRange, nodePortRange }, clock, log });
