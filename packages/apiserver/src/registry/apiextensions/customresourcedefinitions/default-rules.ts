@@ -2,9 +2,8 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { hasDefault } from "./schema-rules.ts";
 import { schemaFaults } from "./schema-values.ts";
-import { additionalOf, isObject, itemsOf, mostLevels, propertyOf, type Schema } from "./schemas.ts";
+import { additionalOf, hasDefault, isObject, itemsOf, mostLevels, propertyOf, type Schema } from "./schemas.ts";
 
 const metaFields = ["metadata", "apiVersion", "kind"];
 

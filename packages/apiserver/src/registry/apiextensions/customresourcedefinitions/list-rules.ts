@@ -2,8 +2,7 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { optionalOneOf } from "../../rules.ts";
-import { hasDefault, typeMustBe } from "./schema-rules.ts";
-import { itemsOf, propertyOf, type Schema } from "./schemas.ts";
+import { hasDefault, itemsOf, propertyOf, type Schema } from "./schemas.ts";
 
 const listTypes = ["atomic", "set", "map"];
 
@@ -84,4 +83,10 @@ export function listMapKeyRules(schema: Schema, path: string): FieldError[] {
     if (property.nullable) errors.push(forbiddenField(child(at, "nullable"), `${because} cannot be nullable`));
   }
   return errors;
+}
+
+export function typeMustBe(type: string, schema: Schema, path: string, word: string): FieldError {
+  const at = child(path, "type");
+  const text = `must be ${type} if ${word} is specified`;
+  return schema.type ? invalidValue(at, schema.type, text) : required(at, text);
 }

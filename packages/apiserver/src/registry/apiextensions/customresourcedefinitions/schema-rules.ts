@@ -1,9 +1,9 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { forbiddenField, invalidValue, notSupported } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { optionalOneOf } from "../../rules.ts";
-import { listMapKeyRules, listRules } from "./list-rules.ts";
-import { additionalOf, isObject, mostLevels, type Schema } from "./schemas.ts";
+import { listMapKeyRules, listRules, typeMustBe } from "./list-rules.ts";
+import { additionalOf, hasDefault, isObject, mostLevels, type Schema } from "./schemas.ts";
 
 /** What an update asks less of, because the stored definition has it already. Source: validationOptions */
 export interface SchemaOptions {
@@ -100,10 +100,6 @@ function ownWords(schema: Schema, path: string, { options, noDefault, insideMeta
   return errors;
 }
 
-export function hasDefault(schema: Schema): boolean {
-  return schema.default !== undefined && schema.default !== null;
-}
-
 function extensions(schema: Schema, path: string, options: SchemaOptions): FieldError[] {
   const errors: FieldError[] = [];
   const preserving = "x-kubernetes-preserve-unknown-fields";
@@ -118,12 +114,6 @@ function extensions(schema: Schema, path: string, options: SchemaOptions): Field
     ...listRules(schema, path, options.atomicSets),
     ...(options.safeMapKeys ? listMapKeyRules(schema, path) : []),
   ];
-}
-
-export function typeMustBe(type: string, schema: Schema, path: string, word: string): FieldError {
-  const at = child(path, "type");
-  const text = `must be ${type} if ${word} is specified`;
-  return schema.type ? invalidValue(at, schema.type, text) : required(at, text);
 }
 
 /**

@@ -40,3 +40,7 @@ export function anySchema(schema: Schema, is: (schema: Schema) => boolean, level
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
+
+export function hasDefault(schema: Schema): boolean {
+  return schema.default !== undefined && schema.default !== null;
+}

@@ -5,6 +5,8 @@ const object = { type: "object" };
 const withSchema = (schema: object): object => schema;
 const withField = (field: object): object => withSchema({ type: "object", properties: { spec: field } });
 const at = "schema.openAPIV3Schema";
+/** At least one, below so many operators. */
+const deepConditions = (levels: number): object => (levels === 0 ? { minimum: 1 } : { allOf: [deepConditions(levels - 1)] });
 
 testRefusals<object>(
   (schema) => validateVersionSchema({ openAPIV3Schema: schema as never }, false, "schema", strict),
@@ -213,6 +215,17 @@ testRefusals<object>(
         `${at}.properties[e].default.f.g: Invalid value: "boolean": f.g in body must be of type string: "boolean"`,
         `${at}.properties[h].default: Invalid value: "boolean":  in body must be of type integer,string: "boolean"`,
         `${at}.properties[i].default: Invalid value: "": "" must validate at least one schema (anyOf)`,
+      ],
+    },
+    {
+      name: "a default that a deep condition refuses, in a moment",
+      input: withField({ type: "number", multipleOf: 0.1, default: 0.3, allOf: [deepConditions(60)] }),
+      want: [
+        `${at}.properties[spec].default: Invalid value: 0.3:  in body should be greater than or equal to 1`,
+        ...Array.from(
+          { length: 61 },
+          () => `${at}.properties[spec].default: Invalid value: "": "" must validate all the schemas (allOf). None validated`,
+        ),
       ],
     },
     {

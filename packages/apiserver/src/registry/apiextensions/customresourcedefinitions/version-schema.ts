@@ -11,8 +11,8 @@ import { reviewVersions } from "../../admissionregistration/validation.ts";
 import { prune, validateDefaults } from "./default-rules.ts";
 import { internalSpecOf, schemasOf } from "./internal.ts";
 import { listMapKeyRules, listRules } from "./list-rules.ts";
-import { hasDefault, hasStructure, type SchemaOptions, schemaTypes, validateSchema } from "./schema-rules.ts";
-import { anySchema, type Schema } from "./schemas.ts";
+import { hasStructure, type SchemaOptions, schemaTypes, validateSchema } from "./schema-rules.ts";
+import { anySchema, hasDefault, type Schema } from "./schemas.ts";
 import { validateStructural } from "./structural.ts";
 
 /** What an update asks less of, because the stored definition has it already. Source: validationOptions */

@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { StatusError } from "@coxswain/apimachinery/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { ScalePaths } from "./resource.ts";
+import { applyScale } from "./scale.ts";
+
+const paths: ScalePaths = {
+  version: "autoscaling/v1",
+  specReplicas: "spec.replicas",
+  statusReplicas: "status.replicas",
+  selector: () => "",
+};
+
+for (const { name, scale, want } of [
+  { name: "three", scale: { spec: { replicas: 3 } }, want: 3 },
+  { name: "no number, which is none", scale: { spec: {} }, want: 0 },
+  { name: "no wish, which is none", scale: {}, want: 0 },
+  {
+    name: "less than none",
+    scale: { spec: { replicas: -1 } },
+    want: 'Scale.autoscaling "d" is invalid: spec.replicas: Invalid value: -1: must be greater than or equal to 0',
+  },
+  { name: "another kind", scale: { kind: "Deployment" }, want: "wrong object passed to Scale update: Deployment" },
+]) {
+  test(`a scale of ${name}`, () => {
+    const object = { metadata: { name: "d" }, spec: { replicas: 1 } } as KubeObject & { spec: { replicas: number } };
+    const apply = (): KubeObject => applyScale(object, { metadata: { name: "d" }, ...scale } as KubeObject, paths);
+    if (typeof want === "string") assert.throws(apply, (err: unknown) => err instanceof StatusError && err.message === want);
+    else {
+      apply();
+      assert.equal(object.spec.replicas, want);
+    }
+  });
+}
