@@ -93,6 +93,19 @@ test("logs, logs -f, exec with a terminal, cp and port-forward reach the contain
     assert.equal(await fetchText(`http://127.0.0.1:${port}/`), `hello from ${name}\n`);
 });
 
+test("a client that goes away in the middle of an exec ends the input of what it started", async (t) => {
+  const namespace = await newNamespace(t, "gone");
+  await webDeployment(namespace, 1);
+  const [pod] = await podsOf(namespace, "app=web");
+  const name = pod?.metadata.name ?? "";
+  const processes = () => kubectl("exec", name, "-n", namespace, "--", "ps", "-o", "args");
+  const client = startKubectl(["exec", "-i", name, "-n", namespace, "--", "sh", "-c", "echo waiting; exec cat -"], true);
+  await printed(client, /waiting/);
+  assert.match(await processes(), /^cat -$/m);
+  client.kill("SIGKILL");
+  await waitFor("the process has ended with its input", async () => !/^cat -$/m.test(await processes()));
+});
+
 test("scale, set image, rollout status, history and undo move the pods", async (t) => {
   const namespace = await newNamespace(t, "roll");
   await webDeployment(namespace, 2);
