@@ -32,4 +32,10 @@ testKindRules("csidrivers.storage.k8s.io", {}, [
     before: { "spec.attachRequired": true },
     want: ["spec.attachedRequired: Invalid value: false: field is immutable"],
   },
+  {
+    name: "storage capacity that is told later",
+    change: { "spec.storageCapacity": true },
+    before: { "spec.storageCapacity": false },
+    want: [],
+  },
 ]);

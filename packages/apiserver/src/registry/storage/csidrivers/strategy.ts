@@ -30,12 +30,11 @@ export const csiDriverStrategy: Strategy<CSIDriver> = {
   },
 };
 
-/** What never changes, and how upstream names it when it does. */
+/** What never changes, and how upstream names it when it does; storageCapacity may since 1.23. */
 const immutableFields = [
   ["attachRequired", "attachedRequired"],
   ["fsGroupPolicy", "fsGroupPolicy"],
   ["podInfoOnMount", "podInfoOnMount"],
-  ["storageCapacity", "storageCapacity"],
   ["volumeLifecycleModes", "volumeLifecycleModes"],
 ] as const;
 
