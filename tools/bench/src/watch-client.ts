@@ -3,8 +3,8 @@ import { connect } from "node:tls";
 import { encodeFrame, encodeGet, type Frame, flagAck, frameTypes, isOk, newFrameReader, opening, widen } from "./frames.ts";
 
 /**
- * Many watches on one connection, which only counts their events. Node's own HTTP/2 client takes as much CPU for an
- * event as the servers that are measured, and it would be the client that is measured.
+ * Many watches on one connection, which only counts their events: node's own HTTP/2 client makes a stream with listeners
+ * of each, and shares its processors with the server that is measured.
  */
 export interface WatchConnection {
   /** Resolves when the answer has begun; `onEvent` is called for each line of it. @throws Error for any status but 200 */
