@@ -16,6 +16,7 @@ const size = long
   ? { stalled: 200, reading: 20, events: 20_000, valueBytes: 500 }
   : { stalled: 20, reading: 5, events: 600, valueBytes: 20_000 };
 const writers = 16;
+const mostGrowthMb = 150;
 
 /** Watchers that stop reading are ended and never thinned, and nobody else notices. */
 export async function stopReading(t: TestContext, { apis, history, namespaces }: Stage): Promise<void> {
@@ -117,7 +118,7 @@ export async function stopReading(t: TestContext, { apis, history, namespaces }:
       "who did not read for a minute was ended",
     );
     assert.ok(p99 <= 1_000, `lag p99 ${p99} ms`);
-    assert.ok(growth <= 100, `grew by ${growth} MB`);
+    assert.ok(growth <= mostGrowthMb, `grew by ${growth} MB`);
   }
 }
 
