@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { get } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fetchTool } from "@coxswain/dev-cluster/kubectl";
@@ -85,22 +84,10 @@ for (const { release, program: find } of releases) {
     const forward = startKubectl(["-n", namespace, "port-forward", pod, ":8080"], false, program);
     t.after(() => forward.kill());
     const port = /Forwarding from 127\.0\.0\.1:(\d+)/.exec(await printed(forward, /Forwarding from 127\.0\.0\.1:\d+/))?.[1];
-    assert.equal(await fetchText(`http://127.0.0.1:${port}/`), "hello\n");
+    assert.equal(await (await fetch(`http://127.0.0.1:${port}/`)).text(), "hello\n");
     forward.kill();
 
     assert.match(await run("delete", "-f", "-", { input }), /configmap "settings" deleted/);
     assert.equal((await attempt(["get", "deployment", "web"])).code, 1);
-  });
-}
-
-function fetchText(url: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    get(url, (response) => {
-      let text = "";
-      response.on("data", (chunk) => {
-        text += chunk;
-      });
-      response.on("end", () => resolve(text));
-    }).on("error", reject);
   });
 }
