@@ -38,4 +38,28 @@ testKindRules("csidrivers.storage.k8s.io", {}, [
     before: { "spec.storageCapacity": false },
     want: [],
   },
+
+  {
+    name: "a token for longer than there are seconds",
+    change: { "spec.tokenRequests": [{ audience: "a", expirationSeconds: 2 ** 32 + 1 }] },
+    want: [
+      "spec.tokenRequests[0].expirationSeconds: Invalid value: 4294967297: may not specify a duration larger than 2^32 seconds",
+    ],
+  },
+  {
+    name: "everything else that stays",
+    before: { spec: { podInfoOnMount: false, fsGroupPolicy: "None", volumeLifecycleModes: ["Persistent"] } },
+    change: { spec: { podInfoOnMount: true, fsGroupPolicy: "File", volumeLifecycleModes: ["Ephemeral"] } },
+    want: [
+      'spec.fsGroupPolicy: Invalid value: "File": field is immutable',
+      "spec.podInfoOnMount: Invalid value: true: field is immutable",
+      'spec.volumeLifecycleModes: Invalid value: []string{"Ephemeral"}: field is immutable',
+    ],
+  },
+  {
+    name: "a token of a second, later",
+    before: {},
+    change: { "spec.tokenRequests": [{ audience: "a", expirationSeconds: 1 }] },
+    want: ["spec.tokenRequests[0].expirationSeconds: Invalid value: 1: may not specify a duration less than 10 minutes"],
+  },
 ]);

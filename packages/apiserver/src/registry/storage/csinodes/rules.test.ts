@@ -29,4 +29,37 @@ testKindRules("csinodes.storage.k8s.io", { spec: { drivers: [] } }, [
     before: { "spec.drivers": [{ name: "a", nodeID: "x" }] },
     want: ['CSINodeDriver: Invalid value: map[string]string{"name":"a", "nodeID":"y"}: field is immutable'],
   },
+
+  {
+    name: "a long id and an empty key",
+    change: { "spec.drivers": [{ name: "a", nodeID: "x".repeat(193), topologyKeys: [""] }] },
+    want: [
+      'spec.drivers[0].nodeID: Invalid value: "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx": must be 192 characters or less',
+      "spec.drivers[0]: Required value",
+      'spec.drivers[0]: Invalid value: []string{""}: name part must be non-empty',
+      "spec.drivers[0]: Invalid value: []string{\"\"}: name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
+  {
+    name: "another driver besides",
+    change: { "spec.drivers[1]": { name: "b", nodeID: "y" } },
+    before: { "spec.drivers": [{ name: "a", nodeID: "x" }] },
+    want: [],
+  },
+  {
+    name: "no driver any more",
+    change: { "spec.drivers": [] },
+    before: { "spec.drivers": [{ name: "a", nodeID: "x" }] },
+    want: [],
+  },
+  {
+    name: "metadata",
+    change: { "metadata.labels": { "a b": "c" }, "metadata.finalizers": ["mine"] },
+    before: {},
+    want: [
+      "metadata.labels: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      "metadata.labels: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      'metadata.finalizers[0]: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified',
+    ],
+  },
 ]);

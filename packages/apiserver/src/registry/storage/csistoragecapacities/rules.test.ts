@@ -18,4 +18,28 @@ testKindRules("csistoragecapacities.storage.k8s.io", { storageClassName: "s" }, 
     before: {},
     want: ['storageClassName: Invalid value: "t": field is immutable'],
   },
+
+  {
+    name: "another place, but another amount",
+    change: { nodeTopology: { matchLabels: { zone: "b" } }, capacity: "2Gi" },
+    before: { nodeTopology: { matchLabels: { zone: "a" } }, capacity: "1Gi" },
+    want: [
+      'nodeTopology: Invalid value: map[string]interface {}{"matchLabels":map[string]string{"zone":"b"}}: field is immutable',
+    ],
+  },
+  {
+    name: "an update to less than nothing",
+    change: { capacity: "-1" },
+    before: {},
+    want: ['capacity: Invalid value: "-1": must be greater than or equal to 0'],
+  },
+  {
+    name: "metadata",
+    change: { "metadata.labels": { a: "b c" } },
+    before: {},
+    want: [
+      "metadata.labels: Invalid value: \"b c\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+      "metadata.labels: Invalid value: \"b c\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
+    ],
+  },
 ]);

@@ -43,4 +43,42 @@ testKindRules("storageclasses.storage.k8s.io", { provisioner: "p" }, [
       'volumeBindingMode: Invalid value: "WaitForFirstConsumer": field is immutable',
     ],
   },
+
+  {
+    name: "too many parameters",
+    change: { parameters: Object.fromEntries(Array.from({ length: 513 }, (_, i) => [`p${i}`, ""])) },
+    want: ["parameters: Too long: must have at most 512 bytes"],
+  },
+  {
+    name: "parameters that are too long",
+    change: { parameters: { a: "x".repeat(256 * 1024) } },
+    want: ["parameters: Too long: must have at most 262144 bytes"],
+  },
+  {
+    name: "the same place twice",
+    change: {
+      allowedTopologies: [
+        { matchLabelExpressions: [{ key: "a", values: ["x", "y"] }] },
+        { matchLabelExpressions: [{ key: "a", values: ["y", "x"] }] },
+      ],
+    },
+    want: ['allowedTopologies[1].matchLabelExpressions: Duplicate value: ""'],
+  },
+  {
+    name: "a provisioner that is none, later",
+    change: { provisioner: "a b" },
+    before: { provisioner: "a b" },
+    want: [
+      "provisioner: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
+  {
+    name: "metadata",
+    change: { "metadata.annotations": { "a b": "c" } },
+    before: {},
+    want: [
+      "metadata.annotations: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      "metadata.annotations: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
 ]);
