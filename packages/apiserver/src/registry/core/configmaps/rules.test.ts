@@ -20,4 +20,16 @@ testKindRules("configmaps", {}, [
       "binaryData: Forbidden: field is immutable when `immutable` is set",
     ],
   },
+  {
+    name: "a key of bytes",
+    change: { binaryData: { "a b": "" } },
+    want: [
+      "binaryData[a b]: Invalid value: \"a b\": a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
+    ],
+  },
+  {
+    name: "too much",
+    change: { data: { a: "x".repeat(1024 * 1024 + 1) } },
+    want: ["[]: Too long: must have at most 1048576 bytes"],
+  },
 ]);

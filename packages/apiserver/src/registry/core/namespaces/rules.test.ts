@@ -21,4 +21,11 @@ testKindRules("namespaces", {}, [
     status: true,
     want: ["status.Phase: Invalid value: \"Terminating\": may only be 'Active' if `deletionTimestamp` is empty"],
   },
+  {
+    name: "a phase of what is being deleted",
+    status: true,
+    before: { "metadata.deletionTimestamp": "2022-01-01T00:00:00Z" },
+    change: { "status.phase": "Active" },
+    want: ["status.Phase: Invalid value: \"Active\": may only be 'Terminating' if `deletionTimestamp` is not empty"],
+  },
 ]);

@@ -83,4 +83,73 @@ testKindRules("nodes", {}, [
     },
     want: ["metadata.annotations.scheduler.alpha.kubernetes.io/preferAvoidPods[0].PodSignature: Required value"],
   },
+  {
+    name: "taints of the annotation",
+    change: { "metadata.annotations": { "scheduler.alpha.kubernetes.io/taints": '[{"key":"a","effect":"Never"}]' } },
+    want: [
+      'metadata.annotations.scheduler.alpha.kubernetes.io/taints[0].effect: Unsupported value: "Never": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"',
+    ],
+  },
+  {
+    name: "pods to avoid of nobody",
+    change: {
+      "metadata.annotations": {
+        "scheduler.alpha.kubernetes.io/preferAvoidPods":
+          '{"preferAvoidPods":[{"podSignature":{"podController":{"apiVersion":"v1","kind":"A","name":"a","uid":"1","controller":false}}}]}',
+      },
+    },
+    want: [
+      "metadata.annotations.scheduler.alpha.kubernetes.io/preferAvoidPods[0].PodSignature.PodController.Controller: Invalid value: false: must point to a controller",
+    ],
+  },
+  {
+    name: "one range of pods twice",
+    change: { "spec.podCIDR": "10.0.0.0/24", "spec.podCIDRs": ["10.0.0.0/24", "10.0.0.0/24"] },
+    want: [
+      'spec.podCIDRs: Invalid value: []string{"10.0.0.0/24", "10.0.0.0/24"}: may specify no more than one CIDR for each IP family',
+      'spec.podCIDRs[1]: Duplicate value: "10.0.0.0/24"',
+    ],
+  },
+  {
+    name: "a range of pods that is none, of two",
+    change: { "spec.podCIDR": "10.0.0.0/24", "spec.podCIDRs": ["10.0.0.0/24", "x"] },
+    want: [
+      'spec.podCIDRs[1]: Invalid value: []string{"10.0.0.0/24", "x"}: must be valid CIDR',
+      'spec.podCIDRs: Internal error: invalid PodCIDRs. failed to check with dual stack with error:failed to parse cidr value:"x" with error:invalid CIDR address: x',
+      'spec.podCIDRs: Invalid value: []string{"10.0.0.0/24", "x"}: may specify no more than one CIDR for each IP family',
+    ],
+  },
+  {
+    name: "a source of configuration",
+    before: {},
+    gates: { DynamicKubeletConfig: true },
+    change: {
+      "spec.configSource": { configMap: { name: "", namespace: "a_b", uid: "1", resourceVersion: "1", kubeletConfigKey: "/" } },
+    },
+    want: [
+      "spec.configSource.configMap.uid: Forbidden: uid must not be set in spec",
+      "spec.configSource.configMap.resourceVersion: Forbidden: resourceVersion must not be set in spec",
+      "spec.configSource.configMap.namespace: Invalid value: \"a_b\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+      "spec.configSource.configMap.name: Required value: name must be set",
+      "spec.configSource.configMap.kubeletConfigKey: Invalid value: \"/\": a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
+    ],
+  },
+  {
+    name: "a source of no configuration",
+    before: {},
+    gates: { DynamicKubeletConfig: true },
+    change: { "spec.configSource": {} },
+    want: ["spec.configSource: Invalid value: map[string]string{}: exactly one reference subfield must be non-nil"],
+  },
+  {
+    name: "a configuration in use",
+    before: {},
+    status: true,
+    gates: { DynamicKubeletConfig: true },
+    change: { "status.config": { active: { configMap: { name: "a", namespace: "b", kubeletConfigKey: "c" } } } },
+    want: [
+      "status.config.active.configMap.uid: Required value: uid must be set in status",
+      "status.config.active.configMap.resourceVersion: Required value: resourceVersion must be set in status",
+    ],
+  },
 ]);

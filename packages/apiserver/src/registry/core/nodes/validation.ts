@@ -1,3 +1,4 @@
+import { parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, forbiddenField, internalField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
@@ -53,7 +54,7 @@ function parsed<T>(
   if (!text) return [];
   let value: T;
   try {
-    value = JSON.parse(text) as T;
+    value = parseJsonText(text) as T;
   } catch (err) {
     return [invalidValue(faultPath, faultValue, (err as Error).message)];
   }

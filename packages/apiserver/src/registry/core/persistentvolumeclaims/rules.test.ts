@@ -77,5 +77,18 @@ testKindRules(
       status: true,
       want: ["status.capacity[storage]: Invalid value: -1: must be a valid resource quantity"],
     },
+    {
+      name: "one pod at most, and many",
+      gates: { ReadWriteOncePod: true },
+      change: { "spec.accessModes": ["ReadWriteOncePod", "ReadWriteMany"] },
+      want: ["spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes"],
+    },
+    {
+      name: "a status of what has no access modes",
+      status: true,
+      before: { "spec.accessModes": [] },
+      change: { "status.phase": "Bound" },
+      want: ["Spec.accessModes: Required value"],
+    },
   ],
 );

@@ -107,5 +107,26 @@ testKindRules(
       want: [],
     },
     { name: "a phase only", change: { "status.phase": "Bound" }, before: {}, status: true, want: [] },
+    {
+      name: "affinity to no node",
+      change: { "spec.nodeAffinity": { required: { nodeSelectorTerms: [] } } },
+      want: ["spec.nodeAffinity.required.nodeSelectorTerms: Required value: must have at least one node selector term"],
+    },
+    {
+      name: "another affinity",
+      change: {
+        "spec.nodeAffinity": {
+          required: { nodeSelectorTerms: [{ matchFields: [{ key: "metadata.name", operator: "In", values: ["b"] }] }] },
+        },
+      },
+      before: {
+        "spec.nodeAffinity": {
+          required: { nodeSelectorTerms: [{ matchFields: [{ key: "metadata.name", operator: "In", values: ["a"] }] }] },
+        },
+      },
+      want: [
+        'nodeAffinity: Invalid value: map[string]interface {}{"required":map[string]interface {}{"nodeSelectorTerms":[]interface {}{map[string]interface {}{"matchFields":[]interface {}{map[string]interface {}{"key":"metadata.name", "operator":"In", "values":[]string{"b"}}}}}}}: field is immutable',
+      ],
+    },
   ],
 );

@@ -20,7 +20,6 @@ export function newPodStrategy(config: Pick<CatalogueConfig, "allowPrivileged">)
     resetFields: ["status"],
     prepareForCreate(next, ctx) {
       next.status = { phase: "Pending", qosClass: qosClass(next.spec) };
-      delete next.spec.ephemeralContainers; // these only come through their subresource
       dropDisabledFields(next.spec, undefined, ctx.featureEnabled);
     },
     prepareForUpdate(next, current, ctx) {

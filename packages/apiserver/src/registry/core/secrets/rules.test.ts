@@ -53,4 +53,9 @@ testKindRules("secrets", {}, [
       "data: Forbidden: field is immutable when `immutable` is set",
     ],
   },
+  {
+    name: "too much",
+    change: { data: { a: Buffer.alloc(1024 * 1024 + 1).toString("base64") } },
+    want: ["data: Too long: must have at most 1048576 bytes"],
+  },
 ]);

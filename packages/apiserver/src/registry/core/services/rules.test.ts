@@ -162,4 +162,163 @@ testKindRules("services", { spec: { ports: [{ port: 80 }], selector: { a: "b" } 
       "status.loadBalancer.ingress[2].hostname: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
     ],
   },
+  {
+    name: "an address that is not the first",
+    change: { "spec.clusterIP": "10.96.0.8", "spec.clusterIPs": ["10.96.0.9"] },
+    want: ['spec.clusterIPs: Invalid value: []string{"10.96.0.9"}: first value must match `clusterIP`'],
+  },
+  {
+    name: "an address without the list",
+    change: { "spec.clusterIP": "10.96.0.8" },
+    before: { "spec.clusterIP": "10.96.0.8" },
+    want: ["spec.clusterIPs: Required value"],
+  },
+  {
+    name: "addresses but no address",
+    change: { "spec.clusterIPs": ["10.96.0.9"] },
+    before: { "spec.clusterIPs": ["10.96.0.9"] },
+    want: ['spec.clusterIPs: Invalid value: []string{"10.96.0.9"}: must be empty when `clusterIP` is not specified'],
+  },
+  {
+    name: "families",
+    change: { "spec.ipFamilies": ["IPv5", "IPv4", "IPv4"], "spec.ipFamilyPolicy": "Any" },
+    want: [
+      'spec.ipFamilies[0]: Unsupported value: "IPv5": supported values: "IPv4", "IPv6"',
+      'spec.ipFamilies[2]: Duplicate value: "IPv4"',
+      'spec.ipFamilyPolicy: Unsupported value: "Any": supported values: "PreferDualStack", "RequireDualStack", "SingleStack"',
+    ],
+  },
+  {
+    name: "three addresses",
+    change: { "spec.clusterIP": "10.96.0.8", "spec.clusterIPs": ["10.96.0.8", "fd00::8", "10.96.0.9"] },
+    want: ['spec.clusterIPs: Invalid value: []string{"10.96.0.8", "fd00::8", "10.96.0.9"}: may only hold up to 2 values'],
+  },
+  {
+    name: "two addresses of one family",
+    change: { "spec.clusterIP": "10.96.0.8", "spec.clusterIPs": ["10.96.0.8", "10.96.0.9"] },
+    want: [
+      'spec.clusterIPs: Invalid value: []string{"10.96.0.8", "10.96.0.9"}: may specify no more than one IP for each IP family',
+    ],
+  },
+  {
+    name: "an address of another family",
+    change: { "spec.clusterIP": "10.96.0.8", "spec.clusterIPs": ["10.96.0.8"], "spec.ipFamilies": ["IPv6"] },
+    want: ['spec.clusterIPs[0]: Invalid value: "10.96.0.8": expected an IPv6 value as indicated by `ipFamilies[0]`'],
+  },
+  {
+    name: "no address and one",
+    change: { "spec.clusterIP": "None", "spec.clusterIPs": ["None", "10.96.0.8"] },
+    want: ['spec.clusterIPs: Invalid value: []string{"None", "10.96.0.8"}: \'None\' must be the first and only value'],
+  },
+  {
+    name: "no address of a node port",
+    change: { "spec.type": "NodePort", "spec.clusterIP": "None", "spec.clusterIPs": ["None"] },
+    want: ["spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort services"],
+  },
+  {
+    name: "the kubelet's port of a balancer",
+    change: { "spec.type": "LoadBalancer", "spec.ports": [{ port: 10250 }] },
+    want: ["spec.ports[0]: Invalid value: 10250: may not expose port 10250 externally since it is used by kubelet"],
+  },
+  {
+    name: "a name outside with families",
+    change: {
+      "spec.type": "ExternalName",
+      "spec.externalName": "_",
+      "spec.ipFamilies": ["IPv4"],
+      "spec.ipFamilyPolicy": "SingleStack",
+    },
+    want: [
+      "spec.ipFamilies: Forbidden: may not be set for ExternalName services",
+      "spec.ipFamilyPolicy: Forbidden: may not be set for ExternalName services",
+      "spec.externalName: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+    ],
+  },
+  {
+    name: "node ports of a balancer for what is none",
+    change: { "spec.allocateLoadBalancerNodePorts": true },
+    want: ["spec.allocateLoadBalancerNodePorts: Forbidden: may only be used when `type` is 'LoadBalancer'"],
+  },
+  {
+    name: "a strange class of a balancer",
+    change: { "spec.type": "LoadBalancer", "spec.loadBalancerClass": "a b" },
+    want: [
+      "spec.loadBalancerClass: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
+  {
+    name: "a health port below nothing",
+    change: { "spec.type": "LoadBalancer", "spec.externalTrafficPolicy": "Local", "spec.healthCheckNodePort": -1 },
+    want: ["spec.healthCheckNodePort: Invalid value: -1: HealthCheckNodePort must be not less than 0"],
+  },
+  {
+    name: "another class of a balancer",
+    before: {
+      "spec.clusterIP": "10.96.0.8",
+      "spec.clusterIPs": ["10.96.0.8"],
+      "spec.ipFamilies": ["IPv4"],
+      "spec.ipFamilyPolicy": "SingleStack",
+      "spec.type": "LoadBalancer",
+      "spec.loadBalancerClass": "a.com/x",
+    },
+    change: { "spec.loadBalancerClass": "a.com/y" },
+    want: ['spec.loadBalancerClass: Invalid value: "a.com/y": may not change once set'],
+  },
+  {
+    name: "another health port",
+    before: {
+      "spec.clusterIP": "10.96.0.8",
+      "spec.clusterIPs": ["10.96.0.8"],
+      "spec.ipFamilies": ["IPv4"],
+      "spec.ipFamilyPolicy": "SingleStack",
+      "spec.type": "LoadBalancer",
+      "spec.externalTrafficPolicy": "Local",
+      "spec.healthCheckNodePort": 30000,
+    },
+    change: { "spec.healthCheckNodePort": 30001 },
+    want: [
+      "spec.healthCheckNodePort: Invalid value: 30001: cannot change healthCheckNodePort on loadBalancer service with externalTraffic=Local during update",
+    ],
+  },
+  {
+    name: "another family",
+    before: {
+      "spec.clusterIP": "10.96.0.8",
+      "spec.clusterIPs": ["10.96.0.8"],
+      "spec.ipFamilies": ["IPv4"],
+      "spec.ipFamilyPolicy": "SingleStack",
+    },
+    change: { "spec.clusterIP": "fd00::8", "spec.clusterIPs": ["fd00::8"], "spec.ipFamilies": ["IPv6"] },
+    want: ['spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster'],
+  },
+  {
+    name: "another first address with a second",
+    before: {
+      "spec.clusterIP": "10.96.0.8",
+      "spec.clusterIPs": ["10.96.0.8"],
+      "spec.ipFamilies": ["IPv4"],
+      "spec.ipFamilyPolicy": "SingleStack",
+    },
+    change: {
+      "spec.clusterIP": "fd00::8",
+      "spec.clusterIPs": ["fd00::8", "10.96.0.8"],
+      "spec.ipFamilies": ["IPv6", "IPv4"],
+      "spec.ipFamilyPolicy": "PreferDualStack",
+    },
+    want: ['spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster'],
+  },
+  {
+    name: "one address less in two stacks",
+    before: {
+      "spec.clusterIP": "10.96.0.8",
+      "spec.clusterIPs": ["10.96.0.8", "fd00::8"],
+      "spec.ipFamilies": ["IPv4", "IPv6"],
+      "spec.ipFamilyPolicy": "PreferDualStack",
+    },
+    change: { "spec.clusterIPs": ["10.96.0.8"], "spec.ipFamilies": ["IPv4"] },
+    want: [
+      "spec.ipFamilyPolicy: Invalid value: \"PreferDualStack\": must be 'SingleStack' to release the secondary cluster IP",
+      "spec.ipFamilyPolicy: Invalid value: \"PreferDualStack\": must be 'SingleStack' to release the secondary IP family",
+    ],
+  },
 ]);

@@ -1,3 +1,4 @@
+import { parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
@@ -70,7 +71,7 @@ export const isMirrorPod = (pod: Pod): boolean => Object.hasOwn(pod.metadata.ann
 
 function serializedTolerations(text: string, path: string): FieldError[] {
   try {
-    return validateTolerations(JSON.parse(text) as Toleration[], child(path, tolerationsKey));
+    return validateTolerations(parseJsonText(text) as Toleration[], child(path, tolerationsKey));
   } catch (err) {
     return [invalidValue(path, tolerationsKey, (err as Error).message)];
   }

@@ -299,4 +299,91 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       "spec.containers[0].lifecycle.preStop.httpGet: Forbidden: may not specify more than 1 handler type",
     ],
   },
+  {
+    name: "a name of devices in mounts, and a path",
+    change: {
+      "spec.volumes": [{ name: "v", persistentVolumeClaim: { claimName: "a" } }],
+      "spec.containers[0].volumeMounts": [{ name: "v", mountPath: "/x" }],
+      "spec.containers[0].volumeDevices": [{ name: "v", devicePath: "/x" }],
+    },
+    want: [
+      'spec.containers[0].volumeMounts[0].name: Invalid value: "v": must not already exist in volumeDevices',
+      'spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/x": must not already exist as a path in volumeDevices',
+      'spec.containers[0].volumeDevices[0].name: Invalid value: "v": must not already exist in volumeMounts',
+      'spec.containers[0].volumeDevices[0].devicePath: Invalid value: "/x": must not already exist as a path in volumeMounts',
+    ],
+  },
+  {
+    name: "devices twice, and of no name",
+    change: {
+      "spec.volumes": [{ name: "v", persistentVolumeClaim: { claimName: "a" } }],
+      "spec.containers[0].volumeDevices": [
+        { name: "v", devicePath: "/x" },
+        { name: "v", devicePath: "/x" },
+        { name: "", devicePath: "/y" },
+      ],
+    },
+    want: [
+      'spec.containers[0].volumeDevices[1].name: Invalid value: "v": must be unique',
+      'spec.containers[0].volumeDevices[1].devicePath: Invalid value: "/x": must be unique',
+      "spec.containers[0].volumeDevices[2].name: Required value",
+      'spec.containers[0].volumeDevices[2].name: Not found: ""',
+    ],
+  },
+  {
+    name: "a name that is no label",
+    change: { "spec.containers[0].name": "a.b" },
+    want: [
+      "spec.containers[0].name: Invalid value: \"a.b\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+    ],
+  },
+  {
+    name: "environment of two sources",
+    change: {
+      "spec.containers[0].env": [
+        { name: "A", valueFrom: { fieldRef: { fieldPath: "metadata.name" }, secretKeyRef: { name: "a", key: "b" } } },
+      ],
+    },
+    want: ['spec.containers[0].env[0].valueFrom: Invalid value: "": may not have more than one field specified at a time'],
+  },
+  {
+    name: "fields of no version, no path, another version, keys and no keys",
+    change: {
+      "spec.containers[0].env": [
+        { name: "A", valueFrom: { fieldRef: { apiVersion: "v1", fieldPath: "" } } },
+        { name: "B", valueFrom: { fieldRef: { apiVersion: "v2", fieldPath: "metadata.name" } } },
+        { name: "C", valueFrom: { fieldRef: { fieldPath: "metadata.annotations['a b']" } } },
+        { name: "D", valueFrom: { fieldRef: { fieldPath: "metadata.labels['a b']" } } },
+        { name: "E", valueFrom: { fieldRef: { fieldPath: "metadata.name['a']" } } },
+      ],
+    },
+    want: [
+      "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: Required value",
+      'spec.containers[0].env[1].valueFrom.fieldRef.fieldPath: Invalid value: "metadata.name": error converting fieldPath: unsupported pod version: v2',
+      "spec.containers[0].env[2].valueFrom.fieldRef: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      "spec.containers[0].env[3].valueFrom.fieldRef: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      "spec.containers[0].env[4].valueFrom.fieldRef.fieldPath: Invalid value: \"metadata.name['a']\": error converting fieldPath: field label does not support subscript: metadata.name['a']",
+    ],
+  },
+  {
+    name: "a probe over gRPC at no port, and no time to end",
+    gates: { GRPCContainerProbe: true, ProbeTerminationGracePeriod: true },
+    change: {
+      "spec.containers[0].livenessProbe": { grpc: { port: 0 }, terminationGracePeriodSeconds: 0 },
+      "spec.containers[0].readinessProbe": { exec: { command: ["x"] }, terminationGracePeriodSeconds: 5 },
+    },
+    want: [
+      "spec.containers[0].livenessProbe.grpc.port: Invalid value: 0: must be between 1 and 65535, inclusive",
+      "spec.containers[0].livenessProbe.terminationGracePeriodSeconds: Invalid value: 0: must be greater than 0",
+      "spec.containers[0].readinessProbe.terminationGracePeriodSeconds: Invalid value: 5: must not be set for readinessProbes",
+    ],
+  },
+  {
+    name: "an extended resource of a strange name",
+    change: { "spec.containers[0].resources.limits": { "requests.a.com/x": "1" } },
+    want: [
+      'spec.containers[0].resources.limits[requests.a.com/x]: Invalid value: "requests.a.com/x": doesn\'t follow extended resource name standard',
+      'spec.containers[0].resources.requests[requests.a.com/x]: Invalid value: "requests.a.com/x": doesn\'t follow extended resource name standard',
+    ],
+  },
 ]);

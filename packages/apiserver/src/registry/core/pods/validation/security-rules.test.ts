@@ -135,4 +135,28 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       'metadata.annotations[kubernetes.io/config.mirror]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set',
     ],
   },
+  {
+    name: "a seccomp profile of no type",
+    change: { "spec.securityContext": { seccompProfile: { type: "" } } },
+    want: ["spec.securityContext.seccompProfile.type: Required value: type is required when seccompProfile is set"],
+  },
+  {
+    name: "another local profile in the annotation",
+    change: {
+      "metadata.annotations": { "seccomp.security.alpha.kubernetes.io/pod": "localhost/a" },
+      "spec.securityContext": { seccompProfile: { type: "Localhost", localhostProfile: "b" } },
+    },
+    want: ["spec.securityContext.seccompProfile.localhostProfile: Forbidden: seccomp profile in annotation and field must match"],
+  },
+  {
+    name: "a mirror pod with tokens",
+    change: {
+      "metadata.annotations": { "kubernetes.io/config.mirror": "x" },
+      "spec.nodeName": "n",
+      "spec.volumes": [{ name: "v", projected: { sources: [{ serviceAccountToken: { path: "t" } }] } }],
+    },
+    want: [
+      "spec.volumes[0].projected.sources[0].serviceAccountToken: Forbidden: must not be specified when serviceAccountName is not set",
+    ],
+  },
 ]);

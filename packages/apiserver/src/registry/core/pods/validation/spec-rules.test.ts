@@ -195,4 +195,86 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     change: { "spec.preemptionPolicy": "Always" },
     want: ['spec.preemptionPolicy: Unsupported value: "Always": supported values: "PreemptLowerPriority", "Never"'],
   },
+  {
+    name: "no DNS server with policy None",
+    change: { "spec.dnsPolicy": "None", "spec.dnsConfig": { searches: ["a.b"] } },
+    want: ["spec.dnsConfig.nameservers: Required value: must provide at least one DNS nameserver when `dnsPolicy` is None"],
+  },
+  {
+    name: "too many domains to search",
+    change: { "spec.dnsConfig": { searches: ["a1", "a2", "a3", "a4", "a5", "a6", "a7"] } },
+    want: [
+      'spec.dnsConfig.searches: Invalid value: []string{"a1", "a2", "a3", "a4", "a5", "a6", "a7"}: must not have more than 6 search paths',
+    ],
+  },
+  {
+    name: "domains to search that are too long",
+    change: {
+      "spec.dnsConfig": { searches: ["a", "b"].map((letter) => Array.from({ length: 4 }, () => letter.repeat(40)).join(".")) },
+    },
+    want: [
+      'spec.dnsConfig.searches: Invalid value: []string{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb.bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb.bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb.bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"}: must not have more than 256 characters (including spaces) in the search list',
+    ],
+  },
+  {
+    name: "fields that nodes do not have",
+    change: {
+      "spec.affinity": {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: [
+              {
+                matchFields: [
+                  { key: "metadata.name", operator: "Exists" },
+                  { key: "metadata.name", operator: "In", values: ["a", "b"] },
+                  { key: "metadata.name", operator: "In", values: ["_"] },
+                ],
+              },
+            ],
+          },
+        },
+      },
+    },
+    want: [
+      'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields[0].operator: Invalid value: "Exists": not a valid selector operator',
+      "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields[1].values: Required value: must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
+      "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields[2].values[0]: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+    ],
+  },
+  {
+    name: "tolerations of the annotation that are no JSON",
+    change: { "metadata.annotations": { "scheduler.alpha.kubernetes.io/tolerations": "[" } },
+    want: ['metadata.annotations: Invalid value: "scheduler.alpha.kubernetes.io/tolerations": unexpected end of JSON input'],
+  },
+  {
+    name: "tolerations of the annotation",
+    change: { "metadata.annotations": { "scheduler.alpha.kubernetes.io/tolerations": '[{"key":"a b","operator":"Exists"}]' } },
+    want: [
+      "metadata.annotations.scheduler.alpha.kubernetes.io/tolerations[0].key: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
+  {
+    name: "a claim of too long a name, and an image without pool",
+    change: {
+      "metadata.name": "p".repeat(250),
+      "spec.volumes": [
+        {
+          name: "v".repeat(10),
+          ephemeral: {
+            volumeClaimTemplate: {
+              spec: {
+                accessModes: ["ReadWriteOnce"],
+                resources: { requests: { storage: "1Gi" } },
+                dataSource: { kind: "Pod", name: "a" },
+              },
+            },
+          },
+        },
+      ],
+    },
+    want: [
+      'spec.volumes[0].ephemeral.volumeClaimTemplate.spec.dataSource: Invalid value: "Pod"',
+      'spec.volumes[0].name: Invalid value: "vvvvvvvvvv": PVC name "pppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp-vvvvvvvvvv": must be no more than 253 characters',
+    ],
+  },
 ]);

@@ -87,4 +87,93 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       "status.nominatedNodeName: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
     ],
   },
+  {
+    name: "a deadline below nothing",
+    before: { "spec.activeDeadlineSeconds": 5 },
+    change: { "spec.activeDeadlineSeconds": -1 },
+    want: [
+      "spec.activeDeadlineSeconds: Invalid value: -1: must be between 1 and 2147483647, inclusive",
+      "spec.activeDeadlineSeconds: Invalid value: -1: must be between 0 and 2147483647, inclusive",
+    ],
+  },
+  {
+    name: "a strange toleration more",
+    before: {},
+    change: { "spec.tolerations": [{ key: "a b", operator: "Exists" }] },
+    want: [
+      "spec.tolerations[0].key: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      "spec.tolerations[0].key: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
+  {
+    name: "another AppArmor profile, and one more",
+    before: { "metadata.annotations": { "container.apparmor.security.beta.kubernetes.io/c": "unconfined" } },
+    change: {
+      "metadata.annotations": {
+        "container.apparmor.security.beta.kubernetes.io/c": "runtime/default",
+        "container.apparmor.security.beta.kubernetes.io/d": "unconfined",
+      },
+    },
+    want: [
+      'metadata.annotations[container.apparmor.security.beta.kubernetes.io/d]: Invalid value: "d": container not found',
+      "metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: Forbidden: may not remove or update AppArmor annotations",
+      "metadata.annotations[container.apparmor.security.beta.kubernetes.io/d]: Forbidden: may not add AppArmor annotations",
+      'metadata.annotations[container.apparmor.security.beta.kubernetes.io/d]: Invalid value: "d": container not found',
+    ],
+  },
+  {
+    name: "a mark of a mirror",
+    before: {},
+    change: { "metadata.annotations": { "kubernetes.io/config.mirror": "x" } },
+    want: [
+      'metadata.annotations[kubernetes.io/config.mirror]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set',
+      "metadata.annotations[kubernetes.io/config.mirror]: Forbidden: may not add mirror pod annotation",
+      'metadata.annotations[kubernetes.io/config.mirror]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set',
+    ],
+  },
+  {
+    name: "no mark of a mirror any more",
+    before: { "metadata.annotations": { "kubernetes.io/config.mirror": "x" }, "spec.nodeName": "n" },
+    change: { "metadata.annotations": {} },
+    want: ["metadata.annotations[kubernetes.io/config.mirror]: Forbidden: may not remove or update mirror pod annotation"],
+  },
+  {
+    name: "another node in the status",
+    status: true,
+    before: { "spec.nodeName": "n" },
+    change: { "status.nominatedNodeName": "_" },
+    want: [
+      "status.nominatedNodeName: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+    ],
+  },
+  {
+    name: "a condition of a strange type",
+    status: true,
+    before: {},
+    change: { "status.conditions": [{ type: "a b", status: "True" }] },
+    want: [
+      "metadata.conditions[0].Type: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
+  {
+    name: "an address that is none",
+    status: true,
+    before: {},
+    change: { "status.podIP": "x", "status.podIPs": [{ ip: "x" }, { ip: "1.1.1.1" }] },
+    want: [
+      'status.podIPs[0]: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
+      "status.podIPs: Internal error: failed to check for dual stack with error:invalid IP address: x",
+      'status.podIPs: Invalid value: []core.PodIP{core.PodIP{IP:"x"}, core.PodIP{IP:"1.1.1.1"}}: may specify no more than one IP for each IP family',
+    ],
+  },
+  {
+    name: "three addresses, of which one twice",
+    status: true,
+    before: {},
+    change: { "status.podIP": "1.1.1.1", "status.podIPs": [{ ip: "1.1.1.1" }, { ip: "fd00::1" }, { ip: "1.1.1.1" }] },
+    want: [
+      'status.podIPs: Invalid value: []core.PodIP{core.PodIP{IP:"1.1.1.1"}, core.PodIP{IP:"fd00::1"}, core.PodIP{IP:"1.1.1.1"}}: may specify no more than one IP for each IP family',
+      'status.podIPs[2]: Duplicate value: core.PodIP{IP:"1.1.1.1"}',
+    ],
+  },
 ]);

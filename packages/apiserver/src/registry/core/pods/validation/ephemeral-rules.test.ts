@@ -1,0 +1,61 @@
+import { testKindRules } from "../../../../testing/kind-rules.ts";
+
+testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
+  {
+    name: "a new pod with containers for debugging",
+    change: { "spec.ephemeralContainers": [{ name: "d", image: "i" }] },
+    want: ["spec.ephemeralContainers: Forbidden: cannot be set on create"],
+  },
+  {
+    name: "containers for debugging of no name, nobody's, a container's name and spaces",
+    before: {},
+    change: {
+      "spec.ephemeralContainers": [
+        { name: "", image: "i" },
+        { name: "d", image: "i", targetContainerName: "x" },
+        { name: "c", image: " i" },
+      ],
+    },
+    want: [
+      "spec.ephemeralContainers[0]: Required value: ephemeralContainer requires a name",
+      'spec.ephemeralContainers[1].targetContainerName: Not found: "x"',
+      'spec.ephemeralContainers[2][0].image: Invalid value: " i": must not have leading or trailing whitespace',
+      'spec.ephemeralContainers[2].name: Duplicate value: "c"',
+      'spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n\t- ephemeralContainers: [{"name":"","image":"i","imagePullPolicy":"Always","terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","resources":{}},{"name":"d","image":"i","targetContainerName":"x","imagePullPolicy":"Always","terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","resources":{}},{"name":"c","image":" i","imagePullPolicy":"Always","terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","resources":{}}]\n\t+ ephemeralContainers: nil',
+    ],
+  },
+  {
+    name: "a container for debugging with all that others may have",
+    before: {},
+    change: {
+      "spec.volumes": [{ name: "v", emptyDir: {} }],
+      "spec.ephemeralContainers": [
+        {
+          name: "d",
+          image: "i",
+          ports: [{ containerPort: 1 }],
+          resources: { limits: { cpu: "1" } },
+          livenessProbe: { exec: { command: ["x"] } },
+          readinessProbe: { exec: { command: ["x"] } },
+          startupProbe: { exec: { command: ["x"] } },
+          lifecycle: { preStop: { exec: { command: ["x"] } } },
+          volumeMounts: [
+            { name: "v", mountPath: "/v", subPath: "a" },
+            { name: "v", mountPath: "/w", subPathExpr: "a" },
+          ],
+        },
+      ],
+    },
+    want: [
+      "spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral Container",
+      "spec.ephemeralContainers[0].resources: Forbidden: cannot be set for an Ephemeral Container",
+      "spec.ephemeralContainers[0].livenessProbe: Forbidden: cannot be set for an Ephemeral Container",
+      "spec.ephemeralContainers[0].readinessProbe: Forbidden: cannot be set for an Ephemeral Container",
+      "spec.ephemeralContainers[0].startupProbe: Forbidden: cannot be set for an Ephemeral Container",
+      "spec.ephemeralContainers[0].lifecycle: Forbidden: cannot be set for an Ephemeral Container",
+      "spec.ephemeralContainers[0].volumeMounts[0].subPath: Forbidden: cannot be set for an Ephemeral Container",
+      "spec.ephemeralContainers[0].volumeMounts[1].subPathExpr: Forbidden: cannot be set for an Ephemeral Container",
+      'spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n\t- volumes: [{"name":"v","emptyDir":{}}]\n\t+ volumes: nil\n\t- ephemeralContainers: [{"name":"d","image":"i","ports":[{"containerPort":1,"protocol":"TCP"}],"resources":{"limits":{"cpu":"1"}},"livenessProbe":{"exec":{"command":["x"]},"timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3},"readinessProbe":{"exec":{"command":["x"]},"timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3},"startupProbe":{"exec":{"command":["x"]},"timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3},"lifecycle":{"preStop":{"exec":{"command":["x"]}}},"volumeMounts":[{"name":"v","mountPath":"/v","subPath":"a"},{"name":"v","mountPath":"/w","subPathExpr":"a"}],"imagePullPolicy":"Always","terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File"}]\n\t+ ephemeralContainers: nil',
+    ],
+  },
+]);
