@@ -6,7 +6,7 @@ const connected: ReadonlySet<string> = new Set(["proxy", "exec", "attach", "port
 
 /** @returns what is wrong with the answer, or undefined. */
 export function complaintAbout(step: Step, answer: Answer): string | undefined {
-  const status = parsed(answer.text);
+  const status = isProtobuf(answer) ? protobufStatus(answer.text) : parsed(answer.text);
   if (answer.code >= 500 && !isByDesign(step, answer.code, status)) return `${answer.code}: ${answer.text.slice(0, 500)}`;
   // A path that is none, a method or a protocol that nobody has: refused by whoever sees it first, in their own words.
   if (step.quality === "odd") return undefined;
@@ -38,7 +38,8 @@ const byDesign: readonly { readonly code: number; readonly message: RegExp }[] =
 
 function isByDesign(step: Step, code: number, status: Record<string, unknown> | undefined): boolean {
   if (connected.has(step.resource.subresource)) return true;
-  return byDesign.some((known) => known.code === code && known.message.test(String(status?.["message"])));
+  const message = String(status?.["message"]);
+  return byDesign.some((known) => known.code === code && known.message.test(message));
 }
 
 function isProtobuf(answer: Answer): boolean {
@@ -57,6 +58,16 @@ function parsed(text: string): Record<string, unknown> | undefined {
       reason: line("reason"),
       code: line("code"),
     };
-    return kind === undefined ? undefined : { kind, status, reason, code: Number(code) };
+    const message = line("message")?.replace(/^(["'])(.*)\1$/, "$2");
+    return kind === undefined ? undefined : { kind, status, reason, message, code: Number(code) };
   }
+}
+
+/** What is asked of a Status in protobuf: its message, field 3, after the status "Failure". */
+function protobufStatus(text: string): Record<string, unknown> | undefined {
+  const at = text.indexOf("\u0012\u0007Failure\u001a");
+  if (at < 0) return undefined;
+  // Its length in one byte, or in two of which the first is no character. What follows does no harm to what looks for a beginning.
+  const begin = at + (text.charCodeAt(at + 10) < 0x80 ? 11 : 12);
+  return { message: text.slice(begin) };
 }

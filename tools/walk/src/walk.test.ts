@@ -59,6 +59,13 @@ const answer = (code: number, body: unknown): Answer => ({
   text: typeof body === "string" ? body : JSON.stringify(body),
   wasCut: false,
 });
+/** The part of a Status that says what happened, for messages of up to 16 kB. */
+const inProtobuf = (code: number, message: string): Answer => {
+  const size = message.length < 0x80 ? [message.length] : [(message.length & 0x7f) | 0x80, message.length >> 7];
+  const bytes = Buffer.from([..."k8s\0\x0a\0\x12\x07Failure\x1a"].map((char) => char.charCodeAt(0)));
+  const text = Buffer.concat([bytes, Buffer.from(size), Buffer.from(message)]).toString();
+  return { ...answer(code, text), headers: { "content-type": "application/vnd.kubernetes.protobuf" } };
+};
 const failure = (code: number, reason: string, message = "") => ({ kind: "Status", status: "Failure", code, reason, message });
 
 for (const { name, subresource = "", given, want } of [
@@ -74,6 +81,17 @@ for (const { name, subresource = "", given, want } of [
     given: answer(504, failure(504, "Timeout", "Too large resource version: 9")),
     want: undefined,
   },
+  {
+    name: "an error by design in YAML",
+    given: answer(500, 'code: 500\nkind: Status\nmessage: "Component not found: x"\nmetadata: {}\nstatus: Failure\n'),
+    want: undefined,
+  },
+  ...[40, 200].map((pad) => ({
+    name: `an error by design of ${pad} bytes and more in protobuf`,
+    given: inProtobuf(500, `Component not found: ${"x".repeat(pad)}`),
+    want: undefined,
+  })),
+  { name: "another error in protobuf", given: inProtobuf(500, "it broke"), want: /^500/ },
 ]) {
   test(`judges ${name}`, () => {
     const step = { ...stepsOf(walk, 0, 1)[0]?.[0], quality: "good", resource: resource({ subresource }) } as Step;

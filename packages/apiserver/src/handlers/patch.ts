@@ -203,7 +203,7 @@ function checked(value: unknown, kind: GroupVersionKind, descriptor: TypeDescrip
   if (value === null || typeof value !== "object" || Array.isArray(value)) throw refuse("the patched document is not an object");
   const object = value as Unstructured;
   if (object.kind !== kind.kind || object.apiVersion !== formatGroupVersion(kind)) {
-    throw refuse(`no kind ${JSON.stringify(object.kind)} is registered for version ${JSON.stringify(object.apiVersion)}`);
+    throw refuse(`no kind ${textOf(object.kind)} is registered for version ${textOf(object.apiVersion)}`);
   }
   if (descriptor === undefined) {
     if (object.metadata === null || typeof object.metadata !== "object") throw refuse("metadata is not an object");
@@ -222,7 +222,12 @@ function refusal(value: unknown, why: string): Error {
   return invalid({ group: "", kind: "" }, "", [invalidValue("patch", truncated(value), why)]);
 }
 
+/** JSON for an error's text; large integers are told roughly. */
+function textOf(value: unknown): string {
+  return JSON.stringify(value, (_key, member) => (typeof member === "bigint" ? Number(member) : member)) ?? "";
+}
+
 function truncated(value: unknown): string {
-  const text = JSON.stringify(value, (_key, member) => (typeof member === "bigint" ? Number(member) : member)) ?? "";
+  const text = textOf(value);
   return text.length > 1024 ? `${text.slice(0, 1024)} ...` : text;
 }

@@ -37,6 +37,18 @@ const rows: readonly Row[] = [
     details: {},
   },
   { name: "one of the reviews", request: ["DELETE", "/apis/authentication.k8s.io/v1/tokenreviews/x"], code: 404, message: gone },
+  {
+    name: "a patch that makes a large number of the version",
+    request: [
+      "PATCH",
+      `${configMaps}/kube-root`,
+      '{"apiVersion":9007199254740993}',
+      { "content-type": "application/strategic-merge-patch+json" },
+    ],
+    code: 422,
+    reason: "Invalid",
+    message: /no kind "ConfigMap" is registered for version 9007199254740992/,
+  },
   { name: "bindings of all namespaces", request: ["POST", "/api/v1/bindings", {}], code: 404, message: gone },
   {
     name: "a method that a path with others does not have",
