@@ -155,5 +155,60 @@ testKindRules(
       change: { "webhooks[0].sideEffects": "Unknown" },
       want: ['webhooks[0].sideEffects: Unsupported value: "Unknown": supported values: "None", "NoneOnDryRun"'],
     },
+    {
+      name: "no name and no word of side effects",
+      change: { "webhooks[0].name": "", "webhooks[0].sideEffects": undefined },
+      want: [
+        "webhooks[0].name: Required value",
+        "webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun",
+      ],
+    },
+    {
+      name: "a name that is no domain",
+      change: { "webhooks[0].name": "a_b.c.d" },
+      want: [
+        "webhooks[0].name: Invalid value: \"a_b.c.d\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
+    {
+      name: "a service's path with gaps",
+      change: { "webhooks[0].clientConfig": { service: { name: "s", namespace: "n", path: "//a_b/" } } },
+      want: [
+        'webhooks[0].clientConfig.service.path: Invalid value: "//a_b/": segment[0] may not be empty',
+        "webhooks[0].clientConfig.service.path: Invalid value: \"//a_b/\": segment[1]: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
+    {
+      name: "a path for an URL",
+      change: { "webhooks[0].clientConfig": { url: "a/b" } },
+      want: [
+        "webhooks[0].clientConfig.url: Invalid value: \"\": 'https' is the only allowed URL scheme; desired format: https://host[/path]",
+        'webhooks[0].clientConfig.url: Invalid value: "": host must be specified; desired format: https://host[/path]',
+      ],
+    },
+    {
+      name: "an URL that cannot be read",
+      change: { "webhooks[0].clientConfig": { url: "https://[" } },
+      want: [
+        'webhooks[0].clientConfig.url: Required value: url must be a valid URL: parse "https://["; desired format: https://host[/path]',
+      ],
+    },
+    {
+      name: "an URL without host",
+      change: { "webhooks[0].clientConfig": { url: "file:///a" } },
+      want: [
+        "webhooks[0].clientConfig.url: Invalid value: \"file\": 'https' is the only allowed URL scheme; desired format: https://host[/path]",
+        'webhooks[0].clientConfig.url: Invalid value: "": host must be specified; desired format: https://host[/path]',
+      ],
+    },
+    {
+      name: "empty versions and resources, and one that all are",
+      change: { "webhooks[0].rules[0].apiVersions": [""], "webhooks[0].rules[0].resources": ["", "*/a", "b/a"] },
+      want: [
+        "webhooks[0].rules[0].apiVersions[0]: Required value",
+        "webhooks[0].rules[0].resources[0]: Required value",
+        "webhooks[0].rules[0].resources[2]: Invalid value: \"b/a\": if '*/a' is present, must not specify b/a",
+      ],
+    },
   ],
 );

@@ -67,5 +67,20 @@ testKindRules(
       change: { status: { conditions: [{ type: "Available", status: "Maybe" }] } },
       want: ['status.conditions[0].status: Unsupported value: "Maybe": supported values: "True", "False", "Unknown"'],
     },
+    {
+      name: "a group that is none",
+      change: { "metadata.name": "v1._", "spec.group": "_" },
+      want: [
+        "spec.group: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
+    {
+      name: "nothing in it",
+      change: { spec: undefined },
+      want: [
+        'metadata.name: Invalid value: "v1.a.b": must be `spec.version+"."+spec.group`: "."',
+        "spec.version: Required value",
+      ],
+    },
   ],
 );

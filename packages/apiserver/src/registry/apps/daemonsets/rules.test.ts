@@ -90,6 +90,13 @@ testKindRules(
         "status.numberUnavailable: Invalid value: -1: must be greater than or equal to 0",
       ],
     },
+    {
+      name: "an empty selector",
+      change: { "spec.selector": {} },
+      want: [
+        "spec.selector: Invalid value: v1.LabelSelector{MatchLabels:map[string]string(nil), MatchExpressions:[]v1.LabelSelectorRequirement(nil)}: empty selector is invalid for daemonset",
+      ],
+    },
   ],
 );
 

@@ -127,5 +127,13 @@ testKindRules(
         "status.collisionCount: Invalid value: 1: cannot be decremented",
       ],
     },
+    {
+      name: "numbers of a rolling update",
+      change: { "spec.strategy": { type: "RollingUpdate", rollingUpdate: { maxUnavailable: -1, maxSurge: "a" } } },
+      want: [
+        "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: -1: must be greater than or equal to 0",
+        "spec.strategy.rollingUpdate.maxSurge: Invalid value: intstr.IntOrString{Type:1, IntVal:0, StrVal:\"a\"}: a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')",
+      ],
+    },
   ],
 );

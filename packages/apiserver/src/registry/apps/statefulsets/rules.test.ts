@@ -105,5 +105,26 @@ testKindRules(
         "status.updatedReplicas: Invalid value: 2: cannot be greater than status.replicas",
       ],
     },
+    {
+      name: "an unknown way of keeping claims",
+      gates: { StatefulSetAutoDeletePVC: true },
+      change: { "spec.persistentVolumeClaimRetentionPolicy": { whenDeleted: "Burn", whenScaled: "Retain" } },
+      want: [
+        'spec.persistentVolumeClaimRetentionPolicy.whenDeleted: Unsupported value: "Burn": supported values: "Retain", "Delete"',
+      ],
+    },
+    {
+      name: "counts",
+      status: true,
+      before: {},
+      change: { status: { replicas: -1, readyReplicas: -1, currentReplicas: -1, updatedReplicas: -1, availableReplicas: -1 } },
+      want: [
+        "status.replicas: Invalid value: -1: must be greater than or equal to 0",
+        "status.readyReplicas: Invalid value: -1: must be greater than or equal to 0",
+        "status.currentReplicas: Invalid value: -1: must be greater than or equal to 0",
+        "status.updatedReplicas: Invalid value: -1: must be greater than or equal to 0",
+        "status.availableReplicas: Invalid value: -1: must be greater than or equal to 0",
+      ],
+    },
   ],
 );

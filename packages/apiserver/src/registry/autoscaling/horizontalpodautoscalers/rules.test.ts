@@ -76,5 +76,91 @@ testKindRules(
         "status.desiredReplicas: Invalid value: -1: must be greater than or equal to 0",
       ],
     },
+    {
+      name: "a container's resource of no names",
+      gates: { HPAContainerMetrics: true },
+      change: {
+        "spec.metrics": [
+          {
+            type: "ContainerResource",
+            containerResource: { name: "", container: "", target: { type: "Utilization", averageUtilization: 50 } },
+          },
+        ],
+      },
+      want: [
+        "spec.metrics[0].containerResource.name: Required value: must specify a resource name",
+        "spec.metrics[0].containerResource.container: Required value: must specify a container",
+      ],
+    },
+    {
+      name: "pods without a value",
+      change: { "spec.metrics": [{ type: "Pods", pods: { metric: { name: "m" }, target: { type: "AverageValue" } } }] },
+      want: ["spec.metrics[0].pods.target.averageValue: Required value: must specify a positive target averageValue"],
+    },
+    {
+      name: "pods of a negative value",
+      change: {
+        "spec.metrics": [
+          { type: "Pods", pods: { metric: { name: "a/b" }, target: { type: "AverageValue", averageValue: "-1" } } },
+        ],
+      },
+      want: [
+        "spec.metrics[0].pods.metric.name: Invalid value: \"a/b\": may not contain '/'",
+        'spec.metrics[0].pods.target.averageValue: Invalid value: "-1": must be positive',
+        "spec.metrics[0].pods.target.averageValue: Required value: must specify a positive target averageValue",
+      ],
+    },
+    {
+      name: "an external metric of two values",
+      change: {
+        "spec.metrics": [
+          { type: "External", external: { metric: { name: "m" }, target: { type: "Value", value: "1", averageValue: "1" } } },
+        ],
+      },
+      want: ["spec.metrics[0].external.target.value: Forbidden: may not set both a target value for metric and a per-pod target"],
+    },
+    {
+      name: "an external metric of no name and value",
+      change: { "spec.metrics": [{ type: "External", external: { metric: { name: "" }, target: { type: "" } } }] },
+      want: [
+        "spec.metrics[0].external.metric.name: Required value",
+        "spec.metrics[0].external.target.type: Required value: must specify a metric target type",
+        "spec.metrics[0].external.target.averageValue: Required value: must set either a target value for metric or a per-pod target",
+      ],
+    },
+    {
+      name: "an object of a negative value and an unknown type of it",
+      change: {
+        "spec.metrics": [
+          {
+            type: "Object",
+            object: { describedObject: { kind: "A", name: "a" }, metric: { name: "m" }, target: { type: "Most", value: "-1" } },
+          },
+        ],
+      },
+      want: [
+        'spec.metrics[0].object.target.type: Invalid value: "Most": must be either Utilization, Value, or AverageValue',
+        'spec.metrics[0].object.target.value: Invalid value: "-1": must be positive',
+      ],
+    },
+    {
+      name: "a resource of two targets",
+      change: {
+        "spec.metrics": [
+          {
+            type: "Resource",
+            resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 50, averageValue: "1" } },
+          },
+        ],
+      },
+      want: [
+        "spec.metrics[0].resource.target.averageValue: Forbidden: may not set both a target raw value and a target utilization",
+      ],
+    },
+    {
+      name: "a period of no time",
+      change: { "spec.behavior": { scaleUp: { policies: [{ type: "Pods", value: 1, periodSeconds: 0 }] } } },
+      want: ["spec.behavior.scaleUp.policies[0].periodSeconds: Invalid value: 0: must be greater than zero"],
+    },
   ],
 );

@@ -53,5 +53,18 @@ testKindRules(
       change: { "spec.jobTemplate.spec.template.spec.restartPolicy": "Always" },
       want: ['spec.jobTemplate.spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"'],
     },
+    {
+      name: "a selector that is made",
+      change: { "spec.jobTemplate.spec.selector": { matchLabels: { a: "b" } } },
+      want: [
+        'spec.jobTemplate.spec.selector: Invalid value: v1.LabelSelector{MatchLabels:map[string]string{"a":"b"}, MatchExpressions:[]v1.LabelSelectorRequirement(nil)}: `selector` will be auto-generated',
+      ],
+    },
+    {
+      name: "another schedule that is none",
+      before: {},
+      change: { "spec.schedule": "x" },
+      want: ['spec.schedule: Invalid value: "x": expected exactly 5 fields, found 1: [x]'],
+    },
   ],
 );

@@ -94,5 +94,62 @@ testKindRules(
         "status.failed: Invalid value: -1: must be greater than or equal to 0",
       ],
     },
+    {
+      name: "a mark of tracking, later",
+      before: {
+        "spec.manualSelector": true,
+        "spec.selector": { matchLabels: { c: "d" } },
+        "spec.template.metadata.labels": { c: "d" },
+      },
+      change: { "metadata.annotations": { "batch.kubernetes.io/job-tracking": "" } },
+      want: [],
+    },
+    {
+      name: "a name too long for its pods",
+      change: {
+        "metadata.name": "a".repeat(62),
+        "spec.completionMode": "Indexed",
+        "spec.completions": 100,
+        "spec.parallelism": 1,
+      },
+      want: [
+        'metadata.name: Invalid value: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa": will not able to create pod with invalid DNS label: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-99',
+      ],
+    },
+    {
+      name: "a manual selector that is missing",
+      change: { "spec.manualSelector": true },
+      want: [
+        "spec.selector: Required value",
+        "spec.template.metadata.labels: Invalid value: map[string]string(nil): `selector` does not match template `labels`",
+      ],
+    },
+    {
+      name: "a selector that is not its own any more",
+      before: {
+        "spec.selector": { matchLabels: { "controller-uid": "2" } },
+        "spec.template.metadata.labels": { "controller-uid": "2" },
+      },
+      change: {},
+      want: [
+        'spec.template.metadata.labels[controller-uid]: Invalid value: map[string]string{"controller-uid":"2"}: must be \'1\'',
+        "spec.template.metadata.labels[job-name]: Required value: must be 'valid'",
+        'spec.selector: Invalid value: v1.LabelSelector{MatchLabels:map[string]string{"controller-uid":"2"}, MatchExpressions:[]v1.LabelSelectorRequirement(nil)}: `selector` not auto-generated',
+      ],
+    },
+    {
+      name: "pods that are counted twice, and of no uid",
+      status: true,
+      before: {
+        "spec.manualSelector": true,
+        "spec.selector": { matchLabels: { c: "d" } },
+        "spec.template.metadata.labels": { c: "d" },
+      },
+      change: { "status.uncountedTerminatedPods": { succeeded: ["a", ""], failed: ["a"] } },
+      want: [
+        'status.uncountedTerminatedPods.succeeded[1]: Invalid value: "": must not be empty',
+        'status.uncountedTerminatedPods.failed[0]: Duplicate value: "a"',
+      ],
+    },
   ],
 );

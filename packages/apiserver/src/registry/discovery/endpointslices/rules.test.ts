@@ -70,5 +70,47 @@ testKindRules(
       before: {},
       want: ['addressType: Invalid value: "FQDN": field is immutable'],
     },
+    {
+      name: "too many endpoints",
+      change: { endpoints: Array.from({ length: 1001 }, () => ({ addresses: ["1.1.1.1"] })) },
+      want: ["endpoints: Too many: 1001: must have at most 1000 items"],
+    },
+    {
+      name: "too many addresses, topology and zones",
+      change: {
+        endpoints: [
+          {
+            addresses: Array.from({ length: 101 }, () => "1.1.1.1"),
+            deprecatedTopology: Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, ""])),
+            hints: { forZones: Array.from({ length: 9 }, (_, i) => ({ name: `z${i}` })) },
+          },
+        ],
+      },
+      want: [
+        "endpoints[0].addresses: Too many: 101: must have at most 100 items",
+        "endpoints[0].deprecatedTopology: Too many: 17: must have at most 16 items",
+        "endpoints[0].hints.forZones: Too many: 9: must have at most 8 items",
+      ],
+    },
+    {
+      name: "too many ports",
+      change: { ports: Array.from({ length: 20_001 }, (_, i) => ({ name: `p${i}`, port: 80 })) },
+      want: ["ports: Too many: 20001: must have at most 20000 items"],
+    },
+    {
+      name: "an address of the other family",
+      change: { addressType: "IPv6" },
+      want: ['endpoints[0].addresses[0]: Invalid value: "1.1.1.1": must be a valid IPv6 address'],
+    },
+    {
+      name: "names that are no domains",
+      change: { addressType: "FQDN", endpoints: [{ addresses: ["", "a", "a_b"] }] },
+      want: [
+        "endpoints[0].addresses[0]: Required value",
+        'endpoints[0].addresses[1]: Invalid value: "a": should be a domain with at least two segments separated by dots',
+        "endpoints[0].addresses[2]: Invalid value: \"a_b\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
+    { name: "no protocol", change: { "ports[0].protocol": "" }, want: ["ports[0].protocol: Required value"] },
   ],
 );

@@ -55,6 +55,69 @@ testKindRules(
         'spec.rules[0].nonResourceRules[0].nonResourceURLs[1]: Invalid value: "*/": wildcard can only do suffix matching',
       ],
     },
+    {
+      name: "a precedence below nothing",
+      change: { "spec.matchingPrecedence": -1 },
+      want: ["spec.matchingPrecedence: Invalid value: -1: must be a positive value"],
+    },
+    {
+      name: "the precedence of the exempt, and a strange level",
+      change: { "spec.matchingPrecedence": 1, "spec.priorityLevelConfiguration.name": "_" },
+      want: [
+        "spec.matchingPrecedence: Invalid value: 1: only the schema named 'exempt' may have matchingPrecedence 1",
+        "spec.priorityLevelConfiguration.name: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
+    {
+      name: "a subject of two kinds, and an account of a strange and no namespace",
+      change: {
+        "spec.rules": [
+          {
+            subjects: [
+              { kind: "User", user: { name: "u" }, group: { name: "g" } },
+              { kind: "ServiceAccount", serviceAccount: { name: "a", namespace: "a.b" } },
+              { kind: "ServiceAccount", serviceAccount: { name: "a" } },
+            ],
+            nonResourceRules: [{ verbs: ["*"], nonResourceURLs: ["*"] }],
+          },
+        ],
+      },
+      want: [
+        "spec.rules[0].subjects[0].group: Forbidden: group is forbidden when subject kind is not 'Group'",
+        "spec.rules[0].subjects[1].serviceAccount.namespace: Invalid value: \"a.b\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+        "spec.rules[0].subjects[2].serviceAccount.namespace: Required value: must specify namespace for service account",
+      ],
+    },
+    {
+      name: "rules that say too much, and too little",
+      change: {
+        "spec.rules": [
+          {
+            subjects: [{ kind: "User", user: { name: "u" } }],
+            resourceRules: [{ verbs: ["look"], apiGroups: ["*", "a"], resources: ["*"], namespaces: ["a.b"] }],
+            nonResourceRules: [{ verbs: ["get"], nonResourceURLs: [""] }],
+          },
+        ],
+      },
+      want: [
+        'spec.rules[0].resourceRules[0].verbs: Unsupported value: []string{"look"}: supported values: "create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"',
+        'spec.rules[0].resourceRules[0].apiGroups: Invalid value: []string{"*", "a"}: if \'*\' is present, must not specify other api groups',
+        "spec.rules[0].resourceRules[0].namespaces[0]: Invalid value: \"a.b\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+        'spec.rules[0].nonResourceRules[0].nonResourceURLs[0]: Invalid value: "": must not be empty',
+      ],
+    },
+    {
+      name: "a condition twice",
+      status: true,
+      before: {},
+      change: {
+        "status.conditions": [
+          { type: "A", status: "True" },
+          { type: "A", status: "True" },
+        ],
+      },
+      want: ['status.conditions[1].type: Duplicate value: "A"'],
+    },
   ],
 );
 

@@ -33,6 +33,45 @@ testKindRules(
         "spec.limited.limitResponse.queuing.handSize: Invalid value: 9: should not be greater than queues (-1)",
       ],
     },
+    {
+      name: "no limits",
+      change: { "spec.limited": undefined },
+      want: ["spec.limited: Required value: must not be empty when type is Limited"],
+    },
+    {
+      name: "queues where all is rejected",
+      change: { "spec.limited.limitResponse": { type: "Reject", queuing: { queues: 1, handSize: 1, queueLengthLimit: 1 } } },
+      want: ["spec.limited.limitResponse.queuing: Forbidden: must be nil if limited.limitResponse.type is not Limited"],
+    },
+    {
+      name: "no queues where all waits",
+      change: { "spec.limited.limitResponse": { type: "Queue", queuing: undefined } },
+      want: ["spec.limited.limitResponse.queuing: Required value: must not be empty if limited.limitResponse.type is Limited"],
+    },
+    {
+      name: "too many queues, and a hand of none",
+      change: {
+        "spec.limited.limitResponse": { type: "Queue", queuing: { queues: 10_000_001, handSize: -1, queueLengthLimit: 1 } },
+      },
+      want: [
+        "spec.limited.limitResponse.queuing.queues: Invalid value: 10000001: must not be greater than 10000000",
+        "spec.limited.limitResponse.queuing.handSize: Invalid value: -1: must be positive",
+      ],
+    },
+    {
+      name: "a hand that is too large",
+      change: {
+        "spec.limited.limitResponse": { type: "Queue", queuing: { queues: 10_000_000, handSize: 10, queueLengthLimit: 1 } },
+      },
+      want: [
+        "spec.limited.limitResponse.queuing.handSize: Invalid value: 10: required entropy bits of deckSize 10000000 and handSize 10 should not be greater than 60",
+      ],
+    },
+    {
+      name: "an unknown response",
+      change: { "spec.limited.limitResponse": { type: "Wait" } },
+      want: ['spec.limited.limitResponse.type: Unsupported value: "Wait": supported values: "Queue", "Reject"'],
+    },
   ],
 );
 

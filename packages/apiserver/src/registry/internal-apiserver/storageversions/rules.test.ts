@@ -61,4 +61,30 @@ testKindRules("storageversions.internal.apiserver.k8s.io", { metadata: { name: "
       "status[1].message: Required value: message cannot be empty",
     ],
   },
+  {
+    name: "a server twice, which is not what both say",
+    status: true,
+    before: {},
+    change: {
+      "status.storageVersions": [
+        { apiServerID: "a", encodingVersion: "v1", decodableVersions: ["v1"] },
+        { apiServerID: "a", encodingVersion: "v2", decodableVersions: ["v2"] },
+      ],
+      "status.commonEncodingVersion": "v1",
+    },
+    want: [
+      'status.storageVersions[1].apiServerID: Duplicate value: "a"',
+      'status.commonEncodingVersion: Invalid value: "v1": should be nil if servers do not agree on the same encoding version, or if there is no server reporting the supported versions yet',
+    ],
+  },
+  {
+    name: "another common version",
+    status: true,
+    before: {},
+    change: {
+      "status.storageVersions": [{ apiServerID: "a", encodingVersion: "v1", decodableVersions: ["v1"] }],
+      "status.commonEncodingVersion": "v2",
+    },
+    want: ['status.commonEncodingVersion: Invalid value: "v2": the actual common encoding version is v1'],
+  },
 ]);

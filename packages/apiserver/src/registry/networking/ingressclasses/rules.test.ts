@@ -39,4 +39,23 @@ testKindRules("ingressclasses.networking.k8s.io", { spec: { controller: "a.com/b
     before: {},
     want: ['spec.controller: Invalid value: "a.com/c": field is immutable'],
   },
+  {
+    name: "a scope",
+    change: { "spec.parameters": { kind: "A", name: "b", scope: "World" } },
+    want: ['spec.parameters.scope: Unsupported value: "World": supported values: "Cluster", "Namespace"'],
+  },
+  {
+    name: "a controller of a strange domain",
+    change: { "spec.controller": "_/b" },
+    want: [
+      "spec.controller: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+    ],
+  },
+  {
+    name: "a controller of a strange path",
+    change: { "spec.controller": "a.com/b c" },
+    want: [
+      "spec.controller: Invalid value: \"b c\": Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')",
+    ],
+  },
 ]);

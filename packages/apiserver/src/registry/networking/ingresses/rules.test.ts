@@ -116,5 +116,39 @@ testKindRules(
       change: { "spec.rules[1]": { host: "*.a.b", http: { paths: [] } } },
       want: ["spec.rules[0].http.paths: Required value"],
     },
+    {
+      name: "paths that end or begin in a strange way",
+      change: {
+        "spec.rules": [
+          {
+            http: {
+              paths: [
+                { path: "/a/..", pathType: "Exact", backend: { service: { name: "s", port: { number: 80 } } } },
+                { path: "a", pathType: "ImplementationSpecific", backend: { service: { name: "s", port: { number: 80 } } } },
+              ],
+            },
+          },
+        ],
+      },
+      want: [
+        "spec.rules[0].http.paths[0].path: Invalid value: \"/a/..\": cannot end with '/..'",
+        'spec.rules[0].http.paths[1].path: Invalid value: "a": must be an absolute path',
+      ],
+    },
+    {
+      name: "strange names of a service and its port",
+      change: { "spec.defaultBackend": { service: { name: "1a", port: { name: "a_b" } } } },
+      want: [
+        "spec.defaultBackend.service.name: Invalid value: \"1a\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
+        'spec.defaultBackend.service.port.name: Invalid value: "a_b": must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)',
+      ],
+    },
+    {
+      name: "an address for a name in the status",
+      status: true,
+      before: {},
+      change: { "status.loadBalancer.ingress": [{ hostname: "1.1.1.1" }] },
+      want: ['status.loadBalancer.ingress[0].hostname: Invalid value: "1.1.1.1": must be a DNS name, not an IP address'],
+    },
   ],
 );

@@ -102,5 +102,56 @@ testKindRules(
         'metadata.annotations[seccomp.security.alpha.kubernetes.io/allowedProfileNames]: Invalid value: "mine": must be a valid seccomp profile',
       ],
     },
+    {
+      name: "sysctls of no name, all of them and more, and forbidden ones",
+      change: { "spec.allowedUnsafeSysctls": ["", "*", "net.a"], "spec.forbiddenSysctls": ["net.*"] },
+      want: [
+        'spec.allowedUnsafeSysctls[0]: Invalid value: "": empty sysctl not allowed',
+        "spec.allowedUnsafeSysctls.items: Forbidden: if '*' is present, must not specify other sysctls",
+        'spec.forbiddenSysctls[0]: Invalid value: "net.*": sysctl overlaps with *',
+        'spec.allowedUnsafeSysctls[2]: Invalid value: "net.a": sysctl overlaps with net.*',
+      ],
+    },
+    {
+      name: "a forbidden sysctl of those allowed",
+      change: { "spec.allowedUnsafeSysctls": ["net.*"], "spec.forbiddenSysctls": ["net.a"] },
+      want: ['spec.forbiddenSysctls[0]: Invalid value: "net.a": sysctl overlaps with net.*'],
+    },
+    {
+      name: "all capabilities but some",
+      change: { "spec.allowedCapabilities": ["*"], "spec.requiredDropCapabilities": ["A"] },
+      want: [
+        'requiredDropCapabilities: Invalid value: []string{"A"}: must be empty when all capabilities are allowed by a wildcard',
+      ],
+    },
+    {
+      name: "a driver of no name",
+      change: { "spec.allowedCSIDrivers": [{ name: "" }] },
+      want: [
+        "spec.allowedCSIDrivers[0].name: Required value",
+        "spec.allowedCSIDrivers[0].name: Invalid value: \"\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
+    {
+      name: "groups in ranges that no rule wants",
+      change: { "spec.runAsGroup": { rule: "RunAsAny", ranges: [{ min: 1, max: 2 }] } },
+      want: [
+        'spec.runAsGroup.ranges: Invalid value: []interface {}{map[string]interface {}{"max":2, "min":1}}: Ranges must be empty',
+      ],
+    },
+    {
+      name: "groups in no ranges",
+      change: { "spec.runAsGroup": { rule: "MustRunAs" } },
+      want: ["spec.runAsGroup.ranges: Invalid value: []string{}: must provide at least one range"],
+    },
+    {
+      name: "runtime classes",
+      change: { "spec.runtimeClass": { allowedRuntimeClassNames: ["_", "a", "a"], defaultRuntimeClassName: "_" } },
+      want: [
+        "spec.runtimeClass.allowedRuntimeClassNames[0]: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        'spec.runtimeClass.allowedRuntimeClassNames[2]: Duplicate value: "a"',
+        "spec.runtimeClass.defaultRuntimeClassName: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
   ],
 );

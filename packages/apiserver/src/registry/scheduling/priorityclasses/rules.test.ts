@@ -26,4 +26,18 @@ testKindRules("priorityclasses.scheduling.k8s.io", { value: 1 }, [
     before: {},
     want: ['preemptionPolicy: Invalid value: "Never": field is immutable'],
   },
+  {
+    name: "another value of the system's",
+    change: { "metadata.name": "system-node-critical", value: 5 },
+    want: [
+      "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: value of system-node-critical PriorityClass must be 2000001000",
+    ],
+  },
+  {
+    name: "the system's for everybody",
+    change: { "metadata.name": "system-node-critical", value: 2000001000, globalDefault: true },
+    want: [
+      "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: globalDefault of system-node-critical PriorityClass must be false",
+    ],
+  },
 ]);
