@@ -25,8 +25,12 @@ for (const { query, code, text } of [
   { query: "resourceVersionMatch=Exact&resourceVersion=5&continue=x", code: 422, text: "forbidden when continue is provided" },
   { query: "limit=ten", code: 400, text: 'strconv.ParseInt: parsing "ten": invalid syntax' },
   { query: "limit=99999999999999999999", code: 400, text: "value out of range" },
-  { query: "labelSelector=a%20b%20c", code: 400, text: "" },
-  { query: "fieldSelector=nothing", code: 400, text: "" },
+  {
+    query: "labelSelector=a%20b%20c",
+    code: 400,
+    text: "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt",
+  },
+  { query: "fieldSelector=nothing", code: 400, text: "invalid selector: 'nothing'; can't understand 'nothing'" },
   { query: "continue=x&resourceVersion=5", code: 400, text: "specifying resource version is not allowed when using continue" },
   { query: "resourceVersion=five", code: 400, text: "invalid resource version" },
 ]) {
@@ -74,9 +78,38 @@ const write = (kind: "CreateOptions" | "UpdateOptions" | "PatchOptions", isApply
   kind,
   read: (query: URLSearchParams): unknown => writeOptions(query, kind, isApply),
 });
+const list = { kind: "ListOptions", read: (query: URLSearchParams): unknown => listOptions(query) };
 const remove = { kind: "DeleteOptions", read: (query: URLSearchParams): unknown => deleteOptions(query, undefined) };
 
 for (const { of, query, want } of [
+  {
+    of: list,
+    query: "resourceVersionMatch=NotOlderThan",
+    want: ["resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"],
+  },
+  {
+    of: list,
+    query: "resourceVersionMatch=exact&resourceVersion=5&continue=x",
+    want: [
+      "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided",
+      'resourceVersionMatch: Unsupported value: "exact": supported values: "Exact", "NotOlderThan", ""',
+    ],
+  },
+  {
+    of: list,
+    query: "resourceVersionMatch=Exact&resourceVersion=0",
+    want: ['resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"'],
+  },
+  {
+    of: list,
+    query: "resourceVersionMatch=Some&watch=1&continue=x",
+    want: [
+      "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch",
+      "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+      "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided",
+      'resourceVersionMatch: Unsupported value: "Some": supported values: "Exact", "NotOlderThan", ""',
+    ],
+  },
   {
     of: write("CreateOptions"),
     query: "dryRun=all",

@@ -27,7 +27,9 @@ test("component statuses are asked for with each request, and stored nowhere", a
     ["Name", "Status", "Message", "Error"],
   );
   assert.equal((await server.request("GET", `${path}/scheduler`)).body.metadata.name, "scheduler");
-  assert.equal((await server.request("GET", `${path}/moon`)).code, 500);
+  const unknown = await server.request("GET", `${path}/moon`);
+  assert.equal(unknown.code, 500);
+  assert.equal(unknown.body.message, "Component not found: moon");
   assert.equal((await server.request("POST", path, {})).code, 405);
 });
 
@@ -42,6 +44,20 @@ for (const { name, answer, want } of [
     name: "answers with an error",
     answer: { code: 503, body: "no leader" },
     want: { status: "False", message: "HTTP probe failed with statuscode: 503" },
+  },
+  {
+    name: "says nothing that can be read",
+    answer: { code: 200, body: "OK" },
+    want: {
+      status: "False",
+      message: "OK",
+      error: "invalid character 'O' looking for beginning of value",
+    },
+  },
+  {
+    name: "says nothing of its health",
+    answer: { code: 200, body: "{}" },
+    want: { status: "False", message: "{}", error: "Unhealthy status: " },
   },
   { name: "is not there", answer: undefined, want: { status: "False" } },
 ]) {

@@ -1,5 +1,6 @@
 import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
+import { parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import { plainError } from "@coxswain/apimachinery/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
@@ -46,13 +47,16 @@ export function componentStatusSubresource(etcd: CatalogueConfig["etcd"]): Subre
   };
 }
 
-/** etcd answers 200 with `{"health":"true"}`, and says `false` in the same way. */
+/**
+ * etcd answers 200 with `{"health":"true"}`, and says `false` in the same way.
+ * Source: k8s.io/apiserver pkg/storage/etcd3/healthcheck.go
+ */
 function etcdFault(body: string): string | undefined {
   try {
-    const { health } = JSON.parse(body) as { health?: unknown };
+    const { health = "" } = parseJsonText(body) as { health?: unknown };
     return health === "true" || health === true ? undefined : `Unhealthy status: ${String(health)}`;
   } catch (err) {
-    return `error unmarshalling etcd health response: ${(err as Error).message}`;
+    return (err as Error).message;
   }
 }
 
