@@ -135,5 +135,23 @@ testKindRules(
         "spec.strategy.rollingUpdate.maxSurge: Invalid value: intstr.IntOrString{Type:1, IntVal:0, StrVal:\"a\"}: a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')",
       ],
     },
+    {
+      name: "pods with containers for debugging and a deadline",
+      change: {
+        "spec.template.spec.ephemeralContainers": [{ name: "d", image: "i" }],
+        "spec.template.spec.activeDeadlineSeconds": 5,
+      },
+      want: [
+        "spec.template.spec.ephemeralContainers: Forbidden: ephemeral containers not allowed in pod template",
+        "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ReplicaSet is not Supported",
+      ],
+    },
+    {
+      name: "a disk that many write to",
+      change: { "spec.replicas": 2, "spec.template.spec.volumes": [{ name: "v", gcePersistentDisk: { pdName: "p" } }] },
+      want: [
+        "spec.template.spec.volumes[0].gcePersistentDisk.readOnly: Invalid value: false: must be true for replicated pods > 1; GCE PD can only be mounted on multiple machines if it is read-only",
+      ],
+    },
   ],
 );

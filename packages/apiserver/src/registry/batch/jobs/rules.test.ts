@@ -95,16 +95,6 @@ testKindRules(
       ],
     },
     {
-      name: "a mark of tracking, later",
-      before: {
-        "spec.manualSelector": true,
-        "spec.selector": { matchLabels: { c: "d" } },
-        "spec.template.metadata.labels": { c: "d" },
-      },
-      change: { "metadata.annotations": { "batch.kubernetes.io/job-tracking": "" } },
-      want: [],
-    },
-    {
       name: "a name too long for its pods",
       change: {
         "metadata.name": "a".repeat(62),

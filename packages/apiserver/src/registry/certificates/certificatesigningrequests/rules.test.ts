@@ -31,6 +31,31 @@ testKindRules(
         "spec.signerName: Required value",
       ],
     },
+    {
+      name: "a signer of strange names",
+      change: { "spec.signerName": "a_b.c/d_e" },
+      want: [
+        "spec.request: Invalid value: []byte{0x78}: PEM block type must be CERTIFICATE REQUEST",
+        "spec.signerName: Invalid value: \"a_b.c\": validating label \"a_b.c\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        "spec.signerName: Invalid value: \"d_e\": validating label \"d_e\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+      ],
+    },
+    {
+      name: "a signer of no domain",
+      change: { "spec.signerName": "a/b" },
+      want: [
+        "spec.request: Invalid value: []byte{0x78}: PEM block type must be CERTIFICATE REQUEST",
+        "spec.signerName: Invalid value: \"a/b\": must be a fully qualified domain and path of the form 'example.com/signer-name'",
+      ],
+    },
+    {
+      name: "a signer of three parts",
+      change: { "spec.signerName": "a.b/c/d" },
+      want: [
+        "spec.request: Invalid value: []byte{0x78}: PEM block type must be CERTIFICATE REQUEST",
+        "spec.signerName: Invalid value: \"a.b/c/d\": must be a fully qualified domain and path of the form 'example.com/signer-name'",
+      ],
+    },
   ],
 );
 

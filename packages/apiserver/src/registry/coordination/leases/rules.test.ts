@@ -10,4 +10,10 @@ testKindRules("leases.coordination.k8s.io", {}, [
       "spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0",
     ],
   },
+  {
+    name: "no time, later",
+    before: {},
+    change: { "spec.leaseDurationSeconds": 0 },
+    want: ["spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"],
+  },
 ]);

@@ -36,4 +36,13 @@ testKindRules("endpoints", {}, [
     before: { subsets: [{ addresses: [{ ip: "1.1.1.1", nodeName: "a" }] }] },
     want: [],
   },
+  {
+    name: "an address that is none, later",
+    before: {},
+    change: { subsets: [{ addresses: [{ ip: "x" }], ports: [{ port: 80 }] }] },
+    want: [
+      'subsets[0].addresses[0].ip: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
+      'subsets[0].addresses[0].ip: Invalid value: "x": must be a valid IP address',
+    ],
+  },
 ]);

@@ -66,4 +66,12 @@ testKindRules("limitranges", { spec: { limits: [{ type: "Container", max: { cpu:
       'spec.limits[0].defaultRequest[a.com/x]: Invalid value: resource.Quantity{i:resource.int64Amount{value:2, scale:0}, d:resource.infDecAmount{Dec:(*inf.Dec)(nil)}, s:"2", Format:"DecimalSI"}: default value 1 must equal to defaultRequest value 2 in a.com/x',
     ],
   },
+  {
+    name: "an unknown type, later",
+    before: {},
+    change: { "spec.limits": [{ type: "a b" }] },
+    want: [
+      "spec.limits[0].type: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
 ]);

@@ -152,4 +152,9 @@ testKindRules("nodes", {}, [
       "status.config.active.configMap.resourceVersion: Required value: resourceVersion must be set in status",
     ],
   },
+  {
+    name: "annotations that are no JSON",
+    change: { "metadata.annotations": { "scheduler.alpha.kubernetes.io/taints": "[" } },
+    want: ['metadata.annotations: Invalid value: "scheduler.alpha.kubernetes.io/taints": unexpected end of JSON input'],
+  },
 ]);

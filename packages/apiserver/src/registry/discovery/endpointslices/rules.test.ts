@@ -112,5 +112,12 @@ testKindRules(
       ],
     },
     { name: "no protocol", change: { "ports[0].protocol": "" }, want: ["ports[0].protocol: Required value"] },
+    {
+      name: "a domain of a long label",
+      change: { addressType: "FQDN", endpoints: [{ addresses: [`${"a".repeat(64)}.com`] }] },
+      want: [
+        'endpoints[0].addresses[0]: Invalid value: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa": must be no more than 63 characters',
+      ],
+    },
   ],
 );

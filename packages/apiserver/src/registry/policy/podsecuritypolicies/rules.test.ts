@@ -153,5 +153,11 @@ testKindRules(
         "spec.runtimeClass.defaultRuntimeClassName: Invalid value: \"_\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
       ],
     },
+    {
+      name: "an unknown rule, later",
+      before: {},
+      change: { "spec.fsGroup.rule": "Mine" },
+      want: ['spec.fsGroup.rule: Unsupported value: "Mine": supported values: "MayRunAs", "MustRunAs", "RunAsAny"'],
+    },
   ],
 );

@@ -19,4 +19,10 @@ testKindRules("roles.rbac.authorization.k8s.io", { rules: [{ apiGroups: [""], re
     change: { rules: [{ verbs: ["get"], nonResourceURLs: ["/x"] }] },
     want: ['rules[0].nonResourceURLs: Invalid value: []string{"/x"}: namespaced rules cannot apply to non-resource URLs'],
   },
+  {
+    name: "no verbs, later",
+    before: {},
+    change: { rules: [{ apiGroups: [""], resources: ["pods"], verbs: [] }] },
+    want: ["rules[0].verbs: Required value: verbs must contain at least one value"],
+  },
 ]);
