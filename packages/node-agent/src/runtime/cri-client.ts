@@ -1,7 +1,8 @@
+import { grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
 import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
 import protobuf from "protobufjs";
 import { type Cri, type CriInput, type CriMessageName, criEnums, criMessages, criServices } from "./cri-schema.ts";
-import { type ContainerRuntime, codeNames, isRuntimeNotFound, RuntimeError } from "./runtime.ts";
+import { type ContainerRuntime, isRuntimeNotFound, RuntimeError } from "./runtime.ts";
 
 export interface CriClientOptions {
   /** `unix:///run/containerd/containerd.sock`, or a path. */
@@ -250,7 +251,7 @@ function unary<Q extends CriMessageName, A extends CriMessageName>(
       request,
       { deadline: Date.now() + timeoutMs },
       (err: ServiceError | null, answer: Cri<A> | undefined) => {
-        if (err !== null) reject(new RuntimeError(codeNames[err.code] ?? "Unknown", err.details || err.message));
+        if (err !== null) reject(new RuntimeError(grpcCodeNames[err.code] ?? "Unknown", err.details || err.message));
         else resolve(answer as Cri<A>);
       },
     );

@@ -1,3 +1,4 @@
+import type { GrpcCodeName } from "@coxswain/apimachinery/errors/grpc-codes";
 import type { Cri, CriInput } from "./cri-schema.ts";
 
 /** Container states as the interface numbers them. */
@@ -63,34 +64,12 @@ export interface ContainerRuntime {
   close(): void;
 }
 
-/** gRPC's names of its codes, as they stand in messages. */
-export const codeNames = [
-  "OK",
-  "Canceled",
-  "Unknown",
-  "InvalidArgument",
-  "DeadlineExceeded",
-  "NotFound",
-  "AlreadyExists",
-  "PermissionDenied",
-  "ResourceExhausted",
-  "FailedPrecondition",
-  "Aborted",
-  "OutOfRange",
-  "Unimplemented",
-  "Internal",
-  "Unavailable",
-  "DataLoss",
-  "Unauthenticated",
-] as const;
-export type CodeName = (typeof codeNames)[number];
-
 /** A failed call; `message` is what clients of gRPC see: `rpc error: code = NotFound desc = …`. */
 export class RuntimeError extends Error {
-  readonly code: CodeName;
+  readonly code: GrpcCodeName;
   readonly details: string;
 
-  constructor(code: CodeName, details: string) {
+  constructor(code: GrpcCodeName, details: string) {
     super(`rpc error: code = ${code} desc = ${details}`);
     this.name = "RuntimeError";
     this.code = code;

@@ -1,3 +1,4 @@
+import { grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
 import type { Client, Metadata, ServiceError } from "@grpc/grpc-js";
 import protobuf from "protobufjs";
 
@@ -35,7 +36,7 @@ export function newKmsService(endpoint: string, timeoutMs: number): KmsService {
         { deadline },
         (err: ServiceError | null, answer: Buffer | undefined) => {
           if (err === null) resolve(answer ?? Buffer.alloc(0));
-          else reject(new Error(`rpc error: code = ${codeNames[err.code] ?? err.code} desc = ${err.details}`));
+          else reject(new Error(`rpc error: code = ${grpcCodeNames[err.code] ?? err.code} desc = ${err.details}`));
         },
       );
     });
@@ -106,24 +107,3 @@ function firstField(bytes: Buffer): Buffer {
   }
   return Buffer.alloc(0);
 }
-
-/** By number, as Go writes them. */
-const codeNames: readonly string[] = [
-  "OK",
-  "Canceled",
-  "Unknown",
-  "InvalidArgument",
-  "DeadlineExceeded",
-  "NotFound",
-  "AlreadyExists",
-  "PermissionDenied",
-  "ResourceExhausted",
-  "FailedPrecondition",
-  "Aborted",
-  "OutOfRange",
-  "Unimplemented",
-  "Internal",
-  "Unavailable",
-  "DataLoss",
-  "Unauthenticated",
-];

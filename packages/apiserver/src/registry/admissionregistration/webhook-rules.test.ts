@@ -1,19 +1,30 @@
 import { testKindRules } from "../../testing/kind-rules.ts";
 
-testKindRules(
-  "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+/** Both kinds of hooks have the same rules, but for calling one again. */
+const configuration = {
+  webhooks: [
+    {
+      name: "a.b.c",
+      clientConfig: { url: "https://a/b" },
+      sideEffects: "None",
+      admissionReviewVersions: ["v1"],
+      rules: [{ operations: ["CREATE"], apiGroups: [""], apiVersions: ["v1"], resources: ["pods"] }],
+    },
+  ],
+};
+const again = [
   {
-    webhooks: [
-      {
-        name: "a.b.c",
-        clientConfig: { url: "https://a/b" },
-        sideEffects: "None",
-        admissionReviewVersions: ["v1"],
-        rules: [{ operations: ["CREATE"], apiGroups: [""], apiVersions: ["v1"], resources: ["pods"] }],
-      },
-    ],
+    name: "a policy of calling again",
+    change: { "webhooks[0].reinvocationPolicy": "Often" },
+    want: ['webhooks[0].reinvocationPolicy: Unsupported value: "Often": supported values: "IfNeeded", "Never"'],
   },
-  [
+];
+
+for (const [resource, own] of [
+  ["mutatingwebhookconfigurations", again],
+  ["validatingwebhookconfigurations", []],
+] as const) {
+  testKindRules(`${resource}.admissionregistration.k8s.io`, configuration, [
     { name: "a hook", change: {}, want: [] },
     {
       name: "a name without domain, of no versions and side effects",
@@ -138,9 +149,78 @@ testKindRules(
       want: ['webhooks[1].name: Duplicate value: "a.b.c"'],
     },
     {
-      name: "a policy of calling again",
-      change: { "webhooks[0].reinvocationPolicy": "Often" },
-      want: ['webhooks[0].reinvocationPolicy: Unsupported value: "Often": supported values: "IfNeeded", "Never"'],
+      name: "versions and side effects that were wrong before",
+      before: { "webhooks[0].sideEffects": "Unknown", "webhooks[0].admissionReviewVersions": ["v3"] },
+      change: { "webhooks[0].sideEffects": "Some" },
+      want: [],
     },
-  ],
-);
+    {
+      name: "side effects that nobody knows, where there were some before",
+      before: { "webhooks[0].sideEffects": "Unknown" },
+      change: { "webhooks[0].sideEffects": "Many" },
+      want: ['webhooks[0].sideEffects: Unsupported value: "Many": supported values: "None", "NoneOnDryRun", "Some", "Unknown"'],
+    },
+    {
+      name: "side effects where there were none before",
+      before: {},
+      change: { "webhooks[0].sideEffects": "Unknown" },
+      want: ['webhooks[0].sideEffects: Unsupported value: "Unknown": supported values: "None", "NoneOnDryRun"'],
+    },
+    {
+      name: "no name and no word of side effects",
+      change: { "webhooks[0].name": "", "webhooks[0].sideEffects": undefined },
+      want: [
+        "webhooks[0].name: Required value",
+        "webhooks[0].sideEffects: Required value: must specify one of None, NoneOnDryRun",
+      ],
+    },
+    {
+      name: "a name that is no domain",
+      change: { "webhooks[0].name": "a_b.c.d" },
+      want: [
+        "webhooks[0].name: Invalid value: \"a_b.c.d\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
+    {
+      name: "a service's path with gaps",
+      change: { "webhooks[0].clientConfig": { service: { name: "s", namespace: "n", path: "//a_b/" } } },
+      want: [
+        'webhooks[0].clientConfig.service.path: Invalid value: "//a_b/": segment[0] may not be empty',
+        "webhooks[0].clientConfig.service.path: Invalid value: \"//a_b/\": segment[1]: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
+    {
+      name: "a path for an URL",
+      change: { "webhooks[0].clientConfig": { url: "a/b" } },
+      want: [
+        "webhooks[0].clientConfig.url: Invalid value: \"\": 'https' is the only allowed URL scheme; desired format: https://host[/path]",
+        'webhooks[0].clientConfig.url: Invalid value: "": host must be specified; desired format: https://host[/path]',
+      ],
+    },
+    {
+      name: "an URL that cannot be read",
+      change: { "webhooks[0].clientConfig": { url: "https://[" } },
+      want: [
+        'webhooks[0].clientConfig.url: Required value: url must be a valid URL: parse "https://["; desired format: https://host[/path]',
+      ],
+    },
+    {
+      name: "an URL without host",
+      change: { "webhooks[0].clientConfig": { url: "file:///a" } },
+      want: [
+        "webhooks[0].clientConfig.url: Invalid value: \"file\": 'https' is the only allowed URL scheme; desired format: https://host[/path]",
+        'webhooks[0].clientConfig.url: Invalid value: "": host must be specified; desired format: https://host[/path]',
+      ],
+    },
+    {
+      name: "empty versions and resources, and one that all are",
+      change: { "webhooks[0].rules[0].apiVersions": [""], "webhooks[0].rules[0].resources": ["", "*/a", "b/a"] },
+      want: [
+        "webhooks[0].rules[0].apiVersions[0]: Required value",
+        "webhooks[0].rules[0].resources[0]: Required value",
+        "webhooks[0].rules[0].resources[2]: Invalid value: \"b/a\": if '*/a' is present, must not specify b/a",
+      ],
+    },
+    ...own,
+  ]);
+}
