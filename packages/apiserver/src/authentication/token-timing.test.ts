@@ -1,40 +1,52 @@
 /**
- * How long a wrong token takes says nothing about how much of it was right: Welch's t-test over guesses that share all
- * but the end with a good token, and guesses that share nothing.
+ * How long a wrong token takes says nothing about how much of it was right, for every kind of token. That the
+ * measurement can tell is shown by two checks that must come out: one that stops at the first difference, and one that
+ * looks at nothing. COX_TEST_LONG makes a million guesses at each.
  */
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
+import { createPrivateKey, randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
+import { bearerToken } from "@coxswain/apimachinery/serving/authentication/bearer-token";
+import { cachedTokens, newTokenCacheMetrics } from "@coxswain/apimachinery/serving/authentication/token-cache";
+import { newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import { CompactSign } from "jose";
+import { type Door, timingLeak } from "../testing/timing-leak.ts";
 import { bootstrapToken } from "./bootstrap-token.ts";
+import { boundServiceAccountToken, legacyIssuer, legacyServiceAccountToken, newTokenUse } from "./service-account.ts";
+import { parseKeys } from "./service-account-keys.ts";
 import { tokenFile } from "./token-file.ts";
 
-const long = process.env["COX_TEST_LONG"] !== undefined;
-const guesses = long ? 1_000_000 : 30_000;
-/** A machine that is busy with other things disturbs a short run more. */
-const limit = long ? 5 : 10;
+const guesses = process.env["COX_TEST_LONG"] === undefined ? 20_000 : 1_000_000;
+const seed = process.env["COX_TEST_SEED"] ?? randomBytes(4).toString("hex");
+const limit = 5;
 
-/** Of the alphabet of bootstrap tokens. */
-const randomText = (length: number): string =>
-  [...randomBytes(length)].map((byte) => "abcdefghijklmnopqrstuvwxyz012345"[byte % 32]).join("");
+const jane = { user: { name: "jane", groups: [] } };
 
-const secret = randomText(16);
+const randomText = (length: number): string => randomBytes(length).toString("hex").slice(0, length);
 
-const kinds: Record<string, (t: TestContext) => { authenticate: TokenAuthenticator; good: string }> = {
+type MakeDoor = (t: TestContext) => Door | Promise<Door>;
+
+const kinds: Record<string, MakeDoor> = {
   "a token of a file": (t) => {
     const directory = mkdtempSync(join(tmpdir(), "cox-timing-"));
     t.after(() => rmSync(directory, { recursive: true, force: true }));
     const path = join(directory, "tokens.csv");
-    const good = `abcdef.${secret}`;
-    writeFileSync(path, `${good},jane,1\n`);
-    return { authenticate: tokenFile(path, discardLogger), good };
+    const secret = randomText(64);
+    writeFileSync(path, `${secret},jane,1\n`);
+    const authenticate = tokenFile(path, discardLogger);
+    return { secret, check: (guess) => authenticate(guess, undefined) };
   },
-  "a bootstrap token": () => {
+  "the secret of a bootstrap token": () => {
+    const secret = randomText(16);
     const encode = (text: string): string => Buffer.from(text).toString("base64");
     const data = {
       "token-id": encode("abcdef"),
@@ -42,56 +54,82 @@ const kinds: Record<string, (t: TestContext) => { authenticate: TokenAuthenticat
       "usage-bootstrap-authentication": encode("true"),
     };
     const stored = { metadata: { name: "bootstrap-token-abcdef" }, type: "bootstrap.kubernetes.io/token", data };
-    return { authenticate: bootstrapToken({ get: async () => stored as never }, realClock), good: `abcdef.${secret}` };
+    const authenticate = bootstrapToken({ get: async () => stored as never }, realClock);
+    return { secret, check: (guess) => authenticate(`abcdef.${guess}`, undefined) };
   },
+  "the signature of a bound token": () => signature(boundServiceAccountToken, { iss: "https://issuer", exp: 4e9 }),
+  "the signature of a legacy token": () => signature(legacyServiceAccountToken, { iss: legacyIssuer }),
+  "a token that a webhook said yes to": () => {
+    const caching = { successTtlMs: 120_000, failureTtlMs: 120_000, clock: newFakeClock() };
+    const metrics = newTokenCacheMetrics(newMetricsRegistry());
+    return remembered((asked) => {
+      const authenticate = cachedTokens(asked, { ...caching, metrics });
+      return (guess) => authenticate(guess, undefined);
+    });
+  },
+  "a token that its connection showed before": () =>
+    remembered((asked) => {
+      const authenticate = bearerToken(asked, [], newFakeClock());
+      const tls = {};
+      return (guess) => authenticate({ headers: { authorization: `Bearer ${guess}` }, tls } as Exchange);
+    }),
 };
+
+/** A token that is known from an earlier answer only. */
+async function remembered(make: (asked: TokenAuthenticator) => Door["check"]): Promise<Door> {
+  let known = true;
+  const check = make(async () => (known ? jane : undefined));
+  const secret = randomText(64);
+  await check(secret);
+  known = false;
+  return { secret, check };
+}
+
+/** One key for all: a number that is not below a key's modulus, which is public, is refused before any reckoning. */
+const key = newServiceAccountKey();
+
+/** What is signed is known to all. */
+async function signature(make: typeof boundServiceAccountToken, claims: Record<string, unknown>): Promise<Door> {
+  const authenticate = make({
+    issuers: ["https://issuer"],
+    keys: parseKeys(key.pubPem),
+    apiAudiences: [],
+    lookup: false,
+    getter: { get: async () => undefined },
+    clock: realClock,
+    use: newTokenUse(newMetricsRegistry()),
+  });
+  const signed = await new CompactSign(Buffer.from(JSON.stringify({ ...claims, jti: randomText(16) })))
+    .setProtectedHeader({ alg: "RS256" })
+    .sign(createPrivateKey(key.keyPem));
+  const end = signed.lastIndexOf(".") + 1;
+  return { secret: signed.slice(end), check: (guess) => authenticate(signed.slice(0, end) + guess, undefined) };
+}
+
+async function leakOf(t: TestContext, make: MakeDoor): Promise<number> {
+  const score = await timingLeak([await make(t), await make(t)], guesses, seed);
+  t.diagnostic(`|t| = ${score.toFixed(2)} over ${guesses} guesses, COX_TEST_SEED=${seed}`);
+  return score;
+}
 
 for (const [name, make] of Object.entries(kinds)) {
   test(`guesses at ${name} take as long whether they are near or far`, async (t) => {
-    const { authenticate, good } = make(t);
-    assert.ok(await authenticate(good, undefined), "the good one is good");
-    const near = (): string => good.slice(0, -3) + randomText(3);
-    const far = (): string => good.slice(0, 7) + randomText(good.length - 7);
-    const samples = { near: newSample(), far: newSample() };
-    for (let i = 0; i < guesses; i++) {
-      const isNear = (randomBytes(1)[0] as number) % 2 === 0;
-      const guess = isNear ? near() : far();
-      const began = process.hrtime.bigint();
-      await authenticate(guess, undefined);
-      const tookNs = Number(process.hrtime.bigint() - began);
-      // Pauses of the garbage collector and of the machine are no answer of ours.
-      if (i > guesses / 10 && tookNs < 100_000) (isNear ? samples.near : samples.far).add(tookNs);
-    }
-    const score = Math.abs(welch(samples.near, samples.far));
-    t.diagnostic(`t = ${score.toFixed(2)}`);
-    assert.ok(score < limit, `t = ${score}`);
+    assert.ok((await leakOf(t, make)) < limit);
   });
 }
 
-interface Sample {
-  count: number;
-  mean: number;
-  /** Sum of squared differences from the mean. */
-  spread: number;
-  add(value: number): void;
-}
+test("the measurement finds nothing where nothing is looked at", async (t) => {
+  assert.ok((await leakOf(t, () => ({ secret: randomText(64), check: async () => undefined }))) < limit);
+});
 
-/** Source: Welford's algorithm */
-function newSample(): Sample {
-  return {
-    count: 0,
-    mean: 0,
-    spread: 0,
-    add(value) {
-      this.count++;
-      const before = value - this.mean;
-      this.mean += before / this.count;
-      this.spread += before * (value - this.mean);
-    },
+test("the measurement finds a comparison that stops at the first difference", async (t) => {
+  const stopping = (): Door => {
+    const secret = randomText(64);
+    const check = async (guess: string): Promise<boolean> => {
+      for (let i = 0; i < secret.length; i++) if (guess.charCodeAt(i) !== secret.charCodeAt(i)) return false;
+      return true;
+    };
+    return { secret, check };
   };
-}
-
-function welch(a: Sample, b: Sample): number {
-  const error = ({ count, spread }: Sample): number => spread / (count - 1) / count;
-  return (a.mean - b.mean) / Math.sqrt(error(a) + error(b));
-}
+  assert.ok((await leakOf(t, stopping)) > limit);
+});

@@ -3,6 +3,7 @@
  * `base64url.bearer.authorization.k8s.io.<token>`.
  * Source: k8s.io/apiserver pkg/authentication/request/bearertoken, request/websocket/protocol.go
  */
+import { timingSafeEqual } from "node:crypto";
 import type { TLSSocket } from "node:tls";
 import type { Clock } from "../../clock/clock.ts";
 import type { AuthenticationResult, Authenticator, TokenAuthenticator } from "./authenticator.ts";
@@ -13,21 +14,28 @@ const rememberMs = 1000;
 /** @throws Error when there is a token that nobody knows. */
 export function bearerToken(authenticate: TokenAuthenticator, apiAudiences: readonly string[], clock: Clock): Authenticator {
   const audiences = apiAudiences.length > 0 ? apiAudiences : undefined;
-  const last = new WeakMap<TLSSocket, { header: string; result: AuthenticationResult; untilMs: number }>();
+  const last = new WeakMap<TLSSocket, { header: Buffer; result: AuthenticationResult; untilMs: number }>();
   return async (exchange) => {
     const header = exchange.headers.authorization;
     if (header === undefined) return undefined;
     const known = exchange.tls === undefined ? undefined : last.get(exchange.tls);
-    if (known !== undefined && known.header === header && clock.now() < known.untilMs) return known.result;
+    if (known !== undefined && isSame(known.header, header) && clock.now() < known.untilMs) return known.result;
     const parts = header.trim().split(" ");
     if (parts.length < 2 || parts[0]?.toLowerCase() !== "bearer") return undefined;
     const token = parts[1] as string;
     if (token === "") return undefined;
     const result = await authenticate(token, audiences);
     if (result === undefined) throw new Error("invalid bearer token");
-    if (exchange.tls !== undefined) last.set(exchange.tls, { header, result, untilMs: clock.now() + rememberMs });
+    if (exchange.tls !== undefined)
+      last.set(exchange.tls, { header: Buffer.from(header), result, untilMs: clock.now() + rememberMs });
     return result;
   };
+}
+
+/** A proxy's connection may carry guesses next to somebody else's token: the time tells nothing of that. */
+function isSame(known: Buffer, header: string): boolean {
+  const shown = Buffer.from(header);
+  return shown.length === known.length && timingSafeEqual(shown, known);
 }
 
 const protocolPrefix = "base64url.bearer.authorization.k8s.io.";
