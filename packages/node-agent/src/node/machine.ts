@@ -1,4 +1,5 @@
 import { readFile, statfs } from "node:fs/promises";
+import { isIPv6 } from "node:net";
 import { cpus, hostname, networkInterfaces, release } from "node:os";
 
 /** What the machine is, for the Node object. Numbers do not change while the agent runs. */
@@ -80,4 +81,12 @@ export async function defaultAddress(preferIpv6: boolean): Promise<string | unde
     if (found !== undefined) return found.address;
   }
   return undefined;
+}
+
+/** The addresses that the node tells: those given (`--node-ip`), else the one that has the default route. */
+export async function nodeAddresses(nodeIp: string): Promise<string[]> {
+  const given = nodeIp.split(",").filter((ip) => ip !== "" && ip !== "0.0.0.0" && ip !== "::");
+  if (given.length > 0) return given;
+  const found = await defaultAddress(isIPv6(nodeIp));
+  return found === undefined ? ["127.0.0.1"] : [found];
 }

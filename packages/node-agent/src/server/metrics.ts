@@ -1,4 +1,5 @@
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { ProbeManagerOptions } from "../probes/probe-manager.ts";
 import type { Summary } from "./stats.ts";
 
 /** The agent's own metrics, under upstream's names. Source: pkg/kubelet/metrics/metrics.go */
@@ -37,6 +38,20 @@ export function newAgentMetrics(registry: MetricsRegistry) {
     }),
     runningPods: registry.gauge({ name: "kubelet_running_pods", help: "Number of pods that have a running pod sandbox" }),
     nodeName: registry.gauge({ name: "kubelet_node_name", help: "The node's name. The count is always 1.", labels: ["node"] }),
+  };
+}
+
+/** Counts the results of probes. Source: pkg/kubelet/prober/prober_manager.go */
+export function newProbeMetrics(registry: MetricsRegistry): NonNullable<ProbeManagerOptions["onProbe"]> {
+  const total = registry.counter({
+    name: "prober_probe_total",
+    help: "Cumulative number of a liveness, readiness or startup probe for a container by result.",
+    labels: ["probe_type", "result", "container", "pod", "namespace", "pod_uid"],
+  });
+  return (kind, result, pod, container) => {
+    const { name, namespace, uid } = pod.metadata;
+    const probeType = `${kind[0]?.toUpperCase()}${kind.slice(1)}`;
+    total.labels(probeType, result, container, name, namespace, uid).inc();
   };
 }
 

@@ -1,0 +1,63 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { newClient } from "@coxswain/apimachinery/client/client";
+import { type ClientConfig, userAgentOf } from "@coxswain/apimachinery/client/config";
+import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { type EventRecorder, newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Node, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes, pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { AgentConfig } from "../config.ts";
+
+/** How the agent talks to the API server, and what it follows there. */
+export interface ApiConnection {
+  client: Client;
+  /** Never waits for a turn: heartbeats and reviews do not stand in line behind the rest. */
+  heartbeat: Client;
+  informers: InformerFactory;
+  /** The node of its own. */
+  node: SharedInformer<Node>;
+  /** The Pods bound to it. */
+  pods: SharedInformer<Pod>;
+  services: SharedInformer<Service>;
+  recorder: EventRecorder;
+  /** Certificate of the client, where it comes from a file. */
+  certFile: string | undefined;
+  close(): void;
+}
+
+export interface ApiConnectionOptions {
+  api: ClientConfig;
+  config: AgentConfig;
+  nodeName: string;
+  metrics: MetricsRegistry;
+  clock: Clock;
+  log: Logger;
+}
+
+/** Nothing is sent before the informers are started or a client is asked. */
+export function newApiConnection({ api, config, nodeName, metrics, clock, log }: ApiConnectionOptions): ApiConnection {
+  const observer = clientMetrics(metrics);
+  const limited = (qps: number, burst?: number): Client =>
+    newClient({ ...api, qps, ...(burst !== undefined && { burst }), userAgent: userAgentOf("kubelet") }, { observer });
+  const client = limited(config.kubeApiQps, config.kubeApiBurst);
+  const heartbeat = limited(-1);
+  const events = limited(config.eventQps === 0 ? -1 : config.eventQps, config.eventBurst);
+  const informers = newInformerFactory(client, { log, clock });
+  return {
+    client,
+    heartbeat,
+    informers,
+    node: informers.for<Node>(nodes, { fieldSelector: `metadata.name=${nodeName}` }),
+    pods: informers.for<Pod>(pods, { fieldSelector: `spec.nodeName=${nodeName}` }),
+    services: informers.for<Service>(services),
+    recorder: newEventRecorder({ client: events, component: "kubelet", host: nodeName, log, clock }),
+    certFile: api.certFile,
+    close() {
+      for (const each of [client, heartbeat, events]) each.close();
+    },
+  };
+}

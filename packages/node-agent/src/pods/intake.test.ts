@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { StatusManager } from "../status/status-manager.ts";
+import { aNodePod } from "../testing/builders.ts";
+import { newPodIntake, type PodIntake } from "./intake.ts";
+import { configMirrorAnnotation, configSourceAnnotation } from "./pod.ts";
+import type { PodWorkers } from "./pod-workers.ts";
+
+test("a pod that fits reaches its worker, a changed one when the change concerns it, and one that goes is ended", () => {
+  const { intake, did } = anIntake();
+  const pod = aNodePod({}, { uid: "a" });
+  intake.sources.upsert("api", pod);
+  intake.sources.upsert("api", { ...pod, status: { phase: "Running" } });
+  intake.sources.upsert("api", { ...pod, metadata: { ...pod.metadata, labels: { color: "green" } } });
+  intake.sources.remove("api", "a");
+  assert.deepEqual(did, ["update a", "update a", "remove a"]);
+});
+
+test("a pod that does not fit has no worker, is told so once, and counts for nobody", () => {
+  const { intake, did } = anIntake({ refuse: (uid) => uid === "big" });
+  const big = aNodePod({}, { uid: "big" });
+  intake.sources.upsert("api", big);
+  intake.sources.upsert("api", { ...big, metadata: { ...big.metadata, labels: { color: "green" } } });
+  assert.deepEqual(did, ["rejected big beside "]);
+  assert.equal(intake.isActive(big), false);
+  intake.sources.upsert("api", { ...big, metadata: { ...big.metadata, deletionTimestamp: "2022-01-01T00:00:00Z" } });
+  assert.deepEqual(did.slice(1), ["update big"], "its deletion is the worker's business again");
+  intake.sources.remove("api", "big");
+  assert.equal(intake.isKnown("big"), true, "the worker ends it");
+});
+
+test("the others that a new pod is judged beside are those that hold resources", () => {
+  const { intake, did, ended } = anIntake({ refuse: (uid) => uid === "late" });
+  for (const uid of ["runs", "over"]) intake.sources.upsert("api", aNodePod({}, { uid, name: uid }));
+  intake.sources.upsert("api", aNodePod({}, { uid: "failed", name: "failed" }, { phase: "Failed" }));
+  ended.add("over");
+  intake.sources.upsert("api", aNodePod({}, { uid: "late", name: "late" }));
+  assert.equal(did.at(-1), "rejected late beside runs");
+});
+
+test("what becomes of a mirror wakes its static pod, and a name means the static pod", () => {
+  const { intake, did } = anIntake();
+  const own = aNodePod({}, { uid: "own", annotations: { [configSourceAnnotation]: "file" } });
+  const mirror = aNodePod({}, { uid: "mirror", annotations: { [configMirrorAnnotation]: "own" } });
+  intake.sources.upsert("api", mirror);
+  assert.equal(intake.named("default", "web")?.metadata.uid, "mirror");
+  intake.sources.upsert("file", own);
+  intake.sources.remove("api", "mirror");
+  assert.equal(intake.named("default", "web")?.metadata.uid, "own");
+  assert.deepEqual(did, ["update own", "resync own", "wake own"]);
+});
+
+/** Workers and statuses that write down what they are told. */
+function anIntake({ refuse = () => false }: { refuse?: (uid: string) => boolean } = {}): {
+  intake: PodIntake;
+  did: string[];
+  ended: Set<string>;
+} {
+  const did: string[] = [];
+  const known = new Set<string>();
+  const ended = new Set<string>();
+  const workers: Partial<PodWorkers> = {
+    update({ metadata: { uid } }) {
+      known.add(uid);
+      did.push(`update ${uid}`);
+    },
+    remove: ({ metadata: { uid } }) => void did.push(`remove ${uid}`),
+    wake: (uid) => void did.push(`wake ${uid}`),
+    knows: (uid) => known.has(uid),
+    hasEnded: (uid) => ended.has(uid),
+  };
+  const status: Partial<StatusManager> = {
+    get: () => undefined,
+    forget: (uid) => void did.push(`forget ${uid}`),
+    resync: (uid) => void did.push(`resync ${uid}`),
+  };
+  let beside: string[] = [];
+  const intake = newPodIntake({
+    expected: ["api", "file"],
+    workers: workers as PodWorkers,
+    status: status as StatusManager,
+    admit(pod, others) {
+      beside = others.map(({ metadata }) => metadata.uid);
+      return refuse(pod.metadata.uid) ? { reason: "OutOfcpu", message: "no" } : undefined;
+    },
+    onRejected: (pod) => void did.push(`rejected ${pod.metadata.uid} beside ${beside.join()}`),
+  });
+  return { intake, did, ended };
+}

@@ -1,0 +1,100 @@
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { newPodSources, type PodSources, type SourceName } from "../sources/merge.ts";
+import type { StatusManager } from "../status/status-manager.ts";
+import type { Rejection } from "./admit.ts";
+import { fullName, isMirrorPod, isStaticPod, type NodePod } from "./pod.ts";
+import { isTerminal } from "./pod-runner.ts";
+import type { PodWorkers } from "./pod-workers.ts";
+
+export interface PodIntakeOptions {
+  /** What says which Pods are wanted. */
+  expected: readonly SourceName[];
+  workers: PodWorkers;
+  status: StatusManager;
+  /** Whether a new Pod can run beside the others, which hold resources of the node. */
+  admit: (pod: NodePod, others: readonly NodePod[]) => Rejection | undefined;
+  onRejected: (pod: NodePod, rejection: Rejection) => void;
+}
+
+export interface PodIntake {
+  /** Wanted Pods, mirrors among them. */
+  sources: PodSources;
+  /** Neither refused nor ended: it holds resources of the node. */
+  isActive(pod: NodePod): boolean;
+  /** Somebody wants it, or a worker still has it. */
+  isKnown(uid: string): boolean;
+  /** The static Pod rather than its mirror, where both have that name. */
+  named(namespace: string, name: string): NodePod | undefined;
+}
+
+/**
+ * What the sources want reaches the workers: a new Pod if the node can take it, a changed one if the change concerns
+ * its worker. A mirror has no worker; what becomes of it concerns its static Pod. Source: pkg/kubelet/kubelet.go syncLoop
+ */
+export function newPodIntake(options: PodIntakeOptions): PodIntake {
+  const { workers, status } = options;
+  const rejected = new Set<string>();
+  const isActive = (pod: NodePod): boolean =>
+    !rejected.has(pod.metadata.uid) &&
+    !workers.hasEnded(pod.metadata.uid) &&
+    !isTerminal(status.get(pod.metadata.uid) ?? pod.status ?? {});
+
+  function rejectionOf(pod: NodePod): Rejection | undefined {
+    const { uid, deletionTimestamp } = pod.metadata;
+    // What runs already, ends or has ended is not judged again.
+    if (workers.knows(uid) || deletionTimestamp != null || isTerminal(pod.status ?? {})) return undefined;
+    const others = sources.list().filter((other) => workers.knows(other.metadata.uid) && isActive(other));
+    return options.admit(pod, others);
+  }
+
+  function wakeStaticOf(mirror: NodePod): void {
+    const own = sources.list().find((pod) => isStaticPod(pod) && fullName(pod) === fullName(mirror));
+    if (own === undefined) return;
+    status.resync(own.metadata.uid);
+    workers.wake(own.metadata.uid);
+  }
+
+  const sources = newPodSources(options.expected, {
+    added(pod) {
+      if (isMirrorPod(pod)) return wakeStaticOf(pod);
+      const rejection = rejectionOf(pod);
+      if (rejection === undefined) return workers.update(pod);
+      rejected.add(pod.metadata.uid);
+      options.onRejected(pod, rejection);
+    },
+    updated(pod, previous) {
+      if (isMirrorPod(pod)) return wakeStaticOf(pod);
+      if (rejected.has(pod.metadata.uid) && pod.metadata.deletionTimestamp == null) return;
+      if (matters(pod, previous)) workers.update(pod);
+    },
+    removed(pod) {
+      rejected.delete(pod.metadata.uid);
+      if (isMirrorPod(pod)) return wakeStaticOf(pod);
+      if (workers.knows(pod.metadata.uid)) workers.remove(pod);
+      else status.forget(pod.metadata.uid);
+    },
+  });
+
+  return {
+    sources,
+    isActive,
+    isKnown: (uid) => sources.get(uid) !== undefined || workers.knows(uid),
+    named(namespace, name) {
+      const found = sources.list().filter((pod) => pod.metadata.namespace === namespace && pod.metadata.name === name);
+      return found.find((pod) => !isMirrorPod(pod)) ?? found[0];
+    },
+  };
+}
+
+/** Whether a change is one that a worker has to know of; a status is written by ourselves. */
+function matters(pod: NodePod, previous: NodePod): boolean {
+  const { metadata, spec } = pod;
+  return (
+    (spec.readinessGates ?? []).length > 0 ||
+    !semanticEqual(spec, previous.spec) ||
+    !semanticEqual(metadata.labels, previous.metadata.labels) ||
+    !semanticEqual(metadata.annotations, previous.metadata.annotations) ||
+    metadata.deletionTimestamp !== previous.metadata.deletionTimestamp ||
+    metadata.deletionGracePeriodSeconds !== previous.metadata.deletionGracePeriodSeconds
+  );
+}

@@ -1,0 +1,98 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { RootLogger } from "@coxswain/apimachinery/logging/logger";
+import { type HttpServer, startHttpServer } from "@coxswain/apimachinery/serving/https-server";
+import { newDebugPages } from "@coxswain/apimachinery/serving/pprof";
+import { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
+import { parseSniCertKey } from "@coxswain/apimachinery/serving/tls-options";
+import type { AgentConfig } from "../config.ts";
+import type { Auth } from "./auth.ts";
+import { newHealthHandler, newKubeletHandler, type ServerContext } from "./server.ts";
+
+export interface ListenOptions {
+  config: AgentConfig;
+  context: Omit<ServerContext, "auth" | "debuggingHandlers" | "log">;
+  auth: Auth;
+  nodeName: string;
+  ips: readonly string[];
+  clock: Clock;
+  log: RootLogger;
+}
+
+export interface Listening {
+  /** Ports that are served, where the configuration says 0. */
+  port: number;
+  healthzPort: number;
+  close(): Promise<void>;
+}
+
+/** Opens the ports that the configuration asks for: the kubelet's API, the read-only port, health. */
+export async function listen(options: ListenOptions): Promise<Listening> {
+  const { config, auth, clock, log } = options;
+  const context = { ...options.context, log };
+  const bindAddress = config.address;
+  const open = {
+    api: async (): Promise<HttpServer> =>
+      startHttpServer({
+        port: config.port,
+        bindAddress,
+        tls: await tlsOf(options),
+        log,
+        handler: newKubeletHandler({
+          ...context,
+          auth,
+          debuggingHandlers: config.enableDebuggingHandlers,
+          debugPages: config.enableDebuggingHandlers ? newDebugPages({ log, clock }) : undefined,
+        }),
+      }),
+    readOnly: () =>
+      startHttpServer({
+        port: config.readOnlyPort,
+        bindAddress,
+        log,
+        handler: newKubeletHandler({ ...context, auth: undefined, debuggingHandlers: false }),
+      }),
+    health: () =>
+      startHttpServer({
+        port: config.healthzPort,
+        bindAddress: config.healthzBindAddress,
+        log,
+        handler: newHealthHandler(context.health),
+      }),
+  };
+  const servers: HttpServer[] = [];
+  const start = async (wanted: boolean, opening: () => Promise<HttpServer>): Promise<HttpServer | undefined> => {
+    if (!wanted) return undefined;
+    const server = await opening();
+    servers.push(server);
+    return server;
+  };
+  const api = await start(config.enableServer, open.api);
+  await start(config.readOnlyPort > 0, open.readOnly);
+  const health = await start(config.healthzPort > 0, open.health);
+  return {
+    port: api?.port ?? config.port,
+    healthzPort: health?.port ?? config.healthzPort,
+    close: async () => void (await Promise.all(servers.map((server) => server.close(0)))),
+  };
+}
+
+async function tlsOf({ config, nodeName, ips }: ListenOptions) {
+  const { tlsCertFile: certFile, tlsPrivateKeyFile: keyFile } = config;
+  const files =
+    certFile !== "" && keyFile !== ""
+      ? { certFile, keyFile }
+      : await selfSignedPair({
+          certDir: config.certDir,
+          pairName: "kubelet",
+          host: nodeName,
+          dnsNames: [nodeName],
+          ips: [...ips, "127.0.0.1"],
+        });
+  return {
+    ...files,
+    clientCaFile: config.clientCaFile || undefined,
+    sni: config.tlsSniCertKeys.map(parseSniCertKey),
+    minVersion: config.tlsMinVersion || undefined,
+    cipherSuites: config.tlsCipherSuites.length === 0 ? undefined : config.tlsCipherSuites,
+  };
+}

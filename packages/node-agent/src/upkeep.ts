@@ -1,0 +1,105 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Background } from "./background.ts";
+import type { AgentConfig } from "./config.ts";
+import { type HousekeepingOptions, keepHouse } from "./pods/housekeeping.ts";
+import { isMirrorPod } from "./pods/pod.ts";
+import { newEviction, type Pressure, parseThresholds } from "./resources/eviction.ts";
+import { observeNode, podUsage } from "./resources/usage.ts";
+import { collectContainers } from "./runtime/container-gc.ts";
+import { newImageGc } from "./runtime/image-gc.ts";
+import { runLogRotation } from "./runtime/log-rotation.ts";
+import { podLogDirectory } from "./runtime/pod-logs.ts";
+import type { ContainerRuntime } from "./runtime/runtime.ts";
+import type { AgentEvents } from "./status/events.ts";
+
+export interface UpkeepOptions extends HousekeepingOptions {
+  config: AgentConfig;
+  background: Background;
+  runtime: ContainerRuntime;
+  clock: Clock;
+  log: Logger;
+  tell: AgentEvents;
+  runningPods: (count: number) => void;
+  onPressureChange: (pressure: Pressure) => void;
+}
+
+const housekeepingMs = 2_000;
+const containerGcMs = 60_000;
+const imageGcMs = 300_000;
+const evictionMs = 10_000;
+
+/** Starts what keeps the node clean and alive: housekeeping, garbage collection, eviction, rotation of logs. */
+export function startUpkeep(options: UpkeepOptions): void {
+  const { config, background, runtime, clock, log, intake, workers, events, volumes, tell } = options;
+  const { podLogsDir, containerLogsDir } = options;
+  const { sources, isActive } = intake;
+
+  const collectDead = (): Promise<void> =>
+    collectContainers({
+      runtime,
+      clock,
+      log,
+      containerLogsDir,
+      maxPerContainer: config.maxDeadPerContainer,
+      maxTotal: config.maxDead,
+      minAgeMs: config.deadMinAgeMs,
+      isKnown: intake.isKnown,
+      allSourcesSynced: () => sources.allSynced() && events.pods() !== undefined,
+    });
+  const imageGc = newImageGc({
+    runtime,
+    clock,
+    log,
+    highThresholdPercent: config.imageGcHighThreshold,
+    lowThresholdPercent: config.imageGcLowThreshold,
+    minAgeMs: config.imageMinAgeMs,
+    sandboxImage: config.sandboxImage,
+    event: tell.node,
+  });
+  let imageDir: string | undefined;
+  const eviction = newEviction({
+    clock,
+    log,
+    thresholds: parseThresholds({
+      hard: config.evictionHard,
+      soft: config.evictionSoft,
+      softGraceMs: config.evictionSoftGraceMs,
+      minReclaim: config.evictionMinReclaim,
+    }),
+    transitionMs: config.evictionTransitionMs,
+    maxGraceSeconds: config.evictionMaxPodGraceSeconds,
+    observe: async () => {
+      imageDir ??= (await runtime.imageFilesystems().catch(() => []))[0]?.fsId?.mountpoint;
+      return observeNode(config.rootDir, imageDir);
+    },
+    usage: () =>
+      podUsage({
+        runtime,
+        pods: sources.list().filter(isActive),
+        podDir: volumes.podDir,
+        logDir: (pod) => podLogDirectory(podLogsDir, pod),
+        everyPod: eviction.pressure.disk,
+      }),
+    activePods: () => sources.list().filter((pod) => !isMirrorPod(pod) && isActive(pod)),
+    reclaimDisk: async () => {
+      await collectDead();
+      await imageGc.removeUnused();
+    },
+    evict: async (pod, verdict, graceSeconds) => {
+      tell.pod(pod, undefined, "Warning", verdict.reason, verdict.message);
+      await workers.evict(pod.metadata.uid, verdict, graceSeconds);
+    },
+    onPressureChange: options.onPressureChange,
+  });
+
+  background.every(housekeepingMs, "housekeeping", async () => {
+    options.runningPods(events.pods()?.size ?? 0);
+    await keepHouse(options);
+  });
+  background.every(containerGcMs, "container garbage collection", collectDead);
+  background.every(evictionMs, "eviction", eviction.check);
+  background.every(imageGcMs, "image garbage collection", imageGc.collect);
+  const { containerLogMaxSizeBytes: maxSizeBytes, containerLogMaxFiles: maxFiles } = config;
+  background.add(runLogRotation({ runtime, clock, log, maxSizeBytes, maxFiles }, background.signal));
+}
