@@ -1,9 +1,9 @@
 /**
- * Zone labels of volumes of cloud providers, and the node affinity that follows from them. No cloud is built in here: a
- * volume of one that was provisioned with its labels keeps them, another one cannot be looked up and is refused.
+ * Zone labels of volumes, and the node affinity that follows from them. No cloud is built in here, as in an upstream
+ * built without in-tree providers: a volume that a provisioner made with its labels gets the affinity, one of a cloud
+ * that would have to be looked up is refused.
  * Source: plugin/pkg/admission/storage/persistentvolume/label/admission.go
  */
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type {
   NodeSelectorRequirement,
@@ -18,9 +18,11 @@ interface VolumeObject extends KubeObject {
 }
 
 const provisionedBy = "pv.kubernetes.io/provisioned-by";
+/** The id of a volume that is only being made. */
+const placeholder = "placeholder-for-provisioning";
 const topologyLabels = [
-  ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"],
-  ["failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"],
+  { zone: "topology.kubernetes.io/zone", region: "topology.kubernetes.io/region" },
+  { zone: "failure-domain.beta.kubernetes.io/zone", region: "failure-domain.beta.kubernetes.io/region" },
 ] as const;
 
 export const persistentVolumeLabel = (): AdmissionPlugin => ({
@@ -30,43 +32,58 @@ export const persistentVolumeLabel = (): AdmissionPlugin => ({
     const { resource, subresource, object } = attributes;
     if (resource.group !== "" || resource.resource !== "persistentvolumes" || subresource !== "") return;
     const volume = object as VolumeObject;
-    const cloud = cloudOf(volume.spec);
-    if (volume.spec === undefined || cloud === undefined) return;
+    if (volume.spec === undefined) return;
     const labels = volume.metadata.labels ?? {};
-    const names = topologyLabels.find((pair) => pair.every((name) => Object.hasOwn(labels, name)));
-    if (names === undefined || !Object.hasOwn(volume.metadata.annotations ?? {}, provisionedBy)) {
-      throw refuse(attributes, `error querying ${cloud.what} volume ${cloud.id}: unable to build ${cloud.provider}`);
+    const names = topologyLabels.find(({ zone, region }) => Object.hasOwn(labels, zone) && Object.hasOwn(labels, region));
+    if (names !== undefined && Object.hasOwn(volume.metadata.annotations ?? {}, provisionedBy)) {
+      const zones = zonesOf(labels[names.zone] as string);
+      if (zones === undefined) {
+        throw refuse(attributes, `failed to convert label string for Zone: ${labels[names.zone]} to a Set`);
+      }
+      addAffinity(volume.spec, [
+        { key: names.zone, operator: "In", values: zones },
+        { key: names.region, operator: "In", values: [labels[names.region] as string] },
+      ]);
+      return;
     }
-    addAffinity(
-      volume.spec,
-      names.map((key) => ({ key, operator: "In", values: zonesOf(labels[key] ?? "") })),
-    );
+    const cloud = cloudOf(volume.spec);
+    if (cloud !== undefined) {
+      throw refuse(attributes, `error querying ${cloud.what} ${cloud.id}: unable to build ${cloud.provider}`);
+    }
   },
 });
 
-function cloudOf(spec: PersistentVolumeSpec | undefined): { what: string; id: string; provider: string } | undefined {
-  if (spec?.awsElasticBlockStore) {
-    return { what: "AWS EBS", id: spec.awsElasticBlockStore.volumeID, provider: "AWS cloud provider for EBS" };
+/** @returns undefined for a volume of no cloud, or one that is only being made. */
+function cloudOf(spec: PersistentVolumeSpec): { what: string; id: string; provider: string } | undefined {
+  const { awsElasticBlockStore, gcePersistentDisk, azureDisk, vsphereVolume } = spec;
+  if (awsElasticBlockStore) {
+    return unlessPlaceholder("AWS EBS volume", awsElasticBlockStore.volumeID, "AWS cloud provider for EBS");
   }
-  if (spec?.gcePersistentDisk)
-    return { what: "GCE PD", id: spec.gcePersistentDisk.pdName, provider: "GCE cloud provider for PD" };
-  if (spec?.azureDisk) return { what: "AzureDisk", id: spec.azureDisk.diskName, provider: "Azure cloud provider for AzureDisk" };
+  if (gcePersistentDisk) return unlessPlaceholder("GCE PD volume", gcePersistentDisk.pdName, "GCE cloud provider for PD");
+  if (azureDisk) return unlessPlaceholder("AzureDisk volume", azureDisk.diskName, "Azure cloud provider for AzureDisk");
+  // Here upstream knows of no placeholder.
+  if (vsphereVolume) return { what: "vSphere Volume", id: vsphereVolume.volumePath, provider: "vSphere cloud provider" };
   return undefined;
 }
 
-/** Several zones stand in one label: `a__b`. */
-function zonesOf(label: string): string[] {
-  return [...new Set(label.split("__"))].sort();
+function unlessPlaceholder(what: string, id: string, provider: string) {
+  return id === placeholder ? undefined : { what, id, provider };
 }
 
-/** Terms are alternatives: each gets every requirement that it does not have for its key. */
+/** Several zones stand in one label: `a__b`. @returns undefined when one of them is empty. */
+function zonesOf(label: string): string[] | undefined {
+  const zones = label.split("__").map((zone) => zone.trim());
+  return zones.includes("") ? undefined : [...new Set(zones)].sort();
+}
+
+/** Terms are alternatives: each gets every requirement, unless one of them says anything about one of the keys. */
 function addAffinity(spec: PersistentVolumeSpec, requirements: readonly NodeSelectorRequirement[]): void {
   const had: readonly NodeSelectorTerm[] = spec.nodeAffinity?.required?.nodeSelectorTerms ?? [];
-  const terms = (had.length === 0 ? [{}] : had).map((term: NodeSelectorTerm) => {
-    const own = term.matchExpressions ?? [];
-    const missing = requirements.filter(({ key }) => !own.some((other) => other.key === key));
-    return { ...term, matchExpressions: [...own, ...missing] };
-  });
-  if (semanticEqual(had, terms)) return;
+  const said = new Set(had.flatMap(({ matchExpressions = [] }) => matchExpressions.map(({ key }) => key)));
+  if (requirements.some(({ key }) => said.has(key))) return;
+  const terms = (had.length === 0 ? [{}] : had).map((term: NodeSelectorTerm) => ({
+    ...term,
+    matchExpressions: [...(term.matchExpressions ?? []), ...requirements],
+  }));
   spec.nodeAffinity = { required: { nodeSelectorTerms: terms } };
 }

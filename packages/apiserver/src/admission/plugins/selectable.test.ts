@@ -19,7 +19,6 @@ import { extendedResourceToleration } from "./extended-resource-toleration.ts";
 import { imagePolicyWebhook } from "./image-policy-webhook.ts";
 import { limitPodHardAntiAffinityTopology } from "./limit-pod-hard-anti-affinity-topology.ts";
 import { ownerReferencesPermissionEnforcement } from "./owner-references-permission-enforcement.ts";
-import { persistentVolumeLabel } from "./persistent-volume-label.ts";
 import { podNodeSelector } from "./pod-node-selector.ts";
 import { covers, mergeTolerations, podTolerationRestriction } from "./pod-toleration-restriction.ts";
 import { securityContextDeny } from "./security-context-deny.ts";
@@ -283,36 +282,6 @@ for (const { name, before, after, deny, want } of [
       oldObject: before && aPod({}, { ownerReferences: before }),
     });
     assert.equal(await run(plugin, attributes), want && `pods "p" is forbidden: ${want}`);
-  });
-}
-
-const zone = { "topology.kubernetes.io/zone": "b__a", "topology.kubernetes.io/region": "r" };
-const provisioned = { "pv.kubernetes.io/provisioned-by": "kubernetes.io/aws-ebs" };
-for (const { name, spec, metadata, want, affinity } of [
-  { name: "of no cloud", spec: { nfs: {} }, metadata: {}, want: "" },
-  {
-    name: "of a cloud that is not there",
-    spec: { awsElasticBlockStore: { volumeID: "vol-1" } },
-    metadata: { labels: zone },
-    want: 'persistentvolumes "v" is forbidden: error querying AWS EBS volume vol-1: unable to build AWS cloud provider for EBS',
-  },
-  {
-    name: "that came with its zones",
-    spec: { awsElasticBlockStore: { volumeID: "vol-1" } },
-    metadata: { labels: zone, annotations: provisioned },
-    want: "",
-    affinity: [
-      { key: "topology.kubernetes.io/zone", operator: "In", values: ["a", "b"] },
-      { key: "topology.kubernetes.io/region", operator: "In", values: ["r"] },
-    ],
-  },
-]) {
-  test(`PersistentVolumeLabel and a volume ${name}`, async () => {
-    // biome-ignore lint/suspicious/noExplicitAny: the result may have fields that the input has not.
-    const volume: any = { metadata: { name: "v", ...metadata }, spec };
-    const resource = { group: "", version: "v1", resource: "persistentvolumes" };
-    assert.equal(await run(persistentVolumeLabel(), write(volume, { resource, name: "v" })), want);
-    assert.deepEqual(volume.spec.nodeAffinity?.required.nodeSelectorTerms[0].matchExpressions, affinity);
   });
 }
 
