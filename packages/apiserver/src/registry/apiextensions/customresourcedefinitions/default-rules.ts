@@ -1,7 +1,8 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { formatFieldErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { embeddedResourceFaults } from "./embedded-resources.ts";
 import { schemaFaults } from "./schema-values.ts";
 import { additionalOf, hasDefault, isObject, itemsOf, mostLevels, propertyOf, type Schema } from "./schemas.ts";
 
@@ -13,50 +14,62 @@ const metaFields = ["metadata", "apiVersion", "kind"];
  * @param pruned whether unknown fields are looked for
  */
 export function validateDefaults(schema: Schema, path: string, pruned: boolean): FieldError[] {
-  return walk(schema, path, { pruned, isResource: true, insideMeta: false, level: 0 });
+  return walk({ ...schema, "x-kubernetes-embedded-resource": true }, path, { pruned, level: 0 });
 }
 
 interface Place {
   readonly pruned: boolean;
-  readonly isResource: boolean;
-  readonly insideMeta: boolean;
   readonly level: number;
+  /** Given: the value is a part of a resource's kind or metadata. */
+  readonly within?: Surroundings;
 }
 
-function walk(schema: Schema, path: string, { pruned, isResource, insideMeta, level }: Place): FieldError[] {
+interface Surroundings {
+  /** Of the resource. */
+  readonly schema: Schema;
+  /** A resource that has the value where it belongs, and nothing else. */
+  readonly resourceWith: (value: unknown) => Readonly<Record<string, unknown>>;
+}
+
+const typeMeta = { apiVersion: "validation/v1", kind: "Validation" };
+
+function walk(schema: Schema, path: string, { pruned, level, within: outer }: Place): FieldError[] {
   if (level > mostLevels) return [];
-  const inMeta = insideMeta && !isResource;
-  const errors = hasDefault(schema) ? ownDefault(schema, child(path, "default"), { pruned, isResource, inMeta }) : [];
-  const below = (part: Schema, at: string, meta: boolean): void => {
-    const embedded = part["x-kubernetes-embedded-resource"] === true;
-    errors.push(...walk(part, at, { pruned, isResource: embedded, insideMeta: meta, level: level + 1 }));
+  const isResource = schema["x-kubernetes-embedded-resource"] === true;
+  const within = isResource ? undefined : outer;
+  const errors = hasDefault(schema) ? ownDefault(schema, child(path, "default"), { pruned, isResource, within }) : [];
+  const below = (part: Schema, at: string, place: Surroundings | undefined): void => {
+    errors.push(...walk(part, at, { pruned, level: level + 1, ...(place ? { within: place } : {}) }));
   };
   const items = itemsOf(schema);
-  if (items) below(items, child(path, "items"), inMeta);
-  for (const [name, property] of Object.entries(schema.properties ?? {}))
-    below(property, mapKey(child(path, "properties"), name), inMeta || (isResource && metaFields.includes(name)));
+  if (items) below(items, child(path, "items"), within && { ...within, resourceWith: (value) => within.resourceWith([value]) });
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    const field = (value: unknown): Record<string, unknown> => Object.fromEntries([[name, value]]);
+    const place = isResource
+      ? { schema, resourceWith: (value: unknown) => ({ ...typeMeta, ...field(value) }) }
+      : within && { ...within, resourceWith: (value: unknown) => within.resourceWith(field(value)) };
+    below(property, mapKey(child(path, "properties"), name), isResource && !metaFields.includes(name) ? undefined : place);
+  }
   return errors;
 }
 
 function ownDefault(
   schema: Schema,
   path: string,
-  { pruned, isResource, inMeta }: { pruned: boolean; isResource: boolean; inMeta: boolean },
+  { pruned, isResource, within }: { pruned: boolean; isResource: boolean; within: Surroundings | undefined },
 ): FieldError[] {
   const value = schema.default;
-  const errors: FieldError[] = [];
-  if (pruned && !inMeta && !deepEqual(prune(value, schema, isResource), value))
-    errors.push(invalidValue(path, value, "must not have unknown fields"));
-  const meta = isResource && !inMeta ? resourceFaults(value, path) : [];
-  return [...errors, ...(meta.length > 0 ? meta : schemaFaults(value, schema, path))];
-}
-
-/** An embedded resource says what it is. Source: pkg/apiserver/schema/objectmeta/validation.go */
-function resourceFaults(value: unknown, path: string): FieldError[] {
-  if (!isObject(value)) return [];
-  return ["apiVersion", "kind"]
-    .filter((field) => typeof value[field] !== "string" || value[field] === "")
-    .map((field) => required(child(path, field), "must not be empty"));
+  if (within) {
+    const faults = embeddedResourceFaults(within.resourceWith(value), within.schema, "", true);
+    const text = `must result in valid metadata: ${formatFieldErrors(faults)}`;
+    return faults.length > 0 ? [invalidValue(path, value, text)] : schemaFaults(value, schema, path);
+  }
+  const unknown = pruned && !deepEqual(prune(value, schema, isResource), value);
+  const faults = embeddedResourceFaults(value, schema, path, isResource);
+  return [
+    ...(unknown ? [invalidValue(path, value, "must not have unknown fields")] : []),
+    ...(faults.length > 0 ? faults : schemaFaults(value, schema, path)),
+  ];
 }
 
 /** Without what the schema does not know. Source: pkg/apiserver/schema/pruning/algorithm.go */

@@ -3,7 +3,7 @@ import { forbiddenField, invalidValue, notSupported } from "@coxswain/apimachine
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { optionalOneOf } from "../../rules.ts";
 import { listMapKeyRules, listRules, typeMustBe } from "./list-rules.ts";
-import { additionalOf, hasDefault, isObject, mostLevels, type Schema } from "./schemas.ts";
+import { additionalOf, anySchema, hasDefault, isObject, mostLevels, type Schema } from "./schemas.ts";
 
 /** What an update asks less of, because the stored definition has it already. Source: validationOptions */
 export interface SchemaOptions {
@@ -120,7 +120,11 @@ function extensions(schema: Schema, path: string, options: SchemaOptions): Field
  * Whether a schema's structure can be told at all: when not, its other words say what is wrong.
  * Source: pkg/apiserver/schema/convert.go NewStructural
  */
-export function hasStructure(schema: Schema): boolean {
+export function hasStructureThroughout(schema: Schema): boolean {
+  return !anySchema(schema, (part) => !hasStructure(part));
+}
+
+function hasStructure(schema: Schema): boolean {
   const filled = (value: unknown): boolean => isObject(value) && Object.keys(value).length > 0;
   return !(
     schema.id ||

@@ -4,6 +4,7 @@ import { child } from "@coxswain/apimachinery/errors/field-path";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { RE2JS } from "re2js";
+import { hasFormat, isKnownFormat } from "./formats.ts";
 import { additionalOf, isObject, itemsOf, propertyOf, type Schema } from "./schemas.ts";
 
 /**
@@ -12,12 +13,18 @@ import { additionalOf, isObject, itemsOf, propertyOf, type Schema } from "./sche
  * Source: k8s.io/kube-openapi pkg/validation/validate, apiextensions-apiserver pkg/apiserver/validation/validation.go
  */
 export function schemaFaults(value: unknown, schema: Schema, path: string): FieldError[] {
-  return faults(value, schema, "").map(({ name, kind, shown, text, allowed }) => {
-    const at = name === "" ? path : child(path, name);
+  return check(value, schema, "").faults.map(({ name, kind, shown, text, allowed }) => {
+    const at = name === "" ? path : child(path, name.replace(/^\./, ""));
     if (kind === "required") return required(at);
     if (kind === "enum") return notSupported(at, shown, allowed ?? []);
     return invalidValue(at, shown ?? "", text ?? "");
   });
+}
+
+/** What is wrong; and how much was looked at and right, by which the alternative is chosen whose faults are told. */
+interface Result {
+  readonly faults: readonly Fault[];
+  readonly matches: number;
 }
 
 interface Fault {
@@ -28,18 +35,40 @@ interface Fault {
   readonly allowed?: readonly string[];
 }
 
-function faults(value: unknown, schema: Schema, name: string): Fault[] {
-  const wrongType = typeFault(value, schema, name);
-  if (value === null) return [...wrongType, ...(schema.nullable ? [] : enumFault(value, schema, name))];
-  return [
-    ...wrongType,
-    ...logicFaults(value, schema, name),
-    ...(typeof value === "string" ? stringFaults(value, schema, name) : []),
-    ...(typeof value === "number" || typeof value === "bigint" ? numberFaults(Number(value), schema, name) : []),
-    ...(Array.isArray(value) ? listFaults(value, schema, name) : []),
-    ...enumFault(value, schema, name),
-    ...(isObject(value) ? objectFaults(value, schema, name) : []),
-  ];
+/** One kind of word in schemas; undefined where it says nothing of such a value. */
+type Checker = (value: unknown, schema: Schema, name: string) => Result | undefined;
+
+const isNumber = (value: unknown): value is number | bigint => typeof value === "number" || typeof value === "bigint";
+const right = (matches: number): Result => ({ faults: [], matches });
+const wrong = (...faults: Fault[]): Result => ({ faults, matches: 0 });
+
+/** In upstream's order, which its refusals have. */
+const checkers: readonly Checker[] = [
+  (value, schema, name) => (schema.type || schema.format || isIntOrString(schema) ? typeCheck(value, schema, name) : undefined),
+  logicCheck,
+  (value, schema, name) => (typeof value === "string" ? wrong(...stringFaults(value, schema, name)) : undefined),
+  (value, schema, name) =>
+    typeof value === "string" && isKnownFormat(schema.format ?? "") ? formatCheck(value, schema, name) : undefined,
+  (value, schema, name) => (isNumber(value) ? { faults: numberFaults(value, schema, name), matches: 1 } : undefined),
+  (value, schema, name) => (Array.isArray(value) ? listCheck(value, schema, name) : undefined),
+  enumCheck,
+  (value, schema, name) => (isObject(value) ? objectCheck(value, schema, name) : undefined),
+];
+
+function check(value: unknown, schema: Schema, name: string): Result {
+  if (value === null) return merged([typeCheck(value, schema, name), enumCheck(value, schema, name)]);
+  const results = checkers.map((checker) => checker(value, schema, name)).filter((result) => result !== undefined);
+  return merged(results, results.length + 1);
+}
+
+/** What is said of the same field in the same words is said once. */
+function merged(results: readonly Result[], more = 0): Result {
+  const faults = results.flatMap((result) => result.faults);
+  const distinct = new Map(faults.map((fault) => [JSON.stringify([fault.name, fault.kind, fault.text, fault.allowed]), fault]));
+  return {
+    faults: distinct.size === faults.length ? faults : [...distinct.values()],
+    matches: results.reduce((sum, result) => sum + result.matches, more),
+  };
 }
 
 const invalid = (name: string, shown: unknown, text: string): Fault => ({
@@ -49,15 +78,26 @@ const invalid = (name: string, shown: unknown, text: string): Fault => ({
   text: `${name} in body ${text}`,
 });
 
-function typeFault(value: unknown, schema: Schema, name: string): Fault[] {
-  const either = schema["x-kubernetes-int-or-string"] === true && !schema.type;
-  const wanted = either ? ["integer", "string"] : schema.type ? [schema.type] : [];
-  const actual = typeOf(value);
-  if (wanted.length === 0 || wanted.includes(actual)) return [];
-  if (actual === "null" && schema.nullable) return [];
-  if (actual === "integer" && wanted.includes("number")) return [];
-  return [invalid(name, actual, `must be of type ${wanted.join(",")}: ${goQuote(actual)}`)];
+function isIntOrString(schema: Schema): boolean {
+  return schema["x-kubernetes-int-or-string"] === true && !schema.type;
 }
+
+/** A format takes lists and texts whatever the type is, and is told for other values instead of it. */
+function typeCheck(value: unknown, schema: Schema, name: string): Result {
+  const wanted = isIntOrString(schema) ? ["integer", "string"] : schema.type ? [schema.type] : [];
+  const actual = typeOf(value);
+  const told = (type: string, shown: string): Result => wrong(invalid(name, shown, `must be of type ${type}: ${goQuote(shown)}`));
+  if (value === null) return wanted.length === 0 || schema.nullable ? right(1) : told(wanted.join(","), "null");
+  const fits = wanted.includes(actual) || (actual === "integer" && wanted.includes("number"));
+  const numeric = wanted.some((type) => type === "number" || type === "integer");
+  const isListOrText = typeof value === "string" || Array.isArray(value);
+  const format = nativeFormats[actual] ?? "";
+  if (fits || (schema.format && (isListOrText ? !numeric : schema.format === format))) return right(1);
+  return schema.format && !isListOrText ? told(schema.format, format) : told(wanted.join(","), actual);
+}
+
+/** Of Go's numbers. */
+const nativeFormats: Readonly<Record<string, string>> = { integer: "int64", number: "float64" };
 
 function typeOf(value: unknown): string {
   if (value === null || value === undefined) return "null";
@@ -66,89 +106,124 @@ function typeOf(value: unknown): string {
   return typeof value === "bigint" ? "integer" : typeof value;
 }
 
-function logicFaults(value: unknown, schema: Schema, name: string): Fault[] {
-  const passes = (part: unknown): boolean => faults(value, part as Schema, name).length === 0;
+/** Of alternatives that all fail, the one that fits best tells why. */
+function logicCheck(value: unknown, schema: Schema, name: string): Result {
   // These are no faults of one field: they stand where the whole value stands.
-  const whole = (text: string): Fault => ({ name: "", kind: "invalid", shown: "", text: `${goQuote(name)} ${text}` });
-  const found: Fault[] = [];
-  const { anyOf = [], oneOf = [], allOf = [] } = schema;
-  if (anyOf.length > 0 && !anyOf.some(passes)) found.push(whole("must validate at least one schema (anyOf)"));
-  const ones = oneOf.filter(passes).length;
-  if (oneOf.length > 0 && ones !== 1) {
-    const how = ones === 0 ? "Found none valid" : `Found ${ones} valid alternatives`;
-    found.push(whole(`must validate one and only one schema (oneOf). ${how}`));
-  }
+  const whole = (text: string): Result => wrong({ name: "", kind: "invalid", shown: "", text: `${goQuote(name)} ${text}` });
+  const of = (parts: readonly unknown[] | undefined): Result[] => (parts ?? []).map((part) => check(value, part as Schema, name));
+  const isValid = (result: Result): boolean => result.faults.length === 0;
   // Each part is looked at once, or deep schemas would take for ever.
-  const parts = allOf.map((part) => faults(value, part as Schema, name));
-  if (parts.some((part) => part.length > 0)) {
-    const how = parts.some((part) => part.length === 0) ? "" : ". None validated";
-    found.push(...parts.flat(), whole(`must validate all the schemas (allOf)${how}`));
+  const [any, one, all] = [of(schema.anyOf), of(schema.oneOf), of(schema.allOf)];
+  const results: Result[] = [];
+  if (any.length > 0) {
+    const first = any.find(isValid);
+    if (!first) results.push(whole("must validate at least one schema (anyOf)"));
+    results.push(first ?? best(any));
   }
-  if (isObject(schema.not) && passes(schema.not)) found.push(whole("must not validate the schema (not)"));
-  return found;
+  if (one.length > 0) {
+    const valid = one.filter(isValid);
+    const how = valid.length === 0 ? "Found none valid" : `Found ${valid.length} valid alternatives`;
+    if (valid.length !== 1) results.push(whole(`must validate one and only one schema (oneOf). ${how}`));
+    if (valid.length < 2) results.push(valid[0] ?? best(one));
+  }
+  results.push(...all);
+  if (!all.every(isValid)) {
+    const how = all.some(isValid) ? "" : ". None validated";
+    results.push(whole(`must validate all the schemas (allOf)${how}`));
+  }
+  if (isObject(schema.not) && of([schema.not]).every(isValid)) results.push(whole("must not validate the schema (not)"));
+  return merged(results, 1);
 }
 
+function best(results: readonly Result[]): Result {
+  return results.reduce((winner, result) => (result.matches > winner.matches ? result : winner));
+}
+
+/** Only the first is told. */
 function stringFaults(value: string, schema: Schema, name: string): Fault[] {
   const { maxLength, minLength, pattern } = schema;
   const length = [...value].length;
-  const found: Fault[] = [];
-  if (isBound(maxLength) && length > maxLength) found.push(invalid(name, value, `should be at most ${maxLength} chars long`));
-  if (isBound(minLength) && length < minLength) found.push(invalid(name, value, `should be at least ${minLength} chars long`));
+  if (isBound(maxLength) && length > maxLength) return [invalid(name, value, `should be at most ${maxLength} chars long`)];
+  if (isBound(minLength) && length < minLength) return [invalid(name, value, `should be at least ${minLength} chars long`)];
   // Compiled by the rules for structure already.
-  if (pattern && !RE2JS.compile(pattern).matcher(value).find()) found.push(invalid(name, value, `should match '${pattern}'`));
-  return found;
+  const differs = pattern && !RE2JS.compile(pattern).matcher(value).find();
+  return differs ? [invalid(name, value, `should match '${pattern}'`)] : [];
 }
 
-function numberFaults(value: number, schema: Schema, name: string): Fault[] {
-  const { multipleOf, maximum, minimum } = schema;
+function formatCheck(value: string, { format = "" }: Schema, name: string): Result {
+  return hasFormat(format, value) ? right(0) : wrong(invalid(name, value, `must be of type ${format}: ${goQuote(value)}`));
+}
+
+/** Bounds of an integer are integers too. */
+function numberFaults(value: number | bigint, schema: Schema, name: string): Fault[] {
+  const own = Number(value);
+  const bound = (limit: unknown): number | undefined =>
+    isBound(limit) ? (Number.isInteger(own) ? Math.trunc(limit) : limit) : undefined;
+  const [multiple, maximum, minimum] = [schema.multipleOf, bound(schema.maximum), bound(schema.minimum)];
   const found: Fault[] = [];
-  if (isBound(multipleOf) && multipleOf > 0 && Math.abs(value / multipleOf - Math.round(value / multipleOf)) > 1e-9)
-    found.push(invalid(name, value, `should be a multiple of ${multipleOf}`));
-  if (isBound(maximum) && (schema.exclusiveMaximum ? value >= maximum : value > maximum))
-    found.push(invalid(name, value, `should be less than ${schema.exclusiveMaximum ? "" : "or equal to "}${maximum}`));
-  if (isBound(minimum) && (schema.exclusiveMinimum ? value <= minimum : value < minimum))
+  if (isBound(multiple) && multiple < 0) {
+    const text = `factor MultipleOf declared for ${name} must be positive: ${multiple}`;
+    found.push({ name, kind: "invalid", shown: multiple, text });
+  } else if (isBound(multiple) && multiple > 0 && !isMultiple(own, multiple))
+    found.push(invalid(name, value, `should be a multiple of ${multiple}`));
+  if (minimum !== undefined && (schema.exclusiveMinimum ? own <= minimum : own < minimum))
     found.push(invalid(name, value, `should be greater than ${schema.exclusiveMinimum ? "" : "or equal to "}${minimum}`));
+  if (maximum !== undefined && (schema.exclusiveMaximum ? own >= maximum : own > maximum))
+    found.push(invalid(name, value, `should be less than ${schema.exclusiveMaximum ? "" : "or equal to "}${maximum}`));
   return found;
 }
 
-function listFaults(value: readonly unknown[], schema: Schema, name: string): Fault[] {
+/** As far as floating point can tell. */
+function isMultiple(value: number, of: number): boolean {
+  const times = value / of;
+  return Math.abs(times - Math.round(times)) <= 1e-9;
+}
+
+function listCheck(value: readonly unknown[], schema: Schema, name: string): Result {
   const items = itemsOf(schema);
-  const found = items ? value.flatMap((item, i) => faults(item, items, `${name}[${i}]`)) : [];
   const { minItems, maxItems } = schema;
+  const sizes: Fault[] = [];
   if (isBound(minItems) && value.length < minItems)
-    found.push(invalid(name, value.length, `should have at least ${minItems} items`));
+    sizes.push(invalid(name, value.length, `should have at least ${minItems} items`));
   if (isBound(maxItems) && value.length > maxItems)
-    found.push(invalid(name, value.length, `should have at most ${maxItems} items`));
-  return found;
+    sizes.push(invalid(name, value.length, `should have at most ${maxItems} items`));
+  const results = items ? value.map((item, i) => check(item, items, `${name}[${i}]`)) : [];
+  return merged([...results, wrong(...sizes)], 1);
 }
 
-function enumFault(value: unknown, schema: Schema, name: string): Fault[] {
+function enumCheck(value: unknown, schema: Schema, name: string): Result {
   const values = schema.enum ?? [];
-  if (values.length === 0 || values.some((allowed) => deepEqual(allowed, value))) return [];
+  // No null is equal to another one, in Go.
+  if (values.length === 0 || (value !== null && values.some((allowed) => deepEqual(allowed, value)))) return right(0);
   const allowed = values.map((each) => (typeof each === "string" ? each : JSON.stringify(each)));
-  return [{ name, kind: "enum", shown: value, allowed }];
+  return wrong({ name, kind: "enum", shown: value, allowed });
 }
 
-function objectFaults(value: Readonly<Record<string, unknown>>, schema: Schema, name: string): Fault[] {
-  const found: Fault[] = [];
-  const at = (field: string): string => (name === "" ? field : `${name}.${field}`);
+function objectCheck(value: Readonly<Record<string, unknown>>, schema: Schema, name: string): Result {
+  const { minProperties, maxProperties, additionalProperties, properties = {}, required = [] } = schema;
   const count = Object.keys(value).length;
-  const { minProperties, maxProperties } = schema;
   if (isBound(minProperties) && count < minProperties)
-    found.push(invalid(name, count, `should have at least ${minProperties} properties`));
+    return wrong(invalid(name, minProperties, `should have at least ${minProperties} properties`));
   if (isBound(maxProperties) && count > maxProperties)
-    found.push(invalid(name, count, `should have at most ${maxProperties} properties`));
-  for (const field of schema.required ?? []) {
-    // What has a default of its own is filled in before anyone looks.
-    const filled = Object.hasOwn(value, field) || propertyOf(schema, field)?.default !== undefined;
-    if (!filled) found.push({ name: at(field), kind: "required" });
-  }
+    return wrong(invalid(name, maxProperties, `should have at most ${maxProperties} properties`));
+  const below = (field: string): string => `${name}.${field}`;
+  const others = Object.keys(value).filter((field) => !propertyOf(schema, field));
   const additional = additionalOf(schema);
-  for (const [field, item] of Object.entries(value)) {
-    const part = propertyOf(schema, field) ?? additional;
-    if (part) found.push(...faults(item, part, at(field)));
-  }
-  return found;
+  const forbidden = additionalProperties === false ? others : [];
+  return merged([
+    ...forbidden.map((field) =>
+      wrong({ name, kind: "invalid", shown: field, text: `${below(field)} in body is a forbidden property` }),
+    ),
+    ...(additional ? others.map((field) => check(value[field], additional, below(field))) : []),
+    ...Object.entries(properties ?? {})
+      .filter(([field]) => Object.hasOwn(value, field))
+      .map(([field, property]) => check(value[field], property, name === "" ? field : below(field))),
+    wrong(
+      ...required
+        .filter((field) => !Object.hasOwn(value, field))
+        .map((field): Fault => ({ name: below(field), kind: "required" })),
+    ),
+  ]);
 }
 
 function isBound(bound: unknown): bound is number {

@@ -42,7 +42,10 @@ function invariants(schema: Schema, level: Level, path: string, depth: number): 
   return [
     ...errors,
     ...extensionRules(schema, path),
-    ...valueRules(schema, path, depth),
+    ...valueRules(schema, path, depth, {
+      anyOf: deepEqual(schema.anyOf, integerOrString),
+      allOf: deepEqual((schema.allOf?.[0] as Schema | undefined)?.anyOf, integerOrString),
+    }),
     ...typeRules(schema, level, path),
     ...metaRules(schema, level, path),
   ];
@@ -107,9 +110,13 @@ function metaRules(schema: Schema, level: Level, path: string): FieldError[] {
 /** These a structural schema does not keep, or checks elsewhere. */
 const elsewhere = ["type", "default", "externalDocs", "example"];
 
+/** An empty schema says something here. */
+const pointers = ["additionalProperties", "items", "not"];
+
 function restrictsNamesAlone(metadata: Schema): boolean {
   return Object.entries(metadata).every(([word, value]) => {
-    if (elsewhere.includes(word) || isEmpty(value)) return true;
+    if (elsewhere.includes(word) || (pointers.includes(word) ? value === undefined || value === null : isEmpty(value)))
+      return true;
     return word === "properties" && Object.keys(value as object).every((name) => name === "name" || name === "generateName");
   });
 }
@@ -121,20 +128,23 @@ function isEmpty(value: unknown): boolean {
 
 const integerOrString = [{ type: "integer" }, { type: "string" }];
 
-/** The logical operators of one schema, and its pattern. @param skipAnyOf it says that the value is an integer or a string */
-function valueRules(
-  schema: Schema,
-  path: string,
-  depth: number,
-  skipAnyOf = deepEqual(schema.anyOf, integerOrString),
-): FieldError[] {
+/** Where a schema says that its value is an integer or a string, which operators otherwise do not say. */
+interface TypedOperators {
+  /** Its own anyOf. */
+  readonly anyOf?: boolean;
+  /** The anyOf in its first allOf. */
+  readonly allOf?: boolean;
+}
+
+/** The logical operators of one schema, and its pattern. */
+function valueRules(schema: Schema, path: string, depth: number, typed: TypedOperators): FieldError[] {
   const errors: FieldError[] = [];
-  if (!skipAnyOf)
+  if (!typed.anyOf)
     for (const [i, part] of (schema.anyOf ?? []).entries())
       errors.push(...restriction(part as Schema, index(child(path, "anyOf"), i), depth + 1));
   for (const [i, part] of (schema.allOf ?? []).entries()) {
-    const isTheType = i === 0 && deepEqual((part as Schema).anyOf, integerOrString);
-    errors.push(...restriction(part as Schema, index(child(path, "allOf"), i), depth + 1, isTheType));
+    const anyOf = i === 0 && typed.allOf === true;
+    errors.push(...restriction(part as Schema, index(child(path, "allOf"), i), depth + 1, { anyOf }));
   }
   for (const [i, part] of (schema.oneOf ?? []).entries())
     errors.push(...restriction(part as Schema, index(child(path, "oneOf"), i), depth + 1));
@@ -173,9 +183,9 @@ const structuralWords: readonly [word: string, empty: "empty" | "undefined" | "f
   ["x-kubernetes-validations", "empty"],
 ];
 
-function restriction(part: Schema, path: string, depth: number, skipAnyOf = false): FieldError[] {
+function restriction(part: Schema, path: string, depth: number, typed: TypedOperators = {}): FieldError[] {
   if (depth > mostLevels || !isObject(part)) return [];
-  const errors = valueRules(part, path, depth, skipAnyOf);
+  const errors = valueRules(part, path, depth, typed);
   const items = itemsOf(part);
   if (items) errors.push(...restriction(items, child(path, "items"), depth + 1));
   for (const [name, property] of Object.entries(part.properties ?? {}))

@@ -156,7 +156,7 @@ testRefusals<object>(
       name: "unknown fields kept everywhere",
       input: { spec: { preserveUnknownFields: true } },
       want: [
-        "spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead",
+        "spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-preserve-unknown-fields to true in spec.versions[*].schema instead",
       ],
     },
   ],

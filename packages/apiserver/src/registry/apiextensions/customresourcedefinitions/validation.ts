@@ -12,21 +12,21 @@ import { immutableField, isDns1035Label } from "../../field-checks.ts";
 import { each, requiredOneOf } from "../../rules.ts";
 import { goVersion, goVersions, type InternalSpec, internalSpecOf } from "./internal.ts";
 import { needNames, validateApproval, validateGroup, validateNames } from "./names.ts";
-import { leniencyOf, type Options, strict, validateVersionSchema } from "./version-schema.ts";
+import { hasDefaults, leniencyOf, type Options, optionsFor, strict } from "./options.ts";
+import { validateVersionSchema } from "./version-schema.ts";
 import { validateColumn, validateDeprecation, validateSubresources } from "./versions.ts";
 
-const preserveText = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+const preserveText = "cannot set to true, set x-preserve-unknown-fields to true in spec.versions[*].schema instead";
 
 /** Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go ValidateCustomResourceDefinition */
 export function validateCustomResourceDefinition(crd: CustomResourceDefinition): FieldError[] {
-  const name = crd.metadata.name ?? "";
   const expected = `${crd.spec?.names?.plural ?? ""}.${crd.spec?.group ?? ""}`;
-  return [
-    ...(name === "" || name === expected
-      ? []
-      : [invalidValue("metadata.name", name, 'must be spec.names.plural+"."+spec.group')]),
-    ...validateDefinition(crd, undefined, strict),
-  ];
+  const named = (field: "generateName" | "name"): FieldError[] => {
+    const name = crd.metadata[field];
+    const wrong = name && name !== expected;
+    return wrong ? [invalidValue(`metadata.${field}`, name, 'must be spec.names.plural+"."+spec.group')] : [];
+  };
+  return [...named("generateName"), ...named("name"), ...validateDefinition(crd, undefined, strict)];
 }
 
 /**
@@ -65,12 +65,16 @@ function validateDefinition(
   ];
 }
 
-function validateSpec(spec: CustomResourceDefinitionSpec, internal: InternalSpec, path: string, options: Options): FieldError[] {
+function validateSpec(spec: CustomResourceDefinitionSpec, internal: InternalSpec, path: string, asked: Options): FieldError[] {
+  const options = optionsFor(spec, asked);
   const names = spec.names ?? ({} as CustomResourceDefinitionNames);
   return [
     ...validateGroup(spec.group, child(path, "group")),
     ...requiredOneOf(spec.scope, ["Cluster", "Namespaced"], child(path, "scope")),
     ...missingSchemas(spec, internal, child(path, "versions"), options),
+    ...(spec.preserveUnknownFields && hasDefaults(spec)
+      ? [invalidValue(child(path, "preserveUnknownFields"), true, "must be false in order to use defaults in the schema")]
+      : []),
     ...validateVersions(spec, internal, path, options),
     ...needNames(names, child(path, "names")),
     ...validateNames(names, child(path, "names")),

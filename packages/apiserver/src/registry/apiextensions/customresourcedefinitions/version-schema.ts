@@ -2,56 +2,12 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type {
-  CustomResourceDefinitionSpec,
-  CustomResourceValidation,
-} from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
-import { reviewVersions } from "../../admissionregistration/validation.ts";
-import { prune, validateDefaults } from "./default-rules.ts";
-import { internalSpecOf, schemasOf } from "./internal.ts";
-import { listMapKeyRules, listRules } from "./list-rules.ts";
-import { hasStructure, type SchemaOptions, schemaTypes, validateSchema } from "./schema-rules.ts";
-import { anySchema, hasDefault, type Schema } from "./schemas.ts";
+import type { CustomResourceValidation } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { validateDefaults } from "./default-rules.ts";
+import type { Options } from "./options.ts";
+import { hasStructureThroughout, validateSchema } from "./schema-rules.ts";
+import type { Schema } from "./schemas.ts";
 import { validateStructural } from "./structural.ts";
-
-/** What an update asks less of, because the stored definition has it already. Source: validationOptions */
-export interface Options extends SchemaOptions {
-  readonly everySchema: boolean;
-  readonly structural: boolean;
-  readonly prunedDefaults: boolean;
-  readonly knownReviewVersion: boolean;
-}
-
-export const strict: Options = {
-  everySchema: true,
-  structural: true,
-  prunedDefaults: true,
-  knownReviewVersion: true,
-  validTypes: true,
-  atomicSets: true,
-  safeMapKeys: true,
-};
-
-/** Source: requireOpenAPISchema, requireStructuralSchema, requirePrunedDefaults, requireAtomicSetType, … */
-export function leniencyOf(spec: CustomResourceDefinitionSpec): Options {
-  const schemas = schemasOf(internalSpecOf(spec)).flatMap(({ openAPIV3Schema }) =>
-    openAPIV3Schema ? [openAPIV3Schema as Schema] : [],
-  );
-  const none = (is: (schema: Schema) => boolean): boolean => !schemas.some((schema) => anySchema(schema, is));
-  const reviews = spec.conversion?.webhook?.conversionReviewVersions ?? [];
-  return {
-    everySchema: (spec.versions ?? []).every((version) => version.schema?.openAPIV3Schema),
-    structural: schemas.every((schema) => hasStructureThroughout(schema) && validateStructural(schema, "").length === 0),
-    prunedDefaults: none((schema) => hasDefault(schema) && !deepEqual(prune(schema.default, schema), schema.default)),
-    knownReviewVersion: reviews.length === 0 || reviews.some((version) => reviewVersions.includes(version)),
-    validTypes: none(({ type }) => Boolean(type) && !schemaTypes.includes(type as string)),
-    atomicSets: none((schema) => listRules(schema, "", true).length > listRules(schema, "", false).length),
-    safeMapKeys: none((schema) => listMapKeyRules(schema, "").length > 0),
-  };
-}
-
-const hasStructureThroughout = (schema: Schema): boolean => !anySchema(schema, (part) => !hasStructure(part));
 
 /** @param path of the object that has the schema. Source: validateCustomResourceDefinitionValidation */
 export function validateVersionSchema(
@@ -66,7 +22,10 @@ export function validateVersionSchema(
   const errors = statusEnabled ? rootWords(schema, at) : [];
   if (schema.nullable) errors.push(forbiddenField(child(at, "nullable"), "nullable cannot be true at the root"));
   errors.push(...validateSchema(schema, at, options));
-  if (!options.structural || !hasStructureThroughout(schema)) return errors;
+  if (!options.structural) return errors;
+  // Of what takes a schema its structure, `$schema` is the one word that nothing else refuses.
+  if (!hasStructureThroughout(schema))
+    return errors.length > 0 ? errors : [invalidValue(at, "", "OpenAPIV3Schema 'schema' is not supported")];
   const structure = validateStructural(schema, at);
   return [...errors, ...(structure.length > 0 ? structure : validateDefaults(schema, at, options.prunedDefaults))];
 }
@@ -76,15 +35,21 @@ const rootFields =
   "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations";
 const rootText = `only [${rootFields}] fields are allowed at the root of the schema if the status subresource is enabled`;
 
+/** The first that is wrong, in the order of the fields in Go. */
 function rootWords(schema: Schema, path: string): FieldError[] {
-  if (schema.type && schema.type !== "object") {
+  const allowed = rootFields.split(" ");
+  const others = Object.entries(schema).flatMap(([word, value]) =>
+    isUnset(value) || allowed.includes(goField(word)) ? [] : [word],
+  );
+  const untyped = schema.type && schema.type !== "object";
+  if (untyped && !others.some((word) => beforeType.includes(word))) {
     const text = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled';
     return [invalidValue(child(path, "type"), schema.type, text)];
   }
-  const allowed = rootFields.split(" ");
-  const other = Object.entries(schema).some(([word, value]) => !isUnset(value) && !allowed.includes(goField(word)));
-  return other ? [invalidValue(path, new GoText("apiextensions.JSONSchemaProps{…}"), rootText)] : [];
+  return others.length > 0 ? [invalidValue(path, new GoText("apiextensions.JSONSchemaProps{…}"), rootText)] : [];
 }
+
+const beforeType = ["id", "$schema", "$ref"];
 
 function isUnset(value: unknown): boolean {
   return value === undefined || value === null || value === "" || value === false;

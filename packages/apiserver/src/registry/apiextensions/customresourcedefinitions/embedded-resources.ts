@@ -1,0 +1,85 @@
+import { decodeValue } from "@coxswain/apimachinery/codec/json-decode";
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { ObjectMeta } from "@coxswain/apimachinery/meta/types";
+import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
+import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
+import { isDns1035Label } from "../../field-checks.ts";
+import { pathSegmentFaults } from "../../generic/keys.ts";
+import { additionalOf, isObject, itemsOf, propertyOf, type Schema } from "./schemas.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * What is wrong with the resources that a value is or embeds, by its schema: apiVersion, kind and metadata. A field of
+ * another type is told alone, for nothing else can be looked at then.
+ * @param isResource whether the value itself is one
+ * Source: apiextensions-apiserver pkg/apiserver/schema/objectmeta/{coerce,validation}.go
+ */
+export function embeddedResourceFaults(value: unknown, schema: Schema, path: string, isResource: boolean): FieldError[] {
+  const all = resourcesIn(value, schema, path, isResource);
+  const unreadable = all.flatMap(([resource, at]) => typeFaults(resource, at));
+  return unreadable.length > 0 ? unreadable.slice(0, 1) : all.flatMap(([resource, at]) => faultsOf(resource, at));
+}
+
+function resourcesIn(value: unknown, schema: Schema | undefined, path: string, isResource: boolean): [Fields, string][] {
+  if (schema === undefined) return [];
+  if (Array.isArray(value)) return value.flatMap((item, i) => embeddedIn(item, itemsOf(schema), index(path, i)));
+  if (!isObject(value)) return [];
+  const below = Object.entries(value).flatMap(([name, item]) => {
+    const property = propertyOf(schema, name);
+    return property ? embeddedIn(item, property, child(path, name)) : embeddedIn(item, additionalOf(schema), mapKey(path, name));
+  });
+  return isResource ? [[value, path], ...below] : below;
+}
+
+function embeddedIn(value: unknown, schema: Schema | undefined, path: string): [Fields, string][] {
+  return resourcesIn(value, schema, path, schema?.["x-kubernetes-embedded-resource"] === true);
+}
+
+function typeFaults(resource: Fields, path: string): FieldError[] {
+  const errors = ["apiVersion", "kind"]
+    .filter((field) => Object.hasOwn(resource, field) && typeof resource[field] !== "string")
+    .map((field) => invalidValue(child(path, field), resource[field], "must be a string"));
+  try {
+    metadataOf(resource);
+  } catch (err) {
+    errors.push(invalidValue(child(path, "metadata"), resource.metadata, (err as Error).message));
+  }
+  return errors;
+}
+
+const objectMeta = scheme.type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") as TypeDescriptor;
+
+/** @throws DecodeFailure */
+function metadataOf({ metadata }: Fields): ObjectMeta {
+  return decodeValue(structuredClone(metadata ?? {}), objectMeta);
+}
+
+/** Names are not needed here: whoever uses the resource gives it one. */
+function faultsOf(resource: Fields, path: string): FieldError[] {
+  const { apiVersion = "", kind = "" } = resource as Readonly<Record<string, string>>;
+  const metadata = metadataOf(resource);
+  const named = { ...metadata, name: metadata.name || "fakename" };
+  return [
+    ...versionFaults(apiVersion, child(path, "apiVersion")),
+    ...kindFaults(kind, child(path, "kind")),
+    ...validateObjectMeta(named, Boolean(metadata.namespace), pathSegmentFaults, child(path, "metadata")),
+  ];
+}
+
+function versionFaults(apiVersion: string, path: string): FieldError[] {
+  if (apiVersion === "") return [required(path, "must not be empty")];
+  const text = `unexpected GroupVersion string: ${apiVersion}`;
+  return parseGroupVersion(apiVersion) ? [] : [invalidValue(path, apiVersion, text)];
+}
+
+function kindFaults(kind: string, path: string): FieldError[] {
+  if (kind === "") return [required(path, "must not be empty")];
+  const faults = isDns1035Label(kind.toLowerCase());
+  const text = `may have mixed case, but should otherwise match: ${faults.join(",")}`;
+  return faults.length > 0 ? [invalidValue(path, kind, text)] : [];
+}

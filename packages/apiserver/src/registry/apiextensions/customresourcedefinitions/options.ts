@@ -1,0 +1,72 @@
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { CustomResourceDefinitionSpec } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { reviewVersions } from "../../admissionregistration/validation.ts";
+import { prune } from "./default-rules.ts";
+import { internalSpecOf, schemasOf } from "./internal.ts";
+import { listMapKeyRules, listRules } from "./list-rules.ts";
+import { hasStructureThroughout, type SchemaOptions, schemaTypes } from "./schema-rules.ts";
+import { anySchema, hasDefault, type Schema } from "./schemas.ts";
+import { validateStructural } from "./structural.ts";
+
+/** What an update asks less of, because the stored definition has it already. Source: validationOptions */
+export interface Options extends SchemaOptions {
+  readonly everySchema: boolean;
+  readonly structural: boolean;
+  readonly prunedDefaults: boolean;
+  readonly knownReviewVersion: boolean;
+}
+
+export const strict: Options = {
+  everySchema: true,
+  structural: true,
+  prunedDefaults: true,
+  knownReviewVersion: true,
+  validTypes: true,
+  atomicSets: true,
+  safeMapKeys: true,
+};
+
+/** Source: requireOpenAPISchema, requireStructuralSchema, requirePrunedDefaults, requireAtomicSetType, … */
+export function leniencyOf(spec: CustomResourceDefinitionSpec): Options {
+  const schemas = schemasIn(spec);
+  const none = (is: (schema: Schema) => boolean): boolean => !schemas.some((schema) => anySchema(schema, is));
+  const reviews = spec.conversion?.webhook?.conversionReviewVersions ?? [];
+  return {
+    everySchema: (spec.versions ?? []).every((version) => version.schema?.openAPIV3Schema),
+    structural: schemas.every((schema) => hasStructureThroughout(schema) && validateStructural(schema, "").length === 0),
+    prunedDefaults: none((schema) => hasDefault(schema) && !deepEqual(prune(schema.default, schema), schema.default)),
+    knownReviewVersion: reviews.length === 0 || reviews.some((version) => reviewVersions.includes(version)),
+    validTypes: none(({ type }) => Boolean(type) && !schemaTypes.includes(type as string)),
+    atomicSets: none((schema) => listRules(schema, "", true).length > listRules(schema, "", false).length),
+    safeMapKeys: none((schema) => listMapKeyRules(schema, "").length > 0),
+  };
+}
+
+/**
+ * What an update asks all the same: an object that is pruned or defaulted by its schema needs a structural one.
+ * Source: validateCustomResourceDefinitionSpec
+ */
+export function optionsFor(spec: CustomResourceDefinitionSpec, options: Options): Options {
+  const isExtended = schemasIn(spec).some((schema) => anySchema(schema, hasExtension));
+  return { ...options, structural: options.structural || !spec.preserveUnknownFields || hasDefaults(spec) || isExtended };
+}
+
+export function hasDefaults(spec: CustomResourceDefinitionSpec): boolean {
+  return schemasIn(spec).some((schema) => anySchema(schema, hasDefault));
+}
+
+function schemasIn(spec: CustomResourceDefinitionSpec): Schema[] {
+  return schemasOf(internalSpecOf(spec)).flatMap(({ openAPIV3Schema }) => (openAPIV3Schema ? [openAPIV3Schema as Schema] : []));
+}
+
+/** Words of Kubernetes' own; that of maps came too late to count. Source: schemaHasKubernetesExtensions */
+const extensionWords = ["embedded-resource", "int-or-string", "list-map-keys", "list-type", "validations"];
+
+function hasExtension(schema: Schema): boolean {
+  const preserving = schema["x-kubernetes-preserve-unknown-fields"];
+  if (preserving !== undefined && preserving !== null) return true;
+  return extensionWords.some((word) => {
+    const value = schema[`x-kubernetes-${word}`];
+    return Array.isArray(value) ? value.length > 0 : Boolean(value);
+  });
+}
