@@ -9,6 +9,7 @@ import { startCompactor } from "./etcd/compactor.ts";
 import { statusErrorOf } from "./etcd/errors.ts";
 import { etcdWarning, newEtcdHealth } from "./etcd/health.ts";
 import { type Leases, newLeases } from "./etcd/leases.ts";
+import { newProgressTrust } from "./etcd/progress-trust.ts";
 import { newEtcdStore } from "./etcd/store.ts";
 import type { Transformer } from "./etcd/transformer.ts";
 import { type EtcdWatch, startEtcdWatch } from "./etcd/watcher.ts";
@@ -230,6 +231,7 @@ function openCluster(servers: readonly string[], prefix: string, options: Storag
   const { around = (inner) => inner } = options.etcd;
   const client = around(newEtcdClient({ servers, ca, cert, key }));
   const below = `${prefix}/`;
+  const trust = newProgressTrust({ client, clock, log });
   const feed = newChangeFeed({
     clock,
     log,
@@ -237,12 +239,13 @@ function openCluster(servers: readonly string[], prefix: string, options: Storag
       currentRevision: async () => (await translated(client.range({ key: below + barrierKey, keysOnly: true }))).revision,
       past: (after, upTo) => readPast(client, below, after, upTo, options),
       writeBarrier: () => translated(client.put(below + barrierKey, noBytes)),
-      watch: (after, onChanges, onLost) =>
+      watch: (after, { onChanges, onProgress, onLost }) =>
         startEtcdWatch({
           client,
           prefix: below,
           after,
           prevKv: false,
+          progress: { trust, onProgress },
           clock,
           log,
           onEvents: (events, revision) =>
@@ -266,6 +269,7 @@ function openCluster(servers: readonly string[], prefix: string, options: Storag
     stop() {
       compactor.stop();
       feed.stop();
+      trust.stop();
       client.close();
     },
   };

@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { type Clock, realClock } from "@coxswain/apimachinery/clock/clock";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import { type ChangeSource, newChangeFeed, type RawChange } from "./feed.ts";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { type ChangeHandlers, type ChangeSource, newChangeFeed, type RawChange } from "./feed.ts";
 
 /** A store whose watch says only what the test lets it say. */
 function aSource() {
-  let onChanges: (changes: readonly RawChange[], revision: number) => void | Promise<void> = () => {};
-  let onLost: () => void = () => {};
+  let handlers: ChangeHandlers = { onChanges() {}, onProgress() {}, onLost() {} };
   const source = {
     revision: 10,
     reads: 0,
@@ -26,16 +27,23 @@ function aSource() {
       setImmediate(() => source.deliver([{ key: "barrier", value: undefined, revision: written }]));
       return written;
     },
-    watch(after: number, changes: typeof onChanges, lost: typeof onLost) {
+    /** Whether it can be asked how far its watch is. */
+    tells: false,
+    progressRequests: 0,
+    watch(after: number, given: ChangeHandlers) {
       source.watchedFrom.push(after);
-      onChanges = changes;
-      onLost = lost;
-      return { stop() {} };
+      handlers = given;
+      const requestProgress = (): boolean => {
+        if (source.tells) source.progressRequests++;
+        return source.tells;
+      };
+      return { requestProgress, stop() {} };
     },
     deliver(changes: RawChange[]) {
-      return onChanges(changes, (changes.at(-1) as RawChange).revision);
+      return handlers.onChanges(changes, (changes.at(-1) as RawChange).revision);
     },
-    lose: () => onLost(),
+    progress: (revision: number) => handlers.onProgress(revision),
+    lose: () => handlers.onLost(),
     async past(after: number) {
       return { after, changes: [{ key: "pods/web/a", value: Buffer.from("1"), revision: after + 1, previous: undefined }] };
     },
@@ -43,8 +51,8 @@ function aSource() {
   return source satisfies ChangeSource & Record<string, unknown>;
 }
 
-async function aFeed(source: ReturnType<typeof aSource>) {
-  const feed = newChangeFeed({ source, clock: realClock, log: discardLogger });
+async function aFeed(source: ReturnType<typeof aSource>, clock: Clock = realClock) {
+  const feed = newChangeFeed({ source, clock, log: discardLogger });
   await feed.start();
   source.barriers = 0;
   return feed;
@@ -139,6 +147,70 @@ test("when no barrier can be written, reads are sent to the store", async () => 
   source.revision = 20;
   source.canWrite = false;
   assert.equal(await feed.fresh(), undefined);
+});
+
+test("where the store tells how far its watch is, one request serves all who wait, and nothing is written", async () => {
+  const source = aSource();
+  const clock = newFakeClock();
+  const feed = await aFeed(source, clock);
+  source.tells = true;
+  source.revision = 20;
+  const fresh = Promise.all([feed.fresh(), feed.fresh(), feed.fresh()]);
+  await settle();
+  await clock.advance(4);
+  await settle();
+  assert.deepEqual([source.progressRequests, feed.revision], [1, 11]);
+  source.progress(21);
+  assert.deepEqual(await fresh, [20, 20, 20]);
+  assert.deepEqual([source.progressRequests, source.barriers, feed.revision], [1, 0, 21]);
+});
+
+test("the store is asked again when it says nothing, or too little; without an answer reads are sent to it", async () => {
+  const source = aSource();
+  const clock = newFakeClock();
+  const feed = await aFeed(source, clock);
+  source.tells = true;
+  source.revision = 20;
+  let answered = false;
+  const fresh = feed.fresh().finally(() => {
+    answered = true;
+  });
+  await settle();
+  const pass = async (ms: number): Promise<void> => {
+    await clock.advance(ms);
+    await settle();
+  };
+  await pass(4);
+  assert.equal(source.progressRequests, 1);
+  source.progress(19);
+  await settle();
+  assert.deepEqual([source.progressRequests, feed.revision], [1, 19]);
+  await pass(4);
+  assert.equal(source.progressRequests, 2);
+  await pass(100);
+  await pass(4);
+  assert.equal(source.progressRequests, 3);
+  for (let i = 0; i < 40 && !answered; i++) await pass(100);
+  assert.equal(await fresh, undefined);
+  assert.deepEqual([source.barriers, source.progressRequests < 40], [0, true]);
+});
+
+test("who waits for an answer that can no longer be trusted gets a barrier", async () => {
+  const source = aSource();
+  const clock = newFakeClock();
+  const feed = await aFeed(source, clock);
+  source.tells = true;
+  source.revision = 20;
+  const fresh = feed.fresh();
+  await settle();
+  await clock.advance(4);
+  await settle();
+  source.tells = false;
+  await clock.advance(100);
+  await settle();
+  await clock.advance(4);
+  assert.equal(await fresh, 20);
+  assert.deepEqual([source.progressRequests, source.barriers], [1, 1]);
 });
 
 test("lost history fills all caches anew, from a watch of the present", async () => {

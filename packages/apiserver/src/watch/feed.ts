@@ -40,14 +40,23 @@ export interface ChangeSource {
   /** Writes something below the prefix. @returns its revision. */
   writeBarrier(): Promise<number>;
   /** @param after changes after this revision, in order, whole revisions at a time. */
-  watch(
-    after: number,
-    /** The next changes wait for the promise, if there is one. */
-    onChanges: (changes: readonly RawChange[], revision: number) => void | Promise<void>,
-    onLost: () => void,
-  ): { stop(): void };
+  watch(after: number, handlers: ChangeHandlers): ChangeWatch;
   /** The changes after `after` up to `upTo`, which is the revision of a barrier, or fewer when history is compacted. */
   past(after: number, upTo: number): Promise<{ after: number; changes: PastChange[] }>;
+}
+
+export interface ChangeHandlers {
+  /** The next changes wait for the promise, if there is one. */
+  onChanges(changes: readonly RawChange[], revision: number): void | Promise<void>;
+  /** All changes up to `revision` were told; there may be none at it. */
+  onProgress(revision: number): void;
+  onLost(): void;
+}
+
+export interface ChangeWatch {
+  /** Asks for an `onProgress`, which may not come. @returns false where the store cannot tell: a barrier must. */
+  requestProgress(): boolean;
+  stop(): void;
 }
 
 export interface PastChange extends RawChange {
@@ -77,10 +86,12 @@ export interface ChangeFeedOptions {
   log: Logger;
 }
 
-/** How long an event of a revision that exists may take before a barrier is written to find out whether it is for us. */
+/** How long an event of a revision that exists may take before it is found out whether there will be one for us. */
 const patienceMs = 4;
-/** When even a barrier does not arrive in this time, reads go to etcd. */
-const barrierTimeoutMs = 3_000;
+/** The store says nothing as long as its watch is behind: then it is asked again. */
+const progressPatienceMs = 100;
+/** When that brings nothing in this time, reads go to etcd. */
+const catchUpTimeoutMs = 3_000;
 /** Reads of the revision under way at a time; more requests share the next one. */
 const concurrentReads = 4;
 
@@ -91,7 +102,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
   let startRevision = 0;
   let generation = 0;
   let stopped = false;
-  let watch: { stop(): void } | undefined;
+  let watch: ChangeWatch | undefined;
   let waiters: { revision: number; resolve: (reached: boolean) => void }[] = [];
 
   /** Folders have one part (`pods`) or two (`services/specs`). */
@@ -206,12 +217,42 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     }
   }
 
+  /** The request for progress that is under way, for all who wait. It ends with an answer, or after some time without. */
+  let progress: { ended: Promise<void>; end(): void } | undefined;
+
+  /** @returns undefined where the store cannot tell how far its watch is */
+  function progressAsked(): Promise<void> | undefined {
+    if (progress === undefined && watch?.requestProgress()) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const end = (): void => {
+        timer.cancel();
+        progress = undefined;
+        resolve();
+      };
+      const timer = clock.after(progressPatienceMs, end);
+      progress = { ended: promise, end };
+    }
+    return progress?.ended;
+  }
+
+  function onProgress(upTo: number): void {
+    advance(upTo);
+    progress?.end();
+  }
+
   async function fresh(): Promise<number | undefined> {
     const wanted = await sharedRevision();
     if (wanted <= revision || (await reached(wanted, patienceMs))) return wanted;
     // Either the event is on its way, or that revision was written outside of our prefix and none will come.
-    const deadline = clock.monotonic() + barrierTimeoutMs;
-    while (wanted > revision && clock.monotonic() < deadline) {
+    const deadline = clock.monotonic() + catchUpTimeoutMs;
+    while (wanted > revision && !stopped && clock.monotonic() < deadline) {
+      const answer = progressAsked();
+      if (answer !== undefined) {
+        await answer;
+        // It was asked for before this revision was there, or the member is behind: it is asked again, after a pause.
+        await reached(wanted, patienceMs);
+        continue;
+      }
       if (barrierRevision < wanted) {
         try {
           barrier ??= writeBarrier();
@@ -239,7 +280,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
       for (const list of consumers.values()) for (const consumer of list) consumer.reset();
     }
     advance(present);
-    watch = source.watch(present, (changes, upTo) => onChanges(changes, upTo), onLost);
+    watch = source.watch(present, { onChanges: (changes, upTo) => onChanges(changes, upTo), onProgress, onLost });
   }
 
   /** The watch fell behind what etcd still has: nothing can tell what was missed, so everything is read anew. */
@@ -299,6 +340,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
       stopped = true;
       watch?.stop();
       watch = undefined;
+      progress?.end();
       for (const waiter of waiters) waiter.resolve(false);
       waiters = [];
     },

@@ -6,7 +6,6 @@ import {
   decodeLeaseGrant,
   decodeRange,
   decodeRevision,
-  decodeStatus,
   decodeTxn,
   encodeCompaction,
   encodeLeaseGrant,
@@ -15,10 +14,10 @@ import {
   encodeTxn,
   type RangeRequest,
   type RangeResponse,
-  type StatusResponse,
   type TxnRequest,
   type TxnResponse,
 } from "./wire.ts";
+import { decodeMemberList, decodeStatus, type Member, memberListRequest, type StatusResponse } from "./wire-cluster.ts";
 
 /**
  * One etcd cluster: raw messages over a connection to each member; what is rare goes through etcd3. Calls stay with one
@@ -37,6 +36,10 @@ export interface EtcdClient {
   grantLease(ttlSeconds: number): Promise<bigint>;
   /** Of one member, by its place in `servers`. */
   status(server: number): Promise<StatusResponse>;
+  /** Those that the cluster has now, whether they are in `servers` or not. */
+  members(): Promise<Member[]>;
+  /** Of whoever answers at a member's own URL, over a connection for this one call. */
+  statusAt(url: string): Promise<StatusResponse>;
   /** A watch stream to the present member; `turn` counts up to use another one after a failure. */
   openWatch(turn: number, handlers: GrpcStreamHandlers): GrpcStream;
   close(): void;
@@ -54,6 +57,8 @@ export interface EtcdClientOptions {
 }
 
 const defaultDeadlineMs = 10_000;
+/** One that does not answer in this time is as good as gone. */
+const statusAtMs = 2_000;
 /** Between two rounds through all members. */
 const roundMs = 100;
 
@@ -106,7 +111,18 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
     async status(server) {
       const member = rare[server];
       if (member === undefined) throw new Error(`no etcd server ${server}`);
-      return decodeStatus(await member.unary("/etcdserverpb.Maintenance/Status", noBytes, deadlineMs));
+      return decodeStatus(await member.unary(statusPath, noBytes, deadlineMs));
+    },
+    async members() {
+      return decodeMemberList(await call("/etcdserverpb.Cluster/MemberList", memberListRequest, true));
+    },
+    async statusAt(url) {
+      const connection = newGrpcConnection(url, options);
+      try {
+        return decodeStatus(await connection.unary(statusPath, noBytes, statusAtMs));
+      } finally {
+        connection.close();
+      }
     },
     openWatch(turn, handlers) {
       const member = members[(current + turn) % members.length] as GrpcConnection;
@@ -120,3 +136,4 @@ export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
 
 type Unary = Pick<GrpcConnection, "unary">;
 const noBytes = Buffer.alloc(0);
+const statusPath = "/etcdserverpb.Maintenance/Status";

@@ -2,11 +2,13 @@ import type { Clock, Timer } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { EtcdClient } from "./client.ts";
 import type { GrpcStream } from "./grpc.ts";
+import type { ProgressTrust } from "./progress-trust.ts";
 import {
   decodeWatch,
   encodeWatchCreate,
   encodeWatchProgress,
   endOfPrefix,
+  everyWatch,
   type WatchEventMessage,
   type WatchResponse,
 } from "./wire.ts";
@@ -14,11 +16,17 @@ import {
 /**
  * A watch on everything below a prefix that never skips: whole revisions, in order, across reconnections.
  * It goes on after the last event's mod revision and never after a header's: a header can be ahead of events that are
- * still to come (etcd #15220). For the same reason progress replies only prove that the stream lives.
+ * still to come (etcd #15220). For the same reason a progress reply proves no more than that the stream lives, unless
+ * every member is known to send true ones.
  */
 export interface EtcdWatch {
   /** Every event up to here was handed over. */
   readonly revision: number;
+  /**
+   * Asks how far the watch is; `onProgress` tells, unless etcd has nothing to say yet.
+   * @returns false, and does nothing, when the answer could not be trusted
+   */
+  requestProgress(): boolean;
   stop(): void;
 }
 
@@ -35,6 +43,8 @@ export interface EtcdWatchOptions {
   onEvents(events: WatchEventMessage[], revision: number): void | Promise<void>;
   /** The wanted revision is gone; the watch is over. */
   onCompacted(compactRevision: number): void;
+  /** For watches that want to know how far they are when nothing happens. Told after all events up to the revision. */
+  progress?: { trust: ProgressTrust; onProgress(revision: number): void };
   clock: Clock;
   log: Logger;
 }
@@ -65,6 +75,7 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
     backlog = [];
     asked = false;
     heard = clock.monotonic();
+    options.progress?.trust.doubt();
     const mine: GrpcStream = client.openWatch(turn, {
       message(bytes) {
         if (mine !== stream) return;
@@ -101,6 +112,12 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
         options.onCompacted(response.compactRevision);
       } else lost(stream, new Error(`canceled by etcd: ${response.cancelReason}`));
       return;
+    }
+    // Only now it is sure which member this is, and that it does not come back in an older version unnoticed.
+    if (response.created) options.progress?.trust.ask();
+    if (response.watchId === everyWatch && options.progress?.trust.trusted) {
+      revision = Math.max(revision, response.revision);
+      options.progress.onProgress(revision);
     }
     if (response.events.length === 0) return;
     failures = 0;
@@ -167,6 +184,11 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
   return {
     get revision() {
       return revision;
+    },
+    requestProgress() {
+      if (stream === undefined || !options.progress?.trust.trusted) return false;
+      stream.write(encodeWatchProgress());
+      return true;
     },
     stop,
   };

@@ -73,6 +73,9 @@ export interface WatchEventMessage {
   prevKv: KeyValue | undefined;
 }
 
+/** The watch id of an answer to a request for progress, which is one for all watches of the stream. */
+export const everyWatch = -1;
+
 export interface WatchResponse {
   revision: number;
   watchId: number;
@@ -83,14 +86,6 @@ export interface WatchResponse {
   /** More events of the same revisions follow in the next message. */
   fragment: boolean;
   events: WatchEventMessage[];
-}
-
-export interface StatusResponse {
-  version: string;
-  dbSizeBytes: number;
-  leader: bigint;
-  /** What is wrong with the member in its own words: `memberID:8211f1d0f64f3269 alarm:NOSPACE `. */
-  errors: string[];
 }
 
 /** First key after all those that begin with `prefix` (whose last byte is not 0xff). */
@@ -230,20 +225,6 @@ export function decodeLeaseGrant(bytes: Uint8Array): bigint {
   return id;
 }
 
-export function decodeStatus(bytes: Uint8Array): StatusResponse {
-  const reader = protobuf.Reader.create(bytes);
-  const status: StatusResponse = { version: "", dbSizeBytes: 0, leader: 0n, errors: [] };
-  while (reader.pos < bytes.length) {
-    const tag = reader.uint32();
-    if (tag === 18) status.version = reader.string();
-    else if (tag === 24) status.dbSizeBytes = readInt(reader);
-    else if (tag === 32) status.leader = readBigInt(reader);
-    else if (tag === 66) status.errors.push(reader.string());
-    else reader.skipType(tag & 7);
-  }
-  return status;
-}
-
 export function encodeWatchCreate(request: WatchCreateRequest): Buffer {
   const writer = protobuf.Writer.create().uint32(10).fork();
   writer.uint32(10).string(request.key);
@@ -336,8 +317,8 @@ function readBytes(reader: Reader): Buffer {
   return Buffer.from(source.buffer, source.byteOffset + start, length);
 }
 
-/** A non-negative varint below 2^53; negative ones (progress replies carry watch id -1) come out as -1. */
-function readInt(reader: Reader): number {
+/** A non-negative varint below 2^53; negative ones (`everyWatch`) come out as -1. */
+export function readInt(reader: Reader): number {
   let value = 0;
   let scale = 1;
   for (let i = 0; i < 10; i++) {
@@ -350,7 +331,7 @@ function readInt(reader: Reader): number {
   return value;
 }
 
-function readBigInt(reader: Reader): bigint {
+export function readBigInt(reader: Reader): bigint {
   let value = 0n;
   for (let shift = 0n; shift < 70n; shift += 7n) {
     const byte = reader.buf[reader.pos++] as number;

@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { allReplyTruly, newProgressTrust } from "./progress-trust.ts";
+import type { StatusResponse } from "./wire-cluster.ts";
+
+for (const { name, versions, want } of [
+  { name: "nobody is known", versions: [], want: false },
+  { name: "3.3", versions: ["3.3.27"], want: false },
+  { name: "Debian 12's", versions: ["3.4.23"], want: false },
+  { name: "the last untrue one of 3.4", versions: ["3.4.30"], want: false },
+  { name: "the first true one of 3.4", versions: ["3.4.31"], want: true },
+  { name: "the first of 3.5", versions: ["3.5.0"], want: false },
+  { name: "the last untrue one of 3.5", versions: ["3.5.12"], want: false },
+  { name: "the first true one of 3.5", versions: ["3.5.13"], want: true },
+  { name: "a patch of three digits", versions: ["3.5.113"], want: true },
+  { name: "3.6", versions: ["3.6.0"], want: true },
+  { name: "a later line", versions: ["3.10.1"], want: true },
+  { name: "not yet 3.6", versions: ["3.6.0-rc.1"], want: false },
+  { name: "another major version", versions: ["4.0.0"], want: false },
+  { name: "2.3", versions: ["2.3.40"], want: false },
+  { name: "all true", versions: ["3.4.34", "3.5.16", "3.6.2"], want: true },
+  { name: "one of them untrue", versions: ["3.5.16", "3.5.16", "3.4.23"], want: false },
+  { name: "one that cannot be asked", versions: ["3.5.16", undefined], want: false },
+  { name: "no version", versions: [""], want: false },
+  { name: "garbage", versions: ["etcd"], want: false },
+  { name: "garbage before", versions: ["v3.5.16"], want: false },
+  { name: "garbage after", versions: ["3.5.16.1"], want: false },
+  { name: "too few numbers", versions: ["3.6"], want: false },
+  { name: "numbers beyond all measure", versions: [`3.5.${"9".repeat(400)}`], want: false },
+] satisfies { name: string; versions: (string | undefined)[]; want: boolean }[]) {
+  test(`progress replies are ${want ? "" : "not "}trusted: ${name}`, () => {
+    assert.equal(allReplyTruly(versions), want);
+  });
+}
+
+/** Members by name, each at `http://<name>`. */
+function aCluster(versions: Record<string, string | undefined>) {
+  const idOf = (name: string): bigint => BigInt(name.charCodeAt(0));
+  const cluster = {
+    versions,
+    asked: 0,
+    /** While it is there, nobody answers. */
+    silence: undefined as Promise<void> | undefined,
+    /** Where another member is found than the one that is asked for. */
+    swapped: false,
+    async members() {
+      cluster.asked++;
+      return Object.keys(cluster.versions).map((name) => ({
+        id: idOf(name),
+        clientUrls: [`http://wrong-${name}`, `http://${name}`],
+      }));
+    },
+    async statusAt(url: string) {
+      await cluster.silence;
+      const name = url.slice("http://".length);
+      const version = cluster.versions[name];
+      if (version === undefined) throw new Error("no connection");
+      return { memberId: cluster.swapped ? 0n : idOf(name), version } as StatusResponse;
+    },
+  };
+  const clock = newFakeClock();
+  const trust = newProgressTrust({ client: cluster, clock, log: discardLogger });
+  return { cluster, clock, trust };
+}
+
+test("trust begins when all members have told their versions, and ends with a doubt", async () => {
+  const { trust } = aCluster({ a: "3.5.16", b: "3.4.31" });
+  assert.equal(trust.trusted, false);
+  trust.ask();
+  assert.equal(trust.trusted, false);
+  await settle();
+  assert.equal(trust.trusted, true);
+  trust.doubt();
+  assert.equal(trust.trusted, false);
+  await settle();
+  assert.equal(trust.trusted, false);
+});
+
+test("what members said before the last doubt is not believed", async () => {
+  const { cluster, trust } = aCluster({ a: "3.5.16" });
+  const gate = Promise.withResolvers<void>();
+  cluster.silence = gate.promise;
+  trust.ask();
+  await settle();
+  trust.ask();
+  cluster.versions = { a: "3.4.23" };
+  gate.resolve();
+  await settle();
+  assert.deepEqual([trust.trusted, cluster.asked], [false, 2]);
+});
+
+test("a member that joins in an older version ends the trust, and its upgrade brings it back", async () => {
+  const { cluster, clock, trust } = aCluster({ a: "3.5.16" });
+  trust.ask();
+  await settle();
+  cluster.versions = { a: "3.5.16", b: "3.5.12" };
+  await clock.advance(5 * 60_000);
+  await settle();
+  assert.equal(trust.trusted, false);
+  cluster.versions = { a: "3.5.16", b: "3.5.13" };
+  await clock.advance(5 * 60_000);
+  await settle();
+  assert.equal(trust.trusted, true);
+});
+
+test("a member that could not be asked is asked again soon", async () => {
+  const { cluster, clock, trust } = aCluster({ a: "3.5.16", b: undefined });
+  trust.ask();
+  await settle();
+  assert.equal(trust.trusted, false);
+  cluster.versions = { a: "3.5.16", b: "3.5.16" };
+  await clock.advance(30_000);
+  await settle();
+  assert.equal(trust.trusted, true);
+});
+
+test("another member that answers at a member's address does not speak for it", async () => {
+  const { cluster, trust } = aCluster({ a: "3.5.16" });
+  cluster.swapped = true;
+  trust.ask();
+  await settle();
+  assert.equal(trust.trusted, false);
+});
+
+test("nobody is asked after the end, and a round that ends later changes nothing", async () => {
+  const { cluster, clock, trust } = aCluster({ a: "3.5.16" });
+  const gate = Promise.withResolvers<void>();
+  cluster.silence = gate.promise;
+  trust.ask();
+  trust.stop();
+  gate.resolve();
+  await settle();
+  await clock.advance(60 * 60_000);
+  assert.deepEqual([trust.trusted, cluster.asked], [false, 1]);
+});
