@@ -7,21 +7,28 @@ import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificat
 import { encodeFrame, type Frame, newFrameReader } from "./frames.ts";
 import { openWatchConnection } from "./watch-client.ts";
 
-test("frames are found whole, however the bytes are cut", () => {
+test("frames are found whole and data in pieces, however the bytes are cut", () => {
   const bytes = Buffer.concat([
     encodeFrame(0, 1, 3, Buffer.from("hello")),
     encodeFrame(4, 0, 0, Buffer.alloc(0)),
+    encodeFrame(6, 0, 0, Buffer.from("12345678")),
     encodeFrame(0, 0, 5, Buffer.alloc(700, 7)),
   ]);
   for (const step of [1, 7, bytes.length]) {
-    const found: [number, number, number][] = [];
-    const read = newFrameReader(({ type, stream, payload }: Frame) => found.push([type, stream, payload.length]));
+    const frames: [number, number, string][] = [];
+    const data: Record<number, number> = {};
+    const read = newFrameReader(
+      ({ type, stream, payload }: Frame) => frames.push([type, stream, payload.toString()]),
+      (stream, piece) => {
+        data[stream] = (data[stream] ?? 0) + piece.length;
+      },
+    );
     for (let at = 0; at < bytes.length; at += step) read(bytes.subarray(at, at + step));
-    assert.deepEqual(found, [
-      [0, 3, 5],
-      [4, 0, 0],
-      [0, 5, 700],
+    assert.deepEqual(frames, [
+      [4, 0, ""],
+      [6, 0, "12345678"],
     ]);
+    assert.deepEqual(data, { 3: 5, 5: 700 });
   }
 });
 

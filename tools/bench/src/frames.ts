@@ -6,7 +6,6 @@ export interface Frame {
   readonly type: number;
   readonly flags: number;
   readonly stream: number;
-  /** A view; valid until the callback returns. */
   readonly payload: Buffer;
 }
 
@@ -76,19 +75,41 @@ function text(value: string): Buffer {
 /** True for headers that begin with `:status: 200`, which is in the static table. */
 export const isOk = ({ payload }: Frame): boolean => payload[0] === 0x88;
 
-/** @returns takes what comes in, and calls back for each whole frame. */
-export function newFrameReader(onFrame: (frame: Frame) => void): (chunk: Buffer) => void {
-  let rest = Buffer.alloc(0);
+/**
+ * @param onFrame called for each whole frame but those of data; @param onData for each piece of data, a view that is valid
+ * until it returns. Data is not put together: copies of it, and their collection, would be most of what the client does.
+ * @returns takes what comes in
+ */
+export function newFrameReader(
+  onFrame: (frame: Frame) => void,
+  onData: (stream: number, piece: Buffer) => void,
+): (chunk: Buffer) => void {
+  const head = Buffer.alloc(headBytes);
+  let headSeen = 0;
+  let left = 0;
+  let kept = noBytes;
   return (chunk) => {
-    const bytes = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-    let at = 0;
-    while (bytes.length - at >= headBytes) {
-      const end = at + headBytes + bytes.readUIntBE(at, 3);
-      if (end > bytes.length) break;
-      const [type = 0, flags = 0] = [bytes[at + 3], bytes[at + 4]];
-      onFrame({ type, flags, stream: bytes.readUInt32BE(at + 5), payload: bytes.subarray(at + headBytes, end) });
-      at = end;
+    for (let at = 0; ; ) {
+      if (headSeen < headBytes) {
+        const copied = chunk.copy(head, headSeen, at);
+        headSeen += copied;
+        at += copied;
+        if (headSeen < headBytes) return;
+        left = head.readUIntBE(0, 3);
+      }
+      const piece = chunk.subarray(at, at + left);
+      at += piece.length;
+      left -= piece.length;
+      const [type = 0, flags = 0] = [head[3], head[4]];
+      const stream = head.readUInt32BE(5);
+      if (type === frameTypes.data) onData(stream, piece);
+      else kept = Buffer.concat([kept, piece]);
+      if (left > 0) return;
+      if (type !== frameTypes.data) onFrame({ type, flags, stream, payload: kept });
+      kept = noBytes;
+      headSeen = 0;
     }
-    rest = Buffer.from(bytes.subarray(at));
   };
 }
+
+export const noBytes = Buffer.alloc(0);

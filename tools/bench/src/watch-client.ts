@@ -1,6 +1,17 @@
 import { once } from "node:events";
 import { connect } from "node:tls";
-import { encodeFrame, encodeGet, type Frame, flagAck, frameTypes, isOk, newFrameReader, opening, widen } from "./frames.ts";
+import {
+  encodeFrame,
+  encodeGet,
+  type Frame,
+  flagAck,
+  frameTypes,
+  isOk,
+  newFrameReader,
+  noBytes,
+  opening,
+  widen,
+} from "./frames.ts";
 
 /**
  * Many watches on one connection, which only counts their events: node's own HTTP/2 client makes a stream with listeners
@@ -15,6 +26,8 @@ export interface WatchConnection {
 /** So much is read before the connection's window is opened again. */
 const windowStep = 2 ** 28;
 const newline = 10;
+/** What one read may bring: more than a record of TLS. */
+const readBytes = 64 * 1024;
 
 interface Watch {
   readonly onEvent: () => void;
@@ -24,7 +37,20 @@ interface Watch {
 export async function openWatchConnection(url: string, token: string, ca: Buffer | undefined): Promise<WatchConnection> {
   const { hostname, port, host } = new URL(url);
   const trust = ca === undefined ? { rejectUnauthorized: false } : { ca };
-  const socket = connect({ host: hostname, port: Number(port), ALPNProtocols: ["h2"], ...trust });
+  let read: (chunk: Buffer) => void = () => {};
+  const socket = connect({
+    host: hostname,
+    port: Number(port),
+    ALPNProtocols: ["h2"],
+    ...trust,
+    onread: {
+      buffer: Buffer.alloc(readBytes), // always the same, so that there is nothing to collect
+      callback(length, buffer) {
+        read((buffer as Buffer).subarray(0, length));
+        return true;
+      },
+    },
+  });
   await once(socket, "secureConnect");
   socket.setNoDelay(true);
   const watches = new Map<number, Watch>();
@@ -37,15 +63,6 @@ export async function openWatchConnection(url: string, token: string, ca: Buffer
   const onFrame = (frame: Frame): void => {
     const { type, flags, stream, payload } = frame;
     switch (type) {
-      case frameTypes.data: {
-        const watch = watches.get(stream);
-        for (let at = payload.indexOf(newline); at !== -1; at = payload.indexOf(newline, at + 1)) watch?.onEvent();
-        taken += payload.length;
-        if (taken < windowStep) return;
-        socket.write(widen(taken));
-        taken = 0;
-        return;
-      }
       case frameTypes.headers:
         if (isOk(frame)) watches.get(stream)?.begun.resolve();
         else watches.get(stream)?.begun.reject(new Error("watch: not answered with 200"));
@@ -61,7 +78,15 @@ export async function openWatchConnection(url: string, token: string, ca: Buffer
         fail("the server closes the connection");
     }
   };
-  socket.on("data", newFrameReader(onFrame));
+  const onData = (stream: number, piece: Buffer): void => {
+    const watch = watches.get(stream);
+    for (let at = piece.indexOf(newline); at !== -1; at = piece.indexOf(newline, at + 1)) watch?.onEvent();
+    taken += piece.length;
+    if (taken < windowStep) return;
+    socket.write(widen(taken));
+    taken = 0;
+  };
+  read = newFrameReader(onFrame, onData);
   socket.on("error", (err) => fail(err.message));
   socket.on("close", () => fail("the connection is closed"));
   socket.write(opening());
@@ -78,5 +103,3 @@ export async function openWatchConnection(url: string, token: string, ca: Buffer
     close: () => socket.destroy(),
   };
 }
-
-const noBytes = Buffer.alloc(0);
