@@ -18,6 +18,9 @@ function aDefinition({ spec = {}, ...rest }: { spec?: object } & Record<string, 
 
 const badLabel =
   "Invalid value: \"V1\": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const mixedLabel = (kind: string): string =>
+  badLabel.replace('"V1":', `"${kind}": may have mixed case, but should otherwise match:`);
+const preserveText = "cannot set to true, set x-preserve-unknown-fields to true in spec.versions[*].schema instead";
 const goVersion =
   '{Name:"v1", Served:true, Storage:true, Deprecated:false, DeprecationWarning:(*string)(nil), Schema:(*apiextensions.CustomResourceValidation)(nil), Subresources:(*apiextensions.CustomResourceSubresources)(nil), AdditionalPrinterColumns:[]apiextensions.CustomResourceColumnDefinition(';
 
@@ -45,6 +48,147 @@ testRefusals<object>(
       input: { spec: { versions: [{ ...version, schema: undefined }] } },
       want: ["spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required"],
     },
+    {
+      name: "neither group nor names",
+      input: { metadata: { name: "." }, spec: { group: "", names: {} } },
+      want: [
+        "spec.group: Required value",
+        ...["plural", "singular", "kind", "listKind"].map((field) => `spec.names.${field}: Required value`),
+      ],
+    },
+    {
+      name: "a group that is no domain",
+      input: { metadata: { name: "crons.A" }, spec: { group: "A" } },
+      want: [
+        "spec.group: Invalid value: \"A\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
+    {
+      name: "kinds, short names and categories that are no labels",
+      input: { spec: { names: { ...names, kind: "C_", listKind: "L_", shortNames: ["c", "V1"], categories: ["all", "V1"] } } },
+      want: [
+        `spec.names.singular: ${badLabel.replace("V1", "c_")}`,
+        `spec.names.kind: ${mixedLabel("C_")}`,
+        `spec.names.listKind: ${mixedLabel("L_")}`,
+        `spec.names.shortNames[1]: ${badLabel}`,
+        `spec.names.categories[1]: ${badLabel}`,
+      ],
+    },
+    {
+      name: "a name that is generated, which is never the plural's",
+      input: { metadata: { name: "crons-x", generateName: "crons-" } },
+      want: [
+        'metadata.generateName: Invalid value: "crons-": must be spec.names.plural+"."+spec.group',
+        'metadata.name: Invalid value: "crons-x": must be spec.names.plural+"."+spec.group',
+      ],
+    },
+    {
+      name: "neither scope nor conversion strategy",
+      input: { spec: { scope: "", conversion: {} } },
+      want: ["spec.scope: Required value", "spec.conversion.strategy: Required value"],
+    },
+    {
+      name: "versions that each have schemas, scales and columns of their own, all wrong",
+      input: {
+        spec: {
+          versions: [
+            {
+              ...version,
+              schema: { openAPIV3Schema: {} },
+              deprecated: true,
+              deprecationWarning: "",
+              subresources: { scale: { specReplicasPath: "", statusReplicasPath: ".spec.n" } },
+              additionalPrinterColumns: [{ name: "a", type: "", jsonPath: "" }],
+            },
+            { ...version, name: "v2", storage: false, deprecated: true, deprecationWarning: `\u0000${"x".repeat(256)}` },
+          ],
+        },
+      },
+      want: [
+        'spec.versions[0].deprecationWarning: Invalid value: "": must not be an empty string',
+        "spec.versions[0].schema.openAPIV3Schema.type: Required value: must not be empty at the root",
+        "spec.versions[0].subresources.scale.specReplicasPath: Required value",
+        'spec.versions[0].subresources.scale.statusReplicasPath: Invalid value: ".spec.n": should be a json path under .status',
+        "spec.versions[0].additionalPrinterColumns[0].type: Required value: must be one of boolean,date,integer,number,string",
+        "spec.versions[0].additionalPrinterColumns[0].JSONPath: Required value",
+        ...[
+          "must be <= 256 characters long",
+          "must only contain printable UTF-8 characters; non-printable character found at index 0",
+        ].map((text) => `spec.versions[1].deprecationWarning: Invalid value: "\\x00${"x".repeat(256)}": ${text}`),
+      ],
+    },
+    {
+      name: "a path of labels that is below neither spec nor status",
+      input: {
+        spec: {
+          versions: [
+            {
+              ...version,
+              subresources: { scale: { specReplicasPath: ".spec.n", statusReplicasPath: ".status.n", labelSelectorPath: ".x" } },
+            },
+          ],
+        },
+      },
+      want: [
+        'spec.subresources.scale.labelSelectorPath: Invalid value: ".x": should be a json path under either .spec or .status',
+      ],
+    },
+    {
+      name: "an unknown conversion, and one by a webhook of which nothing is said",
+      input: { spec: { conversion: { strategy: "Magic" } } },
+      want: ['spec.conversion.strategy: Unsupported value: "Magic": supported values: "None", "Webhook"'],
+    },
+    {
+      name: "a conversion by a webhook of which nothing is said, with unknown fields kept",
+      input: { spec: { preserveUnknownFields: true, conversion: { strategy: "Webhook" } } },
+      want: [
+        'spec.conversion.strategy: Invalid value: "Webhook": must be None if spec.preserveUnknownFields is true',
+        "spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook",
+        "spec.conversion.conversionReviewVersions: Required value",
+        `spec.preserveUnknownFields: Invalid value: true: ${preserveText}`,
+      ],
+    },
+    {
+      name: "defaults where unknown fields are kept",
+      input: {
+        spec: {
+          preserveUnknownFields: true,
+          versions: [
+            { ...version, schema: { openAPIV3Schema: { ...object, properties: { a: { type: "string", default: "a" } } } } },
+          ],
+        },
+      },
+      want: [
+        "spec.preserveUnknownFields: Invalid value: true: must be false in order to use defaults in the schema",
+        `spec.preserveUnknownFields: Invalid value: true: ${preserveText}`,
+      ],
+    },
+    {
+      name: "no version to store",
+      input: { spec: { versions: [{ ...version, storage: false }] } },
+      want: [
+        `spec.versions: Invalid value: []apiextensions.CustomResourceDefinitionVersion{${goVersion.replace("Storage:true", "Storage:false")}nil)}}: must have exactly one version marked as storage version`,
+        "status.storedVersions: Invalid value: []string(nil): must have at least one stored version",
+      ],
+    },
+    {
+      name: "a leave of the project that is neither an address nor a refusal",
+      input: {
+        metadata: { name: "crons.x.k8s.io", annotations: { "api-approved.kubernetes.io": "yes" } },
+        spec: { group: "x.k8s.io" },
+      },
+      want: [
+        'metadata.annotations[api-approved.kubernetes.io]: Invalid value: "yes": protected groups must have approval annotation "api-approved.kubernetes.io" with either a URL or a reason starting with "unapproved", see https://github.com/kubernetes/enhancements/pull/1111',
+      ],
+    },
+    ...["https://github.com/kubernetes/enhancements/pull/1", "unapproved, an experiment"].map((leave) => ({
+      name: `a group of the project with ${leave}`,
+      input: {
+        metadata: { name: "crons.k8s.io", annotations: { "api-approved.kubernetes.io": leave } },
+        spec: { group: "k8s.io" },
+      },
+      want: [],
+    })),
     {
       name: "names that are no labels",
       input: { spec: { names: { ...names, singular: "Cron", listKind: "Cron" } } },
@@ -155,9 +299,7 @@ testRefusals<object>(
     {
       name: "unknown fields kept everywhere",
       input: { spec: { preserveUnknownFields: true } },
-      want: [
-        "spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-preserve-unknown-fields to true in spec.versions[*].schema instead",
-      ],
+      want: [`spec.preserveUnknownFields: Invalid value: true: ${preserveText}`],
     },
   ],
 );
@@ -168,6 +310,22 @@ const olderSchema = {
   properties: { a: { type: "odd" }, b: { type: "array", items: object, "x-kubernetes-list-type": "set" } },
 };
 const older = { ...version, schema: { openAPIV3Schema: olderSchema } };
+
+const withPart = (part: object): object => ({
+  ...version,
+  schema: { openAPIV3Schema: { type: "object", properties: { p: part } } },
+});
+const nullable = { type: "string", nullable: true };
+const kept = { ...object, "x-kubernetes-preserve-unknown-fields": true };
+const part = "spec.validation.openAPIV3Schema.properties[p]";
+const untyped = `${part}.type: Required value: must not be empty for specified object fields`;
+const nested = `${part}.properties[a].type: Required value: must not be empty for specified object fields`;
+const preserving = "spec.preserveUnknownFields: Invalid value: true: must be false in order to use defaults in the schema";
+const keyless = `${part}.x-kubernetes-list-type: Required value: must be map if x-kubernetes-list-map-keys is non-empty`;
+const otherReviews = {
+  strategy: "Webhook",
+  webhook: { clientConfig: { url: "https://x" }, conversionReviewVersions: ["v2"] },
+};
 
 testRefusals<{ next: object; current?: object; both?: object }>(
   ({ next, current = {}, both = {} }) =>
@@ -185,8 +343,58 @@ testRefusals<{ next: object; current?: object; both?: object }>(
       ],
     },
     {
+      name: "another group and plural",
+      input: { next: { group: "example.org", names: { ...names, plural: "jobs" } } },
+      want: [
+        'spec.group: Invalid value: "example.org": field is immutable',
+        'spec.names.plural: Invalid value: "jobs": field is immutable',
+      ],
+    },
+    {
       name: "an update that leaves wrong types and sets as they were",
       input: { next: { versions: [older] }, current: { versions: [older] } },
+      want: [],
+    },
+    ...[
+      { name: "lists whose items may be null", part: { type: "array", items: nullable, "x-kubernetes-list-type": "set" } },
+      { name: "defaults with unknown fields", part: { ...object, default: { a: 1 } } },
+    ].map(({ name, part }) => ({
+      name: `an update that leaves ${name} as they were`,
+      input: { next: { versions: [withPart(part)] }, current: { versions: [withPart(part)] } },
+      want: [],
+    })),
+    ...[
+      { name: "no structure", part: {}, want: [] },
+      { name: "no structure, now with defaults", part: { default: 1 }, want: [preserving, untyped] },
+      {
+        name: "no structure, now with words of Kubernetes' own",
+        part: { "x-kubernetes-list-map-keys": ["a"] },
+        want: [keyless, untyped],
+      },
+      {
+        name: "no structure, now that it keeps unknown fields in parts",
+        part: { ...object, properties: { a: {}, b: kept } },
+        want: [nested],
+      },
+    ].map(({ name, part, want }) => ({
+      name: `an update of what keeps unknown fields everywhere and has ${name}`,
+      input: {
+        next: { preserveUnknownFields: true, versions: [withPart(part)] },
+        current: { preserveUnknownFields: true, versions: [withPart({})] },
+      },
+      want,
+    })),
+    {
+      name: "an update of what has no structure that drops unknown fields from now on",
+      input: {
+        next: { versions: [withPart({})] },
+        current: { preserveUnknownFields: true, versions: [withPart({})] },
+      },
+      want: [untyped],
+    },
+    {
+      name: "an update that leaves unknown versions of reviews as they were",
+      input: { next: { conversion: otherReviews }, current: { conversion: otherReviews } },
       want: [],
     },
     {

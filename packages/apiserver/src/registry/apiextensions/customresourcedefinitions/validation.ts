@@ -1,6 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import type {
   CustomResourceConversion,
   CustomResourceDefinition,
@@ -163,7 +164,7 @@ function validateConversion(spec: CustomResourceDefinitionSpec, path: string, op
 
 /** What was ever stored may still be in etcd: it must stay readable. Source: ValidateCustomResourceDefinitionStoredVersions */
 function validateStoredVersions({ versions }: InternalSpec, stored: readonly string[], path: string): FieldError[] {
-  if (stored.length === 0) return [invalidValue(path, stored, "must have at least one stored version")];
+  if (stored.length === 0) return [invalidValue(path, new GoText("[]string(nil)"), "must have at least one stored version")];
   const unstored = versions.filter((version) => version.storage && !stored.includes(version.name));
   const last = stored.filter((name, i) => stored.lastIndexOf(name) === i);
   return [
