@@ -29,11 +29,20 @@ const byDesign: readonly { readonly code: number; readonly message: RegExp }[] =
   { code: 500, message: /more than one PodDisruptionBudget/ },
   // Server-side apply takes what it cannot put into its schema for a fault of its own.
   { code: 500, message: /^failed to (create typed (patch|new|live) object|convert new object to proper version)/ },
+  { code: 500, message: /^failed to create manager for existing fields/ },
   { code: 500, message: /^Internal error occurred: .*associative list with keys has an element that omits key field/ },
   { code: 500, message: /^failed to prune fields/ },
   // A binding is checked without a name for what is wrong.
   { code: 500, message: /^\[?target\.(kind|name): / },
   { code: 500, message: /^Component not found: / },
+  // What upstream finds no words of its own for: versions that are no numbers, bodies that are no DeleteOptions, and
+  // strategic merge patches that do not fit their lists.
+  { code: 500, message: /strconv\.ParseUint: parsing / },
+  { code: 500, message: /^(couldn't get version\/kind; json parse error|unexpected GroupVersion string): / },
+  { code: 500, message: /^(no kind ".*" is registered for version|converting \(.*\) to \(v1\.DeleteOptions\))/ },
+  { code: 500, message: /^json: cannot unmarshal .* into Go struct field \w+\.[\w.]+ of type / },
+  { code: 500, message: /^(yaml: |error converting YAML to JSON|provided data does not appear to be a protobuf message)/ },
+  { code: 500, message: /does not contain declared merge key|doesn't match \$setElementOrder list|^cannot merge lists / },
 ];
 
 function isByDesign(step: Step, code: number, status: Record<string, unknown> | undefined): boolean {

@@ -3,6 +3,7 @@ import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "..
 import type { KubeObject, Unstructured } from "../meta/types.ts";
 import { scheme } from "../schema/scheme.ts";
 import {
+  claimedKind,
   coerce,
   decodeJson,
   decodeParsed,
@@ -43,12 +44,7 @@ export function decodeObject(
     const repeated: string[] | undefined = (options.strict ?? "ignore") === "ignore" ? undefined : [];
     return decodeParsed(parseYaml(bytes.toString(), repeated), expected, options.strict, undefined, bytes, repeated);
   }
-  const value = isYaml ? parseYaml(bytes.toString()) : parseJson(bytes);
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw badRequest(
-      `couldn't get version/kind; json parse error: json: cannot unmarshal ${Array.isArray(value) ? "array" : typeof value} into Go value`,
-    );
-  }
+  const value = isYaml ? parseYaml(bytes.toString()) : parsed(bytes);
   return { object: typed(value as Unstructured, bytes, expected, options), warnings: [] };
 }
 
@@ -69,19 +65,27 @@ export function encodeObject(object: KubeObject, mediaType: string): Buffer {
   }
 }
 
+function parsed(bytes: Buffer): unknown {
+  try {
+    return parseJson(bytes);
+  } catch (err) {
+    throw badRequest(`couldn't get version/kind; json parse error: ${(err as Error).message}`);
+  }
+}
+
 function typed(value: Unstructured, bytes: Buffer, expected: GroupVersionKind | undefined, options: DecodeOptions): KubeObject {
+  let said: { apiVersion: string; kind: string };
+  try {
+    said = claimedKind(value);
+  } catch (err) {
+    throw badRequest((err as Error).message);
+  }
   if (options.asExpected && expected !== undefined) {
     const type = scheme.kind(expected);
-    return type === undefined ? value : coerce(value, type);
+    return type === undefined ? value : coerce(value ?? {}, type);
   }
   for (const field of ["kind", "apiVersion"] as const) {
-    const text = value[field];
-    if (text !== undefined && text !== null && typeof text !== "string") {
-      throw badRequest(
-        `couldn't get version/kind; json parse error: json: cannot unmarshal ${typeof text} into Go struct field .${field} of type string`,
-      );
-    }
-    if (text) continue;
+    if (said[field] !== "") continue;
     if (expected === undefined) {
       const name = field === "kind" ? "Kind" : "apiVersion";
       throw badRequest(`Object '${name}' is missing in '${bytes.toString("utf8", 0, 1024)}'`);

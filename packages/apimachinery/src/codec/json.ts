@@ -244,41 +244,50 @@ function gvkOf(expected: GroupVersionKind | TypeDescriptor): GroupVersionKind {
 
 /** What the value says it is; gaps are filled from what is wanted. */
 function kindOf(value: unknown, wanted: GroupVersionKind, source: Buffer | string): GroupVersionKind {
-  const failed = (what: string): StatusError =>
-    unrecognized(wanted.kind, `couldn't get version/kind; json parse error: ${what}`, source);
-  if (value === null || value === undefined) return wanted;
+  let said: { apiVersion: string; kind: string };
+  try {
+    said = claimedKind(value);
+  } catch (err) {
+    throw unrecognized(wanted.kind, (err as Error).message, source);
+  }
+  const kind = said.kind || wanted.kind;
+  if (said.apiVersion === "") return { group: wanted.group, version: wanted.version, kind };
+  const gv = parseGroupVersion(said.apiVersion);
+  if (gv === undefined) throw unrecognized(wanted.kind, `unexpected GroupVersion string: ${said.apiVersion}`, source);
+  if (gv.version === "" && gv.group === wanted.group) return { ...wanted, kind };
+  return { ...gv, kind };
+}
+
+/**
+ * What a parsed body says it is, `""` where it does not say.
+ * @throws Error in upstream's words for a value that cannot say it
+ * Source: apimachinery pkg/runtime/serializer/json/meta.go
+ */
+export function claimedKind(value: unknown): { apiVersion: string; kind: string } {
+  const failed = (what: string): Error =>
+    new Error(`couldn't get version/kind; json parse error: json: cannot unmarshal ${what}`);
+  if (value === null || value === undefined) return { apiVersion: "", kind: "" };
   if (typeof value !== "object" || Array.isArray(value)) {
-    const word = Array.isArray(value)
-      ? "array"
-      : typeof value === "boolean"
-        ? "bool"
-        : typeof value === "symbol"
-          ? "number"
-          : typeof value;
-    throw failed(
-      `json: cannot unmarshal ${word} into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }`,
-    );
+    const struct = `struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }`;
+    throw failed(`${jsonWord(value)} into Go value of type ${struct}`);
   }
   const said = value as { apiVersion?: unknown; kind?: unknown };
   for (const field of ["apiVersion", "kind"] as const) {
     const text = said[field];
     if (text === undefined || text === null || typeof text === "string") continue;
-    const word = Array.isArray(text)
-      ? "array"
-      : typeof text === "boolean"
-        ? "bool"
-        : typeof text === "bigint" || typeof text === "symbol"
-          ? "number"
-          : typeof text;
-    throw failed(`json: cannot unmarshal ${word} into Go struct field .${field} of type string`);
+    throw failed(`${jsonWord(text)} into Go struct field .${field} of type string`);
   }
-  const apiVersion = (said.apiVersion as string | undefined | null) || "";
-  const kind = (said.kind as string | undefined | null) || wanted.kind;
-  if (apiVersion === "") return { group: wanted.group, version: wanted.version, kind };
-  const gv = parseGroupVersion(apiVersion);
-  if (gv === undefined) throw unrecognized(wanted.kind, `unexpected GroupVersion string: ${apiVersion}`, source);
-  if (gv.version === "" && gv.group === wanted.group) return { ...wanted, kind };
-  return { ...gv, kind };
+  return {
+    apiVersion: (said.apiVersion as string | null | undefined) ?? "",
+    kind: (said.kind as string | null | undefined) ?? "",
+  };
+}
+
+/** Of which sort a JSON value is, in the words of Go's decoder. */
+function jsonWord(value: unknown): string {
+  if (Array.isArray(value)) return "array";
+  if (typeof value === "boolean") return "bool";
+  return typeof value === "bigint" || typeof value === "symbol" ? "number" : typeof value;
 }
 
 function cannotHandle(gvk: GroupVersionKind, wantedKind: string, why: string): StatusError {

@@ -11,13 +11,15 @@ const largest = BigInt(Number.MAX_SAFE_INTEGER);
 export function parseResourceVersion(text: string): number {
   if (text === "" || text === "0") return 0;
   if (/^[0-9]{1,15}$/.test(text)) return Number(text);
-  if (!/^[0-9]+$/.test(text)) throw invalid(text, "invalid syntax");
-  const digits = text.replace(/^0+/, "");
-  if (digits.length > 20 || BigInt(text.slice(-20)) > largest) throw invalid(text, "value out of range");
-  return Number(digits);
+  const fault = uint64Fault(text, largest);
+  if (fault !== undefined) throw new Error(`resourceVersion: Invalid value: ${goQuote(text)}: ${fault}`);
+  return Number(text.replace(/^0+/, ""));
 }
 
-function invalid(text: string, why: string): Error {
-  const quoted = goQuote(text);
-  return new Error(`resourceVersion: Invalid value: ${quoted}: strconv.ParseUint: parsing ${quoted}: ${why}`);
+/** @returns why Go does not read the text as an unsigned number of 64 bits; undefined when it does */
+export function uint64Fault(text: string, most = 2n ** 64n - 1n): string | undefined {
+  const fault = (why: string): string => `strconv.ParseUint: parsing ${goQuote(text)}: ${why}`;
+  if (!/^[0-9]+$/.test(text)) return fault("invalid syntax");
+  const digits = text.replace(/^0+/, "");
+  return digits.length > 20 || BigInt(digits) > most ? fault("value out of range") : undefined;
 }

@@ -363,7 +363,7 @@ for (const { name, path, query, config, code, message } of [
     query: "?fieldManager=x",
     config: { ...aConfigMap("bad"), spec: {} },
     code: 500,
-    message: "failed to create typed patch object: .spec: field not declared in schema",
+    message: "failed to create typed patch object (/bad; /v1, Kind=ConfigMap): .spec: field not declared in schema",
   },
   {
     name: "under another name",

@@ -9,7 +9,7 @@ import { badRequest, conflict, plainError } from "@coxswain/apimachinery/errors/
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
-import type { FieldManager } from "@coxswain/apimachinery/patch/apply/field-manager";
+import { describeObject, type FieldManager } from "@coxswain/apimachinery/patch/apply/field-manager";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import type { RegistryStore } from "../registry/generic/store.ts";
 import { checkName, readBody } from "./body.ts";
@@ -129,7 +129,7 @@ function parseConfig(bytes: Buffer, repeated: string[] | undefined): Unstructure
 function checkKind(config: Unstructured, kind: GroupVersionKind): void {
   if (config.apiVersion !== undefined && config.kind !== undefined && config.kind !== kind.kind) {
     throw plainError(
-      `failed to create typed patch object: no corresponding type for ${kind.group}/${kind.version}, Kind=${config.kind}`,
+      `failed to create typed patch object (${describeObject(config)}): no corresponding type for ${kind.group}/${kind.version}, Kind=${config.kind}`,
     );
   }
 }

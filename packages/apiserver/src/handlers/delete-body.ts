@@ -1,14 +1,19 @@
 import { decodeObject } from "@coxswain/apimachinery/codec/codec";
 import { encodeUntyped } from "@coxswain/apimachinery/codec/json";
-import { badRequest, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { plainError, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { formatGroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { DeleteOptions } from "@coxswain/apimachinery/meta/types";
+import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import { inputMediaType, readBody } from "./body.ts";
 import type { Call } from "./env.ts";
 import { deleteOptions } from "./options.ts";
 
 /**
- * DeleteOptions from the body when there is one, else from the query. Clients may name the kind in any group version.
- * @throws BadRequest, Invalid, UnsupportedMediaType.
+ * DeleteOptions from the body when there is one, else from the query. For one object clients may name the kind in any
+ * group version; for a collection in those of the built-in groups.
+ * @throws Invalid, UnsupportedMediaType; 500 without a reason, as upstream, for a body that is none
+ * Source: k8s.io/apiserver pkg/endpoints/handlers/delete.go
  */
 export async function readDeleteOptions(call: Call): Promise<DeleteOptions> {
   const bytes = await readBody(call);
@@ -19,14 +24,39 @@ export async function readDeleteOptions(call: Call): Promise<DeleteOptions> {
     body = decodeObject(bytes, mediaType, { group: "meta.k8s.io", version: "v1", kind: "DeleteOptions" }, { asExpected: true })
       .object as DeleteOptions;
   } catch (err) {
-    if (err instanceof StatusError && err.code < 500) throw err;
-    throw badRequest((err as Error).message);
+    throw err instanceof StatusError && err.code === 400 ? plainError(err.message) : err;
   }
-  if (body.kind !== undefined && body.kind !== "" && body.kind !== "DeleteOptions") {
-    throw badRequest("decoded object cannot be converted to DeleteOptions");
-  }
+  checkKind(call, body);
   call.ctx.audit?.requestObject(undefined, () =>
     encodeUntyped({ ...body, kind: "DeleteOptions", apiVersion: body.apiVersion || "v1" }),
   );
   return deleteOptions(call.ctx.query, body);
+}
+
+const registries = {
+  one: "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27",
+  collection: "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30",
+};
+
+/** Groups whose kinds upstream keeps apart from those of all others. */
+const keptApart = new Set(["meta.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io"]);
+
+/** Upstream reads the two with different registries of kinds, and says so. Custom resources are read as single objects are. */
+function checkKind({ name, served }: Call, body: DeleteOptions): void {
+  const apiVersion = body.apiVersion ?? "";
+  const kind = body.kind || "DeleteOptions";
+  const isCollection = name === "" && served.definition.itemsKeepKind !== true;
+  const gv = apiVersion === "" ? served.kind : parseGroupVersion(apiVersion);
+  if (gv === undefined) throw plainError(`unexpected GroupVersion string: ${apiVersion}`);
+  const isRegistered =
+    scheme.kind({ group: gv.group, version: gv.version, kind }) !== undefined &&
+    (!keptApart.has(gv.group) || gv.group === served.kind.group);
+  if (kind === "DeleteOptions" && (isRegistered || !isCollection)) return;
+  if (isRegistered && (isCollection || kind === "Status")) {
+    throw plainError(`converting (${gv.version}.${kind}) to (v1.DeleteOptions): unknown conversion`);
+  }
+  const registry = registries[isCollection ? "collection" : "one"];
+  throw plainError(
+    `no kind ${goQuote(kind)} is registered for version ${goQuote(formatGroupVersion(gv))} in scheme "${registry}"`,
+  );
 }

@@ -21,7 +21,8 @@ export async function deleteCollection(call: Call): Promise<void> {
     await env.admission.validate(attributes);
   };
   const store = served.store as NonNullable<typeof served.store>;
-  const request = listRequest(selection, ctx.signal, env.services.featureEnabled("APIListChunking"));
+  const chunking = env.services.featureEnabled("APIListChunking");
+  const request = listRequest(selection, ctx.signal, chunking, store.storage.cached === true);
   const result = await store.deleteCollection(strategyContext(call, dryRun), options, request, admit);
   await writeList(call, result, output);
 }

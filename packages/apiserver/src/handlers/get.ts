@@ -8,8 +8,8 @@ import { negotiateFor, writeEntry } from "./response.ts";
 export async function get(call: Call): Promise<void> {
   const { ctx, served } = call;
   const output = negotiateFor(call);
-  const minimumRevision = revisionParam(ctx.query.get("resourceVersion") ?? "");
   const store = served.store as NonNullable<typeof served.store>;
+  const minimumRevision = revisionParam(ctx.query.get("resourceVersion") ?? "", store.storage.cached ? "cache" : "etcd");
   const entry = await store.get(call.namespace, call.name, new RequestedRead(ctx, minimumRevision));
   await writeEntry(call, 200, entry, output);
 }

@@ -144,6 +144,7 @@ function aClient(keeps = false) {
   };
   const exchange = { headers: {}, stream: () => response, destroy() {} };
   client.call = {
+    env: { services: { featureEnabled: () => true } },
     served,
     ctx: { exchange, signal: new AbortController().signal, query: new URLSearchParams() },
   } as unknown as Call;

@@ -13,7 +13,7 @@ export async function list(call: Call): Promise<void> {
   const output = negotiateFor(call);
   const chunking = env.services.featureEnabled("APIListChunking");
   const store = served.store as NonNullable<typeof served.store>;
-  const result = await store.list(call.namespace, listRequest(options, ctx.signal, chunking));
+  const result = await store.list(call.namespace, listRequest(options, ctx.signal, chunking, store.storage.cached === true));
   if (!env.services.featureEnabled("RemainingItemCount")) delete result.remainingItemCount;
   await writeList(call, result, output);
 }

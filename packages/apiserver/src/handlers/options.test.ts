@@ -32,18 +32,21 @@ for (const { query, code, text } of [
   },
   { query: "fieldSelector=nothing", code: 400, text: "invalid selector: 'nothing'; can't understand 'nothing'" },
   { query: "continue=x&resourceVersion=5", code: 400, text: "specifying resource version is not allowed when using continue" },
-  { query: "resourceVersion=five", code: 400, text: "invalid resource version" },
+  { query: "resourceVersion=five", code: 500, text: 'resourceVersion: Invalid value: "five": strconv.ParseUint' },
+  { query: "resourceVersion=five&limit=5", code: 400, text: 'invalid resource version: resourceVersion: Invalid value: "five"' },
+  { query: "resourceVersion=five&continue=x", code: 400, text: "invalid resource version" },
+  { query: "resourceVersion=five&resourceVersionMatch=Exact", code: 400, text: "invalid resource version" },
 ]) {
   test(`refuses a list with ${query}`, () => {
     assert.throws(
-      () => listRequest(listOptions(new URLSearchParams(query)), never, true),
+      () => listRequest(listOptions(new URLSearchParams(query)), never, true, true),
       (err: unknown) => err instanceof StatusError && err.code === code && (err.status.message ?? "").includes(text),
     );
   });
 }
 
 test("a continue token with resourceVersion 0 is taken as the token alone", () => {
-  const request = listRequest(listOptions(new URLSearchParams("continue=abc&limit=5&resourceVersion=0")), never, true);
+  const request = listRequest(listOptions(new URLSearchParams("continue=abc&limit=5&resourceVersion=0")), never, true, true);
   assert.equal(request.continueToken, "abc");
   assert.equal(request.limit, 5);
   assert.equal(request.revision, undefined);

@@ -6,7 +6,7 @@
  */
 
 import { type FieldError, forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
+import { badRequest, invalid, plainError } from "@coxswain/apimachinery/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { parseResourceVersion } from "@coxswain/apimachinery/meta/resource-version";
 import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -167,10 +167,18 @@ function checkMatch(match: string, given: { watch: boolean; resourceVersion: str
 /**
  * What the store is asked for; the cells of the resourceVersion table are the store's, except that a continue token
  * excludes a resourceVersion other than "0".
- * @throws BadRequest.
+ * @param cached the store answers from memory what need not come from etcd
+ * @throws BadRequest; 500 as `revisionParam`
  */
-export function listRequest(options: ListOptions, signal: AbortSignal, chunking: boolean): Omit<ListRequest, "prefix"> {
-  const revision = revisionParam(options.resourceVersion);
+export function listRequest(
+  options: ListOptions,
+  signal: AbortSignal,
+  chunking: boolean,
+  cached: boolean,
+): Omit<ListRequest, "prefix"> {
+  const { continueToken, limit, resourceVersionMatch } = options;
+  const fromEtcd = !cached || continueToken !== "" || (chunking && limit > 0) || resourceVersionMatch === "Exact";
+  const revision = revisionParam(options.resourceVersion, fromEtcd ? "etcd" : "cache");
   if (options.continueToken !== "" && revision !== undefined && revision !== 0) {
     throw badRequest("specifying resource version is not allowed when using continue");
   }
@@ -184,13 +192,19 @@ export function listRequest(options: ListOptions, signal: AbortSignal, chunking:
   };
 }
 
-/** @returns undefined for `""`. @throws BadRequest for anything but a number. */
-export function revisionParam(resourceVersion: string): number | undefined {
+/**
+ * @param readBy who reads it upstream: etcd's store takes what is no number for the client's mistake, the cache (and
+ *   every watch) for its own
+ * @returns undefined for `""`
+ * @throws BadRequest, or 500 without a reason
+ */
+export function revisionParam(resourceVersion: string, readBy: "etcd" | "cache"): number | undefined {
   if (resourceVersion === "") return undefined;
   try {
     return parseResourceVersion(resourceVersion);
   } catch (err) {
-    throw badRequest(`invalid resource version: ${(err as Error).message}`);
+    const why = (err as Error).message;
+    throw readBy === "etcd" ? badRequest(`invalid resource version: ${why}`) : plainError(why);
   }
 }
 

@@ -7,7 +7,14 @@ import { coerce, parseJson } from "@coxswain/apimachinery/codec/json";
 import { strictComplaints } from "@coxswain/apimachinery/codec/json-decode";
 import type { ParseOptions } from "@coxswain/apimachinery/codec/json-parse";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { badRequest, invalid, notFound, StatusError, unsupportedMediaType } from "@coxswain/apimachinery/errors/status-error";
+import {
+  badRequest,
+  invalid,
+  notFound,
+  plainError,
+  StatusError,
+  unsupportedMediaType,
+} from "@coxswain/apimachinery/errors/status-error";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
 import { applyJsonPatch } from "@coxswain/apimachinery/patch/json-patch";
@@ -140,12 +147,12 @@ function nameInto(repeated: string[]): OnDuplicate {
   };
 }
 
-/** Some malformed patches end in a plain error (500 upstream); they are the client's mistake all the same. */
+/** Some malformed patches end in a plain error, 500 as upstream. */
 function patchedBy(patched: (object: KubeObject) => unknown, object: KubeObject): unknown {
   try {
     return patched(object);
   } catch (err) {
-    throw err instanceof StatusError ? err : badRequest((err as Error).message);
+    throw err instanceof StatusError ? err : plainError((err as Error).message);
   }
 }
 

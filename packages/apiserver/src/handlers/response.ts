@@ -18,7 +18,15 @@ import type { Entry } from "../storage/storage.ts";
 import { jsonLineOf, jsonOf, objectOf, protobufOf } from "./convert.ts";
 import type { Call } from "./env.ts";
 import { wantsIndent } from "./pretty.ts";
-import { includeObjectParam, objectWantedAsList, partialMetadata, type TableOptions, tableJson } from "./transform.ts";
+import { linkedEntry, withOwnLink } from "./self-link.ts";
+import {
+  answerWantedAsList,
+  includeObjectParam,
+  objectWantedAsList,
+  partialMetadata,
+  type TableOptions,
+  tableJson,
+} from "./transform.ts";
 
 export const jsonType = "application/json";
 export const yamlType = "application/yaml";
@@ -46,8 +54,9 @@ export function negotiateFor(call: Call, stream = false): Output {
 }
 
 /** Answers with a stored object in the request's version. */
-export function writeEntry(call: Call, status: number, entry: Entry, output: Output): Promise<void> {
+export function writeEntry(call: Call, status: number, stored: Entry, output: Output): Promise<void> {
   const { served, ctx } = call;
+  const entry = linkedEntry(call, stored);
   const metaVersion = output.version ?? "v1";
   switch (output.as) {
     case "Table":
@@ -72,6 +81,19 @@ export function writeObject(ctx: RequestContext, status: number, object: KubeObj
   if (output.mediaType === protobufType) return send(ctx, status, protobufType, encodeProtobuf(object, kind));
   if (output.mediaType === yamlType) return send(ctx, status, yamlType, encodeObject(object, yamlType));
   return sendJson(ctx, status, encodeJson(object, kind), output.indent);
+}
+
+/**
+ * The same for the answer of a subresource or a virtual resource, which may be wanted as its metadata alone. A Status
+ * stays what it is.
+ * @throws NotAcceptable when a list is wanted
+ */
+export function writeAnswer(call: Call, status: number, answer: KubeObject, output: Output): Promise<void> {
+  if (answer.kind === "Status") return writeObject(call.ctx, status, answer, output);
+  const object = withOwnLink(call, answer);
+  if (output.as === "PartialObjectMetadataList") throw answerWantedAsList(object);
+  if (output.as !== "PartialObjectMetadata") return writeObject(call.ctx, status, object, output);
+  return writeMeta(call.ctx, status, partialMetadata(object, output.version ?? "v1"), output);
 }
 
 /** Answers `Success`; `code` is in the body only where upstream's is. */

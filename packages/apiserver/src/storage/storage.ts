@@ -11,6 +11,9 @@ import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selec
  * Source: k8s.io/apiserver pkg/storage/interfaces.go
  */
 export interface Storage {
+  /** Reads are answered from memory where they may be: a wrong resourceVersion is met by other code than etcd's. */
+  readonly cached?: true;
+
   /** Fails with AlreadyExists when the key is there. `object.metadata.resourceVersion` must be empty. @returns the stored entry. */
   create(key: string, object: KubeObject, options?: WriteOptions): Promise<Entry>;
 

@@ -454,6 +454,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   const known = (key: string): Entry | undefined => (ready ? state.get(key) : undefined);
 
   return {
+    cached: true,
     get ready() {
       return ready;
     },

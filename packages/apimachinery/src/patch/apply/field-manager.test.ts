@@ -487,7 +487,7 @@ for (const { name, config, code, want } of [
     name: "unknown fields",
     config: { spec: { foo: 1 } },
     code: 500,
-    want: "failed to create typed patch object: .spec.foo: field not declared in schema",
+    want: "failed to create typed patch object (/; apps/v1, Kind=Deployment): .spec.foo: field not declared in schema",
   },
 ]) {
   test(`a configuration is refused: ${name}`, () => {

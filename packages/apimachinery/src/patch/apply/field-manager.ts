@@ -120,12 +120,14 @@ export function newFieldManager(options: FieldManagerOptions): FieldManager {
       checkConfig(config, apiVersion);
       const before = bare(live ?? unborn);
       const managed = decodeForApply(live);
+      const fits = (object: KubeObject, failed: string): void => checkTyped(options.type, object, failed);
       if (managed.size === 0) {
+        fits(before, "failed to create manager for existing fields: failed to convert new object (%) to smd typed");
         trackUpdate(managed, unborn, before, beforeFirstApply, now);
         capUpdateManagers(managed);
       }
-      typed(() => validateTyped(options.type, config), "failed to create typed patch object: ");
-      typed(() => validateTyped(options.type, before), "failed to create typed live object: ");
+      fits(config, "failed to create typed patch object (%)");
+      fits(before, "failed to create typed live object (%)");
       let applied: { object: KubeObject; managed: Managed };
       try {
         applied = applyWith(managed, before, config, manager, force, now);
@@ -352,10 +354,17 @@ function withManaged(object: KubeObject, entries: ManagedFieldsEntry[] | undefin
   return { ...object, metadata: { ...metadata, ...(entries !== undefined && { managedFields: entries }) } };
 }
 
-function typed(check: () => void, context: string): void {
+/** @param failed what failed, `%` where the object is named. @throws 500, as upstream, for an object that does not fit */
+function checkTyped(type: ApplyType, object: KubeObject, failed: string): void {
   try {
-    check();
+    validateTyped(type, object);
   } catch (err) {
-    throw plainError(context + (err as Error).message);
+    throw plainError(`${failed.replace("%", () => describeObject(object))}: ${(err as Error).message}`);
   }
+}
+
+/** `web/nginx; apps/v1, Kind=Deployment` */
+export function describeObject({ apiVersion, kind, metadata }: Partial<KubeObject>): string {
+  const groupVersion = apiVersion?.includes("/") ? apiVersion : `/${apiVersion ?? ""}`;
+  return `${metadata?.namespace ?? ""}/${metadata?.name ?? ""}; ${groupVersion}, Kind=${kind ?? ""}`;
 }

@@ -301,14 +301,12 @@ test("a dry-run deletes nothing, creates nothing and updates nothing", async (t)
 
 test("a deletion of an object that changes after it was decided is decided anew", async (t) => {
   let decisions = 0;
-  const store: RegistryStore = await aStore(t, {
-    async beforeDelete() {
-      // A finalizer comes between the decision and the removal.
-      if (++decisions === 1) await store.update(ctx(), "a", merge({}, { finalizers: ["example.com/wait"] }), {});
-    },
-  });
+  const store = await aStore(t);
   await store.create(ctx(), configMap({ name: "a" }), {});
-  const { deleted, entry } = await store.delete(ctx(), "a", {});
+  const { deleted, entry } = await store.delete(ctx(), "a", {}, async () => {
+    // A finalizer comes between the decision and the removal.
+    if (++decisions === 1) await store.update(ctx(), "a", merge({}, { finalizers: ["example.com/wait"] }), {});
+  });
   assert.deepEqual([deleted, decisions], [false, 2]);
   assert.deepEqual(entry.object().metadata.finalizers, ["example.com/wait"]);
   assert.equal(await present(store, "a"), true);

@@ -1,16 +1,8 @@
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import {
-  alreadyExists,
-  badRequest,
-  conflict,
-  generateNameConflict,
-  invalid,
-  notFound,
-} from "@coxswain/apimachinery/errors/status-error";
+import { alreadyExists, conflict, generateNameConflict, invalid, notFound } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { splitKey } from "@coxswain/apimachinery/meta/object-key";
 import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Entry, ListRequest, ListResult, ReadOptions, Storage, WatchRequest, WatchStream } from "../../storage/storage.ts";
@@ -23,6 +15,7 @@ import { storageKey, storagePrefix } from "./keys.ts";
 import { keepTimesWhenUnchanged } from "./managed-times.ts";
 import { generatedNameAttempts, nameObject } from "./name-generation.ts";
 import type { ResourceDefinition } from "./resource.ts";
+import { revisionOf } from "./revision.ts";
 import type { Strategy, StrategyContext, Transaction } from "./strategy.ts";
 
 /**
@@ -187,7 +180,9 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
       await request.mutateAdmission?.(next, current);
       if (current === undefined) {
         created = true;
-        beforeCreate(definition, strategy, ctx, next);
+        revisionOf(next);
+        // Through a view of it (status) too, a new object is made as the resource makes its objects.
+        beforeCreate(definition, definition.strategy ?? strategy, ctx, next);
         delete next.metadata.resourceVersion;
         undo = await strategy.beginCreate?.(next, ctx);
         await request.validateAdmission?.(next, undefined);
@@ -230,9 +225,9 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
 
   /** @throws Conflict when the client's version is not the stored one, Invalid when it must say one. */
   function matchRevision(next: KubeObject, current: KubeObject, name: string): void {
-    const wanted = next.metadata.resourceVersion ?? "";
+    const wanted = revisionOf(next);
     const present = current.metadata.resourceVersion ?? "";
-    if (wanted === "" || wanted === "0") {
+    if (wanted === 0n) {
       if (strategy.allowUnconditionalUpdate === false) {
         // Upstream gives the resource as the kind here, and the version as an unsigned number.
         throw invalid({ group: definition.group, kind: definition.resource }, name, [
@@ -240,9 +235,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
         ]);
       }
       next.metadata.resourceVersion = present;
-    } else if (!/^\d+$/.test(wanted)) {
-      throw badRequest(`invalid resourceVersion ${goQuote(wanted)}`);
-    } else if (wanted !== present) throw conflict(definition, name, optimisticLockText);
+    } else if (String(wanted) !== present) throw conflict(definition, name, optimisticLockText);
   }
 
   /** The deletion that an update has become. @returns false when the object is not what that update saw. */
@@ -283,7 +276,6 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
       seen = entry;
       // Also holds the object against the preconditions; the write is of this very state.
       const deletion = beforeDelete(definition, strategy, ctx, current, deleteOptions);
-      await strategy.beforeDelete?.(current, ctx);
       await validateAdmission?.(current);
       const begun = strategy.beginDeletion?.(current, ctx);
       if (deletion.type === "pending" || begun === "pending") {
@@ -402,7 +394,10 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
     list,
     watch: (namespace, request) => storage.watch({ ...request, prefix: storagePrefix(namespaced, namespace, request.fields) }),
     update,
-    delete: (ctx, name, deleteOptions, validateAdmission) => remove(ctx, name, deleteOptions, validateAdmission),
+    async delete(ctx, name, deleteOptions, validateAdmission) {
+      strategy.checkDeletion?.(name);
+      return remove(ctx, name, deleteOptions, validateAdmission);
+    },
     deleteCollection,
   };
 }

@@ -39,8 +39,8 @@ export interface Strategy<T extends KubeObject = any> {
   beginCreate?(next: T, ctx: StrategyContext): Promise<Transaction | undefined>;
   beginUpdate?(next: T, current: T, ctx: StrategyContext): Promise<Transaction | undefined>;
   afterDelete?(last: T, ctx: StrategyContext): Promise<void> | void;
-  /** Refuses a deletion by throwing a StatusError (namespaces that are not empty, protected priority classes). */
-  beforeDelete?(current: T, ctx: StrategyContext): Promise<void> | void;
+  /** Refuses to delete the one object of this name by throwing a StatusError; deletions of collections are not asked. */
+  checkDeletion?(name: string): void;
   /**
    * A deletion in steps of the resource's own (namespaces): the object as it stays for now, `pending` when it waits
    * already, undefined to go the usual way. Returns a new object.

@@ -106,7 +106,11 @@ export function newServiceAllocators(config: Pick<CatalogueConfig, "services" | 
   return { allocators, nodePorts: newNodePortAllocator(config.nodePortRange, storage) };
 }
 
-export const serviceStatusStrategy: Strategy<Service> = statusStrategyOf({
-  namespaced: true,
-  validateUpdate: (next) => validateLoadBalancer(next.status?.loadBalancer, "status.loadBalancer"),
-});
+/** Takes the leave to create on update from the strategy of services; what is made so has no addresses yet. */
+export const serviceStatusStrategy: Strategy<Service> = {
+  ...statusStrategyOf<Service>({
+    namespaced: true,
+    validateUpdate: (next) => validateLoadBalancer(next.status?.loadBalancer, "status.loadBalancer"),
+  }),
+  allowCreateOnUpdate: true,
+};

@@ -34,8 +34,7 @@ export const priorityClassStrategy: Strategy<PriorityClass> = {
     errors.push(...immutableField(next.preemptionPolicy, current.preemptionPolicy, "preemptionPolicy"));
     return errors;
   },
-  beforeDelete(current) {
-    const name = current.metadata.name ?? "";
+  checkDeletion(name) {
     if (Object.hasOwn(systemClasses, name)) {
       throw forbidden(
         { group: "scheduling.k8s.io", resource: "priorityclasses" },

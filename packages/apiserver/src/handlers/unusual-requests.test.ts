@@ -1,0 +1,190 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { aConfigMap, startShared, type TestServer } from "./testing.ts";
+
+/** What clients rarely send. Every answer here was seen from kube-apiserver, 500 without a reason where it gives that. */
+
+const maps = "/api/v1/namespaces/default/configmaps";
+const leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+const deployment = "/apis/apps/v1/namespaces/default/deployments/shown";
+const priorityClasses = "/apis/scheduling.k8s.io/v1/priorityclasses";
+const wanted = (as: string) => ({ accept: `application/json;as=${as};g=meta.k8s.io;v=v1` });
+
+describe("unusual requests", () => {
+  let server: TestServer;
+  before(async () => {
+    server = await startShared();
+    await server.request("POST", maps, aConfigMap("kept"));
+    await server.request("PUT", `${leases}/kept`, aLease("kept"));
+    await server.request("POST", deployment.replace("/shown", ""), {
+      metadata: { name: "shown" },
+      spec: {
+        selector: { matchLabels: { a: "b" } },
+        template: { metadata: { labels: { a: "b" } }, spec: { containers: [{ name: "c", image: "i" }] } },
+      },
+    });
+  });
+  after(() => server.stop());
+
+  const aLease = (name: string, resourceVersion?: string) => ({
+    metadata: { name, ...(resourceVersion !== undefined && { resourceVersion }) },
+  });
+  const inRegistry = (of: "one" | "collection") =>
+    of === "one"
+      ? 'in scheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"'
+      : 'in scheme "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"';
+
+  test("PUT on the status of a service that is not there creates the service, without its status and an address", async () => {
+    const service = {
+      metadata: { name: "by-status" },
+      spec: { ports: [{ port: 80 }] },
+      status: { loadBalancer: { ingress: [{ ip: "1.2.3.4" }] } },
+    };
+    const path = "/api/v1/namespaces/default/services/by-status";
+    const created = await server.request("PUT", `${path}/status`, service);
+    assert.equal(created.code, 201, created.raw.toString());
+    assert.deepEqual(created.body.status, { loadBalancer: {} });
+    assert.equal(created.body.spec.clusterIP, undefined);
+    assert.equal((await server.request("GET", path)).code, 200);
+  });
+
+  for (const { resource, kind } of [
+    { resource: "pods", kind: "Pod" },
+    { resource: "persistentvolumeclaims", kind: "PersistentVolumeClaim" },
+    { resource: "resourcequotas", kind: "ResourceQuota" },
+    { resource: "replicationcontrollers", kind: "ReplicationController" },
+  ]) {
+    test(`PUT on the status of ${resource} that are not there is 404`, async () => {
+      const path = `/api/v1/namespaces/default/${resource}/absent/status`;
+      const { code, body } = await server.request("PUT", path, { kind, apiVersion: "v1", metadata: { name: "absent" } });
+      assert.equal(code, 404);
+      assert.equal(body.message, `${resource} "absent" not found`);
+    });
+  }
+
+  test("a system priority class may not be deleted by its name, not even when it is gone, but with its collection", async () => {
+    const name = "system-node-critical";
+    const refused = await server.request("DELETE", `${priorityClasses}/${name}`);
+    const text = `priorityclasses.scheduling.k8s.io "${name}" is forbidden: this is a system priority class and cannot be deleted`;
+    assert.deepEqual([refused.code, refused.body.message], [403, text]);
+    const all = await server.request("DELETE", priorityClasses);
+    assert.equal(all.code, 200, all.raw.toString());
+    assert.ok(all.body.items.some((item: { metadata: { name: string } }) => item.metadata.name === name));
+    assert.equal((await server.request("GET", `${priorityClasses}/${name}`)).code, 404);
+    assert.equal((await server.request("DELETE", `${priorityClasses}/${name}`)).code, 403);
+  });
+
+  test("answers that are not stored can be wanted as their metadata, and as no list or table", async () => {
+    for (const method of ["GET", "PUT"]) {
+      const body = method === "PUT" ? { metadata: { name: "shown" }, spec: { replicas: 1 } } : undefined;
+      const shown = await server.request(method, `${deployment}/scale`, body, wanted("PartialObjectMetadata"));
+      assert.equal(shown.code, 200, shown.raw.toString());
+      assert.deepEqual(Object.keys(shown.body), ["kind", "apiVersion", "metadata"]);
+      assert.partialDeepStrictEqual(shown.body, { kind: "PartialObjectMetadata", metadata: { name: "shown" } });
+    }
+    const asList = await server.request("GET", `${deployment}/scale`, undefined, wanted("PartialObjectMetadataList"));
+    assert.deepEqual(
+      [asList.code, asList.body.message],
+      [406, "you requested PartialObjectMetadataList, but the requested object is not a list (*autoscaling.Scale)"],
+    );
+    assert.equal((await server.request("GET", `${deployment}/scale`, undefined, wanted("Table"))).code, 406);
+
+    const review = { spec: { resourceAttributes: { verb: "get", resource: "pods" } } };
+    const reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    const reviewed = await server.request("POST", reviews, review, wanted("PartialObjectMetadata"));
+    assert.deepEqual([reviewed.code, reviewed.body.kind], [201, "PartialObjectMetadata"]);
+    assert.equal((await server.request("POST", reviews, review, wanted("Table"))).code, 406);
+  });
+
+  for (const { of, body, text } of [
+    { of: "one", body: { apiVersion: "nope/v1", kind: "DeleteOptions" }, text: undefined },
+    { of: "one", body: { apiVersion: "meta.k8s.io/v1", kind: "DeleteOptions" }, text: undefined },
+    { of: "one", body: "null", text: undefined },
+    { of: "one", body: { apiVersion: "v1", kind: "Pod" }, text: 'no kind "Pod" is registered for version "v1"' },
+    { of: "one", body: { apiVersion: "a/b/c" }, text: "unexpected GroupVersion string: a/b/c" },
+    {
+      of: "one",
+      body: { apiVersion: "v1", kind: "Status" },
+      text: "converting (v1.Status) to (v1.DeleteOptions): unknown conversion",
+    },
+    { of: "one", body: "{", text: "couldn't get version/kind; json parse error: unexpected end of JSON input" },
+    {
+      of: "one",
+      body: { apiVersion: 5 },
+      text: "couldn't get version/kind; json parse error: json: cannot unmarshal number into Go struct field .apiVersion of type string",
+    },
+    {
+      of: "one",
+      body: { gracePeriodSeconds: "soon" },
+      text: "json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64",
+    },
+    { of: "collection", body: { apiVersion: "apps/v1", kind: "DeleteOptions" }, text: undefined },
+    { of: "collection", body: { kind: "DeleteOptions" }, text: undefined },
+    {
+      of: "collection",
+      body: { apiVersion: "nope/v1", kind: "DeleteOptions" },
+      text: 'no kind "DeleteOptions" is registered for version "nope/v1"',
+    },
+    {
+      of: "collection",
+      body: { apiVersion: "meta.k8s.io/v1", kind: "DeleteOptions" },
+      text: 'no kind "DeleteOptions" is registered for version "meta.k8s.io/v1"',
+    },
+    {
+      of: "collection",
+      body: { apiVersion: "v1", kind: "Pod" },
+      text: "converting (v1.Pod) to (v1.DeleteOptions): unknown conversion",
+    },
+  ] as const) {
+    test(`DELETE of ${of} with the body ${JSON.stringify(body)} is ${text === undefined ? "taken" : "500"}`, async () => {
+      const path = of === "one" ? `${maps}/kept?dryRun=All` : `${maps}?labelSelector=none=such`;
+      const answer = await server.request("DELETE", path, body);
+      if (text === undefined) {
+        assert.equal(answer.code, 200, answer.raw.toString());
+        if (of === "one") await server.request("POST", maps, aConfigMap("kept")); // the body counts, not the query
+        return;
+      }
+      const whole = text.startsWith("no kind") ? `${text} ${inRegistry(of)}` : text;
+      assert.deepEqual(answer.body, {
+        ...{ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure" },
+        ...{ message: whole, code: 500 },
+      });
+    });
+  }
+
+  const fault = (value: string, why = "invalid syntax") => `strconv.ParseUint: parsing "${value}": ${why}`;
+  for (const { path, code, message } of [
+    { path: `${maps}?resourceVersion=abc`, code: 500, message: `resourceVersion: Invalid value: "abc": ${fault("abc")}` },
+    { path: `${maps}/kept?resourceVersion=-1`, code: 500, message: `resourceVersion: Invalid value: "-1": ${fault("-1")}` },
+    { path: `${maps}?watch=1&resourceVersion=abc`, code: 500, message: `resourceVersion: Invalid value: "abc": ${fault("abc")}` },
+    // What the cache does not answer: etcd's store finds words for it.
+    {
+      path: `${maps}?limit=1&resourceVersion=abc`,
+      code: 400,
+      message: `invalid resource version: resourceVersion: Invalid value: "abc": ${fault("abc")}`,
+    },
+    {
+      path: "/api/v1/namespaces/default/events?resourceVersion=abc",
+      code: 400,
+      message: `invalid resource version: resourceVersion: Invalid value: "abc": ${fault("abc")}`,
+    },
+    { path: `${deployment}/scale?resourceVersion=abc`, code: 404, message: 'deployments/scale.apps "shown" not found' },
+  ]) {
+    test(`GET ${path} is ${code}`, async () => {
+      const answer = await server.request("GET", path);
+      assert.deepEqual([answer.code, answer.body.message], [code, message]);
+    });
+  }
+
+  for (const { name, version, code, message } of [
+    { name: "kept", version: "abc", code: 500, message: fault("abc") },
+    { name: "kept", version: "99999999999999999999", code: 500, message: fault("99999999999999999999", "value out of range") },
+    { name: "new", version: "abc", code: 500, message: fault("abc") },
+    { name: "new", version: "5", code: 201, message: undefined },
+  ]) {
+    test(`PUT of a lease that is ${name === "new" ? "not " : ""}there with resourceVersion ${version} is ${code}`, async () => {
+      const answer = await server.request("PUT", `${leases}/${name}`, aLease(name, version));
+      assert.deepEqual([answer.code, answer.body.message], [code, message]);
+    });
+  }
+});

@@ -1,0 +1,16 @@
+import { plainError } from "@coxswain/apimachinery/errors/status-error";
+import { uint64Fault } from "@coxswain/apimachinery/meta/resource-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+
+/**
+ * The resourceVersion of an object that a client sent; 0 for none.
+ * @throws 500 without a reason, as upstream, for what is no number
+ * Source: k8s.io/apiserver pkg/storage/etcd3 APIObjectVersioner.ObjectResourceVersion
+ */
+export function revisionOf(object: KubeObject): bigint {
+  const text = object.metadata.resourceVersion ?? "";
+  if (text === "") return 0n;
+  const fault = uint64Fault(text);
+  if (fault !== undefined) throw plainError(fault);
+  return BigInt(text);
+}
