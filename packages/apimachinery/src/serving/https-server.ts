@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from "node:http";
 import { performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
-import type { AddressInfo, Socket } from "node:net";
-import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from "node:tls";
+import type { AddressInfo, Server as NetServer, Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import { internalError } from "../errors/status-error.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
@@ -10,7 +10,8 @@ import { watchFiles } from "./file-watch.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
 import { Roster } from "./roster.ts";
-import { asksForCertificates, filesOf, insecureCipherSuites, loadTls, type TlsOptions } from "./tls-options.ts";
+import { newTlsListener, type TlsListener } from "./tls-listener.ts";
+import { filesOf, insecureCipherSuites, type TlsOptions } from "./tls-options.ts";
 
 export type { TlsOptions } from "./tls-options.ts";
 
@@ -64,15 +65,16 @@ export interface HttpServer {
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const connections = new Connections(options);
   const http = newHttp1Server(options, connections);
-  const listener = options.tls === undefined ? http : newTlsListener(options, options.tls, http, connections);
+  const tls = options.tls === undefined ? undefined : listenerFor(options, options.tls, http, connections);
+  const listener = tls?.server ?? http;
   for (const name of options.tls?.cipherSuites ?? [])
     if (Object.hasOwn(insecureCipherSuites, name)) options.log.warn("Use of insecure cipher detected.", { cipher: name });
   await listen(listener, options);
   const bound = listener.address() as AddressInfo;
   const watcher =
-    options.tls === undefined
+    tls === undefined || options.tls === undefined
       ? undefined
-      : watchFiles(filesOf(options.tls), () => tryReload(listener as ReloadableServer, options.log));
+      : watchFiles(filesOf(options.tls), () => tryReload(tls, options.log));
 
   let closing: Promise<void> | undefined;
   return {
@@ -95,7 +97,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
       })();
       return closing;
     },
-    reloadCertificates: () => (listener as ReloadableServer).reload?.(),
+    reloadCertificates: () => tls?.reload(),
     closeIdle() {
       http.closeIdleConnections();
       connections.closeIdleSessions();
@@ -103,11 +105,9 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   };
 }
 
-type ReloadableServer = TlsServer & { reload?: () => void };
-
-function tryReload(server: ReloadableServer, log: Logger): void {
+function tryReload(tls: TlsListener, log: Logger): void {
   try {
-    server.reload?.();
+    tls.reload();
     log.info("Reloaded serving certificates");
   } catch (err) {
     log.error("cannot load the changed serving certificates; the old ones stay", err);
@@ -290,44 +290,26 @@ function isKnownUpgrade(request: IncomingMessage): boolean {
   return wanted.split(",").some((one) => one.trim() === "websocket" || one.trim().startsWith("spdy/"));
 }
 
-function newTlsListener(options: HttpServerOptions, tls: TlsOptions, http: Server, connections: Connections): ReloadableServer {
-  let loaded = loadTls(tls);
-  const server: ReloadableServer = createTlsServer({
-    ...loaded.context,
-    ALPNProtocols: options.http1Only === true ? ["http/1.1"] : ["h2", "http/1.1"],
-    // The authenticator decides what a certificate is worth; `authorized` tells whether the chain holds.
-    requestCert: asksForCertificates(tls),
-    rejectUnauthorized: false,
-    handshakeTimeout: options.handshakeTimeoutMs ?? 10_000,
-    noDelay: true,
-    keepAlive: true,
-    keepAliveInitialDelay: 180_000,
-    SNICallback: (name, answer) => {
-      try {
-        answer(null, loaded.contextFor(name));
-      } catch (err) {
-        answer(err as Error);
-      }
+function listenerFor(options: HttpServerOptions, tls: TlsOptions, http: Server, connections: Connections): TlsListener {
+  const { log } = options;
+  const listener = newTlsListener({
+    tls,
+    alpnProtocols: options.http1Only === true ? ["http/1.1"] : ["h2", "http/1.1"],
+    handshakeTimeoutMs: options.handshakeTimeoutMs ?? 10_000,
+    onConnection: (socket) => connections.addSocket(socket),
+    onSecure(socket) {
+      socket.on("error", (err) => log.v(5)?.info("connection failed", { err: String(err) }));
+      if (socket.alpnProtocol === "h2") serveHttp2(socket, options, connections);
+      else http.emit("connection", socket);
     },
-  });
-  server.reload = () => {
-    loaded = loadTls(tls);
-    server.setSecureContext(loaded.context);
-  };
-  server.on("connection", (socket: Socket) => connections.addSocket(socket));
-  server.on("tlsClientError", (err, socket) => {
-    socket.destroy(); // a handshake that takes too long is only reported, the connection would stay
-    options.onHandshakeError?.(err);
-    options.log.v(3)?.info("TLS handshake error", { from: socket.remoteAddress, err: String(err.message) });
-  });
-  server.on("secureConnection", (socket: TLSSocket) => {
-    socket.on("error", (err) => options.log.v(5)?.info("connection failed", { err: String(err) }));
-    if (socket.alpnProtocol === "h2") serveHttp2(socket, options, connections);
-    else http.emit("connection", socket);
+    onHandshakeError(err, socket) {
+      options.onHandshakeError?.(err);
+      log.v(3)?.info("TLS handshake error", { from: socket.remoteAddress, err: String(err.message) });
+    },
   });
   // Never listening itself, it would not look for connections that send no headers.
   http.emit("listening");
-  return server;
+  return listener;
 }
 
 function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: Connections): void {
@@ -347,7 +329,7 @@ function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: 
 }
 
 /** "0.0.0.0" means both families, as Go's wildcard does; on a machine without IPv6 it is IPv4 alone. */
-async function listen(server: Server | TlsServer, options: HttpServerOptions): Promise<void> {
+async function listen(server: NetServer, options: HttpServerOptions): Promise<void> {
   const wildcard = options.bindAddress === undefined || options.bindAddress === "" || options.bindAddress === "0.0.0.0";
   const hosts = wildcard ? ["::", "0.0.0.0"] : [options.bindAddress as string];
   for (const [i, host] of hosts.entries()) {

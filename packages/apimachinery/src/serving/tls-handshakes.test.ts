@@ -28,10 +28,10 @@ before(async () => {
   serving = await newCertificate({ commonName: "main", dnsNames: ["localhost"], usages: ["server"], ca });
 });
 
-async function start(t: TestContext, tls: TlsOptions): Promise<HttpServer> {
+async function start(t: TestContext, tls: TlsOptions, bindAddress = "127.0.0.1"): Promise<HttpServer> {
   const server = await startHttpServer({
     port: 0,
-    bindAddress: "127.0.0.1",
+    bindAddress,
     tls,
     handler: (exchange) => exchange.respond(200, {}, "ok"),
     log: discardLogger,
@@ -111,6 +111,7 @@ test("--tls-sni-cert-key: exact before wildcard, written before the certificate'
     `${await make("late")}:exact.example.com`,
     await make("late-own", ["*.example.org"]),
     await make("192.0.2.1"),
+    `${await make("hidden", ["localhost", "far.example.io"])}:other.example.io`,
   ];
   const server = await start(t, { cert: serving.certPem, key: serving.keyPem, sni: flags.map(parseSniCertKey) });
   for (const [servername, want] of [
@@ -121,13 +122,63 @@ test("--tls-sni-cert-key: exact before wildcard, written before the certificate'
     ["x.example.org", "own"],
     ["both.example.net", "written"],
     ["own", "own"],
+    ["localhost", "main"],
     ["late", "main"],
+    ["far.example.io", "hidden"],
     ["example.com", "main"],
   ] as const) {
     assert.equal((await handshake(server, { servername })).commonName, want, servername);
   }
   assert.equal((await handshake(server)).commonName, "main", "without a name");
 });
+
+test("--tls-sni-cert-key: who asks for no name is shown the certificate of the address, also a renewed one", async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), "cox-sni-address-"));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const first = await pairFiles(directory, "first", ["first.example.com"]);
+  const flags = [
+    `${first}:127.0.0.2`,
+    `${await pairFiles(directory, "second", [])}:127.0.0.3,::1,127.0.0.2`,
+    // An address counts where it is written only.
+    await pairFiles(directory, "127.0.0.4", []),
+  ];
+  const options = { cert: serving.certPem, key: serving.keyPem, sni: flags.map(parseSniCertKey) };
+  const server = await start(t, options, "::");
+  const shown = async (host: string, servername?: string) =>
+    (await handshake(server, { host, ...(servername === undefined ? {} : { servername }) })).commonName;
+  for (const [host, want] of [
+    ["127.0.0.1", "main"],
+    ["127.0.0.2", "first"],
+    ["127.0.0.3", "second"],
+    ["::1", "second"],
+    ["127.0.0.4", "main"],
+  ] as const) {
+    assert.equal(await shown(host), want, host);
+  }
+  assert.equal(await shown("127.0.0.3", "first.example.com"), "first", "a name counts more than the address");
+  assert.equal(await shown("127.0.0.2", "localhost"), "main", "so does a name of the default certificate");
+  const [certFile = "", keyFile = ""] = first.split(",");
+  const renewed = await newCertificate({ commonName: "renewed", usages: ["server"], ca });
+  writeFileSync(keyFile, renewed.keyPem);
+  writeFileSync(certFile, renewed.certPem);
+  await waitFor(async () => (await shown("127.0.0.2")) === "renewed");
+  assert.equal(await shown("127.0.0.3"), "second");
+});
+
+for (const { text, want } of [
+  { text: "a.crt,a.key", want: { certFile: "a.crt", keyFile: "a.key", names: [] } },
+  { text: " a.crt , a.key : *.x.io , ::1,y", want: { certFile: "a.crt", keyFile: "a.key", names: ["*.x.io", "::1", "y"] } },
+]) {
+  test(`--tls-sni-cert-key=${text}`, () => assert.deepEqual(parseSniCertKey(text), want));
+}
+for (const { text, want } of [
+  { text: "a.crt,a.key:", want: "empty names list is not allowed" },
+  { text: "a.crt", want: "expected comma separated certificate and key file paths" },
+  { text: "a.crt:x", want: "expected comma separated certificate and key file paths" },
+  { text: "a.crt,a.key,b.key", want: "expected comma separated certificate and key file paths" },
+]) {
+  test(`--tls-sni-cert-key=${text} is refused`, () => assert.throws(() => parseSniCertKey(text), { message: want }));
+}
 
 test("a certificate that changes on disk is served without a restart and without a call", async (t) => {
   const directory = mkdtempSync(join(tmpdir(), "cox-renewal-"));

@@ -103,16 +103,20 @@ export function opensslVersion(name: string | undefined): SecureVersion {
 }
 
 /**
- * One value of --tls-sni-cert-key: `cert.pem,key.pem` or `cert.pem,key.pem:*.example.com,example.com`.
+ * One value of --tls-sni-cert-key: `cert.pem,key.pem` or `cert.pem,key.pem:*.example.com,192.0.2.1,2001:db8::1`.
  * @throws Error for another form
  */
 export function parseSniCertKey(text: string): CertificateFiles & { names: string[] } {
-  const [files = "", names = "", more] = text.split(":");
-  const [certFile = "", keyFile = "", extra] = files.split(",").map((file) => file.trim());
-  if (more !== undefined || extra !== undefined || certFile === "" || keyFile === "") {
+  const colon = text.indexOf(":");
+  const trimmed = (list: string): string[] => list.split(",").map((part) => part.trim());
+  const names = colon === -1 ? undefined : text.slice(colon + 1).trim();
+  if (names === "") throw new Error("empty names list is not allowed");
+  const files = trimmed(colon === -1 ? text : text.slice(0, colon));
+  const [certFile = "", keyFile = ""] = files;
+  if (files.length !== 2 || certFile === "" || keyFile === "") {
     throw new Error("expected comma separated certificate and key file paths");
   }
-  return { certFile, keyFile, names: names === "" ? [] : names.split(",").map((name) => name.trim()) };
+  return { certFile, keyFile, names: names === undefined ? [] : trimmed(names) };
 }
 
 /** Every file that the options name, for watching. */
@@ -129,9 +133,11 @@ export function asksForCertificates(options: TlsOptions): boolean {
 }
 
 export interface LoadedTls {
+  /** Of the default certificate. */
   readonly context: SecureContextOptions;
-  /** @returns undefined for the default certificate. */
-  contextFor(serverName: string): SecureContext | undefined;
+  /** For clients that ask for no name, by the address that they connected to. */
+  readonly byAddress: ReadonlyMap<string, SecureContextOptions>;
+  contextFor(serverName: string): SecureContext;
 }
 
 /** Reads all files. @throws Error when one is missing or does not fit. */
@@ -153,38 +159,56 @@ export function loadTls(options: TlsOptions): LoadedTls {
   shared.ca = ca;
   const cert = options.cert ?? readFileSync(options.certFile as string);
   const key = options.key ?? readFileSync(options.keyFile as string);
-  const byName = contextsByName(options.sni ?? [], shared);
+  const pairs = (options.sni ?? []).map(({ certFile, keyFile, names = [] }) => {
+    const own = { ...shared, cert: readFileSync(certFile), key: readFileSync(keyFile) };
+    return { own, names, certificate: new X509Certificate(own.cert), context: createSecureContext(own) };
+  });
+  const byName = pairsByName(pairs);
+  const context = { ...shared, cert, key };
+  const main = { context: createSecureContext(context), certificate: new X509Certificate(cert) };
   return {
-    context: { ...shared, cert, key },
+    context,
+    byAddress: new Map([...byName].filter(([name]) => isIP(name) !== 0).map(([name, { own }]) => [name, own])),
     contextFor(serverName) {
       const name = serverName.toLowerCase().replace(/\.$/, "");
       // A wildcard stands for one label.
-      return byName.get(name) ?? byName.get(name.replace(/^[^.]*/, "*"));
+      const named = byName.get(name) ?? byName.get(name.replace(/^[^.]*/, "*"));
+      // As Go's TLS does: before the default one, any that is for this name, whatever it was meant for.
+      return (named ?? [main, ...pairs].find(({ certificate }) => isFor(certificate, name)) ?? main).context;
     },
   };
+}
+
+/** By its alternative names alone. */
+function isFor(certificate: X509Certificate, name: string): boolean {
+  return certificate.checkHost(name, { subject: "never" }) !== undefined;
+}
+
+interface SniPair {
+  readonly own: SecureContextOptions;
+  readonly context: SecureContext;
+  readonly certificate: X509Certificate;
+  readonly names: readonly string[];
 }
 
 /**
  * Names that were written stand before names of certificates, and earlier pairs before later ones.
  * Source: k8s.io/apiserver pkg/server/dynamiccertificates/named_certificates.go
  */
-function contextsByName(pairs: NonNullable<TlsOptions["sni"]>, shared: SecureContextOptions): Map<string, SecureContext> {
-  const written = new Map<string, SecureContext>();
-  const found = new Map<string, SecureContext>();
-  for (const { certFile, keyFile, names = [] } of pairs.toReversed()) {
-    const cert = readFileSync(certFile);
-    const context = createSecureContext({ ...shared, cert, key: readFileSync(keyFile) });
-    for (const name of names) written.set(name.toLowerCase(), context);
-    if (names.length === 0) for (const name of namesOf(cert)) found.set(name.toLowerCase(), context);
+function pairsByName(pairs: readonly SniPair[]): Map<string, SniPair> {
+  const written = new Map<string, SniPair>();
+  const found = new Map<string, SniPair>();
+  for (const pair of pairs.toReversed()) {
+    for (const name of pair.names) written.set(name.toLowerCase(), pair);
+    if (pair.names.length === 0) for (const name of namesOf(pair.certificate)) found.set(name.toLowerCase(), pair);
   }
   return new Map([...found, ...written]);
 }
 
-function namesOf(certPem: Buffer): string[] {
-  const certificate = new X509Certificate(certPem);
+/** Without the addresses that it is for: they count only where they are written. */
+function namesOf(certificate: X509Certificate): string[] {
   const names = (certificate.subjectAltName ?? "").split(", ").filter((part) => part.startsWith("DNS:"));
   const commonName = /^CN=(.*)$/m.exec(certificate.subject)?.[1];
-  // An address in the common name must not be taken for a name.
   const own = commonName === undefined || isIP(commonName) !== 0 ? [] : [commonName];
   return [...own, ...names.map((part) => part.slice(4))];
 }

@@ -1,0 +1,84 @@
+/**
+ * A listener whose connections are TLS: which certificate each client is shown, and new ones after their files changed.
+ */
+import { createServer, type Server, type Socket } from "node:net";
+import { createServer as createTlsServer, type SecureContextOptions, type TLSSocket, type Server as TlsServer } from "node:tls";
+import { asksForCertificates, loadTls, type TlsOptions } from "./tls-options.ts";
+
+export interface TlsListenerOptions {
+  readonly tls: TlsOptions;
+  readonly alpnProtocols: string[];
+  readonly handshakeTimeoutMs: number;
+  /** Before the handshake. */
+  onConnection(socket: Socket): void;
+  onSecure(socket: TLSSocket): void;
+  onHandshakeError(err: Error, socket: Socket): void;
+}
+
+export interface TlsListener {
+  /** Not listening yet. */
+  readonly server: Server;
+  /** Reads all files again. @throws Error and keeps the old ones when they do not fit. */
+  reload(): void;
+}
+
+/**
+ * The certificate is that of the name the client asks for; of the address it connected to when it asks for none; else the
+ * default one.
+ * Source: k8s.io/apiserver pkg/server/dynamiccertificates/tlsconfig.go GetConfigForClient
+ */
+export function newTlsListener(options: TlsListenerOptions): TlsListener {
+  const { tls, onConnection } = options;
+  let loaded = loadTls(tls);
+  const contextFor = (name: string) => loaded.contextFor(name);
+  const main = newTlsServer(loaded.context, contextFor, options);
+  // Only a server has a certificate for those who ask for none, so each address that has one gets a server.
+  const byAddress = new Map<string, TlsServer>();
+  for (const [address, context] of loaded.byAddress) byAddress.set(address, newTlsServer(context, contextFor, options));
+  const server = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: 180_000 }, (socket) => {
+    onConnection(socket);
+    const own = byAddress.size === 0 ? undefined : byAddress.get(localAddressOf(socket));
+    (own ?? main).emit("connection", socket);
+  });
+  return {
+    server,
+    reload() {
+      loaded = loadTls(tls);
+      main.setSecureContext(loaded.context);
+      for (const [address, context] of loaded.byAddress) byAddress.get(address)?.setSecureContext(context);
+    },
+  };
+}
+
+function newTlsServer(
+  context: SecureContextOptions,
+  contextFor: ReturnType<typeof loadTls>["contextFor"],
+  { tls, alpnProtocols, handshakeTimeoutMs, onSecure, onHandshakeError }: TlsListenerOptions,
+): TlsServer {
+  const server = createTlsServer({
+    ...context,
+    ALPNProtocols: alpnProtocols,
+    // The authenticator decides what a certificate is worth; `authorized` tells whether the chain holds.
+    requestCert: asksForCertificates(tls),
+    rejectUnauthorized: false,
+    handshakeTimeout: handshakeTimeoutMs,
+    SNICallback: (name, answer) => {
+      try {
+        answer(null, contextFor(name));
+      } catch (err) {
+        answer(err as Error);
+      }
+    },
+  });
+  server.on("secureConnection", onSecure);
+  server.on("tlsClientError", (err, socket) => {
+    socket.destroy(); // a handshake that takes too long is only reported, the connection would stay
+    onHandshakeError(err, socket);
+  });
+  return server;
+}
+
+/** An IPv4 client of a socket for both families is at an IPv4 address. */
+function localAddressOf(socket: Socket): string {
+  return (socket.localAddress ?? "").replace(/^::ffff:(?=[0-9.]+$)/, "");
+}
