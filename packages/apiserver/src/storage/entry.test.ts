@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { cool, type EntryCodec, keptBytesLimit, keptEncodingBytes, newEntry } from "./entry.ts";
+import { cool, type EntryCodec, keptBytesLimit, keptEncodingBytes, keptIdleMs, newEntry } from "./entry.ts";
 
 const codec: EntryCodec = {
   toJson: (object) => Buffer.from(JSON.stringify(object)),
@@ -75,4 +75,26 @@ test("an entry of a first list holds what etcd holds until its JSON is asked for
   assert.deepEqual(calls, ["decode", "decode", "encode"]);
   assert.deepEqual(entry.object(), { metadata: { name: "a", resourceVersion: "3" } });
   assert.deepEqual(calls, ["decode", "decode", "encode"], "from the JSON now");
+});
+
+test("kept bytes that nobody asks for any more go when others come, those in use stay", (t) => {
+  let now = performance.now();
+  t.mock.method(performance, "now", () => now);
+  let made = 0;
+  const make = (): Buffer => {
+    made++;
+    return Buffer.alloc(1_000);
+  };
+  const [left, used, other] = [anEntry("left"), anEntry("used"), anEntry("other")];
+  for (const entry of [left, used]) entry.kept?.("x", make);
+  used.kept?.("x", make);
+  const before = keptEncodingBytes();
+  now += keptIdleMs + 1;
+  other.kept?.("x", make);
+  assert.ok(keptEncodingBytes() <= before, "one went and one came");
+  assert.equal(made, 3);
+  used.kept?.("x", make);
+  assert.equal(made, 3);
+  left.kept?.("x", make);
+  assert.equal(made, 4);
 });

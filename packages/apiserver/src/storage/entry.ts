@@ -77,11 +77,15 @@ interface KeptBytes {
   sizeBytes: number;
   /** Asked for since its last turn in the queue. */
   used: boolean;
+  /** When it came into the queue, monotonic ms. */
+  since: number;
   readonly next: KeptBytes | undefined;
 }
 
 /** What all kept encodings of the process may hold together. */
 export const keptBytesLimit = 128 * 1024 * 1024;
+/** What nobody asked for in this time goes when others come, much of it having belonged to entries that are no more. */
+export const keptIdleMs = 5 * 60_000;
 let keptTotal = 0;
 /** In the order of their turns to be dropped, beginning at `keptFrom`. */
 let keptQueue: KeptBytes[] = [];
@@ -93,16 +97,11 @@ export const keptEncodingBytes = (): number => keptTotal;
 function keepBytes(kept: KeptBytes, bytes: Buffer): void {
   kept.sizeBytes = bytes.length;
   if (bytes.length > keptBytesLimit / 8) return;
+  const now = performance.now();
+  dropIdle(now);
   // A second chance for what was used since its last turn; each one only once in a row, so that this ends.
   for (let chances = 100; keptTotal + bytes.length > keptBytesLimit; ) {
-    const oldest = keptQueue[keptFrom++] as KeptBytes;
-    if (oldest.used && chances-- > 0) {
-      oldest.used = false;
-      keptQueue.push(oldest);
-      continue;
-    }
-    keptTotal -= oldest.sizeBytes;
-    oldest.bytes = undefined;
+    if (takeTurn(now, chances > 0)) chances--;
   }
   if (keptFrom > 1000 && keptFrom * 2 > keptQueue.length) {
     keptQueue = keptQueue.slice(keptFrom);
@@ -110,8 +109,27 @@ function keepBytes(kept: KeptBytes, bytes: Buffer): void {
   }
   kept.bytes = bytes;
   kept.used = false;
+  kept.since = now;
   keptTotal += bytes.length;
   keptQueue.push(kept);
+}
+
+function dropIdle(now: number): void {
+  while (keptFrom < keptQueue.length && now - (keptQueue[keptFrom] as KeptBytes).since > keptIdleMs) takeTurn(now, true);
+}
+
+/** The oldest of the queue goes, or, if it may and was used, to the end. @returns whether it stays */
+function takeTurn(now: number, mayStay: boolean): boolean {
+  const oldest = keptQueue[keptFrom++] as KeptBytes;
+  if (oldest.used && mayStay) {
+    oldest.used = false;
+    oldest.since = now;
+    keptQueue.push(oldest);
+    return true;
+  }
+  keptTotal -= oldest.sizeBytes;
+  oldest.bytes = undefined;
+  return false;
 }
 
 /** Small Buffers are slices of a pool; one that is kept for hours would keep its whole pool. */
@@ -215,7 +233,7 @@ class StoredEntry implements Entry {
       kept.used = true;
       return kept;
     }
-    this.#kept = { slot, bytes: undefined, sizeBytes: 0, used: false, next: this.#kept };
+    this.#kept = { slot, bytes: undefined, sizeBytes: 0, used: false, since: 0, next: this.#kept };
     return this.#kept;
   }
 
