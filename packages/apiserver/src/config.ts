@@ -12,6 +12,7 @@ import { parseBundle } from "@coxswain/apimachinery/serving/authentication/certi
 import { opensslCiphers } from "@coxswain/apimachinery/serving/tls-options";
 import { type PluginSelection, selectPlugins } from "./admission/catalogue.ts";
 import { type PluginConfigurations, readPluginConfigurations } from "./admission/configuration.ts";
+import { readKeyPair } from "./aggregation/proxy-certificate.ts";
 import type { TokenWebhookOptions } from "./authentication/build.ts";
 import { checkOidcOptions, type OidcOptions } from "./authentication/oidc.ts";
 import { loadWebhookConfig } from "./authentication/review-webhook.ts";
@@ -141,6 +142,13 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
   for (const name of ["identity-lease-duration-seconds", "identity-lease-renew-interval-seconds"] as const) {
     require(flags[name] > 0, `--${name} should be a positive number, but value '${flags[name]}' provided`);
   }
+  require(config.served(
+    "apiregistration.k8s.io",
+    "v1",
+    "apiservices",
+    true,
+  ), "API group/version apiregistration.k8s.io/v1 must be enabled");
+  check(() => void readProxyCertificate(flags), undefined);
   check(() => void selectPlugins(config.plugins), undefined);
   check(() => void originPatterns(flags["cors-allowed-origins"]), undefined);
   if (problems.length > 0) throw new ConfigError(problems.length === 1 ? problems[0] : `[${problems.join(", ")}]`);
@@ -312,6 +320,11 @@ function uncachedResources(flags: ApiserverFlags): Set<string> {
     else uncached.delete(resource);
   }
   return uncached;
+}
+
+function readProxyCertificate(flags: ApiserverFlags): void {
+  const [certFile, keyFile] = [flags["proxy-client-cert-file"], flags["proxy-client-key-file"]];
+  if (certFile !== "" && keyFile !== "") readKeyPair(certFile, keyFile);
 }
 
 function optionalFile(path: string): Buffer | undefined {

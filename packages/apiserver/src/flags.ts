@@ -464,7 +464,6 @@ export const flagTable = flags(
       help: "The number of API servers running in the cluster, must be positive. (In use when --endpoint-reconciler-type=master-count.)",
     }),
     "enable-aggregator-routing": bool({
-      wired: false,
       help: "Routes aggregator requests to endpoint addresses instead of the cluster IP.",
     }),
     "enable-logs-handler": bool({
@@ -530,11 +529,9 @@ export const flagTable = flags(
       help: "If not zero, limits each user connection to this number of bytes a second. Only for long-running requests at present.",
     }),
     "proxy-client-cert-file": string({
-      wired: false,
       help: "Client certificate that proves the identity of the aggregator or the API server when it calls out during a request: to aggregated servers and to webhook admission plugins.",
     }),
     "proxy-client-key-file": string({
-      wired: false,
       help: "Private key of the client certificate that proves the identity of the aggregator or the API server when it calls out during a request.",
     }),
     "service-cluster-ip-range": string({

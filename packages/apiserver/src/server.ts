@@ -13,7 +13,7 @@ import {
   watchedCertificatePool,
 } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
-import { ensureApiServices } from "./bootstrap/api-services.ts";
+import { watchedProxyCertificate } from "./aggregation/proxy-certificate.ts";
 import { type AuthenticationInfo, ensureAuthenticationInfo, followAuthenticationInfo } from "./bootstrap/authentication-info.ts";
 import { ensureFlowSchemas } from "./bootstrap/flow-schemas.ts";
 import {
@@ -30,6 +30,7 @@ import { newServerLeases, serverLeasesResource } from "./bootstrap/server-leases
 import type { ApiserverConfig } from "./config.ts";
 import { Drain } from "./filters/drain.ts";
 import { writeError } from "./handlers/response.ts";
+import { aggregatorHooks, autoregistrationHook } from "./server/aggregator-hooks.ts";
 import { newAuditor } from "./server/audit.ts";
 import { type Edge, newEdge } from "./server/edge.ts";
 import { firstAddress } from "./server/first-address.ts";
@@ -63,8 +64,6 @@ export interface RunningApiserver {
 
 const storageRetryMs = 1000;
 const readyPollMs = 20;
-/** Its end is a check of its own too, `autoregister-completion`. */
-const apiServiceHook = "kube-apiserver-autoregistration";
 /** What audit events still in a buffer get at least, however short the grace is. */
 const leastFlushMs = 2000;
 
@@ -82,6 +81,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     path === "" ? undefined : watchedCertificatePool(path, () => authoritiesChanged(), clock);
   const clientCa = poolOf(flags["client-ca-file"]);
   const requestHeaderCa = poolOf(flags["requestheader-client-ca-file"]);
+  const proxyCertificate = watchedProxyCertificate(flags["proxy-client-cert-file"], flags["proxy-client-key-file"], clock, log);
   const keys = serviceAccountKeys(config);
   const edge = newEdge({
     metrics,
@@ -116,6 +116,8 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       keys,
       clientCa,
       requestHeaderCa,
+      proxyCertificate,
+      self: () => ({ host: ownHost(flags["bind-address"]), port: server.port }),
       edge,
       drain,
       auditor,
@@ -145,11 +147,15 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
           log,
         }
       : undefined;
-    const hooks = hooksOf(config, rooms, service, info(), identity);
+    const hooks = hooksOf(config, rooms, service, info(), identity, log);
     const running = newPostStartHooks(hooks, clock, log);
     for (const { name } of hooks) {
       edge.addHook(`poststarthook/${name}`, () => running.problem(name));
-      if (name === apiServiceHook) edge.addHook("autoregister-completion", () => running.problem(name));
+      if (name !== autoregistrationHook) continue;
+      edge.addHook("autoregister-completion", () => {
+        const missing = rooms.aggregator.autoregistration.missing();
+        return missing.length === 0 ? undefined : `missing APIService: [${missing.join(" ")}]`;
+      });
     }
     edge.addReadyCheck("informer-sync", async () => {
       if (!rooms.synced()) throw new Error("informers are not synced yet");
@@ -198,6 +204,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       storage?.stop();
       clientCa?.close();
       requestHeaderCa?.close();
+      proxyCertificate.close();
     },
   };
 }
@@ -214,6 +221,12 @@ function aborted(signal: AbortSignal): Promise<never> {
     if (signal.aborted) reject(signal.reason);
     signal.addEventListener("abort", () => reject(signal.reason), { once: true });
   });
+}
+
+/** An address of this machine that the server listens on. */
+function ownHost(bindAddress: string): string {
+  if (bindAddress === "0.0.0.0") return "127.0.0.1";
+  return bindAddress === "::" ? "::1" : bindAddress;
 }
 
 /** Health is answered to everybody, anything else has to wait. */
@@ -274,6 +287,7 @@ function hooksOf(
   service: KubernetesServiceOptions,
   info: AuthenticationInfo,
   identity: IdentityLeaseOptions | undefined,
+  log: Logger,
 ): PostStartHook[] {
   const { client, informers } = rooms;
   const serves = (group: string, version: string, resource: string): boolean => config.served(group, version, resource, true);
@@ -322,10 +336,13 @@ function hooksOf(
       name: "start-kube-apiserver-identity-lease-garbage-collector",
       run: (signal) => collectIdentityLeases(identity, signal),
     },
-    serves("apiregistration.k8s.io", "v1", "apiservices") && {
-      name: apiServiceHook,
-      run: (signal) => ensureApiServices(client, rooms.groupVersions(), signal),
-    },
+    ...aggregatorHooks({
+      aggregator: rooms.aggregator,
+      followsCertificate: config.flags["proxy-client-cert-file"] !== "" && config.flags["proxy-client-key-file"] !== "",
+      // Nothing serves custom resources yet.
+      customResourcesKnown: Promise.resolve(),
+      log,
+    }),
   ];
   return hooks.filter((hook) => hook !== false);
 }

@@ -54,7 +54,8 @@ export const apiserverRooms: readonly Room[] = [
   // Where the store and the watch cache around it are put together.
   { path: "storage/open.ts", imports: ["storage", "watch", "registry/generic/resource.ts"] },
   { path: "custom-resources", imports: ["registry/generic", "request"] },
-  { path: "aggregation", imports: ["registry/generic", "request"] },
+  // Sends requests on as the node proxy does.
+  { path: "aggregation", imports: ["request", "node-proxy"] },
   { path: "bootstrap", imports: ["registry/generic", "request", "storage/storage.ts"] },
   { path: "testing", imports: ["*"] },
   { path: "server.ts", imports: ["*"] },

@@ -3,6 +3,7 @@
  * Source: k8s.io/apiserver pkg/endpoints/metrics/metrics.go, pkg/endpoints/filters/metrics.go
  */
 import type { CounterChild, GaugeChild, HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { RequestContext } from "../request/context.ts";
 import type { ServerRequest } from "../request/server-request.ts";
 
 const seconds = [
@@ -155,7 +156,7 @@ function targetMetrics(metrics: RequestMetrics, withDryRun: readonly string[], p
   };
 }
 
-export function reportedVerb(request: ServerRequest): string {
+export function reportedVerb(request: Pick<RequestContext, "info" | "exchange">): string {
   switch (request.info.verb) {
     case "create":
       return isConnect(request) ? "CONNECT" : "POST";
@@ -170,7 +171,19 @@ export function reportedVerb(request: ServerRequest): string {
   }
 }
 
-function isConnect(request: ServerRequest): boolean {
+/** Of a request that was refused to protect the server. What it names need not be there, and makes no series of its own. */
+export function countTermination(
+  metrics: RequestMetrics,
+  request: Pick<RequestContext, "info" | "exchange">,
+  component: string,
+  code: number,
+): void {
+  const { group, version, name, namespace } = request.info;
+  const scope = name !== "" ? "resource" : namespace !== "" ? "namespace" : "cluster";
+  metrics.terminations.labels(reportedVerb(request), group, version, "", "", scope, component, String(code)).inc();
+}
+
+function isConnect(request: Pick<RequestContext, "info">): boolean {
   const { subresource } = request.info;
   return subresource === "proxy" || subresource === "exec" || subresource === "attach" || subresource === "portforward";
 }

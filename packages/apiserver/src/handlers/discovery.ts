@@ -5,9 +5,10 @@
  */
 import { createHash } from "node:crypto";
 import { genericServerResponse } from "@coxswain/apimachinery/errors/status-error";
-import { compareKubeVersions, formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { RequestContext } from "../request/context.ts";
+import type { AggregatedApis } from "./env.ts";
 import { jsonType, negotiate, send, writeObject } from "./response.ts";
 import { checkAccept } from "./route-types.ts";
 import type { ServedResource, ServedResources } from "./served-resources.ts";
@@ -18,6 +19,18 @@ export interface DiscoveryOptions {
   readonly advertiseAddress: () => string;
   /** The gate StorageVersionHash. */
   readonly storageVersionHashes: boolean;
+  /** With those of other servers, in order. */
+  readonly groups: () => readonly AnnouncedGroup[];
+}
+
+type AnnouncedGroup = ReturnType<AggregatedApis["groups"]>[number];
+
+/** Of this server alone. */
+export function ownGroups(resources: ServedResources): AnnouncedGroup[] {
+  return resources
+    .groups()
+    .sort()
+    .map((name) => ({ name, versions: resources.versions(name) }));
 }
 
 /** @returns false when the path is none of discovery's. */
@@ -28,7 +41,7 @@ export function newDiscovery(resources: ServedResources, options: DiscoveryOptio
     const parts = rawParts.at(-1) === "" ? rawParts.slice(0, -1) : rawParts;
     if (parts.length === 0) {
       onlyGet(ctx);
-      await writePaths(ctx, resources, options.rootPaths());
+      await writePaths(ctx, resources, options);
       return true;
     }
     const document = documentFor(resources, options, parts);
@@ -53,9 +66,12 @@ function documentFor(resources: ServedResources, options: DiscoveryOptions, part
       ? resourceList(resources, options, "", second)
       : undefined;
   }
-  if (second === undefined) return groupList(resources);
-  if (second === "" || resources.versions(second).length === 0) return undefined;
-  if (third === undefined) return group(resources, second, true);
+  if (second === undefined) return groupList(options.groups());
+  if (third === undefined) {
+    const announced = options.groups().find(({ name }) => name === second);
+    const versions = announced?.versions ?? resources.versions(second);
+    return second === "" || versions.length === 0 ? undefined : group({ name: second, versions }, true);
+  }
   return resources.hasGroupVersion(second, third) ? resourceList(resources, options, second, third) : undefined;
 }
 
@@ -67,16 +83,12 @@ function apiVersions(resources: ServedResources, serverAddress: string): KubeObj
   });
 }
 
-function groupList(resources: ServedResources): KubeObject {
-  const groups = resources
-    .groups()
-    .sort(compareGroups)
-    .map((name) => group(resources, name, false));
-  return document({ kind: "APIGroupList", apiVersion: "v1", groups });
+function groupList(announced: readonly AnnouncedGroup[]): KubeObject {
+  return document({ kind: "APIGroupList", apiVersion: "v1", groups: announced.map((one) => group(one, false)) });
 }
 
-function group(resources: ServedResources, name: string, alone: boolean): KubeObject {
-  const versions = resources.versions(name).map((version) => ({ groupVersion: `${name}/${version}`, version }));
+function group({ name, versions: names }: AnnouncedGroup, alone: boolean): KubeObject {
+  const versions = names.map((version) => ({ groupVersion: `${name}/${version}`, version }));
   return document({
     ...(alone ? { kind: "APIGroup", apiVersion: "v1" } : {}),
     name,
@@ -151,41 +163,8 @@ function document(fields: Record<string, unknown>): KubeObject {
   return fields as unknown as KubeObject;
 }
 
-/** Groups in the order that the aggregator announces them; unknown ones (custom resources) follow by name. */
-const groupOrder = [
-  "apiregistration.k8s.io",
-  "apps",
-  "events.k8s.io",
-  "authentication.k8s.io",
-  "authorization.k8s.io",
-  "autoscaling",
-  "batch",
-  "certificates.k8s.io",
-  "networking.k8s.io",
-  "policy",
-  "rbac.authorization.k8s.io",
-  "storage.k8s.io",
-  "admissionregistration.k8s.io",
-  "apiextensions.k8s.io",
-  "scheduling.k8s.io",
-  "coordination.k8s.io",
-  "node.k8s.io",
-  "discovery.k8s.io",
-  "flowcontrol.apiserver.k8s.io",
-  "internal.apiserver.k8s.io",
-];
-
-function compareGroups(a: string, b: string): number {
-  const left = groupOrder.indexOf(a);
-  const right = groupOrder.indexOf(b);
-  if (left >= 0 && right >= 0) return left - right;
-  if (left >= 0) return -1;
-  if (right >= 0) return 1;
-  return a < b ? -1 : 1;
-}
-
 /** `/`: every path there is. */
-async function writePaths(ctx: RequestContext, resources: ServedResources, extra: readonly string[]): Promise<void> {
+async function writePaths(ctx: RequestContext, resources: ServedResources, options: DiscoveryOptions): Promise<void> {
   const paths = new Set<string>([
     "/.well-known/openid-configuration",
     "/api",
@@ -194,12 +173,12 @@ async function writePaths(ctx: RequestContext, resources: ServedResources, extra
     "/openapi/v2",
     "/openid/v1/jwks",
     "/version",
-    ...extra,
+    ...options.rootPaths(),
   ]);
   for (const version of resources.versions("")) paths.add(`/api/${version}`);
-  for (const name of resources.groups()) {
+  for (const { name, versions } of [...ownGroups(resources), ...options.groups()]) {
     paths.add(`/apis/${name}`);
-    for (const version of resources.versions(name).sort(compareKubeVersions)) paths.add(`/apis/${name}/${version}`);
+    for (const version of versions) paths.add(`/apis/${name}/${version}`);
   }
   await send(ctx, 200, jsonType, JSON.stringify({ paths: [...paths].sort() }, null, 2));
 }

@@ -1,6 +1,7 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { OpenApiDocument } from "@coxswain/apimachinery/schema/openapi/document";
 import type { AdmissionChain } from "../admission/plugin.ts";
 import type { NodeProxy } from "../node-proxy/upstream.ts";
 import type { StrategyContext } from "../registry/generic/strategy.ts";
@@ -21,6 +22,24 @@ export interface HandlerEnv {
   readonly maxBodyBytes?: number;
   /** The least time of a watch without timeoutSeconds; a random value up to its double is taken. */
   readonly minRequestTimeoutMs: number;
+  /** What discovery and OpenAPI say of other servers; without it they speak of this one alone. */
+  readonly aggregated?: AggregatedApis;
+}
+
+/** Group versions that other servers answer for; the requests themselves do not get here. */
+export interface AggregatedApis {
+  /** All groups that are announced, with those of this server, in order; the first version is the preferred one. */
+  groups(): readonly { readonly name: string; readonly versions: readonly string[] }[];
+  /** False while it is not known yet who answers for what. */
+  readonly synced: boolean;
+  readonly openApi: {
+    /** Another number whenever `merge` gives another document. */
+    readonly generation: number;
+    merge(own: OpenApiDocument): OpenApiDocument;
+    v3Roots(): string[];
+    /** @returns undefined when no other server has the document. */
+    v3(root: string, accept: string): Promise<{ code: number; contentType: string; body: Buffer; etag: string } | undefined>;
+  };
 }
 
 /** One request for one resource, as the path names it. */

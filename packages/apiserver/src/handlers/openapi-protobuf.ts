@@ -57,7 +57,8 @@ function writePathItem(writer: Writer, item: PathItem): void {
 }
 
 function writeOperation(writer: Writer, operation: Operation): void {
-  texts(writer, 1, operation.tags);
+  // Documents of other servers leave out what they like.
+  texts(writer, 1, operation.tags ?? []);
   text(writer, 3, operation.description);
   text(writer, 5, operation.operationId);
   texts(writer, 6, operation.produces ?? []);
@@ -65,6 +66,7 @@ function writeOperation(writer: Writer, operation: Operation): void {
   for (const parameter of operation.parameters ?? []) writeParameterItem(writer, 8, parameter);
   message(writer, 9, (responses) => {
     for (const [code, response] of Object.entries(operation.responses)) {
+      if (code.startsWith("x-")) continue;
       named(responses, 1, code, (value) =>
         message(value, 1, (one) => {
           text(one, 1, response.description);
@@ -74,12 +76,25 @@ function writeOperation(writer: Writer, operation: Operation): void {
       );
     }
   });
-  texts(writer, 10, operation.schemes);
+  texts(writer, 10, operation.schemes ?? []);
   writeExtensions(writer, 13, operation);
 }
 
-/** ParametersItem → Parameter → body, or non-body → query or path. */
-function writeParameterItem(writer: Writer, field: number, parameter: Parameter): void {
+/** Where a parameter that is no body is → the field for its kind, and how far its later fields are shifted. */
+const nonBody = {
+  header: { field: 1, shift: 0 },
+  formData: { field: 2, shift: 1 },
+  query: { field: 3, shift: 1 },
+  path: { field: 4, shift: 0 },
+} as const;
+
+/** ParametersItem → a reference, or Parameter → body, or non-body → header, form, query or path. */
+function writeParameterItem(writer: Writer, field: number, parameter: Parameter & { $ref?: string; format?: string }): void {
+  const { $ref: reference } = parameter;
+  if (reference !== undefined) {
+    message(writer, field, (item) => message(item, 2, (one) => text(one, 1, reference)));
+    return;
+  }
   message(writer, field, (item) =>
     message(item, 1, (one) => {
       if (parameter.in === "body") {
@@ -93,34 +108,74 @@ function writeParameterItem(writer: Writer, field: number, parameter: Parameter)
         });
         return;
       }
-      message(one, 2, (nonBody) =>
-        message(nonBody, parameter.in === "query" ? 3 : 4, (value) => {
+      const { field: kind, shift } = nonBody[parameter.in as keyof typeof nonBody] ?? nonBody.query;
+      message(one, 2, (other) =>
+        message(other, kind, (value) => {
           flag(value, 1, parameter.required);
           text(value, 2, parameter.in);
           text(value, 3, parameter.description);
           text(value, 4, parameter.name);
-          text(value, parameter.in === "query" ? 6 : 5, parameter.type);
-          flag(value, parameter.in === "query" ? 20 : 19, parameter.uniqueItems);
+          text(value, 5 + shift, parameter.type);
+          text(value, 6 + shift, parameter.format);
+          flag(value, 19 + shift, parameter.uniqueItems);
         }),
       );
     }),
   );
 }
 
+/** What only documents of other servers have: member → field. */
+const limits = {
+  doubles: { multipleOf: 6, maximum: 7, minimum: 9 },
+  integers: { maxLength: 11, minLength: 12, maxItems: 14, minItems: 15, maxProperties: 17, minProperties: 18 },
+  flags: { exclusiveMaximum: 8, exclusiveMinimum: 10, uniqueItems: 16, readOnly: 27 },
+  texts: { title: 3, pattern: 13, discriminator: 26 },
+} as const;
+
+function writeLimits(writer: Writer, schema: Schema): void {
+  const members = schema as unknown as Readonly<Record<string, unknown>>;
+  for (const [name, field] of Object.entries(limits.doubles)) {
+    const value = members[name];
+    if (value !== undefined) writer.uint32((field << 3) | 1).double(Number(value));
+  }
+  for (const [name, field] of Object.entries(limits.integers)) {
+    const value = members[name];
+    if (value !== undefined) writer.uint32(field << 3).int64(Math.trunc(Number(value)));
+  }
+  for (const [name, field] of Object.entries(limits.flags)) flag(writer, field, members[name] === true);
+  for (const [name, field] of Object.entries(limits.texts)) text(writer, field, members[name] as string | undefined);
+}
+
+/** In documents of other servers some members have a second form. */
+type AnySchema = Omit<Schema, "type" | "items" | "additionalProperties"> & {
+  type?: string | string[];
+  items?: Schema | Schema[];
+  additionalProperties?: Schema | boolean;
+  allOf?: Schema[];
+};
+
 function writeSchema(writer: Writer, schema: Schema): void {
   text(writer, 1, schema.$ref);
   text(writer, 2, schema.format);
   text(writer, 4, schema.description);
+  writeLimits(writer, schema);
   if (schema.default !== undefined) message(writer, 5, (value) => any(value, schema.default));
   texts(writer, 19, schema.required ?? []);
   for (const value of schema.enum ?? []) message(writer, 20, (one) => any(one, value));
-  const { additionalProperties, items, properties } = schema;
+  const { additionalProperties, allOf = [], items, properties, type } = schema as AnySchema;
   if (additionalProperties !== undefined) {
-    message(writer, 21, (item) => message(item, 1, (value) => writeSchema(value, additionalProperties)));
+    message(writer, 21, (item) => {
+      if (typeof additionalProperties === "boolean") item.uint32(2 << 3).bool(additionalProperties);
+      else message(item, 1, (value) => writeSchema(value, additionalProperties));
+    });
   }
-  const { type } = schema;
-  if (type !== undefined) message(writer, 22, (value) => texts(value, 1, [type]));
-  if (items !== undefined) message(writer, 23, (item) => message(item, 1, (value) => writeSchema(value, items)));
+  if (type !== undefined) message(writer, 22, (value) => texts(value, 1, [type].flat()));
+  if (items !== undefined) {
+    message(writer, 23, (item) => {
+      for (const one of [items].flat()) message(item, 1, (value) => writeSchema(value, one));
+    });
+  }
+  for (const one of allOf) message(writer, 24, (value) => writeSchema(value, one));
   if (properties !== undefined) {
     message(writer, 25, (value) => {
       for (const [name, property] of Object.entries(properties)) named(value, 1, name, (one) => writeSchema(one, property));

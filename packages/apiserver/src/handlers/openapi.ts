@@ -30,10 +30,11 @@ export function openApiV3Paths(env: HandlerEnv): readonly string[] {
 export function newOpenApi(env: HandlerEnv): (ctx: RequestContext, parts: readonly string[]) => Promise<boolean> {
   const hasV3 = env.services.featureEnabled("OpenAPIV3");
   let made: Promise<Documents> | undefined;
-  let generation = -1;
+  let generation = "";
   const documents = (): Promise<Documents> => {
-    if (made === undefined || generation !== env.resources.generation) {
-      generation = env.resources.generation;
+    const now = `${env.resources.generation}/${env.aggregated?.openApi.generation ?? 0}`;
+    if (made === undefined || generation !== now) {
+      generation = now;
       made = newDocuments(env);
     }
     return made;
@@ -47,10 +48,17 @@ export function newOpenApi(env: HandlerEnv): (ctx: RequestContext, parts: readon
     if (version !== "v3" || !hasV3) return false;
     const { roots, v3 } = await documents();
     if (root.length === 0) await roots.respond(ctx);
-    // Upstream answers with nothing for a root that it does not know.
-    else await (v3.get(root.join("/"))?.respond(ctx) ?? ctx.exchange.respond(200, {}));
+    else await (v3.get(root.join("/"))?.respond(ctx) ?? respondAggregated(env, ctx, root.join("/")));
     return true;
   };
+}
+
+/** A document of another server, as it gives it. Upstream answers with nothing for a root that nobody knows. */
+async function respondAggregated({ aggregated }: HandlerEnv, { exchange }: RequestContext, root: string): Promise<void> {
+  const document = await aggregated?.openApi.v3(root, exchange.headers.accept ?? "application/json");
+  if (document === undefined) return exchange.respond(200, {});
+  const { code, contentType, body, etag } = document;
+  exchange.respond(code, { ...(contentType && { "content-type": contentType }), etag }, body);
 }
 
 /** What makes documents is large and is loaded when the first one is wanted. */
@@ -64,7 +72,11 @@ async function newDocuments(env: HandlerEnv): Promise<Documents> {
   const options = { enums: env.services.featureEnabled("OpenAPIEnums") };
   const resources = env.resources.all().filter(isShown).map(describe);
   const modified = env.services.now();
-  const v2 = (): ReturnType<typeof openApiV2> => openApiV2(resources, options);
+  const { aggregated } = env;
+  const v2 = (): ReturnType<typeof openApiV2> => {
+    const own = openApiV2(resources, options);
+    return aggregated?.openApi.merge(own) ?? own;
+  };
   const bytes = (forms: readonly DocumentForm[]): OpenApiBytes => new OpenApiBytes(forms, modified);
   const v3 = openApiV3(resources, options);
   return {
@@ -72,7 +84,7 @@ async function newDocuments(env: HandlerEnv): Promise<Documents> {
       jsonForm(v2),
       { mediaType: protobufV2, contentType: "application/octet-stream", make: () => encodeOpenApi(v2()) },
     ]),
-    roots: bytes([jsonForm(() => ({ Paths: [...v3.keys()].sort() }))]),
+    roots: bytes([jsonForm(() => ({ Paths: [...v3.keys(), ...(aggregated?.openApi.v3Roots() ?? [])].sort() }))]),
     v3: new Map(
       [...v3].map(([root, document]) => {
         const make = (): Buffer => encodeOpenApiV3(document());

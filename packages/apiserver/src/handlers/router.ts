@@ -3,7 +3,7 @@
  * everything else is discovery, version, OpenAPI, or is not there.
  * Source: k8s.io/apiserver pkg/endpoints/installer.go (which routes exist), go-restful (404 before 405)
  */
-import { badRequest, genericServerResponse } from "@coxswain/apimachinery/errors/status-error";
+import { badRequest, genericServerResponse, StatusError, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { SubresourceDefinition } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
@@ -11,7 +11,7 @@ import type { RequestInfo } from "../request/request-info.ts";
 import { create } from "./create.ts";
 import { remove } from "./delete.ts";
 import { deleteCollection } from "./delete-collection.ts";
-import { newDiscovery } from "./discovery.ts";
+import { newDiscovery, ownGroups } from "./discovery.ts";
 import type { Call, HandlerEnv } from "./env.ts";
 import { get } from "./get.ts";
 import { list } from "./list.ts";
@@ -42,6 +42,7 @@ export function newRouter(env: RouterOptions): Router {
     rootPaths: () => [...(env.rootPaths?.() ?? []), ...openApiV3Paths(env)],
     advertiseAddress: env.advertiseAddress ?? (() => ""),
     storageVersionHashes: env.services.featureEnabled("StorageVersionHash"),
+    groups: () => env.aggregated?.groups() ?? ownGroups(env.resources),
   });
   const openApi = newOpenApi(env);
   return async (ctx) => {
@@ -51,7 +52,7 @@ export function newRouter(env: RouterOptions): Router {
     if (info.isResourceRequest) {
       if (env.resources.hasGroupVersion(info.group, info.version)) return runRoute(env, ctx);
       if (hasRoutes(env, info.group)) throw noSuchPath();
-      return notFoundPage(ctx);
+      return notFoundPage(env, ctx);
     }
     const parts = info.path.split("/").filter((part) => part !== "");
     if (parts[0] === "openapi" && (await openApi(ctx, parts))) return;
@@ -62,7 +63,7 @@ export function newRouter(env: RouterOptions): Router {
     }
     if ((parts.length === 0 || parts[0] === "api" || parts[0] === "apis") && (await discovery(ctx, parts))) return;
     if (parts[0] === "api" || (parts[0] === "apis" && hasRoutes(env, parts[1] ?? ""))) throw noSuchPath();
-    return notFoundPage(ctx);
+    return notFoundPage(env, ctx);
   };
 }
 
@@ -234,8 +235,18 @@ function methodNotAllowed(): Error {
   return genericServerResponse(405, "", { group: "", resource: "" }, "", "", 0, false);
 }
 
-/** Outside the served group versions upstream answers with plain text. */
-function notFoundPage(ctx: RequestContext): void {
+/**
+ * Outside the served group versions upstream answers with plain text.
+ * @throws ServiceUnavailable while it is not known yet what is served: clients take a 404 for the truth, and the garbage
+ *   collector deletes by it. Source: k8s.io/apiserver pkg/util/notfoundhandler
+ */
+function notFoundPage({ aggregated }: HandlerEnv, ctx: RequestContext): void {
+  if (aggregated?.synced === false) {
+    const { status } = serviceUnavailable(
+      "the request has been made before all known HTTP paths have been installed, please try again",
+    );
+    throw new StatusError({ ...status, details: { retryAfterSeconds: 5 } });
+  }
   ctx.exchange.respond(
     404,
     { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" },

@@ -45,7 +45,7 @@ export async function pipe(ctx: RequestContext, target: ConnectTarget, dial: Dia
   await relay(ctx, returned, code, headers);
 }
 
-type Headers = Record<string, string | string[]>;
+export type Headers = Record<string, string | string[]>;
 
 /** As the client wrote it. */
 function queryOf({ url }: Exchange): string {
@@ -53,8 +53,10 @@ function queryOf({ url }: Exchange): string {
   return at < 0 ? "" : url.slice(at);
 }
 
+/** Headers of one connection; `expect` was answered by this server. */
 const hopByHop = new Set([
   "connection",
+  "expect",
   "keep-alive",
   "proxy-authenticate",
   "proxy-authorization",
@@ -66,10 +68,13 @@ const hopByHop = new Set([
   "http2-settings",
 ]);
 
-function forwardedHeaders(exchange: Exchange): Headers {
+/** Without what belongs to the client's connection, or says who the client is; with the trace that a proxy leaves. */
+export function forwardedHeaders(exchange: Exchange): Headers {
   const headers: Headers = {};
+  const ofConnection = (exchange.headers.connection ?? "").split(",").map((name) => name.trim().toLowerCase());
   for (const [name, value] of Object.entries(exchange.headers)) {
-    if (value !== undefined && !hopByHop.has(name) && !isCredential(name)) headers[name] = value;
+    if (value === undefined || hopByHop.has(name) || ofConnection.includes(name) || isCredential(name)) continue;
+    headers[name] = value;
   }
   headers["x-forwarded-for"] = forwardedFor(exchange);
   headers["x-forwarded-uri"] = pathOf(exchange);
@@ -89,7 +94,7 @@ const withheld = new Set([
   "access-control-allow-origin",
 ]);
 
-function returnedHeaders(answer: IncomingMessage): Headers {
+export function returnedHeaders(answer: IncomingMessage): Headers {
   const headers: Headers = {};
   for (const [name, value] of Object.entries(answer.headers)) {
     if (value !== undefined && !withheld.has(name)) headers[name] = value;
@@ -113,7 +118,8 @@ export function linkRewriter(exchange: Exchange, target: ConnectTarget): (link: 
   };
 }
 
-async function relay(ctx: RequestContext, body: AsyncIterable<Buffer>, code: number, headers: Headers): Promise<void> {
+/** Bytes go on as they come; an answer that breaks off breaks off for the client too. */
+export async function relay(ctx: RequestContext, body: AsyncIterable<Buffer>, code: number, headers: Headers): Promise<void> {
   const response = ctx.exchange.stream(code, headers);
   try {
     for await (const chunk of body) {

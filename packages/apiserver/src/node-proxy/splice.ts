@@ -3,6 +3,7 @@
  * is sent on, and from the first byte of the answer on only bytes are copied; nothing of the streams is interpreted.
  * Source: k8s.io/apimachinery pkg/util/proxy/upgradeaware.go tryUpgrade
  */
+import { validateHeaderValue } from "node:http";
 import type { Socket } from "node:net";
 import { pipeline } from "node:stream";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
@@ -15,16 +16,22 @@ import { newThrottle } from "./throttle.ts";
 
 const answerWithinMs = 30_000;
 
-/** Resolves when both sides have ended. @throws 500 when there is no connection, or the answer is neither an upgrade nor a refusal. */
+/**
+ * Resolves when both sides have ended.
+ * @param headers more of the request, or others than the client's; lower-case names
+ * @throws 500 when there is no connection, or the answer is neither an upgrade nor a refusal.
+ */
 export async function splice(
   ctx: RequestContext,
   upgrade: { socket: Socket; head: Buffer },
   target: ConnectTarget,
   dial: Dial,
   { log, bytesPerSecond = 0, clock = realClock }: Pick<NodeProxyConfig, "log" | "bytesPerSecond" | "clock">,
+  headers: Readonly<Record<string, string | string[]>> = {},
 ): Promise<void> {
+  const request = upgradeRequest(ctx.exchange, target, headers);
   const backend = await openSocket(dial, target);
-  backend.write(upgradeRequest(ctx.exchange, target));
+  backend.write(request, "latin1");
   let first: Buffer;
   try {
     first = await firstBytes(backend, answerWithinMs);
@@ -47,16 +54,19 @@ export async function splice(
   await joined(socket, head, backend, first, through);
 }
 
-function upgradeRequest(exchange: Exchange, target: ConnectTarget): string {
+function upgradeRequest(exchange: Exchange, target: ConnectTarget, others: Readonly<Record<string, string | string[]>>): string {
   const { url } = target;
-  const lines = [
-    `${exchange.method} ${url.pathname}${url.search} HTTP/1.1`,
-    `Host: ${hostOf(exchange, target)}`,
-    `X-Forwarded-For: ${forwardedFor(exchange)}`,
-  ];
+  const lines = [`${exchange.method} ${url.pathname}${url.search} HTTP/1.1`];
+  const own = { host: hostOf(exchange, target), "x-forwarded-for": forwardedFor(exchange), ...others };
   for (const [name, value] of Object.entries(exchange.headers)) {
-    if (value === undefined || name === "host" || name === "x-forwarded-for" || isCredential(name)) continue;
+    if (value === undefined || Object.hasOwn(own, name) || isCredential(name)) continue;
     for (const one of [value].flat()) lines.push(`${name}: ${withoutToken(name, one)}`);
+  }
+  for (const [name, value] of Object.entries(own)) {
+    for (const one of [value].flat()) {
+      validateHeaderValue(name, one);
+      lines.push(`${name}: ${one}`);
+    }
   }
   return `${lines.join("\r\n")}\r\n\r\n`;
 }

@@ -24,7 +24,9 @@ for (const page of ["healthz", "livez", "readyz"]) {
 test("a check has its own path, one that is not there does not", async () => {
   assert.equal((await server.request("GET", "/livez/etcd")).text, "ok");
   assert.equal((await server.request("GET", "/readyz/poststarthook/bootstrap-controller")).text, "ok");
-  assert.equal((await server.request("GET", "/livez/nothing")).code, 404);
+  for (const path of ["/livez/nothing", "/livez/", "/readyz/etcd/", "/livez/shutdown", "/livez/informer-sync"]) {
+    assert.equal((await server.request("GET", path)).code, 404, path);
+  }
 });
 
 test("an excluded check is named as such, one that is not there is warned about", async () => {
@@ -50,8 +52,12 @@ test("checks come in upstream's order", async () => {
     "poststarthook/scheduling/bootstrap-system-priority-classes",
     "poststarthook/priority-and-fairness-config-producer",
     "poststarthook/start-cluster-authentication-info-controller",
+    "poststarthook/start-kube-aggregator-informers",
+    "poststarthook/apiservice-registration-controller",
+    "poststarthook/apiservice-status-available-controller",
     "poststarthook/kube-apiserver-autoregistration",
     "autoregister-completion",
+    "poststarthook/apiservice-openapi-controller",
   ];
   assert.deepEqual(await namesOf("livez"), ["ping", "log", "etcd", ...hooks]);
   assert.deepEqual(await namesOf("healthz"), ["ping", "log", "etcd", ...hooks]);

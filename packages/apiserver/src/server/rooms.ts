@@ -7,13 +7,19 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { endpoints as endpointsRef, services as serviceRef } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { CertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { makePlugins, type ObjectVersions, type PluginContext } from "../admission/catalogue.ts";
 import { newAdmissionChain } from "../admission/chain.ts";
 import { withSteps } from "../admission/steps.ts";
 import type { ResourceVersion } from "../admission/webhooks/matcher.ts";
+import { type Aggregator, newAggregator } from "../aggregation/aggregator.ts";
+import type { ProxyCertificate } from "../aggregation/proxy-certificate.ts";
+import { type Location, newServiceResolver } from "../aggregation/service-resolver.ts";
 import { buildAuthentication } from "../authentication/build.ts";
 import type { VerificationKey } from "../authentication/service-account-keys.ts";
 import { buildAuthorization } from "../authorization/build.ts";
@@ -22,7 +28,7 @@ import type { ApiserverConfig } from "../config.ts";
 import type { Auditor } from "../filters/audit.ts";
 import { newFilterChain } from "../filters/chain.ts";
 import type { Drain } from "../filters/drain.ts";
-import { newRequestMetrics, reportedVerb } from "../filters/metrics.ts";
+import { countTermination, newRequestMetrics, reportedVerb } from "../filters/metrics.ts";
 import { fromHub, toHub } from "../handlers/convert.ts";
 import { writeError } from "../handlers/response.ts";
 import { newRouter, type Router } from "../handlers/router.ts";
@@ -46,6 +52,9 @@ export interface RoomOptions {
   readonly keys: readonly VerificationKey[];
   readonly clientCa: CertificatePool | undefined;
   readonly requestHeaderCa: CertificatePool | undefined;
+  readonly proxyCertificate: ProxyCertificate;
+  /** Where this server reaches itself. */
+  readonly self: () => Location;
   readonly edge: Edge;
   readonly drain: Drain;
   readonly auditor: Auditor | undefined;
@@ -63,8 +72,7 @@ export interface Rooms {
   readonly informers: InformerFactory;
   /** Brings allocated cluster IPs and node ports in line with the services. */
   readonly repair: ServiceRepair;
-  /** What is served at start. */
-  groupVersions(): GroupVersion[];
+  readonly aggregator: Aggregator;
   /** Policy and admission know the cluster. */
   synced(): boolean;
 }
@@ -114,6 +122,22 @@ export function connectRooms(options: RoomOptions): Rooms {
   });
   if (config.abac.legacy)
     log.warn("the ABAC policy file contains unversioned rules", { path: flags["authorization-policy-file"] });
+  const resolve = newServiceResolver({
+    services: informers.for<Service & KubeObject>(serviceRef).lister,
+    endpoints: flags["enable-aggregator-routing"] ? informers.for<Endpoints & KubeObject>(endpointsRef).lister : undefined,
+    self: options.self,
+  });
+  const aggregator = newAggregator({
+    informers,
+    certificate: options.proxyCertificate,
+    resolve,
+    builtIn: groupVersions(resources),
+    refused: (ctx, code) => countTermination(requestMetrics, ctx, "aggregator", code),
+    openApiV3: featureEnabled("OpenAPIV3"),
+    metrics,
+    clock,
+    log: log.named("aggregator"),
+  });
   services.authorize = authorize;
   services.resolveRules = resolveRules;
   services.rbacRules = rbacRules;
@@ -165,8 +189,9 @@ export function connectRooms(options: RoomOptions): Rooms {
   });
   services.authenticateToken = authenticateToken;
 
-  router = newRouter({
+  const local = newRouter({
     resources,
+    aggregated: aggregator,
     admission: withSteps(newAdmissionChain(plugins, metrics), metrics),
     services,
     nodeProxy: newNodeProxy({
@@ -176,6 +201,7 @@ export function connectRooms(options: RoomOptions): Rooms {
       bytesPerSecond: flags["max-connection-bytes-per-sec"],
       clock,
       log: log.named("node-proxy"),
+      ownPort: () => options.self().port,
     }),
     log,
     metrics,
@@ -184,7 +210,8 @@ export function connectRooms(options: RoomOptions): Rooms {
     rootPaths: () => edge.paths(),
     advertiseAddress: () => `${flags["external-hostname"] || config.advertiseAddress}:${flags["secure-port"]}`,
   });
-  const handle = router;
+  const handle: Router = (request) => aggregator.handle(request) ?? local(request);
+  router = handle;
 
   const serve = newFilterChain({
     handle: (request) => {
@@ -218,10 +245,13 @@ export function connectRooms(options: RoomOptions): Rooms {
     client,
     informers,
     repair,
-    groupVersions: () =>
-      ["", ...resources.groups()].flatMap((group) => resources.versions(group).map((version) => ({ group, version }))),
+    aggregator,
     synced: () => synced() && plugins.every((plugin) => plugin.ready?.() ?? true),
   };
+}
+
+function groupVersions(resources: ServedResources): GroupVersion[] {
+  return ["", ...resources.groups()].flatMap((group) => resources.versions(group).map((version) => ({ group, version })));
 }
 
 /** Nobody at all may do everything. Source: pkg/kubeapiserver/options/authentication.go ApplyAuthorization */

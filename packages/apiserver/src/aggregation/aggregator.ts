@@ -1,0 +1,131 @@
+/**
+ * The aggregator: other servers under the paths of this one. Each APIService names a group version and who answers for
+ * it; those with a service are proxied to, all of them are announced.
+ * Source: kube-aggregator pkg/apiserver/apiserver.go, cmd/kube-apiserver/app/aggregator.go
+ */
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import {
+  apiServices as apiServicesRef,
+  endpoints as endpointsRef,
+  services as servicesRef,
+} from "@coxswain/apimachinery/schema/kinds/resources";
+import type { RequestContext } from "../request/context.ts";
+import { type AnnouncedGroup, type ApiService, aggregatorGroup, announcedGroups, legacyName, nameOf } from "./api-services.ts";
+import { type Autoregistration, newAutoregistration } from "./autoregistration.ts";
+import { newAvailabilityController } from "./availability.ts";
+import { newBackends } from "./backends.ts";
+import { newProbe } from "./discovery-probe.ts";
+import { newAggregatorMetrics } from "./metrics.ts";
+import { type AggregatedOpenApi, newAggregatedOpenApi } from "./openapi/aggregated.ts";
+import { newProxy } from "./proxy.ts";
+import type { ProxyCertificate } from "./proxy-certificate.ts";
+import type { ServiceResolver } from "./service-resolver.ts";
+
+export interface AggregatorOptions {
+  readonly informers: InformerFactory;
+  readonly certificate: Pick<ProxyCertificate, "current">;
+  readonly resolve: ServiceResolver;
+  /** What this server serves of its own. */
+  readonly builtIn: readonly GroupVersion[];
+  /** Told of requests that were refused here. */
+  readonly refused: (ctx: RequestContext, code: number) => void;
+  /** The gate OpenAPIV3. */
+  readonly openApiV3: boolean;
+  readonly metrics: MetricsRegistry;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface Aggregator {
+  /** @returns undefined when this server is to answer itself; else resolves when the request is answered. */
+  handle(ctx: RequestContext): Promise<void> | undefined;
+  /** Groups for `/apis`, in order. */
+  groups(): readonly AnnouncedGroup[];
+  /** Every APIService is known. Until then nobody can say that a path is not there. */
+  readonly synced: boolean;
+  waitForSync(signal: AbortSignal): Promise<void>;
+  readonly autoregistration: Autoregistration;
+  readonly openApi: AggregatedOpenApi;
+  /** Asks servers whether they are there, and what they describe, until `signal` is aborted. */
+  checkAvailability(signal: AbortSignal): Promise<void>;
+}
+
+export function newAggregator(options: AggregatorOptions): Aggregator {
+  const { informers, resolve, clock, log } = options;
+  const apiServices = informers.for<ApiService>(apiServicesRef);
+  const metrics = newAggregatorMetrics(options.metrics);
+  const backends = newBackends(options.certificate);
+  const probed = newBackends(options.certificate);
+  const proxy = newProxy({ resolve, log, refused: options.refused });
+  let groups: readonly AnnouncedGroup[] | undefined;
+  const changed = (): void => {
+    groups = undefined;
+  };
+  apiServices.addHandler({
+    added: changed,
+    updated: changed,
+    deleted(apiService) {
+      changed();
+      backends.forget(nameOf(apiService));
+      probed.forget(nameOf(apiService));
+    },
+  });
+  const availability = newAvailabilityController({
+    client: informers.client,
+    apiServices,
+    services: informers.for<Service & KubeObject>(servicesRef),
+    endpoints: informers.for<Endpoints & KubeObject>(endpointsRef),
+    probe: newProbe({ resolve, backendOf: (apiService) => probed.of(unverified(apiService)), clock }),
+    metrics,
+    clock,
+    log,
+  });
+  return {
+    handle(ctx) {
+      const name = apiServiceOf(ctx.info.path);
+      const apiService = name === undefined ? undefined : apiServices.lister.get(name);
+      const backend = apiService === undefined ? undefined : backends.of(apiService);
+      return backend === undefined ? undefined : proxy(ctx, apiService as ApiService, backend);
+    },
+    groups() {
+      groups ??= [
+        ...ownGroup(options.builtIn),
+        ...announcedGroups(apiServices.lister.list()).filter(({ name }) => name !== aggregatorGroup),
+      ];
+      return groups;
+    },
+    get synced() {
+      return apiServices.synced;
+    },
+    waitForSync: (signal) => apiServices.waitForSync(signal),
+    autoregistration: newAutoregistration({ client: informers.client, apiServices, builtIn: options.builtIn, clock, log }),
+    openApi: newAggregatedOpenApi({ apiServices, backends, resolve, metrics, v3: options.openApiV3, clock, log }),
+    checkAvailability: (signal) => availability.run(signal),
+  };
+}
+
+/** `/apis/group/version` and all below; `/api` and all below it, which one APIService stands for. */
+function apiServiceOf(path: string): string | undefined {
+  const [empty, prefix, group, version] = path.split("/", 4);
+  if (empty !== "") return undefined;
+  if (prefix === "api") return legacyName;
+  // The aggregator's own group is never somebody else's.
+  if (prefix !== "apis" || !group || !version || group === aggregatorGroup) return undefined;
+  return `${version}.${group}`;
+}
+
+function ownGroup(builtIn: readonly GroupVersion[]): AnnouncedGroup[] {
+  const versions = builtIn.filter(({ group }) => group === aggregatorGroup).map(({ version }) => version);
+  return versions.length === 0 ? [] : [{ name: aggregatorGroup, versions }];
+}
+
+/** Nobody is told more by a probe than that a server is there. */
+function unverified(apiService: ApiService): ApiService {
+  return { ...apiService, spec: { ...apiService.spec, caBundle: "", insecureSkipTLSVerify: true } };
+}

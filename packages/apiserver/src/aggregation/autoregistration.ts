@@ -1,0 +1,152 @@
+/**
+ * Keeps an APIService for each group version that this server answers itself, so that discovery knows them and their
+ * order. Built-in ones (`automanaged=onstart`) are brought to what they should be once, when the server starts: who
+ * deletes or takes over one of them later means it. Those of custom resources (`automanaged=true`) come and go with
+ * their group version, and come back when they are deleted. What is not labelled is somebody else's.
+ * Source: kube-aggregator pkg/controllers/autoregister/autoregister_controller.go
+ */
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { apiServices as apiServicesRef } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type ApiService, isAvailable, nameOf } from "./api-services.ts";
+import { customResourcePriorities, type Priorities, prioritiesOf } from "./priorities.ts";
+
+export interface Autoregistration {
+  /** A group version of custom resources that is served from now on; again and again is as good as once. */
+  add(groupVersion: GroupVersion): void;
+  remove(groupVersion: GroupVersion): void;
+  /**
+   * @param known resolves when every group version of custom resources that there is at start was added: before that
+   *   nothing can be told to be superfluous
+   */
+  run(known: Promise<void>, signal: AbortSignal): Promise<void>;
+  /** Names of built-in ones that were never yet seen to be there and available. */
+  missing(): string[];
+}
+
+export interface AutoregistrationOptions {
+  readonly client: Client;
+  readonly apiServices: SharedInformer<ApiService>;
+  /** What this server answers without custom resources. */
+  readonly builtIn: readonly GroupVersion[];
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+const label = "kube-aggregator.kubernetes.io/automanaged";
+type Managed = "onstart" | "true" | undefined;
+const workers = 5;
+
+export function newAutoregistration({ client, apiServices, builtIn, clock, log }: AutoregistrationOptions): Autoregistration {
+  const wanted = new Map<string, ApiService>();
+  for (const groupVersion of builtIn) {
+    const priorities = prioritiesOf(groupVersion);
+    if (priorities !== undefined) wanted.set(nameFor(groupVersion), anApiService(groupVersion, priorities, "onstart"));
+  }
+  const missing = new Set(wanted.keys());
+  const atStart = new Set<string>();
+  /** Those that were brought to what they should be since the start. */
+  const settled = new Set<string>();
+
+  const seen = (apiService: ApiService): void => {
+    if (isAvailable(apiService)) missing.delete(nameOf(apiService));
+  };
+  apiServices.addHandler({ added: seen, updated: (_old, now) => seen(now) });
+
+  const controller = newController({
+    name: "autoregister",
+    sources: [enqueueSelf(apiServices)],
+    async reconcile(name, signal): Promise<Result> {
+      const current = apiServices.lister.get(name);
+      const step = nextStep({ wanted: wanted.get(name), current, wasThere: atStart.has(name), isDone: settled.has(name) });
+      await take(client, step, current, signal);
+      settled.add(name);
+      return done;
+    },
+    workers,
+    clock,
+    log,
+  });
+
+  return {
+    add(groupVersion) {
+      const name = nameFor(groupVersion);
+      wanted.set(name, anApiService(groupVersion, customResourcePriorities, "true"));
+      controller.enqueue(name);
+    },
+    remove(groupVersion) {
+      const name = nameFor(groupVersion);
+      wanted.delete(name);
+      controller.enqueue(name);
+    },
+    async run(known, signal) {
+      await known;
+      await apiServices.waitForSync(signal);
+      for (const apiService of apiServices.lister.list()) atStart.add(nameOf(apiService));
+      for (const name of wanted.keys()) controller.enqueue(name);
+      await controller.run(signal);
+    },
+    missing: () => [...missing].sort(),
+  };
+}
+
+type Step =
+  | { readonly type: "nothing" }
+  | { readonly type: "create" | "update"; readonly object: ApiService }
+  | { readonly type: "delete"; readonly object: ApiService };
+
+const nothing: Step = { type: "nothing" };
+
+/** Pure. @param wasThere when this server started @param isDone it was looked at since then */
+export function nextStep(state: {
+  readonly wanted: ApiService | undefined;
+  readonly current: ApiService | undefined;
+  readonly wasThere: boolean;
+  readonly isDone: boolean;
+}): Step {
+  const { wanted, current, wasThere, isDone } = state;
+  if (wanted !== undefined && managed(wanted) === "onstart" && isDone) return nothing;
+  if (current === undefined) return wanted === undefined ? nothing : { type: "create", object: wanted };
+  const how = managed(current);
+  if (how === undefined) return nothing;
+  if (how === "onstart" && (!wasThere || isDone)) return nothing;
+  if (wanted === undefined) return { type: "delete", object: current };
+  return semanticEqual(current.spec, wanted.spec) ? nothing : { type: "update", object: { ...current, spec: wanted.spec } };
+}
+
+/** Whoever was faster makes an event, and by that another look. */
+async function take(client: Client, step: Step, current: ApiService | undefined, signal: AbortSignal): Promise<void> {
+  try {
+    if (step.type === "create") await client.create<ApiService>(apiServicesRef, step.object, { signal });
+    if (step.type === "update") await client.update<ApiService>(apiServicesRef, step.object, { signal });
+    if (step.type === "delete") {
+      const uid = current?.metadata.uid;
+      await client.delete(apiServicesRef, { name: nameOf(step.object) }, { ...(uid && { preconditions: { uid } }), signal });
+    }
+  } catch (err) {
+    if (!isAlreadyExists(err) && !isNotFound(err) && !isConflict(err)) throw err;
+  }
+}
+
+function managed({ metadata }: ApiService): Managed {
+  const value = metadata.labels?.[label];
+  return value === "onstart" || value === "true" ? value : undefined;
+}
+
+function nameFor({ group, version }: GroupVersion): string {
+  return `${version}.${group}`;
+}
+
+function anApiService({ group, version }: GroupVersion, priorities: Priorities, how: "onstart" | "true"): ApiService {
+  return {
+    metadata: { name: nameFor({ group, version }), labels: { [label]: how } },
+    spec: { group, version, ...priorities },
+  };
+}

@@ -1,0 +1,145 @@
+/**
+ * The servers behind APIServices: how their certificates are checked, what they are shown, and the connections to them
+ * that wait for the next request.
+ * Source: kube-aggregator pkg/apiserver/handler_proxy.go updateAPIService
+ */
+import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
+import { Agent, request as httpsRequest } from "node:https";
+import { checkServerIdentity, createSecureContext, type PeerCertificate } from "node:tls";
+import type { ServiceReference } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
+import { parseBundle } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
+import { type ApiService, nameOf, serviceOf } from "./api-services.ts";
+import type { KeyPair, ProxyCertificate } from "./proxy-certificate.ts";
+import type { Location } from "./service-resolver.ts";
+
+export interface BackendTls {
+  readonly servername: string;
+  readonly rejectUnauthorized: boolean;
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly checkServerIdentity: typeof checkServerIdentity;
+}
+
+export interface Backend {
+  readonly service: Required<ServiceReference>;
+  readonly tls: BackendTls;
+  /** Why there can be no connection: the bundle is none. */
+  readonly problem: string | undefined;
+  readonly agent: Agent;
+}
+
+export interface Backends {
+  /** @returns undefined for a group version that this server serves itself. */
+  of(service: ApiService): Backend | undefined;
+  forget(name: string): void;
+}
+
+/** Less than servers keep idle connections for: one must not end while a request is on its way. */
+const idleMs = 30_000;
+
+export function newBackends(certificate: Pick<ProxyCertificate, "current">): Backends {
+  const known = new Map<string, { readonly backend: Backend; readonly pair: KeyPair | undefined; readonly bundle: string }>();
+  return {
+    of(apiService) {
+      const service = serviceOf(apiService);
+      if (service === undefined) return undefined;
+      const name = nameOf(apiService);
+      const { caBundle = "", insecureSkipTLSVerify = false } = apiService.spec ?? {};
+      const { current: pair } = certificate;
+      const before = known.get(name);
+      if (
+        before !== undefined &&
+        before.pair === pair &&
+        before.bundle === caBundle &&
+        before.backend.tls.rejectUnauthorized === !insecureSkipTLSVerify &&
+        isSame(before.backend.service, service)
+      ) {
+        return before.backend;
+      }
+      const backend = newBackend(service, caBundle, insecureSkipTLSVerify, pair);
+      known.set(name, { backend, pair, bundle: caBundle });
+      return backend;
+    },
+    forget: (name) => void known.delete(name),
+  };
+}
+
+function isSame(a: Required<ServiceReference>, b: Required<ServiceReference>): boolean {
+  return a.namespace === b.namespace && a.name === b.name && a.port === b.port;
+}
+
+function newBackend(
+  service: Required<ServiceReference>,
+  caBundle: string,
+  insecure: boolean,
+  pair: KeyPair | undefined,
+): Backend {
+  const ca = Buffer.from(caBundle, "base64").toString("latin1");
+  const tls: BackendTls = {
+    servername: `${service.name}.${service.namespace}.svc`,
+    rejectUnauthorized: !insecure,
+    ...(ca === "" ? {} : { ca }),
+    ...pair,
+    checkServerIdentity: identityFault,
+  };
+  return { service, tls, problem: bundleProblem(ca), agent: new Agent({ keepAlive: true, timeout: idleMs, ...tls }) };
+}
+
+function bundleProblem(ca: string): string | undefined {
+  if (ca === "") return undefined;
+  try {
+    parseBundle(ca, "caBundle");
+    createSecureContext({ ca });
+    return undefined;
+  } catch {
+    return "unable to load root certificates: unable to parse bytes as PEM block";
+  }
+}
+
+/** The common name counts for nothing, as in Go. */
+export function identityFault(host: string, certificate: PeerCertificate): Error | undefined {
+  if (certificate.subjectaltname) return checkServerIdentity(host, certificate);
+  return new Error(
+    "x509: certificate relies on legacy Common Name field, use SANs or temporarily enable Common Name matching with GODEBUG=x509ignoreCN=0",
+  );
+}
+
+export interface BackendRequest {
+  readonly method: string;
+  /** With its query. */
+  readonly path: string;
+  readonly headers: OutgoingHttpHeaders;
+  /** Undefined: none. It is sent as it comes. */
+  readonly body?: NodeJS.ReadableStream | undefined;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Resolves with the head of the answer; the caller reads the rest. A request with a body has a connection of its own: one
+ * that waited may have been ended meanwhile, and what is sent once cannot be sent again.
+ * @throws Error of the socket; the signal's reason as an AbortError
+ */
+export function send(
+  backend: Pick<Backend, "agent" | "tls">,
+  { host, port }: Location,
+  request: BackendRequest,
+): Promise<IncomingMessage> {
+  const { body, ...head } = request;
+  return new Promise((resolve, reject) => {
+    const connection = body === undefined ? { agent: backend.agent } : { agent: false, ...backend.tls };
+    const outgoing = httpsRequest({ ...head, host, port, setHost: false, ...connection });
+    outgoing.once("response", resolve);
+    outgoing.once("error", (err: NodeJS.ErrnoException) => {
+      const wasIdle = outgoing.reusedSocket && err.code === "ECONNRESET" && body === undefined && !request.signal.aborted;
+      if (wasIdle) send(backend, { host, port }, request).then(resolve, reject);
+      else reject(err);
+    });
+    if (body === undefined) {
+      outgoing.end();
+      return;
+    }
+    body.once("error", (err) => outgoing.destroy(err));
+    body.pipe(outgoing);
+  });
+}

@@ -1,0 +1,72 @@
+/**
+ * Does the server behind an APIService answer? It is asked for the discovery document that it has to have, several times
+ * at once, since a service may have several servers behind it: one answer will do.
+ * Source: kube-aggregator pkg/controllers/status/available_controller.go sync
+ */
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
+import { groupVersionPath } from "@coxswain/apimachinery/meta/group-version";
+import { type ApiService, groupVersionOf, serviceOf } from "./api-services.ts";
+import { type Backend, send } from "./backends.ts";
+import { identityHeaders } from "./identity-headers.ts";
+import { formatLocation, type Location, type ServiceResolver } from "./service-resolver.ts";
+
+/** @returns why there was no answer; undefined when there was one. */
+export type Probe = (apiService: ApiService, signal: AbortSignal) => Promise<string | undefined>;
+
+export interface ProbeOptions {
+  readonly resolve: ServiceResolver;
+  /** The certificate of the server is not checked: nobody is told more by this than that it is there. */
+  readonly backendOf: (apiService: ApiService) => Backend | undefined;
+  readonly clock: Clock;
+}
+
+const attempts = 5;
+const timeoutMs = 5_000;
+/** May see everything, so that no rule of the server's can look like a failure. */
+const asker = { name: "system:kube-aggregator", groups: ["system:masters"] };
+
+export function newProbe({ resolve, backendOf, clock }: ProbeOptions): Probe {
+  const ask = async (apiService: ApiService, signal: AbortSignal): Promise<void> => {
+    const { namespace, name, port } = serviceOf(apiService) as NonNullable<ReturnType<typeof serviceOf>>;
+    const location = resolve(namespace, name, port);
+    const url = `https://${formatLocation(location)}${groupVersionPath(groupVersionOf(apiService))}`;
+    const backend = backendOf(apiService) as Backend;
+    const code = await statusOf(backend, location, url, clock, signal).catch((err: unknown) => {
+      throw new Error(`failing or missing response from ${url}: Get "${url}": ${(err as Error).message}`, { cause: err });
+    });
+    if (code < 200 || code > 299) throw new Error(`failing or missing response from ${url}: bad status from ${url}: ${code}`);
+  };
+  return async (apiService, signal) => {
+    const settled = new AbortController();
+    try {
+      await Promise.any(Array.from({ length: attempts }, () => ask(apiService, AbortSignal.any([signal, settled.signal]))));
+      return undefined;
+    } catch (err) {
+      signal.throwIfAborted();
+      return ((err as AggregateError).errors.at(-1) as Error).message;
+    } finally {
+      settled.abort();
+    }
+  };
+}
+
+async function statusOf(backend: Backend, location: Location, url: string, clock: Clock, signal: AbortSignal): Promise<number> {
+  const late = new AbortController();
+  const timer = clock.after(timeoutMs, () => late.abort());
+  try {
+    const answer = await send(backend, location, {
+      method: "GET",
+      path: new URL(url).pathname,
+      headers: { host: formatLocation(location), "user-agent": "Go-http-client/2.0", ...identityHeaders(asker) },
+      signal: AbortSignal.any([signal, late.signal]),
+    });
+    answer.destroy();
+    return answer.statusCode ?? 0;
+  } catch (err) {
+    if (late.signal.aborted) throw new Error("context deadline exceeded (Client.Timeout exceeded while awaiting headers)");
+    throw new Error(dialErrorText(err), { cause: err });
+  } finally {
+    timer.cancel();
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * What the servers behind APIServices say of themselves in OpenAPI: fetched when one is added, looked at again every
+ * minute (an ETag tells whether it is another document), and made part of this server's own documents.
+ * Source: kube-aggregator pkg/controllers/openapi/controller.go, aggregator/aggregator.go, downloader.go
+ */
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { groupVersionPath } from "@coxswain/apimachinery/meta/group-version";
+import { sortedByName } from "@coxswain/apimachinery/schema/openapi/definitions";
+import type { OpenApiDocument } from "@coxswain/apimachinery/schema/openapi/document";
+import { exponentialBackoff } from "@coxswain/apimachinery/workqueue/rate-limiters";
+import { type ApiService, groupVersionOf, isAvailable, nameOf, serviceOf } from "../api-services.ts";
+import type { Backends } from "../backends.ts";
+import type { AggregatorMetrics } from "../metrics.ts";
+import type { ServiceResolver } from "../service-resolver.ts";
+import { type Download, download } from "./download.ts";
+import { keepPaths, mergeSpecs } from "./merge.ts";
+import { readSpec, type SpecDocument } from "./spec-document.ts";
+
+export interface AggregatedOpenApi {
+  /** Another number whenever `merge` gives another document. */
+  readonly generation: number;
+  /** @returns the document with what the other servers add to it; leaves its argument as it was. */
+  merge(own: OpenApiDocument): OpenApiDocument;
+  /** Of the documents of OpenAPI v3 that other servers have: `apis/example.com/v1`. */
+  v3Roots(): string[];
+  /** Such a document as its server gives it now; undefined when it gives none. */
+  v3(root: string, accept: string): Promise<Download | undefined>;
+  run(signal: AbortSignal): Promise<void>;
+}
+
+export interface AggregatedOpenApiOptions {
+  readonly apiServices: SharedInformer<ApiService>;
+  readonly backends: Backends;
+  readonly resolve: ServiceResolver;
+  readonly metrics: AggregatorMetrics;
+  /** The gate OpenAPIV3. */
+  readonly v3: boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+interface Known {
+  readonly etag: string;
+  /** undefined: the server has none, or none that can be read. */
+  readonly spec: SpecDocument | undefined;
+  readonly hasV3: boolean;
+}
+
+const soonMs = 1_000;
+const lookAgainMs = 60_000;
+const longestPauseMs = 3_600_000;
+
+export function newAggregatedOpenApi(options: AggregatedOpenApiOptions): AggregatedOpenApi {
+  const { apiServices, metrics, clock, log } = options;
+  const known = new Map<string, Known>();
+  let generation = 0;
+  const regenerated = (apiService: string, reason: "add" | "update" | "delete"): void => {
+    generation++;
+    metrics.openApiRegenerations.labels(apiService, reason).inc();
+  };
+  const fetchFrom = async (apiService: ApiService, path: string, headers: Record<string, string>): Promise<Download> => {
+    const backend = options.backends.of(apiService);
+    if (backend === undefined || !isAvailable(apiService)) throw new Error("service unavailable");
+    const { namespace, name, port } = backend.service;
+    return download(backend, options.resolve(namespace, name, port), path, headers, clock);
+  };
+
+  const reconcile = async (name: string): Promise<Result> => {
+    const apiService = apiServices.lister.get(name);
+    const before = known.get(name);
+    if (apiService === undefined || serviceOf(apiService) === undefined) {
+      if (known.delete(name)) regenerated(name, "delete");
+      return done;
+    }
+    const etag = before?.etag ?? "";
+    const answer = await fetchFrom(apiService, "/openapi/v2", {
+      accept: "application/json",
+      ...(etag === "" ? {} : { "if-none-match": etag }),
+    });
+    const hasV3 = options.v3 && (await offersV3(apiService));
+    if (answer.code !== 304 && answer.code !== 200) throw new Error("OpenAPI spec does not exist");
+    if (answer.code === 304 || answer.etag === etag) {
+      if (before !== undefined && before.hasV3 !== hasV3) known.set(name, { ...before, hasV3 });
+    } else {
+      // Only what is below /apis is sent on to the server.
+      const spec = keepPaths(readSpec(JSON.parse(answer.body.toString("utf8"))), (path) => path.startsWith("/apis/"));
+      known.set(name, { etag: answer.etag, spec, hasV3 });
+      regenerated(name, before === undefined ? "add" : "update");
+    }
+    return { requeueAfterMs: lookAgainMs };
+  };
+  const offersV3 = async (apiService: ApiService): Promise<boolean> => {
+    const { code, body } = await fetchFrom(apiService, "/openapi/v3", { accept: "application/json" });
+    if (code !== 200) return false;
+    const { Paths: paths } = JSON.parse(body.toString("utf8")) as { Paths?: unknown };
+    return Array.isArray(paths) && paths.includes(rootOf(apiService));
+  };
+
+  const controller: Controller = newController({
+    name: "open_api_aggregation_controller",
+    sources: [
+      {
+        start({ enqueue, enqueueAfter }) {
+          const look = (apiService: ApiService): void => {
+            if (serviceOf(apiService) !== undefined) enqueueAfter(nameOf(apiService), soonMs);
+          };
+          apiServices.addHandler({
+            added: look,
+            updated(old, now) {
+              const isNews = isAvailable(now) && !isAvailable(old);
+              if (isNews || JSON.stringify(old.spec) !== JSON.stringify(now.spec)) enqueueAfter(nameOf(now), soonMs);
+            },
+            deleted: (apiService) => enqueue(nameOf(apiService)),
+          });
+        },
+        waitForSync: (signal) => apiServices.waitForSync(signal),
+      },
+    ],
+    reconcile,
+    limiter: exponentialBackoff(lookAgainMs, longestPauseMs),
+    clock,
+    log,
+  });
+
+  return {
+    get generation() {
+      return generation;
+    },
+    merge(own) {
+      const others = byPriority(apiServices.lister.list()).flatMap((apiService) => known.get(nameOf(apiService))?.spec ?? []);
+      if (others.length === 0) return own;
+      const startedMs = clock.now();
+      const whole: SpecDocument = {
+        paths: new Map(Object.entries(own.paths)),
+        definitions: new Map(Object.entries(own.definitions)),
+      };
+      const { paths, definitions } = others.reduce(mergeSpecs, whole);
+      metrics.openApiRegenerationSeconds.labels("update").set((clock.now() - startedMs) / 1000);
+      return {
+        ...own,
+        paths: sortedByName(Object.fromEntries(paths)),
+        definitions: sortedByName(Object.fromEntries(definitions)),
+      };
+    },
+    v3Roots: () =>
+      apiServices.lister
+        .list()
+        .flatMap((apiService) => (known.get(nameOf(apiService))?.hasV3 === true ? [rootOf(apiService)] : [])),
+    async v3(root, accept) {
+      const apiService = apiServices.lister.list().find((one) => serviceOf(one) !== undefined && rootOf(one) === root);
+      if (apiService === undefined) return undefined;
+      return fetchFrom(apiService, `/openapi/v3/${root}`, { accept });
+    },
+    run: (signal) => controller.run(signal),
+  };
+}
+
+function rootOf(apiService: ApiService): string {
+  return groupVersionPath(groupVersionOf(apiService)).slice(1);
+}
+
+/** Groups by their highest priority, then versions by theirs, then by name. */
+function byPriority(apiServices: readonly ApiService[]): ApiService[] {
+  const groups = new Map<string, number>();
+  for (const { spec } of apiServices) {
+    const group = spec?.group ?? "";
+    groups.set(group, Math.max(groups.get(group) ?? 0, spec?.groupPriorityMinimum ?? 0));
+  }
+  const rank = (one: ApiService): number[] => [groups.get(one.spec?.group ?? "") ?? 0, one.spec?.versionPriority ?? 0];
+  return apiServices.toSorted((a, b) => {
+    const [groupA = 0, versionA = 0] = rank(a);
+    const [groupB = 0, versionB = 0] = rank(b);
+    const isSameGroup = a.spec?.group === b.spec?.group;
+    const difference = isSameGroup ? versionB - versionA : groupB - groupA;
+    return difference !== 0 ? difference : nameOf(a) < nameOf(b) ? -1 : 1;
+  });
+}

@@ -1,0 +1,63 @@
+/** Source: kube-aggregator pkg/controllers/openapi/aggregator/downloader.go */
+import { createHash } from "node:crypto";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { type Backend, send } from "../backends.ts";
+import { identityHeaders } from "../identity-headers.ts";
+import { failureText } from "../proxy.ts";
+import { formatLocation, type Location } from "../service-resolver.ts";
+
+export interface Download {
+  readonly code: number;
+  readonly contentType: string;
+  readonly body: Buffer;
+  /** The server's, or one made from the body of a 200 when it gives none. */
+  readonly etag: string;
+}
+
+const timeoutMs = 60_000;
+const longestBytes = 32 * 1024 * 1024;
+/** Tells our own ETags from a server's, which it must not be asked about. */
+const ownPrefix = '"own-';
+/** Has no rights of its own: descriptions are for everybody. */
+const asker = { name: "system:aggregator", groups: [] };
+
+/** @throws Error when there is no answer, or one that is too long. */
+export async function download(
+  backend: Backend,
+  location: Location,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  clock: Clock,
+): Promise<Download> {
+  if (backend.problem !== undefined) throw new Error(backend.problem);
+  const late = new AbortController();
+  const timer = clock.after(timeoutMs, () => late.abort());
+  const { "if-none-match": known = "", ...others } = headers;
+  try {
+    const answer = await send(backend, location, {
+      method: "GET",
+      path,
+      headers: {
+        ...others,
+        ...(known === "" || known.startsWith(ownPrefix) ? {} : { "if-none-match": known }),
+        host: formatLocation(location),
+        ...identityHeaders(asker),
+      },
+      signal: late.signal,
+    });
+    const chunks: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > longestBytes) throw new Error(`the document at ${path} is longer than ${longestBytes} bytes`);
+      chunks.push(chunk);
+    }
+    const body = Buffer.concat(chunks);
+    const etag = answer.headers.etag || `${ownPrefix}${createHash("sha512").update(body).digest("hex").toUpperCase()}"`;
+    return { code: answer.statusCode ?? 0, contentType: answer.headers["content-type"] ?? "", body, etag };
+  } catch (err) {
+    throw new Error(`cannot read ${path}: ${failureText(err)}`, { cause: err });
+  } finally {
+    timer.cancel();
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * One OpenAPI document from several: paths of the first server stay, definitions of the same name but another content
+ * get a name of their own (`…_v2`, `…_v3`), which references follow.
+ * Source: k8s.io/kube-openapi pkg/aggregator/aggregator.go
+ */
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { PathItem, Schema } from "@coxswain/apimachinery/schema/openapi/document";
+import type { SpecDocument } from "./spec-document.ts";
+
+const prefix = "#/definitions/";
+const kindsKey = "x-kubernetes-group-version-kind";
+
+/** Neither of them is changed. */
+export function mergeSpecs(into: SpecDocument, other: SpecDocument): SpecDocument {
+  const paths = [...other.paths.keys()].filter((path) => !into.paths.has(path));
+  if (paths.length === 0) return into;
+  const source = paths.length === other.paths.size ? other : keepPaths(other, (path) => !into.paths.has(path));
+  const renames = renamesFor(into.definitions, source.definitions);
+  const definitions = new Map(into.definitions);
+  for (const [name, schema] of source.definitions) {
+    const renamed = renames.get(name) ?? name;
+    const own = withRenamed(schema, renames);
+    const existing = definitions.get(renamed);
+    definitions.set(renamed, existing === undefined ? own : withKindsOf(existing, own));
+  }
+  const added = [...source.paths].map(([path, item]): [string, PathItem] => [path, withRenamed(item, renames)]);
+  return { paths: new Map([...into.paths, ...added]), definitions };
+}
+
+/** With the definitions that the paths which stay refer to, and those that no path ever referred to. */
+export function keepPaths(spec: SpecDocument, isKept: (path: string) => boolean): SpecDocument {
+  const paths = new Map([...spec.paths].filter(([path]) => isKept(path)));
+  if (paths.size === spec.paths.size) return spec;
+  const all = referencesOf(spec.definitions, spec.paths.values());
+  const used = referencesOf(spec.definitions, paths.values());
+  return { paths, definitions: new Map([...spec.definitions].filter(([name]) => used.has(name) || !all.has(name))) };
+}
+
+/** Names that are reached from the paths. */
+function referencesOf(definitions: ReadonlyMap<string, Schema>, paths: Iterable<PathItem>): Set<string> {
+  const found = new Set<string>();
+  const waiting: unknown[] = [...paths];
+  while (waiting.length > 0) {
+    eachReference(waiting.pop(), (name) => {
+      if (found.has(name)) return;
+      found.add(name);
+      waiting.push(definitions.get(name));
+    });
+  }
+  return found;
+}
+
+function eachReference(value: unknown, tell: (name: string) => void): void {
+  mapReferences(value, (name) => {
+    tell(name);
+    return name;
+  });
+}
+
+/** A copy that refers to the new names; itself when there are none. */
+function withRenamed<T>(value: T, renames: ReadonlyMap<string, string>): T {
+  return renames.size === 0 ? value : (mapReferences(value, (name) => renames.get(name) ?? name) as T);
+}
+
+/** @param ofNames the members of `value` are named by users: a property may be called `default` */
+function mapReferences(value: unknown, map: (name: string) => string, ofNames = false): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((one) => mapReferences(one, map));
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => {
+      if (ofNames) return [name, mapReferences(member, map)];
+      if (isValue(name)) return [name, member];
+      if (name !== "$ref" || typeof member !== "string") return [name, mapReferences(member, map, name === "properties")];
+      return [name, member.startsWith(prefix) ? prefix + map(member.slice(prefix.length)) : member];
+    }),
+  );
+}
+
+/** Members that hold values of users and no schemas. */
+function isValue(name: string): boolean {
+  return name === "default" || name === "enum" || name === "example" || name.startsWith("x-");
+}
+
+/** Sorted, so that the same servers give the same names. */
+function renamesFor(existing: ReadonlyMap<string, Schema>, source: ReadonlyMap<string, Schema>): Map<string, string> {
+  const renames = new Map<string, string>();
+  const taken = new Set([...existing.keys(), ...source.keys()]);
+  for (const name of [...source.keys()].sort()) {
+    const schema = source.get(name) as Schema;
+    const first = existing.get(name);
+    if (first === undefined || isSameButForKinds(first, schema)) continue;
+    for (let i = 2; ; i++) {
+      const candidate = `${name}_v${i}`;
+      const before = existing.get(candidate);
+      if (before !== undefined && isSameButForKinds(before, schema)) {
+        renames.set(name, candidate);
+        break;
+      }
+      if (taken.has(candidate)) continue;
+      renames.set(name, candidate);
+      taken.add(candidate);
+      break;
+    }
+  }
+  return renames;
+}
+
+function isSameButForKinds(a: Schema, b: Schema): boolean {
+  return deepEqual({ ...a, [kindsKey]: undefined }, { ...b, [kindsKey]: undefined });
+}
+
+/** A type that several servers have is of the kinds of all of them. */
+function withKindsOf(existing: Schema, other: Schema): Schema {
+  const [mine, theirs] = [kindsOf(existing), kindsOf(other)];
+  const known = new Set(mine.map(([key]) => key));
+  const more = theirs.filter(([key]) => !known.has(key));
+  if (more.length === 0) return existing;
+  const kinds = [...mine, ...more].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, kind]) => kind);
+  return { ...existing, [kindsKey]: kinds };
+}
+
+function kindsOf(schema: Schema): [string, unknown][] {
+  const kinds = schema[kindsKey];
+  if (!Array.isArray(kinds)) return [];
+  return kinds.map((kind: unknown) => {
+    const { group, version, kind: name } = (kind ?? {}) as Record<string, unknown>;
+    return [`${String(group)}/${String(version)}.${String(name)}`, kind];
+  });
+}

@@ -1,0 +1,203 @@
+/**
+ * The OpenAPI v2 document of another server, as far as it becomes part of this one's. It was written by a stranger: what
+ * is not of the shape that the specification gives it is refused here, so that nobody behind has to look twice.
+ * Source: https://swagger.io/specification/v2/; kube-openapi pkg/handler PruneDefaults
+ */
+import type { PathItem, Schema } from "@coxswain/apimachinery/schema/openapi/document";
+
+export interface SpecDocument {
+  readonly paths: ReadonlyMap<string, PathItem>;
+  /** Without default values, which clients take for what the server fills in. */
+  readonly definitions: ReadonlyMap<string, Schema>;
+}
+
+/** What is nested deeper is no description of anything. */
+const deepest = 100;
+
+/** @param document parsed JSON. @throws Error that names the first place which is wrong. */
+export function readSpec(document: unknown): SpecDocument {
+  const { paths, definitions } = object(document, "the document");
+  return {
+    paths: new Map(entries(paths, "paths").map(([path, item]) => [path, pathItem(item, `paths.${path}`)])),
+    definitions: new Map(
+      entries(definitions, "definitions").map(([name, one]) => [name, schema(one, `definitions.${name}`, true, 0) as Schema]),
+    ),
+  };
+}
+
+type Rule =
+  | "text"
+  | "texts"
+  | "names"
+  | "flag"
+  | "number"
+  | "list"
+  | "schema"
+  | "schemas"
+  | "schemaMap"
+  | "schemaOrFlag"
+  | "items";
+
+const schemaRules: ReadonlyMap<string, Rule> = new Map(
+  Object.entries({
+    $ref: "text",
+    additionalProperties: "schemaOrFlag",
+    allOf: "schemas",
+    description: "text",
+    discriminator: "text",
+    enum: "list",
+    exclusiveMaximum: "flag",
+    exclusiveMinimum: "flag",
+    format: "text",
+    items: "items",
+    maxItems: "number",
+    maxLength: "number",
+    maxProperties: "number",
+    maximum: "number",
+    minItems: "number",
+    minLength: "number",
+    minProperties: "number",
+    minimum: "number",
+    multipleOf: "number",
+    pattern: "text",
+    properties: "schemaMap",
+    readOnly: "flag",
+    required: "texts",
+    title: "text",
+    type: "names",
+    uniqueItems: "flag",
+  } satisfies Record<string, Rule>),
+);
+
+const operationRules: ReadonlyMap<string, Rule> = new Map(
+  Object.entries({
+    consumes: "texts",
+    deprecated: "flag",
+    description: "text",
+    operationId: "text",
+    produces: "texts",
+    schemes: "texts",
+    summary: "text",
+    tags: "texts",
+  } satisfies Record<string, Rule>),
+);
+
+const parameterRules: ReadonlyMap<string, Rule> = new Map(
+  Object.entries({
+    $ref: "text",
+    description: "text",
+    format: "text",
+    in: "text",
+    name: "text",
+    required: "flag",
+    schema: "schema",
+    type: "text",
+    uniqueItems: "flag",
+  } satisfies Record<string, Rule>),
+);
+
+const responseRules: ReadonlyMap<string, Rule> = new Map([
+  ["$ref", "text"],
+  ["description", "text"],
+  ["schema", "schema"],
+]);
+
+const operationNames = ["get", "put", "post", "delete", "options", "head", "patch"];
+
+function pathItem(value: unknown, path: string): PathItem {
+  return Object.fromEntries(
+    Object.entries(object(value, path)).map(([name, member]) => {
+      const below = `${path}.${name}`;
+      if (name === "parameters")
+        return [name, array(member, below).map((one, i) => ruled(one, `${below}[${i}]`, parameterRules, false, 0))];
+      return [name, operationNames.includes(name) ? operation(member, below) : member];
+    }),
+  ) as PathItem;
+}
+
+function operation(value: unknown, path: string): object {
+  const read = ruled(value, path, operationRules, false, 0) as Record<string, unknown>;
+  const { parameters, responses } = read;
+  return {
+    ...read,
+    ...(parameters === undefined
+      ? {}
+      : {
+          parameters: array(parameters, `${path}.parameters`).map((one, i) =>
+            ruled(one, `${path}.parameters[${i}]`, parameterRules, false, 0),
+          ),
+        }),
+    responses: Object.fromEntries(
+      entries(responses, `${path}.responses`).map(([code, one]) => [
+        code,
+        code.startsWith("x-") ? one : ruled(one, `${path}.responses.${code}`, responseRules, false, 0),
+      ]),
+    ),
+  };
+}
+
+function schema(value: unknown, path: string, pruned: boolean, depth: number): unknown {
+  if (depth > deepest) throw new Error(`${path} is nested too deep`);
+  return ruled(value, path, schemaRules, pruned, depth);
+}
+
+/** A copy of an object whose members are as the rules want them; what has no rule stays as it is. */
+function ruled(value: unknown, path: string, rules: ReadonlyMap<string, Rule>, pruned: boolean, depth: number): object {
+  const members = Object.entries(object(value, path)).filter(([name]) => !(pruned && name === "default"));
+  return Object.fromEntries(
+    members.map(([name, member]) => {
+      const rule = rules.get(name);
+      return [name, rule === undefined ? member : byRule(rule, member, `${path}.${name}`, pruned, depth)];
+    }),
+  );
+}
+
+function byRule(rule: Rule, value: unknown, path: string, pruned: boolean, depth: number): unknown {
+  const below = (one: unknown, at: string): unknown => schema(one, at, pruned, depth + 1);
+  switch (rule) {
+    case "text":
+      return primitive(value, path, "string");
+    case "flag":
+      return primitive(value, path, "boolean");
+    case "number":
+      return primitive(value, path, "number");
+    case "texts":
+      return array(value, path).map((one, i) => primitive(one, `${path}[${i}]`, "string"));
+    case "names": {
+      if (typeof value === "string") return value;
+      const names = array(value, path).map((one, i) => primitive(one, `${path}[${i}]`, "string"));
+      return names.length === 1 ? names[0] : names;
+    }
+    case "list":
+      return array(value, path);
+    case "schema":
+      return below(value, path);
+    case "schemas":
+      return array(value, path).map((one, i) => below(one, `${path}[${i}]`));
+    case "items":
+      return Array.isArray(value) ? value.map((one, i) => below(one, `${path}[${i}]`)) : below(value, path);
+    case "schemaOrFlag":
+      return typeof value === "boolean" ? value : below(value, path);
+    case "schemaMap":
+      return Object.fromEntries(entries(value, path).map(([name, one]) => [name, below(one, `${path}.${name}`)]));
+  }
+}
+
+function object(value: unknown, path: string): Record<string, unknown> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error(`${path} is no object`);
+  return value as Record<string, unknown>;
+}
+
+function entries(value: unknown, path: string): [string, unknown][] {
+  return value === undefined || value === null ? [] : Object.entries(object(value, path));
+}
+
+function array(value: unknown, path: string): unknown[] {
+  if (!Array.isArray(value)) throw new Error(`${path} is no list`);
+  return value;
+}
+
+function primitive(value: unknown, path: string, type: "string" | "boolean" | "number"): unknown {
+  if (typeof value !== type) throw new Error(`${path} is no ${type}`);
+  return value;
+}

@@ -1,0 +1,55 @@
+/**
+ * Where the groups and versions that this server answers itself stand in discovery; greater comes first.
+ * Source: cmd/kube-apiserver/app/aggregator.go apiVersionPriorities
+ */
+import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
+
+export interface Priorities {
+  readonly groupPriorityMinimum: number;
+  readonly versionPriority: number;
+}
+
+/** Custom resources come after everything that is built in. Source: crdregistration_controller.go */
+export const customResourcePriorities: Priorities = { groupPriorityMinimum: 1000, versionPriority: 100 };
+
+const groupPriorities: ReadonlyMap<string, number> = new Map([
+  ["", 18_000],
+  ["apps", 17_800],
+  ["events.k8s.io", 17_750],
+  ["authentication.k8s.io", 17_700],
+  ["authorization.k8s.io", 17_600],
+  ["autoscaling", 17_500],
+  ["batch", 17_400],
+  ["certificates.k8s.io", 17_300],
+  ["networking.k8s.io", 17_200],
+  ["policy", 17_100],
+  ["rbac.authorization.k8s.io", 17_000],
+  ["storage.k8s.io", 16_800],
+  ["apiextensions.k8s.io", 16_700],
+  ["admissionregistration.k8s.io", 16_700],
+  ["scheduling.k8s.io", 16_600],
+  ["coordination.k8s.io", 16_500],
+  ["node.k8s.io", 16_300],
+  ["discovery.k8s.io", 16_200],
+  ["flowcontrol.apiserver.k8s.io", 16_100],
+  ["internal.apiserver.k8s.io", 16_000],
+]);
+
+/** Where a version's place in its group is another than 15 for stable, 9 for beta and 1 for alpha versions. */
+const versionPriorities: ReadonlyMap<string, number> = new Map([
+  ["/v1", 1],
+  ["events.k8s.io/v1beta1", 5],
+  ["autoscaling/v2", 30],
+  ["autoscaling/v2beta2", 1],
+  ["discovery.k8s.io/v1beta1", 12],
+  ["flowcontrol.apiserver.k8s.io/v1beta2", 12],
+  ["internal.apiserver.k8s.io/v1alpha1", 9],
+]);
+
+/** @returns undefined for what is not built in; the aggregator's own group is not registered anywhere. */
+export function prioritiesOf({ group, version }: GroupVersion): Priorities | undefined {
+  const groupPriorityMinimum = groupPriorities.get(group);
+  if (groupPriorityMinimum === undefined) return undefined;
+  const byStage = version.includes("alpha") ? 1 : version.includes("beta") ? 9 : 15;
+  return { groupPriorityMinimum, versionPriority: versionPriorities.get(`${group}/${version}`) ?? byStage };
+}

@@ -1,0 +1,88 @@
+/**
+ * Where a service's requests go: to its cluster IP, or with --enable-aggregator-routing to the address of one of its
+ * endpoints, for servers that are outside of the service network.
+ * Source: k8s.io/apiserver pkg/util/proxy/proxy.go, kube-aggregator pkg/apiserver/resolvers.go
+ */
+import { isIPv6 } from "node:net";
+import { notFound } from "@coxswain/apimachinery/errors/status-error";
+import type { Lister } from "@coxswain/apimachinery/informers/lister";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Endpoints, Service, ServicePort } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** An address, or the DNS name of a service of type ExternalName. */
+export interface Location {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** @throws Error when there is no way there, in upstream's words. */
+export type ServiceResolver = (namespace: string, name: string, port: number) => Location;
+
+export interface ServiceResolverOptions {
+  readonly services: Pick<Lister<Service & KubeObject>, "get">;
+  /** Undefined: requests go to the cluster IP. */
+  readonly endpoints: Pick<Lister<Endpoints & KubeObject>, "get"> | undefined;
+  /** This server itself, which answers for default/kubernetes:443. */
+  readonly self: () => Location;
+  /** From 0 to 1, for tests. */
+  readonly random?: () => number;
+}
+
+export function newServiceResolver(options: ServiceResolverOptions): ServiceResolver {
+  const { services, endpoints, self, random = Math.random } = options;
+  return (namespace, name, port) => {
+    if (namespace === "default" && name === "kubernetes" && port === 443) return self();
+    const service = services.get(`${namespace}/${name}`);
+    if (service === undefined) throw notFound({ group: "", resource: "service" }, name);
+    if (endpoints === undefined) return clusterLocation(service, name, port);
+    const servicePort = portOf(service, name, port);
+    if (!hasAddress(service)) throw new Error(`unsupported service type ${goQuote(typeOf(service))}`);
+    const found = endpoints.get(`${namespace}/${name}`);
+    if (found === undefined) throw notFound({ group: "", resource: "endpoints" }, name);
+    const location = someEndpoint(found, servicePort.name ?? "", random);
+    if (location === undefined) throw new Error(`no endpoints available for service ${goQuote(name)}`);
+    return location;
+  };
+}
+
+/** `10.0.0.1:443`, `[fd00::1]:443` */
+export function formatLocation({ host, port }: Location): string {
+  return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+function clusterLocation(service: Service, name: string, port: number): Location {
+  if (typeOf(service) === "ExternalName") return { host: service.spec?.externalName ?? "", port };
+  if (typeOf(service) === "ClusterIP" && service.spec?.clusterIP === "None") {
+    throw new Error('cannot route to service with ClusterIP "None"');
+  }
+  if (!hasAddress(service)) throw new Error(`unsupported service type ${goQuote(typeOf(service))}`);
+  return { host: service.spec?.clusterIP ?? "", port: portOf(service, name, port).port };
+}
+
+function typeOf({ spec }: Service): string {
+  return spec?.type ?? "ClusterIP";
+}
+
+function hasAddress(service: Service): boolean {
+  return ["ClusterIP", "NodePort", "LoadBalancer"].includes(typeOf(service));
+}
+
+function portOf({ spec }: Service, name: string, port: number): ServicePort {
+  const found = spec?.ports?.find((candidate) => candidate.port === port);
+  if (found === undefined) throw new Error(`no service port ${port} found for service ${goQuote(name)}`);
+  return found;
+}
+
+/** Any address of any subset with the port, so that all of them get a share. */
+function someEndpoint({ subsets = [] }: Endpoints, portName: string, random: () => number): Location | undefined {
+  const pick = (count: number): number => Math.floor(random() * count);
+  const first = pick(subsets.length);
+  for (const subset of [...subsets.slice(first), ...subsets.slice(0, first)]) {
+    const { addresses = [], ports = [] } = subset;
+    const port = ports.find(({ name = "" }) => name === portName);
+    const address = addresses[pick(addresses.length)];
+    if (port !== undefined && address !== undefined) return { host: address.ip, port: port.port };
+  }
+  return undefined;
+}

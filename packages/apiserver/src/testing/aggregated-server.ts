@@ -1,0 +1,235 @@
+/**
+ * A small API server of another kind behind the aggregator, for tests: real TLS, users by the front proxy's headers and
+ * certificate alone, one group with one resource: list, get, create, delete, watch, discovery, OpenAPI.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import type { TLSSocket } from "node:tls";
+import { type KeyPair, newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+
+export interface AggregatedRequest {
+  readonly method: string;
+  /** Path and query. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** Common name of the client certificate; `""` when it is none of the front proxy's. */
+  readonly certificate: string;
+}
+
+export interface AggregatedServer {
+  readonly group: string;
+  readonly port: number;
+  /** PEM of the authority that signed its certificate, as `caBundle` wants it. */
+  readonly caBundle: string;
+  /** All but those of the aggregator itself. */
+  readonly requests: AggregatedRequest[];
+  /** Those, by path. */
+  readonly asked: { discovery: number; openApi: number };
+  /** How many watches are open. */
+  readonly watches: number;
+  /** What it answers to /openapi/v2, under its ETag. */
+  openApi: { etag: string; document: unknown };
+  /** Answers discovery with this status. */
+  discoveryStatus: number;
+  stop(): void;
+}
+
+export interface AggregatedServerOptions {
+  readonly group: string;
+  /** An address of this machine. */
+  readonly address: string;
+  /** DNS names of the certificate: `<service>.<namespace>.svc`. */
+  readonly names: readonly string[];
+  /** PEM of the authority that signs the front proxy's client certificate. */
+  readonly proxyCa: string;
+}
+
+interface Flunder {
+  apiVersion?: string;
+  kind?: string;
+  metadata: { name: string; namespace: string; resourceVersion: string; uid?: string };
+}
+
+const ca: Promise<KeyPair> = newCa({ commonName: "aggregated-ca" });
+
+export async function startAggregatedServer(
+  t: { after(fn: () => void): void },
+  options: AggregatedServerOptions,
+): Promise<AggregatedServer> {
+  const { group, address, names, proxyCa } = options;
+  const authority = await ca;
+  const pair = await newCertificate({ commonName: "aggregated", dnsNames: [...names], usages: ["server"], ca: authority });
+  const stored = new Map<string, Flunder>();
+  const watchers = new Set<ServerResponse>();
+  let revision = 1;
+  const server = createTlsServer({
+    cert: pair.certPem,
+    key: pair.keyPem,
+    ca: proxyCa,
+    requestCert: true,
+    rejectUnauthorized: false,
+  });
+  const state: AggregatedServer = {
+    group,
+    port: 0,
+    caBundle: Buffer.from(authority.certPem).toString("base64"),
+    requests: [],
+    asked: { discovery: 0, openApi: 0 },
+    get watches() {
+      return watchers.size;
+    },
+    openApi: { etag: '"1"', document: openApiOf(group) },
+    discoveryStatus: 200,
+    stop() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+  const tell = (type: string, object: Flunder): void => {
+    for (const watcher of watchers) watcher.write(`${JSON.stringify({ type, object })}\n`);
+  };
+
+  const resource = (req: IncomingMessage, res: ServerResponse, namespace: string, name: string, query: URLSearchParams) => {
+    const key = `${namespace}/${name}`;
+    const found = stored.get(key);
+    if (name !== "" && found === undefined) return answer(res, 404, statusOf(404, "NotFound", `flunders "${name}" not found`));
+    if (req.method === "DELETE") {
+      stored.delete(key);
+      tell("DELETED", found as Flunder);
+      return answer(res, 200, { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success" });
+    }
+    if (name !== "") return answer(res, 200, found);
+    if (query.get("watch") === "true" || query.get("watch") === "1") {
+      res.writeHead(200, { "content-type": "application/json" });
+      res.flushHeaders();
+      for (const object of stored.values()) res.write(`${JSON.stringify({ type: "ADDED", object })}\n`);
+      watchers.add(res);
+      res.once("close", () => watchers.delete(res));
+      return;
+    }
+    const items = [...stored.values()].filter(({ metadata }) => namespace === "" || metadata.namespace === namespace);
+    const list = { kind: "FlunderList", apiVersion: `${group}/v1`, metadata: { resourceVersion: String(revision) }, items };
+    answer(res, 200, list);
+  };
+
+  const create = async (req: IncomingMessage, res: ServerResponse, namespace: string): Promise<void> => {
+    const object = JSON.parse((await bodyOf(req)).toString()) as Flunder;
+    object.apiVersion = `${group}/v1`;
+    object.kind = "Flunder";
+    object.metadata = { ...object.metadata, namespace, resourceVersion: String(++revision), uid: `uid-${revision}` };
+    stored.set(`${namespace}/${object.metadata.name}`, object);
+    tell("ADDED", object);
+    answer(res, 201, object);
+  };
+
+  server.on("request", (req: IncomingMessage, res: ServerResponse) => {
+    const [path = "", query = ""] = (req.url ?? "").split("?");
+    const seen = requestOf(req);
+    if (seen.certificate === "" || seen.headers["x-remote-user"] === undefined) {
+      return answer(res, 401, statusOf(401, "Unauthorized", "Unauthorized"));
+    }
+    const user = seen.headers["x-remote-user"];
+    if (user === "system:kube-aggregator") state.asked.discovery++;
+    else if (user === "system:aggregator") state.asked.openApi++;
+    else state.requests.push(seen);
+    if (path === "/openapi/v2") {
+      const { etag, document } = state.openApi;
+      if (req.headers["if-none-match"] === etag) return void res.writeHead(304, { etag }).end();
+      return answer(res, 200, document, { etag });
+    }
+    if (path === `/apis/${group}/v1`) return answer(res, state.discoveryStatus, discoveryOf(group));
+    const [, , , , ...parts] = path.split("/");
+    const [scope, namespace = "", plural, name = ""] = parts[0] === "namespaces" ? parts : ["", "", ...parts];
+    if (parts.includes("redirect")) return void res.writeHead(302, { location: "https://169.254.169.254/" }).end("gone");
+    if (parts.includes("headers")) return answer(res, 200, seen.headers);
+    if (parts.includes("echo")) {
+      res.writeHead(200, { "content-type": "application/octet-stream", "access-control-allow-origin": "*" });
+      res.flushHeaders();
+      req.pipe(res);
+      return;
+    }
+    if (plural !== "flunders") return answer(res, 404, statusOf(404, "NotFound", "not here"));
+    if (req.method === "POST" && scope !== undefined) return void create(req, res, namespace);
+    resource(req, res, namespace, name, new URLSearchParams(query));
+  });
+  server.on("upgrade", (req, socket, head) => {
+    state.requests.push(requestOf(req));
+    socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+    if (head.length > 0) socket.write(head);
+    socket.on("error", () => {});
+    socket.pipe(socket);
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(0, address, resolve);
+  });
+  t.after(() => state.stop());
+  return Object.assign(state, { port: (server.address() as AddressInfo).port });
+}
+
+function requestOf(req: IncomingMessage): AggregatedRequest {
+  const socket = req.socket as TLSSocket;
+  const certificate = socket.authorized ? String(socket.getPeerCertificate().subject?.CN ?? "") : "";
+  return { method: req.method ?? "", url: req.url ?? "", headers: req.headers, certificate };
+}
+
+async function bodyOf(req: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of req) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+function answer(res: ServerResponse, code: number, body: unknown, headers: Record<string, string> = {}): void {
+  res.writeHead(code, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
+}
+
+function statusOf(code: number, reason: string, message: string) {
+  return { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", code, reason, message };
+}
+
+function discoveryOf(group: string) {
+  const verbs = ["create", "delete", "get", "list", "watch"];
+  const resources = [{ name: "flunders", singularName: "flunder", namespaced: true, kind: "Flunder", shortNames: ["fl"], verbs }];
+  return { kind: "APIResourceList", apiVersion: "v1", groupVersion: `${group}/v1`, resources };
+}
+
+/** @param spec the description of the field that `kubectl explain` shows */
+export function openApiOf(group: string, spec = "What a flunder is to be.") {
+  const kind = { group, version: "v1", kind: "Flunder" };
+  const name = `test.example.v1.Flunder`;
+  const meta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+  const ok = { description: "OK", schema: { $ref: `#/definitions/${name}` } };
+  return {
+    swagger: "2.0",
+    info: { title: "flunders", version: "v1" },
+    paths: {
+      "/healthz": { get: { responses: { "200": { description: "OK", schema: { $ref: "#/definitions/test.example.Health" } } } } },
+      [`/apis/${group}/v1/namespaces/{namespace}/flunders`]: {
+        post: {
+          operationId: "createFlunder",
+          parameters: [{ name: "body", in: "body", required: true, schema: { $ref: `#/definitions/${name}` } }],
+          responses: { "201": ok },
+          "x-kubernetes-action": "post",
+          "x-kubernetes-group-version-kind": kind,
+        },
+        parameters: [{ name: "namespace", in: "path", required: true, type: "string", uniqueItems: true }],
+      },
+    },
+    definitions: {
+      [name]: {
+        description: "A flunder is a wardle's friend.",
+        type: "object",
+        properties: {
+          apiVersion: { type: "string", description: "Which version of the schema." },
+          kind: { type: "string", description: "Which kind it is." },
+          metadata: { $ref: `#/definitions/${meta}`, description: "What it is called.", default: {} },
+          spec: { type: "object", description: spec, properties: { default: { $ref: `#/definitions/${meta}` } } },
+        },
+        "x-kubernetes-group-version-kind": [kind],
+      },
+      [meta]: { description: "Another one than the API server's.", type: "object", properties: { name: { type: "string" } } },
+      "test.example.Health": { type: "string" },
+    },
+  };
+}
