@@ -6,11 +6,11 @@ import { isIP, connect as netConnect, type Socket } from "node:net";
 import { connect as tlsConnect } from "node:tls";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
-import { plainError } from "@coxswain/apimachinery/errors/status-error";
+import { badRequest, plainError } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { ConnectTarget } from "../registry/generic/subresource.ts";
-import { checkProxyable } from "./proxyable-address.ts";
+import { checkKubelet, checkProxyable, isLocal } from "./proxyable-address.ts";
 
 export interface NodeProxyConfig {
   /** PEM; --kubelet-client-certificate and -key. */
@@ -23,6 +23,10 @@ export interface NodeProxyConfig {
   readonly bytesPerSecond?: number;
   readonly clock?: Clock;
   readonly log: Logger;
+  /** Where this server listens: nobody reaches it through itself, where its own client certificate might count. */
+  readonly ownPort?: () => number;
+  /** @returns one address of a host name. Default: the system's resolver. */
+  readonly lookup?: (name: string) => Promise<{ readonly address: string }>;
 }
 
 /** The address stays the one that was checked, the names stay the target's. */
@@ -40,17 +44,23 @@ export interface Dial {
   readonly timeoutMs: number;
 }
 
-/** @throws BadRequest for an address that nobody is to be sent to; 500 for a name that nobody has. */
+/**
+ * A name is looked up once: whatever it means a moment later, the address that was checked is the one that is dialled.
+ * @throws BadRequest for an address that nobody is to be sent to; 500 for a name that nobody has
+ */
 export async function resolveTarget(target: ConnectTarget, config: NodeProxyConfig): Promise<Dial> {
   const { url } = target;
   const host = url.hostname.replace(/^\[|\]$/g, "");
-  const address = await resolveHost(host);
-  if (target.as === "proxy") checkProxyable(address);
+  const address = await resolveHost(host, config);
   const secure = url.protocol === "https:";
+  const port = Number(url.port) || (secure ? 443 : 80);
+  if (target.as === "proxy") checkProxyable(address);
+  else checkKubelet(address);
+  if (port === config.ownPort?.() && isLocal(address)) throw badRequest("address not allowed");
   const trusted = target.toNode && target.skipVerify !== true && config.certificateAuthority !== undefined;
   return {
     address,
-    port: Number(url.port) || (secure ? 443 : 80),
+    port,
     secure,
     tls: {
       ...(target.toNode && config.clientCertificate
@@ -64,10 +74,10 @@ export async function resolveTarget(target: ConnectTarget, config: NodeProxyConf
   };
 }
 
-async function resolveHost(host: string): Promise<string> {
+async function resolveHost(host: string, config: NodeProxyConfig): Promise<string> {
   if (isIP(host) !== 0) return host;
   try {
-    return (await lookup(host)).address;
+    return (await (config.lookup ?? lookup)(host)).address;
   } catch (err) {
     throw plainError(`dial tcp: lookup ${host}: no such host`, { cause: err });
   }

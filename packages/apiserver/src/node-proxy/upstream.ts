@@ -26,6 +26,10 @@ export interface NodeProxy {
 }
 
 export function newNodeProxy(config: NodeProxyConfig): NodeProxy {
+  if (config.clientCertificate !== undefined && config.certificateAuthority === undefined) {
+    // As upstream has it: the kubelets of most clusters sign their serving certificates themselves.
+    config.log.warn("certificates of kubelets are not verified, because --kubelet-certificate-authority is not set");
+  }
   return {
     async forward(ctx, target, resource) {
       const dial = await resolveTarget(target, config);

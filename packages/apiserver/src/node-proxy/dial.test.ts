@@ -1,0 +1,144 @@
+/** Whom a node, a pod or a name may lead to, and that nobody is led elsewhere after the look. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, isIPv4 } from "node:net";
+import { networkInterfaces } from "node:os";
+import { type TestContext, test } from "node:test";
+import { createServer, type TLSSocket } from "node:tls";
+import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import type { ConnectTarget } from "../registry/generic/subresource.ts";
+import { answerOf, openRequest, openSocket, resolveTarget } from "./dial.ts";
+import { newNodeProxy } from "./upstream.ts";
+
+const log = { v: () => undefined, warn: () => undefined } as never;
+
+function target(url: string, parts: Partial<ConnectTarget> = {}): ConnectTarget {
+  return { url: new URL(url), toNode: true, as: "text", ...parts };
+}
+
+/** A resolver that answers with one address after the other, and counts. */
+function resolver(...addresses: string[]) {
+  const answers = { asked: 0, lookup: async () => ({ address: addresses[answers.asked++] ?? "192.0.2.9" }) };
+  return answers;
+}
+
+for (const { name, as, addresses, want } of [
+  { name: "a proxy", as: "proxy", addresses: ["10.1.2.3", "127.0.0.1"], want: "10.1.2.3" },
+  { name: "a log", as: "text", addresses: ["10.1.2.3", "169.254.169.254"], want: "10.1.2.3" },
+  { name: "an exec", as: "tunnel", addresses: ["10.1.2.3", "::1"], want: "10.1.2.3" },
+  { name: "a proxy that is led here", as: "proxy", addresses: ["127.0.0.1", "10.1.2.3"], want: undefined },
+  { name: "a proxy that is led to the metadata service", as: "proxy", addresses: ["169.254.169.254"], want: undefined },
+  { name: "a log that is led to the metadata service", as: "text", addresses: ["::ffff:169.254.169.254"], want: undefined },
+] as const) {
+  test(`${name}: a name is looked up once, and what was looked at is dialled`, async () => {
+    const names = resolver(...addresses);
+    const attempt = resolveTarget(target("https://node.example:10250/x", { as }), { log, lookup: names.lookup });
+    if (want === undefined) return assert.rejects(attempt, /address not allowed/);
+    const { address, tls } = await attempt;
+    assert.equal(address, want);
+    assert.equal(tls.servername, "node.example", "the name that the certificate has to be for");
+    assert.equal(names.asked, 1);
+  });
+}
+
+const ownPort = (): number => 6443;
+/** Of this machine; a runner may have none but the loopback. */
+const own = Object.values(networkInterfaces())
+  .flatMap((entries) => entries ?? [])
+  .map(({ address }) => address)
+  .find((address) => isIPv4(address) && !address.startsWith("127."));
+for (const { as, host, port, want } of [
+  { as: "text", host: "127.0.0.1", port: 10250, want: true },
+  { as: "tunnel", host: "[::1]", port: 10250, want: true },
+  { as: "text", host: "127.0.0.1", port: 6443, want: false },
+  { as: "tunnel", host: "[::1]", port: 6443, want: false },
+  { as: "tunnel", host: "[::ffff:127.0.0.1]", port: 6443, want: false },
+  ...(own === undefined
+    ? []
+    : ([
+        { as: "proxy", host: own, port: 10250, want: true },
+        { as: "proxy", host: own, port: 6443, want: false },
+        { as: "text", host: own, port: 6443, want: false },
+        { as: "text", host: `[::ffff:${own}]`, port: 6443, want: false },
+      ] as const)),
+  { as: "proxy", host: "10.1.2.3", port: 6443, want: true },
+  ...(["text", "tunnel", "proxy"] as const).flatMap((as) =>
+    ["0.0.0.0", "[::]", "169.254.169.254", "[::ffff:169.254.169.254]", "[fe80::1]", "224.0.0.1", "[ff02::1]"].map((host) => ({
+      as,
+      host,
+      port: 10250,
+      want: false,
+    })),
+  ),
+] as const) {
+  test(`${as} to ${host}:${port} is ${want ? "let through" : "refused"} by a server at :6443`, async () => {
+    const attempt = resolveTarget(target(`https://${host}:${port}/x`, { as }), { log, ownPort });
+    if (want) await attempt;
+    else await assert.rejects(attempt, /address not allowed/);
+  });
+}
+
+/** A kubelet that keeps whose certificate it was shown, and what was said to it. */
+async function kubelet(t: TestContext, ca: { certPem: string; keyPem: string }, ips: string[]) {
+  const pair = await newCertificate({ commonName: "node", ips, usages: ["server"], ca });
+  const heard = { text: "", port: 0 };
+  const open = new Set<TLSSocket>();
+  const server = createServer(
+    { cert: pair.certPem, key: pair.keyPem, requestCert: true, rejectUnauthorized: false },
+    (socket) => {
+      open.add(socket);
+      socket.on("error", () => {});
+      socket.on("data", (data: Buffer) => {
+        heard.text += data.toString();
+        socket.end("HTTP/1.1 302 Found\r\nlocation: https://127.0.0.1:1/elsewhere\r\ncontent-length: 0\r\n\r\n");
+      });
+    },
+  );
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    for (const socket of open) socket.destroy();
+    server.close();
+  });
+  heard.port = (server.address() as AddressInfo).port;
+  return heard;
+}
+
+for (const { name, ips, isOther } of [
+  { name: "of another authority", ips: ["127.0.0.1"], isOther: true },
+  { name: "for another address", ips: ["10.0.0.7"], isOther: false },
+]) {
+  test(`a kubelet with a certificate ${name} hears nothing`, async (t) => {
+    const [ca, other] = [await newCa({ commonName: "ca" }), await newCa({ commonName: "other" })];
+    const heard = await kubelet(t, isOther ? other : ca, ips);
+    const to = target(`https://127.0.0.1:${heard.port}/x`);
+    const dial = await resolveTarget(to, { log, certificateAuthority: ca.certPem });
+    const request = openRequest(dial, to, { method: "GET", path: "/x", headers: {} });
+    request.end("secret");
+    await assert.rejects(answerOf(request, dial), /certificate/);
+    await assert.rejects(openSocket(dial, to), /x509: certificate/);
+    assert.equal(heard.text, "");
+  });
+}
+
+test("a redirect of a kubelet is not followed: a log that is elsewhere is an error", async (t) => {
+  const ca = await newCa({ commonName: "ca" });
+  const heard = await kubelet(t, ca, ["127.0.0.1"]);
+  const exchange = { headers: {}, method: "GET" };
+  const ctx = { exchange, signal: new AbortController().signal } as never;
+  const forward = newNodeProxy({ log, certificateAuthority: ca.certPem }).forward;
+  const pod = { group: "", resource: "pods", name: "web-0" };
+  const refusal = { code: 302 };
+  await assert.rejects(forward(ctx, target(`https://127.0.0.1:${heard.port}/containerLogs/x`), pod), refusal);
+  assert.match(heard.text, /^GET \/containerLogs\/x HTTP\/1\.1\r\n/);
+});
+
+test("a server that does not verify its kubelets says so at its start", () => {
+  const said: string[] = [];
+  const telling = { warn: (message: string) => said.push(message) } as never;
+  const clientCertificate = { cert: "", key: "" };
+  newNodeProxy({ log: telling, clientCertificate, certificateAuthority: "ca" });
+  assert.deepEqual(said, []);
+  newNodeProxy({ log: telling, clientCertificate });
+  assert.match(said.join(), /--kubelet-certificate-authority/);
+});
