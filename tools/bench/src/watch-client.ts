@@ -1,5 +1,6 @@
 import { once } from "node:events";
-import { connect } from "node:tls";
+import type { OnReadOpts } from "node:net";
+import { type ConnectionOptions, connect } from "node:tls";
 import {
   encodeFrame,
   encodeGet,
@@ -38,19 +39,21 @@ export async function openWatchConnection(url: string, token: string, ca: Buffer
   const { hostname, port, host } = new URL(url);
   const trust = ca === undefined ? { rejectUnauthorized: false } : { ca };
   let read: (chunk: Buffer) => void = () => {};
-  const socket = connect({
+  const onread: OnReadOpts = {
+    buffer: Buffer.alloc(readBytes), // always the same, so that there is nothing to collect
+    callback(length, buffer) {
+      read((buffer as Buffer).subarray(0, length));
+      return true;
+    },
+  };
+  const options: ConnectionOptions & { onread: OnReadOpts } = {
     host: hostname,
     port: Number(port),
     ALPNProtocols: ["h2"],
     ...trust,
-    onread: {
-      buffer: Buffer.alloc(readBytes), // always the same, so that there is nothing to collect
-      callback(length, buffer) {
-        read((buffer as Buffer).subarray(0, length));
-        return true;
-      },
-    },
-  });
+    onread,
+  };
+  const socket = connect(options);
   await once(socket, "secureConnect");
   socket.setNoDelay(true);
   const watches = new Map<number, Watch>();

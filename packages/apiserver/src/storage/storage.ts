@@ -166,9 +166,16 @@ export type WatchEvent =
 
 /** Bounded: when the reader is too slow the stream ends (never thins out). Ends when `stop` is called or the signal aborts. */
 export interface WatchStream extends AsyncIterable<WatchEvent> {
-  /** Takes what is there without waiting; the hot path, so that one turn of the loop writes one batch. */
+  /** Takes what is there, or the first part of it, without waiting; none when nothing is there. */
   take(): WatchEvent[];
-  /** Resolves when `take` would return something or the stream ended; `false` when it ended. */
+  /** Nothing comes any more, though something may still be there to be taken. */
+  readonly ended: boolean;
+  /**
+   * Calls `wake` once, when `take` would return something or the stream ended: at the end of the turn of the loop in which
+   * that happened, so that all of the turn is taken together. For one reader at a time.
+   */
+  whenReady(wake: () => void): void;
+  /** The same as a promise: `false` when the stream ended and nothing is there. */
   ready(): Promise<boolean>;
   stop(): void;
 }

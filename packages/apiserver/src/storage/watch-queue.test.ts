@@ -62,3 +62,36 @@ test("leaving the loop over it stops it", async () => {
   for await (const _ of queue) break;
   assert.equal(stopped, 1);
 });
+
+test("a reader is woken once, at the end of the turn, and at once when something is there already", async () => {
+  const queue = new WatchQueue({ signal: never });
+  const woken: string[][] = [];
+  const wake = (): void => void woken.push(keysOf(queue.take()));
+  queue.whenReady(wake);
+  queue.push(added("a"));
+  queue.push(added("b"));
+  assert.deepEqual(woken, []);
+  await Promise.resolve();
+  queue.push(added("c"));
+  await Promise.resolve();
+  assert.deepEqual(woken, [["a", "b"]]);
+  queue.whenReady(wake);
+  await Promise.resolve();
+  assert.deepEqual(woken, [["a", "b"], ["c"]]);
+  queue.whenReady(wake);
+  queue.end();
+  await Promise.resolve();
+  assert.deepEqual([woken.length, queue.ended], [3, true]);
+});
+
+test("much is handed out in parts, in order", () => {
+  const queue = new WatchQueue({ signal: never });
+  const keys = Array.from({ length: 1200 }, (_, i) => `k${i}`);
+  for (const key of keys) queue.push(added(key));
+  const parts = [queue.take(), queue.take(), queue.take(), queue.take()].map(keysOf);
+  assert.deepEqual(
+    parts.map((part) => part.length),
+    [500, 500, 200, 0],
+  );
+  assert.deepEqual(parts.flat(), keys);
+});

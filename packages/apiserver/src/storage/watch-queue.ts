@@ -1,3 +1,4 @@
+import { atEndOfTurn } from "@coxswain/apimachinery/clock/end-of-turn";
 import type { Entry, WatchEvent, WatchStream } from "./storage.ts";
 
 /**
@@ -12,7 +13,7 @@ export class WatchQueue implements WatchStream {
   #initialIndex = 0;
   #events: WatchEvent[] = [];
   #ended = false;
-  #waiting: PromiseWithResolvers<boolean> | undefined;
+  #wake: (() => void) | undefined;
   #overflowed = false;
 
   constructor(options: { initial?: readonly Entry[]; limit?: number; signal: AbortSignal; onStop?: () => void }) {
@@ -49,7 +50,7 @@ export class WatchQueue implements WatchStream {
       return false;
     }
     this.#events.push(event);
-    this.#wake(true);
+    this.#wakeReader();
     return true;
   }
 
@@ -67,21 +68,29 @@ export class WatchQueue implements WatchStream {
 
   take(): WatchEvent[] {
     if (this.#initialIndex < this.#initial.length) {
-      const chunk = this.#initial.slice(this.#initialIndex, this.#initialIndex + initialChunk);
+      const chunk = this.#initial.slice(this.#initialIndex, this.#initialIndex + mostAtOnce);
       this.#initialIndex += chunk.length;
       if (this.#initialIndex >= this.#initial.length) this.#initial = [];
       return chunk.map((entry) => ({ type: "ADDED", entry }));
     }
+    if (this.#events.length > mostAtOnce) return this.#events.splice(0, mostAtOnce);
     const events = this.#events;
     this.#events = [];
     return events;
   }
 
+  whenReady(wake: () => void): void {
+    this.#wake = wake;
+    if (this.#ended || this.#hasSome) this.#wakeReader();
+  }
+
   ready(): Promise<boolean> {
-    if (this.#initialIndex < this.#initial.length || this.#events.length > 0) return Promise.resolve(true);
-    if (this.#ended) return Promise.resolve(false);
-    this.#waiting ??= Promise.withResolvers();
-    return this.#waiting.promise;
+    if (this.#hasSome || this.#ended) return Promise.resolve(this.#hasSome);
+    return new Promise((resolve) => this.whenReady(() => resolve(this.#hasSome)));
+  }
+
+  get #hasSome(): boolean {
+    return this.#initialIndex < this.#initial.length || this.#events.length > 0;
   }
 
   stop(): void {
@@ -105,18 +114,18 @@ export class WatchQueue implements WatchStream {
       this.#removeAbort = undefined;
       this.#onStop?.();
     }
-    this.#wake(this.#events.length > 0);
+    this.#wakeReader();
   }
 
-  #wake(more: boolean): void {
-    const waiting = this.#waiting;
-    if (waiting === undefined) return;
-    this.#waiting = undefined;
-    waiting.resolve(more);
+  #wakeReader(): void {
+    const wake = this.#wake;
+    if (wake === undefined) return;
+    this.#wake = undefined;
+    atEndOfTurn(wake);
   }
 }
 
 /** More than one answer of etcd brings in one turn of the loop (1,000 revisions), so that only a slow reader meets it. */
 const defaultLimit = 10_000;
-/** Entries of the first state handed out at a time: the connection writes, and others get their turn. */
-const initialChunk = 500;
+/** Events handed out at a time: the connection writes, and others get their turn. */
+const mostAtOnce = 500;

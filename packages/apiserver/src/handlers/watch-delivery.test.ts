@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { Entry, WatchEvent } from "../storage/storage.ts";
+import { WatchQueue } from "../storage/watch-queue.ts";
+import { deliver, type Sink } from "./watch-delivery.ts";
+import type { Batch, Framer } from "./watch-frames.ts";
+
+const never = new AbortController().signal;
+const added = (key: string): WatchEvent => ({ type: "ADDED", entry: { key } as Entry });
+const keys: Framer = (events) => {
+  const frames = events.map((event) => Buffer.from(event.type === "ADDED" ? event.entry.key : event.type));
+  return { frames, bytes: Buffer.concat(frames) };
+};
+
+/** A client that reads when the test says so. */
+function aSink() {
+  const written: string[] = [];
+  let drain: PromiseWithResolvers<void> | undefined;
+  const sink = {
+    written,
+    full: false,
+    write({ bytes }: Batch) {
+      written.push(bytes.toString());
+      return !sink.full;
+    },
+    drained() {
+      drain = Promise.withResolvers();
+      return drain.promise;
+    },
+    end() {},
+    read() {
+      sink.full = false;
+      drain?.resolve();
+    },
+    leave: () => drain?.reject(new Error("gone")),
+  };
+  return sink satisfies Sink & Record<string, unknown>;
+}
+
+function aDelivery() {
+  const clock = newFakeClock(0);
+  const sink = aSink();
+  const stream = new WatchQueue({ signal: never });
+  const done = deliver({ stream, sink, framer: keys, timers: clock, metrics: undefined });
+  return { clock, sink, stream, done };
+}
+
+test("what came in one turn is written at once, and the end is told", async () => {
+  const { sink, stream, done } = aDelivery();
+  for (const key of ["a", "b"]) stream.push(added(key));
+  await Promise.resolve();
+  stream.push(added("c"));
+  stream.end();
+  assert.equal(await done, true);
+  assert.deepEqual(sink.written, ["ab", "c"]);
+});
+
+test("nothing is written to a full connection, and everything when it is read again", async () => {
+  const { clock, sink, stream, done } = aDelivery();
+  sink.full = true;
+  stream.push(added("a"));
+  await Promise.resolve();
+  for (const key of ["b", "c"]) stream.push(added(key));
+  await clock.advance(59_999);
+  assert.deepEqual([sink.written, clock.waiting], [["a"], 1]);
+  sink.read();
+  await clock.advance(0);
+  assert.deepEqual([sink.written, clock.waiting], [["a", "bc"], 0]);
+  stream.end();
+  assert.equal(await done, true);
+});
+
+for (const { name, happens } of [
+  { name: "stays full for a minute", happens: ({ clock }: ReturnType<typeof aDelivery>) => clock.advance(60_000) },
+  { name: "breaks", happens: async ({ sink }: ReturnType<typeof aDelivery>) => sink.leave() },
+]) {
+  test(`a connection that ${name} is given up, and its stream stopped`, async () => {
+    const delivery = aDelivery();
+    delivery.sink.full = true;
+    delivery.stream.push(added("a"));
+    await Promise.resolve();
+    await happens(delivery);
+    assert.equal(await delivery.done, false);
+    assert.deepEqual([delivery.stream.ended, delivery.clock.waiting], [true, 0]);
+  });
+}
+
+test("what the framer throws is thrown, and the stream stopped", async () => {
+  const stream = new WatchQueue({ signal: never });
+  const framer = (): Batch => {
+    throw new Error("no such form");
+  };
+  const done = deliver({ stream, sink: aSink(), framer, timers: newFakeClock(0), metrics: undefined });
+  stream.push(added("a"));
+  await assert.rejects(done, /no such form/);
+  assert.equal(stream.ended, true);
+});

@@ -1,0 +1,79 @@
+/**
+ * From a stream of events to a client, by callbacks: of what an event costs at each of a thousand watchers, promises would
+ * be half.
+ */
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { WatchStream } from "../storage/storage.ts";
+import type { WatchMetrics } from "./metrics.ts";
+import type { Batch, Framer } from "./watch-frames.ts";
+
+/** Where events go. */
+export interface Sink {
+  /** @returns false when the transport's buffer is full. */
+  write(batch: Batch): boolean;
+  /** Rejects when the client is gone. */
+  drained(): Promise<void>;
+  end(): void;
+}
+
+export interface Delivery {
+  readonly stream: WatchStream;
+  readonly sink: Sink;
+  readonly framer: Framer;
+  readonly timers: Pick<Clock, "after">;
+  readonly metrics: WatchMetrics | undefined;
+}
+
+/** A client whose buffers stay full for so long is given up. */
+const stalledAfterMs = 60_000;
+
+/**
+ * Writes all events until the stream ends.
+ * @returns false when the client is gone or stopped reading: its connection has to be broken, not ended
+ * @throws what the framer throws
+ */
+export function deliver({ stream, sink, framer, timers, metrics }: Delivery): Promise<boolean> {
+  const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+
+  function goOn(): void {
+    try {
+      for (;;) {
+        const events = stream.take();
+        if (events.length === 0) {
+          if (stream.ended) resolve(true);
+          else stream.whenReady(goOn);
+          return;
+        }
+        const batch = framer(events);
+        if (metrics !== undefined) count(metrics, batch.frames);
+        if (sink.write(batch)) continue;
+        waitForRoom();
+        return;
+      }
+    } catch (err) {
+      reject(err);
+    }
+  }
+
+  function waitForRoom(): void {
+    const timer = timers.after(stalledAfterMs, () => resolve(false));
+    sink.drained().then(
+      () => {
+        timer.cancel();
+        goOn();
+      },
+      () => {
+        timer.cancel();
+        resolve(false);
+      },
+    );
+  }
+
+  goOn();
+  return promise.finally(() => stream.stop());
+}
+
+function count(metrics: WatchMetrics, frames: readonly Buffer[]): void {
+  metrics.events.inc(frames.length);
+  for (const frame of frames) metrics.sizes.observe(frame.length);
+}

@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Entry, WatchEvent } from "../storage/storage.ts";
+import type { Call } from "./env.ts";
+import type { Output } from "./response.ts";
+import { framerFor } from "./watch-frames.ts";
+
+const json: Output = { mediaType: "application/json", pretty: false, stream: true, indent: false };
+const call = { served: { kind: { group: "", version: "v1", kind: "ConfigMap" }, isHub: true } } as Call;
+
+function anEntry(name: string): Entry {
+  const memo = new Map<string, unknown>();
+  return {
+    key: name,
+    json: () => Buffer.from(`{"name":"${name}"}`),
+    memo<T>(slot: string, make: (entry: Entry) => T): T {
+      if (!memo.has(slot)) memo.set(slot, make(this as unknown as Entry));
+      return memo.get(slot) as T;
+    },
+    with: (object: unknown) => ({ ...anEntry(name), json: () => Buffer.from(JSON.stringify(object)) }),
+  } as Entry;
+}
+
+const added = (name: string): WatchEvent => ({ type: "ADDED", entry: anEntry(name) });
+
+test("watches that see the same in one turn share its bytes", async () => {
+  const events = [added("a"), added("b")];
+  const [first, second] = [framerFor(call, json), framerFor(call, json)];
+  const batch = first(events);
+  assert.equal(batch.bytes.toString(), '{"type":"ADDED","object":{"name":"a"}}\n{"type":"ADDED","object":{"name":"b"}}\n');
+  assert.equal(second([...events]), batch);
+  assert.notEqual(second([events[0] as WatchEvent]).bytes, batch.bytes);
+  await Promise.resolve();
+  const later = second([...events]);
+  assert.notEqual(later, batch);
+  assert.equal(later.frames[0], batch.frames[0]);
+});
+
+test("a watch that shows objects in its own way shares nothing", () => {
+  const events = [added("a")];
+  const plain = framerFor(call, json)(events);
+  const own = framerFor(call, json, (entry) => entry.with({ metadata: { name: "mine" } }))(events);
+  assert.equal(own.bytes.toString(), '{"type":"ADDED","object":{"metadata":{"name":"mine"}}}\n');
+  assert.equal(framerFor(call, json)(events), plain);
+});

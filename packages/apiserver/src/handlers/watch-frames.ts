@@ -1,0 +1,150 @@
+/** Watch events as bytes, in each form that a client may ask for. */
+
+import { atEndOfTurn } from "@coxswain/apimachinery/clock/end-of-turn";
+import { encodeJson } from "@coxswain/apimachinery/codec/json";
+import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
+import { frameWatchEvent } from "@coxswain/apimachinery/codec/stream";
+import { statusOf } from "@coxswain/apimachinery/errors/status-error";
+import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { TableColumns } from "../registry/generic/strategy.ts";
+import type { Entry, WatchEvent } from "../storage/storage.ts";
+import { jsonOf, protobufOf, slotOf } from "./convert.ts";
+import type { Call } from "./env.ts";
+import { encodeStatus, type Output, protobufType, tableOptions } from "./response.ts";
+import type { ServedResource } from "./served-resources.ts";
+import { partialMetadata, tableJson } from "./transform.ts";
+
+/** Some events on the wire: one by one, and all in a row. Shared: read only. */
+export interface Batch {
+  readonly frames: readonly Buffer[];
+  readonly bytes: Buffer;
+}
+
+export type Framer = (events: readonly WatchEvent[]) => Batch;
+
+/** Of each resource, by form; watches of one form share it and what it made in this turn. */
+const shared = new WeakMap<ServedResource, Map<string, Framer>>();
+
+/**
+ * For one watch.
+ * @param rewrite makes what this watch shows of an entry, which it then shares with nobody
+ */
+export function framerFor(call: Call, output: Output, rewrite?: (entry: Entry) => Entry): Framer {
+  const { served } = call;
+  const { mediaType, as = "", version = "v1" } = output;
+  const newForm = (): Form => (as === "" ? objectForm(served, mediaType) : metadataForm(mediaType, version));
+  if (as === "Table") return newFramer(mediaType, tableForm(call, output), rewrite);
+  if (rewrite !== undefined) return newFramer(mediaType, newForm(), rewrite);
+  let framers = shared.get(served);
+  if (framers === undefined) {
+    framers = new Map();
+    shared.set(served, framers);
+  }
+  const name = `${mediaType} ${as} ${version}`;
+  let framer = framers.get(name);
+  if (framer === undefined) {
+    framer = oncePerTurn(newFramer(mediaType, newForm()));
+    framers.set(name, framer);
+  }
+  return framer;
+}
+
+function newFramer(mediaType: string, form: Form, rewrite = (entry: Entry): Entry => entry): Framer {
+  const frame = (event: WatchEvent): Buffer => {
+    switch (event.type) {
+      case "BOOKMARK":
+        return form.bookmark(event.revision);
+      case "ERROR": {
+        const status = encodeStatus(statusOf(event.error), mediaType, false);
+        return frameWatchEvent("ERROR", withoutNewline(status), mediaType);
+      }
+      default:
+        return form.event(event.type, rewrite(event.entry));
+    }
+  };
+  return (events) => {
+    const frames = events.map(frame);
+    return { frames, bytes: frames.length === 1 ? (frames[0] as Buffer) : Buffer.concat(frames) };
+  };
+}
+
+/** Who comes in the same turn with the same events gets the same batch. Forgotten afterwards: events would stay in memory. */
+function oncePerTurn(framer: Framer): Framer {
+  let last: { events: readonly WatchEvent[]; batch: Batch } | undefined;
+  const forget = (): void => {
+    last = undefined;
+  };
+  return (events) => {
+    if (last !== undefined && areSame(last.events, events)) return last.batch;
+    if (last === undefined) atEndOfTurn(forget);
+    const batch = framer(events);
+    last = { events, batch };
+    return batch;
+  };
+}
+
+function areSame(some: readonly WatchEvent[], others: readonly WatchEvent[]): boolean {
+  if (some.length !== others.length) return false;
+  for (let i = 0; i < some.length; i++) if (some[i] !== others[i]) return false;
+  return true;
+}
+
+interface Form {
+  event(type: "ADDED" | "MODIFIED" | "DELETED", entry: Entry): Buffer;
+  bookmark(revision: number): Buffer;
+}
+
+function objectForm(served: ServedResource, mediaType: string): Form {
+  const slots = frameSlots(`${mediaType}:${slotOf(served)}`);
+  const bytesOf = mediaType === protobufType ? protobufOf : jsonOf;
+  return {
+    event: (type, entry) => entry.memo(slots[type], () => frameWatchEvent(type, bytesOf(entry, served), mediaType)),
+    bookmark(revision) {
+      const object = bare(served.kind.kind, formatGroupVersion(served.kind), revision);
+      const bytes = mediaType === protobufType ? encodeProtobuf(object, served.kind) : encodeJson(object, served.kind);
+      return frameWatchEvent("BOOKMARK", bytes, mediaType);
+    },
+  };
+}
+
+/** Where an entry keeps its frames of each type. */
+function frameSlots(form: string): Readonly<Record<"ADDED" | "MODIFIED" | "DELETED", string>> {
+  return { ADDED: `frame:ADDED:${form}`, MODIFIED: `frame:MODIFIED:${form}`, DELETED: `frame:DELETED:${form}` };
+}
+
+/** Rows depend on the time of day, so they are made for each watcher; only the first event brings the columns. */
+function tableForm(call: Call, output: Output): Form {
+  const { served } = call;
+  let columns: TableColumns | undefined = served.definition.table;
+  const frame = (type: string, revision: number, entries: Entry[]): Buffer => {
+    const json = tableJson(served, { resourceVersion: String(revision) }, entries, tableOptions(call, output), columns);
+    columns = undefined;
+    return frameWatchEvent(type, Buffer.from(json), output.mediaType);
+  };
+  return {
+    event: (type, entry) => frame(type, entry.revision, [entry]),
+    bookmark: (revision) => frame("BOOKMARK", revision, []),
+  };
+}
+
+function metadataForm(mediaType: string, metaVersion: string): Form {
+  const kind = { group: "meta.k8s.io", version: metaVersion, kind: "PartialObjectMetadata" };
+  const slots = frameSlots(`${mediaType}:${kind.kind}/${metaVersion}`);
+  const encode = (object: KubeObject): Buffer =>
+    mediaType === protobufType ? encodeProtobuf(object, kind) : encodeJson(object, kind);
+  return {
+    event: (type, entry) =>
+      entry.memo(slots[type], () => frameWatchEvent(type, encode(partialMetadata(entry.object(), metaVersion)), mediaType)),
+    bookmark: (revision) => frameWatchEvent("BOOKMARK", encode(bare(kind.kind, formatGroupVersion(kind), revision)), mediaType),
+  };
+}
+
+/** What a bookmark carries: an object of the kind with nothing but a resourceVersion. */
+function bare(kind: string, apiVersion: string, revision: number): KubeObject {
+  return { kind, apiVersion, metadata: { resourceVersion: String(revision), creationTimestamp: null } };
+}
+
+function withoutNewline(bytes: Buffer): Buffer {
+  return bytes.length > 0 && bytes[bytes.length - 1] === 0x0a ? bytes.subarray(0, -1) : bytes;
+}
