@@ -1,8 +1,9 @@
-import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants, type IncomingHttpHeaders } from "node:http2";
 import { EtcdError, etcdErrorOf } from "./errors.ts";
+import { connectHttp2, type Http2Connection, type Http2Stream, type StreamEnd } from "./http2/connection.ts";
+import { encodeFields, type Fields } from "./http2/hpack.ts";
 
 /**
- * gRPC to one server over one HTTP/2 connection of node:http2: unary calls and streams of raw messages, of any size. The
+ * gRPC to one server over one HTTP/2 connection: unary calls and streams of raw messages, of any size. The
  * connection is made at the first call and again when it was lost, not more often than a backoff allows. A server that
  * does not answer pings while calls wait is given up, and its calls fail at once.
  *
@@ -46,22 +47,16 @@ const pingPatienceMs = 2_000;
 const pingAtMostEveryMs = 6_000;
 /** Streams that wait for events are quiet for long. */
 const quietStreamPingMs = 30_000;
-/** Flow control must not slow down lists. */
-const windowBytes = 16 * 1024 * 1024;
-/** What node:http2 may hold for one connection, in MB; beyond it would refuse streams. */
-const sessionMemoryMb = 4_096;
+/** Headers of calls that are kept: they are the same but for odd deadlines. */
+const mostBlocks = 64;
 
 /** @param server `https://10.0.0.1:2379`; without a scheme it is plain */
 export function newGrpcConnection(server: string, options: GrpcOptions): GrpcConnection {
   const origin = server.includes("://") ? server : `http://${server}`;
   const { protocol, host } = new URL(origin);
-  /** As a flat list, which node passes on without sorting it into an object. */
-  const commonHeaders = [
-    ...[":method", "POST", ":scheme", protocol.slice(0, -1), ":authority", host],
-    ...["content-type", "application/grpc", "te", "trailers"],
-  ];
-  let session: ClientHttp2Session | undefined;
-  let connecting: Promise<ClientHttp2Session> | undefined;
+  const blocks = new Map<string, Buffer>();
+  let session: Http2Connection | undefined;
+  let connecting: Promise<Http2Connection> | undefined;
   let failures = 0;
   let notBefore = 0;
   let closed = false;
@@ -71,7 +66,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
   /** Time of the last sign of life, or of the first call that waits for one. */
   let heard = 0;
 
-  function connected(): ClientHttp2Session | Promise<ClientHttp2Session> {
+  function connected(): Http2Connection | Promise<Http2Connection> {
     if (session !== undefined) return session;
     if (closed) throw new EtcdError("canceled", "etcd client is closed");
     if (connecting !== undefined) return connecting;
@@ -82,58 +77,52 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
     return connecting;
   }
 
-  function dial(): Promise<ClientHttp2Session> {
+  function dial(): Promise<Http2Connection> {
     return new Promise((resolve, reject) => {
-      const { ca, cert, key } = options;
-      const made = connect(origin, {
-        ...(ca !== undefined && { ca }),
-        ...(cert !== undefined && { cert }),
-        ...(key !== undefined && { key }),
-        settings: { enablePush: false, initialWindowSize: windowBytes },
-        maxSessionMemory: sessionMemoryMb,
-      });
-      let failed = false;
+      let state: "connecting" | "ready" | "failed" = "connecting";
+      let unwatch = (): void => {};
       const fail = (why: string): void => {
-        if (failed) return;
-        failed = true;
+        if (state !== "connecting") return;
+        state = "failed";
         clearTimeout(timer);
         failures++;
         notBefore = Date.now() + Math.min(firstBackoffMs * 2 ** Math.min(failures - 1, 10), longestBackoffMs);
-        made.destroy();
+        made.destroy(new Error(why));
         reject(new EtcdError("unsent", `cannot connect to ${origin}: ${why}`));
       };
       const timer = setTimeout(() => fail("timed out"), connectTimeoutMs);
-      let last = "closed";
-      made.on("error", (err) => {
-        last = err.message;
-      });
-      made.once("close", () => {
-        if (session === made) drop(made);
-        else fail(last);
-      });
-      made.once("goaway", () => drop(made));
-      made.once("connect", () => {
-        clearTimeout(timer);
-        if (closed) fail("etcd client is closed");
-        // A process that stood still sees its timer and the connection in one turn: what is given up stays so.
-        if (failed) return;
-        made.setLocalWindowSize(windowBytes);
-        failures = 0;
-        heard = Date.now();
-        session = made;
-        watchOver(made);
-        resolve(made);
+      const made = connectHttp2(origin, options, {
+        ready() {
+          clearTimeout(timer);
+          if (closed) fail("etcd client is closed");
+          // A process that stood still sees its timer and the connection in one turn: what is given up stays so.
+          if (state === "failed") return;
+          state = "ready";
+          failures = 0;
+          session = made;
+          unwatch = watchOver(made);
+          resolve(made);
+        },
+        heard() {
+          heard = Date.now();
+        },
+        leaving: () => drop(made),
+        closed(reason) {
+          unwatch();
+          drop(made);
+          fail(reason);
+        },
       });
     });
   }
 
   /** What is under way on it goes on to its end; new calls get another connection. */
-  function drop(which: ClientHttp2Session): void {
+  function drop(which: Http2Connection): void {
     if (session === which) session = undefined;
   }
 
   /** Pings a server that is silent while something waits for it, and gives it up when it stays silent. */
-  function watchOver(made: ClientHttp2Session): void {
+  function watchOver(made: Http2Connection): () => void {
     let pinged = 0;
     let answered = true;
     const timer = setInterval(() => {
@@ -144,74 +133,74 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
         return;
       }
       const patience = calls > 0 ? silenceMs : streams > 0 ? quietStreamPingMs : Number.POSITIVE_INFINITY;
-      if (made.destroyed || !answered || now - heard < patience || now - pinged < pingAtMostEveryMs) return;
+      if (!answered || now - heard < patience || now - pinged < pingAtMostEveryMs) return;
       pinged = now;
       answered = false;
-      made.ping((err) => {
-        if (err !== null) return;
+      made.ping(() => {
         answered = true;
-        heard = Date.now();
       });
     }, watchEveryMs);
     timer.unref();
-    made.once("close", () => clearInterval(timer));
+    return () => clearInterval(timer);
   }
 
-  function open(on: ClientHttp2Session, path: string, name: string, value: string): ClientHttp2Stream {
+  function blockOf(path: string, name: string, value: string): Buffer {
+    const key = `${path} ${name} ${value}`;
+    let block = blocks.get(key);
+    if (block === undefined) {
+      block = encodeFields([
+        [":method", "POST"],
+        [":scheme", protocol.slice(0, -1)],
+        [":path", path],
+        [":authority", host],
+        ["content-type", "application/grpc"],
+        ["te", "trailers"],
+        [name, value],
+      ]);
+      if (blocks.size >= mostBlocks) blocks.clear();
+      blocks.set(key, block);
+    }
+    return block;
+  }
+
+  function request(on: Http2Connection, ...args: Parameters<Http2Connection["request"]>): Http2Stream {
     try {
-      return on.request([":path", path, ...commonHeaders, name, value]);
+      return on.request(...args);
     } catch (err) {
       drop(on);
       throw new EtcdError("unsent", (err as Error).message, { cause: err });
     }
   }
 
-  function call(on: ClientHttp2Session, path: string, message: Buffer, timeoutMs: number): Promise<Buffer> {
+  function call(on: Http2Connection, path: string, message: Buffer, timeoutMs: number): Promise<Buffer> {
     return new Promise((resolve, reject) => {
-      const stream = open(on, path, "grpc-timeout", `${timeoutMs}m`);
-      if (calls++ === 0) heard = Math.max(heard, Date.now() - silenceMs / 2);
-      let status: IncomingHttpHeaders = noHeaders;
+      let status = noFields;
       let first: Buffer | undefined;
       let more: Buffer[] | undefined;
-      let done = false;
-      const settle = (): boolean => {
-        if (done) return false;
-        done = true;
-        calls--;
-        clearTimeout(timer);
-        return true;
-      };
+      const stream = request(on, blockOf(path, "grpc-timeout", `${timeoutMs}m`), framed(message), true, {
+        fields(fields) {
+          if (isStatus(fields)) status = fields;
+        },
+        data(bytes) {
+          if (first === undefined) first = bytes;
+          else if (more === undefined) more = [first, bytes];
+          else more.push(bytes);
+        },
+        closed(end) {
+          clearTimeout(timer);
+          calls--;
+          const body = more === undefined ? first : Buffer.concat(more);
+          if (end.type !== "ended" || status.get("grpc-status") !== "0") reject(failureOf(status, end));
+          else if (body === undefined || body.length < 5) reject(new EtcdError("other", `${path}: answer without a message`));
+          else resolve(body.subarray(5));
+        },
+      });
+      if (calls++ === 0) heard = Math.max(heard, Date.now() - silenceMs / 2);
       const timer = setTimeout(() => {
-        if (!settle()) return;
-        stream.close(constants.NGHTTP2_CANCEL);
+        calls--;
+        stream.cancel();
         reject(new EtcdError("deadline", `no answer from ${origin} in ${timeoutMs} ms`));
       }, timeoutMs);
-      stream.on("response", (headers) => {
-        if (headers["grpc-status"] !== undefined || headers[":status"] !== 200) status = headers;
-      });
-      stream.on("data", (chunk: Buffer) => {
-        if (first === undefined) first = chunk;
-        else if (more === undefined) more = [first, chunk];
-        else more.push(chunk);
-      });
-      stream.on("trailers", (headers) => {
-        status = headers;
-      });
-      let failure: Error | undefined;
-      stream.on("error", (err) => {
-        failure = err;
-      });
-      stream.on("end", () => {
-        if (status["grpc-status"] !== "0" || !settle()) return;
-        heard = Date.now();
-        const body = more === undefined ? first : Buffer.concat(more);
-        if (body === undefined || body.length < 5) reject(new EtcdError("other", `${path}: answer without a message`));
-        else resolve(body.subarray(5));
-      });
-      stream.on("close", () => {
-        if (settle()) reject(failureOf(stream, status, failure));
-      });
-      stream.end(framed(message));
     });
   }
 
@@ -227,42 +216,32 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
 
     stream(path, handlers) {
       const waiting: Buffer[] = [];
-      let stream: ClientHttp2Stream | undefined;
+      let stream: Http2Stream | undefined;
       let over = false;
       const end = (err: EtcdError): void => {
         if (over) return;
         over = true;
         handlers.ended(err);
       };
-      const begin = (on: ClientHttp2Session): void => {
+      const begin = (on: Http2Connection): void => {
         if (over) return;
-        // A member that loses its leader is to end the watch, instead of keeping it silent.
-        const opened = open(on, path, "hasleader", "true");
-        stream = opened;
-        streams++;
-        let status: IncomingHttpHeaders = noHeaders;
-        let failure: Error | undefined;
+        let status = noFields;
         const deframe = newDeframer((message) => {
           if (!over) handlers.message(message);
         });
-        opened.on("response", (headers) => {
-          if (headers["grpc-status"] !== undefined || headers[":status"] !== 200) status = headers;
+        // A member that loses its leader is to end the watch, instead of keeping it silent.
+        stream = request(on, blockOf(path, "hasleader", "true"), noBytes, false, {
+          fields(fields) {
+            if (isStatus(fields)) status = fields;
+          },
+          data: deframe,
+          closed(why) {
+            streams--;
+            end(failureOf(status, why));
+          },
         });
-        opened.on("trailers", (headers) => {
-          status = headers;
-        });
-        opened.on("data", (chunk: Buffer) => {
-          heard = Date.now();
-          deframe(chunk);
-        });
-        opened.on("error", (err) => {
-          failure = err;
-        });
-        opened.on("close", () => {
-          streams--;
-          end(failureOf(opened, status, failure));
-        });
-        for (const message of waiting) opened.write(framed(message));
+        streams++;
+        for (const message of waiting) stream.write(framed(message));
       };
       // Later even when it fails at once: the caller has to know its stream first.
       Promise.resolve()
@@ -272,23 +251,32 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
       return {
         write(message) {
           if (stream === undefined) waiting.push(message);
-          else if (!stream.destroyed) stream.write(framed(message));
+          else stream.write(framed(message));
         },
         cancel() {
+          if (over) return;
           over = true;
-          stream?.close(constants.NGHTTP2_CANCEL);
+          if (stream === undefined) return;
+          streams--;
+          stream.cancel();
         },
       };
     },
 
     close() {
       closed = true;
-      session?.destroy();
+      session?.destroy(new Error("etcd client is closed"));
     },
   };
 }
 
-const noHeaders: IncomingHttpHeaders = Object.freeze({});
+const noFields: Fields = new Map();
+const noBytes = Buffer.alloc(0);
+
+/** Trailers, or headers that say that there is no answer. */
+function isStatus(fields: Fields): boolean {
+  return fields.has("grpc-status") || fields.get(":status") !== "200";
+}
 
 /** One message: not compressed, its length, its bytes. */
 function framed(message: Buffer): Buffer {
@@ -323,16 +311,13 @@ function newDeframer(onMessage: (message: Buffer) => void): (chunk: Buffer) => v
 }
 
 /** Why a stream ended without an answer. */
-function failureOf(stream: ClientHttp2Stream, status: IncomingHttpHeaders, failure: Error | undefined): EtcdError {
-  const code = status["grpc-status"];
-  if (code !== undefined) {
-    return etcdErrorOf({ code: Number(code), details: decodeMessage(String(status["grpc-message"] ?? "")) });
-  }
-  if (status[":status"] !== undefined) return new EtcdError("other", `HTTP status ${status[":status"]} from etcd`);
-  const text = failure?.message ?? "the connection was closed";
-  // An id of its own is given to a stream when it is sent.
-  const refused = stream.rstCode === constants.NGHTTP2_REFUSED_STREAM || stream.id === undefined;
-  return new EtcdError(refused ? "unsent" : "unavailable", text, failure === undefined ? {} : { cause: failure });
+function failureOf(status: Fields, end: StreamEnd): EtcdError {
+  const code = status.get("grpc-status");
+  if (code !== undefined) return etcdErrorOf({ code: Number(code), details: decodeMessage(status.get("grpc-message") ?? "") });
+  const http = status.get(":status");
+  if (http !== undefined) return new EtcdError("other", `HTTP status ${http} from etcd`);
+  if (end.type === "ended") return new EtcdError("unavailable", "the answer has no status");
+  return new EtcdError(end.type === "refused" ? "unsent" : "unavailable", end.reason);
 }
 
 function decodeMessage(text: string): string {

@@ -1,0 +1,235 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { constants, createServer, type Http2ServerRequest, type Http2ServerResponse, type ServerOptions } from "node:http2";
+import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { connectHttp2, type Http2Connection, type StreamEnd } from "./connection.ts";
+import { errorCodes, flags, frame, frameTypes, numberFrame, settings, settingsFrame } from "./frames.ts";
+import { encodeFields, type Fields } from "./hpack.ts";
+
+async function listening(t: TestContext, server: Server): Promise<string> {
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    socket.on("error", () => {});
+    sockets.add(socket);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** A server of node's that answers what it got. */
+function anEcho(t: TestContext, options: ServerOptions, handle = echo): Promise<string> {
+  const server = createServer(options, handle);
+  server.on("sessionError", () => {});
+  return listening(t, server as unknown as Server);
+}
+
+function echo(request: Http2ServerRequest, response: Http2ServerResponse): void {
+  const chunks: Buffer[] = [];
+  request.on("data", (chunk: Buffer) => chunks.push(chunk));
+  request.on("end", () => response.end(Buffer.concat(chunks)));
+}
+
+/** A server that writes what the test says, whatever it is told. */
+function aTalker(t: TestContext, say: (socket: Socket) => void): Promise<string> {
+  return listening(
+    t,
+    createTcpServer((socket) => void socket.once("data", () => say(socket))),
+  );
+}
+
+interface Answer {
+  readonly fields: Fields[];
+  readonly body: Buffer;
+  readonly end: StreamEnd;
+}
+
+async function connected(t: TestContext, origin: string) {
+  let ready = (): void => {};
+  let lost = (_: string): void => {};
+  const isReady = new Promise<void>((resolve) => {
+    ready = resolve;
+  });
+  const isLost = new Promise<string>((resolve) => {
+    lost = resolve;
+  });
+  let left = false;
+  const leaving = (): void => {
+    left = true;
+  };
+  const made = connectHttp2(origin, {}, { ready, heard() {}, leaving, closed: lost });
+  t.after(() => made.destroy(new Error("the test is over")));
+  await Promise.race([isReady, isLost]);
+  return { made, isLost, hasLeft: () => left, ask: (body: Buffer) => ask(made, body) };
+}
+
+const post = encodeFields([
+  [":method", "POST"],
+  [":scheme", "http"],
+  [":path", "/"],
+  [":authority", "etcd"],
+]);
+
+function ask(on: Http2Connection, body: Buffer): Promise<Answer> {
+  return new Promise((resolve) => {
+    const fields: Fields[] = [];
+    const chunks: Buffer[] = [];
+    on.request(post, body, true, {
+      fields: (some) => void fields.push(some),
+      data: (bytes) => void chunks.push(bytes),
+      closed: (end) => resolve({ fields, body: Buffer.concat(chunks), end }),
+    });
+  });
+}
+
+const bytes = (size: number): Buffer => Buffer.from(Array.from({ length: size }, (_, i) => i % 251));
+
+for (const { name, options, size } of [
+  { name: "an empty one", options: {}, size: 0 },
+  { name: "a large one", options: {}, size: 3_000_000 },
+  { name: "one through small windows", options: { settings: { initialWindowSize: 10 } }, size: 2_000 },
+  { name: "one from a server that pads", options: { paddingStrategy: constants.PADDING_STRATEGY_MAX }, size: 100_000 },
+]) {
+  test(`a body comes back as it went: ${name}`, async (t) => {
+    const { ask } = await connected(t, await anEcho(t, options));
+    const sent = bytes(size);
+    const { fields, body, end } = await ask(sent);
+    assert.deepEqual(end, { type: "ended" });
+    assert.equal(fields[0]?.get(":status"), "200");
+    assert.ok(body.equals(sent));
+  });
+}
+
+test("many requests share the windows, and each gets its own answer", async (t) => {
+  const { ask } = await connected(t, await anEcho(t, { settings: { initialWindowSize: 1_000 } }));
+  const sent = Array.from({ length: 50 }, (_, i) => bytes(i * 1_000));
+  const answers = await Promise.all(sent.map(ask));
+  for (const [i, { body }] of answers.entries()) assert.ok(body.equals(sent[i] as Buffer), `answer ${i}`);
+});
+
+test("more requests than the server takes at once wait for their turn", async (t) => {
+  let most = 0;
+  let now = 0;
+  const origin = await anEcho(t, { settings: { maxConcurrentStreams: 2 } }, (request, response) => {
+    most = Math.max(most, ++now);
+    response.once("close", () => now--);
+    setImmediate(() => echo(request, response));
+  });
+  const { ask } = await connected(t, origin);
+  const answers = await Promise.all(Array.from({ length: 10 }, (_, i) => ask(Buffer.from([i]))));
+  assert.deepEqual(
+    answers.map(({ body }) => body[0]),
+    Array.from({ length: 10 }, (_, i) => i),
+  );
+  assert.equal(most, 2);
+});
+
+test("every character of a header is read as node writes it, in frames that go on too", async (t) => {
+  const printable = String.fromCharCode(...Array.from({ length: 94 }, (_, i) => 33 + i));
+  const long = printable.repeat(300);
+  const origin = await anEcho(t, { maxSendHeaderBlockLength: 100_000 }, (_, response) => {
+    response.writeHead(200, { printable, long });
+    response.end();
+  });
+  const { ask } = await connected(t, origin);
+  const { fields } = await ask(bytes(1));
+  assert.equal(fields[0]?.get("printable"), printable);
+  assert.equal(fields[0]?.get("long"), long);
+});
+
+test("a connection that is lost loses what is under way", async (t) => {
+  const { ask, made, isLost } = await connected(t, await anEcho(t, {}, () => {}));
+  const waiting = ask(bytes(1));
+  made.destroy(new Error("it was too slow"));
+  assert.deepEqual((await waiting).end, { type: "lost", reason: "it was too slow" });
+  assert.equal(await isLost, "it was too slow");
+  assert.throws(() => made.request(post, bytes(1), true, { fields() {}, data() {}, closed() {} }));
+});
+
+const hello = settingsFrame([[settings.maxConcurrentStreams, 2]]);
+const answered = (id: number): Buffer =>
+  Buffer.concat([
+    frame(frameTypes.headers, flags.endHeaders, id, encodeFields([[":status", "200"]])),
+    frame(frameTypes.data, flags.endStream, id, Buffer.from([id])),
+  ]);
+
+test("what a server that goes away has not looked at is refused, the rest is answered", async (t) => {
+  let socket: Socket | undefined;
+  const origin = await aTalker(t, (made) => {
+    socket = made;
+    made.write(hello);
+  });
+  const { ask, hasLeft, isLost, made } = await connected(t, origin);
+  const asked = [ask(bytes(1)), ask(bytes(1)), ask(bytes(1))]; // streams 1 and 3, and one that waits
+  const lastSeen = Buffer.from([0, 0, 0, 1, 0, 0, 0, errorCodes.none]);
+  socket?.write(frame(frameTypes.goAway, 0, 0, lastSeen));
+  await waitFor(hasLeft, { what: "the goodbye" });
+  assert.throws(() => made.request(post, bytes(1), true, { fields() {}, data() {}, closed() {} }));
+  socket?.write(answered(1));
+  const ends = await Promise.all(asked);
+  assert.deepEqual(
+    ends.map(({ end }) => end.type),
+    ["ended", "refused", "refused"],
+  );
+  await isLost;
+});
+
+test("frames that are cut anywhere are put together again", async (t) => {
+  let socket: Socket | undefined;
+  const origin = await aTalker(t, (made) => {
+    made.setNoDelay(true);
+    socket = made;
+    made.write(hello);
+  });
+  const { ask } = await connected(t, origin);
+  const asked = ask(bytes(1));
+  for (const byte of answered(1)) {
+    socket?.write(Buffer.from([byte]));
+    await new Promise(setImmediate);
+  }
+  const { body, end } = await asked;
+  assert.deepEqual([body, end.type], [Buffer.from([1]), "ended"]);
+});
+
+const head = (length: number, type: number): Buffer =>
+  Buffer.from([length >> 16, (length >> 8) & 255, length & 255, type, 0, 0, 0, 0, 1]);
+for (const { name, says } of [
+  { name: "a frame that is too large", says: head(1_000_000, frameTypes.data) },
+  { name: "headers within headers", says: Buffer.concat([head(0, frameTypes.headers), head(0, frameTypes.headers)]) },
+  { name: "headers that go on without beginning", says: head(0, frameTypes.continuation) },
+  { name: "headers that nobody can read", says: frame(frameTypes.headers, flags.endHeaders, 1, Buffer.from([0xff, 0xff])) },
+  { name: "a push", says: head(0, frameTypes.pushPromise) },
+  { name: "a frame that is all padding", says: frame(frameTypes.data, flags.padded, 1, Buffer.from([9])) },
+  { name: "a frame that lacks its number", says: head(0, frameTypes.resetStream) },
+]) {
+  test(`a server that sends ${name} is left`, async (t) => {
+    const { ask, isLost } = await connected(t, await aTalker(t, (socket) => void socket.write(Buffer.concat([hello, says]))));
+    const asked = ask(bytes(1)).catch(() => undefined); // it may be lost before
+    assert.notEqual(await isLost, "the connection was closed");
+    const answer = await asked;
+    if (answer !== undefined) assert.equal(answer.end.type, "lost");
+  });
+}
+
+test("a ping of the server is answered, and ours tells of its answer", async (t) => {
+  let got = Buffer.alloc(0);
+  const origin = await aTalker(t, (socket) => {
+    socket.on("data", (chunk: Buffer) => {
+      got = Buffer.concat([got, chunk]);
+    });
+    socket.write(
+      Buffer.concat([hello, frame(frameTypes.ping, 0, 0, Buffer.from("8 octets")), numberFrame(frameTypes.windowUpdate, 0, 1)]),
+    );
+  });
+  await connected(t, origin);
+  const wanted = frame(frameTypes.ping, flags.ack, 0, Buffer.from("8 octets"));
+  await waitFor(() => got.includes(wanted), { what: "the answer to a ping" });
+  const { made } = await connected(t, await anEcho(t, {}));
+  await new Promise<void>((resolve) => made.ping(resolve));
+});
