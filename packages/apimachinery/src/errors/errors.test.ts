@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as field from "./field-error.ts";
 import { child, index, mapKey } from "./field-path.ts";
-import { GoText, goLabelSelector } from "./go-syntax.ts";
+import { GoText, goStrings } from "./go-syntax.ts";
 import { isConflict, isInternalError, isNotFound, isTooManyRequests, reasonOf, suggestsDelay } from "./predicates.ts";
 import { reasonCodes } from "./reasons.ts";
 import * as errors from "./status-error.ts";
@@ -126,8 +126,8 @@ for (const { error, want } of [
   { error: field.invalidValue("a", { k: "v" }, "bad"), want: 'a: Invalid value: map[string]string{"k":"v"}: bad' },
   { error: field.invalidValue("a", new GoText("core.X{}"), "bad"), want: "a: Invalid value: core.X{}: bad" },
   {
-    error: field.invalidValue("spec.selector", goLabelSelector({ matchLabels: { app: "web" } }), "field is immutable"),
-    want: 'spec.selector: Invalid value: v1.LabelSelector{MatchLabels:map[string]string{"app":"web"}, MatchExpressions:[]v1.LabelSelectorRequirement(nil)}: field is immutable',
+    error: field.invalidValue("a", goStrings("core.IPFamily", ["IPv4"]), "bad"),
+    want: 'a: Invalid value: []core.IPFamily{"IPv4"}: bad',
   },
   { error: field.notSupported("a", "x", ["A", "B"]), want: 'a: Unsupported value: "x": supported values: "A", "B"' },
   { error: field.duplicate("a", "x"), want: 'a: Duplicate value: "x"' },

@@ -1,5 +1,4 @@
 import { goQuote } from "../meta/go-quote.ts";
-import type { LabelSelector } from "../meta/types.ts";
 
 /** A value whose text in an error message is known: the Go syntax of a struct, or what its String method gives. */
 export class GoText {
@@ -28,15 +27,7 @@ export function goSyntax(value: unknown): string {
   return `${type}{${entries.map(([key, item]) => `${goQuote(key)}:${goSyntax(item)}`).join(", ")}}`;
 }
 
-/** A label selector as upstream prints it in "field is immutable" and its like. */
-export function goLabelSelector(selector: LabelSelector | undefined | null): GoText {
-  if (selector === undefined || selector === null) return new GoText("null");
-  const labels = selector.matchLabels === undefined ? "map[string]string(nil)" : goSyntax(selector.matchLabels);
-  const expressions = selector.matchExpressions?.map(
-    ({ key, operator, values }) =>
-      `v1.LabelSelectorRequirement{Key:${goQuote(key)}, Operator:${goQuote(operator)}, Values:${values === undefined ? "[]string(nil)" : goSyntax(values)}}`,
-  );
-  const type = "[]v1.LabelSelectorRequirement";
-  const list = expressions === undefined ? `${type}(nil)` : `${type}{${expressions.join(", ")}}`;
-  return new GoText(`v1.LabelSelector{MatchLabels:${labels}, MatchExpressions:${list}}`);
+/** A list of a named string type: `[]core.IPFamily{"IPv4"}`. @param values undefined for nil */
+export function goStrings(type: string, values: readonly string[] | undefined): GoText {
+  return new GoText(values === undefined ? `[]${type}(nil)` : `[]${type}{${values.map(goQuote).join(", ")}}`);
 }

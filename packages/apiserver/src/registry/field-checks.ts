@@ -23,8 +23,9 @@ export { isDns1035Label, isDns1123Label, isDns1123Subdomain, isLabelValue, isQua
 export const fieldImmutableText = "field is immutable";
 export const isNegativeText = "must be greater than or equal to 0";
 
-export function immutableField(next: unknown, current: unknown, path: string): FieldError[] {
-  return semanticEqual(next, current) ? [] : [invalidValue(path, next ?? null, fieldImmutableText)];
+/** @param shown for objects and lists of named types: how the new value is quoted */
+export function immutableField(next: unknown, current: unknown, path: string, shown: unknown = next ?? null): FieldError[] {
+  return semanticEqual(next, current) ? [] : [invalidValue(path, shown, fieldImmutableText)];
 }
 
 export function nonNegative(value: number | bigint | undefined | null, path: string): FieldError[] {

@@ -18,6 +18,8 @@ export interface KindRule {
   readonly before?: Changes;
   /** An update through the status subresource. */
   readonly status?: true;
+  /** As no request has it: the rule is for what is stored or made without the defaults. */
+  readonly undefaulted?: true;
   /** Other than 1.23's gates by default. */
   readonly gates?: Readonly<Record<string, boolean>>;
   readonly want: readonly string[];
@@ -59,7 +61,8 @@ export function faultsOf(resource: string, valid: object, row: Omit<KindRule, "w
   const version = definition.versions.find((v) => v.version === definition.hub) as { version: string; defaults?: unknown };
   const ctx = contextOf(definition, version.version, row.gates);
   const stored = { "metadata.uid": "1", "metadata.resourceVersion": "1" };
-  const built = (...changes: (Changes | undefined)[]): KubeObject => madeOf(definition, valid, changes, namespace);
+  const built = (...changes: (Changes | undefined)[]): KubeObject =>
+    madeOf(definition, valid, changes, namespace, row.undefaulted);
   try {
     if (!row.before) beforeCreate(definition, strategy, ctx, built(row.change));
     else beforeUpdate(definition, strategy, ctx, built(stored, row.before, row.change), built(stored, row.before));
@@ -68,9 +71,12 @@ export function faultsOf(resource: string, valid: object, row: Omit<KindRule, "w
     if (!(err instanceof StatusError)) throw err;
     const causes = err.status.details?.causes;
     if (!causes) throw err; // no invalid object, but a bad request
-    return causes.map(({ field, message }) => `${field}: ${message}`);
+    return causes.map(({ field, message = "" }) => `${field}: ${withoutDifference(message)}`);
   }
 }
+
+/** What differs between two objects stands below the words of a refusal; `goDifference` has its own tests. */
+const withoutDifference = (message: string): string => message.split("\n", 1)[0] ?? "";
 
 /** As an administrator's request in this version has it. @param switched gates that are not at their default */
 export function contextOf(
@@ -101,11 +107,17 @@ function definitionOf(resource: string): ResourceDefinition {
 }
 
 /** As it comes from a client: the changes made, the defaults filled in. */
-function madeOf(definition: ResourceDefinition, valid: object, changes: (Changes | undefined)[], namespace: string): KubeObject {
+function madeOf(
+  definition: ResourceDefinition,
+  valid: object,
+  changes: (Changes | undefined)[],
+  namespace: string,
+  undefaulted = false,
+): KubeObject {
   const object = structuredClone(valid) as KubeObject;
   object.metadata = { name: "valid", ...(namespace ? { namespace } : {}), ...object.metadata };
   for (const each of changes) for (const [path, value] of Object.entries(each ?? {})) put(object, path, structuredClone(value));
-  definition.versions.find((v) => v.version === definition.hub)?.defaults?.(object);
+  if (!undefaulted) definition.versions.find((v) => v.version === definition.hub)?.defaults?.(object);
   return object;
 }
 

@@ -1,8 +1,7 @@
 /** Is a container within a policy? Source: pkg/security/podsecuritypolicy/provider.go validateContainer */
 import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { goStrings } from "@coxswain/apimachinery/errors/go-syntax";
 import type { Capabilities, SecurityContext } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { PodObject } from "../plugins/pod-of.ts";
 import { type AnyContainer, effectiveContext } from "./effective.ts";
@@ -65,9 +64,7 @@ function capabilityErrors({ spec }: Policy, path: string, had: Capabilities | un
   if (allowedCapabilities.includes("*")) return [];
   const addable = new Set([...defaultAddCapabilities, ...allowedCapabilities]);
   const dropped = had.drop ?? [];
-  const shown = new GoText(
-    dropped.length === 0 ? "[]core.Capability(nil)" : `[]core.Capability{${dropped.map(goQuote).join(", ")}}`,
-  );
+  const shown = goStrings("core.Capability", dropped.length === 0 ? undefined : dropped);
   return [
     ...(had.add ?? [])
       .filter((name) => !addable.has(name))

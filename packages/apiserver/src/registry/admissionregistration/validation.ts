@@ -1,6 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { goStrings } from "@coxswain/apimachinery/errors/go-syntax";
 import type {
   MutatingWebhookConfiguration,
   RuleWithOperations,
@@ -199,7 +200,15 @@ function validateRule(rule: RuleWithOperations, path: string): FieldError[] {
   const crowded = asked.length > 1 && asked.includes("*");
   return [
     ...need(asked, at),
-    ...(crowded ? [invalidValue(at, asked, "if '*' is present, must not specify other operations")] : []),
+    ...(crowded
+      ? [
+          invalidValue(
+            at,
+            goStrings("admissionregistration.OperationType", asked),
+            "if '*' is present, must not specify other operations",
+          ),
+        ]
+      : []),
     ...each(asked, at, (operation, own) => optionalOneOf(operation, operations, own)),
     ...wildcardAlone(rule.apiGroups, path, "apiGroups"),
     ...wildcardAlone(rule.apiVersions, path, "apiVersions"),

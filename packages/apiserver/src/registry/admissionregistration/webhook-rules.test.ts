@@ -68,7 +68,7 @@ for (const [resource, own] of [
         ],
       },
       want: [
-        'webhooks[0].rules[0].operations: Invalid value: []string{"*", "CREATE", "GET"}: if \'*\' is present, must not specify other operations',
+        'webhooks[0].rules[0].operations: Invalid value: []admissionregistration.OperationType{"*", "CREATE", "GET"}: if \'*\' is present, must not specify other operations',
         'webhooks[0].rules[0].operations[2]: Unsupported value: "GET": supported values: "*", "CONNECT", "CREATE", "DELETE", "UPDATE"',
         'webhooks[0].rules[0].apiGroups: Invalid value: []string{"*", "a"}: if \'*\' is present, must not specify other API groups',
         'webhooks[0].rules[0].apiVersions: Invalid value: []string{"*", "a"}: if \'*\' is present, must not specify other API versions',

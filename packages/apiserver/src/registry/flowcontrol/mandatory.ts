@@ -2,6 +2,7 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 
 const groups = (...names: string[]): object[] => names.map((name) => ({ kind: "Group", group: { name } }));
 const anything = {
@@ -31,10 +32,16 @@ const levels: Readonly<Record<string, object>> = {
 
 type WithSpec = KubeObject & { spec?: object };
 
-export const isMandatorySchema = (schema: WithSpec): FieldError[] => isMandatory(schema, schemas);
-export const isMandatoryLevel = (level: WithSpec): FieldError[] => isMandatory(level, levels);
+export const isMandatorySchema = (schema: WithSpec): FieldError[] => isMandatory(schema, schemas, "FlowSchemaSpec");
+export const isMandatoryLevel = (level: WithSpec): FieldError[] => isMandatory(level, levels, "PriorityLevelConfigurationSpec");
 
-function isMandatory({ metadata: { name = "" }, spec }: WithSpec, fixed: Readonly<Record<string, object>>): FieldError[] {
+function isMandatory(
+  { metadata: { name = "" }, spec }: WithSpec,
+  fixed: Readonly<Record<string, object>>,
+  type: string,
+): FieldError[] {
   if (!Object.hasOwn(fixed, name) || semanticEqual(spec ?? {}, fixed[name])) return [];
-  return [invalidValue("spec", spec ?? {}, `spec of '${name}' must equal the fixed value`)];
+  return [
+    invalidValue("spec", goStruct(`flowcontrol/v1beta2.${type}`, spec ?? {}), `spec of '${name}' must equal the fixed value`),
+  ];
 }

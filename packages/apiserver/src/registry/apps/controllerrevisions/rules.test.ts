@@ -11,6 +11,8 @@ testKindRules("controllerrevisions.apps", { data: { a: 1 }, revision: 1 }, [
     name: "other data",
     change: { data: { a: 2 } },
     before: {},
-    want: ['data: Invalid value: map[string]interface {}{"a":2}: field is immutable'],
+    want: [
+      'data: Invalid value: runtime.Unknown{TypeMeta:runtime.TypeMeta{APIVersion:"", Kind:""}, Raw:[]uint8{0x7b, 0x22, 0x61, 0x22, 0x3a, 0x32, 0x7d}, ContentEncoding:"", ContentType:"application/json"}: field is immutable',
+    ],
   },
 ]);

@@ -1,5 +1,6 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { required } from "@coxswain/apimachinery/errors/field-error";
+import { goUnknown } from "@coxswain/apimachinery/schema/go/go-print";
 import type { ControllerRevision } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import { immutableField, nonNegative } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
@@ -10,7 +11,10 @@ export const controllerRevisionStrategy: Strategy<ControllerRevision> = {
   allowCreateOnUpdate: false,
   allowUnconditionalUpdate: true,
   validate: (next) => validateRevision(next),
-  validateUpdate: (next, current) => [...validateRevision(next), ...immutableField(next.data, current.data, "data")],
+  validateUpdate: (next, current) => [
+    ...validateRevision(next),
+    ...immutableField(next.data, current.data, "data", goUnknown(next.data)),
+  ],
 };
 
 function validateRevision(revision: ControllerRevision): FieldError[] {

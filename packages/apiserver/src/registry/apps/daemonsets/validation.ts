@@ -1,8 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
-import { GoText, goLabelSelector } from "@coxswain/apimachinery/errors/go-syntax";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { goLabelSelector, goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { DaemonSet, DaemonSetUpdateStrategy } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import {
@@ -38,7 +37,8 @@ function validateUpdateStrategy(strategy: DaemonSetUpdateStrategy, path: string)
   const type: string = strategy.type ?? "";
   if (type === "OnDelete") return [];
   const rolling = strategy.rollingUpdate;
-  if (type !== "RollingUpdate") return [notSupported(path, goStrategy(type, rolling), ["RollingUpdate", "OnDelete"])];
+  if (type !== "RollingUpdate")
+    return [notSupported(path, goStruct("apps/v1.DaemonSetUpdateStrategy", strategy), ["RollingUpdate", "OnDelete"])];
   if (!rolling) return [required(child(path, "rollingUpdate"))];
   const [unavailable, surge] = [child(path, "rollingUpdate", "maxUnavailable"), child(path, "rollingUpdate", "maxSurge")];
   const { maxUnavailable, maxSurge } = rolling;
@@ -53,11 +53,6 @@ function validateUpdateStrategy(strategy: DaemonSetUpdateStrategy, path: string)
     errors.push(invalidValue(surge, goIntOrString(maxSurge), "may not be set when maxUnavailable is non-zero"));
   if (!hasUnavailable && !hasSurge) errors.push(required(unavailable, "cannot be 0 when maxSurge is 0"));
   return errors;
-}
-
-function goStrategy(type: string, rolling: object | undefined): GoText {
-  const pointer = rolling ? "(*apps.RollingUpdateDaemonSet)(0xc000000000)" : "(*apps.RollingUpdateDaemonSet)(nil)";
-  return new GoText(`apps.DaemonSetUpdateStrategy{Type:${goQuote(type)}, RollingUpdate:${pointer}}`);
 }
 
 const counts = [

@@ -1,7 +1,6 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { Deployment, DeploymentStatus } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import { validateSelectedTemplate } from "../../core/pods/validation/pod-template.ts";
@@ -40,7 +39,8 @@ function validateStrategy(strategy: Strategy | undefined): FieldError[] {
       ? [forbiddenField("spec.strategy.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'")]
       : [];
   }
-  if (type !== "RollingUpdate") return [notSupported("spec.strategy", goStrategy(type, rolling), ["Recreate", "RollingUpdate"])];
+  if (type !== "RollingUpdate")
+    return [notSupported("spec.strategy", goStruct("apps/v1.DeploymentStrategy", strategy), ["Recreate", "RollingUpdate"])];
   if (!rolling) return [required("spec.strategy.rollingUpdate", "this should be defaulted and never be nil")];
   const path = "spec.strategy.rollingUpdate";
   const errors = positiveIntOrPercent(rolling.maxUnavailable, `${path}.maxUnavailable`);
@@ -51,11 +51,6 @@ function validateStrategy(strategy: Strategy | undefined): FieldError[] {
     );
   }
   return [...errors, ...notAbove100Percent(rolling.maxUnavailable, `${path}.maxUnavailable`)];
-}
-
-function goStrategy(type: string, rolling: object | undefined): GoText {
-  const pointer = rolling ? "(*apps.RollingUpdateDeployment)(0xc000000000)" : "(*apps.RollingUpdateDeployment)(nil)";
-  return new GoText(`apps.DeploymentStrategy{Type:${goQuote(type)}, RollingUpdate:${pointer}}`);
 }
 
 export function validateDeploymentStatus(

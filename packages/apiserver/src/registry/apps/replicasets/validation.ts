@@ -1,8 +1,8 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
-import { goLabelSelector } from "@coxswain/apimachinery/errors/go-syntax";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { LabelSelector } from "@coxswain/apimachinery/meta/types";
+import { goLabelSelector } from "@coxswain/apimachinery/schema/go/go-print";
 import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import { validateSelectedTemplate } from "../../core/pods/validation/pod-template.ts";

@@ -38,7 +38,7 @@ testKindRules(
       name: "a partition of deletion",
       change: { "spec.updateStrategy": { type: "OnDelete", rollingUpdate: { partition: 1 } } },
       want: [
-        "spec.updateStrategy.rollingUpdate: Invalid value: map[string]interface {}{\"partition\":1}: only allowed for updateStrategy 'RollingUpdate'",
+        `spec.updateStrategy.rollingUpdate: Invalid value: apps.RollingUpdateStatefulSetStrategy{Partition:1}: only allowed for updateStrategy 'RollingUpdate'`,
       ],
     },
     {

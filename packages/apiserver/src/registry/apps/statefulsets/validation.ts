@@ -1,9 +1,8 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import { validatePodAnnotations } from "../../core/pods/validation/annotations.ts";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
@@ -40,15 +39,23 @@ function validateUpdateStrategy(spec: Spec, path: string): FieldError[] {
       return [required(path)];
     case "OnDelete":
       if (!rollingUpdate) return [];
-      return [invalidValue(child(path, "rollingUpdate"), rollingUpdate, "only allowed for updateStrategy 'RollingUpdate'")];
+      return [
+        invalidValue(
+          child(path, "rollingUpdate"),
+          goStruct("apps/v1.RollingUpdateStatefulSetStrategy", rollingUpdate),
+          "only allowed for updateStrategy 'RollingUpdate'",
+        ),
+      ];
     case "RollingUpdate":
       return nonNegative(rollingUpdate?.partition, child(path, "rollingUpdate", "partition"));
-    default: {
-      const name = "apps.RollingUpdateStatefulSetStrategy";
-      const pointer = rollingUpdate ? `(*${name})(0xc000000000)` : `(*${name})(nil)`;
-      const strategy = new GoText(`apps.StatefulSetUpdateStrategy{Type:${goQuote(type ?? "")}, RollingUpdate:${pointer}}`);
-      return [invalidValue(path, strategy, "must be 'RollingUpdate' or 'OnDelete'")];
-    }
+    default:
+      return [
+        invalidValue(
+          path,
+          goStruct("apps/v1.StatefulSetUpdateStrategy", spec.updateStrategy),
+          "must be 'RollingUpdate' or 'OnDelete'",
+        ),
+      ];
   }
 }
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { SubresourceCall } from "../../generic/subresource.ts";
 import { reviewLocalSubjectAccess, reviewSelfSubjectAccess, reviewSubjectAccess } from "./access.ts";
 import { reviewSelfSubjectRules } from "./rules.ts";
@@ -48,7 +49,7 @@ const rows: readonly { name: string; review: Review; body: object; namespace?: s
     name: "with a name",
     review: reviewSubjectAccess,
     body: { metadata: { name: "x" }, spec: { user: "a", nonResourceAttributes: path } },
-    want: ['metadata: Invalid value: map[string]string{"name":"x"}: must be empty'],
+    want: [`metadata: Invalid value: ${goStruct("meta/v1.ObjectMeta", { name: "x" }).text}: must be empty`],
   },
   { name: "of one's own of nothing", review: reviewSelfSubjectAccess, body: { spec: {} }, want: [neither] },
   {
@@ -77,7 +78,7 @@ const rows: readonly { name: string; review: Review; body: object; namespace?: s
     body: { metadata: { namespace: "a", labels: { b: "c" } }, spec: { user: "a", nonResourceAttributes: path } },
     namespace: "a",
     want: [
-      'metadata: Invalid value: map[string]interface {}{"labels":map[string]string{"b":"c"}, "namespace":"a"}: must be empty except for namespace',
+      `metadata: Invalid value: ${goStruct("meta/v1.ObjectMeta", { namespace: "a", labels: { b: "c" } }).text}: must be empty except for namespace`,
       'spec.nonResourceAttributes: Invalid value: authorization.NonResourceAttributes{Path:"/x", Verb:"get"}: disallowed on this kind of request',
     ],
   },

@@ -1,10 +1,9 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type {
   LocalSubjectAccessReview,
   SelfSubjectAccessReview,
@@ -37,7 +36,7 @@ export async function reviewLocalSubjectAccess(call: SubresourceCall): Promise<K
     );
   }
   if (spec.nonResourceAttributes) {
-    const shown = goAttributes(spec.nonResourceAttributes);
+    const shown = goStruct("authorization/v1.NonResourceAttributes", spec.nonResourceAttributes);
     errors.push(invalidValue("spec.nonResourceAttributes", shown, "disallowed on this kind of request"));
   }
   if (errors.length > 0) throw refusal(errors);
@@ -92,14 +91,14 @@ function metadataErrors(review: KubeObject, namespace: string): FieldError[] {
   const errors: FieldError[] = [];
   if (!semanticEqual(rest, {}) || (namespace === "" && given !== "")) {
     errors.push(
-      invalidValue("metadata", review.metadata, namespace === "" ? "must be empty" : "must be empty except for namespace"),
+      invalidValue(
+        "metadata",
+        goStruct("meta/v1.ObjectMeta", review.metadata),
+        namespace === "" ? "must be empty" : "must be empty except for namespace",
+      ),
     );
   }
   return errors;
-}
-
-function goAttributes({ path = "", verb = "" }: NonNullable<Asked["nonResourceAttributes"]>): GoText {
-  return new GoText(`authorization.NonResourceAttributes{Path:${goQuote(path)}, Verb:${goQuote(verb)}}`);
 }
 
 function attributeErrors(spec: Asked): FieldError[] {
@@ -108,7 +107,7 @@ function attributeErrors(spec: Asked): FieldError[] {
     return [
       invalidValue(
         "spec.nonResourceAttributes",
-        goAttributes(nonResourceAttributes),
+        goStruct("authorization/v1.NonResourceAttributes", nonResourceAttributes),
         "cannot be specified in combination with resourceAttributes",
       ),
     ];

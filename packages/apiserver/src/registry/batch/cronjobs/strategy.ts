@@ -1,6 +1,6 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { goLabelSelector } from "@coxswain/apimachinery/errors/go-syntax";
+import { goLabelSelector } from "@coxswain/apimachinery/schema/go/go-print";
 import type { CronJob, JobSpec } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import { type PodValidationOptions, podValidationOptions } from "../../core/pods/validation/options.ts";
 import { nonNegative } from "../../field-checks.ts";

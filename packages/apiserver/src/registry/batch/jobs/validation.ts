@@ -1,8 +1,8 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
-import { goLabelSelector } from "@coxswain/apimachinery/errors/go-syntax";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { goLabelSelector, goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { Job, JobSpec, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { PodValidationOptions } from "../../core/pods/validation/options.ts";
 import { goStringMap, matchesSafely, matchesTemplate, validatePodTemplate } from "../../core/pods/validation/pod-template.ts";
@@ -122,7 +122,7 @@ function immutableTemplate(
       else template.metadata[field] = value;
     }
   }
-  return immutableField(template, old.template, "spec.template");
+  return immutableField(template, old.template, "spec.template", goStruct("core/v1.PodTemplateSpec", template ?? {}));
 }
 
 /** Source: pkg/apis/batch/validation ValidateJobStatus */

@@ -3,6 +3,7 @@ import { duplicate, forbiddenField, invalidValue, required, tooLong } from "@cox
 import { child } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { goDifference } from "@coxswain/apimachinery/schema/go/go-difference";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
 import { isDns1123Label, isDns1123Subdomain } from "../../field-checks.ts";
 import { each, optionalOneOf, requiredOneOf, unique } from "../../rules.ts";
@@ -103,9 +104,10 @@ function validateUpdate(next: Csr, current: Csr, { mayApprove, mayIssue }: Optio
   for (const type of mayApprove ? [] : decisions) {
     const [old, now] = [conditionsOf(current, type), conditionsOf(next, type)];
     if (now.length > old.length) forbid("conditions", `updates may not add a condition of type ${goQuote(type)}`);
-    // Upstream goes on with the difference, in a form that it does not promise.
-    else if (now.length === old.length && !semanticEqual(old, now))
-      forbid("conditions", `updates may not modify a condition of type ${goQuote(type)}\n`);
+    else if (now.length === old.length && !semanticEqual(old, now)) {
+      const difference = goDifference("[]certificates/v1.CertificateSigningRequestCondition", old, now);
+      forbid("conditions", `updates may not modify a condition of type ${goQuote(type)}\n${difference}`);
+    }
   }
   const [certificate, issued] = [next.status?.certificate ?? "", current.status?.certificate ?? ""];
   if (certificate === issued) return errors;

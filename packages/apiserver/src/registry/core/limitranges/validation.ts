@@ -1,9 +1,9 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { goQuantity } from "@coxswain/apimachinery/schema/go/go-print";
 import type { LimitRange, LimitRangeItem } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isQualifiedName, quantityOf } from "../../field-checks.ts";
-import { goQuantity } from "../../go-quantity.ts";
 import { each, saying } from "../../rules.ts";
 import { checkContainerResourceName, checkResourceName, overcommitAllowed } from "../pods/validation/resources.ts";
 

@@ -1,6 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { ConfigMapNodeConfigSource, NodeConfigSource, NodeConfigStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isConfigMapKey, isDns1123Label, isDns1123Subdomain } from "../../field-checks.ts";
 import { saying } from "../../rules.ts";
@@ -30,7 +31,8 @@ function oneReference(
   check: (map: ConfigMapNodeConfigSource, path: string) => FieldError[],
 ): FieldError[] {
   const map = source.configMap;
-  if (!map) return [invalidValue(path, source, "exactly one reference subfield must be non-nil")];
+  if (!map)
+    return [invalidValue(path, goStruct("core/v1.NodeConfigSource", source), "exactly one reference subfield must be non-nil")];
   const at = child(path, "configMap");
   return [...check(map, at), ...validateMap(map, at)];
 }

@@ -139,7 +139,9 @@ testKindRules("nodes", {}, [
     before: {},
     gates: { DynamicKubeletConfig: true },
     change: { "spec.configSource": {} },
-    want: ["spec.configSource: Invalid value: map[string]string{}: exactly one reference subfield must be non-nil"],
+    want: [
+      "spec.configSource: Invalid value: core.NodeConfigSource{ConfigMap:(*core.ConfigMapNodeConfigSource)(nil)}: exactly one reference subfield must be non-nil",
+    ],
   },
   {
     name: "a configuration in use",

@@ -2,9 +2,9 @@ import { parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, forbiddenField, internalField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { AvoidPods, Node, NodeAddress, NodeSpec, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isLabelValue, parseCidr, qualifiedName } from "../../field-checks.ts";
 import { each, wholeObject } from "../../rules.ts";
@@ -71,8 +71,7 @@ function validateTaints(taints: readonly Taint[], path: string): FieldError[] {
     errors.push(...checkTaintEffect(effect, child(at, "effect")));
     const pair = `${effect}/${key}`;
     if (seen.has(pair)) {
-      const text = `core.Taint{Key:${goQuote(key)}, Value:${goQuote(value)}, Effect:${goQuote(effect)}, TimeAdded:<nil>}`;
-      errors.push({ ...duplicate(at, new GoText(text)), detail: "taints must be unique by key and effect pair" });
+      errors.push({ ...duplicate(at, goStruct("core/v1.Taint", taint)), detail: "taints must be unique by key and effect pair" });
     }
     seen.add(pair);
     return errors;
@@ -129,9 +128,9 @@ export function validateNodeUpdate(next: Node, current: Node): FieldError[] {
 function duplicateAddresses(addresses: readonly NodeAddress[]): FieldError[] {
   const seen = new Set<string>();
   return each(addresses, "status.addresses", ({ type, address }, at) => {
-    const text = `core.NodeAddress{Type:${goQuote(type)}, Address:${goQuote(address)}}`;
-    if (seen.has(text)) return [duplicate(at, new GoText(text))];
-    seen.add(text);
+    const shown = goStruct("core/v1.NodeAddress", { type, address });
+    if (seen.has(shown.text)) return [duplicate(at, shown)];
+    seen.add(shown.text);
     return [];
   });
 }

@@ -36,9 +36,7 @@ testKindRules(
       name: "another class",
       change: { "spec.storageClassName": "t" },
       before: { "spec.volumeName": "v", "spec.storageClassName": "s", "status.phase": "Bound" },
-      want: [
-        'spec: Forbidden: spec is immutable after creation except resources.requests for bound claims\n\t- storageClassName: "t"\n\t+ storageClassName: "s"',
-      ],
+      want: ["spec: Forbidden: spec is immutable after creation except resources.requests for bound claims"],
     },
     {
       name: "a larger bound claim",
@@ -50,9 +48,7 @@ testKindRules(
       name: "a larger claim that is not bound",
       change: { "spec.resources.requests.storage": "2Gi" },
       before: {},
-      want: [
-        'spec: Forbidden: spec is immutable after creation except resources.requests for bound claims\n\t- resources.requests.storage: "2Gi"\n\t+ resources.requests.storage: "1Gi"',
-      ],
+      want: ["spec: Forbidden: spec is immutable after creation except resources.requests for bound claims"],
     },
     {
       name: "a smaller claim",
@@ -65,7 +61,7 @@ testKindRules(
       change: { "spec.volumeMode": "Block" },
       before: {},
       want: [
-        'spec: Forbidden: spec is immutable after creation except resources.requests for bound claims\n\t- volumeMode: "Block"\n\t+ volumeMode: "Filesystem"',
+        "spec: Forbidden: spec is immutable after creation except resources.requests for bound claims",
         'volumeMode: Invalid value: "Block": field is immutable',
       ],
     },

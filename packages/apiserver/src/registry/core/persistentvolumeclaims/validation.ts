@@ -3,6 +3,7 @@ import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { goDifference } from "@coxswain/apimachinery/schema/go/go-difference";
 import type {
   PersistentVolumeClaim,
   PersistentVolumeClaimSpec,
@@ -11,7 +12,6 @@ import type {
 import { checkLabelSelector, dns1123Subdomain, fieldImmutableText, immutableField, quantityOf } from "../../field-checks.ts";
 import { need, optionalOneOf } from "../../rules.ts";
 import { checkNotNegative, checkPositive, checkQuantity } from "../pods/validation/resources.ts";
-import { specDifference } from "../pods/validation/spec-difference.ts";
 
 const sharedModes = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"];
 const oncePodMode = "ReadWriteOncePod";
@@ -97,7 +97,7 @@ export function validatePersistentVolumeClaimUpdate(
     const rule = growing
       ? "spec is immutable after creation except resources.requests for bound claims"
       : "field is immutable after creation";
-    errors.push(forbiddenField("spec", `${rule}\n${specDifference(munged, old)}`));
+    errors.push(forbiddenField("spec", `${rule}\n${goDifference("core/v1.PersistentVolumeClaimSpec", munged, old)}`));
   }
   if (growing && quantityOf(size).cmp(quantityOf(oldSize)) < 0)
     errors.push(forbiddenField("spec.resources.requests.storage", "field can not be less than previous value"));

@@ -90,9 +90,7 @@ testKindRules(
       name: "another source",
       change: { "spec.hostPath": { path: "/y" } },
       before: {},
-      want: [
-        'spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation\n\t- hostPath.path: "/y"\n\t+ hostPath.path: "/x"',
-      ],
+      want: ["spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation"],
     },
     {
       name: "another mode",
@@ -125,7 +123,7 @@ testKindRules(
         },
       },
       want: [
-        'nodeAffinity: Invalid value: map[string]interface {}{"required":map[string]interface {}{"nodeSelectorTerms":[]interface {}{map[string]interface {}{"matchFields":[]interface {}{map[string]interface {}{"key":"metadata.name", "operator":"In", "values":[]string{"b"}}}}}}}: field is immutable',
+        "nodeAffinity: Invalid value: core.VolumeNodeAffinity{Required:(*core.NodeSelector)(0xc000000000)}: field is immutable",
       ],
     },
   ],

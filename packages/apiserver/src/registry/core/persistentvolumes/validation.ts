@@ -2,13 +2,14 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { goDifference } from "@coxswain/apimachinery/schema/go/go-difference";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { PersistentVolume, PersistentVolumeSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { dns1123Subdomain, immutableField } from "../../field-checks.ts";
 import { need, oneMember, optionalOneOf } from "../../rules.ts";
 import { checkAccessModes } from "../persistentvolumeclaims/validation.ts";
 import { validateNodeSelector } from "../pods/validation/affinity.ts";
 import { checkNotNegative, checkPositive } from "../pods/validation/resources.ts";
-import { specDifference } from "../pods/validation/spec-difference.ts";
 import { moreThanOneText } from "../pods/validation/volume-sources.ts";
 import { sourceOf, sources } from "./sources.ts";
 
@@ -99,11 +100,11 @@ export function validatePersistentVolumeUpdate(
   if (old.csi && !old.csi.controllerExpandSecretRef && spec.csi) delete spec.csi.controllerExpandSecretRef;
   const [source, oldSource] = [sourceOf(spec), sourceOf(old)];
   if (!semanticEqual(source, oldSource)) {
-    const text = `spec.persistentvolumesource is immutable after creation\n${specDifference(source, oldSource)}`;
+    const text = `spec.persistentvolumesource is immutable after creation\n${goDifference("core/v1.PersistentVolumeSource", source, oldSource)}`;
     errors.push(forbiddenField("spec.persistentvolumesource", text));
   }
   errors.push(...immutableField(spec.volumeMode, old.volumeMode, "volumeMode"));
   if (old.nodeAffinity && !semanticEqual(spec.nodeAffinity, old.nodeAffinity))
-    errors.push(invalidValue("nodeAffinity", spec.nodeAffinity ?? null, "field is immutable"));
+    errors.push(invalidValue("nodeAffinity", goStruct("core/v1.VolumeNodeAffinity", spec.nodeAffinity), "field is immutable"));
   return errors;
 }

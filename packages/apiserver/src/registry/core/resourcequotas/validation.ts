@@ -1,9 +1,9 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
+import { type GoText, goStrings } from "@coxswain/apimachinery/errors/go-syntax";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type {
   ResourceList,
   ResourceQuota,
@@ -28,7 +28,7 @@ export function validateQuotaUpdate(next: ResourceQuota, current: ResourceQuota)
   const same = semanticEqual(sorted(next.spec?.scopes), sorted(current.spec?.scopes));
   return [
     ...validateQuota(next),
-    ...(same ? [] : [invalidValue("spec.scopes", goScopes(next.spec?.scopes), fieldImmutableText)]),
+    ...(same ? [] : [invalidValue("spec.scopes", goStrings("core.ResourceQuotaScope", next.spec?.scopes), fieldImmutableText)]),
   ];
 }
 
@@ -86,7 +86,7 @@ const unfit = (spec: ResourceQuotaSpec, scope: string): string[] =>
 
 function validateScopes(spec: ResourceQuotaSpec, path: string): FieldError[] {
   const scopes: readonly string[] = spec.scopes ?? [];
-  const shown = goScopes(scopes);
+  const shown = goStrings("core.ResourceQuotaScope", scopes);
   return [
     ...scopes.flatMap((scope) => [
       ...(standardScopes.includes(scope) ? [] : [invalidValue(path, shown, "unsupported scope")]),
@@ -106,7 +106,10 @@ function conflicting(scopes: readonly string[], shown: GoText, path: string): Fi
 function validateSelector(spec: ResourceQuotaSpec, path: string): FieldError[] {
   const terms = spec.scopeSelector?.matchExpressions ?? [];
   const names = terms.map((term) => term.scopeName as string);
-  return [...terms.flatMap((term) => validateTerm(term, spec, path)), ...conflicting(names, goScopes(spec.scopes), path)];
+  return [
+    ...terms.flatMap((term) => validateTerm(term, spec, path)),
+    ...conflicting(names, goStrings("core.ResourceQuotaScope", spec.scopes), path),
+  ];
 }
 
 const existText =
@@ -117,7 +120,9 @@ function validateTerm(term: ScopedResourceSelectorRequirement, spec: ResourceQuo
   const errors: FieldError[] = [];
   if (!standardScopes.includes(scopeName)) errors.push(invalidValue(child(path, "scopeName"), scopeName, "unsupported scope"));
   for (const _name of unfit(spec, scopeName))
-    errors.push(invalidValue(path, spec.scopeSelector, "unsupported scope applied to resource"));
+    errors.push(
+      invalidValue(path, goStruct("core/v1.ScopeSelector", spec.scopeSelector), "unsupported scope applied to resource"),
+    );
   const at = child(path, "operator");
   if (limitedScopes.includes(scopeName) && operator !== "Exists") errors.push(invalidValue(at, operator, existText));
   if (operator === "In" || operator === "NotIn") {
@@ -128,9 +133,4 @@ function validateTerm(term: ScopedResourceSelectorRequirement, spec: ResourceQuo
     if (values.length > 0) errors.push(invalidValue(child(path, "values"), values, text));
   } else errors.push(invalidValue(at, operator, "not a valid selector operator"));
   return errors;
-}
-
-function goScopes(scopes: readonly string[] | undefined): GoText {
-  const type = "[]core.ResourceQuotaScope";
-  return new GoText(scopes === undefined ? `${type}(nil)` : `${type}{${scopes.map(goQuote).join(", ")}}`);
 }

@@ -1,7 +1,6 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { goStrings } from "@coxswain/apimachinery/errors/go-syntax";
 import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isIpv4Text, isValidIp } from "../../field-checks.ts";
 import { each, optionalOneOf, saying } from "../../rules.ts";
@@ -87,7 +86,7 @@ function addressesUpdate(next: Service, current: Service): FieldError[] {
 function familiesUpdate(next: Service, current: Service): FieldError[] {
   const [families, old] = [next.spec.ipFamilies ?? [], current.spec.ipFamilies ?? []];
   const path = `${familiesPath}[0]`;
-  const shown = new GoText(`[]core.IPFamily{${families.map(goQuote).join(", ")}}`);
+  const shown = goStrings("core.IPFamily", families);
   if (old.length === families.length)
     return old.flatMap((family, i) => (family === families[i] ? [] : [invalidValue(path, shown, onceText)]));
   const moved =

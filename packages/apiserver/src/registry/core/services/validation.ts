@@ -1,8 +1,8 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import type { GoText } from "@coxswain/apimachinery/errors/go-syntax";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { Service, ServicePort, ServiceSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import {
   checkLabels,
@@ -96,10 +96,7 @@ function validatePort(port: ServicePort, requireName: boolean, names: Set<string
 
 /** Only what makes a port the same as another one is shown. */
 function goPort({ protocol = "TCP", port }: ServicePort): GoText {
-  const target = 'TargetPort:intstr.IntOrString{Type:0, IntVal:0, StrVal:""}, NodePort:0';
-  return new GoText(
-    `core.ServicePort{Name:"", Protocol:${goQuote(protocol)}, AppProtocol:(*string)(nil), Port:${port}, ${target}}`,
-  );
+  return goStruct("core/v1.ServicePort", { protocol, port, targetPort: 0 });
 }
 
 const mostAffinitySeconds = 86_400;

@@ -143,7 +143,7 @@ testKindRules(
       name: "an exempt schema for others",
       change: { "spec.rules[0].subjects[0].group.name": "x" },
       want: [
-        'spec: Invalid value: map[string]interface {}{"matchingPrecedence":1, "priorityLevelConfiguration":map[string]string{"name":"exempt"}, "rules":[]interface {}{map[string]interface {}{"nonResourceRules":[]interface {}{map[string]interface {}{"nonResourceURLs":[]string{"*"}, "verbs":[]string{"*"}}}, "resourceRules":[]interface {}{map[string]interface {}{"apiGroups":[]string{"*"}, "clusterScope":true, "namespaces":[]string{"*"}, "resources":[]string{"*"}, "verbs":[]string{"*"}}}, "subjects":[]interface {}{map[string]interface {}{"group":map[string]string{"name":"x"}, "kind":"Group"}}}}}: spec of \'exempt\' must equal the fixed value',
+        'spec: Invalid value: flowcontrol.FlowSchemaSpec{PriorityLevelConfiguration:flowcontrol.PriorityLevelConfigurationReference{Name:"exempt"}, MatchingPrecedence:1, DistinguisherMethod:(*flowcontrol.FlowDistinguisherMethod)(nil), Rules:[]flowcontrol.PolicyRulesWithSubjects{flowcontrol.PolicyRulesWithSubjects{Subjects:[]flowcontrol.Subject{flowcontrol.Subject{Kind:"Group", User:(*flowcontrol.UserSubject)(nil), Group:(*flowcontrol.GroupSubject)(0xc000000000), ServiceAccount:(*flowcontrol.ServiceAccountSubject)(nil)}}, ResourceRules:[]flowcontrol.ResourcePolicyRule{flowcontrol.ResourcePolicyRule{Verbs:[]string{"*"}, APIGroups:[]string{"*"}, Resources:[]string{"*"}, ClusterScope:true, Namespaces:[]string{"*"}}}, NonResourceRules:[]flowcontrol.NonResourcePolicyRule{flowcontrol.NonResourcePolicyRule{Verbs:[]string{"*"}, NonResourceURLs:[]string{"*"}}}}}}: spec of \'exempt\' must equal the fixed value',
       ],
     },
   ],

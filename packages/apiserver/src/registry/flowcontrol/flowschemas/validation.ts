@@ -1,8 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type {
   FlowSchema,
   NonResourcePolicyRule,
@@ -27,7 +26,12 @@ export function validateFlowSchema(schema: FlowSchema): FieldError[] {
     errors.push(invalidValue(at, precedence, "only the schema named 'exempt' may have matchingPrecedence 1"));
   const method = spec?.distinguisherMethod;
   if (method && method.type !== "ByUser" && method.type !== "ByNamespace")
-    errors.push(notSupported("spec.distinguisherMethod.type", goMethod(method.type), ["ByNamespace", "ByUser"]));
+    errors.push(
+      notSupported("spec.distinguisherMethod.type", goStruct("flowcontrol/v1beta2.FlowDistinguisherMethod", method), [
+        "ByNamespace",
+        "ByUser",
+      ]),
+    );
   const level = spec?.priorityLevelConfiguration?.name ?? "";
   const levelPath = "spec.priorityLevelConfiguration.name";
   errors.push(...(level ? dns1123Subdomain(level, levelPath) : [required(levelPath, "must reference a priority level")]));
@@ -125,8 +129,4 @@ function validateUrlPath(url: string, path: string): FieldError[] {
     [stars > 1 || (stars === 1 && !url.endsWith("/*")), "wildcard can only do suffix matching"],
   ];
   return rules.filter(([wrong]) => wrong).map(([, text]) => invalidValue(path, url, text));
-}
-
-function goMethod(type: string | undefined): GoText {
-  return new GoText(`flowcontrol.FlowDistinguisherMethod{Type:${goQuote(type ?? "")}}`);
 }

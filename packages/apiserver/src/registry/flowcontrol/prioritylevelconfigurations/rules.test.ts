@@ -87,7 +87,7 @@ testKindRules(
       name: "a last level of more shares",
       change: { "spec.limited.assuredConcurrencyShares": 6 },
       want: [
-        'spec: Invalid value: map[string]interface {}{"limited":map[string]interface {}{"assuredConcurrencyShares":6, "limitResponse":map[string]string{"type":"Reject"}}, "type":"Limited"}: spec of \'catch-all\' must equal the fixed value',
+        "spec: Invalid value: flowcontrol.PriorityLevelConfigurationSpec{Type:\"Limited\", Limited:(*flowcontrol.LimitedPriorityLevelConfiguration)(0xc000000000)}: spec of 'catch-all' must equal the fixed value",
       ],
     },
   ],

@@ -70,7 +70,7 @@ testKindRules("networkpolicies.networking.k8s.io", { spec: { podSelector: {} } }
     name: "too many types",
     change: { "spec.policyTypes": ["Ingress", "Egress", "Ingress"] },
     want: [
-      'spec.policyTypes: Invalid value: []string{"Ingress", "Egress", "Ingress"}: may not specify more than two policyTypes',
+      'spec.policyTypes: Invalid value: []networking.PolicyType{"Ingress", "Egress", "Ingress"}: may not specify more than two policyTypes',
     ],
   },
 ]);

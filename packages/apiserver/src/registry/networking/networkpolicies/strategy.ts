@@ -1,7 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
+import { GoText, goStrings } from "@coxswain/apimachinery/errors/go-syntax";
 import type {
   IPBlock,
   NetworkPolicy,
@@ -33,7 +33,10 @@ function validateNetworkPolicy(policy: NetworkPolicy): FieldError[] {
     for (const [j, peer] of (rule.to ?? []).entries()) errors.push(...validatePeer(peer, index(child(at, "to"), j)));
   }
   const types: readonly string[] = spec.policyTypes ?? [];
-  if (types.length > 2) return [...errors, invalidValue("spec.policyTypes", types, "may not specify more than two policyTypes")];
+  if (types.length > 2) {
+    const shown = goStrings("networking.PolicyType", types);
+    return [...errors, invalidValue("spec.policyTypes", shown, "may not specify more than two policyTypes")];
+  }
   for (const [i, type] of types.entries()) {
     if (type !== "Ingress" && type !== "Egress")
       errors.push(notSupported(index("spec.policyTypes", i), type, ["Egress", "Ingress"]));

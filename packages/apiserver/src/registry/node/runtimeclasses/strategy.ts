@@ -2,8 +2,9 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate } from "@coxswain/apimachinery/errors/field-error";
 import { index } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { RuntimeClass } from "@coxswain/apimachinery/schema/kinds/node/v1";
-import { goToleration, validateTolerations } from "../../core/pods/validation/affinity.ts";
+import { validateTolerations } from "../../core/pods/validation/affinity.ts";
 import { validateResourceRequirements } from "../../core/pods/validation/resources.ts";
 import { checkLabels, dns1123Label, immutableField } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
@@ -30,7 +31,7 @@ function validateRuntimeClass(runtimeClass: RuntimeClass): FieldError[] {
     ...validateTolerations(tolerations, "scheduling.tolerations.tolerations"), // twice, as upstream names it
     ...tolerations.flatMap((toleration, i) =>
       tolerations.slice(0, i).some((earlier) => semanticEqual(earlier, toleration))
-        ? [duplicate(index("scheduling.tolerations", i), goToleration(toleration))]
+        ? [duplicate(index("scheduling.tolerations", i), goStruct("core/v1.Toleration", toleration))]
         : [],
     ),
   ];

@@ -6,7 +6,7 @@ testKindRules("poddisruptionbudgets.policy", { spec: { minAvailable: 1, selector
     name: "both",
     change: { "spec.maxUnavailable": 1 },
     want: [
-      'spec: Invalid value: map[string]interface {}{"maxUnavailable":1, "minAvailable":1, "selector":map[string]interface {}{"matchLabels":map[string]string{"a":"b"}}}: minAvailable and maxUnavailable cannot be both set',
+      "spec: Invalid value: policy.PodDisruptionBudgetSpec{MinAvailable:(*intstr.IntOrString)(0xc000000000), Selector:(*v1.LabelSelector)(0xc000000000), MaxUnavailable:(*intstr.IntOrString)(0xc000000000)}: minAvailable and maxUnavailable cannot be both set",
     ],
   },
   {

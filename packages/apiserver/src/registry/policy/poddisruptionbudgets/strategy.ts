@@ -1,5 +1,6 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
 import { notAbove100Percent, positiveIntOrPercent } from "../../apps/int-or-percent.ts";
 import { validateConditions } from "../../conditions.ts";
@@ -36,7 +37,13 @@ function validateBudget(budget: PodDisruptionBudget): FieldError[] {
   const { minAvailable, maxUnavailable, selector } = budget.spec ?? {};
   const errors: FieldError[] = [];
   if (minAvailable != null && maxUnavailable != null) {
-    errors.push(invalidValue("spec", budget.spec, "minAvailable and maxUnavailable cannot be both set"));
+    errors.push(
+      invalidValue(
+        "spec",
+        goStruct("policy/v1.PodDisruptionBudgetSpec", budget.spec),
+        "minAvailable and maxUnavailable cannot be both set",
+      ),
+    );
   }
   if (minAvailable != null) {
     errors.push(

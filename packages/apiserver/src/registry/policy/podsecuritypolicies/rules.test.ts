@@ -121,7 +121,7 @@ testKindRules(
       name: "all capabilities but some",
       change: { "spec.allowedCapabilities": ["*"], "spec.requiredDropCapabilities": ["A"] },
       want: [
-        'requiredDropCapabilities: Invalid value: []string{"A"}: must be empty when all capabilities are allowed by a wildcard',
+        'requiredDropCapabilities: Invalid value: []core.Capability{"A"}: must be empty when all capabilities are allowed by a wildcard',
       ],
     },
     {
@@ -135,14 +135,12 @@ testKindRules(
     {
       name: "groups in ranges that no rule wants",
       change: { "spec.runAsGroup": { rule: "RunAsAny", ranges: [{ min: 1, max: 2 }] } },
-      want: [
-        'spec.runAsGroup.ranges: Invalid value: []interface {}{map[string]interface {}{"max":2, "min":1}}: Ranges must be empty',
-      ],
+      want: ["spec.runAsGroup.ranges: Invalid value: []policy.IDRange{policy.IDRange{Min:1, Max:2}}: Ranges must be empty"],
     },
     {
       name: "groups in no ranges",
       change: { "spec.runAsGroup": { rule: "MustRunAs" } },
-      want: ["spec.runAsGroup.ranges: Invalid value: []string{}: must provide at least one range"],
+      want: ["spec.runAsGroup.ranges: Invalid value: []policy.IDRange(nil): must provide at least one range"],
     },
     {
       name: "runtime classes",

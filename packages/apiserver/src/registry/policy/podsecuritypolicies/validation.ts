@@ -1,6 +1,8 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { GoText, goStrings } from "@coxswain/apimachinery/errors/go-syntax";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type {
   IDRange,
   PodSecurityPolicy,
@@ -94,7 +96,7 @@ function validateSpec(spec: PodSecurityPolicySpec, path: string): FieldError[] {
     ...validateStrategies(spec, path),
     ...(spec.volumes ?? []).flatMap((type) => optionalOneOf(type, volumeTypes, child(path, "volumes"))),
     ...(drops.length > 0 && spec.allowedCapabilities?.includes("*")
-      ? [invalidValue("requiredDropCapabilities", drops, wildcard)]
+      ? [invalidValue("requiredDropCapabilities", goStrings("core.Capability", drops), wildcard)]
       : []),
     ...notDropped(spec.defaultAddCapabilities, drops, "defaultAddCapabilities"),
     ...notDropped(spec.allowedCapabilities, drops, "allowedCapabilities"),
@@ -130,9 +132,9 @@ function validateStrategies(spec: PodSecurityPolicySpec, path: string): FieldErr
     const ranges = strategy?.ranges ?? [];
     if (field === "runAsGroup") {
       if (rule === "RunAsAny" && ranges.length > 0)
-        errors.push(invalidValue(child(at, "ranges"), ranges, "Ranges must be empty"));
+        errors.push(invalidValue(child(at, "ranges"), goStruct("[]policy/v1beta1.IDRange", ranges), "Ranges must be empty"));
       if ((rule === "MustRunAs" || rule === "MayRunAs") && ranges.length === 0)
-        errors.push(invalidValue(child(at, "ranges"), ranges, "must provide at least one range"));
+        errors.push(invalidValue(child(at, "ranges"), new GoText("[]policy.IDRange(nil)"), "must provide at least one range"));
     }
     return [...errors, ...each(ranges, child(at, "ranges"), validateRange)];
   });

@@ -1,9 +1,8 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { ClusterRole, RoleBinding, Subject } from "@coxswain/apimachinery/schema/kinds/rbac/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import { isDns1123Subdomain } from "../../field-checks.ts";
@@ -23,7 +22,7 @@ export function newBindingStrategy(config: Pick<CatalogueConfig, "services">, na
     validateUpdate(next, current) {
       const errors = validateBinding(next, namespaced);
       if (!semanticEqual(next.roleRef, current.roleRef))
-        errors.push(invalidValue("roleRef", goRoleRef(next.roleRef), "cannot change roleRef"));
+        errors.push(invalidValue("roleRef", goStruct("rbac/v1.RoleRef", next.roleRef), "cannot change roleRef"));
       return errors;
     },
     async beginCreate(next, ctx) {
@@ -102,8 +101,4 @@ function validateSubject(subject: Subject, namespaced: boolean, path: string): F
       errors.push(notSupported(child(path, "kind"), subject.kind ?? "", ["ServiceAccount", "User", "Group"]));
   }
   return errors;
-}
-
-function goRoleRef({ apiGroup, kind, name }: RoleBinding["roleRef"]): GoText {
-  return new GoText(`rbac.RoleRef{APIGroup:${goQuote(apiGroup)}, Kind:${goQuote(kind)}, Name:${goQuote(name)}}`);
 }

@@ -53,7 +53,7 @@ testKindRules("csidrivers.storage.k8s.io", {}, [
     want: [
       'spec.fsGroupPolicy: Invalid value: "File": field is immutable',
       "spec.podInfoOnMount: Invalid value: true: field is immutable",
-      'spec.volumeLifecycleModes: Invalid value: []string{"Ephemeral"}: field is immutable',
+      'spec.volumeLifecycleModes: Invalid value: []storage.VolumeLifecycleMode{"Ephemeral"}: field is immutable',
     ],
   },
   {

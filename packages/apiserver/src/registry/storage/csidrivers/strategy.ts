@@ -1,6 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { goStrings } from "@coxswain/apimachinery/errors/go-syntax";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
@@ -24,8 +25,11 @@ export const csiDriverStrategy: Strategy<CSIDriver> = {
   validate: (next) => validateDriver(next),
   validateUpdate(next, current) {
     const errors = validateDriver(next);
-    for (const [field, told] of immutableFields)
-      errors.push(...immutableField(next.spec?.[field], current.spec?.[field], child("spec", told)));
+    for (const [field, told] of immutableFields) {
+      const value = next.spec?.[field];
+      const shown = Array.isArray(value) ? goStrings("storage.VolumeLifecycleMode", value) : value;
+      errors.push(...immutableField(value, current.spec?.[field], child("spec", told), shown));
+    }
     return errors;
   },
 };

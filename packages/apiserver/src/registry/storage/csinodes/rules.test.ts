@@ -27,7 +27,9 @@ testKindRules("csinodes.storage.k8s.io", { spec: { drivers: [] } }, [
     name: "another driver of the name",
     change: { "spec.drivers[0].nodeID": "y" },
     before: { "spec.drivers": [{ name: "a", nodeID: "x" }] },
-    want: ['CSINodeDriver: Invalid value: map[string]string{"name":"a", "nodeID":"y"}: field is immutable'],
+    want: [
+      'CSINodeDriver: Invalid value: storage.CSINodeDriver{Name:"a", NodeID:"y", TopologyKeys:[]string(nil), Allocatable:(*storage.VolumeNodeResources)(nil)}: field is immutable',
+    ],
   },
 
   {

@@ -2,6 +2,7 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { CSINode } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
 import { fieldImmutableText, isQualifiedName } from "../../field-checks.ts";
@@ -18,7 +19,10 @@ export const csiNodeStrategy: Strategy<CSINode> = {
     const changed = (current.spec?.drivers ?? []).flatMap((old) =>
       (next.spec?.drivers ?? []).filter((driver) => driver.name === old.name && !semanticEqual(driver, old)),
     );
-    return [...changed.map((driver) => invalidValue("CSINodeDriver", driver, fieldImmutableText)), ...validateNode(next)];
+    return [
+      ...changed.map((driver) => invalidValue("CSINodeDriver", goStruct("storage/v1.CSINodeDriver", driver), fieldImmutableText)),
+      ...validateNode(next),
+    ];
   },
 };
 

@@ -24,7 +24,7 @@ testKindRules("csistoragecapacities.storage.k8s.io", { storageClassName: "s" }, 
     change: { nodeTopology: { matchLabels: { zone: "b" } }, capacity: "2Gi" },
     before: { nodeTopology: { matchLabels: { zone: "a" } }, capacity: "1Gi" },
     want: [
-      'nodeTopology: Invalid value: map[string]interface {}{"matchLabels":map[string]string{"zone":"b"}}: field is immutable',
+      'nodeTopology: Invalid value: v1.LabelSelector{MatchLabels:map[string]string{"zone":"b"}, MatchExpressions:[]v1.LabelSelectorRequirement(nil)}: field is immutable',
     ],
   },
   {

@@ -1,5 +1,6 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { goLabelSelector } from "@coxswain/apimachinery/schema/go/go-print";
 import type { CSIStorageCapacity } from "@coxswain/apimachinery/schema/kinds/storage/v1beta1";
 import { checkLabelSelector, immutableField, isDns1123Subdomain, quantityOf } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
@@ -12,7 +13,7 @@ export const csiStorageCapacityStrategy: Strategy<CSIStorageCapacity> = {
   validate: (next) => validateCapacity(next),
   validateUpdate: (next, current) => [
     ...validateCapacity(next),
-    ...immutableField(next.nodeTopology, current.nodeTopology, "nodeTopology"),
+    ...immutableField(next.nodeTopology, current.nodeTopology, "nodeTopology", goLabelSelector(next.nodeTopology)),
     ...immutableField(next.storageClassName, current.storageClassName, "storageClassName"),
   ],
 };

@@ -21,7 +21,7 @@ testKindRules(
       change: { "spec.nodeName": "m" },
       before: {},
       want: [
-        'spec: Invalid value: map[string]interface {}{"attacher":"a", "nodeName":"m", "source":map[string]string{"persistentVolumeName":"v"}}: field is immutable',
+        'spec: Invalid value: storage.VolumeAttachmentSpec{Attacher:"a", Source:storage.VolumeAttachmentSource{PersistentVolumeName:(*string)(0xc000000000), InlineVolumeSpec:(*core.PersistentVolumeSpec)(nil)}, NodeName:"m"}: field is immutable',
       ],
     },
 

@@ -1,3 +1,4 @@
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { immutableField } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
@@ -20,7 +21,7 @@ export const volumeAttachmentStrategy: Strategy<VolumeAttachment> = {
   validate: (next, ctx) => validateVolumeAttachment(next, ctx.featureEnabled("ReadWriteOncePod")),
   validateUpdate: (next, current, ctx) => [
     ...validateVolumeAttachment(next, ctx.featureEnabled("ReadWriteOncePod")),
-    ...immutableField(next.spec, current.spec, "spec"),
+    ...immutableField(next.spec, current.spec, "spec", goStruct("storage/v1.VolumeAttachmentSpec", next.spec ?? {})),
   ],
 };
 

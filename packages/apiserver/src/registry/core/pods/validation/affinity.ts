@@ -1,8 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type {
   Affinity,
   NodeSelector,
@@ -151,7 +150,11 @@ export function validateTolerations(tolerations: readonly Toleration[], path: st
     } else if (operator === "Exists") {
       if (toleration.value)
         errors.push(
-          invalidValue(child(at, "operator"), goToleration(toleration), "value must be empty when `operator` is 'Exists'"),
+          invalidValue(
+            child(at, "operator"),
+            goStruct("core/v1.Toleration", toleration),
+            "value must be empty when `operator` is 'Exists'",
+          ),
         );
     } else {
       errors.push(notSupported(child(at, "operator"), operator, ["Equal", "Exists"]));
@@ -159,12 +162,6 @@ export function validateTolerations(tolerations: readonly Toleration[], path: st
     if (toleration.effect) errors.push(...checkTaintEffect(toleration.effect, child(at, "effect")));
   }
   return errors;
-}
-
-export function goToleration({ key = "", operator = "", value = "", effect = "", tolerationSeconds }: Toleration): GoText {
-  const seconds = tolerationSeconds === undefined || tolerationSeconds === null ? "(*int64)(nil)" : "(*int64)(0xc000000000)";
-  const texts = `Key:${goQuote(key)}, Operator:${goQuote(operator)}, Value:${goQuote(value)}, Effect:${goQuote(effect)}`;
-  return new GoText(`core.Toleration{${texts}, TolerationSeconds:${seconds}}`);
 }
 
 export function checkTaintEffect(effect: string, path: string): FieldError[] {

@@ -21,7 +21,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       'spec.ephemeralContainers[1].targetContainerName: Not found: "x"',
       'spec.ephemeralContainers[2][0].image: Invalid value: " i": must not have leading or trailing whitespace',
       'spec.ephemeralContainers[2].name: Duplicate value: "c"',
-      'spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n\t- ephemeralContainers: [{"name":"","image":"i","imagePullPolicy":"Always","terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","resources":{}},{"name":"d","image":"i","targetContainerName":"x","imagePullPolicy":"Always","terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","resources":{}},{"name":"c","image":" i","imagePullPolicy":"Always","terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","resources":{}}]\n\t+ ephemeralContainers: nil',
+      "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
     ],
   },
   {
@@ -55,7 +55,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       "spec.ephemeralContainers[0].lifecycle: Forbidden: cannot be set for an Ephemeral Container",
       "spec.ephemeralContainers[0].volumeMounts[0].subPath: Forbidden: cannot be set for an Ephemeral Container",
       "spec.ephemeralContainers[0].volumeMounts[1].subPathExpr: Forbidden: cannot be set for an Ephemeral Container",
-      'spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n\t- volumes: [{"name":"v","emptyDir":{}}]\n\t+ volumes: nil\n\t- ephemeralContainers: [{"name":"d","image":"i","ports":[{"containerPort":1,"protocol":"TCP"}],"resources":{"limits":{"cpu":"1"}},"livenessProbe":{"exec":{"command":["x"]},"timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3},"readinessProbe":{"exec":{"command":["x"]},"timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3},"startupProbe":{"exec":{"command":["x"]},"timeoutSeconds":1,"periodSeconds":10,"successThreshold":1,"failureThreshold":3},"lifecycle":{"preStop":{"exec":{"command":["x"]}}},"volumeMounts":[{"name":"v","mountPath":"/v","subPath":"a"},{"name":"v","mountPath":"/w","subPathExpr":"a"}],"imagePullPolicy":"Always","terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File"}]\n\t+ ephemeralContainers: nil',
+      "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
     ],
   },
 ]);

@@ -2,9 +2,9 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { goQuantity } from "@coxswain/apimachinery/schema/go/go-print";
 import type { ResourceList, ResourceRequirements } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isNegativeText, isQualifiedName, quantityOf } from "../../../field-checks.ts";
-import { goQuantity } from "../../../go-quantity.ts";
 import { saying } from "../../../rules.ts";
 
 /** Names and amounts of resources. Source: pkg/apis/core/helper, pkg/apis/core/validation */

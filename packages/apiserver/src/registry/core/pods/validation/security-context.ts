@@ -1,6 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { PodSpec, SeccompProfile, SecurityContext, Sysctl } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { each, optionalOneOf, within } from "../../../rules.ts";
 import type { PodValidationOptions } from "./options.ts";
@@ -22,11 +23,17 @@ export function validateSecurityContext(
   errors.push(...checkSeccomp(context.seccompProfile, child(path, "seccompProfile")));
   if (context.allowPrivilegeEscalation === false) {
     if (context.privileged)
-      errors.push(invalidValue(path, context, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"));
+      errors.push(
+        invalidValue(
+          path,
+          goStruct("core/v1.SecurityContext", context),
+          "cannot set `allowPrivilegeEscalation` to false and `privileged` to true",
+        ),
+      );
     for (const capability of context.capabilities?.add ?? []) {
       if (capability !== "CAP_SYS_ADMIN") continue;
       const text = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
-      errors.push(invalidValue(path, context, text));
+      errors.push(invalidValue(path, goStruct("core/v1.SecurityContext", context), text));
     }
   }
   return [...errors, ...validateWindowsOptions(context.windowsOptions, child(path, "windowsOptions"))];

@@ -48,7 +48,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     name: "privilege without escalation",
     change: { "spec.containers[0].securityContext": { privileged: true, allowPrivilegeEscalation: false } },
     want: [
-      'spec.containers[0].securityContext: Invalid value: map[string]interface {}{"allowPrivilegeEscalation":false, "privileged":true}: cannot set `allowPrivilegeEscalation` to false and `privileged` to true',
+      "spec.containers[0].securityContext: Invalid value: core.SecurityContext{Capabilities:(*core.Capabilities)(nil), Privileged:(*bool)(0xc000000000), SELinuxOptions:(*core.SELinuxOptions)(nil), WindowsOptions:(*core.WindowsSecurityContextOptions)(nil), RunAsUser:(*int64)(nil), RunAsGroup:(*int64)(nil), RunAsNonRoot:(*bool)(nil), ReadOnlyRootFilesystem:(*bool)(nil), AllowPrivilegeEscalation:(*bool)(0xc000000000), ProcMount:(*core.ProcMountType)(nil), SeccompProfile:(*core.SeccompProfile)(nil)}: cannot set `allowPrivilegeEscalation` to false and `privileged` to true",
     ],
   },
   {
@@ -63,7 +63,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     },
     want: [
       "spec.containers[0].securityContext.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive",
-      'spec.containers[0].securityContext: Invalid value: map[string]interface {}{"allowPrivilegeEscalation":false, "capabilities":map[string]interface {}{"add":[]string{"CAP_SYS_ADMIN"}}, "runAsUser":-1}: cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN',
+      "spec.containers[0].securityContext: Invalid value: core.SecurityContext{Capabilities:(*core.Capabilities)(0xc000000000), Privileged:(*bool)(nil), SELinuxOptions:(*core.SELinuxOptions)(nil), WindowsOptions:(*core.WindowsSecurityContextOptions)(nil), RunAsUser:(*int64)(0xc000000000), RunAsGroup:(*int64)(nil), RunAsNonRoot:(*bool)(nil), ReadOnlyRootFilesystem:(*bool)(nil), AllowPrivilegeEscalation:(*bool)(0xc000000000), ProcMount:(*core.ProcMountType)(nil), SeccompProfile:(*core.SeccompProfile)(nil)}: cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN",
     ],
   },
   {

@@ -9,7 +9,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     want: [
       "spec.containers[0].image: Required value",
       "spec.containers[0].image: Required value",
-      'spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n\t- containers[0].imagePullPolicy: "IfNotPresent"\n\t+ containers[0].imagePullPolicy: "Always"',
+      "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
     ],
   },
   {
@@ -23,7 +23,7 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
     change: { "spec.containers[0].command": ["x"] },
     before: {},
     want: [
-      'spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)\n\t- containers[0].command: ["x"]\n\t+ containers[0].command: nil',
+      "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
     ],
   },
   {

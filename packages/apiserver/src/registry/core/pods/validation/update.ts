@@ -1,9 +1,10 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, forbiddenField, internalField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { goDifference } from "@coxswain/apimachinery/schema/go/go-difference";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { Container, ContainerStatus, Pod, PodIP, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { dns1123Subdomain, isIpv4Text, isValidIp, qualifiedName } from "../../../field-checks.ts";
 import { each, need, saying, wholeObject } from "../../../rules.ts";
@@ -12,7 +13,6 @@ import { isMirrorPod, validatePodAnnotationsUpdate } from "./annotations.ts";
 import { withoutSpaces } from "./containers.ts";
 import type { PodValidationOptions } from "./options.ts";
 import { validatePodCommon } from "./pod.ts";
-import { specDifference } from "./spec-difference.ts";
 
 const updatableText =
   "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`, `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations) or `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
@@ -47,7 +47,7 @@ export function validatePodUpdate(next: Pod, current: Pod, options: PodValidatio
     restore(munged, current.spec, "terminationGracePeriodSeconds");
   }
   if (!semanticEqual(munged, current.spec)) {
-    errors.push(forbiddenField("spec", `${updatableText}\n${specDifference(munged, current.spec)}`));
+    errors.push(forbiddenField("spec", `${updatableText}\n${goDifference("core/v1.PodSpec", munged, current.spec)}`));
   }
   return errors;
 }
@@ -115,18 +115,17 @@ function validatePodIps(podIps: readonly PodIP[], path: string): FieldError[] {
   const texts = podIps.map(({ ip = "" }) => ip);
   const errors = each(texts, path, (ip, at) => saying(isValidIp(ip), ip, at));
   if (texts.length < 2) return errors;
-  const struct = (ip: string): string => `PodIP{IP:${JSON.stringify(ip)}}`;
   const bad = texts.find((ip) => isValidIp(ip).length > 0);
   if (bad !== undefined) {
     errors.push(internalField(path, `failed to check for dual stack with error:invalid IP address: ${bad}`));
   }
   const families = new Set(texts.map(isIpv4Text));
   if (bad !== undefined || families.size < 2 || texts.length > 2) {
-    const list = new GoText(`[]core.PodIP{${texts.map((ip) => `core.${struct(ip)}`).join(", ")}}`);
+    const list = goStruct("[]core/v1.PodIP", podIps);
     errors.push(invalidValue(path, list, "may specify no more than one IP for each IP family"));
   }
   for (const [i, ip] of texts.entries())
-    if (texts.indexOf(ip) < i) errors.push(duplicate(index(path, i), new GoText(`core.${struct(ip)}`)));
+    if (texts.indexOf(ip) < i) errors.push(duplicate(index(path, i), goStruct("core/v1.PodIP", { ip })));
   return errors;
 }
 
@@ -164,7 +163,7 @@ export function validateEphemeralContainersUpdate(next: Pod, current: Pod, optio
     const name = goQuote(old.name ?? "");
     if (!kept) errors.push(forbiddenField(path, `existing ephemeral containers ${name} may not be removed\n`));
     else if (!semanticEqual(kept, old)) {
-      const text = `existing ephemeral containers ${name} may not be changed\n${specDifference(kept, old)}`;
+      const text = `existing ephemeral containers ${name} may not be changed\n${goDifference("core/v1.EphemeralContainer", old, kept)}`;
       errors.push(forbiddenField(path, text));
     }
   }

@@ -1,0 +1,69 @@
+/** Acronyms that Go writes in capitals where they begin a JSON name. */
+const acronyms = [
+  "api",
+  "ca",
+  "cidr",
+  "csi",
+  "dns",
+  "fc",
+  "fs",
+  "gmsa",
+  "http",
+  "ip",
+  "iqn",
+  "iscsi",
+  "nfs",
+  "os",
+  "pd",
+  "qos",
+  "rbd",
+  "se",
+  "ssl",
+  "tcp",
+  "tls",
+  "ttl",
+  "tty",
+  "uid",
+  "url",
+  "aws",
+  "gce",
+];
+
+/** Names that follow no rule; with the struct where others have the plain form. */
+const odd: Readonly<Record<string, string>> = {
+  cephfs: "CephFS",
+  chapAuthDiscovery: "DiscoveryCHAPAuth",
+  chapAuthSession: "SessionCHAPAuth",
+  diskURI: "DataDiskURI",
+  externalID: "DoNotUseExternalID",
+  grpc: "GRPC",
+  lastState: "LastTerminationState",
+  metadata: "ObjectMeta",
+  pdID: "PdID",
+  reportingComponent: "ReportingController",
+  storageos: "StorageOS",
+  wwids: "WWIDs",
+  "CephFSPersistentVolumeSource.monitors": "Monitors",
+  "GlusterfsPersistentVolumeSource.endpoints": "EndpointsName",
+  "GlusterfsVolumeSource.endpoints": "EndpointsName",
+  ...Object.fromEntries(
+    ["RBDVolumeSource", "RBDPersistentVolumeSource"].flatMap((type) => [
+      [`${type}.monitors`, "CephMonitors"],
+      [`${type}.image`, "RBDImage"],
+      [`${type}.pool`, "RBDPool"],
+      [`${type}.user`, "RadosUser"],
+    ]),
+  ),
+};
+
+const beginsWithAcronym = new RegExp(`^(${acronyms.join("|")})(?=[A-Z]|s?$|s[A-Z]|Version)`);
+
+/** `hostIP` → `HostIP`, `apiVersion` → `APIVersion`, `seLinuxOptions` → `SELinuxOptions`. */
+export function goFieldName(goStruct: string, name: string): string {
+  const key = `${goStruct}.${name}`;
+  if (Object.hasOwn(odd, key)) return odd[key] as string;
+  if (Object.hasOwn(odd, name)) return odd[name] as string;
+  const [acronym] = beginsWithAcronym.exec(name) ?? [];
+  if (acronym !== undefined) return acronym.toUpperCase() + name.slice(acronym.length);
+  return name.charAt(0).toUpperCase() + name.slice(1);
+}

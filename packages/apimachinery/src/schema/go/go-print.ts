@@ -1,0 +1,50 @@
+import { GoText } from "../../errors/go-syntax.ts";
+import { goQuote } from "../../meta/go-quote.ts";
+import type { LabelSelector } from "../../meta/types.ts";
+import { type GoValue, goValue, quantityOf } from "./go-value.ts";
+
+/**
+ * A whole object as errors of upstream quote it, `core.PodTemplateSpec{ObjectMeta:v1.ObjectMeta{Name:"", …`: what Go's
+ * `%#v` prints of the internal struct. Behind a pointer it prints an address, which is a fixed one here.
+ * @param type `core/v1.PodSpec`, or `[]core/v1.Volume`
+ * @param value undefined or null for a nil pointer
+ */
+export function goStruct(type: string, value: unknown): GoText {
+  return new GoText(value === undefined || value === null ? "null" : goPrint(goValue(type, value)));
+}
+
+export const goLabelSelector = (selector: LabelSelector | undefined | null): GoText =>
+  goStruct("meta/v1.LabelSelector", selector);
+
+/** JSON that upstream keeps as it came. */
+export function goUnknown(value: unknown): GoText {
+  const bytes = [...Buffer.from(JSON.stringify(value))].map((byte) => `0x${byte.toString(16)}`);
+  const type = 'TypeMeta:runtime.TypeMeta{APIVersion:"", Kind:""}';
+  return new GoText(
+    `runtime.Unknown{${type}, Raw:[]uint8{${bytes.join(", ")}}, ContentEncoding:"", ContentType:"application/json"}`,
+  );
+}
+
+/** A quantity that upstream passes by value: `resource.Quantity{i:resource.int64Amount{value:500, scale:-3}, …, s:"500m", …`. */
+export function goQuantity(text: string): GoText {
+  return new GoText(goPrint(quantityOf(text)));
+}
+
+const address = "0xc000000000";
+
+function goPrint(value: GoValue): string {
+  switch (value.kind) {
+    case "scalar":
+      return value.syntax;
+    case "struct":
+      return `${value.type}{${value.fields.map((field) => `${field.name}:${goPrint(field.value)}`).join(", ")}}`;
+    case "list":
+      return value.items === undefined ? `${value.type}(nil)` : `${value.type}{${value.items.map(goPrint).join(", ")}}`;
+    case "map":
+      return value.entries === undefined
+        ? `${value.type}(nil)`
+        : `${value.type}{${value.entries.map((entry) => `${goQuote(entry.key)}:${goPrint(entry.value)}`).join(", ")}}`;
+    case "pointer":
+      return `(*${value.type})(${value.to === undefined ? "nil" : address})`;
+  }
+}

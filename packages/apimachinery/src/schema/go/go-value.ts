@@ -1,0 +1,225 @@
+import { goSyntax } from "../../errors/go-syntax.ts";
+import { goQuote } from "../../meta/go-quote.ts";
+import { Quantity } from "../../meta/quantity.ts";
+import type { FieldDescriptor, FieldType, TypeDescriptor } from "../descriptor.ts";
+import { scheme } from "../scheme.ts";
+import { goFieldName } from "./go-names.ts";
+import { quantityAmount as amount } from "./quantity-amount.ts";
+
+/**
+ * A value as upstream's validation holds it: the internal struct with its Go types, zero values included. Errors print
+ * it, whole (`go-print.ts`) or as what differs from another (`go-difference.ts`).
+ */
+export type GoValue =
+  /** `whole`: has an Equal method, so that a difference does not look into it. */
+  | { readonly kind: "struct"; readonly type: string; readonly fields: readonly GoField[]; readonly whole?: boolean }
+  /** `items` and `entries` are undefined for nil. */
+  | { readonly kind: "list"; readonly type: string; readonly items: readonly GoValue[] | undefined }
+  | { readonly kind: "map"; readonly type: string; readonly entries: readonly GoEntry[] | undefined }
+  | { readonly kind: "pointer"; readonly type: string; readonly to: GoValue | undefined }
+  | GoScalar;
+
+export interface GoField {
+  readonly name: string;
+  readonly value: GoValue;
+}
+export interface GoEntry {
+  readonly key: string;
+  readonly value: GoValue;
+}
+/** Also what has a text of its own: times, untyped JSON. */
+export interface GoScalar {
+  readonly kind: "scalar";
+  /** As `%#v` prints it. */
+  readonly syntax: string;
+  /** As a difference prints it; a string has its bare text, which a difference may cut. */
+  readonly text: string;
+  readonly isString: boolean;
+  readonly zero: boolean;
+}
+
+/** @param type `core/v1.PodSpec` or `[]core/v1.Volume`. @throws for a name that is none of the scheme's */
+export function goValue(type: string, value: unknown): GoValue {
+  const found = scheme.type(type.replace("[]", ""));
+  if (found === undefined) throw new Error(`no type ${type}`);
+  if (!type.startsWith("[]")) return structOf(found, asObject(value));
+  const items = (value as readonly unknown[]).map((item) => structOf(found, asObject(item)));
+  return { kind: "list", type: `[]${goPackage(found)}.${found.goName}`, items };
+}
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+const asObject = (value: unknown): JsonObject => (typeof value === "object" && value !== null ? (value as JsonObject) : {});
+const own = (object: JsonObject, name: string): unknown =>
+  Object.hasOwn(object, name) ? (object[name] ?? undefined) : undefined;
+
+function structOf(type: TypeDescriptor, value: JsonObject): GoValue {
+  const object = asInternal(type, value);
+  const fields: GoField[] = [];
+  let embedded = "";
+  for (const field of internalFields(type)) {
+    if (field.declaredBy === type.goName || field.declaredBy === hostFields.declaredBy) {
+      const name = goFieldName(type.goName, field.name);
+      const pointer = field.pointer && !notPointers.has(`${type.goName}.${field.name}`);
+      fields.push({ name, value: fieldValue({ ...field, pointer }, own(object, field.name), goPackage(type)) });
+    } else if (embedded !== field.declaredBy) {
+      embedded = field.declaredBy;
+      fields.push({ name: embedded, value: goValue(type.name.replace(/[^.]*$/, embedded), object) });
+    }
+  }
+  return { kind: "struct", type: `${goPackage(type)}.${type.goName}`, fields };
+}
+
+/** Internal types are in a package named after their group; those of meta have no internal form. */
+function goPackage(type: TypeDescriptor): string {
+  const [version, group] = type.name.split(".").toReversed().slice(1);
+  return (group === "meta" ? version : group) ?? "";
+}
+
+function fieldValue({ type, pointer }: FieldDescriptor, value: unknown, pkg: string): GoValue {
+  if (!pointer || type.kind === "time" || type.kind === "microTime") return valueOfType(type, value, pkg, pointer);
+  const to = value === undefined ? undefined : valueOfType(type, value, pkg, false);
+  return { kind: "pointer", type: goTypeOf(type, pkg), to };
+}
+
+function valueOfType(type: FieldType, value: unknown, pkg: string, pointer: boolean): GoValue {
+  switch (type.kind) {
+    case "struct":
+      return structOf(type.struct, asObject(value));
+    case "list": {
+      const items = Array.isArray(value)
+        ? value.map((item) => valueOfType(type.element, item ?? undefined, pkg, false))
+        : undefined;
+      return { kind: "list", type: goTypeOf(type, pkg), items };
+    }
+    case "map": {
+      if (value === undefined) return { kind: "map", type: goTypeOf(type, pkg), entries: undefined };
+      const entries = Object.entries(asObject(value)).map(([key, item]) => ({
+        key,
+        value: valueOfType(type.value, item ?? undefined, pkg, false),
+      }));
+      return { kind: "map", type: goTypeOf(type, pkg), entries: entries.sort((a, b) => (a.key < b.key ? -1 : 1)) };
+    }
+    case "string":
+      return stringOf(String(value ?? ""));
+    case "bool":
+      return scalar(String(value ?? false), !value);
+    case "int32":
+    case "int64":
+    case "float64":
+      return scalar(String(value ?? 0), !value);
+    case "time":
+    case "microTime":
+      return timeOf(value, pointer);
+    case "quantity":
+      return quantityOf(String(value ?? ""));
+    case "intOrString":
+      return intOrString(value);
+    default:
+      return scalar(goSyntax(value), value === undefined);
+  }
+}
+
+const scalar = (syntax: string, zero: boolean, text = syntax): GoScalar => ({
+  kind: "scalar",
+  syntax,
+  text,
+  isString: false,
+  zero,
+});
+
+const stringOf = (text: string): GoScalar => ({ kind: "scalar", syntax: goQuote(text), text, isString: true, zero: text === "" });
+
+function goTypeOf(type: FieldType, pkg: string): string {
+  if (type.kind === "struct") return `${goPackage(type.struct)}.${type.struct.goName}`;
+  if (type.kind === "list" && type.goType.startsWith("[]")) return `[]${goTypeOf(type.element, pkg)}`;
+  if (type.kind === "map" && type.goType.startsWith("map[")) return `map[string]${goTypeOf(type.value, pkg)}`;
+  // Named scalars, lists and maps stand in the package of the struct that has them.
+  return type.goType.replace(/^v\d\w*\./, `${pkg}.`);
+}
+
+/** @param text `""` for the zero value, which has no format either */
+export function quantityOf(text: string): GoValue {
+  const { value, scale } = amount(text);
+  const format = text === "" ? "" : (Quantity.tryParse(text)?.format ?? "DecimalSI");
+  const whole = struct("resource.int64Amount", {
+    value: scalar(String(value), value === 0n),
+    scale: scalar(String(scale), scale === 0),
+  });
+  const big = struct("resource.infDecAmount", { Dec: { kind: "pointer", type: "inf.Dec", to: undefined } });
+  return { ...struct("resource.Quantity", { i: whole, d: big, s: stringOf(text), Format: stringOf(format) }), whole: true };
+}
+
+const months = "January February March April May June July August September October November December".split(" ");
+
+/** Times print as they would be written in Go, behind a pointer too. */
+function timeOf(value: unknown, pointer: boolean): GoScalar {
+  if (typeof value !== "string") {
+    return pointer
+      ? scalar("<nil>", true, "nil")
+      : scalar("time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC)", true, 's"0001-01-01 00:00:00 +0000 UTC"');
+  }
+  const [year, month, ...rest] = value.split(/[-T:.Z]/).map(Number) as [number, number, ...number[]];
+  const [day = 0, hour = 0, minute = 0, second = 0, micros = 0] = rest;
+  const syntax = `time.Date(${year}, time.${months[month - 1]}, ${day}, ${hour}, ${minute}, ${second}, ${micros * 1000}, time.Local)`;
+  return scalar(syntax, false, `s"${value.slice(0, 19).replace("T", " ")} +0000 UTC"`);
+}
+
+function intOrString(value: unknown): GoValue {
+  const isText = typeof value === "string";
+  const number = isText ? 0 : Number(value ?? 0);
+  return struct("intstr.IntOrString", {
+    Type: scalar(isText ? "1" : "0", !isText),
+    IntVal: scalar(String(number), number === 0),
+    StrVal: stringOf(isText ? value : ""),
+  });
+}
+
+function struct(type: string, fields: Readonly<Record<string, GoValue>>) {
+  return { kind: "struct", type, fields: Object.entries(fields).map(([name, value]) => ({ name, value })) } as const;
+}
+
+/** What internal structs hold by value; defaults have filled it. */
+const notPointers = new Set(["RollingUpdateStatefulSetStrategy.partition", "ServiceAccountTokenProjection.expirationSeconds"]);
+
+/** Where internal structs have a field elsewhere: it comes right after the other. */
+const moved: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  PodSpec: { setHostnameAsFQDN: "subdomain", preemptionPolicy: "priority", overhead: "runtimeClassName" },
+  PodSecurityContext: { fsGroupChangePolicy: "fsGroup" },
+  VolumeSource: { quobyte: "rbd" },
+  PersistentVolumeSource: { quobyte: "rbd", flexVolume: "iscsi" },
+};
+
+/** The internal security context has these of the pod; the old name of the service account is folded into the new. */
+const hostFields = { declaredBy: "PodSpec", names: ["hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace"] } as const;
+
+function internalFields(type: TypeDescriptor): readonly FieldDescriptor[] {
+  let fields = [...type.fields];
+  if (type.name.startsWith("io.k8s.api.core.v1.")) {
+    if (type.goName === "PodSpec") fields = fields.filter(({ name }) => !goneFromPodSpec.has(name));
+    if (type.goName === "PodSecurityContext") {
+      const podSpec = scheme.type("core/v1.PodSpec") as TypeDescriptor;
+      fields.unshift(...hostFields.names.map((name) => podSpec.field(name) as FieldDescriptor));
+    }
+    for (const [name, after] of Object.entries(moved[type.goName] ?? {})) {
+      const [field] = fields.splice(
+        fields.findIndex((one) => one.name === name),
+        1,
+      );
+      fields.splice(fields.findIndex((one) => one.name === after) + 1, 0, field as FieldDescriptor);
+    }
+  }
+  return fields;
+}
+
+const goneFromPodSpec = new Set<string>([...hostFields.names, "serviceAccount"]);
+
+function asInternal(type: TypeDescriptor, value: JsonObject): JsonObject {
+  if (type.name !== "io.k8s.api.core.v1.PodSpec") return value;
+  const ofHost = hostFields.names.flatMap((name) => (own(value, name) === undefined ? [] : [[name, value[name]] as const]));
+  return {
+    ...value,
+    serviceAccountName: value["serviceAccountName"] || value["serviceAccount"],
+    securityContext: { ...asObject(value["securityContext"]), ...Object.fromEntries(ofHost) },
+  };
+}
