@@ -23,6 +23,28 @@ test("a cipher suite that is unknown, or that the runtime lacks, ends the start 
   assert.doesNotThrow(start("TLS_RSA_WITH_AES_128_CBC_SHA256"));
 });
 
+test("a watch cache has a size by name; events have none unless they are given one", () => {
+  const sizes = configOf("--watch-cache-sizes=pods#0,widgets.example.com#500,events#1").watchCacheSizes;
+  assert.deepEqual(Object.fromEntries(sizes), {
+    pods: 0,
+    "widgets.example.com": 500,
+    events: 1,
+    "events.events.k8s.io": 0,
+    masterleases: 0,
+  });
+});
+
+for (const { text, message } of [
+  { text: "pods", message: "invalid value of watch cache size: pods" },
+  { text: "pods#1#2", message: "invalid value of watch cache size: pods#1#2" },
+  { text: "pods#many", message: "invalid size of watch cache size: pods#many" },
+  { text: "pods#-1", message: "watch cache size cannot be negative: pods#-1" },
+]) {
+  test(`--watch-cache-sizes=${text} ends the start`, () => {
+    assert.throws(() => configOf(`--watch-cache-sizes=${text}`), { message });
+  });
+}
+
 test("several problems are told at once", () => {
   assert.throws(() => configOf("--secure-port=0", "--goaway-chance=1"), /^.*\[--secure-port 0 .*, --goaway-chance .*\]$/);
 });

@@ -46,8 +46,8 @@ export interface ApiserverConfig {
   readonly etcdOverrides: readonly { group: string; resource: string; servers: readonly string[] }[];
   /** --encryption-provider-config; undefined: everything is stored as it is. */
   readonly encryption: Encryption | undefined;
-  /** Resources with --watch-cache-sizes 0, and what has no cache by itself. */
-  readonly uncached: ReadonlySet<string>;
+  /** --watch-cache-sizes, and what has no cache by itself: `resource` or `resource.group`. */
+  readonly watchCacheSizes: ReadonlyMap<string, number>;
   readonly kubelet: {
     readonly clientCertificate: { readonly cert: Buffer; readonly key: Buffer } | undefined;
     readonly certificateAuthority: Buffer | undefined;
@@ -129,7 +129,7 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
       return path === "" ? undefined : readEncryptionConfig(path);
     }, undefined),
     etcdOverrides: check(() => flags["etcd-servers-overrides"].map(parseOverride), []),
-    uncached: check(() => uncachedResources(flags), new Set()),
+    watchCacheSizes: check(() => watchCacheSizes(flags), new Map()),
     kubelet: {
       clientCertificate: check(() => keyPair(flags["kubelet-client-certificate"], flags["kubelet-client-key"]), undefined),
       certificateAuthority: check(() => optionalFile(flags["kubelet-certificate-authority"]), undefined),
@@ -309,17 +309,21 @@ function parseOverride(text: string): { group: string; resource: string; servers
   return { group: match[1] as string, resource: match[2] as string, servers: (match[3] as string).split(";") };
 }
 
-/** `resource[.group]#size`; only 0 means anything: no cache. */
-function uncachedResources(flags: ApiserverFlags): Set<string> {
-  const uncached = new Set(["events", "events.events.k8s.io", "masterleases"]);
+/**
+ * `resource[.group]#size`, and what has no cache by itself.
+ * Source: k8s.io/apiserver pkg/server/options/etcd.go ParseWatchCacheSizes; pkg/kubeapiserver/default_storage_factory_builder.go
+ */
+function watchCacheSizes(flags: ApiserverFlags): Map<string, number> {
+  const sizes = new Map(["events", "events.events.k8s.io", "masterleases"].map((resource) => [resource, 0]));
   for (const text of flags["watch-cache-sizes"]) {
-    const match = /^([^#]+)#(\d+)$/.exec(text);
-    if (match === null) throw new Error(`--watch-cache-sizes: invalid value of watch cache size: ${text}`);
-    const [, resource, size] = match as unknown as [string, string, string];
-    if (size === "0") uncached.add(resource);
-    else uncached.delete(resource);
+    const [resource, size, ...more] = text.split("#");
+    if (resource === undefined || size === undefined || more.length > 0)
+      throw new Error(`invalid value of watch cache size: ${text}`);
+    if (!/^[+-]?\d+$/.test(size)) throw new Error(`invalid size of watch cache size: ${text}`);
+    if (Number(size) < 0) throw new Error(`watch cache size cannot be negative: ${text}`);
+    sizes.set(resource, Number(size));
   }
-  return uncached;
+  return sizes;
 }
 
 function readProxyCertificate(flags: ApiserverFlags): void {

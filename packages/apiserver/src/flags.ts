@@ -128,7 +128,7 @@ export const flagTable = flags(
     }),
     "watch-cache": bool({ default: true, help: "Turns watch caching on in the API server." }),
     "watch-cache-sizes": stringSlice({
-      help: "Watch cache sizes of single resources, comma separated: resource[.group]#size. 0 turns the cache of a resource off, other values mean that it has one.",
+      help: "Watch cache sizes of single resources, comma separated: resource[.group]#size. 0 turns the cache of a resource off; other values are dropped, since the size follows from use, but events then have a cache.",
     }),
   }),
   section("Secure serving", servingFlags({ certDir: "/var/run/kubernetes", securePort: 6443 })),

@@ -264,7 +264,7 @@ async function openWithRetry(
           around,
         },
         watchCache: flags["watch-cache"] && flags["default-watch-cache-size"] > 0,
-        uncached: config.uncached,
+        watchCacheSizes: config.watchCacheSizes,
         mediaType: flags["storage-media-type"],
         ...(config.encryption !== undefined && { transformerFor: config.encryption.transformerFor }),
         clock,

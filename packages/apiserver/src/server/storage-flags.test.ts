@@ -33,3 +33,21 @@ test("the storage flags reach etcd and the metrics: ttl, leases, media type, per
   assert.match(text, /^etcd_request_duration_seconds_count\{operation="create",type="\*core\.Event"\} [1-9]/m);
   assert.match(text, /^etcd_lease_object_counts_count 0$/m);
 });
+
+test("a watch cache of size 0 is none, any other grows with use and says so, that of events too", async (t) => {
+  const server = await startTestServer(t, ["--watch-cache-sizes=pods#0,configmaps#500,events#1"]);
+  const capacities = async (name = ""): Promise<Record<string, string>> => {
+    const { text } = await server.request("GET", "/metrics");
+    const lines = text.matchAll(/^watch_cache_capacity(\w*)\{resource="([^"]+)"\} (\d+)$/gm);
+    return Object.fromEntries(
+      [...lines].filter(([, suffix]) => suffix === name).map(([, , resource, value]) => [resource, value]),
+    );
+  };
+  const before = await capacities();
+  assert.deepEqual([before["pods"], before["configmaps"], before["events"], before["secrets"]], [undefined, "100", "100", "100"]);
+  const create = (i: number) =>
+    server.request("POST", "/api/v1/namespaces/default/configmaps", { metadata: { name: `counted-${i}` } });
+  for (let i = 0; i < 120; i += 20) await Promise.all(Array.from({ length: 20 }, (_, j) => create(i + j)));
+  await waitFor(async () => (await capacities())["configmaps"] === "200", { what: "the growth" });
+  assert.deepEqual([(await capacities("_increase_total"))["configmaps"], await capacities("_decrease_total")], ["1", {}]);
+});

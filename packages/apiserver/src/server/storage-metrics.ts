@@ -42,6 +42,21 @@ export function newStorageMetrics(registry: MetricsRegistry): StorageMetrics {
     help: "Counter of events dispatched in watch cache broken by resource type.",
     labels: ["resource"],
   });
+  const capacity = registry.gauge({
+    name: "watch_cache_capacity",
+    help: "Total capacity of watch cache broken by resource type.",
+    labels: ["resource"],
+  });
+  const increases = registry.counter({
+    name: "watch_cache_capacity_increase_total",
+    help: "Total number of watch cache capacity increase events broken by resource type.",
+    labels: ["resource"],
+  });
+  const decreases = registry.counter({
+    name: "watch_cache_capacity_decrease_total",
+    help: "Total number of watch cache capacity decrease events broken by resource type.",
+    labels: ["resource"],
+  });
   const lists = registry.counter({
     name: "apiserver_cache_list_total",
     help: "Number of LIST requests served from watch cache",
@@ -65,6 +80,10 @@ export function newStorageMetrics(registry: MetricsRegistry): StorageMetrics {
     terminatedWatcher: (resource) => terminated.labels(resource).inc(),
     initialEvents: (resource, count) => initial.labels(resource).inc(count),
     dispatched: (resource) => dispatched.labels(resource).inc(),
+    cacheCapacity(resource, now, before) {
+      capacity.labels(resource).set(now);
+      if (before > 0) (now > before ? increases : decreases).labels(resource).inc();
+    },
     cacheList(prefix, index, fetched, returned) {
       lists.labels(prefix, index).inc();
       fetchedObjects.labels(prefix, index).inc(fetched);

@@ -9,6 +9,8 @@ export interface StorageMetrics {
   databaseSize(endpoint: string, bytes: number): void;
   terminatedWatcher(resource: string): void;
   initialEvents(resource: string, count: number): void;
+  /** The recent changes of a resource have room for so many now. @param before 0: it is new */
+  cacheCapacity(resource: string, capacity: number, before: number): void;
   /** A change went from a cache to its watchers. */
   dispatched(resource: string): void;
   /**

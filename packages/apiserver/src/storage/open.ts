@@ -44,8 +44,11 @@ export interface StorageOptions {
   resources?: readonly StoredResource[];
   /** --watch-cache */
   watchCache?: boolean;
-  /** --watch-cache-sizes with size 0: `resource` or `resource.group`. Events have no cache unless this is given. */
-  uncached?: ReadonlySet<string>;
+  /**
+   * --watch-cache-sizes, by `resource` or `resource.group`: 0 means no cache, more means nothing, since the size follows from
+   * use. Events have no cache unless this is given.
+   */
+  watchCacheSizes?: ReadonlyMap<string, number>;
   /** --storage-media-type */
   mediaType?: string;
   transformerFor?: (resource: GroupResource) => Transformer | undefined;
@@ -88,7 +91,7 @@ interface Cluster {
 }
 
 const defaultMediaType = "application/vnd.kubernetes.protobuf";
-const eventsOnly: ReadonlySet<string> = new Set(["events", "events.events.k8s.io"]);
+const allButEvents: ReadonlyMap<string, number> = new Map(["events", "events.events.k8s.io"].map((name) => [name, 0]));
 
 /** @throws EtcdError when etcd cannot be reached. */
 export async function openStorage(options: StorageOptions): Promise<StorageSet> {
@@ -97,7 +100,7 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
   const clusters = new Map<string, Cluster>();
   const opened = new Map<string, { storage: Storage; cache: WatchCache | undefined; name: string }>();
   const bookmarks = newBookmarkClock(clock);
-  const uncached = options.uncached ?? eventsOnly;
+  const sizes = options.watchCacheSizes ?? allButEvents;
 
   const serversOf = (resource: GroupResource): readonly string[] =>
     options.etcd.overrides?.find((o) => o.group === resource.group && o.resource === resource.resource)?.servers ??
@@ -130,7 +133,9 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
       log,
       metrics,
     });
-    if (options.watchCache === false || uncached.has(name)) return { storage: store, cache: undefined, name };
+    const size = sizes.get(name);
+    if (options.watchCache === false || size === 0) return { storage: store, cache: undefined, name };
+    if (size !== undefined) log.warn("a size for a watch cache is dropped, it is dynamic", { resource: name, size });
     const cache = newWatchCache({
       store,
       feed,

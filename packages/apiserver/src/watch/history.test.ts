@@ -83,3 +83,17 @@ test("the past can be put in front", () => {
   assert.equal(history.after(4), undefined);
   assert.equal(history.start, 5);
 });
+
+test("its capacity doubles when it is full, halves when it is three quarters empty, and both are told", () => {
+  const clock = aClock();
+  const told: string[] = [];
+  const history = newHistory(clock, 0, (capacity, before) => told.push(`${before} to ${capacity}`));
+  let revision = 0;
+  for (let i = 0; i < 401; i++) history.push(change("a", ++revision));
+  assert.deepEqual([told, history.capacity], [["0 to 100", "100 to 200", "200 to 400", "400 to 800"], 800]);
+  clock.ms = 6 * 60_000;
+  history.push(change("a", ++revision));
+  assert.deepEqual([told.slice(4), history.length], [["800 to 400", "400 to 200"], 100]);
+  for (let i = 0; i < 100; i++) history.push(change("a", ++revision));
+  assert.equal(history.capacity, 200);
+});

@@ -19,6 +19,8 @@ export interface History {
   /** Puts what was before the start in front, everything after `start`. */
   prepend(start: number, older: readonly Change[]): void;
   readonly length: number;
+  /** What it has room for before it grows: `fewest`, doubled and halved as it is used. */
+  readonly capacity: number;
 }
 
 const fewest = 100;
@@ -27,13 +29,28 @@ const mostBytes = 32 * 1024 * 1024;
 /** As long as etcd keeps history by default. */
 const longestAgeMs = 5 * 60_000;
 
-export function newHistory(clock: Clock, start = 0): History {
+/** @param resized told of each change of the capacity; `before` is 0 at the beginning. */
+export function newHistory(clock: Clock, start = 0, resized: (capacity: number, before: number) => void = () => {}): History {
   // A queue as an array with a moving head: shifting would be linear, and a ring would have to be sized in advance.
   let changes: (Change | undefined)[] = [];
   let times: number[] = [];
   let head = 0;
   let bytes = 0;
   let from = start;
+  let capacity = fewest;
+  resized(capacity, 0);
+
+  /** Doubles when it is full and halves when it is three quarters empty, so that it does not flap. */
+  function fit(): void {
+    const length = changes.length - head;
+    const wanted = length > capacity ? capacity * 2 : length * 4 <= capacity ? capacity / 2 : capacity;
+    const bounded = Math.min(Math.max(wanted, fewest), most);
+    if (bounded === capacity) return;
+    const before = capacity;
+    capacity = bounded;
+    resized(capacity, before);
+    fit();
+  }
 
   function dropOldest(): void {
     const oldest = changes[head] as Change;
@@ -67,6 +84,9 @@ export function newHistory(clock: Clock, start = 0): History {
     get length() {
       return changes.length - head;
     },
+    get capacity() {
+      return capacity;
+    },
     push(change) {
       const now = clock.monotonic();
       changes.push(change);
@@ -78,6 +98,7 @@ export function newHistory(clock: Clock, start = 0): History {
       ) {
         dropOldest();
       }
+      fit();
     },
     after(revision) {
       if (revision < from) return undefined;
@@ -99,6 +120,7 @@ export function newHistory(clock: Clock, start = 0): History {
       head = 0;
       for (const change of older) bytes += weight(change);
       from = revision;
+      fit();
     },
     reset(revision) {
       changes = [];
@@ -106,6 +128,7 @@ export function newHistory(clock: Clock, start = 0): History {
       head = 0;
       bytes = 0;
       from = revision;
+      fit();
     },
   };
 }

@@ -79,7 +79,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   const patienceMs = options.patienceMs ?? defaultPatienceMs;
   const state = newSortedEntries();
   const index = newFieldIndex(options.indexes ?? []);
-  const history = newHistory(clock);
+  const history = newHistory(clock, 0, (capacity, before) => metrics?.cacheCapacity(resource, capacity, before));
   const broadcaster = newBroadcaster(options.indexes ?? []);
   const bookmarks = options.bookmarks.readers<CacheWatcher>((watcher) => {
     if (ready) watcher.bookmark(revision());
