@@ -97,6 +97,73 @@ testKindRules(
         "spec.selector: Invalid value: v1.LabelSelector{MatchLabels:map[string]string(nil), MatchExpressions:[]v1.LabelSelectorRequirement(nil)}: empty selector is invalid for daemonset",
       ],
     },
+    {
+      name: "a selector of wrong expressions",
+      change: {
+        "spec.selector": {
+          matchExpressions: [
+            { key: "a b", operator: "In" },
+            { key: "a", operator: "Exists", values: ["b"] },
+            { key: "a", operator: "Like" },
+          ],
+        },
+      },
+      want: [
+        "spec.selector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+        "spec.selector.matchExpressions[0].key: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        "spec.selector.matchExpressions[1].values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+        'spec.selector.matchExpressions[2].operator: Invalid value: "Like": not a valid selector operator',
+      ],
+    },
+    {
+      name: "pods that end",
+      change: { "spec.template.spec.restartPolicy": "Never", "spec.template.spec.activeDeadlineSeconds": 5 },
+      want: [
+        'spec.template.spec.restartPolicy: Unsupported value: "Never": supported values: "Always"',
+        "spec.template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in DaemonSet is not Supported",
+      ],
+    },
+    {
+      name: "steps that are no part of the whole",
+      change: { "spec.updateStrategy": { type: "RollingUpdate", rollingUpdate: { maxUnavailable: "x", maxSurge: -1 } } },
+      want: [
+        "spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: intstr.IntOrString{Type:1, IntVal:0, StrVal:\"x\"}: a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')",
+        "spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: -1: must be greater than or equal to 0",
+      ],
+    },
+    {
+      name: "steps beyond the whole",
+      change: { "spec.updateStrategy": { type: "RollingUpdate", rollingUpdate: { maxUnavailable: "101%", maxSurge: "0%" } } },
+      want: [
+        'spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: intstr.IntOrString{Type:1, IntVal:0, StrVal:"101%"}: must not be greater than 100%',
+      ],
+    },
+    {
+      name: "a surge beyond the whole",
+      change: { "spec.updateStrategy": { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: "101%" } } },
+      want: [
+        'spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: intstr.IntOrString{Type:1, IntVal:0, StrVal:"101%"}: must not be greater than 100%',
+      ],
+    },
+    {
+      name: "a rolling update without steps",
+      undefaulted: true,
+      change: { "spec.template.spec.containers": [], "spec.updateStrategy": { type: "RollingUpdate" } },
+      want: [
+        "spec.template.spec.containers: Required value",
+        "spec.template.spec.restartPolicy: Required value",
+        "spec.template.spec.dnsPolicy: Required value",
+        'spec.template.spec.restartPolicy: Unsupported value: "": supported values: "Always"',
+        "spec.updateStrategy.rollingUpdate: Required value",
+      ],
+    },
+    {
+      name: "a collision taken back",
+      status: true,
+      before: { "status.collisionCount": 2 },
+      change: { "status.collisionCount": 1 },
+      want: ["status.collisionCount: Invalid value: 1: cannot be decremented"],
+    },
   ],
 );
 

@@ -153,5 +153,24 @@ testKindRules(
         "spec.template.spec.volumes[0].gcePersistentDisk.readOnly: Invalid value: false: must be true for replicated pods > 1; GCE PD can only be mounted on multiple machines if it is read-only",
       ],
     },
+    {
+      name: "a rolling update without steps",
+      undefaulted: true,
+      change: { "spec.template.spec.containers": [], "spec.strategy": { type: "RollingUpdate" } },
+      want: [
+        "spec.template.spec.containers: Required value",
+        "spec.template.spec.restartPolicy: Required value",
+        "spec.template.spec.dnsPolicy: Required value",
+        'spec.template.spec.restartPolicy: Unsupported value: "": supported values: "Always"',
+        "spec.strategy.rollingUpdate: Required value: this should be defaulted and never be nil",
+      ],
+    },
+    {
+      name: "a negative count of collisions",
+      status: true,
+      before: {},
+      change: { "status.collisionCount": -1 },
+      want: ["status.collisionCount: Invalid value: -1: must be greater than or equal to 0"],
+    },
   ],
 );

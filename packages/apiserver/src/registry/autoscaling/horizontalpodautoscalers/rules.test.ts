@@ -162,5 +162,50 @@ testKindRules(
       change: { "spec.behavior": { scaleUp: { policies: [{ type: "Pods", value: 1, periodSeconds: 0 }] } } },
       want: ["spec.behavior.scaleUp.policies[0].periodSeconds: Invalid value: 0: must be greater than zero"],
     },
+    {
+      name: "metrics without targets, of things without names",
+      change: {
+        "spec.metrics": [
+          { type: "ContainerResource", containerResource: { name: "cpu", container: "c", target: {} } },
+          {
+            type: "Object",
+            object: {
+              describedObject: { kind: "", name: "a/b" },
+              metric: {
+                name: "",
+                selector: {
+                  matchExpressions: [
+                    { key: "a b", operator: "In" },
+                    { key: "a", operator: "Exists", values: ["b"] },
+                    { key: "a", operator: "Like" },
+                  ],
+                },
+              },
+              target: { type: "Value", value: "1" },
+            },
+          },
+        ],
+      },
+      want: [
+        "spec.metrics[0].containerResource.target.type: Required value: must specify a metric target type",
+        "spec.metrics[0].containerResource.target.averageUtilization: Required value: must set either a target raw value or a target utilization",
+        "spec.metrics[1].object.describedObject.kind: Required value",
+        "spec.metrics[1].object.describedObject.name: Invalid value: \"a/b\": may not contain '/'",
+        "spec.metrics[1].object.metric.name: Required value",
+        "spec.metrics[1].object.metric.selector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+        "spec.metrics[1].object.metric.selector.matchExpressions[0].key: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        "spec.metrics[1].object.metric.selector.matchExpressions[1].values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+        'spec.metrics[1].object.metric.selector.matchExpressions[2].operator: Invalid value: "Like": not a valid selector operator',
+      ],
+    },
+    {
+      name: "a window before now",
+      change: {
+        "spec.behavior": {
+          scaleUp: { stabilizationWindowSeconds: -1, policies: [{ type: "Pods", value: 1, periodSeconds: 1 }] },
+        },
+      },
+      want: ["spec.behavior.scaleUp.stabilizationWindowSeconds: Invalid value: -1: must be greater than or equal to zero"],
+    },
   ],
 );

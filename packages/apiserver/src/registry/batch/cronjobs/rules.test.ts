@@ -66,5 +66,16 @@ testKindRules(
       change: { "spec.schedule": "x" },
       want: ['spec.schedule: Invalid value: "x": expected exactly 5 fields, found 1: [x]'],
     },
+    {
+      name: "no word on jobs at the same time",
+      undefaulted: true,
+      change: {},
+      want: [
+        "spec.concurrencyPolicy: Required value",
+        "spec.jobTemplate.spec.template.spec.containers[0].terminationMessagePolicy: Required value: must be 'File' or 'FallbackToLogsOnError'",
+        "spec.jobTemplate.spec.template.spec.containers[0].imagePullPolicy: Required value",
+        "spec.jobTemplate.spec.template.spec.dnsPolicy: Required value",
+      ],
+    },
   ],
 );

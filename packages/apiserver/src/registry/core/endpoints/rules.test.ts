@@ -45,4 +45,19 @@ testKindRules("endpoints", {}, [
       'subsets[0].addresses[0].ip: Invalid value: "x": must be a valid IP address',
     ],
   },
+  {
+    name: "addresses that are not ready, ports of wrong applications",
+    change: {
+      subsets: [
+        { notReadyAddresses: [{ ip: "x" }, { ip: "0.0.0.0" }, { ip: "224.0.0.1" }], ports: [{ port: 80, appProtocol: "a b" }] },
+      ],
+    },
+    want: [
+      'subsets[0].notReadyAddresses[0].ip: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
+      'subsets[0].notReadyAddresses[0].ip: Invalid value: "x": must be a valid IP address',
+      'subsets[0].notReadyAddresses[1].ip: Invalid value: "0.0.0.0": may not be unspecified (0.0.0.0)',
+      'subsets[0].notReadyAddresses[2].ip: Invalid value: "224.0.0.1": may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)',
+      "subsets[0].ports[0].appProtocol: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
 ]);

@@ -53,5 +53,11 @@ testKindRules(
       },
       want: [],
     },
+    {
+      name: "another namespace than that of what it is about",
+      before: {},
+      change: { "involvedObject.namespace": "other" },
+      want: ['involvedObject.namespace: Invalid value: "other": does not match event.namespace'],
+    },
   ],
 );

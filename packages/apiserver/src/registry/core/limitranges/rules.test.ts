@@ -74,4 +74,31 @@ testKindRules("limitranges", { spec: { limits: [{ type: "Container", max: { cpu:
       "spec.limits[0].type: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
     ],
   },
+  {
+    name: "limits by names that are none",
+    change: {
+      "spec.limits": [
+        {
+          type: "Container",
+          max: { "a b": "1" },
+          min: { "a b": "1" },
+          default: { "a b": "1" },
+          defaultRequest: { "a b": "1" },
+          maxLimitRequestRatio: { "a b": "1" },
+        },
+      ],
+    },
+    want: [
+      "spec.limits[0].max[a b]: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      'spec.limits[0].max[a b]: Invalid value: "a b": must be a standard resource for containers',
+      "spec.limits[0].min[a b]: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      'spec.limits[0].min[a b]: Invalid value: "a b": must be a standard resource for containers',
+      "spec.limits[0].default[a b]: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      'spec.limits[0].default[a b]: Invalid value: "a b": must be a standard resource for containers',
+      "spec.limits[0].defaultRequest[a b]: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      'spec.limits[0].defaultRequest[a b]: Invalid value: "a b": must be a standard resource for containers',
+      "spec.limits[0].maxLimitRequestRatio[a b]: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      'spec.limits[0].maxLimitRequestRatio[a b]: Invalid value: "a b": must be a standard resource for containers',
+    ],
+  },
 ]);

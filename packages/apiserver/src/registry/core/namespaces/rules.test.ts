@@ -28,4 +28,12 @@ testKindRules("namespaces", {}, [
     change: { "status.phase": "Active" },
     want: ["status.Phase: Invalid value: \"Active\": may only be 'Terminating' if `deletionTimestamp` is not empty"],
   },
+  {
+    name: "a finalizer that is no name",
+    change: { "spec.finalizers": ["a b"] },
+    want: [
+      "spec.finalizers: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      'spec.finalizers: Invalid value: "a b": name is neither a standard finalizer name nor is it fully qualified',
+    ],
+  },
 ]);

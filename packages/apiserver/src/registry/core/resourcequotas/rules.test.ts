@@ -60,4 +60,22 @@ testKindRules("resourcequotas", { spec: { hard: { pods: "1" } } }, [
     status: true,
     want: ['status.used[pods]: Invalid value: "-1": must be greater than or equal to 0'],
   },
+  {
+    name: "terms that contradict each other, of resources they say nothing of",
+    before: {},
+    change: {
+      "spec.hard": { services: "1" },
+      "spec.scopeSelector": {
+        matchExpressions: [
+          { scopeName: "BestEffort", operator: "Exists" },
+          { scopeName: "NotBestEffort", operator: "Exists" },
+        ],
+      },
+    },
+    want: [
+      'spec.scopeSelector.matchExpressions: Invalid value: core.ScopeSelector{MatchExpressions:[]core.ScopedResourceSelectorRequirement{core.ScopedResourceSelectorRequirement{ScopeName:"BestEffort", Operator:"Exists", Values:[]string(nil)}, core.ScopedResourceSelectorRequirement{ScopeName:"NotBestEffort", Operator:"Exists", Values:[]string(nil)}}}: unsupported scope applied to resource',
+      'spec.scopeSelector.matchExpressions: Invalid value: core.ScopeSelector{MatchExpressions:[]core.ScopedResourceSelectorRequirement{core.ScopedResourceSelectorRequirement{ScopeName:"BestEffort", Operator:"Exists", Values:[]string(nil)}, core.ScopedResourceSelectorRequirement{ScopeName:"NotBestEffort", Operator:"Exists", Values:[]string(nil)}}}: unsupported scope applied to resource',
+      "spec.scopeSelector.matchExpressions: Invalid value: []core.ResourceQuotaScope(nil): conflicting scopes",
+    ],
+  },
 ]);

@@ -58,4 +58,12 @@ testKindRules("secrets", {}, [
     change: { data: { a: Buffer.alloc(1024 * 1024 + 1).toString("base64") } },
     want: ["data: Too long: must have at most 1048576 bytes"],
   },
+  {
+    name: "a key that is none",
+    before: {},
+    change: { data: { "a b": "" } },
+    want: [
+      "data[a b]: Invalid value: \"a b\": a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')",
+    ],
+  },
 ]);

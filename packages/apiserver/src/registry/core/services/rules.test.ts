@@ -321,4 +321,60 @@ testKindRules("services", { spec: { ports: [{ port: 80 }], selector: { a: "b" } 
       "spec.ipFamilyPolicy: Invalid value: \"PreferDualStack\": must be 'SingleStack' to release the secondary IP family",
     ],
   },
+  {
+    name: "no affinity, with a time",
+    undefaulted: true,
+    change: {
+      "spec.type": "ClusterIP",
+      "spec.sessionAffinity": "None",
+      "spec.sessionAffinityConfig": {},
+      "spec.ports[0].protocol": "TCP",
+      "spec.ports[0].targetPort": 80,
+    },
+    want: [
+      "spec.sessionAffinityConfig: Forbidden: must not be set when session affinity is None",
+      "spec.internalTrafficPolicy: Required value",
+    ],
+  },
+  {
+    name: "an affinity of which nothing is said, and no traffic policy",
+    undefaulted: true,
+    change: {
+      "spec.type": "LoadBalancer",
+      "spec.sessionAffinity": "ClientIP",
+      "spec.ports[0].protocol": "TCP",
+      "spec.ports[0].targetPort": 80,
+    },
+    want: [
+      "spec.sessionAffinityConfig: Required value: when session affinity type is ClientIP",
+      "allocateLoadBalancerNodePorts: Required value",
+      "spec.internalTrafficPolicy: Required value",
+    ],
+  },
+  {
+    name: "an affinity of no clients",
+    undefaulted: true,
+    change: {
+      "spec.type": "ClusterIP",
+      "spec.internalTrafficPolicy": "Cluster",
+      "spec.sessionAffinity": "ClientIP",
+      "spec.sessionAffinityConfig": {},
+      "spec.ports[0].protocol": "TCP",
+      "spec.ports[0].targetPort": 80,
+    },
+    want: ["spec.sessionAffinityConfig.clientIP: Required value: when session affinity type is ClientIP"],
+  },
+  {
+    name: "an affinity without time",
+    undefaulted: true,
+    change: {
+      "spec.type": "ClusterIP",
+      "spec.internalTrafficPolicy": "Cluster",
+      "spec.sessionAffinity": "ClientIP",
+      "spec.sessionAffinityConfig": { clientIP: {} },
+      "spec.ports[0].protocol": "TCP",
+      "spec.ports[0].targetPort": 80,
+    },
+    want: ["spec.sessionAffinityConfig.clientIP.timeoutSeconds: Required value: when session affinity type is ClientIP"],
+  },
 ]);

@@ -119,5 +119,25 @@ testKindRules(
         'endpoints[0].addresses[0]: Invalid value: "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa": must be no more than 63 characters',
       ],
     },
+    {
+      name: "special addresses of the other family",
+      before: { addressType: "IPv6" },
+      change: {
+        endpoints: [
+          { addresses: ["::1"] },
+          { addresses: ["::"] },
+          { addresses: ["ff02::1"] },
+          { addresses: ["fe80::1"] },
+          { addresses: ["10.0.0.1"] },
+        ],
+      },
+      want: [
+        'endpoints[0].addresses[0]: Invalid value: "::1": may not be in the loopback range (127.0.0.0/8, ::1/128)',
+        'endpoints[1].addresses[0]: Invalid value: "::": may not be unspecified (::)',
+        'endpoints[2].addresses[0]: Invalid value: "ff02::1": may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)',
+        'endpoints[3].addresses[0]: Invalid value: "fe80::1": may not be in the link-local range (169.254.0.0/16, fe80::/10)',
+        'endpoints[4].addresses[0]: Invalid value: "10.0.0.1": must be a valid IPv6 address',
+      ],
+    },
   ],
 );

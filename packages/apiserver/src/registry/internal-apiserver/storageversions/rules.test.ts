@@ -87,4 +87,13 @@ testKindRules("storageversions.internal.apiserver.k8s.io", { metadata: { name: "
     },
     want: ['status.commonEncodingVersion: Invalid value: "v2": the actual common encoding version is v1'],
   },
+  {
+    name: "a condition of no type",
+    before: {},
+    status: true,
+    change: { "status.conditions": [{ type: "a b", status: "True", reason: "r", message: "m" }] },
+    want: [
+      "status[0].type: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
 ]);

@@ -58,4 +58,17 @@ testKindRules("ingressclasses.networking.k8s.io", { spec: { controller: "a.com/b
       "spec.controller: Invalid value: \"b c\": Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')",
     ],
   },
+  {
+    name: "parameters of no scope",
+    undefaulted: true,
+    change: { "spec.parameters": { kind: "A", name: "a" } },
+    want: ["spec.parameters.scope: Required value"],
+  },
+  {
+    name: "parameters in a namespace that is none",
+    change: { "spec.parameters": { kind: "A", name: "a", scope: "Namespace", namespace: "a.b" } },
+    want: [
+      "spec.parameters.namespace: Invalid value: \"a.b\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+    ],
+  },
 ]);

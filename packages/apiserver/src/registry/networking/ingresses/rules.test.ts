@@ -150,5 +150,21 @@ testKindRules(
       change: { "status.loadBalancer.ingress": [{ hostname: "1.1.1.1" }] },
       want: ['status.loadBalancer.ingress[0].hostname: Invalid value: "1.1.1.1": must be a DNS name, not an IP address'],
     },
+    {
+      name: "a secret and ports that are none, a resource of no kind",
+      change: {
+        "spec.tls": [{ secretName: "a b" }],
+        "spec.defaultBackend": { resource: {} },
+        "spec.rules": [
+          { http: { paths: [{ path: "/", pathType: "Prefix", backend: { service: { name: "a", port: { number: 70000 } } } }] } },
+        ],
+      },
+      want: [
+        "spec.defaultBackend.resource.kind: Required value: kind is required",
+        "spec.defaultBackend.resource.name: Required value: name is required",
+        "spec.rules[0].http.paths[0].backend.service.port.number: Invalid value: 70000: must be between 1 and 65535, inclusive",
+        "spec.tls[0].secretName: Invalid value: \"a b\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
   ],
 );

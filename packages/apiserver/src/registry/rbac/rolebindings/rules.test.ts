@@ -46,5 +46,14 @@ testKindRules(
         'roleRef: Invalid value: rbac.RoleRef{APIGroup:"rbac.authorization.k8s.io", Kind:"Role", Name:"s"}: cannot change roleRef',
       ],
     },
+    {
+      name: "a subject of no kind",
+      before: {},
+      change: { subjects: [{ kind: "", name: "" }] },
+      want: [
+        "subjects[0].name: Required value",
+        'subjects[0].kind: Unsupported value: "": supported values: "ServiceAccount", "User", "Group"',
+      ],
+    },
   ],
 );

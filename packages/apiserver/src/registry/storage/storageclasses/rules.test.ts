@@ -81,4 +81,5 @@ testKindRules("storageclasses.storage.k8s.io", { provisioner: "p" }, [
       "metadata.annotations: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
     ],
   },
+  { name: "nothing said of when to bind", undefaulted: true, change: {}, want: ["volumeBindingMode: Required value"] },
 ]);

@@ -386,4 +386,103 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       'spec.containers[0].resources.requests[requests.a.com/x]: Invalid value: "requests.a.com/x": doesn\'t follow extended resource name standard',
     ],
   },
+  {
+    name: "a startup probe of nothing, that needs more than one success",
+    change: {
+      "spec.containers[0].startupProbe": { successThreshold: 2, timeoutSeconds: 1, periodSeconds: 1, failureThreshold: 1 },
+    },
+    want: [
+      "spec.containers[0].startupProbe: Required value: must specify a handler type",
+      "spec.containers[0].startupProbe.successThreshold: Invalid value: 2: must be 1",
+    ],
+  },
+  {
+    name: "init containers that use a port twice, each",
+    change: {
+      "spec.initContainers": [
+        {
+          name: "a",
+          image: "i",
+          ports: [
+            { containerPort: 1, hostPort: 1 },
+            { containerPort: 2, hostPort: 1 },
+          ],
+        },
+      ],
+    },
+    want: ['spec.initContainers[0].ports[1].hostPort: Duplicate value: "TCP//1"'],
+  },
+  {
+    name: "an init container of spaces",
+    change: { "spec.initContainers": [{ name: "a", image: " i" }] },
+    want: ['spec.initContainers[0].image: Invalid value: " i": must not have leading or trailing whitespace'],
+  },
+  {
+    name: "a message of no policy",
+    undefaulted: true,
+    change: { "spec.restartPolicy": "Always", "spec.dnsPolicy": "Default", "spec.containers[0].imagePullPolicy": "Always" },
+    want: ["spec.containers[0].terminationMessagePolicy: Required value: must be 'File' or 'FallbackToLogsOnError'"],
+  },
+  {
+    name: "a port that is none, by a name that is none",
+    change: { "spec.containers[0].ports": [{ containerPort: 70000, name: "a_b" }] },
+    want: [
+      'spec.containers[0].ports[0].name: Invalid value: "a_b": must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)',
+      "spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be between 1 and 65535, inclusive",
+    ],
+  },
+  {
+    name: "references of nothing",
+    undefaulted: true,
+    change: {
+      "spec.restartPolicy": "Always",
+      "spec.dnsPolicy": "Default",
+      "spec.containers[0].terminationMessagePolicy": "File",
+      "spec.containers[0].imagePullPolicy": "Always",
+      "spec.containers[0].env": [
+        { name: "A", valueFrom: { fieldRef: { apiVersion: "", fieldPath: "" } } },
+        { name: "B", valueFrom: { resourceFieldRef: { resource: "" } } },
+      ],
+    },
+    want: [
+      "spec.containers[0].env[0].valueFrom.fieldRef.apiVersion: Required value",
+      "spec.containers[0].env[1].valueFrom.resourceFieldRef.resource: Required value",
+    ],
+  },
+  {
+    name: "a path out of its volume, a device of no path",
+    change: {
+      "spec.volumes": [{ name: "v", emptyDir: {} }],
+      "spec.containers[0].volumeMounts": [{ name: "v", mountPath: "/v", subPathExpr: "../a" }],
+      "spec.containers[0].volumeDevices": [{ name: "v", devicePath: "" }],
+    },
+    want: [
+      'spec.containers[0].volumeMounts[0].name: Invalid value: "v": must not already exist in volumeDevices',
+      "spec.containers[0].volumeMounts.subPathExpr: Invalid value: \"../a\": must not contain '..'",
+      'spec.containers[0].volumeDevices[0].name: Invalid value: "v": can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode',
+      "spec.containers[0].volumeDevices[0].devicePath: Required value",
+      'spec.containers[0].volumeDevices[0].name: Invalid value: "v": must not already exist in volumeMounts',
+    ],
+  },
+  {
+    name: "a request of no path",
+    undefaulted: true,
+    change: {
+      "spec.restartPolicy": "Always",
+      "spec.dnsPolicy": "Default",
+      "spec.containers[0].terminationMessagePolicy": "File",
+      "spec.containers[0].imagePullPolicy": "Always",
+      "spec.containers[0].lifecycle": { preStop: { httpGet: { port: 80, scheme: "HTTP" } } },
+    },
+    want: ["spec.containers[0].lifecycle.preStop.httpGet.path: Required value"],
+  },
+  {
+    name: "a group and a view of /proc that are none",
+    change: { "spec.containers[0].securityContext": { runAsGroup: -1, procMount: "Some" } },
+    gates: { ProcMountType: true },
+    want: [
+      "spec.containers[0].securityContext.runAsGroup: Invalid value: -1: must be between 0 and 2147483647, inclusive",
+      'spec.containers[0].securityContext.procMount: Unsupported value: "Some": supported values: "Default", "Unmasked"',
+    ],
+  },
 ]);

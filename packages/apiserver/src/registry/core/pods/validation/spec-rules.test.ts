@@ -277,4 +277,61 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       'spec.volumes[0].name: Invalid value: "vvvvvvvvvv": PVC name "pppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppppp-vvvvvvvvvv": must be no more than 253 characters',
     ],
   },
+  {
+    name: "terms of affinity that are none",
+    change: {
+      "spec.affinity": {
+        nodeAffinity: {
+          preferredDuringSchedulingIgnoredDuringExecution: [
+            { weight: 1, preference: { matchExpressions: [{ key: "a b", operator: "Exists" }] } },
+          ],
+        },
+        podAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: [
+            { topologyKey: "t", namespaceSelector: { matchLabels: { "a b": "c" } } },
+          ],
+        },
+      },
+    },
+    want: [
+      "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[0].key: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespaceSelector.matchLabels: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
+  {
+    name: "volumes of no names, of wrong modes and paths",
+    change: {
+      "spec.volumes": [
+        { name: "A", emptyDir: {} },
+        { name: "b", downwardAPI: { defaultMode: 512, items: [{ path: "../a", fieldRef: { fieldPath: "metadata.name" } }] } },
+        { name: "c", csi: { driver: "d", nodePublishSecretRef: { name: "a b" } } },
+        {
+          name: "d",
+          projected: {
+            sources: [{ secret: { name: "s", items: [{ key: "", path: "a" }] } }, { downwardAPI: { items: [{ path: "a" }] } }],
+          },
+        },
+        {
+          name: "e",
+          ephemeral: {
+            volumeClaimTemplate: {
+              metadata: { labels: { "a b": "c" }, annotations: { "a b": "c" } },
+              spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+            },
+          },
+        },
+      ],
+    },
+    want: [
+      "spec.volumes[0].name: Invalid value: \"A\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+      "spec.volumes[1].downwardAPI.defaultMode: Invalid value: 512: must be a number between 0 and 0777 (octal), both inclusive",
+      "spec.volumes[1].downwardAPI.path: Invalid value: \"../a\": must not contain '..'",
+      "spec.volumes[2].csi.name: Invalid value: \"a b\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      "spec.volumes[3].projected.sources[0].secret.items[0].key: Required value",
+      "spec.volumes[3].projected.sources[1].downwardAPI: Required value: one of fieldRef and resourceFieldRef is required",
+      'spec.volumes[3].projected: Invalid value: "a": conflicting duplicate paths',
+      "spec.volumes[4].ephemeral.volumeClaimTemplate.metadata.annotations: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      "spec.volumes[4].ephemeral.volumeClaimTemplate.metadata.labels: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
 ]);
