@@ -15,6 +15,8 @@ export interface EtcdCluster {
   readonly members: readonly EtcdMember[];
   /** Forgets history up to `revision`; what is forgotten already is no error. */
   compact(revision: number): Promise<void>;
+  /** Writes a key of nobody's, outside of everything that is watched. */
+  writeElsewhere(): Promise<void>;
   /** Asks the leader to make way for another member; it may not come to that. */
   moveLeader(): Promise<void>;
   /** Resolves when all members answer linearizable reads again. */
@@ -70,7 +72,12 @@ export async function noNamespaces(): Promise<string | false> {
   return false;
 }
 
-export async function startEtcdCluster(t: TestContext, size = 3): Promise<EtcdCluster> {
+/** @param program of each member, by its number */
+export async function startEtcdCluster(
+  t: TestContext,
+  size = 3,
+  program: (member: number) => string = () => "etcd",
+): Promise<EtcdCluster> {
   const directory = mkdtempSync(join(tmpdir(), "cox-members-"));
   const holders: ChildProcess[] = [];
   const members: (EtcdMember & { end(): void })[] = [];
@@ -102,7 +109,7 @@ export async function startEtcdCluster(t: TestContext, size = 3): Promise<EtcdCl
     await node.run("ip", "link", "set", "eth0", "up");
     await node.run("ip", "link", "set", "lo", "up");
     await node.run("mount", "-t", "tmpfs", "-o", `size=${diskMb}m`, "disk", directory);
-    members.push(newMember({ hub, node, index: i, ips, directory }));
+    members.push(newMember({ hub, node, index: i, ips, directory, program: program(i) }));
   }
   for (const member of members) member.start();
 
@@ -114,6 +121,10 @@ export async function startEtcdCluster(t: TestContext, size = 3): Promise<EtcdCl
       await anyOf(endpoints, (endpoint) => ask(endpoint, "kv/compaction", { revision: String(revision) })).catch((err: Error) => {
         if (!err.message.includes("has been compacted")) throw err;
       });
+    },
+    async writeElsewhere() {
+      const key = Buffer.from("/elsewhere").toString("base64");
+      await anyOf(endpoints, (endpoint) => ask(endpoint, "kv/put", { key, value: "" }));
     },
     async moveLeader() {
       for (const endpoint of endpoints) {
@@ -146,9 +157,10 @@ interface MemberOptions {
   index: number;
   ips: readonly string[];
   directory: string;
+  program: string;
 }
 
-function newMember({ hub, node, index, ips, directory }: MemberOptions): EtcdMember & { end(): void } {
+function newMember({ hub, node, index, ips, directory, program }: MemberOptions): EtcdMember & { end(): void } {
   const ip = ips[index];
   const endpoint = `http://${ip}:2379`;
   const flags = {
@@ -182,7 +194,7 @@ function newMember({ hub, node, index, ips, directory }: MemberOptions): EtcdMem
         "setpriv",
         "--pdeathsig",
         "KILL",
-        "etcd",
+        program,
         ...Object.entries(flags).flat(),
         "--unsafe-no-fsync",
       ];

@@ -19,14 +19,16 @@ export interface StageOptions {
   apiServers: number;
   /** Of each API server, by its number. */
   flags?: (server: number) => readonly string[];
+  /** etcd, of each member by its number. */
+  etcdProgram?: (member: number) => string;
 }
 
 interface TestContext {
   after(fn: () => void | Promise<void>): void;
 }
 
-export async function newStage(t: TestContext, { members, apiServers, flags }: StageOptions): Promise<Stage> {
-  const etcd = await startEtcdCluster(t, members);
+export async function newStage(t: TestContext, { members, apiServers, flags, etcdProgram }: StageOptions): Promise<Stage> {
+  const etcd = await startEtcdCluster(t, members, etcdProgram);
   const apis = await startApiServers(t, apiServers, etcd.endpoints, flags);
   const history = followEtcd(etcd.endpoints, "/registry");
   t.after(() => history.stop());
