@@ -95,3 +95,13 @@ test("much is handed out in parts, in order", () => {
   );
   assert.deepEqual(parts.flat(), keys);
 });
+
+test("what was missed does not count against the limit, what comes then does", () => {
+  const queue = new WatchQueue({ limit: 2, signal: never });
+  queue.catchUp(["a", "b", "c"].map(added));
+  assert.deepEqual(
+    ["d", "e", "f"].map((key) => queue.push(added(key))),
+    [true, true, false],
+  );
+  assert.equal(queue.overflowed, true);
+});

@@ -3,11 +3,11 @@ import type { Entry, WatchEvent, WatchStream } from "./storage.ts";
 
 /**
  * One reader's events between the store and the connection: first the present state (taken from a shared list, not
- * copied into events before it is asked for), then what follows. Beyond `limit` waiting events the stream ends: the
- * reader is too slow, and a watch never leaves out events. It comes back with the last revision it saw.
+ * copied into events before it is asked for) or what it missed, then what follows. Beyond `limit` waiting events the stream
+ * ends: the reader is too slow, and a watch never leaves out events. It comes back with the last revision it saw.
  */
 export class WatchQueue implements WatchStream {
-  readonly #limit: number;
+  #limit: number;
   readonly #onStop: (() => void) | undefined;
   #initial: readonly Entry[];
   #initialIndex = 0;
@@ -37,6 +37,14 @@ export class WatchQueue implements WatchStream {
   /** True when it ended because the reader was too slow. */
   get overflowed(): boolean {
     return this.#overflowed;
+  }
+
+  /** What the reader missed before it began; that it is much does not mean that the reader is slow. Takes over its argument. */
+  catchUp(missed: WatchEvent[]): void {
+    if (this.#ended || missed.length === 0) return;
+    this.#limit += missed.length;
+    this.#events = this.#events.length === 0 ? missed : this.#events.concat(missed);
+    this.#wakeReader();
   }
 
   /** @returns false when the stream is over, also because this event did not fit. */
@@ -126,6 +134,6 @@ export class WatchQueue implements WatchStream {
 }
 
 /** More than one answer of etcd brings in one turn of the loop (1,000 revisions), so that only a slow reader meets it. */
-const defaultLimit = 10_000;
+const defaultLimit = 2_048;
 /** Events handed out at a time: the connection writes, and others get their turn. */
 const mostAtOnce = 500;

@@ -97,9 +97,23 @@ test("a reader that is too slow is closed, and nothing is left out before", asyn
   const stream = await storage.watch({ prefix: "", revision, signal: AbortSignal.timeout(60_000) });
   await behind.create("web/a", aConfigMap("a", { n: "-1" }));
   // More than the queue takes, in batches so that etcd is not the bottleneck.
-  for (let i = 0; i < 11_000; i += 500) {
+  for (let i = 0; i < 2_500; i += 500) {
     await Promise.all(Array.from({ length: 500 }, (_, j) => behind.create(`web/p${i + j}`, aConfigMap(`p${i + j}`))));
   }
   await storage.get("web/a");
   assert.deepEqual([stream.take(), await stream.ready()], [[], false]);
+});
+
+test("who missed more than a queue takes is told all of it", async (t) => {
+  const { storage, behind } = await openCache(t);
+  const revision = await storage.currentRevision();
+  for (let i = 0; i < 2_500; i += 500) {
+    await Promise.all(Array.from({ length: 500 }, (_, j) => behind.create(`web/p${i + j}`, aConfigMap(`p${i + j}`))));
+  }
+  await storage.get("web/p0");
+  const watch = await follow(storage, { prefix: "", revision });
+  await behind.create("web/last", aConfigMap("last"));
+  const seen = shapes(await watch.next(2_501));
+  assert.deepEqual([new Set(seen).size, seen.at(-1)], [2_501, "ADDED web/last"]);
+  watch.stop();
 });

@@ -343,7 +343,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     const missed = history.after(request.revision);
     if (missed === undefined) return resume(request);
     const watcher = new CacheWatcher({ request, after: request.revision, onStop: forget });
-    for (const change of missed) watcher.see(change);
+    watcher.catchUp(missed);
     return follow(watcher);
   }
 
@@ -399,7 +399,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
           const missed = history.after(seen);
           if (missed === undefined) continue;
           watcher = new CacheWatcher({ request, after: seen, queue });
-          for (const change of missed) watcher.see(change);
+          watcher.catchUp(missed);
           follow(watcher);
           return;
         }

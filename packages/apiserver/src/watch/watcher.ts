@@ -1,5 +1,5 @@
 import { matches } from "../storage/selection.ts";
-import type { Entry, WatchRequest } from "../storage/storage.ts";
+import type { Entry, WatchEvent, WatchRequest } from "../storage/storage.ts";
 import { WatchQueue } from "../storage/watch-queue.ts";
 import type { Change } from "./change.ts";
 
@@ -31,16 +31,29 @@ export class CacheWatcher {
   }
 
   see(change: Change): void {
-    if (change.revision <= this.#after) return;
-    if (this.#prefix !== "" && !this.#covers(change.key)) return;
-    const { previous, current } = change;
-    const event = this.#selective
-      ? change.event(
-          previous !== undefined && matches(this.request, previous),
-          current !== undefined && matches(this.request, current),
-        )
-      : change.event(previous !== undefined, current !== undefined);
+    const event = this.#eventOf(change);
     if (event !== undefined) this.queue.push(event);
+  }
+
+  /** What this reader sees of the changes that it missed, however many there are. */
+  catchUp(missed: readonly Change[]): void {
+    const events: WatchEvent[] = [];
+    for (const change of missed) {
+      const event = this.#eventOf(change);
+      if (event !== undefined) events.push(event);
+    }
+    this.queue.catchUp(events);
+  }
+
+  #eventOf(change: Change): WatchEvent | undefined {
+    if (change.revision <= this.#after) return undefined;
+    if (this.#prefix !== "" && !this.#covers(change.key)) return undefined;
+    const { previous, current } = change;
+    if (!this.#selective) return change.event(previous !== undefined, current !== undefined);
+    return change.event(
+      previous !== undefined && matches(this.request, previous),
+      current !== undefined && matches(this.request, current),
+    );
   }
 
   /** True because every change up to `revision` was queued before. */
