@@ -39,6 +39,7 @@ import { newPostStartHooks, type PostStartHook } from "./server/post-start-hooks
 import { connectRooms, type Rooms } from "./server/rooms.ts";
 import { issuerDocumentsOf, serviceAccountKeys } from "./server/service-accounts.ts";
 import { newStorageMetrics } from "./server/storage-metrics.ts";
+import { newEncryptionMetrics } from "./storage/etcd/encryption-metrics.ts";
 import { newKmsCheck } from "./storage/etcd/kms-health.ts";
 import { type EtcdOptions, openStorage, type StorageSet } from "./storage/open.ts";
 
@@ -98,6 +99,8 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     await storage.health();
   };
   edge.addCheck("etcd", checkEtcd, async () => storage?.warning());
+  const encryptionMetrics = newEncryptionMetrics(metrics, clock);
+  config.encryption?.countIn(encryptionMetrics);
   for (const [i, { name, service }] of (config.encryption?.kms ?? []).entries()) {
     edge.addCheck(`kms-provider-${i}`, newKmsCheck(name, service, clock));
   }

@@ -10,6 +10,7 @@ import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
 import { formatDuration, parseDuration } from "@coxswain/apimachinery/meta/time";
+import type { EncryptionMetrics, EncryptionMetricsOf } from "./encryption-metrics.ts";
 import {
   type CipherName,
   type EncryptionKey,
@@ -28,6 +29,8 @@ export interface Encryption {
   readonly transformerFor: TransformerFor;
   /** The KMS plugins in the order of the file, whose health is to be watched. */
   readonly kms: readonly { readonly name: string; readonly service: KmsService }[];
+  /** The file is read before there are metrics. */
+  countIn(metrics: EncryptionMetrics): void;
 }
 
 interface Configuration {
@@ -98,25 +101,37 @@ export function parseEncryptionConfig(text: string): Encryption {
     throw new Error(texts.length === 1 ? texts[0] : `[${texts.join(", ")}]`);
   }
   const kms: { name: string; service: KmsService }[] = [];
+  let counting: EncryptionMetrics | undefined;
+  const metrics: EncryptionMetricsOf = () => counting;
   const providers = new Map<string, PrefixedTransformer[]>();
   for (const entry of config.resources ?? []) {
     const own = (entry.providers ?? []).map((provider) => {
-      if (provider.kms) return kmsProvider(provider.kms, kms);
-      return providerOf(provider);
+      if (provider.kms) return kmsProvider(provider.kms, kms, metrics);
+      return providerOf(provider, metrics);
     });
     for (const name of entry.resources ?? []) providers.set(name, [...(providers.get(name) ?? []), ...own]);
   }
-  const transformers = new Map([...providers].map(([name, own]) => [name, firstWrites(own)]));
+  const transformers = new Map([...providers].map(([name, own]) => [name, firstWrites(own, metrics)]));
   const transformerFor: TransformerFor = ({ group, resource }) =>
     transformers.get(group === "" ? resource : `${resource}.${group}`);
-  return { transformerFor, kms };
+  return {
+    transformerFor,
+    kms,
+    countIn(wanted) {
+      counting = wanted;
+    },
+  };
 }
 
-function kmsProvider(options: KmsOptions, services: { name: string; service: KmsService }[]): PrefixedTransformer {
+function kmsProvider(
+  options: KmsOptions,
+  services: { name: string; service: KmsService }[],
+  metrics: EncryptionMetricsOf,
+): PrefixedTransformer {
   const { name = "", endpoint = "" } = options;
   const service = newKmsService(endpoint, timeoutOf(options));
   services.push({ name, service });
-  return envelopeProvider({ name, service, cacheSize: options.cachesize ?? defaultCacheSize });
+  return envelopeProvider({ name, service, cacheSize: options.cachesize ?? defaultCacheSize, metrics });
 }
 
 /** @throws Error when it is no duration */
@@ -127,13 +142,13 @@ function timeoutOf({ timeout }: KmsOptions): number {
   return milliseconds;
 }
 
-function providerOf(provider: Provider): PrefixedTransformer {
+function providerOf(provider: Provider, metrics: EncryptionMetricsOf): PrefixedTransformer {
   const name = Object.keys(provider)[0] as CipherName | "identity";
   if (name === "identity") return identityProvider;
   const keys = (provider[name]?.keys ?? []).map(
     (key): EncryptionKey => ({ name: key.name as string, secret: Buffer.from(key.secret as string, "base64") }),
   );
-  return encryptionProvider(name, keys);
+  return encryptionProvider(name, keys, metrics);
 }
 
 function validate({ resources }: Configuration): FieldError[] {

@@ -4,6 +4,7 @@
  * Source: k8s.io/apiserver pkg/storage/value/encrypt/{aes,secretbox,identity}, pkg/storage/value/transformer.go
  */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import type { Direction, EncryptionMetricsOf } from "./encryption-metrics.ts";
 import { openSecretbox, sealSecretbox, secretboxNonceBytes, secretboxOverheadBytes } from "./secretbox.ts";
 import type { TransformedValue, Transformer } from "./transformer.ts";
 
@@ -89,7 +90,11 @@ const ciphers = { aescbc, aesgcm, secretbox } as const;
 export type CipherName = keyof typeof ciphers;
 
 /** Writes with the first key, reads with every one. */
-export function encryptionProvider(name: CipherName, keys: readonly EncryptionKey[]): PrefixedTransformer {
+export function encryptionProvider(
+  name: CipherName,
+  keys: readonly EncryptionKey[],
+  metrics: EncryptionMetricsOf,
+): PrefixedTransformer {
   const cipher = ciphers[name];
   const kind = name === "secretbox" ? "Secretbox" : "AES";
   const inner = firstWrites(
@@ -98,6 +103,7 @@ export function encryptionProvider(name: CipherName, keys: readonly EncryptionKe
       toStored: (value, etcdKey) => cipher.seal(value, key.secret, etcdKey),
       fromStored: (stored, etcdKey) => ({ value: cipher.open(stored, key.secret, etcdKey), stale: false }),
     })),
+    metrics,
     `no matching key was found for the provided ${kind} transformer`,
   );
   return { prefix: Buffer.from(`k8s:enc:${name}:v1:`), ...inner };
@@ -116,15 +122,67 @@ export const identityProvider: PrefixedTransformer = {
 };
 
 /** Writes with the first; a value that another one wrote is stale. @param unmatched the error when nobody knows the prefix */
-export function firstWrites(transformers: readonly PrefixedTransformer[], unmatched = "no matching prefix found"): Transformer {
-  const [first] = transformers;
+export function firstWrites(
+  transformers: readonly PrefixedTransformer[],
+  metrics: EncryptionMetricsOf,
+  unmatched = "no matching prefix found",
+): Transformer {
+  const counted = transformers.map((transformer) => withMetrics(transformer, metrics));
+  const [first] = counted;
   if (first === undefined) throw new Error("no transformer is configured");
   return {
     async toStored(value, key) {
       return Buffer.concat([first.prefix, await first.toStored(value, key)]);
     },
-    fromStored: (stored, key) => readWithAny(transformers, stored, key, unmatched),
+    fromStored(stored, key) {
+      const began = performance.now();
+      const isKnown = counted.some(({ prefix }) => startsWith(stored, prefix));
+      if (!isKnown) metrics()?.transformed("from_storage", "unknown", secondsSince(began), unmatched);
+      return readWithAny(counted, stored, key, unmatched);
+    },
   };
+}
+
+/** Plain text that is another's is not counted: the next one is asked. */
+function withMetrics(transformer: PrefixedTransformer, metrics: EncryptionMetricsOf): PrefixedTransformer {
+  const prefix = transformer.prefix.toString("latin1");
+  const counting = (direction: Direction) => {
+    const began = performance.now();
+    return {
+      done<Value>(value: Value): Value {
+        metrics()?.transformed(direction, prefix, secondsSince(began));
+        return value;
+      },
+      failed(err: unknown): never {
+        if (prefix !== "") metrics()?.transformed(direction, prefix, secondsSince(began), err);
+        throw err;
+      },
+    };
+  };
+  return {
+    prefix: transformer.prefix,
+    async toStored(value, key) {
+      const { done, failed } = counting("to_storage");
+      try {
+        return done(await transformer.toStored(value, key));
+      } catch (err) {
+        return failed(err);
+      }
+    },
+    fromStored(stored, key) {
+      const { done, failed } = counting("from_storage");
+      try {
+        const found = transformer.fromStored(stored, key);
+        return found instanceof Promise ? found.then(done, failed) : done(found);
+      } catch (err) {
+        return failed(err);
+      }
+    },
+  };
+}
+
+function secondsSince(beganMs: number): number {
+  return (performance.now() - beganMs) / 1000;
 }
 
 /** With the first that fits, from `from` on: another provider or a key of the same name may do where one fails. */

@@ -9,6 +9,17 @@ export interface KmsService {
   decrypt(cipher: Buffer): Promise<Buffer>;
 }
 
+/** The plugin's own refusal, or that it does not answer, in gRPC's words. */
+export class KmsError extends Error {
+  /** `PermissionDenied` */
+  readonly code: string;
+
+  constructor(code: string, details: string) {
+    super(`rpc error: code = ${code} desc = ${details}`);
+    this.code = code;
+  }
+}
+
 const apiVersion = "v1beta1";
 
 /**
@@ -36,7 +47,7 @@ export function newKmsService(endpoint: string, timeoutMs: number): KmsService {
         { deadline },
         (err: ServiceError | null, answer: Buffer | undefined) => {
           if (err === null) resolve(answer ?? Buffer.alloc(0));
-          else reject(new Error(`rpc error: code = ${grpcCodeNames[err.code] ?? err.code} desc = ${err.details}`));
+          else reject(new KmsError(grpcCodeNames[err.code] ?? String(err.code), err.details));
         },
       );
     });
