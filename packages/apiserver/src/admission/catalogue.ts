@@ -48,6 +48,7 @@ import { serviceAccount } from "./plugins/service-account.ts";
 import { storageObjectInUseProtection } from "./plugins/storage-object-in-use-protection.ts";
 import { taintNodesByCondition } from "./plugins/taint-nodes-by-condition.ts";
 import { validatingAdmissionWebhook } from "./plugins/validating-admission-webhook.ts";
+import type { ResolveService } from "./webhooks/endpoint.ts";
 import type { ResourceVersion } from "./webhooks/matcher.ts";
 
 /** What plugins may reach. They read the cluster through informers, and write through the loopback client. */
@@ -64,6 +65,10 @@ export interface PluginContext {
   readonly webhookMetrics: WebhookMetrics;
   /** For plugins that count something of their own. */
   readonly metrics: MetricsRegistry;
+  /** For webhooks that are services. */
+  readonly resolveService: ResolveService;
+  /** Shown to webhooks that nothing else is configured for; PEM. */
+  readonly proxyCertificate: { readonly current: { readonly cert: string; readonly key: string } | undefined };
   /** What --admission-control-config-file says about the plugin; undefined for nothing. */
   readonly configurationOf: PluginConfigurations;
 }

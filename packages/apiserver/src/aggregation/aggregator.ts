@@ -23,6 +23,7 @@ import { newBackends } from "./backends.ts";
 import { newProbe } from "./discovery-probe.ts";
 import { newAggregatorMetrics } from "./metrics.ts";
 import { type AggregatedOpenApi, newAggregatedOpenApi } from "./openapi/aggregated.ts";
+import { newFetch } from "./openapi/download.ts";
 import { newProxy } from "./proxy.ts";
 import type { ProxyCertificate } from "./proxy-certificate.ts";
 import type { ServiceResolver } from "./service-resolver.ts";
@@ -62,7 +63,7 @@ export function newAggregator(options: AggregatorOptions): Aggregator {
   const metrics = newAggregatorMetrics(options.metrics);
   const backends = newBackends(options.certificate);
   const probed = newBackends(options.certificate);
-  const proxy = newProxy({ resolve, log, refused: options.refused });
+  const proxy = newProxy({ resolve, refused: options.refused, clock, log });
   let groups: readonly AnnouncedGroup[] | undefined;
   const changed = (): void => {
     groups = undefined;
@@ -105,7 +106,14 @@ export function newAggregator(options: AggregatorOptions): Aggregator {
     },
     waitForSync: (signal) => apiServices.waitForSync(signal),
     autoregistration: newAutoregistration({ client: informers.client, apiServices, builtIn: options.builtIn, clock, log }),
-    openApi: newAggregatedOpenApi({ apiServices, backends, resolve, metrics, v3: options.openApiV3, clock, log }),
+    openApi: newAggregatedOpenApi({
+      apiServices,
+      fetch: newFetch({ backends, resolve, clock }),
+      metrics,
+      v3: options.openApiV3,
+      clock,
+      log,
+    }),
     checkAvailability: (signal) => availability.run(signal),
   };
 }

@@ -3,6 +3,7 @@
  * answered there. Neither body waits to be whole, so that watches and uploads flow.
  * Source: kube-aggregator pkg/apiserver/handler_proxy.go, k8s.io/apimachinery pkg/util/proxy/upgradeaware.go, transport.go
  */
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
@@ -16,9 +17,10 @@ import { formatLocation, type Location, type ServiceResolver } from "./service-r
 
 export interface ProxyOptions {
   readonly resolve: ServiceResolver;
-  readonly log: Logger;
   /** Told of each request that ends here without having reached the server. */
   readonly refused: (ctx: RequestContext, code: number) => void;
+  readonly clock: Clock;
+  readonly log: Logger;
 }
 
 /** @param apiService as it stands now @param backend of it. Answers in every case. */
@@ -28,7 +30,7 @@ export type Proxy = (ctx: RequestContext, apiService: ApiService, backend: Backe
 const discoveryTimeoutMs = 5_000;
 const dialTimeoutMs = 30_000;
 
-export function newProxy({ resolve, log, refused }: ProxyOptions): Proxy {
+export function newProxy({ resolve, refused, clock, log }: ProxyOptions): Proxy {
   const refuse = (ctx: RequestContext, code: number, message: string): void => {
     answerText(ctx.exchange, code, `${message}\n`);
     refused(ctx, code);
@@ -45,7 +47,7 @@ export function newProxy({ resolve, log, refused }: ProxyOptions): Proxy {
       return refuse(ctx, 503, "service unavailable");
     }
     try {
-      if (ctx.exchange.upgrade === undefined) await forward(ctx, backend, location);
+      if (ctx.exchange.upgrade === undefined) await forward(ctx, backend, location, clock);
       else await tunnel(ctx, ctx.exchange.upgrade, backend, location, log);
     } catch (err) {
       if (ctx.signal.aborted) throw ctx.signal.reason; // the deadline has an answer of its own
@@ -55,26 +57,31 @@ export function newProxy({ resolve, log, refused }: ProxyOptions): Proxy {
   };
 }
 
-async function forward(ctx: RequestContext, backend: Backend, location: Location): Promise<void> {
+async function forward(ctx: RequestContext, backend: Backend, location: Location, clock: Clock): Promise<void> {
   const { exchange } = ctx;
   const body = bodyOf(exchange);
-  const slow = isDiscovery(ctx) ? [AbortSignal.timeout(discoveryTimeoutMs)] : [];
-  const answer = await send(backend, location, {
-    method: exchange.method,
-    path: pathAndQuery(ctx),
-    headers: { ...headersFor(ctx, location), ...body.headers },
-    body: body.stream,
-    signal: AbortSignal.any([ctx.signal, ...slow]),
-  }).catch((err: unknown) => {
-    throw new Error(`error trying to reach service: ${failureText(err)}`, { cause: err });
-  });
-  const code = answer.statusCode ?? 502;
-  if (code >= 300 && code <= 399 && answer.headers.location) {
-    // Whoever follows it would go with their credentials where a server wants them to (CVE-2022-3172).
-    answer.destroy();
-    return exchange.respond(502, plainText, "the backend attempted to redirect this request, which is not permitted");
+  const late = new AbortController();
+  const timer = isDiscovery(ctx) ? clock.after(discoveryTimeoutMs, () => late.abort()) : undefined;
+  try {
+    const answer = await send(backend, location, {
+      method: exchange.method,
+      path: pathAndQuery(ctx),
+      headers: { ...headersFor(ctx, location), ...body.headers },
+      body: body.stream,
+      signal: AbortSignal.any([ctx.signal, late.signal]),
+    }).catch((err: unknown) => {
+      throw new Error(`error trying to reach service: ${failureText(err)}`, { cause: err });
+    });
+    const code = answer.statusCode ?? 502;
+    if (code >= 300 && code <= 399 && answer.headers.location) {
+      // Whoever follows it would go with their credentials where a server wants them to (CVE-2022-3172).
+      answer.destroy();
+      return exchange.respond(502, plainText, "the backend attempted to redirect this request, which is not permitted");
+    }
+    await relay(ctx, answer, code, returnedHeaders(answer));
+  } finally {
+    timer?.cancel();
   }
-  await relay(ctx, answer, code, returnedHeaders(answer));
 }
 
 async function tunnel(

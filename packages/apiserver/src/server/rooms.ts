@@ -153,6 +153,8 @@ export function connectRooms(options: RoomOptions): Rooms {
     defaultUnreachableTolerationSeconds: flags["default-unreachable-toleration-seconds"],
     versions: objectVersions(resources),
     webhookMetrics: newWebhookMetrics(metrics),
+    resolveService: resolve,
+    proxyCertificate: options.proxyCertificate,
     metrics,
     configurationOf: config.pluginConfigurations,
   };

@@ -3,16 +3,15 @@
  * answer has a size and a time that it must keep to.
  * Source: k8s.io/apiserver pkg/util/webhook/client.go, client-go rest/request.go
  */
-import { Agent, request as httpsRequest } from "node:https";
+import { Agent, type RequestOptions as HttpsRequestOptions, request as httpsRequest } from "node:https";
 import { userAgentOf } from "@coxswain/apimachinery/client/config";
 import { parseJson } from "@coxswain/apimachinery/codec/json";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import { genericServerResponse, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Status } from "@coxswain/apimachinery/meta/types";
 import type { WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
-import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Credentials, CredentialsFor } from "./credentials.ts";
-import { type Endpoint, endpointOf } from "./endpoint.ts";
+import { type Endpoint, endpointOf, type ResolveService } from "./endpoint.ts";
 import { type Review, readAnswer, type WebhookAnswer } from "./review.ts";
 
 export interface WebhookTarget {
@@ -40,10 +39,7 @@ const defaultTimeoutSeconds = 10;
 const idleMs = 90_000;
 const mostAgents = 200;
 
-export function newWebhookClient(
-  serviceNamed: (namespace: string, name: string) => Service | undefined,
-  credentialsFor: CredentialsFor,
-): WebhookClient {
+export function newWebhookClient(resolve: ResolveService, credentialsFor: CredentialsFor): WebhookClient {
   const agents = new Map<string, Agent>();
   const agentFor = (caBundle: string | undefined, certificate: Credentials["certificate"]): Agent => {
     const key = JSON.stringify([caBundle, certificate]);
@@ -62,7 +58,7 @@ export function newWebhookClient(
       let endpoint: Endpoint;
       let credentials: Credentials;
       try {
-        endpoint = endpointOf(clientConfig, serviceNamed);
+        endpoint = endpointOf(clientConfig, resolve);
         credentials = credentialsFor(endpoint.hostPort);
       } catch (err) {
         throw new WebhookCallError(`could not get REST client: ${(err as Error).message}`, 500, err);
@@ -81,30 +77,39 @@ export function newWebhookClient(
 }
 
 function post(
-  { url, lookup }: Endpoint,
+  { url, hostPort, locate }: Endpoint,
   body: string,
   agent: Agent,
   headers: Credentials["headers"],
   signal: AbortSignal,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
+    const shown = locate === undefined ? url.href : `https://${hostPort}${url.pathname}${url.search}`;
     const fail = (err: Error): void => {
-      reject(new WebhookCallError(`failed to call webhook: Post "${url.href}": ${textOf(err)}`, 503, err));
+      reject(new WebhookCallError(`failed to call webhook: Post "${shown}": ${textOf(err)}`, 503, err));
     };
+    let located: HttpsRequestOptions = {};
+    try {
+      const location = locate?.();
+      if (location !== undefined) located = { hostname: location.host, port: location.port, servername: url.hostname };
+    } catch (err) {
+      return fail(err as Error);
+    }
     const request = httpsRequest(
       url,
       {
+        ...located,
         method: "POST",
         agent,
         signal,
         headers: {
           ...headers,
+          host: locate === undefined ? url.host : hostPort,
           "content-type": "application/json",
           accept: "application/json, */*",
           "content-length": Buffer.byteLength(body),
           "user-agent": userAgentOf("kube-apiserver"),
         },
-        ...(lookup === undefined ? {} : { lookup }),
       },
       (response) => {
         const chunks: Buffer[] = [];

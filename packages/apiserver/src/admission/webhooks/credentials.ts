@@ -20,18 +20,27 @@ export interface Credentials {
 /** @param hostPort `hooks.example.com:443`, `name.namespace.svc:443`; read for each call, so that files may be renewed. */
 export type CredentialsFor = (hostPort: string) => Credentials;
 
-const nobody: Credentials = { headers: {} };
-
 interface Users {
   readonly users?: readonly { readonly name: string; readonly user?: unknown }[];
   readonly contexts?: readonly { readonly name: string; readonly context?: { readonly user?: string } }[];
   readonly "current-context"?: string;
 }
 
-/** @param configuration `{kubeConfigFile}` or undefined. @throws Error when the file cannot be used. */
-export function webhookCredentials(configuration: unknown): CredentialsFor {
+/**
+ * @param configuration `{kubeConfigFile}` or undefined
+ * @param proxyCertificate what is shown to those that no user is for: --proxy-client-cert-file
+ * @throws Error when the file cannot be used.
+ */
+export function webhookCredentials(
+  configuration: unknown,
+  proxyCertificate: { readonly current: Credentials["certificate"] | undefined },
+): CredentialsFor {
+  const nobody = (): Credentials => {
+    const { current: certificate } = proxyCertificate;
+    return { headers: {}, ...(certificate && { certificate }) };
+  };
   const { kubeConfigFile: path = "" } = (configuration ?? {}) as { kubeConfigFile?: string };
-  if (path === "") return () => nobody;
+  if (path === "") return nobody;
   if (!isAbsolute(path)) {
     throw new Error(formatFieldError(invalidValue("kubeConfigFile", path, "must be an absolute file path")));
   }
@@ -41,7 +50,7 @@ export function webhookCredentials(configuration: unknown): CredentialsFor {
   return (hostPort) => {
     const found = namesFor(hostPort).find((name) => configs.has(name)) ?? current ?? "";
     const config = configs.get(found);
-    return config === undefined ? nobody : credentialsOf(config);
+    return config === undefined ? nobody() : credentialsOf(config);
   };
 }
 

@@ -75,10 +75,8 @@ export function newWebhookDispatcher(ctx: PluginContext, names: DispatcherNames)
   const informer = ctx.informers.for<Configuration>(names.configurations);
   const serviceInformer = ctx.informers.for<Service & KubeObject>(services);
   const namespaces = namespaceLookup(ctx.informers, ctx.client);
-  const client = newWebhookClient(
-    (namespace, name) => serviceInformer.lister.get(`${namespace}/${name}`),
-    webhookCredentials(ctx.configurationOf(names.plugin)),
-  );
+  const credentials = webhookCredentials(ctx.configurationOf(names.plugin), ctx.proxyCertificate);
+  const client = newWebhookClient(ctx.resolveService, credentials);
   let all: readonly RegisteredWebhook[] | undefined;
   const forget = (): void => {
     all = undefined;

@@ -259,7 +259,7 @@ test("a webhook of a service is dialled there and must show the service's name",
   await register(t, "validating", "missing", at("missing"));
   assert.equal(
     (await create("missing")).body.message,
-    `${calling("missing")}could not get REST client: service "missing" not found`,
+    `${calling("missing")}failed to call webhook: Post "https://missing.default.svc:${hooks.port}/by-service?timeout=10s": service "missing" not found`,
   );
 });
 

@@ -12,10 +12,8 @@ import { sortedByName } from "@coxswain/apimachinery/schema/openapi/definitions"
 import type { OpenApiDocument } from "@coxswain/apimachinery/schema/openapi/document";
 import { exponentialBackoff } from "@coxswain/apimachinery/workqueue/rate-limiters";
 import { type ApiService, groupVersionOf, isAvailable, nameOf, serviceOf } from "../api-services.ts";
-import type { Backends } from "../backends.ts";
 import type { AggregatorMetrics } from "../metrics.ts";
-import type { ServiceResolver } from "../service-resolver.ts";
-import { type Download, download } from "./download.ts";
+import type { Download, Fetch } from "./download.ts";
 import { keepPaths, mergeSpecs } from "./merge.ts";
 import { readSpec, type SpecDocument } from "./spec-document.ts";
 
@@ -33,8 +31,7 @@ export interface AggregatedOpenApi {
 
 export interface AggregatedOpenApiOptions {
   readonly apiServices: SharedInformer<ApiService>;
-  readonly backends: Backends;
-  readonly resolve: ServiceResolver;
+  readonly fetch: Fetch;
   readonly metrics: AggregatorMetrics;
   /** The gate OpenAPIV3. */
   readonly v3: boolean;
@@ -54,20 +51,13 @@ const lookAgainMs = 60_000;
 const longestPauseMs = 3_600_000;
 
 export function newAggregatedOpenApi(options: AggregatedOpenApiOptions): AggregatedOpenApi {
-  const { apiServices, metrics, clock, log } = options;
+  const { apiServices, fetch, metrics, clock, log } = options;
   const known = new Map<string, Known>();
   let generation = 0;
   const regenerated = (apiService: string, reason: "add" | "update" | "delete"): void => {
     generation++;
     metrics.openApiRegenerations.labels(apiService, reason).inc();
   };
-  const fetchFrom = async (apiService: ApiService, path: string, headers: Record<string, string>): Promise<Download> => {
-    const backend = options.backends.of(apiService);
-    if (backend === undefined || !isAvailable(apiService)) throw new Error("service unavailable");
-    const { namespace, name, port } = backend.service;
-    return download(backend, options.resolve(namespace, name, port), path, headers, clock);
-  };
-
   const reconcile = async (name: string): Promise<Result> => {
     const apiService = apiServices.lister.get(name);
     const before = known.get(name);
@@ -76,14 +66,17 @@ export function newAggregatedOpenApi(options: AggregatedOpenApiOptions): Aggrega
       return done;
     }
     const etag = before?.etag ?? "";
-    const answer = await fetchFrom(apiService, "/openapi/v2", {
+    const answer = await fetch(apiService, "/openapi/v2", {
       accept: "application/json",
       ...(etag === "" ? {} : { "if-none-match": etag }),
     });
     const hasV3 = options.v3 && (await offersV3(apiService));
     if (answer.code !== 304 && answer.code !== 200) throw new Error("OpenAPI spec does not exist");
     if (answer.code === 304 || answer.etag === etag) {
-      if (before !== undefined && before.hasV3 !== hasV3) known.set(name, { ...before, hasV3 });
+      if (before !== undefined && before.hasV3 !== hasV3) {
+        known.set(name, { ...before, hasV3 });
+        generation++;
+      }
     } else {
       // Only what is below /apis is sent on to the server.
       const spec = keepPaths(readSpec(JSON.parse(answer.body.toString("utf8"))), (path) => path.startsWith("/apis/"));
@@ -92,11 +85,15 @@ export function newAggregatedOpenApi(options: AggregatedOpenApiOptions): Aggrega
     }
     return { requeueAfterMs: lookAgainMs };
   };
+  /** Servers older than OpenAPI v3 have none. */
   const offersV3 = async (apiService: ApiService): Promise<boolean> => {
-    const { code, body } = await fetchFrom(apiService, "/openapi/v3", { accept: "application/json" });
-    if (code !== 200) return false;
-    const { Paths: paths } = JSON.parse(body.toString("utf8")) as { Paths?: unknown };
-    return Array.isArray(paths) && paths.includes(rootOf(apiService));
+    try {
+      const { code, body } = await fetch(apiService, "/openapi/v3", { accept: "application/json" });
+      const { Paths: paths } = JSON.parse(code === 200 ? body.toString("utf8") : "{}") as { Paths?: unknown };
+      return Array.isArray(paths) && paths.includes(rootOf(apiService));
+    } catch {
+      return false;
+    }
   };
 
   const controller: Controller = newController({
@@ -152,7 +149,7 @@ export function newAggregatedOpenApi(options: AggregatedOpenApiOptions): Aggrega
     async v3(root, accept) {
       const apiService = apiServices.lister.list().find((one) => serviceOf(one) !== undefined && rootOf(one) === root);
       if (apiService === undefined) return undefined;
-      return fetchFrom(apiService, `/openapi/v3/${root}`, { accept });
+      return fetch(apiService, `/openapi/v3/${root}`, { accept });
     },
     run: (signal) => controller.run(signal),
   };

@@ -1,10 +1,14 @@
-/** Source: kube-aggregator pkg/controllers/openapi/aggregator/downloader.go */
+/**
+ * Documents of the servers behind APIServices, fetched by the aggregator itself.
+ * Source: kube-aggregator pkg/controllers/openapi/aggregator/downloader.go
+ */
 import { createHash } from "node:crypto";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { type Backend, send } from "../backends.ts";
+import { type ApiService, isAvailable } from "../api-services.ts";
+import { type Backend, type Backends, send } from "../backends.ts";
 import { identityHeaders } from "../identity-headers.ts";
 import { failureText } from "../proxy.ts";
-import { formatLocation, type Location } from "../service-resolver.ts";
+import { formatLocation, type Location, type ServiceResolver } from "../service-resolver.ts";
 
 export interface Download {
   readonly code: number;
@@ -21,8 +25,19 @@ const ownPrefix = '"own-';
 /** Has no rights of its own: descriptions are for everybody. */
 const asker = { name: "system:aggregator", groups: [] };
 
-/** @throws Error when there is no answer, or one that is too long. */
-export async function download(
+/** @param path with its query. @throws Error when there is no answer, or one that is too long. */
+export type Fetch = (apiService: ApiService, path: string, headers: Readonly<Record<string, string>>) => Promise<Download>;
+
+export function newFetch({ backends, resolve, clock }: { backends: Backends; resolve: ServiceResolver; clock: Clock }): Fetch {
+  return async (apiService, path, headers) => {
+    const backend = backends.of(apiService);
+    if (backend === undefined || !isAvailable(apiService)) throw new Error("service unavailable");
+    const { namespace, name, port } = backend.service;
+    return download(backend, resolve(namespace, name, port), path, headers, clock);
+  };
+}
+
+async function download(
   backend: Backend,
   location: Location,
   path: string,

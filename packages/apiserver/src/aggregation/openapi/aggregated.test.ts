@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { apiServices as apiServicesRef } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { OpenApiDocument } from "@coxswain/apimachinery/schema/openapi/document";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import type { ApiService } from "../api-services.ts";
+import { newAggregatorMetrics } from "../metrics.ts";
+import { type AggregatedOpenApi, newAggregatedOpenApi } from "./aggregated.ts";
+import type { Download } from "./download.ts";
+
+const own = { swagger: "2.0", paths: { "/apis/own/v1": {} }, definitions: { Own: {} } } as unknown as OpenApiDocument;
+
+function anApiService(group: string, versionPriority = 10): ApiService {
+  return {
+    metadata: { name: `v1.${group}` },
+    spec: { group, version: "v1", groupPriorityMinimum: 1000, versionPriority, service: { namespace: "a", name: "b" } },
+    status: { conditions: [{ type: "Available", status: "True" }] },
+  };
+}
+
+interface Setup {
+  readonly openApi: AggregatedOpenApi;
+  readonly clock: FakeClock;
+  readonly client: ReturnType<typeof newFakeClient>;
+  /** What was fetched: `<group> <path> <If-None-Match>`. */
+  readonly fetched: string[];
+  /** Paths of the whole document. */
+  paths(): string[];
+}
+
+/** @param answer a group's answer for a path: its status, ETag and body */
+async function started(
+  t: TestContext,
+  answer: (group: string, path: string, etag: string) => { code: number; etag?: string; body?: unknown },
+  v3 = false,
+): Promise<Setup> {
+  const clock = newFakeClock();
+  const client = newFakeClient();
+  const informers = newInformerFactory(client, { log: discardLogger, clock });
+  const apiServices = informers.for<ApiService>(apiServicesRef);
+  const fetched: string[] = [];
+  const openApi = newAggregatedOpenApi({
+    apiServices,
+    async fetch({ spec }, path, headers): Promise<Download> {
+      const { "if-none-match": known = "" } = headers;
+      fetched.push(`${spec.group} ${path} ${known}`.trim());
+      const { code, etag = "", body = "" } = answer(spec.group as string, path, known);
+      return { code, etag, contentType: "application/json", body: Buffer.from(JSON.stringify(body)) };
+    },
+    metrics: newAggregatorMetrics(newMetricsRegistry()),
+    v3,
+    clock,
+    log: discardLogger,
+  });
+  const stop = new AbortController();
+  informers.start(stop.signal);
+  const running = openApi.run(stop.signal);
+  t.after(async () => {
+    stop.abort();
+    await running;
+  });
+  await clock.advance(0);
+  return { openApi, clock, client, fetched, paths: () => Object.keys(openApi.merge(own).paths) };
+}
+
+const documentOf = (...paths: string[]) => ({ paths: Object.fromEntries(paths.map((path) => [path, {}])) });
+
+test("a document is fetched a second after its APIService came, and looked at again every minute", async (t) => {
+  let etag = '"1"';
+  let path = "/apis/a/v1";
+  const { client, clock, fetched, openApi, paths } = await started(t, (_group, _path, known) =>
+    known === etag ? { code: 304, etag } : { code: 200, etag, body: documentOf(path, "/healthz") },
+  );
+  await client.create(apiServicesRef, anApiService("a"));
+  await clock.advance(999);
+  assert.deepEqual(fetched, []);
+  assert.equal(openApi.merge(own), own);
+  await clock.advance(1);
+  assert.deepEqual(fetched, ["a /openapi/v2"]);
+  assert.deepEqual(paths(), ["/apis/a/v1", "/apis/own/v1"]);
+  const { generation } = openApi;
+  await clock.advance(60_000);
+  assert.deepEqual(fetched.splice(0), ["a /openapi/v2", 'a /openapi/v2 "1"']);
+  assert.equal(openApi.generation, generation, "nothing new");
+  [etag, path] = ['"2"', "/apis/a/v1/new"];
+  await clock.advance(60_000);
+  assert.deepEqual(paths(), ["/apis/a/v1/new", "/apis/own/v1"]);
+  assert.notEqual(openApi.generation, generation);
+  await client.delete(apiServicesRef, { name: "v1.a" });
+  await clock.advance(0);
+  assert.deepEqual(paths(), ["/apis/own/v1"]);
+  await clock.advance(600_000);
+  assert.equal(fetched.length, 1, "who is gone is not asked again");
+});
+
+for (const { name, answer } of [
+  { name: "has none", answer: { code: 404 } },
+  { name: "gives one that is none", answer: { code: 200, etag: '"1"', body: { paths: [] } } },
+  { name: "cannot give it", answer: { code: 500 } },
+]) {
+  test(`a server that ${name} is asked again after one minute, two, four, and the document does without`, async (t) => {
+    const { client, clock, fetched, paths } = await started(t, () => answer);
+    await client.create(apiServicesRef, anApiService("a"));
+    await clock.advance(1_000);
+    for (const [minutes, count] of [
+      [1, 2],
+      [2, 3],
+      [4, 4],
+      [3, 4],
+    ] as const) {
+      await clock.advance(minutes * 60_000);
+      assert.equal(fetched.length, count);
+    }
+    assert.deepEqual(paths(), ["/apis/own/v1"]);
+  });
+}
+
+test("a document that cannot be read any more leaves the one before it", async (t) => {
+  let body: unknown = documentOf("/apis/a/v1");
+  let etag = '"1"';
+  const { client, clock, paths } = await started(t, () => ({ code: 200, etag, body }));
+  await client.create(apiServicesRef, anApiService("a"));
+  await clock.advance(1_000);
+  [body, etag] = [{ paths: 1 }, '"2"'];
+  await clock.advance(60_000);
+  assert.deepEqual(paths(), ["/apis/a/v1", "/apis/own/v1"]);
+});
+
+test("of two servers with the same path the one of the higher priority describes it", async (t) => {
+  const { client, clock, openApi } = await started(t, (group) => ({
+    code: 200,
+    etag: '"1"',
+    body: { paths: { "/apis/shared": { description: group } } },
+  }));
+  await client.create(apiServicesRef, {
+    ...anApiService("low"),
+    spec: { ...anApiService("low").spec, groupPriorityMinimum: 10 },
+  });
+  await client.create(apiServicesRef, anApiService("high"));
+  await clock.advance(1_000);
+  assert.deepEqual(openApi.merge(own).paths["/apis/shared"], { description: "high" });
+});
+
+test("documents of OpenAPI v3 are named when their server names them, and given as it gives them", async (t) => {
+  const { client, clock, openApi } = await started(
+    t,
+    (group, path) => {
+      if (path === "/openapi/v3") return group === "new" ? { code: 200, body: { Paths: ["apis/new/v1"] } } : { code: 404 };
+      return { code: 200, etag: '"1"', body: path === "/openapi/v2" ? documentOf(`/apis/${group}/v1`) : { of: path } };
+    },
+    true,
+  );
+  await client.create(apiServicesRef, anApiService("old"));
+  await client.create(apiServicesRef, anApiService("new"));
+  await clock.advance(1_000);
+  assert.deepEqual(openApi.v3Roots(), ["apis/new/v1"]);
+  const given = await openApi.v3("apis/new/v1", "application/json");
+  assert.deepEqual(JSON.parse(String(given?.body)), { of: "/openapi/v3/apis/new/v1" });
+  assert.equal(await openApi.v3("apis/none/v1", "application/json"), undefined);
+});

@@ -1,0 +1,145 @@
+/** --proxy-client-cert-file and --enable-aggregator-routing: whom the server shows itself as when it calls out, and where. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { networkInterfaces, tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, type TestContext, test } from "node:test";
+import type { TLSSocket } from "node:tls";
+import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { startAggregatedServer } from "../testing/aggregated-server.ts";
+import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
+
+const proxyCa = await newCa({ commonName: "front proxies" });
+const folder = mkdtempSync(join(tmpdir(), "cox-outgoing-"));
+/** Endpoints are never on loopback addresses. */
+const ownAddress = Object.values(networkInterfaces())
+  .flat()
+  .find((address) => address?.internal === false && address.family === "IPv4")?.address;
+
+let server: TestServer;
+before(async () => {
+  const pair = await newCertificate({ commonName: "front-proxy-client", usages: ["client"], ca: proxyCa });
+  writeFileSync(join(folder, "proxy.key"), pair.keyPem, { mode: 0o600 });
+  writeFileSync(join(folder, "proxy.crt"), pair.certPem);
+  server = await startTestServer(undefined, [
+    `--proxy-client-cert-file=${join(folder, "proxy.crt")}`,
+    `--proxy-client-key-file=${join(folder, "proxy.key")}`,
+    "--enable-aggregator-routing",
+  ]);
+});
+after(async () => {
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function made(path: string, object: object): Promise<void> {
+  const { code, text } = await server.request("POST", path, object);
+  assert.equal(code, 201, text);
+}
+
+/** A service whose cluster IP leads nowhere, with one endpoint. */
+async function serviceAt(name: string, ip: string, port: number): Promise<void> {
+  await made("/api/v1/namespaces/default/services", { metadata: { name }, spec: { ports: [{ port: 443 }] } });
+  const subsets = [{ addresses: [{ ip }], ports: [{ port }] }];
+  await made("/api/v1/namespaces/default/endpoints", { metadata: { name }, subsets });
+}
+
+/** An admission webhook that allows everything. @returns common names of the certificates that it was shown */
+async function startHook(t: TestContext, address: string, dnsName: string) {
+  const ca = await newCa({ commonName: "hooks" });
+  const pair = await newCertificate({ commonName: "hook", dnsNames: [dnsName], ips: [address], usages: ["server"], ca });
+  const shown: string[] = [];
+  const hook = createServer(
+    { cert: pair.certPem, key: pair.keyPem, ca: proxyCa.certPem, requestCert: true, rejectUnauthorized: false },
+    async (req, res) => {
+      const socket = req.socket as TLSSocket;
+      shown.push(socket.authorized ? String(socket.getPeerCertificate().subject?.CN) : "");
+      const chunks: Buffer[] = [];
+      for await (const chunk of req) chunks.push(chunk as Buffer);
+      const { apiVersion, kind, request } = JSON.parse(Buffer.concat(chunks).toString());
+      res.end(JSON.stringify({ apiVersion, kind, response: { uid: request.uid, allowed: true } }));
+    },
+  );
+  await new Promise<void>((resolve) => hook.listen(0, address, resolve));
+  t.after(() => {
+    hook.close();
+    hook.closeAllConnections();
+  });
+  return { port: (hook.address() as AddressInfo).port, shown, caBundle: Buffer.from(ca.certPem).toString("base64") };
+}
+
+async function registerHook(t: TestContext, name: string, clientConfig: object): Promise<void> {
+  const path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+  await made(path, {
+    metadata: { name },
+    webhooks: [
+      {
+        name: `${name}.example.com`,
+        clientConfig,
+        rules: [{ apiGroups: [""], apiVersions: ["v1"], resources: ["configmaps"], operations: ["CREATE"] }],
+        objectSelector: { matchLabels: { hook: name } },
+        sideEffects: "None",
+        admissionReviewVersions: ["v1"],
+      },
+    ],
+  });
+  t.after(() => server.request("DELETE", `${path}/${name}`));
+}
+
+/** Until the registration is seen. */
+async function asked(name: string, shown: readonly string[]): Promise<void> {
+  let made = 0;
+  await waitFor(
+    async () => {
+      const metadata = { name: `${name}-${made++}`, labels: { hook: name } };
+      const { code, text } = await server.request("POST", "/api/v1/namespaces/default/configmaps", { metadata });
+      assert.equal(code, 201, text);
+      return shown.length > 0;
+    },
+    { what: "the webhook to be asked" },
+  );
+}
+
+test("a webhook that no user is configured for is shown the proxy's certificate", async (t) => {
+  const { port, shown, caBundle } = await startHook(t, "127.0.0.1", "localhost");
+  await registerHook(t, "by-url", { url: `https://127.0.0.1:${port}/`, caBundle });
+  await asked("by-url", shown);
+  assert.equal(shown[0], "front-proxy-client");
+});
+
+test("with --enable-aggregator-routing an aggregated server is reached at its endpoint", {
+  skip: ownAddress === undefined,
+}, async (t) => {
+  const group = "routed.example.com";
+  const address = ownAddress as string;
+  const other = await startAggregatedServer(t, { group, address, names: ["routed.default.svc"], proxyCa: proxyCa.certPem });
+  await serviceAt("routed", address, other.port);
+  await made("/apis/apiregistration.k8s.io/v1/apiservices", {
+    metadata: { name: `v1.${group}` },
+    spec: {
+      group,
+      version: "v1",
+      groupPriorityMinimum: 1000,
+      versionPriority: 10,
+      service: { namespace: "default", name: "routed" },
+      caBundle: other.caBundle,
+    },
+  });
+  const { body } = await waitFor(async () => {
+    const answer = await server.request("GET", `/apis/${group}/v1/headers`);
+    return answer.code === 200 && answer;
+  });
+  assert.equal(body.host, `${address}:${other.port}`);
+  assert.equal(other.requests.at(-1)?.certificate, "front-proxy-client");
+});
+
+test("with --enable-aggregator-routing a webhook is reached at its endpoint", { skip: ownAddress === undefined }, async (t) => {
+  const { port, shown, caBundle } = await startHook(t, ownAddress as string, "hook.default.svc");
+  await serviceAt("hook", ownAddress as string, port);
+  await registerHook(t, "by-service", { service: { namespace: "default", name: "hook" }, caBundle });
+  await asked("by-service", shown);
+  assert.equal(shown[0], "front-proxy-client");
+});
