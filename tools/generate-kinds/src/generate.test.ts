@@ -73,8 +73,10 @@ test("names a constant after the kind and takes the preferred version", () => {
     "storage.k8s.io\tv1beta1\tcsinodes\tCSINode\tno\t-\t-\tget,list\tyes",
     "storage.k8s.io\tv1\tcsinodes\tCSINode\tno\t-\t-\tget,list\tyes",
     "-\tv1\tpods/eviction\tEviction\tyes\t-\t-\tcreate\tyes",
+    "-\tv1\tservices\tService\tyes\tsvc\tall\tcreate,delete,get\tyes",
   ];
   const source = writeResources(rows.join("\n"));
   assert.match(source, /export const csiNodes: ResourceRef = \{"group":"storage\.k8s\.io","version":"v1"/);
   assert.match(source, /"resource":"pods\/eviction".*"kindGroup":"policy","kindVersion":"v1"/);
+  assert.match(source, /"resource":"services".*"verbs":\["create","delete","deletecollection","get"\]/, "a verb that came later");
 });

@@ -19,6 +19,9 @@ const kindsOfOthers: Readonly<Record<string, { group: string; version: string }>
   TokenRequest: { group: "authentication.k8s.io", version: "v1" },
 };
 
+/** Verbs that the input lacks, since the server that it was read off was older. */
+const laterVerbs: Readonly<Record<string, readonly string[]>> = { services: ["deletecollection"] };
+
 /** `resources.ts`: a constant for each resource at its preferred version, and every row as data. */
 export function writeResources(tsv: string): string {
   const rows = parseRows(tsv);
@@ -78,7 +81,7 @@ function parseRows(tsv: string): Row[] {
         namespaced: namespaced === "yes",
         shortNames: list(shortNames),
         categories: list(categories),
-        verbs: list(verbs),
+        verbs: [...new Set([...list(verbs), ...(laterVerbs[resource] ?? [])])].sort(),
         servedByDefault: served === "yes",
       };
     });

@@ -170,7 +170,8 @@ test("nothing of a body reaches the prototype of objects", () => {
 
 test("counts values, not what texts hold", () => {
   refuseManyValues(Buffer.from(`{"data":{"a":"${times(200_000, ",")}","b":"${times(100_000, '\\"{')}"}}`));
-  assert.throws(() => refuseManyValues(Buffer.from(`[${times(maxBodyValues, "1,")}1]`)), {
+  refuseManyValues(Buffer.from(`[${times(1_000_000, "1,")}1]`)); // plain elements are cheap
+  assert.throws(() => refuseManyValues(Buffer.from(`{${times(maxBodyValues, '"a":1,')}"a":1}`)), {
     code: 413,
     message: `Request entity too large: the body has more than ${maxBodyValues} values`,
   });
