@@ -44,7 +44,8 @@ export function newClient(target: Target): Client {
   const agent = new Agent({ keepAlive: true, maxSockets: 16 });
   const { hostname, port } = new URL(target.url);
   const { ca, cert, key, token } = target;
-  const send = (sent: Sent): Promise<Answer> =>
+  /** @param again the same once more, on another connection */
+  const send = (sent: Sent, again?: () => Promise<Answer>): Promise<Answer> =>
     new Promise((resolve, reject) => {
       const outgoing = request({
         ...{ host: hostname, port, agent, method: sent.method, path: sent.path },
@@ -56,8 +57,10 @@ export function newClient(target: Target): Client {
         },
       });
       const silence = setTimeout(() => outgoing.destroy(new Error(`no answer within ${giveUpAfterMs} ms`)), giveUpAfterMs);
-      outgoing.on("error", (err) => {
+      outgoing.on("error", (err: NodeJS.ErrnoException) => {
         clearTimeout(silence);
+        // The server gave up a kept connection just when it was taken: it has not seen the request.
+        if (again !== undefined && outgoing.reusedSocket && err.code === "ECONNRESET") return resolve(again());
         reject(err);
       });
       outgoing.on("upgrade", (response, socket) => {
@@ -91,7 +94,7 @@ export function newClient(target: Target): Client {
       });
       outgoing.end(sent.body);
     });
-  return { send, close: () => agent.destroy() };
+  return { send: (sent) => send(sent, () => send(sent)), close: () => agent.destroy() };
 }
 
 interface Kubeconfig {

@@ -20,7 +20,7 @@ for (const [text, message] of [
   ["1ex", "invalid character 'x' in exponent of numeric literal"],
   ['"\\x"', "invalid character 'x' in string escape code"],
   ['"\n"', "invalid character '\\n' in string literal"],
-  ["[".repeat(1001), "exceeded max depth"],
+  ["[".repeat(1001), "invalid character '[' exceeded max depth"],
 ] as const) {
   test(`refuses ${JSON.stringify(text.slice(0, 12))}`, () => assert.throws(() => parseJsonText(text), { message }));
 }

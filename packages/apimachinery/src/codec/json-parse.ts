@@ -10,8 +10,9 @@ export const maxTextDepth = 10_000;
 export class JsonSyntaxError extends Error {}
 /** It nests deeper than was allowed. */
 export class JsonDepthError extends JsonSyntaxError {
-  constructor() {
-    super("exceeded max depth");
+  /** @param opening the bracket that goes too deep */
+  constructor(opening: string) {
+    super(`invalid character '${opening}' exceeded max depth`);
   }
 }
 
@@ -38,7 +39,8 @@ export interface ParseOptions {
  */
 export function parseJsonText(text: string, options: ParseOptions = {}): unknown {
   const levels = options.maxDepth ?? maxDepth;
-  if (text.length > levels && nestsDeeper(text, levels)) throw new JsonDepthError();
+  const deep = text.length > levels ? nestingBeyond(text, levels) : undefined;
+  if (deep !== undefined) throw new JsonDepthError(text[deep] as string);
   const plain = options.plainNumbers || (!/\d{16}/.test(text) && !(options.literals && hasLiterals(text)));
   if (options.onDuplicate === undefined && plain) {
     try {
@@ -66,19 +68,19 @@ export function numberOf(literal: symbol): number {
   return Number(literal.description);
 }
 
-function nestsDeeper(text: string, levels: number): boolean {
+function nestingBeyond(text: string, levels: number): number | undefined {
   let depth = 0;
   for (let i = 0; i < text.length; i++) {
     switch (text.charCodeAt(i)) {
       case 0x22: // a string: skip to its end
         do {
           i = text.indexOf('"', i + 1);
-          if (i < 0) return false;
+          if (i < 0) return undefined;
         } while (text.charCodeAt(i - 1) === 0x5c && isEscaped(text, i));
         break;
       case 0x5b:
       case 0x7b:
-        if (++depth > levels) return true;
+        if (++depth > levels) return i;
         break;
       case 0x5d:
       case 0x7d:
@@ -86,7 +88,7 @@ function nestsDeeper(text: string, levels: number): boolean {
         break;
     }
   }
-  return false;
+  return undefined;
 }
 
 function isEscaped(text: string, quote: number): boolean {

@@ -9,11 +9,12 @@ export interface HealthCheck {
   warning?(): Promise<string | undefined>;
 }
 
-const headers = { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" };
+const plain = { "content-type": "text/plain; charset=utf-8" };
+const headers = { ...plain, "x-content-type-options": "nosniff" };
 
 /** `/readyz/etcd?verbose` → page `readyz`, check `etcd`; undefined for a path that is no page of health. */
 export function healthPage(path: string): { page: string; check: string } | undefined {
-  const match = /^\/(healthz|livez|readyz)(?:\/(.*))?$/.exec(path);
+  const match = /^\/(healthz|livez|readyz)(?:\/(.+))?$/.exec(path);
   return match === null ? undefined : { page: match[1] as string, check: match[2] ?? "" };
 }
 
@@ -62,7 +63,7 @@ async function answerOne(exchange: Exchange, checks: readonly HealthCheck[], nam
   const check = checks.find((one) => one.name === name);
   if (check === undefined) return exchange.respond(404, headers, "404 page not found\n");
   const reason = await reasonOf(check);
-  if (reason === undefined) exchange.respond(200, headers, "ok");
+  if (reason === undefined) exchange.respond(200, plain, "ok");
   else exchange.respond(500, headers, `internal server error: ${reason}\n`);
 }
 

@@ -2,6 +2,7 @@
  * Who asks. An answer of 401 says nothing about why; the log does.
  * Source: k8s.io/apiserver pkg/endpoints/filters/authentication.go
  */
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { StatusError, unauthorized } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Authenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
@@ -10,6 +11,7 @@ import type { Filter } from "./filter.ts";
 import type { RequestMetrics } from "./metrics.ts";
 
 export interface AuthenticationOptions {
+  clock: Clock;
   authenticate: Authenticator;
   /** What a credential must be good for; empty: anything. */
   apiAudiences: readonly string[];
@@ -19,36 +21,43 @@ export interface AuthenticationOptions {
   onRefused?: ((request: ServerRequest) => Promise<void>) | undefined;
 }
 
+/** Counts an attempt that began then. */
+type Ended = (startedMs: number) => void;
+
 export function authentication(options: AuthenticationOptions): Filter {
   const { metrics, log } = options;
-  const attempts = {
-    success: metrics.authenticationAttempts.labels("success"),
-    failure: metrics.authenticationAttempts.labels("failure"),
-    error: metrics.authenticationAttempts.labels("error"),
-  };
+  const [success, failure, error] = ["success", "failure", "error"].map((result) => {
+    const attempts = metrics.authenticationAttempts.labels(result);
+    const duration = metrics.authenticationDuration.labels(result);
+    return (startedMs: number): void => {
+      attempts.inc();
+      duration.observe((options.clock.monotonic() - startedMs) / 1000);
+    };
+  }) as [Ended, Ended, Ended];
   const refusal = async (request: ServerRequest): Promise<Error> => {
     await options.onRefused?.(request);
     return unauthorized("Unauthorized");
   };
   return async (request, next) => {
+    const startedMs = options.clock.monotonic();
     const result = await options.authenticate(request.exchange).catch(async (err: unknown) => {
-      attempts.error.inc();
+      error(startedMs);
       // The store that tokens are looked up in may be away: that is not the client's fault.
       if (err instanceof StatusError && err.code >= 500) throw err;
       log.warn("Unable to authenticate the request", { err: err instanceof Error ? err.message : String(err) });
       throw await refusal(request);
     });
     if (result === undefined) {
-      attempts.failure.inc();
+      failure(startedMs);
       throw await refusal(request);
     }
     if (result.audiences !== undefined && options.apiAudiences.length > 0) {
       if (!result.audiences.some((audience) => options.apiAudiences.includes(audience))) {
-        attempts.error.inc();
+        error(startedMs);
         throw await refusal(request);
       }
     }
-    attempts.success.inc();
+    success(startedMs);
     metrics.authenticatedUserRequests.labels(compressUser(result.user.name)).inc();
     // What proves an identity to us must not travel on to proxied servers.
     delete request.exchange.headers.authorization;

@@ -71,11 +71,12 @@ export function newFilterChain(options: FilterChainOptions): ExchangeHandler {
       requestTimeoutMs: options.requestTimeoutMs,
       clock,
       writeError: (request, err) => writeError(request.exchange, err, request),
-      postTimeout: metrics.postTimeout,
+      metrics,
     }),
     ...(options.corsAllowedOrigins.length > 0 ? [cors(options.corsAllowedOrigins)] : []),
     startOfFilter,
     authentication({
+      clock,
       authenticate: options.authenticate,
       apiAudiences: options.apiAudiences,
       metrics,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { notFound } from "@coxswain/apimachinery/errors/status-error";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { LoopbackExchange } from "../loopback/exchange.ts";
@@ -72,8 +73,8 @@ test("a handler that misses the deadline sees its signal aborted, and the client
   };
   const { promise, resolve } = Promise.withResolvers<void>();
   let reason: unknown;
-  const { postTimeout } = metrics();
-  const chain = compose([timeout({ requestTimeoutMs: 60_000, clock, writeError, postTimeout })], (request) => {
+  const counted = metrics();
+  const chain = compose([timeout({ requestTimeoutMs: 60_000, clock, writeError, metrics: counted })], (request) => {
     request.signal.addEventListener("abort", () => {
       reason = request.signal.reason;
     });
@@ -88,7 +89,8 @@ test("a handler that misses the deadline sees its signal aborted, and the client
   assert.match(String(reason), /request did not complete within the allotted timeout/);
   await clock.advance(100);
   assert.equal(exchange.status, 504);
-  const late = postTimeout.labels("timeout-handler", "ok");
+  const late = counted.postTimeout.labels("timeout-handler", "ok");
+  assert.equal(counted.terminations.labels("LIST", "", "v1", "", "", "cluster", "apiserver", "504").value, 1);
   assert.equal(late.value, 0);
   resolve();
   await running;
@@ -103,9 +105,55 @@ test("webhooks that change are asked one after the other, those that look all at
   assert.equal(request.webhookMs, 70);
 });
 
+for (const { how, settle: end, rest, outer } of [
+  { how: "with a result", settle: "resolve", rest: "ok", outer: "ok" },
+  { how: "with an error", settle: "refuse", rest: "error", outer: "ok" },
+  { how: "by breaking", settle: "break", rest: "panic", outer: "panic" },
+  { how: "after five minutes", settle: "wait", rest: "pending", outer: "ok" },
+] as const) {
+  test(`a handler that ends ${how} after its request was answered is counted as ${rest}`, async () => {
+    const clock = newFakeClock(0);
+    const counted = metrics();
+    const work = Promise.withResolvers<void>();
+    const writeError = (request: ServerRequest): void => request.exchange.respond(504, {});
+    const chain = compose([timeout({ requestTimeoutMs: 1000, clock, writeError, metrics: counted })], () => work.promise);
+    const running = Promise.resolve(chain(aRequest("GET", "/api/v1/pods").request)).catch(() => {});
+    await clock.advance(1100);
+    if (end === "refuse") work.reject(notFound({ group: "", resource: "pods" }, "a"));
+    else if (end === "break") work.reject(new TypeError("broken"));
+    else {
+      if (end === "wait") await clock.advance(300_000);
+      work.resolve();
+    }
+    await running;
+    const statuses = ["ok", "error", "panic", "pending"];
+    const values = (source: string) => statuses.filter((status) => counted.postTimeout.labels(source, status).value === 1);
+    assert.deepEqual([values("rest-handler"), values("timeout-handler")], [[rest], [outer]]);
+  });
+}
+
+test("a request that timed out in the middle of its answer is broken off and counted as aborted", async () => {
+  const clock = newFakeClock(0);
+  const counted = metrics();
+  const work = Promise.withResolvers<void>();
+  const options = { requestTimeoutMs: 1000, clock, writeError: () => assert.fail("it has begun"), metrics: counted };
+  const chain = compose([timeout(options)], (request) => {
+    request.exchange.stream(200, {}).write("half");
+    return work.promise;
+  });
+  const { request, exchange } = aRequest("GET", "/api/v1/namespaces/web/pods");
+  const broken = assert.rejects(async () => Array.fromAsync((await exchange.response).body), /broken off/);
+  const running = chain(request);
+  await clock.advance(1100);
+  await broken;
+  assert.equal(counted.aborts.labels("LIST", "", "v1", "", "", "namespace").value, 1);
+  work.resolve();
+  await running;
+});
+
 test("a watch has no deadline", async () => {
-  const { postTimeout } = metrics();
-  const chain = compose([timeout({ requestTimeoutMs: 1, clock: newFakeClock(0), writeError: () => {}, postTimeout })], () => {});
+  const options = { requestTimeoutMs: 1, clock: newFakeClock(0), writeError: () => {}, metrics: metrics() };
+  const chain = compose([timeout(options)], () => {});
   const { request } = aRequest("GET", "/api/v1/pods?watch=1&timeout=5s");
   await chain(request);
   assert.equal(request.deadlineMs, undefined);

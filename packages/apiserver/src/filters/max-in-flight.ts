@@ -5,7 +5,7 @@
  */
 
 import type { Filter } from "./filter.ts";
-import type { RequestMetrics } from "./metrics.ts";
+import { countTermination, type RequestMetrics } from "./metrics.ts";
 
 export interface MaxInFlightOptions {
   /** 0: no limit. */
@@ -27,6 +27,7 @@ export function maxInFlight(options: MaxInFlightOptions): Filter {
     const kind = readOnlyVerbs.has(request.info.verb) ? "readOnly" : "mutating";
     if (limits[kind] > 0 && running[kind] >= limits[kind] && !request.user.groups.includes("system:masters")) {
       metrics.droppedRequests.labels(kind).inc();
+      countTermination(metrics, request, "apiserver", 429);
       request.exchange.respond(
         429,
         { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff", "retry-after": "1" },

@@ -92,6 +92,12 @@ export function newRequestMetrics(registry: MetricsRegistry) {
       help: "Number of requests which apiserver aborted possibly due to a timeout, for each group, version, verb, resource, subresource and scope",
       labels: ["verb", "group", "version", "resource", "subresource", "scope"],
     }),
+    authenticationDuration: registry.histogram({
+      name: "authentication_duration_seconds",
+      help: "Authentication duration in seconds broken out by result.",
+      labels: ["result"],
+      buckets: Array.from({ length: 15 }, (_, i) => 0.001 * 2 ** i),
+    }),
     authenticationAttempts: registry.counter({
       name: "authentication_attempts",
       help: "Counter of authenticated attempts.",
@@ -181,6 +187,13 @@ export function countTermination(
   const { group, version, name, namespace } = request.info;
   const scope = name !== "" ? "resource" : namespace !== "" ? "namespace" : "cluster";
   metrics.terminations.labels(reportedVerb(request), group, version, "", "", scope, component, String(code)).inc();
+}
+
+/** Of a request whose connection was broken, since its answer had begun and could not be ended. */
+export function countAbort(metrics: RequestMetrics, request: Pick<RequestContext, "info" | "exchange">): void {
+  const { group, version, name, namespace } = request.info;
+  const scope = name !== "" ? "resource" : namespace !== "" ? "namespace" : "cluster";
+  metrics.aborts.labels(reportedVerb(request), group, version, "", "", scope).inc();
 }
 
 function isConnect(request: Pick<RequestContext, "info">): boolean {

@@ -4,53 +4,75 @@
  */
 
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { timeout as timeoutError } from "@coxswain/apimachinery/errors/status-error";
+import { StatusError, timeout as timeoutError } from "@coxswain/apimachinery/errors/status-error";
 import { requestTimeoutMs } from "../request/deadline.ts";
 import type { ServerRequest } from "../request/server-request.ts";
 import type { Filter } from "./filter.ts";
-import type { RequestMetrics } from "./metrics.ts";
+import { countAbort, countTermination, type RequestMetrics } from "./metrics.ts";
 
 export interface TimeoutOptions {
   requestTimeoutMs: number;
   clock: Clock;
   writeError: (request: ServerRequest, err: unknown) => void;
-  /** Counts how handlers end whose request was answered for them. */
-  postTimeout: RequestMetrics["postTimeout"];
+  metrics: RequestMetrics;
 }
 
 /** After the deadline handlers get this long to see the aborted signal and to give an answer of their own. */
 const graceMs = 100;
+/** A handler that goes on longer than that after its request was answered is not waited for. */
+const pendingMs = 5 * 60_000;
 
 export function timeout(options: TimeoutOptions): Filter {
+  const { clock, metrics } = options;
   return async (request, next) => {
     if (request.longRunning) return next(request);
     const at = request.exchange.url.indexOf("timeout=");
     const timeoutMs =
       at < 0 ? options.requestTimeoutMs : requestTimeoutMs(request.query.get("timeout"), options.requestTimeoutMs);
     request.deadlineMs = request.receivedMs + timeoutMs;
-    let grace: { cancel(): void } | undefined;
-    let tooLate = false;
-    const timer = options.clock.after(timeoutMs, () => {
+    let later: { cancel(): void } | undefined;
+    let late: LateHandler | undefined;
+    const timer = clock.after(timeoutMs, () => {
       const err = timeoutError("request did not complete within the allotted timeout", 0);
       request.abort(err);
-      grace = options.clock.after(graceMs, () => {
-        tooLate = true;
-        if (request.exchange.headersSent) request.exchange.destroy();
-        else options.writeError(request, err);
+      later = clock.after(graceMs, () => {
+        const lateOne = lateHandler(metrics);
+        late = lateOne;
+        later = clock.after(pendingMs, () => lateOne.ended("pending"));
+        countTermination(metrics, request, "apiserver", 504);
+        if (!request.exchange.headersSent) return options.writeError(request, err);
+        countAbort(metrics, request);
+        request.exchange.destroy();
       });
     });
     try {
       await next(request);
-      if (tooLate) options.postTimeout.labels(source, "ok").inc();
+      late?.ended("ok");
     } catch (err) {
-      if (tooLate) options.postTimeout.labels(source, "error").inc();
+      late?.ended(err instanceof StatusError ? "error" : "panic");
       throw err;
     } finally {
       timer.cancel();
-      grace?.cancel();
+      later?.cancel();
     }
   };
 }
 
-/** As upstream calls this filter. */
-const source = "timeout-handler";
+interface LateHandler {
+  ended(how: "ok" | "error" | "panic" | "pending"): void;
+}
+
+/**
+ * Counts how a handler ends whose request was answered for it, once. Upstream has two layers that wait for it: the
+ * inner one tells its result, the outer one only whether it broke.
+ */
+function lateHandler({ postTimeout }: RequestMetrics): LateHandler {
+  let told = false;
+  return {
+    ended(how) {
+      if (!told) postTimeout.labels("rest-handler", how).inc();
+      told = true;
+      if (how !== "pending") postTimeout.labels("timeout-handler", how === "panic" ? "panic" : "ok").inc();
+    },
+  };
+}

@@ -7,10 +7,10 @@ import { writeList } from "./write-list.ts";
 /** GET on a collection: a list, or a watch when the query says so. */
 export async function list(call: Call): Promise<void> {
   const { ctx, served, env } = call;
+  const output = negotiateFor(call); // before anything that the query may have wrong
   const options = listOptions(ctx.query);
   checkFieldSelector(served.definition, options.fields);
   if (options.watch) return watch(call, options);
-  const output = negotiateFor(call);
   const chunking = env.services.featureEnabled("APIListChunking");
   const store = served.store as NonNullable<typeof served.store>;
   const result = await store.list(call.namespace, listRequest(options, ctx.signal, chunking, store.storage.cached === true));

@@ -49,13 +49,15 @@ export function newRouter(env: RouterOptions): Router {
     const { info } = ctx;
     // With the gate off nobody is asked whether the client could take gzip.
     if (!env.services.featureEnabled("APIResponseCompression")) delete ctx.exchange.headers["accept-encoding"];
+    // Whatever it would name: upstream has no route for it.
+    if (info.path.startsWith("//") || info.path === "/apis//") return notFoundPage(env, ctx);
     if (info.isResourceRequest) {
       if (env.resources.hasGroupVersion(info.group, info.version)) return runRoute(env, ctx);
       if (hasRoutes(env, info.group)) throw noSuchPath();
       return notFoundPage(env, ctx);
     }
     const parts = info.path.split("/").filter((part) => part !== "");
-    if (parts[0] === "openapi" && (await openApi(ctx, parts))) return;
+    if (parts[0] === "openapi" && !info.path.endsWith("/") && (await openApi(ctx, parts))) return;
     if (parts[0] === "version" && parts.length === 1) {
       if (ctx.exchange.method !== "GET") throw methodNotAllowed();
       checkAccept(ctx);
@@ -201,15 +203,15 @@ const verbOfMethod: Readonly<Record<string, string>> = {
   PATCH: "patch",
   DELETE: "delete",
 };
-/** Proxies take every method; on the wire OPTIONS and HEAD count as get. */
-const connectVerb: Readonly<Record<string, string>> = { ...verbOfMethod, HEAD: "get", OPTIONS: "get" };
+/** Proxies, which can delete, take every method; on the wire OPTIONS and HEAD count as get. */
+const proxyVerb: Readonly<Record<string, string>> = { ...verbOfMethod, HEAD: "get", OPTIONS: "get" };
 
 function runSubresource(call: Call, subresource: ServedSubresource, rest: string): Promise<void> {
   const definitions = call.served.definition.subresources ?? {};
   const connects = Object.hasOwn(definitions, call.subresource) && definitions[call.subresource]?.handler.type === "connect";
   if (rest !== "" && rest !== "/" && !connects) throw noSuchPath();
   const { method } = call.ctx.exchange;
-  const verb = (connects ? connectVerb : verbOfMethod)[method];
+  const verb = (subresource.verbs.includes("delete") ? proxyVerb : verbOfMethod)[method];
   if (verb === undefined || !subresource.verbs.includes(verb)) throw methodNotAllowed();
   if (!connects) checkRoute(call, subresource.kind);
   return subresource.run(call, verb, rest);

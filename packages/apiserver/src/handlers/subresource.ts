@@ -185,9 +185,9 @@ interface WantedScale {
 }
 
 async function readScale(call: Call, kind: GroupVersionKind): Promise<WantedScale> {
-  const mediaType = inputMediaType(call);
   const body = await readBody(call);
   const options = writeOptions(call.ctx.query, "UpdateOptions");
+  const mediaType = inputMediaType(call);
   const scale = decodeBody(call, body, mediaType, kind, options.fieldValidation);
   checkName(scale, call.name, call.namespace);
   return { options, wanted: (current) => trackScale(call, options, kind, current, deepClone(scale)) };
@@ -261,10 +261,10 @@ export async function runObject(
   }
   if (verb === "list" && handler.list !== undefined) {
     const { definition } = call.served;
+    const output = negotiate(ctx, forms);
     const { watch, labels, fields } = listOptions(ctx.query);
     checkFieldSelector(definition, fields);
     if (watch) throw methodNotSupported(definition, "watch");
-    const output = negotiate(ctx, forms);
     const items = (await handler.list(subresourceCall(call, undefined, emptyOptions))).filter(
       ({ metadata: { name = "", namespace = "", labels: own = {} } }) =>
         labels.matches(own) && fields.matches({ "metadata.name": name, "metadata.namespace": namespace }),

@@ -62,6 +62,25 @@ describe("unusual requests", () => {
     });
   }
 
+  for (const { path, kind, apiVersion } of [
+    { path: "/apis/policy/v1/namespaces/default/poddisruptionbudgets", kind: "PodDisruptionBudget", apiVersion: "policy/v1" },
+    { path: "/apis/storage.k8s.io/v1/volumeattachments", kind: "VolumeAttachment", apiVersion: "storage.k8s.io/v1" },
+  ]) {
+    test(`the status of a ${kind} wants a resourceVersion, as the object does`, async () => {
+      const spec =
+        kind === "VolumeAttachment"
+          ? { attacher: "a", nodeName: "n", source: { persistentVolumeName: "v" } }
+          : { minAvailable: 1 };
+      const object = { kind, apiVersion, metadata: { name: "versioned" }, spec };
+      assert.equal((await server.request("POST", path, object)).code, 201);
+      for (const below of ["", "/status"]) {
+        const { code, body } = await server.request("PUT", `${path}/versioned${below}`, object);
+        assert.equal(code, 422);
+        assert.match(body.message, /metadata.resourceVersion: Invalid value: 0x0: must be specified for an update$/);
+      }
+    });
+  }
+
   test("a system priority class may not be deleted by its name, not even when it is gone, but with its collection", async () => {
     const name = "system-node-critical";
     const refused = await server.request("DELETE", `${priorityClasses}/${name}`);
@@ -149,6 +168,63 @@ describe("unusual requests", () => {
         ...{ kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure" },
         ...{ message: whole, code: 500 },
       });
+    });
+  }
+
+  const long = "x".repeat(129);
+  for (const { method, path, headers, code } of [
+    // An update looks at its options before it looks at what it is sent, a creation after that.
+    { method: "PUT", path: `${maps}/kept?fieldManager=${long}`, headers: { "content-type": "text/plain" }, code: 422 },
+    { method: "PUT", path: `${deployment}/scale?dryRun=x`, headers: { "content-type": "text/plain" }, code: 422 },
+    { method: "POST", path: `${maps}?fieldManager=${long}`, headers: { "content-type": "text/plain" }, code: 415 },
+    // What the client takes counts before what it asks for.
+    { method: "GET", path: `${maps}?labelSelector=a%3D%3D%3D`, headers: { accept: "application/json;as=No;g=x;v=y" }, code: 406 },
+    { method: "GET", path: `${maps}?timeout=-1s`, headers: {}, code: 200 },
+    { method: "GET", path: `${maps}?timeout=1`, headers: {}, code: 400 },
+    { method: "HEAD", path: "/api/v1/namespaces/default/pods/none/attach", headers: {}, code: 405 },
+    { method: "OPTIONS", path: "/api/v1/namespaces/default/pods/none/log", headers: {}, code: 405 },
+    { method: "HEAD", path: "/api/v1/namespaces/default/pods/none/proxy", headers: {}, code: 404 },
+    { method: "GET", path: `/${maps}`, headers: {}, code: 404 },
+    { method: "GET", path: "//", headers: {}, code: 404 },
+    { method: "GET", path: "/apis//", headers: {}, code: 404 },
+    { method: "GET", path: "/openapi/v2/", headers: {}, code: 404 },
+  ] as { method: string; path: string; headers: Record<string, string>; code: number }[]) {
+    test(`${method} ${path.replace(long, "129 bytes")} ${JSON.stringify(headers)} is ${code}`, async () => {
+      const body = method === "PUT" || method === "POST" ? "x" : undefined;
+      const answer = await server.request(method, path, body, headers);
+      assert.equal(answer.code, code, answer.raw.toString());
+    });
+  }
+
+  const endpoints = "/api/v1/namespaces/default/endpoints";
+  for (const { what, subsets, path, code, message } of [
+    { what: "that is not there", subsets: undefined, path: "none", code: 404, message: 'services "none" not found' },
+    { what: "without endpoints", subsets: [], path: "empty", code: 503, message: 'no endpoints available for service "empty"' },
+    {
+      what: "whose endpoint is no pod's",
+      subsets: [{ addresses: [{ ip: "192.0.2.77" }], ports: [{ port: 80 }] }],
+      path: "foreign",
+      code: 503,
+      message: 'no endpoints available for service "foreign"',
+    },
+    {
+      what: "whose endpoint names a pod with another address",
+      subsets: [
+        {
+          addresses: [{ ip: "192.0.2.77", targetRef: { kind: "Pod", namespace: "default", name: "none" } }],
+          ports: [{ name: "web", port: 80 }],
+        },
+      ],
+      path: "borrowed:web",
+      code: 503,
+      message: 'no endpoints available for service "borrowed:web"',
+    },
+  ]) {
+    test(`a proxy to a service ${what} is ${code}`, async () => {
+      const name = path.split(":")[0] as string;
+      if (subsets !== undefined) await server.request("POST", endpoints, { metadata: { name }, subsets });
+      const answer = await server.request("GET", `/api/v1/namespaces/default/services/${path}/proxy/`);
+      assert.deepEqual([answer.code, answer.body.message], [code, message]);
     });
   }
 

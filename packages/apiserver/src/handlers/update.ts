@@ -16,9 +16,9 @@ import { negotiateFor, writeEntry } from "./response.ts";
 export async function update(call: Call, store = call.served.store as RegistryStore): Promise<void> {
   const { ctx, served } = call;
   const output = negotiateFor(call);
-  const mediaType = inputMediaType(call);
   const body = await readBody(call);
   const options = writeOptions(ctx.query, "UpdateOptions");
+  const mediaType = inputMediaType(call); // a creation looks at it first, an update last
   const object = toHub(served, decodeBody(call, body, mediaType, served.kind, options.fieldValidation));
   checkName(object, call.name, call.namespace);
   matchNamespace(object, call.namespace);

@@ -63,8 +63,6 @@ export function statusStrategyOf<T extends KubeObject>(options: StatusStrategyOp
   return {
     namespaceScoped: options.namespaced,
     ...(options.anyFinalizer ? { anyFinalizer: true } : {}),
-    allowCreateOnUpdate: false,
-    allowUnconditionalUpdate: true,
     resetFields: options.keepLabels ? ["spec", "metadata.labels"] : ["spec"],
     prepareForUpdate(next: T, current: T, ctx: StrategyContext) {
       for (const field of new Set([...Object.keys(next), ...Object.keys(current)])) {

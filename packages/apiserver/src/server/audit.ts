@@ -40,6 +40,7 @@ const formats = ["legacy", "json"];
  * @throws ConfigError with every problem of the flags, or that of the first file.
  */
 export function newAuditor(flags: ApiserverFlags, { clock, log, metrics }: Common): Auditor | undefined {
+  const auditMetrics = newAuditMetrics(metrics); // shown without a policy too
   const problems = [...logProblems(flags), ...webhookProblems(flags)];
   if (problems.length > 0) throw new ConfigError(problems.length === 1 ? problems[0] : `[${problems.join(", ")}]`);
   const path = flags["audit-policy-file"];
@@ -51,7 +52,6 @@ export function newAuditor(flags: ApiserverFlags, { clock, log, metrics }: Commo
   const policy = orConfigError("loading audit policy file", () => loadPolicy(path));
   if (!wanted) return undefined;
   warnOfOldVersions(flags, log);
-  const auditMetrics = newAuditMetrics(metrics);
   const fail = newPluginError(auditMetrics, log.named("audit"));
   const backends: AuditBackend[] = [];
   if (flags["audit-log-path"] !== "") {

@@ -108,6 +108,8 @@ export function newRegistryStore(options: RegistryStoreOptions): RegistryStore {
 function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: Storage): RegistryStore {
   const { definition } = options;
   const { namespaced } = definition;
+  // Its views (status) make new objects, and take updates without a version, where the resource itself does.
+  const whole = definition.strategy ?? strategy;
   const ttlSeconds = definition.ttlSeconds?.({ eventTtlSeconds: options.eventTtlSeconds ?? defaultEventTtlSeconds });
   const writeOptions = (ctx: StrategyContext, signal: AbortSignal | undefined) => ({
     dryRun: ctx.dryRun,
@@ -174,15 +176,14 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
       await undo?.revert(); // of an attempt that lost its race
       undo = undefined;
       const current = stored?.object();
-      if (current === undefined && !strategy.allowCreateOnUpdate && !request.forceAllowCreate) throw notFound(definition, name);
+      if (current === undefined && !whole.allowCreateOnUpdate && !request.forceAllowCreate) throw notFound(definition, name);
       let next = await change(current);
       if (next === current) next = deepClone(next);
       await request.mutateAdmission?.(next, current);
       if (current === undefined) {
         created = true;
         revisionOf(next);
-        // Through a view of it (status) too, a new object is made as the resource makes its objects.
-        beforeCreate(definition, definition.strategy ?? strategy, ctx, next);
+        beforeCreate(definition, whole, ctx, next);
         delete next.metadata.resourceVersion;
         undo = await strategy.beginCreate?.(next, ctx);
         await request.validateAdmission?.(next, undefined);
@@ -228,7 +229,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
     const wanted = revisionOf(next);
     const present = current.metadata.resourceVersion ?? "";
     if (wanted === 0n) {
-      if (strategy.allowUnconditionalUpdate === false) {
+      if (whole.allowUnconditionalUpdate === false) {
         // Upstream gives the resource as the kind here, and the version as an unsigned number.
         throw invalid({ group: definition.group, kind: definition.resource }, name, [
           invalidValue("metadata.resourceVersion", new GoText("0x0"), "must be specified for an update"),

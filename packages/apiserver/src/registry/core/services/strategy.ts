@@ -106,11 +106,7 @@ export function newServiceAllocators(config: Pick<CatalogueConfig, "services" | 
   return { allocators, nodePorts: newNodePortAllocator(config.nodePortRange, storage) };
 }
 
-/** Takes the leave to create on update from the strategy of services; what is made so has no addresses yet. */
-export const serviceStatusStrategy: Strategy<Service> = {
-  ...statusStrategyOf<Service>({
-    namespaced: true,
-    validateUpdate: (next) => validateLoadBalancer(next.status?.loadBalancer, "status.loadBalancer"),
-  }),
-  allowCreateOnUpdate: true,
-};
+export const serviceStatusStrategy: Strategy<Service> = statusStrategyOf({
+  namespaced: true,
+  validateUpdate: (next) => validateLoadBalancer(next.status?.loadBalancer, "status.loadBalancer"),
+});
