@@ -15,4 +15,10 @@ testKindRules("controllerrevisions.apps", { data: { a: 1 }, revision: 1 }, [
       'data: Invalid value: runtime.Unknown{TypeMeta:runtime.TypeMeta{APIVersion:"", Kind:""}, Raw:[]uint8{0x7b, 0x22, 0x61, 0x22, 0x3a, 0x32, 0x7d}, ContentEncoding:"", ContentType:"application/json"}: field is immutable',
     ],
   },
+  {
+    name: "a negative number",
+    before: {},
+    change: { revision: -1 },
+    want: ["revision: Invalid value: -1: must be greater than or equal to 0"],
+  },
 ]);

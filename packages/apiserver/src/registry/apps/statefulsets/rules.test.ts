@@ -126,5 +126,34 @@ testKindRules(
         "status.availableReplicas: Invalid value: -1: must be greater than or equal to 0",
       ],
     },
+    {
+      name: "neither pod management nor update strategy",
+      undefaulted: true,
+      change: { "spec.template.spec.restartPolicy": "Always" },
+      want: ["spec.podManagementPolicy: Required value", "spec.updateStrategy: Required value"],
+    },
+    {
+      name: "a template with wrong labels and annotations",
+      change: {
+        "spec.template.metadata.labels": { a: "b", "a b": "c" },
+        "spec.template.metadata.annotations": { "a b": "c", "container.seccomp.security.alpha.kubernetes.io/c": "x" },
+      },
+      want: [
+        "spec.template.labels: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        "spec.template.annotations: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        'spec.template.annotations.container.seccomp.security.alpha.kubernetes.io/c: Invalid value: "x": must be a valid seccomp profile',
+      ],
+    },
+    {
+      name: "more available than ready, and a collision taken back",
+      status: true,
+      before: { "status.collisionCount": 2 },
+      change: { "status.replicas": 1, "status.availableReplicas": 2, "status.collisionCount": 1 },
+      want: [
+        "status.availableReplicas: Invalid value: 2: cannot be greater than status.replicas",
+        "status.availableReplicas: Invalid value: 2: cannot be greater than status.readyReplicas",
+        "status.collisionCount: Invalid value: 1: cannot be decremented",
+      ],
+    },
   ],
 );

@@ -141,5 +141,42 @@ testKindRules(
         'status.uncountedTerminatedPods.failed[0]: Duplicate value: "a"',
       ],
     },
+    {
+      name: "a selector of one's own, of wrong expressions",
+      change: {
+        "spec.manualSelector": true,
+        "spec.selector": {
+          matchExpressions: [
+            { key: "a b", operator: "In" },
+            { key: "a", operator: "Exists", values: ["b"] },
+            { key: "a", operator: "Like" },
+          ],
+        },
+      },
+      want: [
+        "spec.selector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+        "spec.selector.matchExpressions[0].key: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+        "spec.selector.matchExpressions[1].values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+        'spec.selector.matchExpressions[2].operator: Invalid value: "Like": not a valid selector operator',
+      ],
+    },
+    {
+      name: "pods that restart in ways nobody knows",
+      change: { "spec.template.spec.restartPolicy": "Maybe" },
+      want: [
+        'spec.template.spec.restartPolicy: Unsupported value: "Maybe": supported values: "Always", "OnFailure", "Never"',
+        'spec.template.spec.restartPolicy: Unsupported value: "Maybe": supported values: "OnFailure", "Never"',
+      ],
+    },
+    {
+      name: "the annotation of those whose pods finalizers count, which it did not have",
+      before: {
+        "spec.manualSelector": true,
+        "spec.selector": { matchLabels: { a: "b" } },
+        "spec.template.metadata": { labels: { a: "b" } },
+      },
+      change: { "metadata.annotations": { "batch.kubernetes.io/job-tracking": "" } },
+      want: ["metadata.annotations[batch.kubernetes.io/job-tracking]: Forbidden: cannot add this annotation"],
+    },
   ],
 );

@@ -26,14 +26,9 @@ export const jobStrategy: Strategy<Job> = {
       else delete next.metadata.annotations;
     },
     prepareForUpdate(next, current, ctx) {
-      // Users neither turn tracking on nor off.
-      const tracked =
-        ctx.featureEnabled("JobTrackingWithFinalizers") && current.metadata.annotations?.[trackingAnnotation] !== undefined;
-      const has = next.metadata.annotations?.[trackingAnnotation] !== undefined;
-      if (has && !tracked && current.metadata.annotations?.[trackingAnnotation] === undefined) {
-        const { [trackingAnnotation]: _dropped, ...rest } = next.metadata.annotations ?? {};
-        next.metadata.annotations = rest;
-      }
+      if (ctx.featureEnabled("JobTrackingWithFinalizers") || isTracked(current)) return;
+      const { [trackingAnnotation]: dropped, ...rest } = next.metadata.annotations ?? {};
+      if (dropped !== undefined) next.metadata.annotations = rest;
     },
     ...templateWarningsOnChange,
   }),
@@ -51,12 +46,16 @@ export const jobStatusStrategy: Strategy<Job> = statusStrategyOf({
   validateUpdate: (next) => validateJobStatusUpdate(next),
 });
 
+/** Tracking is for the whole life of a job: one that began without it does not get it. */
 function optionsOf(ctx: StrategyContext, current?: Job): JobValidationOptions {
   return {
     pod: podValidationOptions(ctx.featureEnabled, current?.spec?.template),
-    trackingAnnotation:
-      ctx.featureEnabled("JobTrackingWithFinalizers") || current?.metadata.annotations?.[trackingAnnotation] !== undefined,
+    trackingAnnotation: current ? isTracked(current) : ctx.featureEnabled("JobTrackingWithFinalizers"),
   };
+}
+
+function isTracked({ metadata }: Job): boolean {
+  return metadata.annotations?.[trackingAnnotation] !== undefined;
 }
 
 /** The selector finds the pods by the job's uid; `manualSelector` leaves that to the user. */

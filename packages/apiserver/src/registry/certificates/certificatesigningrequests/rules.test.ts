@@ -69,6 +69,19 @@ testKindRules(
         "spec.signerName: Invalid value: \"a.b/c/d\": must be a fully qualified domain and path of the form 'example.com/signer-name'",
       ],
     },
+    {
+      name: "a signer of a long name",
+      change: {
+        "spec.signerName": `a.${"b".repeat(60)}/${"c".repeat(63)}.${"c".repeat(63)}.${"c".repeat(63)}.${"c".repeat(63)}.${"c".repeat(63)}.${"c".repeat(63)}.${"c".repeat(63)}.${"c".repeat(63)}`,
+      },
+      want: ["spec.signerName: Too long: must have at most 571 bytes"],
+    },
+    {
+      name: "what was requested wrongly already",
+      before: { "spec.request": "YQ==" },
+      change: {},
+      want: ["spec.request: Invalid value: []byte{0x61}: PEM block type must be CERTIFICATE REQUEST"],
+    },
   ],
 );
 

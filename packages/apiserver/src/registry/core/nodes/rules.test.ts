@@ -159,4 +159,59 @@ testKindRules("nodes", {}, [
     change: { "metadata.annotations": { "scheduler.alpha.kubernetes.io/taints": "[" } },
     want: ['metadata.annotations: Invalid value: "scheduler.alpha.kubernetes.io/taints": unexpected end of JSON input'],
   },
+  {
+    name: "annotations of nulls, of which Go makes nothing",
+    change: {
+      "metadata.annotations": {
+        "scheduler.alpha.kubernetes.io/taints": "[null]",
+        "scheduler.alpha.kubernetes.io/preferAvoidPods": "null",
+      },
+    },
+    want: [
+      'metadata.annotations.scheduler.alpha.kubernetes.io/taints[0].key: Invalid value: "": name part must be non-empty',
+      "metadata.annotations.scheduler.alpha.kubernetes.io/taints[0].key: Invalid value: \"\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      "metadata.annotations.scheduler.alpha.kubernetes.io/taints[0].effect: Required value",
+    ],
+  },
+  {
+    name: "an annotation of taints of other types",
+    change: {
+      "metadata.annotations": {
+        "scheduler.alpha.kubernetes.io/taints": '[{"key":1}]',
+        "scheduler.alpha.kubernetes.io/preferAvoidPods": '{"preferAvoidPods":{}}',
+      },
+    },
+    want: [
+      'metadata.annotations: Invalid value: "scheduler.alpha.kubernetes.io/taints": json: cannot unmarshal number into Go struct field Taint.key of type string',
+      'metadata.annotations.AvoidPods: Invalid value: "scheduler.alpha.kubernetes.io/preferAvoidPods": json: cannot unmarshal object into Go struct field AvoidPods.preferAvoidPods of type []v1.PreferAvoidPodsEntry',
+    ],
+  },
+  {
+    name: "an annotation of taints that is no list, and a capacity that is none",
+    change: {
+      "metadata.annotations": {
+        "scheduler.alpha.kubernetes.io/taints": "1",
+        "scheduler.alpha.kubernetes.io/preferAvoidPods": "[]",
+      },
+      "status.capacity": { cpu: "-1" },
+    },
+    want: [
+      'metadata.annotations: Invalid value: "scheduler.alpha.kubernetes.io/taints": json: cannot unmarshal number into Go value of type []core.Taint',
+      'metadata.annotations.AvoidPods: Invalid value: "scheduler.alpha.kubernetes.io/preferAvoidPods": json: cannot unmarshal array into Go value of type v1.AvoidPods',
+      'status.capacity.cpu: Invalid value: "-1": must be greater than or equal to 0',
+      'status.allocatable.cpu: Invalid value: "-1": must be greater than or equal to 0',
+    ],
+  },
+  {
+    name: "the same, and a taint of no key",
+    before: {},
+    change: {
+      "metadata.annotations": { "scheduler.alpha.kubernetes.io/taints": "1" },
+      "spec.taints": [{ key: "a b", effect: "NoSchedule" }],
+    },
+    want: [
+      'metadata.annotations: Invalid value: "scheduler.alpha.kubernetes.io/taints": json: cannot unmarshal number into Go value of type []core.Taint',
+      "metadata.taints[0].key: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
 ]);

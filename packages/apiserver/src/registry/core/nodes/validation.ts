@@ -1,11 +1,14 @@
+import { DecodeFailure, decodeValue } from "@coxswain/apimachinery/codec/json-decode";
 import { parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, forbiddenField, internalField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { AvoidPods, Node, NodeAddress, NodeSpec, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import { isLabelValue, parseCidr, qualifiedName } from "../../field-checks.ts";
 import { each, wholeObject } from "../../rules.ts";
 import { checkTaintEffect } from "../pods/validation/affinity.ts";
@@ -30,8 +33,8 @@ export function validateNode(node: Node): FieldError[] {
 function validateAnnotations(node: Node, path: string): FieldError[] {
   const annotations = node.metadata.annotations ?? {};
   return [
-    ...parsed<Taint[]>(annotations, taintsKey, path, taintsKey, (taints) => validateTaints(taints, child(path, taintsKey))),
-    ...parsed<AvoidPods>(annotations, avoidPodsKey, child(path, "AvoidPods"), avoidPodsKey, (avoid) =>
+    ...parsed(annotations, taintsKey, path, goTaints, (taints) => validateTaints(taints, child(path, taintsKey))),
+    ...parsed(annotations, avoidPodsKey, child(path, "AvoidPods"), goAvoidPods, (avoid) =>
       each(avoid.preferAvoidPods, child(path, avoidPodsKey), ({ podSignature }, at) => {
         const controller = podSignature?.podController;
         if (!controller) return [required(child(at, "PodSignature"))];
@@ -42,23 +45,37 @@ function validateAnnotations(node: Node, path: string): FieldError[] {
   ];
 }
 
-/** An annotation that holds JSON. */
+const typeOf = (name: string): TypeDescriptor => scheme.type(`io.k8s.api.core.v1.${name}`) as TypeDescriptor;
+
+function goTaints(value: unknown): Taint[] {
+  if (value !== null && !Array.isArray(value)) throw new DecodeFailure(goJsonWord(value), "[]core.Taint");
+  return (value ?? []).map((taint) => decodeValue(taint ?? {}, typeOf("Taint")) as unknown as Taint);
+}
+
+function goAvoidPods(value: unknown): AvoidPods {
+  return decodeValue(value ?? {}, typeOf("AvoidPods")) as unknown as AvoidPods;
+}
+
+/** What Go calls a JSON value that is not the list it should be. */
+function goJsonWord(value: unknown): string {
+  return typeof value === "boolean" ? "bool" : typeof value;
+}
+
+/** An annotation that holds JSON. @param decode throws what Go would say of a value of another type */
 function parsed<T>(
   annotations: Readonly<Record<string, string>>,
   key: string,
   faultPath: string,
-  faultValue: string,
+  decode: (value: unknown) => T,
   check: (value: T) => FieldError[],
 ): FieldError[] {
   const text = Object.hasOwn(annotations, key) ? annotations[key] : "";
   if (!text) return [];
-  let value: T;
   try {
-    value = parseJsonText(text) as T;
+    return check(decode(parseJsonText(text)));
   } catch (err) {
-    return [invalidValue(faultPath, faultValue, (err as Error).message)];
+    return [invalidValue(faultPath, key, (err as Error).message)];
   }
-  return value === null || typeof value !== "object" ? [invalidValue(faultPath, faultValue, "unexpected value")] : check(value);
 }
 
 function validateTaints(taints: readonly Taint[], path: string): FieldError[] {

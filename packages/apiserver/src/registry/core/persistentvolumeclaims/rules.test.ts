@@ -86,5 +86,17 @@ testKindRules(
       change: { "status.phase": "Bound" },
       want: ["Spec.accessModes: Required value"],
     },
+    {
+      name: "an update of what was wrong already",
+      before: { "spec.volumeMode": "Tape" },
+      change: {},
+      want: ['spec.volumeMode: Unsupported value: "Tape": supported values: "Block", "Filesystem"'],
+    },
+    {
+      name: "another class in the annotation",
+      before: {},
+      change: { "metadata.annotations": { "volume.beta.kubernetes.io/storage-class": "a" } },
+      want: ['metadata.annotations.volume.beta.kubernetes.io/storage-class: Invalid value: "a": field is immutable'],
+    },
   ],
 );

@@ -11,7 +11,7 @@ import type {
 } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { checkLabelSelector, dns1123Subdomain, fieldImmutableText, immutableField, quantityOf } from "../../field-checks.ts";
 import { need, optionalOneOf } from "../../rules.ts";
-import { checkNotNegative, checkPositive, checkQuantity } from "../pods/validation/resources.ts";
+import { checkNotNegative, checkPositive } from "../pods/validation/resources.ts";
 
 const sharedModes = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"];
 const oncePodMode = "ReadWriteOncePod";
@@ -33,12 +33,13 @@ export function validatePersistentVolumeClaim(claim: PersistentVolumeClaim, once
 
 export function validateClaimSpec(spec: PersistentVolumeClaimSpec, path: string, oncePod: boolean): FieldError[] {
   const modes = child(path, "accessModes");
+  const [size, sizePath] = [spec.resources?.requests?.storage, mapKey(child(path, "resources"), "storage")];
   const { storageClassName, dataSource, dataSourceRef } = spec;
   const errors = [
     ...need(spec.accessModes, modes, "at least 1 access mode is required"),
     ...checkLabelSelector(spec.selector, child(path, "selector")),
     ...checkAccessModes(spec.accessModes, modes, oncePod),
-    ...validateSize(spec.resources?.requests?.storage, mapKey(child(path, "resources"), "storage")),
+    ...(size === undefined ? [required(sizePath)] : checkPositive(size, sizePath)),
     ...(storageClassName ? dns1123Subdomain(storageClassName, child(path, "storageClassName")) : []),
     ...optionalOneOf(spec.volumeMode, ["Block", "Filesystem"], child(path, "volumeMode")),
     ...validateDataSource(dataSource, child(path, "dataSource")),
@@ -49,12 +50,6 @@ export function validateClaimSpec(spec: PersistentVolumeClaimSpec, path: string,
     errors.push(invalidValue(path, value, "must match dataSourceRef"));
   }
   return errors;
-}
-
-function validateSize(size: string | number | undefined, path: string): FieldError[] {
-  if (size === undefined) return [required(path)];
-  const positive = checkPositive(size, path);
-  return positive.length > 0 ? positive : checkQuantity("storage", size, path);
 }
 
 function validateDataSource(source: TypedLocalObjectReference | undefined, path: string): FieldError[] {

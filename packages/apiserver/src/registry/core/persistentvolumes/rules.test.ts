@@ -126,5 +126,11 @@ testKindRules(
         "nodeAffinity: Invalid value: core.VolumeNodeAffinity{Required:(*core.NodeSelector)(0xc000000000)}: field is immutable",
       ],
     },
+    {
+      name: "an access mode, which it may keep neither",
+      before: { "spec.accessModes": ["x"] },
+      change: {},
+      want: ['spec.accessModes: Unsupported value: "x": supported values: "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"'],
+    },
   ],
 );

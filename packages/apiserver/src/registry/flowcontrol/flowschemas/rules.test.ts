@@ -118,6 +118,35 @@ testKindRules(
       },
       want: ['status.conditions[1].type: Duplicate value: "A"'],
     },
+    {
+      name: "rules that name all and more",
+      change: {
+        "spec.rules": [
+          {
+            subjects: [{ kind: "ServiceAccount", serviceAccount: { name: "a b", namespace: "a" } }],
+            resourceRules: [{ verbs: ["*", "get"], apiGroups: ["*", "a"], resources: ["*", "a"], namespaces: ["*", "a"] }],
+            nonResourceRules: [{ verbs: ["*", "get"], nonResourceURLs: ["*", "/a"] }],
+          },
+        ],
+      },
+      want: [
+        "spec.rules[0].subjects[0].serviceAccount.name: Invalid value: \"a b\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+        'spec.rules[0].resourceRules[0].verbs: Invalid value: []string{"*", "get"}: if \'*\' is present, must not specify other verbs',
+        'spec.rules[0].resourceRules[0].apiGroups: Invalid value: []string{"*", "a"}: if \'*\' is present, must not specify other api groups',
+        'spec.rules[0].resourceRules[0].resources: Invalid value: []string{"*", "a"}: if \'*\' is present, must not specify other resources',
+        'spec.rules[0].resourceRules[0].namespaces: Invalid value: []string{"*", "a"}: if \'*\' is present, must not specify other namespaces',
+        'spec.rules[0].nonResourceRules[0].verbs: Invalid value: []string{"*", "get"}: if \'*\' is present, must not specify other verbs',
+        'spec.rules[0].nonResourceRules[0].nonResourceURLs: Invalid value: []string{"*", "/a"}: if \'*\' is present, must not specify other non-resource URLs',
+        'spec: Invalid value: flowcontrol.FlowSchemaSpec{PriorityLevelConfiguration:flowcontrol.PriorityLevelConfigurationReference{Name:"exempt"}, MatchingPrecedence:1, DistinguisherMethod:(*flowcontrol.FlowDistinguisherMethod)(nil), Rules:[]flowcontrol.PolicyRulesWithSubjects{flowcontrol.PolicyRulesWithSubjects{Subjects:[]flowcontrol.Subject{flowcontrol.Subject{Kind:"ServiceAccount", User:(*flowcontrol.UserSubject)(nil), Group:(*flowcontrol.GroupSubject)(nil), ServiceAccount:(*flowcontrol.ServiceAccountSubject)(0xc000000000)}}, ResourceRules:[]flowcontrol.ResourcePolicyRule{flowcontrol.ResourcePolicyRule{Verbs:[]string{"*", "get"}, APIGroups:[]string{"*", "a"}, Resources:[]string{"*", "a"}, ClusterScope:false, Namespaces:[]string{"*", "a"}}}, NonResourceRules:[]flowcontrol.NonResourcePolicyRule{flowcontrol.NonResourcePolicyRule{Verbs:[]string{"*", "get"}, NonResourceURLs:[]string{"*", "/a"}}}}}}: spec of \'exempt\' must equal the fixed value',
+      ],
+    },
+    {
+      name: "a condition of no type",
+      before: {},
+      status: true,
+      change: { "status.conditions": [{ type: "" }] },
+      want: ["status.conditions[0].type: Required value: must not be empty"],
+    },
   ],
 );
 

@@ -72,6 +72,17 @@ testKindRules(
       change: { "spec.limited.limitResponse": { type: "Wait" } },
       want: ['spec.limited.limitResponse.type: Unsupported value: "Wait": supported values: "Queue", "Reject"'],
     },
+    {
+      name: "a condition of no type, twice",
+      before: {},
+      status: true,
+      change: { "status.conditions": [{ type: "" }, { type: "" }] },
+      want: [
+        "status.conditions[0].type: Required value: must not be empty",
+        'status.conditions[1].type: Duplicate value: ""',
+        "status.conditions[1].type: Required value: must not be empty",
+      ],
+    },
   ],
 );
 

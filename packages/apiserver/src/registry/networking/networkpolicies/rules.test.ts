@@ -73,4 +73,34 @@ testKindRules("networkpolicies.networking.k8s.io", { spec: { podSelector: {} } }
       'spec.policyTypes: Invalid value: []networking.PolicyType{"Ingress", "Egress", "Ingress"}: may not specify more than two policyTypes',
     ],
   },
+  {
+    name: "an end beyond all ports, selectors that are none",
+    change: {
+      "spec.ingress": [
+        {
+          ports: [{ port: 80, endPort: 70000 }],
+          from: [
+            {
+              podSelector: {
+                matchExpressions: [
+                  { key: "a b", operator: "In" },
+                  { key: "a", operator: "Exists", values: ["b"] },
+                  { key: "a", operator: "Like" },
+                ],
+              },
+              namespaceSelector: { matchLabels: { "a b": "c" } },
+            },
+          ],
+        },
+      ],
+    },
+    want: [
+      "spec.ingress[0].ports[0].endPort: Invalid value: 70000: must be between 1 and 65535, inclusive",
+      "spec.ingress[0].from[0].podSelector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+      "spec.ingress[0].from[0].podSelector.matchExpressions[0].key: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+      "spec.ingress[0].from[0].podSelector.matchExpressions[1].values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+      'spec.ingress[0].from[0].podSelector.matchExpressions[2].operator: Invalid value: "Like": not a valid selector operator',
+      "spec.ingress[0].from[0].namespaceSelector.matchLabels: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
 ]);

@@ -157,5 +157,14 @@ testKindRules(
       change: { "spec.fsGroup.rule": "Mine" },
       want: ['spec.fsGroup.rule: Unsupported value: "Mine": supported values: "MayRunAs", "MustRunAs", "RunAsAny"'],
     },
+    {
+      name: "forbidden sysctls that are none",
+      change: { "spec.forbiddenSysctls": ["", "A", "*"] },
+      want: [
+        'spec.forbiddenSysctls[0]: Invalid value: "": empty sysctl not allowed',
+        'spec.forbiddenSysctls[1]: Invalid value: "A": must have at most 253 characters and match regex ([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*([a-z0-9][-_a-z0-9]*)?[a-z0-9*]',
+        "spec.forbiddenSysctls.items: Forbidden: if '*' is present, must not specify other sysctls",
+      ],
+    },
   ],
 );

@@ -62,4 +62,14 @@ testKindRules("csidrivers.storage.k8s.io", {}, [
     change: { "spec.tokenRequests": [{ audience: "a", expirationSeconds: 1 }] },
     want: ["spec.tokenRequests[0].expirationSeconds: Invalid value: 1: may not specify a duration less than 10 minutes"],
   },
+  {
+    name: "nothing said of attaching, pods and capacity",
+    undefaulted: true,
+    change: { spec: {} },
+    want: [
+      "spec.attachedRequired: Required value",
+      "spec.podInfoOnMount: Required value",
+      "spec.storageCapacity: Required value",
+    ],
+  },
 ]);

@@ -64,4 +64,14 @@ testKindRules("csinodes.storage.k8s.io", { spec: { drivers: [] } }, [
       'metadata.finalizers[0]: Invalid value: "mine": name is neither a standard finalizer name nor is it fully qualified',
     ],
   },
+  {
+    name: "a driver of no name",
+    before: { "spec.drivers": [] },
+    change: { "spec.drivers": [{ name: "", nodeID: "" }] },
+    want: [
+      "spec.drivers[0].name: Required value",
+      "spec.drivers[0].name: Invalid value: \"\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      "spec.drivers[0].nodeID: Required value",
+    ],
+  },
 ]);

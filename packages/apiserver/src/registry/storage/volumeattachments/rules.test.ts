@@ -127,5 +127,13 @@ testKindRules(
       change: { "status.attachmentMetadata": { a: "x".repeat(256 * 1024) } },
       want: ["status.attachmentMetadata: Too long: must have at most 262144 bytes"],
     },
+    {
+      name: "no node, which it did not have before",
+      before: { "spec.nodeName": "" },
+      change: {},
+      want: [
+        "spec.nodeName: Invalid value: \"\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+      ],
+    },
   ],
 );

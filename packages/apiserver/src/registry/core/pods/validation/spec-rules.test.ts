@@ -334,4 +334,41 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       "spec.volumes[4].ephemeral.volumeClaimTemplate.metadata.labels: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
     ],
   },
+  {
+    name: "claims to be made from sources of no kind, and from two",
+    change: {
+      "spec.volumes": [
+        {
+          name: "a",
+          ephemeral: {
+            volumeClaimTemplate: {
+              spec: {
+                accessModes: ["ReadWriteOnce"],
+                resources: { requests: { storage: "1Gi" } },
+                dataSourceRef: { apiGroup: "a.b" },
+              },
+            },
+          },
+        },
+        {
+          name: "b",
+          ephemeral: {
+            volumeClaimTemplate: {
+              spec: {
+                accessModes: ["ReadWriteOnce"],
+                resources: { requests: { storage: "1Gi" } },
+                dataSource: { kind: "PersistentVolumeClaim", name: "a" },
+                dataSourceRef: { kind: "PersistentVolumeClaim", name: "b" },
+              },
+            },
+          },
+        },
+      ],
+    },
+    want: [
+      "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.dataSourceRef.name: Required value",
+      "spec.volumes[0].ephemeral.volumeClaimTemplate.spec.dataSourceRef.kind: Required value",
+      'spec.volumes[1].ephemeral.volumeClaimTemplate.spec: Invalid value: field.Path{name:"dataSource", index:"", parent:(*field.Path)(0xc000000000)}: must match dataSourceRef',
+    ],
+  },
 ]);

@@ -176,4 +176,25 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       'status.podIPs[2]: Duplicate value: core.PodIP{IP:"1.1.1.1"}',
     ],
   },
+  {
+    name: "an image of spaces",
+    before: {},
+    change: { "spec.containers[0].image": "j " },
+    want: [
+      'spec.containers[0].image: Invalid value: "j ": must not have leading or trailing whitespace',
+      'spec.containers[0].image: Invalid value: "j ": must not have leading or trailing whitespace',
+    ],
+  },
+  {
+    name: "an annotation of seccomp for a container changed",
+    before: { "metadata.annotations": { "seccomp.security.alpha.kubernetes.io/pod": "runtime/default" } },
+    change: {
+      "metadata.annotations": { "seccomp.security.alpha.kubernetes.io/pod": "unconfined", "kubernetes.io/config.mirror": "x" },
+    },
+    want: [
+      'metadata.annotations[kubernetes.io/config.mirror]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set',
+      "metadata.annotations[kubernetes.io/config.mirror]: Forbidden: may not add mirror pod annotation",
+      'metadata.annotations[kubernetes.io/config.mirror]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set',
+    ],
+  },
 ]);
