@@ -2,6 +2,7 @@ import { benchApi } from "./api.ts";
 import { benchCodec } from "./codec.ts";
 import { benchPortSharing } from "./port-sharing.ts";
 import { benchStart } from "./start.ts";
+import { benchWatchFloor } from "./watch-floor.ts";
 
 const argv = process.argv.slice(2);
 /** Of the long list of `codec`. */
@@ -11,4 +12,5 @@ const listedPods = 5_000;
 if (argv.length === 1 && argv[0] === "codec") process.exitCode = benchCodec(listedPods) ? 0 : 1;
 else if (argv[0] === "start") await benchStart(argv);
 else if (argv.length === 1 && argv[0] === "ports") await benchPortSharing();
+else if (argv.length === 1 && argv[0] === "floor") await benchWatchFloor();
 else await benchApi(argv);

@@ -26,7 +26,7 @@ export interface SecondServer {
 
 export const usage = `usage: ./cox bench api|start [--quick] [--pods <n>] [--seconds <n>] [--only <text>] [--cpu-prof <folder>]
        [--against <url> --token <t> --pid <p> [--etcd-pid <p>] [--ca <file>]]
-       ./cox bench codec`;
+       ./cox bench codec|ports|floor`;
 
 /** @throws Error for an unknown option, a number that is none, or a server that is not on this machine */
 export function parseOptions(argv: readonly string[]): BenchOptions {

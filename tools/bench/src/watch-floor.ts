@@ -1,0 +1,81 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { openConnection } from "./http.ts";
+import { cpuSeconds } from "./process-usage.ts";
+import { openWatchConnection, type WatchConnection } from "./watch-client.ts";
+
+const watchers = 500;
+/** As long as the event of the pod that the watch rows change. */
+const eventBytes = 7_100;
+const warmUpSeconds = 1;
+const seconds = 4;
+
+/**
+ * `main.ts floor`: what watch events cost when a server does nothing but write them with node's HTTP/2 over TLS, measured as the
+ * rows of `watch-rows.ts` are. Our server cannot get below it.
+ */
+export async function benchWatchFloor(): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "cox-bench-"));
+  const ca = await newCa({ commonName: "bench-ca" });
+  const { keyPem, certPem } = await newCertificate({
+    commonName: "floor",
+    dnsNames: [],
+    ips: ["127.0.0.1"],
+    usages: ["server"],
+    ca,
+  });
+  const [keyFile, certFile] = [join(folder, "tls.key"), join(folder, "tls.crt")];
+  writeFileSync(keyFile, keyPem, { mode: 0o600 });
+  writeFileSync(certFile, certPem);
+  const program = fileURLToPath(new URL("watch-floor-server.ts", import.meta.url));
+  const server = spawn(process.execPath, [program, keyFile, certFile, String(eventBytes)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  try {
+    const [port] = (await once(server.stdout, "data")) as [Buffer];
+    const url = `https://127.0.0.1:${String(port).trim()}`;
+    for (const connections of [5, 50, 500]) await fanOut(url, Buffer.from(ca.certPem), server.pid as number, connections);
+  } finally {
+    server.kill();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function fanOut(url: string, ca: Buffer, pid: number, connections: number): Promise<void> {
+  const connection = await openConnection(url, "", ca);
+  const opened: WatchConnection[] = [];
+  let missing = 0;
+  let allSeen = (): void => {};
+  const onEvent = (): void => {
+    if (--missing === 0) allSeen();
+  };
+  for (let i = 0; i < connections; i++) opened.push(await openWatchConnection(url, "", ca));
+  await Promise.all(Array.from({ length: watchers }, (_, i) => opened[i % connections]?.watch("/watch", onEvent)));
+  const run = async (forMs: number): Promise<number> => {
+    let changes = 0;
+    for (const start = performance.now(); performance.now() - start < forMs; changes++) {
+      missing = watchers;
+      const seen = new Promise<void>((resolve) => {
+        allSeen = resolve;
+      });
+      await Promise.all([connection.request("/change"), seen]);
+    }
+    return changes * watchers;
+  };
+  await run(warmUpSeconds * 1000);
+  const before = cpuSeconds(pid);
+  const start = performance.now();
+  const events = await run(seconds * 1000);
+  const took = (performance.now() - start) / 1000;
+  const cpu = ((cpuSeconds(pid) - before) / events) * 1000;
+  console.log(
+    `bare HTTP/2, ${watchers} streams, ${connections} connections: ${Math.round(events / took)} events/s, CPU s/1000 ${cpu.toFixed(4)}`,
+  );
+  connection.close();
+  for (const one of opened) one.close();
+}
