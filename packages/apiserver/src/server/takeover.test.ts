@@ -138,7 +138,19 @@ const stored: readonly Stored[] = [
     },
     path: "/apis/batch/v1/namespaces/default/cronjobs/c",
     want: { spec: { schedule: "* * * * *", concurrencyPolicy: "Allow", successfulJobsHistoryLimit: 3 } },
-    storedAs: "batch/v1beta1",
+    storedAs: "batch/v1",
+  },
+  {
+    key: "cronjobs/default/new",
+    object: {
+      apiVersion: "batch/v1",
+      kind: "CronJob",
+      metadata: inDefault("new"),
+      spec: { schedule: "0 * * * *", jobTemplate: { spec: { template } } },
+    },
+    path: "/apis/batch/v1beta1/namespaces/default/cronjobs/new",
+    want: { spec: { schedule: "0 * * * *" } },
+    storedAs: "batch/v1",
   },
   {
     key: "flowschemas/f",
@@ -243,5 +255,32 @@ test("what upstream stored is read, listed, written, and written back so that up
     assert.equal(put.code, 200, `${path} ${put.text}`);
     assert.equal(put.body.metadata.uid, got.body.metadata.uid);
     assert.equal(await versionOf(key, json), storedAs, path);
+  }
+});
+
+/** As a server of 1.23 tells them, where the stored version is not that of the path. */
+const hashes: Readonly<Record<string, string>> = {
+  "autoscaling/v2 horizontalpodautoscalers": "oQlkt7f5j/A=",
+  "autoscaling/v2beta2 horizontalpodautoscalers": "oQlkt7f5j/A=",
+  "batch/v1 cronjobs": "sd5LIXh4Fjs=",
+  "batch/v1beta1 cronjobs": "sd5LIXh4Fjs=",
+  "discovery.k8s.io/v1 endpointslices": "Nx3SIv6I0mE=",
+  "events.k8s.io/v1 events": "r2yiGXH7wu8=",
+  "events.k8s.io/v1beta1 events": "r2yiGXH7wu8=",
+  "flowcontrol.apiserver.k8s.io/v1beta2 flowschemas": "9bSnTLYweJ0=",
+  "flowcontrol.apiserver.k8s.io/v1beta2 prioritylevelconfigurations": "BFVwf8eYnsw=",
+  "node.k8s.io/v1beta1 runtimeclasses": "WQTu1GL3T2Q=",
+  "policy/v1 poddisruptionbudgets": "6BGBu0kpHtk=",
+  "policy/v1beta1 podsecuritypolicies": "khBLobUXkqA=",
+  "storage.k8s.io/v1beta1 csistoragecapacities": "4as6MA/kOg0=",
+};
+
+test("discovery tells the stored versions of 1.23", async (t) => {
+  const server = await startTestServer(t);
+  for (const [of, want] of Object.entries(hashes)) {
+    const [groupVersion, name] = of.split(" ");
+    const { body } = await server.request("GET", `/apis/${groupVersion}`);
+    const row = body.resources.find((one: { name: string }) => one.name === name);
+    assert.equal(row?.storageVersionHash, want, of);
   }
 });

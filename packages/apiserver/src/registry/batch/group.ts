@@ -27,8 +27,6 @@ export function batchResources(): ResourceDefinition[] {
           deprecation: "batch/v1beta1 CronJob is deprecated in v1.21+, unavailable in v1.25+; use batch/v1 CronJob",
         },
       ],
-      // Readable for API servers of 1.20 as well, so that they can be replaced one at a time.
-      storage: { group: "batch", version: "v1beta1" },
       strategy: cronJobStrategy,
       statusStrategy: cronJobStatusStrategy,
       table: cronJobTable,

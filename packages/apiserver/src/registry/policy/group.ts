@@ -24,7 +24,7 @@ export function policyResources(): ResourceDefinition[] {
             "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+, unavailable in v1.25+; use policy/v1 PodDisruptionBudget",
         },
       ],
-      // Readable for API servers of 1.20 as well, so that they can be replaced one at a time.
+      // As 1.23 has it still, so that servers of 1.20 read it too; of batch it has v1 already.
       storage: { group: "policy", version: "v1beta1" },
       strategy: podDisruptionBudgetStrategy,
       statusStrategy: podDisruptionBudgetStatusStrategy,
