@@ -45,6 +45,15 @@ for (const { text, message } of [
   });
 }
 
+test("APIServices cannot be turned off, and a proxy's certificate has to be there", () => {
+  assert.throws(() => configOf("--runtime-config=apiregistration.k8s.io/v1=false"), {
+    message: "API group/version apiregistration.k8s.io/v1 must be enabled",
+  });
+  const pair = ["--proxy-client-cert-file=/nowhere.crt", "--proxy-client-key-file=/nowhere.key"];
+  assert.throws(() => configOf(...pair), /no such file or directory, open '\/nowhere.crt'/);
+  assert.doesNotThrow(() => configOf(pair[0] as string), "one alone is nothing");
+});
+
 test("several problems are told at once", () => {
   assert.throws(() => configOf("--secure-port=0", "--goaway-chance=1"), /^.*\[--secure-port 0 .*, --goaway-chance .*\]$/);
 });

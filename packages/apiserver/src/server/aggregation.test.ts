@@ -419,6 +419,12 @@ test("what another server says of its kinds is part of /openapi/v2, in JSON and 
   assert.ok(text.includes("A flunder is a wardle's friend."));
 });
 
+test("health names what follows the proxy's certificate, before the rest of the aggregator", async () => {
+  const { text } = await server.request("GET", "/livez?verbose");
+  const following = "[+]poststarthook/aggregator-reload-proxy-client-cert ok\n";
+  assert.ok(text.includes(`${following}[+]poststarthook/start-kube-aggregator-informers ok\n`), text);
+});
+
 test("a new certificate of the proxy is used as soon as its files are there", async (t) => {
   const other = await aggregated(t, "renewed.example.com");
   await writeProxyPair("front-proxy-renewed");

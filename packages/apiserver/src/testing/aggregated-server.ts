@@ -28,6 +28,8 @@ export interface AggregatedServer {
   readonly asked: { discovery: number; openApi: number };
   /** How many watches are open. */
   readonly watches: number;
+  /** Keys of the objects. */
+  readonly stored: readonly string[];
   /** What it answers to /openapi/v2, under its ETag. */
   openApi: { etag: string; document: unknown };
   /** Answers discovery with this status. */
@@ -78,6 +80,9 @@ export async function startAggregatedServer(
     asked: { discovery: 0, openApi: 0 },
     get watches() {
       return watchers.size;
+    },
+    get stored() {
+      return [...stored.keys()];
     },
     openApi: { etag: '"1"', document: openApiOf(group) },
     discoveryStatus: 200,
@@ -228,7 +233,11 @@ export function openApiOf(group: string, spec = "What a flunder is to be.") {
         },
         "x-kubernetes-group-version-kind": [kind],
       },
-      [meta]: { description: "Another one than the API server's.", type: "object", properties: { name: { type: "string" } } },
+      [meta]: {
+        description: "Another one than the API server's.",
+        type: "object",
+        properties: { name: { type: "string" }, namespace: { type: "string" } },
+      },
       "test.example.Health": { type: "string" },
     },
   };
