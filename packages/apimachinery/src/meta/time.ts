@@ -1,7 +1,16 @@
 /** RFC 3339 with seconds, UTC, as metav1.Time is written. @param ms since the epoch */
 export function formatTime(ms: number): string {
-  return `${new Date(Math.floor(ms)).toISOString().slice(0, 19)}Z`;
+  const seconds = Math.floor(ms / 1000);
+  if (seconds !== lastSeconds) {
+    lastText = `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`;
+    lastSeconds = seconds;
+  }
+  return lastText;
 }
+
+/** Most times that are written are now. */
+let lastSeconds = Number.NaN;
+let lastText = "";
 
 /** RFC 3339 with six digits of a second, as metav1.MicroTime is written. @param ms since the epoch; fractions count */
 export function formatMicroTime(ms: number): string {

@@ -11,29 +11,73 @@ export function admissionAttributes(
   oldObject: KubeObject | undefined,
   details: { dryRun: boolean; options?: unknown; kind?: AdmissionAttributes["kind"] },
 ): AdmissionAttributes {
-  const { ctx, served } = call;
-  const name = call.name !== "" ? call.name : (object?.metadata?.name ?? "");
-  return {
-    operation,
-    kind: details.kind ?? served.kind,
-    resource: { group: served.definition.group, version: served.version.version, resource: served.definition.resource },
-    subresource: call.subresource,
-    namespace: namespaceOf(call, name),
-    name,
-    object,
-    oldObject,
-    user: ctx.user,
-    dryRun: details.dryRun,
-    options: details.options,
-    // Made only for the few plugins that ask somebody else.
-    get signal() {
-      return ctx.signal;
-    },
-    warn: (text) => ctx.warn(text),
-    annotate: (key, value) => ctx.audit?.annotate(key, value),
-    annotateContent: (key, value) => ctx.audit?.annotateContent(key, value),
-    webhookTook: (type, ms) => ctx.webhookTook?.(type, ms),
-  };
+  return new WriteAttributes(call, operation, object, oldObject, details);
+}
+
+/**
+ * A class, because a getter in an object literal gives every request a hidden class of its own, and all plugins look into
+ * these.
+ */
+class WriteAttributes implements AdmissionAttributes {
+  readonly operation: AdmissionAttributes["operation"];
+  readonly kind: AdmissionAttributes["kind"];
+  readonly resource: AdmissionAttributes["resource"];
+  readonly subresource: string;
+  readonly namespace: string;
+  readonly name: string;
+  object: KubeObject | undefined;
+  readonly oldObject: KubeObject | undefined;
+  readonly user: AdmissionAttributes["user"];
+  readonly dryRun: boolean;
+  readonly options: unknown;
+  round: number | undefined;
+  wantsAnotherRound: boolean | undefined;
+  readonly #ctx: Call["ctx"];
+
+  constructor(
+    call: Call,
+    operation: AdmissionAttributes["operation"],
+    object: KubeObject | undefined,
+    oldObject: KubeObject | undefined,
+    { dryRun, options, kind }: Parameters<typeof admissionAttributes>[4],
+  ) {
+    const { ctx, served } = call;
+    this.#ctx = ctx;
+    this.operation = operation;
+    this.kind = kind ?? served.kind;
+    this.resource = { group: served.definition.group, version: served.version.version, resource: served.definition.resource };
+    this.subresource = call.subresource;
+    this.name = call.name !== "" ? call.name : (object?.metadata?.name ?? "");
+    this.namespace = namespaceOf(call, this.name);
+    this.object = object;
+    this.oldObject = oldObject;
+    this.user = ctx.user;
+    this.dryRun = dryRun;
+    this.options = options;
+    this.round = undefined;
+    this.wantsAnotherRound = undefined;
+  }
+
+  /** Made only for the few plugins that ask somebody else. */
+  get signal(): AbortSignal {
+    return this.#ctx.signal;
+  }
+
+  warn(text: string): void {
+    this.#ctx.warn(text);
+  }
+
+  annotate(key: string, value: string): void {
+    this.#ctx.audit?.annotate(key, value);
+  }
+
+  annotateContent(key: string, value: string): void {
+    this.#ctx.audit?.annotateContent(key, value);
+  }
+
+  webhookTook(type: "admit" | "validating", ms: number): void {
+    this.#ctx.webhookTook?.(type, ms);
+  }
 }
 
 /** A namespace lies in itself, as far as admission is concerned. Source: handlers/create.go, requestinfo.go */

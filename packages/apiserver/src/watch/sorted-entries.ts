@@ -2,7 +2,8 @@ import type { Entry } from "../storage/storage.ts";
 
 /**
  * The present state of one resource: found by key at once, listed in key order, which is also by namespace. Updates
- * replace in place; only a new or a removed key moves the entries behind it (one memmove of pointers).
+ * replace in place; a removed key moves the entries behind it (one memmove of pointers). New keys are sorted in when
+ * somebody asks for the order.
  */
 export interface SortedEntries {
   readonly size: number;
@@ -36,10 +37,28 @@ export function isInRange(key: string, prefix: string): boolean {
 
 const isWholeKey = (prefix: string): boolean => prefix !== "" && !prefix.endsWith("/");
 
+const byKeyOrder = (a: Entry, b: Entry): number => (a.key < b.key ? -1 : 1);
+
+/** So many are put where they belong one by one, which costs less than to sort all. */
+const fewEntries = 16;
+
 export function newSortedEntries(): SortedEntries {
   const byKey = new Map<string, Entry>();
   let sorted: Entry[] = [];
+  /** New ones, not sorted in yet. */
+  let added: Entry[] = [];
   const ranges = new Map<string, Entry[]>();
+
+  function settle(): void {
+    if (added.length === 0) return;
+    if (added.length <= fewEntries) {
+      for (const entry of added) sorted.splice(lowerBound(sorted, entry.key), 0, entry);
+    } else {
+      for (const entry of added) sorted.push(entry);
+      sorted.sort(byKeyOrder);
+    }
+    added = [];
+  }
 
   function slice(prefix: string): Entry[] {
     if (isWholeKey(prefix)) {
@@ -54,19 +73,20 @@ export function newSortedEntries(): SortedEntries {
 
   return {
     get size() {
-      return sorted.length;
+      return byKey.size;
     },
     get: (key) => byKey.get(key),
     set(entry) {
-      const index = lowerBound(sorted, entry.key);
-      if (byKey.has(entry.key)) sorted[index] = entry;
-      else if (index === sorted.length) sorted.push(entry);
-      else sorted.splice(index, 0, entry);
+      if (byKey.has(entry.key)) {
+        settle();
+        sorted[lowerBound(sorted, entry.key)] = entry;
+      } else added.push(entry);
       byKey.set(entry.key, entry);
       ranges.clear();
     },
     delete(key) {
       if (!byKey.delete(key)) return;
+      settle();
       sorted.splice(lowerBound(sorted, key), 1);
       ranges.clear();
     },
@@ -74,14 +94,16 @@ export function newSortedEntries(): SortedEntries {
       byKey.clear();
       for (const entry of entries) byKey.set(entry.key, entry);
       sorted = [...entries];
+      added = [];
       // etcd orders bytes and we UTF-16 units; names outside of ASCII may differ.
       if (sorted.some((entry, i) => i > 0 && (sorted[i - 1] as Entry).key > entry.key)) {
-        sorted.sort((a, b) => (a.key < b.key ? -1 : 1));
+        sorted.sort(byKeyOrder);
       }
       ranges.clear();
     },
     range(prefix) {
       if (isWholeKey(prefix)) return slice(prefix);
+      settle();
       let entries = ranges.get(prefix);
       if (entries === undefined) {
         entries = slice(prefix);

@@ -108,7 +108,7 @@ function entries(type: ApplyType, map: Fields, left: LeftOut | undefined): strin
   let text = "";
   for (const element of Object.keys(map).map(fieldElement).sort(compareElements)) {
     const inside = allBelow(type, map[element.slice(2)], below(left, element));
-    text = joined(text, entry(quoted(element), element, inside, true, left));
+    text = joined(text, entry(quotedOnce(element), element, inside, true, left));
   }
   return text;
 }
@@ -124,9 +124,25 @@ function items(list: ListApplyType, values: readonly unknown[], left: LeftOut | 
   }
   if (steps.length > 1) steps.sort((a, b) => compareElements(a.element, b.element));
   let text = "";
-  for (const [i, { element, value }] of steps.entries()) {
-    if (i > 0 && steps[i - 1]?.element === element) throw lookCloser;
-    text = joined(text, entry(quoted(element), element, allBelow(list.element, value, below(left, element)), true, left));
+  let before: PathElement | undefined;
+  for (const { element, value } of steps) {
+    if (element === before) throw lookCloser;
+    before = element;
+    text = joined(text, entry(quotedOnce(element), element, allBelow(list.element, value, below(left, element)), true, left));
+  }
+  return text;
+}
+
+/** Names of keys, ports and variables come again with every object of a kind; they come from users, so few are kept. */
+const quotedTexts = new Map<PathElement, string>();
+const mostQuoted = 4096;
+
+function quotedOnce(element: PathElement): string {
+  let text = quotedTexts.get(element);
+  if (text === undefined) {
+    text = quoted(element);
+    if (quotedTexts.size >= mostQuoted) quotedTexts.clear();
+    quotedTexts.set(element, text);
   }
   return text;
 }

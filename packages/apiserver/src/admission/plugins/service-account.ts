@@ -33,12 +33,13 @@ interface ServiceAccountObject extends KubeObject {
 export function serviceAccount(ctx: PluginContext): AdmissionPlugin {
   const informer = ctx.informers.for<ServiceAccountObject>(serviceAccounts);
 
-  const accountNamed = async (namespace: string, name: string, signal: AbortSignal): Promise<ServiceAccountObject> => {
+  const accountNamed = async (attributes: AdmissionAttributes, name: string): Promise<ServiceAccountObject> => {
+    const { namespace } = attributes;
     const known = informer.lister.get(`${namespace}/${name}`);
     if (known !== undefined) return known;
     const attempts = name === defaultAccount ? attemptsForDefault : 1;
     for (let attempt = 0; attempt < attempts; attempt++) {
-      if (attempt > 0) await ctx.clock.sleep(attemptPauseMs, signal);
+      if (attempt > 0) await ctx.clock.sleep(attemptPauseMs, attributes.signal);
       try {
         return await ctx.client.get<ServiceAccountObject>(serviceAccounts, { namespace, name });
       } catch (err) {
@@ -48,11 +49,10 @@ export function serviceAccount(ctx: PluginContext): AdmissionPlugin {
     throw notFound({ group: "", resource: "serviceaccount" }, name);
   };
   const accountOf = async (attributes: AdmissionAttributes, name: string): Promise<ServiceAccountObject> => {
-    const { namespace, signal } = attributes;
     try {
-      return await accountNamed(namespace, name, signal);
+      return await accountNamed(attributes, name);
     } catch (err) {
-      throw refuse(attributes, `error looking up service account ${namespace}/${name}: ${(err as Error).message}`);
+      throw refuse(attributes, `error looking up service account ${attributes.namespace}/${name}: ${(err as Error).message}`);
     }
   };
 
