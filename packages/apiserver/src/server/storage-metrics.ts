@@ -27,6 +27,15 @@ export function newStorageMetrics(registry: MetricsRegistry): StorageMetrics {
     help: "Total size of the etcd database file physically allocated in bytes.",
     labels: ["endpoint"],
   });
+  const bookmarks = new Map<string, () => number>();
+  registry.gauge({
+    name: "etcd_bookmark_counts",
+    help: "Number of etcd bookmarks (progress notify events) split by kind.",
+    labels: ["resource"],
+    collect(gauge) {
+      for (const [type, count] of bookmarks) if (count() > 0) gauge.labels(type).set(count());
+    },
+  });
   const terminated = registry.counter({
     name: "apiserver_terminated_watchers_total",
     help: "Counter of watchers closed due to unresponsiveness broken by resource type.",
@@ -77,6 +86,7 @@ export function newStorageMetrics(registry: MetricsRegistry): StorageMetrics {
     objects: (resource, count) => objects.labels(resource).set(count),
     leaseObjects: (count) => leaseObjects.observe(count),
     databaseSize: (endpoint, bytes) => size.labels(endpoint).set(bytes),
+    bookmarks: (type, count) => void bookmarks.set(type, count),
     terminatedWatcher: (resource) => terminated.labels(resource).inc(),
     initialEvents: (resource, count) => initial.labels(resource).inc(count),
     dispatched: (resource) => dispatched.labels(resource).inc(),

@@ -7,6 +7,11 @@ export interface StorageMetrics {
   /** How many objects hung on a lease when the next one was granted. */
   leaseObjects(count: number): void;
   databaseSize(endpoint: string, bytes: number): void;
+  /**
+   * Etcd told how far the watch is that feeds the caches of these resources, when there was nothing else to tell.
+   * @param count asked when the metrics are read
+   */
+  bookmarks(type: string, count: () => number): void;
   terminatedWatcher(resource: string): void;
   initialEvents(resource: string, count: number): void;
   /** The recent changes of a resource have room for so many now. @param before 0: it is new */

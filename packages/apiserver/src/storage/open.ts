@@ -13,8 +13,8 @@ import { newProgressTrust } from "./etcd/progress-trust.ts";
 import { newEtcdStore } from "./etcd/store.ts";
 import type { Transformer } from "./etcd/transformer.ts";
 import { type EtcdWatch, startEtcdWatch } from "./etcd/watcher.ts";
-import { barrierKey, cleanPrefix, storageFolder } from "./key-layout.ts";
-import type { StorageMetrics } from "./metrics.ts";
+import { barrierKey, cleanPrefix, isBuiltInGroup, storageFolder } from "./key-layout.ts";
+import { goTypeName, type StorageMetrics } from "./metrics.ts";
 import { newObjectCodec, type StoredResource } from "./object-codec.ts";
 import type { Storage } from "./storage.ts";
 
@@ -136,6 +136,7 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
     const size = sizes.get(name);
     if (options.watchCache === false || size === 0) return { storage: store, cache: undefined, name };
     if (size !== undefined) log.warn("a size for a watch cache is dropped, it is dynamic", { resource: name, size });
+    metrics?.bookmarks(goTypeName(resource.group, resource.kind, isBuiltInGroup(resource.group)), () => feed.bookmarks);
     const cache = newWatchCache({
       store,
       feed,

@@ -162,7 +162,7 @@ test("where the store tells how far its watch is, one request serves all who wai
   assert.deepEqual([source.progressRequests, feed.revision], [1, 11]);
   source.progress(21);
   assert.deepEqual(await fresh, [20, 20, 20]);
-  assert.deepEqual([source.progressRequests, source.barriers, feed.revision], [1, 0, 21]);
+  assert.deepEqual([source.progressRequests, source.barriers, feed.revision, feed.bookmarks], [1, 0, 21, 1]);
 });
 
 test("the store is asked again when it says nothing, or too little; without an answer reads are sent to it", async () => {

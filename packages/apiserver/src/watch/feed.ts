@@ -26,6 +26,8 @@ export interface ChangeFeed {
    * @throws what the store throws when it cannot be asked.
    */
   fresh(): Promise<number | undefined>;
+  /** How often the store has told how far its watch is. */
+  readonly bookmarks: number;
   /** Counts up whenever history was lost and all caches have to be read again. */
   readonly generation: number;
   readonly running: boolean;
@@ -101,6 +103,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
   let revision = 0;
   let startRevision = 0;
   let generation = 0;
+  let bookmarks = 0;
   let stopped = false;
   let watch: ChangeWatch | undefined;
   let waiters: { revision: number; resolve: (reached: boolean) => void }[] = [];
@@ -236,6 +239,7 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
   }
 
   function onProgress(upTo: number): void {
+    bookmarks++;
     advance(upTo);
     progress?.end();
   }
@@ -319,6 +323,9 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
       return startRevision;
     },
     tellPast,
+    get bookmarks() {
+      return bookmarks;
+    },
     get generation() {
       return generation;
     },
