@@ -1,3 +1,4 @@
+import { klogIsLeaving, loggingFlags } from "@coxswain/apimachinery/flags/common";
 import { type FlagValues, flags, type Program, section } from "@coxswain/apimachinery/flags/flags";
 import {
   bool,
@@ -5,7 +6,6 @@ import {
   int,
   int32,
   ip,
-  level,
   mapStringBool,
   mapStringString,
   multiMap,
@@ -14,7 +14,6 @@ import {
   string,
   stringSlice,
   text,
-  uint,
 } from "@coxswain/apimachinery/flags/types";
 
 /** Every flag of kubelet, under the name the user types; `wired: false` ones are parsed and warned about. */
@@ -849,72 +848,9 @@ export const flagTable = flags(
     }),
   }),
   section("Logs", {
-    "add-dir-header": bool({
-      deprecated: "will be removed in a future release.",
-      help: "If true, adds the file directory to the header of the log messages.",
-    }),
-    alsologtostderr: bool({
-      deprecated: "will be removed in a future release.",
-      help: "log to standard error as well as files",
-    }),
-    "experimental-logging-sanitization": bool({
-      deprecated: "will be removed in a future release.",
-      help: "[Experimental] When on, keeps fields tagged as sensitive (passwords, keys, tokens) out of logs. It costs a lot and should not be on in production.",
-    }),
-    "log-backtrace-at": text("traceLocation", {
-      default: ":0",
-      deprecated: "will be removed in a future release.",
-      help: "when logging hits line file:N, emit a stack trace",
-    }),
-    "log-dir": string({
-      deprecated: "will be removed in a future release.",
-      help: "If non-empty, write log files in this directory",
-    }),
-    "log-file": string({
-      deprecated: "will be removed in a future release.",
-      help: "If non-empty, use this log file",
-    }),
-    "log-file-max-size": uint({
-      default: 1800,
-      deprecated: "will be removed in a future release.",
-      help: "Largest size of a log file in megabytes. 0: no limit.",
-    }),
-    "log-flush-frequency": duration({
-      default: "5s",
-      idle: "lines are never held back",
-      help: "Longest time between log flushes.",
-    }),
-    "logging-format": string({
-      default: "text",
-      deprecated: "will be removed in a future release.",
-      help: 'Sets the log format. Permitted formats: "json", "text".',
-    }),
-    logtostderr: bool({
-      default: true,
-      deprecated: "will be removed in a future release.",
-      help: "log to standard error instead of files",
-    }),
-    "one-output": bool({
-      deprecated: "will be removed in a future release.",
-      help: "If true, only write logs to their native severity level (otherwise to each lower one as well)",
-    }),
-    "skip-headers": bool({
-      deprecated: "will be removed in a future release.",
-      help: "If true, avoid header prefixes in the log messages",
-    }),
-    "skip-log-headers": bool({
-      deprecated: "will be removed in a future release.",
-      help: "If true, avoid headers when opening log files",
-    }),
-    stderrthreshold: text("severity", {
-      default: "2",
-      deprecated: "will be removed in a future release.",
-      help: "logs at or above this threshold go to stderr",
-    }),
-    v: level({ shorthand: "v", help: "number for the log level verbosity" }),
-    vmodule: text("moduleSpec", {
-      help: "comma-separated list of pattern=N settings for file-filtered logging (only works for the text log format)",
-    }),
+    ...loggingFlags,
+    "experimental-logging-sanitization": { ...loggingFlags["experimental-logging-sanitization"], deprecated: klogIsLeaving },
+    "logging-format": { ...loggingFlags["logging-format"], deprecated: klogIsLeaving },
   }),
 );
 export type KubeletFlags = FlagValues<typeof flagTable.table>; // durations arrive as milliseconds

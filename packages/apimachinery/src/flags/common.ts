@@ -4,14 +4,16 @@ import { bool, duration, int, ip, level, namedCertKeys, string, stringSlice, tex
  * Flags that several programs declare alike. Not a section each: the programs show them where upstream does.
  */
 
+export const klogIsLeaving = "will be removed in a future release.";
+
 /** klog's flags. Source: component-base/logs */
 export const loggingFlags = {
   "add-dir-header": bool({
-    deprecated: "will be removed in a future release.",
+    deprecated: klogIsLeaving,
     help: "If true, adds the file directory to the header of the log messages.",
   }),
   alsologtostderr: bool({
-    deprecated: "will be removed in a future release.",
+    deprecated: klogIsLeaving,
     help: "log to standard error as well as files",
   }),
   "experimental-logging-sanitization": bool({
@@ -19,20 +21,20 @@ export const loggingFlags = {
   }),
   "log-backtrace-at": text("traceLocation", {
     default: ":0",
-    deprecated: "will be removed in a future release.",
+    deprecated: klogIsLeaving,
     help: "when logging hits line file:N, emit a stack trace",
   }),
   "log-dir": string({
-    deprecated: "will be removed in a future release.",
+    deprecated: klogIsLeaving,
     help: "If non-empty, write log files in this directory",
   }),
   "log-file": string({
-    deprecated: "will be removed in a future release.",
+    deprecated: klogIsLeaving,
     help: "If non-empty, use this log file",
   }),
   "log-file-max-size": uint({
     default: 1800,
-    deprecated: "will be removed in a future release.",
+    deprecated: klogIsLeaving,
     help: "Largest size of a log file in megabytes. 0: no limit.",
   }),
   "log-flush-frequency": duration({
@@ -43,24 +45,24 @@ export const loggingFlags = {
   "logging-format": string({ default: "text", help: 'Sets the log format. Permitted formats: "json", "text".' }),
   logtostderr: bool({
     default: true,
-    deprecated: "will be removed in a future release.",
+    deprecated: klogIsLeaving,
     help: "log to standard error instead of files",
   }),
   "one-output": bool({
-    deprecated: "will be removed in a future release.",
+    deprecated: klogIsLeaving,
     help: "If true, only write logs to their native severity level (otherwise to each lower one as well)",
   }),
   "skip-headers": bool({
-    deprecated: "will be removed in a future release.",
+    deprecated: klogIsLeaving,
     help: "If true, avoid header prefixes in the log messages",
   }),
   "skip-log-headers": bool({
-    deprecated: "will be removed in a future release.",
+    deprecated: klogIsLeaving,
     help: "If true, avoid headers when opening log files",
   }),
   stderrthreshold: text("severity", {
     default: "2",
-    deprecated: "will be removed in a future release.",
+    deprecated: klogIsLeaving,
     help: "logs at or above this threshold go to stderr",
   }),
   v: level({ shorthand: "v", help: "number for the log level verbosity" }),
