@@ -95,7 +95,8 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
 
   let storage: StorageSet | undefined;
   const checkEtcd = async (): Promise<void> => {
-    if (storage === undefined) throw new Error("etcd was not reached yet");
+    // Nor is anything ready whose rooms could not be connected: it would answer 503 to all but health.
+    if (storage === undefined || serve === starting) throw new Error("etcd was not reached yet");
     await storage.health();
   };
   edge.addCheck("etcd", checkEtcd, async () => storage?.warning());
@@ -104,7 +105,8 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   for (const [i, { name, service }] of (config.encryption?.kms ?? []).entries()) {
     edge.addCheck(`kms-provider-${i}`, newKmsCheck(name, service, clock));
   }
-  let serve: ExchangeHandler = (exchange) => beforeStorage(edge, exchange);
+  const starting: ExchangeHandler = (exchange) => beforeStorage(edge, exchange);
+  let serve = starting;
   const server = await listen(config, (exchange) => serve(exchange), log, metrics);
   log.info("Serving securely", { address: `${flags["bind-address"]}:${server.port}` });
 

@@ -47,13 +47,19 @@ export async function benchPortSharing(): Promise<void> {
   }
 }
 
-/** The first server says for both that it is ready. */
+/** The first server says for both that it is ready; the second one answers 503 until it is. */
 async function bothAnswer(connect: () => Promise<Connection>): Promise<boolean> {
   const starts = new Set<string>();
   for (let tries = 0; tries < 20; tries++) {
     const connection = await connect();
-    starts.add(await startTimeOf(connection));
-    connection.close();
+    try {
+      await connection.request("/readyz");
+      starts.add(await startTimeOf(connection));
+    } catch (err) {
+      if (!/: 50[03] /.test((err as Error).message)) throw err;
+    } finally {
+      connection.close();
+    }
   }
   return starts.size === 2;
 }

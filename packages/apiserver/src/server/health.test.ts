@@ -1,8 +1,18 @@
 import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import { startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
+import { configFromFlags } from "../config.ts";
+import { kubeApiserver } from "../flags.ts";
+import { startApiserver } from "../server.ts";
+import { newHttp, startTestServer, type TestServer } from "../testing/start-test-server.ts";
 
 let server: TestServer;
 before(async () => {
@@ -26,6 +36,23 @@ test("a check has its own path, one that is not there does not", async () => {
   assert.equal((await server.request("GET", "/readyz/poststarthook/bootstrap-controller")).text, "ok");
   for (const path of ["/livez/nothing", "/livez/", "/readyz/etcd/", "/livez/shutdown", "/livez/informer-sync"]) {
     assert.equal((await server.request("GET", path)).code, 404, path);
+  }
+});
+
+test("a check is asked for by every name that verbose prints, and left out by it", async () => {
+  for (const page of ["livez", "readyz", "healthz"]) {
+    const names = [...(await server.request("GET", `/${page}?verbose`)).text.matchAll(/^\[\+\](\S+) ok$/gm)].map(
+      ([, name]) => name,
+    );
+    assert.ok(names.length > 8, page);
+    for (const name of names) {
+      const { code, text } = await server.request("GET", `/${page}/${name}`);
+      assert.deepEqual([code, text], [200, "ok"], `/${page}/${name}`);
+    }
+    const { code, text } = await server.request("GET", `/${page}?verbose&${names.map((name) => `exclude=${name}`).join("&")}`);
+    assert.equal(code, 200);
+    assert.equal(text, `${names.map((name) => `[+]${name} excluded: ok\n`).join("")}${page} check passed\n`);
+    assert.equal((await server.request("GET", `/${page}?exclude=${names[0]}`)).text, "ok");
   }
 });
 
@@ -100,4 +127,36 @@ test("each group version that is served has its APIService", async () => {
       status: { conditions: [{ type: "Available", status: "True", reason: "Local" }] },
     },
   );
+});
+
+test("a server whose rooms cannot be connected is never ready: everything else is answered with 503", async (t) => {
+  const etcd = await startOwnEtcd(t);
+  const certDir = mkdtempSync(join(tmpdir(), "cox-health-"));
+  t.after(() => rmSync(certDir, { recursive: true, force: true }));
+  const { keyPem, pubPem } = newServiceAccountKey();
+  writeFileSync(join(certDir, "sa.key"), keyPem, { mode: 0o600 });
+  writeFileSync(join(certDir, "sa.pub"), pubPem);
+  const { values } = parseFlags(kubeApiserver.flags, [
+    `--etcd-servers=${etcd.endpoint}`,
+    "--bind-address=127.0.0.1",
+    "--secure-port=6443",
+    `--cert-dir=${certDir}`,
+    `--service-account-key-file=${certDir}/sa.pub`,
+    `--service-account-signing-key-file=${certDir}/sa.key`,
+    "--service-account-issuer=https://kubernetes.default.svc",
+    "--service-cluster-ip-range=10.0.0.0/24",
+    "--enable-admission-plugins=ImagePolicyWebhook", // it has no configuration
+  ]);
+  const config = configFromFlags(values);
+  const log = discardLogger;
+  const featureGates = newFeatureGates(kubeApiserver.name, {});
+  const broken = await startApiserver({ ...config, flags: { ...values, "secure-port": 0 } }, { log, featureGates });
+  t.after(() => broken.stop(0));
+  await assert.rejects(broken.started, /no config specified/);
+  const http = newHttp(broken.url, readFileSync(join(certDir, "apiserver.crt"), "utf8"));
+  t.after(() => http.close());
+  assert.equal((await http.request("GET", "/api")).code, 503);
+  const ready = await http.request("GET", "/readyz");
+  assert.equal(ready.code, 500);
+  assert.ok(ready.text.includes("[-]etcd failed: reason withheld\n"), ready.text);
 });
