@@ -63,11 +63,11 @@ export class Http2Exchange implements Exchange {
     this.url = headers[":path"] ?? "/";
     this.headers = withoutPseudoHeaders(headers);
     stream.on("error", ignore);
-    stream.once("close", () => this.#onClose());
     if (headers["expect"] === "100-continue") stream.additionalHeaders({ ":status": 100 });
   }
 
-  #onClose(): void {
+  /** Called by the server when the stream is closed. */
+  closed(): void {
     // Node ends the writable side of a stream that the client resets: ended alone does not mean sent. It may close one
     // before it says that the last bytes are written, so that finished is not what to wait for either.
     const { writableEnded, aborted, rstCode } = this.#stream;

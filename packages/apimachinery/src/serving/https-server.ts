@@ -169,14 +169,16 @@ class Connections {
     });
   }
 
-  countStream(session: ServerHttp2Session, stream: ServerHttp2Stream): void {
+  streamOpened(session: ServerHttp2Session): void {
+    const entry = this.#sessions.get(session);
+    if (entry !== undefined) entry.streams++;
+  }
+
+  streamClosed(session: ServerHttp2Session): void {
     const entry = this.#sessions.get(session);
     if (entry === undefined) return;
-    entry.streams++;
-    stream.once("close", () => {
-      entry.streams--;
-      if (entry.leaving && entry.streams === 0) session.close();
-    });
+    entry.streams--;
+    if (entry.leaving && entry.streams === 0) session.close();
   }
 
   /** Two steps: tell the client first, and refuse new streams only after it had time to hear. */
@@ -322,8 +324,13 @@ function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: 
   const goAway = (one: ServerHttp2Session): void => connections.goAway(one);
   session.on("stream", (stream: ServerHttp2Stream, headers, _flags, rawHeaders) => {
     const exchange = new Http2Exchange(stream, headers, rawHeaders as unknown as string[], socket, options.log, goAway);
-    connections.countStream(session, stream);
-    stream.once("close", () => connections.done(exchange));
+    connections.streamOpened(session);
+    // One listener for all who want to know: a watch holds it for an hour, and a small request makes it too.
+    stream.once("close", () => {
+      exchange.closed();
+      connections.streamClosed(session);
+      connections.done(exchange);
+    });
     void connections.serve(exchange);
   });
 }

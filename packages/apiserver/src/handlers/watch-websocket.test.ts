@@ -125,7 +125,7 @@ for (const { name, options, code, text } of [
 }
 
 test("an error before the watch begins is a plain answer", async () => {
-  const refused = await open(`${configMaps}?watch=1&resourceVersion=old`).refused;
+  const refused = await open(`${configMaps}?watch=1&timeoutSeconds=soon`).refused;
   assert.equal(refused.code, 400);
   assert.partialDeepStrictEqual(JSON.parse(refused.text), { kind: "Status", reason: "BadRequest" });
 });

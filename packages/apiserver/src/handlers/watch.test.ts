@@ -113,7 +113,7 @@ describe("watch", () => {
   });
 
   for (const { query, code } of [
-    { query: "watch=1&resourceVersion=old", code: 400 },
+    { query: "watch=1&resourceVersion=old", code: 500 },
     { query: "watch=1&resourceVersionMatch=Exact&resourceVersion=5", code: 422 },
     { query: "watch=1&fieldSelector=spec.none%3D1", code: 400 },
     { query: "watch=1&timeoutSeconds=soon", code: 400 },
