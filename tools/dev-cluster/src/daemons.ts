@@ -19,6 +19,8 @@ const packages: Readonly<Record<DaemonName, string>> = {
 export const programOf = (settings: Settings, name: DaemonName): string =>
   join(settings.root, "packages", packages[name], "dist", "main.js");
 
+export const auditLog = (settings: Settings): string => join(settings.state, "logs", "audit.log");
+
 export function etcdProcess(settings: Settings): ProcessSpec {
   const { etcd, etcdPeer } = settings.ports;
   const pki = (file: string): string => pkiFile(settings, `etcd/${file}`);
@@ -57,6 +59,9 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
     return [
       `--advertise-address=${settings.nodeAddress}`,
       "--allow-privileged=true",
+      ...(settings.auditPolicy === undefined
+        ? []
+        : [`--audit-log-path=${auditLog(settings)}`, `--audit-policy-file=${settings.auditPolicy}`]),
       "--authorization-mode=Node,RBAC",
       `--client-ca-file=${pki("ca.crt")}`,
       "--enable-bootstrap-token-auth=true",

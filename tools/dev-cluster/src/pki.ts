@@ -3,6 +3,9 @@ import { dirname, join } from "node:path";
 import { newCa, newCertificate, newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import type { Settings } from "./settings.ts";
 
+/** Who the API server is to the kubelets. */
+export const kubeletClientName = "kube-apiserver-kubelet-client";
+
 interface KeyPair {
   certPem: string;
   keyPem: string;
@@ -74,13 +77,8 @@ function certificates(settings: Settings): CertificateSpec[] {
       ],
       ips: [...new Set([...local, settings.nodeAddress, settings.firstServiceAddress])],
     },
-    {
-      file: "apiserver-kubelet-client",
-      ca: "ca",
-      commonName: "kube-apiserver-kubelet-client",
-      organizations: ["system:masters"],
-      usages: ["client"],
-    },
+    // Nobody but the administrator is in system:masters: `up` gives this one the kubelet's API and no more.
+    { file: "apiserver-kubelet-client", ca: "ca", commonName: kubeletClientName, usages: ["client"] },
     { file: "apiserver-etcd-client", ca: "etcd/ca", commonName: "kube-apiserver-etcd-client", usages: ["client"] },
     { file: "front-proxy-client", ca: "front-proxy-ca", commonName: "front-proxy-client", usages: ["client"] },
     {

@@ -21,6 +21,8 @@ export interface Settings {
   readonly serviceCidr: string;
   readonly firstServiceAddress: string;
   readonly bridge: string;
+  /** The API server writes `logs/audit.log` by this policy; undefined: no audit. */
+  readonly auditPolicy: string | undefined;
   readonly ports: Readonly<Record<PortName, number>>;
 }
 
@@ -46,8 +48,8 @@ const defaultPorts: Readonly<Record<PortName, number>> = {
 };
 
 /**
- * Reads `COX_STATE` (folder), `COX_NODE_NAME`, `COX_POD_NETWORK` and `COX_SERVICE_NETWORK` (the first two numbers of a /16)
- * and `COX_PORT_APISERVER`, `COX_PORT_ETCD`, `COX_PORT_ETCDPEER`, … (ports).
+ * Reads `COX_STATE` (folder), `COX_NODE_NAME`, `COX_POD_NETWORK` and `COX_SERVICE_NETWORK` (the first two numbers of a /16),
+ * `COX_AUDIT_POLICY` (file) and `COX_PORT_APISERVER`, `COX_PORT_ETCD`, `COX_PORT_ETCDPEER`, … (ports).
  */
 export function readSettings(root: string, env: NodeJS.ProcessEnv = process.env): Settings {
   const state = resolve(root, env["COX_STATE"] ?? ".cox");
@@ -74,6 +76,7 @@ export function readSettings(root: string, env: NodeJS.ProcessEnv = process.env)
     serviceCidr: `${serviceNetwork}.0.0/16`,
     firstServiceAddress: `${serviceNetwork}.0.1`,
     bridge: `cox${id}`,
+    auditPolicy: env["COX_AUDIT_POLICY"] === undefined ? undefined : resolve(root, env["COX_AUDIT_POLICY"]),
     ports: Object.fromEntries(portNames.map(port)) as Record<PortName, number>,
   };
 }

@@ -2,14 +2,15 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
+import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { configMaps, nodes, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
+import { clusterRoleBindings, configMaps, nodes, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
 import { containerdProcess, containerdReady, importImages, writeContainerdConfig } from "./containerd.ts";
 import { type DaemonName, daemonProcess, etcdProcess, programOf } from "./daemons.ts";
 import { tearDownNode } from "./down.ts";
 import { Failure, type Progress } from "./failure.ts";
 import { setUpNetwork } from "./network.ts";
-import { kubeconfigFile, writePki } from "./pki.ts";
+import { kubeconfigFile, kubeletClientName, writePki } from "./pki.ts";
 import { checkMachine } from "./preflight.ts";
 import { type ProcessSpec, runningPid, start, stop, waitUntil } from "./processes.ts";
 import type { PortName, Settings } from "./settings.ts";
@@ -104,6 +105,19 @@ export function serviceRoutesProcess(settings: Settings): ProcessSpec {
   };
 }
 
+/** So that exec and logs reach the kubelet, which asks the API server who may. */
+async function bindKubeletClient(client: Client): Promise<void> {
+  const apiGroup = "rbac.authorization.k8s.io";
+  const binding = {
+    metadata: { name: "cox:kubelet-client" },
+    roleRef: { apiGroup, kind: "ClusterRole", name: "system:kubelet-api-admin" },
+    subjects: [{ apiGroup, kind: "User", name: kubeletClientName }],
+  };
+  await client.create(clusterRoleBindings, binding as never).catch((err: unknown) => {
+    if (!isAlreadyExists(err)) throw err;
+  });
+}
+
 export async function adminClient(settings: Settings): Promise<Client> {
   return newClient(await loadKubeconfig(kubeconfigFile(settings, "admin")));
 }
@@ -116,6 +130,7 @@ async function waitForReady(settings: Settings, progress: Progress): Promise<voi
       return answer?.status === 200;
     });
     progress.step("the API server is ready");
+    await bindKubeletClient(client);
     for (const name of ["kube-controller-manager", "kube-scheduler"] satisfies DaemonName[]) {
       if (runningPid(settings, name) === undefined) await waitUntil(settings, name, `${name} runs`, 0, () => false);
     }

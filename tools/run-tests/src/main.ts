@@ -20,6 +20,7 @@ const start = performance.now();
 const e2eEnv = {
   COX_STATE: ".cox/e2e",
   COX_NODE_NAME: "e2e-node",
+  COX_AUDIT_POLICY: "e2e/framework/audit-policy.yaml",
   COX_POD_NETWORK: "10.245",
   COX_SERVICE_NETWORK: "10.97",
   COX_PORT_APISERVER: "16443",
