@@ -41,6 +41,7 @@ const byDesign: readonly { readonly code: number; readonly message: RegExp }[] =
   { code: 500, message: /^(couldn't get version\/kind; json parse error|unexpected GroupVersion string): / },
   { code: 500, message: /^(no kind ".*" is registered for version|converting \(.*\) to \(v1\.DeleteOptions\))/ },
   { code: 500, message: /^json: cannot unmarshal .* into Go struct field \w+\.[\w.]+ of type / },
+  { code: 500, message: /^unable to decode (the protobuf envelope|DeleteOptions): / },
   { code: 500, message: /^(yaml: |error converting YAML to JSON|provided data does not appear to be a protobuf message)/ },
   { code: 500, message: /does not contain declared merge key|doesn't match \$setElementOrder list|^cannot merge lists / },
 ];

@@ -1,3 +1,5 @@
+import { goQuote } from "../meta/go-quote.ts";
+
 /**
  * Deepest nesting of a value. What was parsed is walked by recursive code (clones, comparisons, encoders), whose stack ends
  * between 1,500 and 4,000.
@@ -306,7 +308,7 @@ const opened = Symbol("opened");
 function quoteChar(char: string): string {
   if (char === "'") return "'\\''";
   if (char === '"') return "'\"'";
-  return `'${JSON.stringify(char).slice(1, -1)}'`;
+  return `'${goQuote(char).slice(1, -1)}'`;
 }
 
 /** Whether a value nests deeper than `maxDepth`. Needs no stack, whatever the value. */

@@ -1,4 +1,5 @@
 import { badRequest, type StatusError } from "../errors/status-error.ts";
+import { goQuote } from "../meta/go-quote.ts";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
 import type { KubeObject } from "../meta/types.ts";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
@@ -98,7 +99,7 @@ export function decodeParsed(
     throw cannotHandle(
       gvk,
       wanted.kind,
-      `no kind ${JSON.stringify(gvk.kind)} is registered for version ${JSON.stringify(formatGroupVersion(gvk))} ${where}`,
+      `no kind ${goQuote(gvk.kind)} is registered for version ${goQuote(formatGroupVersion(gvk))} ${where}`,
     );
   }
   if (gvk.kind !== wanted.kind) {
@@ -291,7 +292,7 @@ function jsonWord(value: unknown): string {
 }
 
 function cannotHandle(gvk: GroupVersionKind, wantedKind: string, why: string): StatusError {
-  return badRequest(`${gvk.kind} in version ${JSON.stringify(gvk.version)} cannot be handled as a ${wantedKind}: ${why}`);
+  return badRequest(`${gvk.kind} in version ${goQuote(gvk.version)} cannot be handled as a ${wantedKind}: ${why}`);
 }
 
 /** Of a body that does not even say what it is. */

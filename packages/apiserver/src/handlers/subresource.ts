@@ -52,11 +52,11 @@ export function subresourceNames(definition: ResourceDefinition): string[] {
 
 /** @returns undefined when the resource has none of this name. */
 export function findSubresource(served: ServedResource, name: string): ServedSubresource | undefined {
-  const { definition } = served;
+  const { definition, version } = served;
   if (definition.subresources !== undefined && Object.hasOwn(definition.subresources, name)) {
     return listed(served, name, definition.subresources[name] as SubresourceDefinition);
   }
-  if (name === "status" && definition.statusStrategy !== undefined) {
+  if (name === "status" && definition.statusStrategy !== undefined && version.statusServed !== false) {
     return viewOf(served, served.kind, partVerbs, name, definition.statusStrategy);
   }
   if (name === "scale" && definition.scale !== undefined) return scaleView(served, definition.scale, partVerbs);

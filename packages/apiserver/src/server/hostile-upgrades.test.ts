@@ -1,8 +1,13 @@
 /** Wishes for another protocol where there is none, and bytes that are none of the protocol that was agreed to. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { after, before, test } from "node:test";
+import { readdirSync } from "node:fs";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import { after, before, type TestContext, test } from "node:test";
 import { connect, type TLSSocket } from "node:tls";
+import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
 
@@ -120,17 +125,101 @@ for (const { name, frames, closedWith } of [
   });
 }
 
+/** COX_TEST_LONG: a thousand. */
+const many = process.env["COX_TEST_LONG"] === undefined ? 200 : 1000;
+
 test("many that wish and say nothing more cost a socket each and no more, and go with their clients", async () => {
-  const open200 = await Promise.all(
-    Array.from({ length: 200 }, () => open("GET", `${configMaps}?watch=1&fieldSelector=metadata.name=none`, webSocket)),
-  );
-  assert.deepEqual(new Set(open200.map(codeOf)), new Set([101]));
+  const idle = await openMany(() => open("GET", `${configMaps}?watch=1&fieldSelector=metadata.name=none`, webSocket));
+  assert.deepEqual(new Set(idle.map(codeOf)), new Set([101]));
   const watchers = async (): Promise<number> => {
     const { text } = await server.request("GET", "/metrics");
     const row = /^apiserver_registered_watchers\{[^}]*kind="ConfigMap"[^}]*\} (\d+)$/m.exec(text);
     return Number(row?.[1] ?? 0);
   };
-  assert.ok((await watchers()) >= 200, String(await watchers()));
-  for (const { socket } of open200) socket.destroy();
+  assert.ok((await watchers()) >= many, String(await watchers()));
+  for (const { socket } of idle) socket.destroy();
   await waitFor(async () => (await watchers()) === 0);
 });
+
+/** Twenty at a time, as a listener's queue is not endless. */
+async function openMany(make: (i: number) => Promise<Talk>): Promise<Talk[]> {
+  const all: Talk[] = [];
+  while (all.length < many) all.push(...(await Promise.all(Array.from({ length: 20 }, (_, i) => make(all.length + i)))));
+  return all;
+}
+
+const pod = "/api/v1/namespaces/default/pods/web";
+
+/** A node whose kubelet agrees to every protocol and keeps what it is sent. */
+async function aKubelet(t: TestContext): Promise<{ streams: { socket: Duplex; heard: string }[] }> {
+  const pair = await newCertificate({
+    commonName: "node",
+    ips: ["127.0.0.1"],
+    usages: ["server"],
+    ca: await newCa({ commonName: "kubelet-ca" }),
+  });
+  const streams: { socket: Duplex; heard: string }[] = [];
+  const kubelet = createServer({ cert: pair.certPem, key: pair.keyPem });
+  kubelet.on("upgrade", (_request, socket: Duplex) => {
+    const stream = { socket, heard: "" };
+    streams.push(stream);
+    socket.on("data", (chunk: Buffer) => {
+      stream.heard += chunk.toString("latin1");
+    });
+    socket.on("error", () => {});
+    socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+  });
+  kubelet.listen(0, "127.0.0.1");
+  await once(kubelet, "listening");
+  t.after(() => {
+    for (const { socket } of streams) socket.destroy();
+    kubelet.close();
+  });
+  const { port } = kubelet.address() as AddressInfo;
+  await server.request("POST", "/api/v1/nodes", { metadata: { name: "n1" } });
+  const addresses = [{ type: "InternalIP", address: "127.0.0.1" }];
+  const status = { addresses, daemonEndpoints: { kubeletEndpoint: { Port: port } } };
+  const merge = { "content-type": "application/merge-patch+json" };
+  assert.equal((await server.request("PATCH", "/api/v1/nodes/n1/status", { status }, merge)).code, 200);
+  await server.request("POST", "/api/v1/namespaces/default/serviceaccounts", { metadata: { name: "default" } });
+  const spec = { nodeName: "n1", containers: [{ name: "main", image: "busybox" }] };
+  await server.request("POST", pod.replace("/web", ""), { metadata: { name: "web" }, spec });
+  return { streams };
+}
+
+const intoPod = [`${pod}/exec?command=sh&stdin=true`, `${pod}/attach?stdin=true`, `${pod}/portforward`];
+
+test("many idle execs, attaches and port-forwards cost two sockets each, and end with their clients", async (t) => {
+  const { streams } = await aKubelet(t);
+  const before = readdirSync("/proc/self/fd").length;
+  const idle = await openMany((i) => open("POST", intoPod[i % intoPod.length] as string, spdy));
+  assert.deepEqual(new Set(idle.map(codeOf)), new Set([101]));
+  assert.equal(streams.length, many);
+  // The client's and the kubelet's ends are in this process too.
+  assert.ok(readdirSync("/proc/self/fd").length <= before + 4 * many + 10);
+  assert.equal((await server.request("GET", "/readyz")).code, 200);
+  for (const { socket } of idle) socket.destroy();
+  await waitFor(() => streams.every(({ socket }) => socket.destroyed), { timeoutMs: 20_000, what: "the kubelet to be told" });
+  await waitFor(() => readdirSync("/proc/self/fd").length <= before + 5, { what: "the descriptors to come back" });
+});
+
+/** Whoever speaks the protocol (the container runtime's server) decides; here nobody looks into it. */
+for (const { name, bytes } of [
+  { name: "a SPDY frame of a version that is none", bytes: "ffff0001010000000000" },
+  { name: "a SPDY frame that claims 16 MB", bytes: "8003000100ffffff00000001" },
+  { name: "a stream opened with headers that do not inflate", bytes: "80030001000000120000000100000000000000ffffffffffffff" },
+  { name: "data for a stream that is not there", bytes: "7fffffff0000000461626364" },
+]) {
+  test(`${name} goes to the kubelet as it is; what it ends is ended for the client`, async (t) => {
+    const { streams } = await aKubelet(t);
+    const talk = await open("POST", intoPod[0] as string, spdy);
+    assert.equal(codeOf(talk), 101, talk.heard);
+    talk.socket.write(Buffer.from(bytes, "hex"));
+    const stream = streams.at(-1) as (typeof streams)[number];
+    await waitFor(() => stream.heard.length * 2 === bytes.length);
+    assert.equal(Buffer.from(stream.heard, "latin1").toString("hex"), bytes);
+    stream.socket.end();
+    await waitFor(() => talk.closed);
+    assert.equal((await server.request("GET", "/readyz")).code, 200);
+  });
+}

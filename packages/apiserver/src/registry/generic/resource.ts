@@ -61,6 +61,8 @@ export interface ResourceVersionDefinition {
   readonly fromHub?: (object: KubeObject) => KubeObject;
   /** How server-side apply sees the type; from its descriptor unless given (custom resources). */
   readonly applyType?: ApplyType;
+  /** False: other versions have `/status`, this one has not. */
+  readonly statusServed?: false;
   /** Text for the Warning header of a deprecated version. */
   readonly deprecation?: string;
 }
