@@ -84,10 +84,6 @@ export function validateObjectMetaUpdate(next: ObjectMeta, current: ObjectMeta, 
 }
 
 /** An error when the two differ in more than what Go holds for equal (empty and absent are the same). */
-export function validateImmutableField(next: unknown, current: unknown, path: string): FieldError[] {
-  return immutable(next, current, path);
-}
-
 function immutable(next: unknown, current: unknown, path: string): FieldError[] {
   return semanticEqual(next, current) ? [] : [invalidValue(path, next, fieldImmutableText)];
 }

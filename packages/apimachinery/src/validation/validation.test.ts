@@ -55,6 +55,16 @@ for (const { name, meta, namespaced = true, want } of [
   },
   { name: "a base that ends with a dash", meta: { name: "a-x", generateName: "a-", namespace: "b" }, want: /^$/ },
   { name: "no name", meta: { namespace: "b" }, want: /^metadata.name: Required value: name or generateName is required$/ },
+  {
+    name: "a base and a namespace that are none",
+    meta: { name: "a", generateName: "AB-", namespace: "b.c" },
+    want: /^\[metadata.generateName: Invalid value: "AB-": a lowercase RFC 1123 subdomain .*, metadata.namespace: Invalid value: "b.c": a lowercase RFC 1123 label/,
+  },
+  {
+    name: "a cluster that is none",
+    meta: { name: "a", namespace: "b", clusterName: "C" },
+    want: /^metadata.clusterName: Invalid value: "C": a DNS-1035 label/,
+  },
   { name: "no namespace", meta: { name: "a" }, want: /^metadata.namespace: Required value$/ },
   {
     name: "a namespace too much",
@@ -143,6 +153,24 @@ for (const { name, change, current = stored, want } of [
   { name: "nothing", change: {}, want: /^$/ },
   { name: "labels", change: { labels: { a: "b" } }, want: /^$/ },
   { name: "the name", change: { name: "c" }, want: /^metadata.name: Invalid value: "c": field is immutable$/ },
+  {
+    name: "what only the server writes",
+    change: {
+      namespace: "c",
+      clusterName: "d",
+      deletionTimestamp: "2022-01-02T00:00:00Z",
+      deletionGracePeriodSeconds: 5,
+    },
+    want: /^\[metadata.namespace: Invalid value: "c": field is immutable, metadata.deletionTimestamp: Invalid value: 2022-01-02 00:00:00 \+0000 UTC: field is immutable, metadata.deletionGracePeriodSeconds: Invalid value: 5: field is immutable, metadata.clusterName: Invalid value: "d": field is immutable\]$/,
+  },
+  {
+    name: "owners and managed fields of nothing",
+    change: {
+      ownerReferences: [{ apiVersion: "v1", kind: "", name: "n", uid: "u" }],
+      managedFields: [{ operation: "Merge" as "Apply", manager: "m" }],
+    },
+    want: /^\[metadata.ownerReferences.kind: Invalid value: "": must not be empty, metadata.managedFields\[0\].operation: Invalid value: "Merge": must be `Apply` or `Update`\]$/,
+  },
   { name: "the uid", change: { uid: "2" }, want: /^metadata.uid: Invalid value: "2": field is immutable$/ },
   {
     name: "the time of creation",

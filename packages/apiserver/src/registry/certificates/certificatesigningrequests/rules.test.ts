@@ -74,7 +74,10 @@ testKindRules(
       change: {
         "spec.signerName": `a.${"b".repeat(60)}/${"c".repeat(63)}.${"c".repeat(63)}.${"c".repeat(63)}.${"c".repeat(63)}.${"c".repeat(63)}.${"c".repeat(63)}.${"c".repeat(63)}.${"c".repeat(63)}`,
       },
-      want: ["spec.signerName: Too long: must have at most 571 bytes"],
+      want: [
+        "spec.request: Invalid value: []byte{0x78}: PEM block type must be CERTIFICATE REQUEST",
+        "spec.signerName: Too long: must have at most 571 bytes",
+      ],
     },
     {
       name: "what was requested wrongly already",

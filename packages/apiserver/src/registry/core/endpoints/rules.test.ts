@@ -60,4 +60,10 @@ testKindRules("endpoints", {}, [
       "subsets[0].ports[0].appProtocol: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
     ],
   },
+  {
+    name: "a port of no protocol",
+    undefaulted: true,
+    change: { subsets: [{ addresses: [{ ip: "10.0.0.1" }], ports: [{ port: 80 }] }] },
+    want: ["subsets[0].ports[0].protocol: Required value"],
+  },
 ]);

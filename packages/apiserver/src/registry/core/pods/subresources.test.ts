@@ -122,6 +122,7 @@ test("log options say what is wrong with them", () => {
   const of = (query: string) => validateLogOptions(logOptions(new URLSearchParams(query))).map((error) => error.field);
   assert.deepEqual(of("tailLines=5&limitBytes=1&sinceSeconds=1"), []);
   assert.deepEqual(of("tailLines=-1&limitBytes=0&sinceSeconds=0"), ["tailLines", "limitBytes", "sinceSeconds"]);
+  assert.deepEqual(of("sinceSeconds=1&sinceTime=2022-01-01T00:00:00Z"), ["[]"]);
   assert.throws(
     () => logOptions(new URLSearchParams("tailLines=x")),
     (err: StatusError) => err.code === 400,

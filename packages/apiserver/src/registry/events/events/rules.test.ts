@@ -26,5 +26,31 @@ testKindRules(
         'type: Invalid value: "": has invalid value: Odd',
       ],
     },
+    {
+      name: "what only older recorders say, of a series that is none",
+      change: {
+        eventTime: undefined,
+        firstTimestamp: "2020-01-01T00:00:00Z",
+        lastTimestamp: "2020-01-01T00:00:00Z",
+        count: 1,
+        source: { component: "c" },
+        series: { count: 1 },
+      },
+      want: [
+        'series.count: Invalid value: "": should be at least 2',
+        "series.lastObservedTime: Required value",
+        "eventTime: Required value",
+        'firstTimestamp: Invalid value: "": needs to be unset',
+        'lastTimestamp: Invalid value: "": needs to be unset',
+        'count: Invalid value: "": needs to be unset',
+        'source: Invalid value: "": needs to be unset',
+      ],
+    },
+    {
+      name: "no time, of an object elsewhere",
+      before: {},
+      change: { eventTime: undefined, "involvedObject.namespace": "other" },
+      want: ['involvedObject.namespace: Invalid value: "other": does not match event.namespace'],
+    },
   ],
 );

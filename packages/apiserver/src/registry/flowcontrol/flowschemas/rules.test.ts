@@ -137,7 +137,6 @@ testKindRules(
         'spec.rules[0].resourceRules[0].namespaces: Invalid value: []string{"*", "a"}: if \'*\' is present, must not specify other namespaces',
         'spec.rules[0].nonResourceRules[0].verbs: Invalid value: []string{"*", "get"}: if \'*\' is present, must not specify other verbs',
         'spec.rules[0].nonResourceRules[0].nonResourceURLs: Invalid value: []string{"*", "/a"}: if \'*\' is present, must not specify other non-resource URLs',
-        'spec: Invalid value: flowcontrol.FlowSchemaSpec{PriorityLevelConfiguration:flowcontrol.PriorityLevelConfigurationReference{Name:"exempt"}, MatchingPrecedence:1, DistinguisherMethod:(*flowcontrol.FlowDistinguisherMethod)(nil), Rules:[]flowcontrol.PolicyRulesWithSubjects{flowcontrol.PolicyRulesWithSubjects{Subjects:[]flowcontrol.Subject{flowcontrol.Subject{Kind:"ServiceAccount", User:(*flowcontrol.UserSubject)(nil), Group:(*flowcontrol.GroupSubject)(nil), ServiceAccount:(*flowcontrol.ServiceAccountSubject)(0xc000000000)}}, ResourceRules:[]flowcontrol.ResourcePolicyRule{flowcontrol.ResourcePolicyRule{Verbs:[]string{"*", "get"}, APIGroups:[]string{"*", "a"}, Resources:[]string{"*", "a"}, ClusterScope:false, Namespaces:[]string{"*", "a"}}}, NonResourceRules:[]flowcontrol.NonResourcePolicyRule{flowcontrol.NonResourcePolicyRule{Verbs:[]string{"*", "get"}, NonResourceURLs:[]string{"*", "/a"}}}}}}: spec of \'exempt\' must equal the fixed value',
       ],
     },
     {

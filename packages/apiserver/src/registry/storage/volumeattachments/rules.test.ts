@@ -135,5 +135,12 @@ testKindRules(
         "spec.nodeName: Invalid value: \"\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
       ],
     },
+    {
+      name: "a volume of its own with an access mode that is none",
+      change: { "spec.source": { inlineVolumeSpec: { accessModes: ["x"], csi: { driver: "d", volumeHandle: "h" } } } },
+      want: [
+        'spec.source.inlineVolumeSpec.accessModes: Unsupported value: "x": supported values: "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce"',
+      ],
+    },
   ],
 );

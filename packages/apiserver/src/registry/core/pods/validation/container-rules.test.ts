@@ -485,4 +485,11 @@ testKindRules("pods", { spec: { containers: [{ name: "c", image: "i" }] } }, [
       'spec.containers[0].securityContext.procMount: Unsupported value: "Some": supported values: "Default", "Unmasked"',
     ],
   },
+  {
+    name: "an environment from what has no name",
+    change: { "spec.containers[0].envFrom": [{ secretRef: { name: "a b" } }] },
+    want: [
+      "spec.containers[0].envFrom[0].secretRef.name: Invalid value: \"a b\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
+    ],
+  },
 ]);

@@ -1,0 +1,74 @@
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { testRefusals } from "../../../../testing/refusals.ts";
+import { type PodValidationOptions, podValidationOptions } from "./options.ts";
+import { validatePodSpec } from "./pod.ts";
+import { validateEphemeralContainersUpdate, validatePodStatusUpdate } from "./update.ts";
+import { validateHostProcess } from "./windows-options.ts";
+
+/** Rules that a request meets only with help: strategies, gates and flags keep others from getting there. */
+const options: PodValidationOptions = podValidationOptions(() => true);
+const container = { name: "c", image: "i", terminationMessagePolicy: "File", imagePullPolicy: "Always" };
+const spec = { containers: [container], restartPolicy: "Always", dnsPolicy: "Default" };
+const aPod = (more: object, metadata: object = {}): Pod => ({ metadata, spec: { ...spec, ...more } }) as never;
+const debugging = (image: string, name = "d"): object => ({ ...container, name, image });
+
+testRefusals<{ next: Pod; current: Pod }>(
+  ({ next, current }) => validateEphemeralContainersUpdate(next, current, options),
+  [
+    {
+      name: "containers for debugging in a pod of a file",
+      input: { current: aPod({}, { annotations: { "kubernetes.io/config.mirror": "x" } }), next: aPod({}) },
+      want: ["[]: Forbidden: static pods do not support ephemeral containers"],
+    },
+    {
+      name: "one that is gone, one that is wrong",
+      input: {
+        current: aPod({ ephemeralContainers: [debugging("i")] }, { annotations: {} }),
+        next: aPod({ ephemeralContainers: [debugging("", "e")] }, { annotations: { "kubernetes.io/config.mirror": "x" } }),
+      },
+      want: [
+        'metadata.annotations[kubernetes.io/config.mirror]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set',
+        "spec.ephemeralContainers[0][0].image: Required value",
+        "metadata.annotations[kubernetes.io/config.mirror]: Forbidden: may not add mirror pod annotation",
+        'metadata.annotations[kubernetes.io/config.mirror]: Invalid value: "x": must set spec.nodeName if mirror pod annotation is set',
+        'spec.ephemeralContainers: Forbidden: existing ephemeral containers "d" may not be removed\n',
+      ],
+    },
+  ],
+);
+
+testRefusals<{ next: Pod; current: Pod }>(
+  ({ next, current }) => validatePodStatusUpdate(next, current, options),
+  [
+    {
+      name: "a status that moves the pod, and an annotation",
+      input: {
+        current: aPod({ nodeName: "a" }),
+        next: aPod({ nodeName: "b" }, { annotations: { "kubernetes.io/config.mirror": "x" } }),
+      },
+      want: [
+        "metadata.annotations[kubernetes.io/config.mirror]: Forbidden: may not add mirror pod annotation",
+        "status.nodeName: Forbidden: may not be changed directly",
+      ],
+    },
+  ],
+);
+
+testRefusals<Partial<PodValidationOptions>>(
+  (changed) => {
+    const pod = aPod({ hostNetwork: true, securityContext: { windowsOptions: { hostProcess: true } }, os: { name: "linux" } });
+    const all = { ...options, ...changed };
+    return [...validateHostProcess(pod.spec, "spec", all), ...validatePodSpec(aPod({ os: { name: "linux" } }).spec, "spec", all)];
+  },
+  [
+    { name: "a process of the host, and an operating system", input: {}, want: [] },
+    {
+      name: "a process of the host where nobody is privileged, an operating system where it cannot be told",
+      input: { allowPrivileged: false, os: false },
+      want: [
+        "spec: Forbidden: hostProcess containers are disallowed by cluster policy",
+        "spec.os: Forbidden: cannot be set when IdentifyPodOS feature is not enabled",
+      ],
+    },
+  ],
+);

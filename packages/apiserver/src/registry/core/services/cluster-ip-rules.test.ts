@@ -1,0 +1,98 @@
+import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { testRefusals } from "../../../testing/refusals.ts";
+import { validateClusterIpsUpdate } from "./cluster-ip-rules.ts";
+import { defaultIpFamilies } from "./ip-families.ts";
+
+const aService = (spec: object): Service => ({ metadata: { name: "s" }, spec: { type: "ClusterIP", ...spec } }) as never;
+const [four, six, other] = ["10.0.0.1", "fd00::1", "10.0.0.2"];
+const both = { clusterIPs: [four, six], ipFamilies: ["IPv4", "IPv6"], ipFamilyPolicy: "RequireDualStack" };
+const one = { clusterIPs: [four], ipFamilies: ["IPv4"], ipFamilyPolicy: "SingleStack" };
+const ipv4 = '[]core.IPFamily{"IPv4"}';
+
+testRefusals<{ next: object; current: object }>(
+  ({ next, current }) => validateClusterIpsUpdate(aService(next), aService(current)),
+  [
+    { name: "a second stack", input: { current: one, next: both }, want: [] },
+    { name: "the second stack given back", input: { current: both, next: one }, want: [] },
+    {
+      name: "another address and family",
+      input: { current: one, next: { ...one, clusterIPs: [other], ipFamilies: ["IPv6"] } },
+      want: [
+        `spec.clusterIPs[0]: Invalid value: []string{"${other}"}: may not change once set`,
+        'spec.ipFamilies[0]: Invalid value: []core.IPFamily{"IPv6"}: may not change once set',
+      ],
+    },
+    {
+      name: "a second stack before the first one",
+      input: { current: one, next: { ...both, clusterIPs: [six, four], ipFamilies: ["IPv6", "IPv4"] } },
+      want: [
+        `spec.clusterIPs[0]: Invalid value: []string{"${six}", "${four}"}: may not change once set`,
+        `spec.ipFamilies[0]: Invalid value: []string{"${six}", "${four}"}: may not change once set`,
+      ],
+    },
+    {
+      name: "the first stack given back, without a word on it",
+      input: { current: both, next: { ...both, clusterIPs: [six], ipFamilies: ["IPv6"] } },
+      want: [
+        `spec.clusterIPs[0]: Invalid value: []string{"${six}"}: may not change once set`,
+        "spec.ipFamilyPolicy: Invalid value: \"RequireDualStack\": must be set to 'SingleStack' when releasing the secondary clusterIP",
+        `spec.ipFamilies[0]: Invalid value: []string{"${six}"}: may not change once set`,
+        "spec.ipFamilyPolicy: Invalid value: \"RequireDualStack\": must be set to 'SingleStack' when releasing the secondary ipFamily",
+      ],
+    },
+    {
+      name: "no addresses any more",
+      input: { current: both, next: { ipFamilies: ["IPv4"], ipFamilyPolicy: "SingleStack" } },
+      want: [
+        "spec.clusterIPs[0]: Invalid value: []string{}: primary clusterIP can not be unset",
+        `spec.ipFamilies[0]: Invalid value: ${ipv4}: primary ipFamily can not be unset`,
+      ],
+    },
+    { name: "what has no address of the cluster", input: { current: one, next: { type: "ExternalName" } }, want: [] },
+    {
+      name: "what never had an address",
+      input: { current: { clusterIP: "None", clusterIPs: ["None"] }, next: { clusterIP: "None", clusterIPs: ["None", six] } },
+      want: [],
+    },
+    {
+      name: "an address for what never had one",
+      input: { current: { clusterIP: "None", clusterIPs: ["None"] }, next: { clusterIP: four, clusterIPs: [four] } },
+      want: [`spec.clusterIPs[0]: Invalid value: []string{"${four}"}: may not change once set`],
+    },
+  ],
+);
+
+testRefusals<{ spec: object; current?: object; available?: ("IPv4" | "IPv6")[] }>(
+  ({ spec, current, available = ["IPv4"] }) =>
+    defaultIpFamilies(aService({ selector: { a: "b" }, ...spec }), current && aService(current), available),
+  [
+    {
+      name: "two addresses and families for one stack",
+      input: { spec: { clusterIP: four, ...both, ipFamilyPolicy: "SingleStack" }, available: ["IPv4", "IPv6"] },
+      want: ["cluster IPs", "IP families"].map(
+        (what) =>
+          `spec.ipFamilyPolicy: Invalid value: "SingleStack": must be 'RequireDualStack' or 'PreferDualStack' when multiple ${what} are specified`,
+      ),
+    },
+    {
+      name: "an address of a family that the cluster does not have",
+      input: { spec: { clusterIP: six, clusterIPs: [six] } },
+      want: [`spec.clusterIPs[0]: Invalid value: []string{"${six}"}: IPv6 is not configured on this cluster`],
+    },
+    {
+      name: "two stacks of a cluster that has one",
+      input: { spec: { ipFamilyPolicy: "RequireDualStack", ipFamilies: ["IPv6"] } },
+      want: [
+        'spec.ipFamilyPolicy: Invalid value: "RequireDualStack": this cluster is not configured for dual-stack services',
+        'spec.ipFamilies[0]: Invalid value: "IPv6": not configured on this cluster',
+      ],
+    },
+    {
+      name: "the second stack given back without a word on it",
+      input: { current: { clusterIP: four, ...both }, spec: { clusterIP: four, ...one, ipFamilyPolicy: "PreferDualStack" } },
+      want: ["cluster IP", "IP family"].map(
+        (what) => `spec.ipFamilyPolicy: Invalid value: "PreferDualStack": must be 'SingleStack' to release the secondary ${what}`,
+      ),
+    },
+  ],
+);
