@@ -68,7 +68,7 @@ async function tests(name: string, selected: string[], concurrency: number, env:
   const command = node(
     "--test",
     `--test-concurrency=${concurrency}`,
-    "--test-timeout=300000",
+    `--test-timeout=${long ? 3_600_000 : 300_000}`,
     `--test-reporter=${join(root, "tools/run-tests/src/reporter.ts")}`,
     ...selected,
   );
