@@ -43,7 +43,8 @@ export async function stopReading(t: TestContext, { apis, history, namespaces }:
   const lags: number[] = [];
   const ending = new AbortController();
   const reading = Array.from({ length: size.reading }, (_, i) =>
-    newClient(`reader-${i}`).watch(`${namespace}/`, { revision: from, signal: ending.signal }, ({ at, object }) => {
+    newClient(`reader-${i}`).watch(`${namespace}/`, { revision: from, signal: ending.signal }, ({ at, type, object }) => {
+      if (type === "BOOKMARK") return;
       lags.push(at - (acknowledged.get(object.metadata.resourceVersion as string) ?? at));
     }),
   );
