@@ -16,7 +16,7 @@ const size = long
   ? { stalled: 200, reading: 20, events: 20_000, valueBytes: 500 }
   : { stalled: 20, reading: 5, events: 600, valueBytes: 20_000 };
 const writers = 16;
-const mostGrowthMb = 150;
+const mostGrowthMb = 100;
 
 /** Watchers that stop reading are ended and never thinned, and nobody else notices. */
 export async function stopReading(t: TestContext, { apis, history, namespaces }: Stage): Promise<void> {
