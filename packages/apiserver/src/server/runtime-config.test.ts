@@ -66,6 +66,19 @@ for (const { flag, served, gone } of [
   });
 }
 
+test("volume attachments have a status in v1 only", async (t) => {
+  const server = await startTestServer(t, ["--runtime-config=storage.k8s.io/v1alpha1=true"]);
+  for (const [version, has] of [
+    ["v1", true],
+    ["v1alpha1", false],
+  ] as const) {
+    const { body } = await server.request("GET", `/apis/storage.k8s.io/${version}`);
+    const names = body.resources.map((row: { name: string }) => row.name);
+    assert.ok(names.includes("volumeattachments"), version);
+    assert.equal(names.includes("volumeattachments/status"), has, version);
+  }
+});
+
 test("--runtime-config=v1=false takes the core group away", async (t) => {
   const server = await startTestServer(t, ["--runtime-config=v1=true"]);
   assert.equal((await server.request("GET", "/api/v1/namespaces")).code, 200);

@@ -154,6 +154,12 @@ test("parameters that all operations of a path have are the path's, except bodie
   assert.deepEqual(names(everywhere), [...selection, "resourceVersionMatch", "timeoutSeconds", "watch"]);
 });
 
+test("a list is also answered as a stream, even where there is no watch", () => {
+  const stream = ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
+  for (const at of ["/api/v1/pods", "/api/v1/componentstatuses"]) assert.deepEqual(path(at).get?.produces?.slice(-2), stream, at);
+  assert.ok(!path("/api/v1/componentstatuses/{name}").get?.produces?.some((type) => type.includes("stream")));
+});
+
 test("a log has no parameter for what a query cannot carry", () => {
   const log = path("/api/v1/namespaces/{namespace}/pods/{name}/log");
   assert.ok(names(log.parameters).includes("sinceSeconds"));

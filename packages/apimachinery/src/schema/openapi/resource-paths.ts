@@ -154,9 +154,8 @@ class ResourcePaths {
   }
 
   #listOperation(target: Partial<Target>, parameters: Parameter[]): Operation {
-    const watched = this.#has("watch");
     return this.#operation("list", this.#target(target), undefined, {
-      produces: watched ? [...objectTypes, ...watchTypes] : objectTypes,
+      produces: [...objectTypes, ...watchTypes], // whether it can be watched or not
       parameters: [...parameters, pretty, ...queryParameters("meta/v1.ListOptions")],
       responses: { "200": this.#list() },
     });

@@ -56,7 +56,7 @@ export function storageResources(): ResourceDefinition[] {
       returnDeletedObject: true,
       kind: "VolumeAttachment",
       namespaced: false,
-      versions: ["v1", { version: "v1alpha1", servedByDefault: false }],
+      versions: ["v1", { version: "v1alpha1", servedByDefault: false, statusServed: false }],
       strategy: volumeAttachmentStrategy,
       statusStrategy: volumeAttachmentStatusStrategy,
       table: volumeAttachmentTable,
