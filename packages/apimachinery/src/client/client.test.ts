@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
 import net, { type AddressInfo } from "node:net";
@@ -217,6 +218,33 @@ test("connects anew after the connection broke, and sends a read again that was 
   await client.get(pods, { name: "a" });
   assert.deepEqual(await client.get(pods, { name: "b" }), { ok: 1 });
   assert.equal(running.sessions.length, 2);
+});
+
+test("over HTTP/1.1 a read is sent again when the server gave up the kept connection, a write is not", async (t) => {
+  let gaveUp = 0;
+  const listener = http.createServer((incoming, response) => {
+    const served = (incoming.socket as net.Socket & { served?: number }).served ?? 0;
+    Object.assign(incoming.socket, { served: served + 1 });
+    incoming.resume();
+    // As if its idle time had just run out: the request is lost with the connection.
+    if (served > 0) {
+      gaveUp++;
+      return incoming.socket.resetAndDestroy();
+    }
+    response.setHeader("content-type", "application/json");
+    response.end('{"ok":1}');
+  });
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  const client = newClient({ host: `http://127.0.0.1:${(listener.address() as AddressInfo).port}` });
+  t.after(() => {
+    client.close();
+    listener.close();
+  });
+  for (const name of ["a", "b", "c"]) assert.deepEqual(await client.get(pods, { name }), { ok: 1 });
+  assert.equal(gaveUp, 2);
+  await assert.rejects(client.create(pods, aPodNamed("a")), { code: "ECONNRESET" });
+  assert.equal(gaveUp, 3);
 });
 
 test("does not send a write again that may have been executed", async (t) => {
