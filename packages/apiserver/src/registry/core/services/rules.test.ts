@@ -377,4 +377,18 @@ testKindRules("services", { spec: { ports: [{ port: 80 }], selector: { a: "b" } 
     },
     want: ["spec.sessionAffinityConfig.clientIP.timeoutSeconds: Required value: when session affinity type is ClientIP"],
   },
+  {
+    name: "a selector, also later",
+    before: {},
+    change: { "spec.selector": { "a b": "c" } },
+    want: [
+      "spec.selector: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+    ],
+  },
+  {
+    name: "addresses that are none, as before",
+    before: { "spec.ipFamilyPolicy": "PreferDualStack", "spec.clusterIP": "x", "spec.clusterIPs": ["x"] },
+    change: {},
+    want: ['spec.clusterIPs[0]: Invalid value: "x": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'],
+  },
 ]);

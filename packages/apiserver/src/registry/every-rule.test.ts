@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { refusalSites } from "../testing/refusal-sites.ts";
+
+const packages = join(import.meta.dirname, "../../..");
+const rooms = ["apiserver/src/registry", "apimachinery/src/validation"];
+const recorder = join(packages, "apiserver/src/testing/record-refusals.ts");
+/** These refuse by what is stored: their tests start a server, and do not run here. */
+const needServers = ["core/services/cluster-ip.ts", "core/services/node-port.ts", "generic/store.ts"];
+
+const files = rooms.flatMap((room) => globSync(`${room}/**/*.ts`, { cwd: packages })).map((file) => join(packages, file));
+const isTest = (file: string): boolean => file.endsWith(".test.ts");
+const text = (file: string): string => readFileSync(file, "utf8");
+
+test("every rule has a table with a case that it refuses", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "cox-rules-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const recorded = join(folder, "recorded");
+  const quick = files.filter(
+    (file) => isTest(file) && file !== import.meta.filename && !/start-test-server|testing\/etcd|fast-check/.test(text(file)),
+  );
+  // A run within a run is none unless it forgets the outer one.
+  const { NODE_TEST_CONTEXT: _outer, ...env } = process.env;
+  await promisify(execFile)(
+    process.execPath,
+    ["-C", "cox-source", "--import", recorder, "--test", "--test-isolation=none", "--test-reporter=dot", ...quick],
+    { cwd: join(packages, ".."), env: { ...env, RECORD_REFUSALS_TO: recorded }, maxBuffer: 1e8 },
+  );
+  const met = new Set(text(recorded).split("\n"));
+  const sources = files.filter((file) => !isTest(file) && !needServers.some((path) => file.endsWith(path)));
+  const all = sources.flatMap((file) => refusalSites(text(file)).map((place) => `${file}:${place}`));
+  assert.ok(all.length > 500, `only ${all.length} rules found`);
+  assert.deepEqual(
+    all.filter((site) => !met.has(site)),
+    [],
+  );
+});

@@ -1,0 +1,23 @@
+/** What makes field errors. Source: the API machinery's errors/field-error.ts */
+export const refusals = [
+  "duplicate",
+  "fieldNotFound",
+  "forbiddenField",
+  "internalField",
+  "invalidValue",
+  "notSupported",
+  "required",
+  "tooLong",
+  "tooMany",
+  "typeInvalid",
+] as const;
+
+const call = new RegExp(`(?<![\\w.])(?:${refusals.join("|")})\\(`, "g");
+
+/** Where a source calls one of them: `12:5`, line and column as stacks have them. Comments do not count. */
+export function refusalSites(source: string): string[] {
+  return source.split("\n").flatMap((line, i) => {
+    const code = /^\s*(?:\*|\/\/|\/\*)/.test(line) ? "" : line;
+    return [...code.matchAll(call)].map((match) => `${i + 1}:${match.index + 1}`);
+  });
+}
