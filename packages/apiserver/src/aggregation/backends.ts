@@ -5,12 +5,13 @@
  */
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import { Agent, request as httpsRequest } from "node:https";
+import type { Socket } from "node:net";
 import { checkServerIdentity, createSecureContext, type PeerCertificate } from "node:tls";
 import type { ServiceReference } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
 import { parseBundle } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
 import { type ApiService, nameOf, serviceOf } from "./api-services.ts";
 import type { KeyPair, ProxyCertificate } from "./proxy-certificate.ts";
-import type { Location } from "./service-resolver.ts";
+import { formatLocation, type Location } from "./service-resolver.ts";
 
 export interface BackendTls {
   readonly servername: string;
@@ -105,6 +106,19 @@ export function identityFault(host: string, certificate: PeerCertificate): Error
   );
 }
 
+const dialTimeoutMs = 30_000;
+
+/** An address behind which nobody is need not refuse. */
+function giveUpDialling(socket: Socket, giveUp: () => void): void {
+  if (!socket.connecting) return; // it waited for this request
+  const timer = setTimeout(giveUp, dialTimeoutMs);
+  for (const event of ["secureConnect", "close"]) socket.once(event, () => clearTimeout(timer));
+}
+
+function dialTimeout(location: Location): Error {
+  return new Error(`dial tcp ${formatLocation(location)}: i/o timeout`);
+}
+
 export interface BackendRequest {
   readonly method: string;
   /** With its query. */
@@ -115,9 +129,12 @@ export interface BackendRequest {
   readonly signal: AbortSignal;
 }
 
+/** Sent twice they do no harm. */
+const replayable: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
+
 /**
- * Resolves with the head of the answer; the caller reads the rest. A request with a body has a connection of its own: one
- * that waited may have been ended meanwhile, and what is sent once cannot be sent again.
+ * Resolves with the head of the answer; the caller reads the rest. What must not be sent twice has a connection of its own:
+ * one that waited may have been ended meanwhile, and nobody could tell whether the request was seen.
  * @throws Error of the socket; the signal's reason as an AbortError
  */
 export function send(
@@ -127,12 +144,19 @@ export function send(
 ): Promise<IncomingMessage> {
   const { body, ...head } = request;
   return new Promise((resolve, reject) => {
-    const connection = body === undefined ? { agent: backend.agent } : { agent: false, ...backend.tls };
+    const mayWait = body === undefined && replayable.has(head.method);
+    const connection = mayWait ? { agent: backend.agent } : { agent: false, ...backend.tls };
     const outgoing = httpsRequest({ ...head, host, port, setHost: false, ...connection });
-    outgoing.once("response", resolve);
-    outgoing.once("error", (err: NodeJS.ErrnoException) => {
-      const wasIdle = outgoing.reusedSocket && err.code === "ECONNRESET" && body === undefined && !request.signal.aborted;
-      if (wasIdle) send(backend, { host, port }, request).then(resolve, reject);
+    let isAnswered = false;
+    outgoing.once("response", (answer) => {
+      isAnswered = true;
+      resolve(answer);
+    });
+    outgoing.once("socket", (socket) => giveUpDialling(socket, () => outgoing.destroy(dialTimeout({ host, port }))));
+    // Also after the answer came: a server may stop reading what it has answered.
+    outgoing.on("error", (err: NodeJS.ErrnoException) => {
+      const wasEnded = mayWait && outgoing.reusedSocket && err.code === "ECONNRESET";
+      if (wasEnded && !isAnswered && !request.signal.aborted) send(backend, { host, port }, request).then(resolve, reject);
       else reject(err);
     });
     if (body === undefined) {

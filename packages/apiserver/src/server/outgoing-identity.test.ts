@@ -1,50 +1,31 @@
 /** --proxy-client-cert-file and --enable-aggregator-routing: whom the server shows itself as when it calls out, and where. */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { networkInterfaces, tmpdir } from "node:os";
-import { join } from "node:path";
+import { networkInterfaces } from "node:os";
 import { after, before, type TestContext, test } from "node:test";
 import type { TLSSocket } from "node:tls";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startAggregatedServer } from "../testing/aggregated-server.ts";
-import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
+import { type Aggregation, startAggregation } from "../testing/start-aggregation.ts";
 
-const proxyCa = await newCa({ commonName: "front proxies" });
-const folder = mkdtempSync(join(tmpdir(), "cox-outgoing-"));
 /** Endpoints are never on loopback addresses. */
 const ownAddress = Object.values(networkInterfaces())
   .flat()
   .find((address) => address?.internal === false && address.family === "IPv4")?.address;
 
-let server: TestServer;
+let setup: Aggregation;
 before(async () => {
-  const pair = await newCertificate({ commonName: "front-proxy-client", usages: ["client"], ca: proxyCa });
-  writeFileSync(join(folder, "proxy.key"), pair.keyPem, { mode: 0o600 });
-  writeFileSync(join(folder, "proxy.crt"), pair.certPem);
-  server = await startTestServer(undefined, [
-    `--proxy-client-cert-file=${join(folder, "proxy.crt")}`,
-    `--proxy-client-key-file=${join(folder, "proxy.key")}`,
-    "--enable-aggregator-routing",
-  ]);
+  setup = await startAggregation(["--enable-aggregator-routing"]);
 });
-after(async () => {
-  await server.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-async function made(path: string, object: object): Promise<void> {
-  const { code, text } = await server.request("POST", path, object);
-  assert.equal(code, 201, text);
-}
+after(() => setup.stop());
 
 /** A service whose cluster IP leads nowhere, with one endpoint. */
 async function serviceAt(name: string, ip: string, port: number): Promise<void> {
-  await made("/api/v1/namespaces/default/services", { metadata: { name }, spec: { ports: [{ port: 443 }] } });
+  await setup.made("/api/v1/namespaces/default/services", { metadata: { name }, spec: { ports: [{ port: 443 }] } });
   const subsets = [{ addresses: [{ ip }], ports: [{ port }] }];
-  await made("/api/v1/namespaces/default/endpoints", { metadata: { name }, subsets });
+  await setup.made("/api/v1/namespaces/default/endpoints", { metadata: { name }, subsets });
 }
 
 /** An admission webhook that allows everything. @returns common names of the certificates that it was shown */
@@ -53,7 +34,7 @@ async function startHook(t: TestContext, address: string, dnsName: string) {
   const pair = await newCertificate({ commonName: "hook", dnsNames: [dnsName], ips: [address], usages: ["server"], ca });
   const shown: string[] = [];
   const hook = createServer(
-    { cert: pair.certPem, key: pair.keyPem, ca: proxyCa.certPem, requestCert: true, rejectUnauthorized: false },
+    { cert: pair.certPem, key: pair.keyPem, ca: setup.proxyCa, requestCert: true, rejectUnauthorized: false },
     async (req, res) => {
       const socket = req.socket as TLSSocket;
       shown.push(socket.authorized ? String(socket.getPeerCertificate().subject?.CN) : "");
@@ -73,7 +54,7 @@ async function startHook(t: TestContext, address: string, dnsName: string) {
 
 async function registerHook(t: TestContext, name: string, clientConfig: object): Promise<void> {
   const path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
-  await made(path, {
+  await setup.made(path, {
     metadata: { name },
     webhooks: [
       {
@@ -86,16 +67,16 @@ async function registerHook(t: TestContext, name: string, clientConfig: object):
       },
     ],
   });
-  t.after(() => server.request("DELETE", `${path}/${name}`));
+  t.after(() => setup.server.request("DELETE", `${path}/${name}`));
 }
 
 /** Until the registration is seen. */
 async function asked(name: string, shown: readonly string[]): Promise<void> {
-  let made = 0;
+  let count = 0;
   await waitFor(
     async () => {
-      const metadata = { name: `${name}-${made++}`, labels: { hook: name } };
-      const { code, text } = await server.request("POST", "/api/v1/namespaces/default/configmaps", { metadata });
+      const metadata = { name: `${name}-${count++}`, labels: { hook: name } };
+      const { code, text } = await setup.server.request("POST", "/api/v1/namespaces/default/configmaps", { metadata });
       assert.equal(code, 201, text);
       return shown.length > 0;
     },
@@ -115,9 +96,9 @@ test("with --enable-aggregator-routing an aggregated server is reached at its en
 }, async (t) => {
   const group = "routed.example.com";
   const address = ownAddress as string;
-  const other = await startAggregatedServer(t, { group, address, names: ["routed.default.svc"], proxyCa: proxyCa.certPem });
+  const other = await startAggregatedServer(t, { group, address, names: ["routed.default.svc"], proxyCa: setup.proxyCa });
   await serviceAt("routed", address, other.port);
-  await made("/apis/apiregistration.k8s.io/v1/apiservices", {
+  await setup.made("/apis/apiregistration.k8s.io/v1/apiservices", {
     metadata: { name: `v1.${group}` },
     spec: {
       group,
@@ -129,7 +110,7 @@ test("with --enable-aggregator-routing an aggregated server is reached at its en
     },
   });
   const { body } = await waitFor(async () => {
-    const answer = await server.request("GET", `/apis/${group}/v1/headers`);
+    const answer = await setup.server.request("GET", `/apis/${group}/v1/headers`);
     return answer.code === 200 && answer;
   });
   assert.equal(body.host, `${address}:${other.port}`);
