@@ -2,8 +2,8 @@ let waiting: (() => void)[] = [];
 
 /**
  * Runs `task` when the code that runs now has come to its end, before the loop goes on: one microtask for all tasks of the
- * turn, where a promise for each of a thousand watchers costs as much as what they do. Tasks run in the order in which they
- * were given, also those that a task gives. They must not throw: the others would run nevertheless, but late.
+ * turn, instead of a promise for each of a thousand watchers. Tasks run in the order in which they were given, also those
+ * that a task gives. They must not throw: the others would run nevertheless, but late.
  */
 export function atEndOfTurn(task: () => void): void {
   if (waiting.push(task) === 1) queueMicrotask(runAll);

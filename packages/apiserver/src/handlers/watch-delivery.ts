@@ -1,7 +1,4 @@
-/**
- * From a stream of events to a client, by callbacks: of what an event costs at each of a thousand watchers, promises would
- * be half.
- */
+/** From a stream of events to a client, by callbacks: a promise for each event at each of a thousand watchers is garbage. */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { WatchStream } from "../storage/storage.ts";
 import type { WatchMetrics } from "./metrics.ts";
