@@ -140,8 +140,8 @@ export function validateWebhookClient(client: WebhookClientConfig | undefined, p
   const service = client.service;
   const errors: FieldError[] = [];
   const at = child(path, "service");
-  if (!service?.name) errors.push(required(child(at, "name"), "service name is required"));
-  if (!service?.namespace) errors.push(required(child(at, "namespace"), "service namespace is required"));
+  // Each stands for the other: upstream mixes the two up.
+  errors.push(...need(service?.namespace, child(at, "name")), ...need(service?.name, child(at, "namespace")));
   const port = service?.port ?? 443;
   if (port < 1 || port > 65535) {
     errors.push(invalidValue(child(at, "port"), port, "port is not valid: must be between 1 and 65535, inclusive"));
@@ -153,16 +153,14 @@ export function validateWebhookClient(client: WebhookClientConfig | undefined, p
 
 function validateServicePath(servicePath: string, path: string): FieldError[] {
   if (servicePath === "/") return [];
-  if (!servicePath.startsWith("/")) return [invalidValue(path, servicePath, "must start with a '/'")];
-  const errors: FieldError[] = [];
-  const steps = servicePath.slice(1).split("/");
+  if (servicePath === "//") return [invalidValue(path, servicePath, "segment[0] may not be empty")];
+  const errors = servicePath.startsWith("/") ? [] : [invalidValue(path, servicePath, "must start with a '/'")];
+  // The first character goes, whatever it is, and one slash at the end.
+  const steps = servicePath.slice(1).replace(/\/$/, "").split("/");
   for (const [i, step] of steps.entries()) {
-    if (step === "") {
-      if (i === steps.length - 1) continue; // one trailing slash
-      errors.push(invalidValue(path, servicePath, `segment[${i}] may not be empty`));
-      continue;
-    }
-    for (const message of isDns1123Subdomain(step)) errors.push(invalidValue(path, servicePath, `segment[${i}]: ${message}`));
+    if (step === "") errors.push(invalidValue(path, servicePath, `segment[${i}] may not be empty`));
+    else
+      for (const message of isDns1123Subdomain(step)) errors.push(invalidValue(path, servicePath, `segment[${i}]: ${message}`));
   }
   return errors;
 }
@@ -184,7 +182,8 @@ function validateWebhookUrl(url: string, path: string): FieldError[] {
   }
   if (parsed.hostname === "") errors.push(invalidValue(path, "", `host must be specified${form}`));
   if (parsed.username !== "" || parsed.password !== "") {
-    errors.push(invalidValue(path, parsed.username, "user information is not permitted in the URL"));
+    const user = parsed.password === "" ? parsed.username : `${parsed.username}:${parsed.password}`;
+    errors.push(invalidValue(path, user, "user information is not permitted in the URL"));
   }
   if (parsed.hash !== "") errors.push(invalidValue(path, parsed.hash.slice(1), "fragments are not permitted in the URL"));
   if (parsed.search !== "")
