@@ -41,12 +41,14 @@ testKindRules(
       },
       want: [
         "spec.metrics[0].type: Required value: must specify a metric source type",
+        'spec.metrics[0].type: Unsupported value: "": supported values: "ContainerResource", "External", "Object", "Pods", "Resource"',
+        'spec.metrics[0].type: Unsupported value: "": supported values: "ContainerResource", "External", "Object", "Pods", "Resource"',
+        'spec.metrics[1].type: Unsupported value: "Mine": supported values: "ContainerResource", "External", "Object", "Pods", "Resource"',
         'spec.metrics[1].type: Unsupported value: "Mine": supported values: "ContainerResource", "External", "Object", "Pods", "Resource"',
         "spec.metrics[2].pods: Required value: must populate information for the given metric source",
         "spec.metrics[3].resource.name: Required value: must specify a resource name",
         "spec.metrics[3].resource.target.averageUtilization: Required value: must set either a target raw value or a target utilization",
         "spec.metrics[4].pods: Forbidden: must populate the given metric source only",
-        "spec.metrics[4].resource.target.averageUtilization: Invalid value: 0: must be greater than 0",
       ],
     },
     {
@@ -107,7 +109,6 @@ testKindRules(
       want: [
         "spec.metrics[0].pods.metric.name: Invalid value: \"a/b\": may not contain '/'",
         'spec.metrics[0].pods.target.averageValue: Invalid value: "-1": must be positive',
-        "spec.metrics[0].pods.target.averageValue: Required value: must specify a positive target averageValue",
       ],
     },
     {
@@ -123,8 +124,9 @@ testKindRules(
       name: "an external metric of no name and value",
       change: { "spec.metrics": [{ type: "External", external: { metric: { name: "" }, target: { type: "" } } }] },
       want: [
-        "spec.metrics[0].external.metric.name: Required value",
+        "spec.metrics[0].external.metric.name: Required value: must specify a metric name",
         "spec.metrics[0].external.target.type: Required value: must specify a metric target type",
+        'spec.metrics[0].external.target.type: Invalid value: "": must be either Utilization, Value, or AverageValue',
         "spec.metrics[0].external.target.averageValue: Required value: must set either a target value for metric or a per-pod target",
       ],
     },
@@ -188,14 +190,11 @@ testKindRules(
       },
       want: [
         "spec.metrics[0].containerResource.target.type: Required value: must specify a metric target type",
+        'spec.metrics[0].containerResource.target.type: Invalid value: "": must be either Utilization, Value, or AverageValue',
         "spec.metrics[0].containerResource.target.averageUtilization: Required value: must set either a target raw value or a target utilization",
         "spec.metrics[1].object.describedObject.kind: Required value",
         "spec.metrics[1].object.describedObject.name: Invalid value: \"a/b\": may not contain '/'",
-        "spec.metrics[1].object.metric.name: Required value",
-        "spec.metrics[1].object.metric.selector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
-        "spec.metrics[1].object.metric.selector.matchExpressions[0].key: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
-        "spec.metrics[1].object.metric.selector.matchExpressions[1].values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-        'spec.metrics[1].object.metric.selector.matchExpressions[2].operator: Invalid value: "Like": not a valid selector operator',
+        "spec.metrics[1].object.metric.name: Required value: must specify a metric name",
       ],
     },
     {
@@ -206,6 +205,22 @@ testKindRules(
         },
       },
       want: ["spec.behavior.scaleUp.stabilizationWindowSeconds: Invalid value: -1: must be greater than or equal to zero"],
+    },
+    {
+      name: "a resource used by nothing, an object of no value",
+      change: {
+        "spec.metrics": [
+          { type: "Resource", resource: { name: "cpu", target: { type: "Utilization", averageUtilization: 0 } } },
+          {
+            type: "Object",
+            object: { describedObject: { kind: "A", name: "a" }, metric: { name: "m" }, target: { type: "Value" } },
+          },
+        ],
+      },
+      want: [
+        "spec.metrics[0].resource.target.averageUtilization: Invalid value: 0: must be greater than 0",
+        "spec.metrics[1].object.target.averageValue: Required value: must set either a target value or averageValue",
+      ],
     },
   ],
 );
