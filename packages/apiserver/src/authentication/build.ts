@@ -22,6 +22,7 @@ import {
 } from "@coxswain/apimachinery/serving/authentication/union";
 import { x509 } from "@coxswain/apimachinery/serving/authentication/x509";
 import { bootstrapToken } from "./bootstrap-token.ts";
+import { newCertificateLifetimes } from "./certificate-lifetimes.ts";
 import { type OidcOptions, oidcToken } from "./oidc.ts";
 import { newReviewWebhook } from "./review-webhook.ts";
 import {
@@ -93,7 +94,15 @@ export function buildAuthentication(options: AuthenticationOptions): Authenticat
 
   const requests: Authenticator[] = [];
   if (options.frontProxy !== undefined) requests.push(requestHeader(() => options.frontProxy, clock));
-  if (options.clientCa !== undefined) requests.push(x509(() => options.clientCa, clock));
+  const lifetimes = newCertificateLifetimes(options.metrics);
+  if (options.clientCa !== undefined)
+    requests.push(
+      x509(
+        () => options.clientCa,
+        clock,
+        (seconds) => lifetimes.observe(seconds),
+      ),
+    );
   if (tokens.length > 0) requests.push(bearerToken(token, apiAudiences, clock), webSocketToken(token, apiAudiences));
   const known = withAuthenticatedGroup(unionAuthenticator(requests));
   return {

@@ -11,6 +11,8 @@ import type { AuthenticationResult, Authenticator } from "./authenticator.ts";
 import type { CertificatePool } from "./certificate-pool.ts";
 
 interface Verdict {
+  /** When the certificate ends, in milliseconds; undefined when there is none. */
+  readonly expiresMs: number | undefined;
   readonly result: AuthenticationResult | undefined;
   readonly untilMs: number;
   readonly pool: CertificatePool;
@@ -19,9 +21,17 @@ interface Verdict {
 
 /**
  * @param poolOf whom to trust at this moment; undefined: certificates say nothing
+ * @param observe told at each request for how many seconds its certificate is still good, below 0 when it is over
  * @throws Error when there is a certificate that the authority did not sign, or not for this, or not for now.
  */
-export function x509(poolOf: () => CertificatePool | undefined, clock: Clock): Authenticator {
+export function x509(
+  poolOf: () => CertificatePool | undefined,
+  clock: Clock,
+  observe?: (remainingSeconds: number) => void,
+): Authenticator {
+  const observed = (expiresMs: number | undefined, now: number): void => {
+    if (expiresMs !== undefined) observe?.((expiresMs - now) / 1000);
+  };
   // A connection keeps its certificate: what was checked once holds until the chain expires or others are trusted.
   const known = new WeakMap<TLSSocket, Verdict>();
   return async ({ tls }) => {
@@ -30,13 +40,16 @@ export function x509(poolOf: () => CertificatePool | undefined, clock: Clock): A
     const now = clock.now();
     const before = known.get(tls);
     if (before !== undefined && before.pool === pool && before.version === pool.version && now <= before.untilMs) {
+      observed(before.expiresMs, now);
       return before.result;
     }
     const { version } = pool;
     const leaf = peerCertificate(tls);
+    const expiresMs = leaf && Date.parse(leaf.validTo);
+    observed(expiresMs, now);
     const untilMs = leaf === undefined ? Number.POSITIVE_INFINITY : pool.verifyClient(leaf, now);
     const result = leaf === undefined ? undefined : userOf(leaf);
-    known.set(tls, { result, untilMs, pool, version });
+    known.set(tls, { expiresMs, result, untilMs, pool, version });
     return result;
   };
 }
