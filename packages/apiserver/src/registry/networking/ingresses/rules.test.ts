@@ -56,7 +56,7 @@ testKindRules(
       },
       want: [
         "spec.rules[0].http.paths: Required value",
-        "spec.rules[0].http.paths[0].pathType: Required value: pathType must be specified",
+        "spec.rules[1].http.paths[0].pathType: Required value: pathType must be specified",
       ],
     },
     {
@@ -114,7 +114,7 @@ testKindRules(
       name: "a wildcard's paths that are wrong now",
       before: {},
       change: { "spec.rules[1]": { host: "*.a.b", http: { paths: [] } } },
-      want: ["spec.rules[0].http.paths: Required value"],
+      want: ["spec.rules[1].http.paths: Required value"],
     },
     {
       name: "paths that end or begin in a strange way",

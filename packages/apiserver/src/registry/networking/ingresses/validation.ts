@@ -39,7 +39,7 @@ export function validateIngress(ingress: Ingress, current?: Ingress): FieldError
   const anySecretName = (current?.spec?.tls ?? []).some(
     ({ secretName }) => secretName && isDns1123Subdomain(secretName).length > 0,
   );
-  const anyWildcardRule = (current?.spec?.rules ?? []).some((rule) => isWildcard(rule) && validatePaths(rule).length > 0);
+  const anyWildcardRule = (current?.spec?.rules ?? []).some((rule) => isWildcard(rule) && validatePaths(rule, "").length > 0);
   const errors: FieldError[] = [];
   const spec = ingress.spec ?? {};
   if (!spec.rules?.length && !spec.defaultBackend)
@@ -48,7 +48,7 @@ export function validateIngress(ingress: Ingress, current?: Ingress): FieldError
   for (const [i, rule] of (spec.rules ?? []).entries()) {
     const at = index("spec.rules", i);
     if (rule.host) errors.push(...validateHost(rule.host, child(at, "host")));
-    if (!(anyWildcardRule && isWildcard(rule))) errors.push(...validatePaths(rule));
+    if (!(anyWildcardRule && isWildcard(rule))) errors.push(...validatePaths(rule, at));
   }
   for (const [i, tls] of (spec.tls ?? []).entries()) {
     for (const [j, host] of (tls.hosts ?? []).entries()) {
@@ -67,10 +67,9 @@ function isWildcard({ host }: IngressRule): boolean {
   return host?.includes("*") ?? false;
 }
 
-/** Paths of every rule are told as those of the first one, upstream's slip. */
-function validatePaths({ http }: IngressRule): FieldError[] {
+function validatePaths({ http }: IngressRule, at: string): FieldError[] {
   if (!http) return [];
-  const path = child("spec.rules[0]", "http", "paths");
+  const path = child(at, "http", "paths");
   return [...need(http.paths, path), ...each(http.paths, path, validatePath)];
 }
 

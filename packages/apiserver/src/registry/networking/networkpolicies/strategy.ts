@@ -1,7 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
-import { GoText, goStrings } from "@coxswain/apimachinery/errors/go-syntax";
+import { goStrings } from "@coxswain/apimachinery/errors/go-syntax";
 import type {
   IPBlock,
   NetworkPolicy,
@@ -39,7 +39,7 @@ function validateNetworkPolicy(policy: NetworkPolicy): FieldError[] {
   }
   for (const [i, type] of types.entries()) {
     if (type !== "Ingress" && type !== "Egress")
-      errors.push(notSupported(index("spec.policyTypes", i), type, ["Egress", "Ingress"]));
+      errors.push(notSupported(index("spec.policyTypes", i), type, ["Ingress", "Egress"]));
   }
   return errors;
 }
@@ -48,7 +48,7 @@ function validatePort(port: NetworkPolicyPort, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const protocol: string | undefined = port.protocol;
   if (protocol !== undefined && !["TCP", "UDP", "SCTP"].includes(protocol)) {
-    errors.push(notSupported(child(path, "protocol"), protocol, ["SCTP", "TCP", "UDP"]));
+    errors.push(notSupported(child(path, "protocol"), protocol, ["TCP", "UDP", "SCTP"]));
   }
   if (typeof port.port === "number") {
     errors.push(...checkPort(port.port, child(path, "port")));
@@ -95,10 +95,9 @@ function validateIpBlock(block: IPBlock, path: string): FieldError[] {
   for (const [i, except] of (block.except ?? []).entries()) {
     const at = index(child(path, "except"), i);
     const inner = parseCidr(except);
-    if (!inner) errors.push(invalidValue(at, except, "not a valid CIDR"));
-    else if (!cidrContains(block.cidr, inner.ip) || inner.bits <= range.bits) {
-      errors.push(invalidValue(at, new GoText(inner.ip), "must be a strict subset of `cidr`"));
-    }
+    if (!inner) return [...errors, invalidValue(at, except, "not a valid CIDR")];
+    if (!cidrContains(block.cidr, inner.ip) || inner.bits <= range.bits)
+      errors.push(invalidValue(at, except, "must be a strict subset of `cidr`"));
   }
   return errors;
 }
