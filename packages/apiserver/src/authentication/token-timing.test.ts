@@ -19,13 +19,17 @@ import { cachedTokens, newTokenCacheMetrics } from "@coxswain/apimachinery/servi
 import { newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { CompactSign } from "jose";
+import { startTestServer } from "../testing/start-test-server.ts";
 import { type Door, timingLeak } from "../testing/timing-leak.ts";
 import { bootstrapToken } from "./bootstrap-token.ts";
 import { boundServiceAccountToken, legacyIssuer, legacyServiceAccountToken, newTokenUse } from "./service-account.ts";
 import { parseKeys } from "./service-account-keys.ts";
 import { tokenFile } from "./token-file.ts";
 
-const guesses = process.env["COX_TEST_LONG"] === undefined ? 20_000 : 1_000_000;
+const long = process.env["COX_TEST_LONG"] !== undefined;
+const guesses = long ? 1_000_000 : 20_000;
+/** A request is not so quick. */
+const requests = long ? 50_000 : 2_000;
 const seed = process.env["COX_TEST_SEED"] ?? randomBytes(4).toString("hex");
 const limit = 5;
 
@@ -106,9 +110,9 @@ async function signature(make: typeof boundServiceAccountToken, claims: Record<s
   return { secret: signed.slice(end), check: (guess) => authenticate(signed.slice(0, end) + guess, undefined) };
 }
 
-async function leakOf(t: TestContext, make: MakeDoor): Promise<number> {
-  const score = await timingLeak([await make(t), await make(t)], guesses, seed);
-  t.diagnostic(`|t| = ${score.toFixed(2)} over ${guesses} guesses, COX_TEST_SEED=${seed}`);
+async function leakOf(t: TestContext, make: MakeDoor, count = guesses): Promise<number> {
+  const score = await timingLeak([await make(t), await make(t)], count, seed);
+  t.diagnostic(`|t| = ${score.toFixed(2)} over ${count} guesses, COX_TEST_SEED=${seed}`);
   return score;
 }
 
@@ -117,6 +121,16 @@ for (const [name, make] of Object.entries(kinds)) {
     assert.ok((await leakOf(t, make)) < limit);
   });
 }
+
+test("guesses over HTTP take as long whether they are near or far", async (t) => {
+  const server = async (): Promise<Door> => {
+    const { adminToken, request } = await startTestServer(t);
+    const check = (guess: string) => request("GET", "/version", undefined, { authorization: `Bearer ${guess}` });
+    assert.equal((await check(randomText(adminToken.length))).code, 401);
+    return { secret: adminToken, check };
+  };
+  assert.ok((await leakOf(t, server, requests)) < limit);
+});
 
 test("the measurement finds nothing where nothing is looked at", async (t) => {
   assert.ok((await leakOf(t, () => ({ secret: randomText(64), check: async () => undefined }))) < limit);

@@ -5,7 +5,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { type KeyPair, newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import {
+  type KeyPair,
+  newCa,
+  newCertificate,
+  newCertificateRequest,
+  signCertificateRequest,
+} from "@coxswain/apimachinery/serving/certificates";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { CompactSign, createLocalJWKSet, jwtVerify } from "jose";
 import { newHttp, readTestFile, startTestServer, type TestResponse, type TestServer } from "../testing/start-test-server.ts";
@@ -112,6 +118,8 @@ test("service accounts: tokens that must not work", async () => {
   const forged: Record<string, string> = {
     "expired longer ago than clocks differ": await sign({ ...claims, exp: now - 120 }, header, ec.privateKey),
     "not valid yet": await sign({ ...claims, nbf: now + 600 }, header, ec.privateKey),
+    "of another issuer": await sign({ ...claims, iss: "https://elsewhere.test" }, header, ec.privateKey),
+    "of no issuer": await sign({ ...claims, iss: undefined }, header, ec.privateKey),
     "for another audience": await sign({ ...claims, aud: ["vault"] }, header, ec.privateKey),
     "of another key": await sign(claims, header, foreign),
     "of another key, which its header brings": await sign(
@@ -342,6 +350,27 @@ test("client certificates that must not work", async () => {
     "joe",
     "the certificate comes first",
   );
+});
+
+test("certificates of the right authority that must not work either", async (t) => {
+  const ca = await newCa({ commonName: "clients" });
+  const other = await startTestServer(t, [`--client-ca-file=${write("clients.crt", ca.certPem)}`]);
+  const [hourMs, now] = [3_600_000, Date.now()];
+  const valid = { from: now - hourMs, to: now + hourMs };
+  for (const { name, usage, from, to, want } of [
+    { name: "valid", ...valid, usage: "client auth", want: "ann" },
+    { name: "expired", from: now - 2 * hourMs, to: now - hourMs, usage: "client auth", want: "401" },
+    { name: "not yet valid", from: now + hourMs, to: now + 2 * hourMs, usage: "client auth", want: "401" },
+    { name: "for servers", ...valid, usage: "server auth", want: "401" },
+    { name: "for code", ...valid, usage: "code signing", want: "401" },
+  ]) {
+    const { csrPem, keyPem } = await newCertificateRequest({ commonName: "ann" });
+    const [notBefore, notAfter] = [new Date(from), new Date(to)];
+    const cert = await signCertificateRequest({ csrPem, ca, usages: ["digital signature", usage], notBefore, notAfter });
+    const http = newHttp(other.url, other.ca, { cert, key: keyPem });
+    t.after(() => http.close());
+    assert.equal(await whoIs((path) => http.request("GET", path)), want, name);
+  }
 });
 
 test("authorities are read again when their file changes, and published for others", async () => {
