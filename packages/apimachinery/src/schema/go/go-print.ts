@@ -16,8 +16,9 @@ export function goStruct(type: string, value: unknown): GoText {
 export const goLabelSelector = (selector: LabelSelector | undefined | null): GoText =>
   goStruct("meta/v1.LabelSelector", selector);
 
-/** JSON that upstream keeps as it came. */
+/** JSON that upstream keeps as it came, or none. */
 export function goUnknown(value: unknown): GoText {
+  if (value === undefined || value === null) return new GoText("null");
   const bytes = [...Buffer.from(JSON.stringify(value))].map((byte) => `0x${byte.toString(16)}`);
   const type = 'TypeMeta:runtime.TypeMeta{APIVersion:"", Kind:""}';
   return new GoText(

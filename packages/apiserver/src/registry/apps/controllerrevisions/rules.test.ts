@@ -21,4 +21,10 @@ testKindRules("controllerrevisions.apps", { data: { a: 1 }, revision: 1 }, [
     change: { revision: -1 },
     want: ["revision: Invalid value: -1: must be greater than or equal to 0"],
   },
+  {
+    name: "the data taken away",
+    before: {},
+    change: { data: undefined },
+    want: ["data: Required value: data is mandatory", 'data: Invalid value: "null": field is immutable'],
+  },
 ]);
