@@ -373,6 +373,25 @@ test("certificates of the right authority that must not work either", async (t) 
   }
 });
 
+test("a new client authority counts without a restart; a new line of the token file does not, as in 1.23", async (t) => {
+  const [first, next] = [await newCa({ commonName: "first" }), await newCa({ commonName: "next" })];
+  const tokens = write("own-tokens.csv", 'token-1,ann,1,"readers"\n');
+  const authorities = write("own-clients.crt", first.certPem);
+  const own = await startTestServer(t, [`--client-ca-file=${authorities}`, `--token-auth-file=${tokens}`]);
+  const asks = (pair?: { cert: string; key: string }, headers: Record<string, string> = {}): Promise<string> => {
+    const http = newHttp(own.url, own.ca, pair);
+    return whoIs((path) => http.request("GET", path, undefined, headers)).finally(() => http.close());
+  };
+  const joe = await certificate("joe", next);
+  assert.deepEqual([await asks(undefined, bearer("token-1")), await asks(joe)], ["ann", "401"]);
+  // The tokens first: when the authority is known, there was time to see them too.
+  write("own-tokens.csv", "token-1,ann,1\ntoken-2,eve,2\n");
+  write("own-clients.crt", `${first.certPem}${next.certPem}`);
+  await waitFor(async () => (await asks(joe)) === "joe", { what: "the new authority" });
+  assert.equal(await asks(await certificate("ann", first)), "ann", "and the one before it");
+  assert.deepEqual([await asks(undefined, bearer("token-1")), await asks(undefined, bearer("token-2"))], ["ann", "401"]);
+});
+
 test("authorities are read again when their file changes, and published for others", async () => {
   const next = await newCa({ commonName: "next front proxies" });
   const pair = await certificate("front-proxy-client", next);
