@@ -16,10 +16,14 @@ export function goStruct(type: string, value: unknown): GoText {
 export const goLabelSelector = (selector: LabelSelector | undefined | null): GoText =>
   goStruct("meta/v1.LabelSelector", selector);
 
+const rawJson = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON;
+
 /** JSON that upstream keeps as it came, or none. */
 export function goUnknown(value: unknown): GoText {
   if (value === undefined || value === null) return new GoText("null");
-  const bytes = [...Buffer.from(JSON.stringify(value))].map((byte) => `0x${byte.toString(16)}`);
+  // Integers beyond 2^53 are bigints here.
+  const text = JSON.stringify(value, (_key, part) => (typeof part === "bigint" ? rawJson(String(part)) : part));
+  const bytes = [...Buffer.from(text)].map((byte) => `0x${byte.toString(16)}`);
   const type = 'TypeMeta:runtime.TypeMeta{APIVersion:"", Kind:""}';
   return new GoText(
     `runtime.Unknown{${type}, Raw:[]uint8{${bytes.join(", ")}}, ContentEncoding:"", ContentType:"application/json"}`,
