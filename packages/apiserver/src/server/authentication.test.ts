@@ -5,13 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import {
-  type KeyPair,
-  newCa,
-  newCertificate,
-  newCertificateRequest,
-  signCertificateRequest,
-} from "@coxswain/apimachinery/serving/certificates";
+import { type KeyPair, newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { CompactSign, createLocalJWKSet, jwtVerify } from "jose";
 import { newHttp, readTestFile, startTestServer, type TestResponse, type TestServer } from "../testing/start-test-server.ts";
@@ -350,46 +344,6 @@ test("client certificates that must not work", async () => {
     "joe",
     "the certificate comes first",
   );
-});
-
-test("certificates of the right authority that must not work either", async (t) => {
-  const ca = await newCa({ commonName: "clients" });
-  const other = await startTestServer(t, [`--client-ca-file=${write("clients.crt", ca.certPem)}`]);
-  const [hourMs, now] = [3_600_000, Date.now()];
-  const valid = { from: now - hourMs, to: now + hourMs };
-  for (const { name, usage, from, to, want } of [
-    { name: "valid", ...valid, usage: "client auth", want: "ann" },
-    { name: "expired", from: now - 2 * hourMs, to: now - hourMs, usage: "client auth", want: "401" },
-    { name: "not yet valid", from: now + hourMs, to: now + 2 * hourMs, usage: "client auth", want: "401" },
-    { name: "for servers", ...valid, usage: "server auth", want: "401" },
-    { name: "for code", ...valid, usage: "code signing", want: "401" },
-  ]) {
-    const { csrPem, keyPem } = await newCertificateRequest({ commonName: "ann" });
-    const [notBefore, notAfter] = [new Date(from), new Date(to)];
-    const cert = await signCertificateRequest({ csrPem, ca, usages: ["digital signature", usage], notBefore, notAfter });
-    const http = newHttp(other.url, other.ca, { cert, key: keyPem });
-    t.after(() => http.close());
-    assert.equal(await whoIs((path) => http.request("GET", path)), want, name);
-  }
-});
-
-test("a new client authority counts without a restart; a new line of the token file does not, as in 1.23", async (t) => {
-  const [first, next] = [await newCa({ commonName: "first" }), await newCa({ commonName: "next" })];
-  const tokens = write("own-tokens.csv", 'token-1,ann,1,"readers"\n');
-  const authorities = write("own-clients.crt", first.certPem);
-  const own = await startTestServer(t, [`--client-ca-file=${authorities}`, `--token-auth-file=${tokens}`]);
-  const asks = (pair?: { cert: string; key: string }, headers: Record<string, string> = {}): Promise<string> => {
-    const http = newHttp(own.url, own.ca, pair);
-    return whoIs((path) => http.request("GET", path, undefined, headers)).finally(() => http.close());
-  };
-  const joe = await certificate("joe", next);
-  assert.deepEqual([await asks(undefined, bearer("token-1")), await asks(joe)], ["ann", "401"]);
-  // The tokens first: when the authority is known, there was time to see them too.
-  write("own-tokens.csv", "token-1,ann,1\ntoken-2,eve,2\n");
-  write("own-clients.crt", `${first.certPem}${next.certPem}`);
-  await waitFor(async () => (await asks(joe)) === "joe", { what: "the new authority" });
-  assert.equal(await asks(await certificate("ann", first)), "ann", "and the one before it");
-  assert.deepEqual([await asks(undefined, bearer("token-1")), await asks(undefined, bearer("token-2"))], ["ann", "401"]);
 });
 
 test("authorities are read again when their file changes, and published for others", async () => {
