@@ -207,7 +207,8 @@ export class Http2Exchange implements Exchange {
   }
 
   destroy(): void {
-    this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    // Not `close`: node would end the answer first, and what came of it would pass for the whole.
+    this.#stream.destroy(new Error("the answer was broken off"));
   }
 
   goAway(): void {

@@ -16,7 +16,15 @@ import {
   services as servicesRef,
 } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { RequestContext } from "../request/context.ts";
-import { type AnnouncedGroup, type ApiService, aggregatorGroup, announcedGroups, legacyName, nameOf } from "./api-services.ts";
+import {
+  type AnnouncedGroup,
+  type ApiService,
+  aggregatorGroup,
+  announcedGroups,
+  legacyName,
+  nameOf,
+  serviceOf,
+} from "./api-services.ts";
 import { type Autoregistration, newAutoregistration } from "./autoregistration.ts";
 import { newAvailabilityController } from "./availability.ts";
 import { newBackends } from "./backends.ts";
@@ -65,14 +73,19 @@ export function newAggregator(options: AggregatorOptions): Aggregator {
   const probed = newBackends(options.certificate);
   const proxy = newProxy({ resolve, refused: options.refused, clock, log });
   let groups: readonly AnnouncedGroup[] | undefined;
-  const changed = (): void => {
+  /** Those that other servers answer for: most clusters have few, and every request asks. */
+  const remote = new Map<string, ApiService>();
+  const changed = (apiService: ApiService): void => {
     groups = undefined;
+    if (serviceOf(apiService) === undefined) remote.delete(nameOf(apiService));
+    else remote.set(nameOf(apiService), apiService);
   };
   apiServices.addHandler({
     added: changed,
-    updated: changed,
+    updated: (_old, now) => changed(now),
     deleted(apiService) {
-      changed();
+      groups = undefined;
+      remote.delete(nameOf(apiService));
       backends.forget(nameOf(apiService));
       probed.forget(nameOf(apiService));
     },
@@ -89,8 +102,8 @@ export function newAggregator(options: AggregatorOptions): Aggregator {
   });
   return {
     handle(ctx) {
-      const name = apiServiceOf(ctx.info.path);
-      const apiService = name === undefined ? undefined : apiServices.lister.get(name);
+      if (remote.size === 0) return undefined;
+      const apiService = remote.get(apiServiceOf(ctx.info.path) ?? "");
       const backend = apiService === undefined ? undefined : backends.of(apiService);
       return backend === undefined ? undefined : proxy(ctx, apiService as ApiService, backend);
     },

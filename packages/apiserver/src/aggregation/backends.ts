@@ -152,6 +152,11 @@ export function send(
       isAnswered = true;
       resolve(answer);
     });
+    // One that nobody asked for; the caller sees by the status that there is no more of it.
+    outgoing.once("upgrade", (answer, socket) => {
+      socket.destroy();
+      resolve(answer);
+    });
     outgoing.once("socket", (socket) => giveUpDialling(socket, () => outgoing.destroy(dialTimeout({ host, port }))));
     // Also after the answer came: a server may stop reading what it has answered.
     outgoing.on("error", (err: NodeJS.ErrnoException) => {

@@ -6,6 +6,7 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { forwardedHeaders, relay, returnedHeaders } from "../node-proxy/pipe.ts";
 import { splice } from "../node-proxy/splice.ts";
@@ -73,6 +74,9 @@ async function forward(ctx: RequestContext, backend: Backend, location: Location
       throw new Error(`error trying to reach service: ${failureText(err)}`, { cause: err });
     });
     const code = answer.statusCode ?? 502;
+    if (code === 101) {
+      throw new Error(`backend tried to switch protocol ${goQuote(answer.headers.upgrade ?? "")} when "" was requested`);
+    }
     if (code >= 300 && code <= 399 && answer.headers.location) {
       // Whoever follows it would go with their credentials where a server wants them to (CVE-2022-3172).
       answer.destroy();
