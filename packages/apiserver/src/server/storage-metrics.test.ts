@@ -29,4 +29,5 @@ test("what etcd tells of its watch is counted for each resource that is cached",
   );
   assert.ok((await counted("*apps.Deployment")) > 0, "one watch is everybody's");
   assert.equal(await counted("*core.Event"), 0, "events are not cached");
+  await server.stop(); // before the front, or it waits for etcd in vain
 });
