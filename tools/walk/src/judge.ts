@@ -43,7 +43,11 @@ const byDesign: readonly { readonly code: number; readonly message: RegExp }[] =
   { code: 500, message: /^json: cannot unmarshal .* into Go struct field \w+\.[\w.]+ of type / },
   { code: 500, message: /^unable to decode (the protobuf envelope|DeleteOptions): / },
   { code: 500, message: /^(yaml: |error converting YAML to JSON|provided data does not appear to be a protobuf message)/ },
-  { code: 500, message: /does not contain declared merge key|^expecting an element to be |doesn't match \$setElementOrder list|^cannot merge lists / },
+  {
+    code: 500,
+    message:
+      /does not contain declared merge key|^expecting an element to be |doesn't match \$setElementOrder list|^cannot merge lists /,
+  },
 ];
 
 function isByDesign(step: Step, code: number, status: Record<string, unknown> | undefined): boolean {
