@@ -2,7 +2,7 @@ import { Quantity } from "../meta/quantity.ts";
 import type { FieldDescriptor, FieldType, ScalarKind, TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { canonicalMicroTime, canonicalTime } from "./go-time.ts";
-import { numberOf, setOwn } from "./json-parse.ts";
+import { isTooDeep, maxDepth, maxTextDepth, numberOf, setOwn } from "./json-parse.ts";
 
 /**
  * Parsed JSON to the canonical form of a type, by its descriptor:
@@ -15,7 +15,7 @@ import { numberOf, setOwn } from "./json-parse.ts";
  * @throws DecodeFailure
  */
 export function decodeValue(value: unknown, type: TypeDescriptor): Record<string, unknown> {
-  return structDecoder(type)(value) as Record<string, unknown>;
+  return structDecoder(type)(value, 0) as Record<string, unknown>;
 }
 
 /** In Go's words: `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`. */
@@ -118,8 +118,11 @@ export function withoutLiterals(value: unknown): unknown {
   return value;
 }
 
-/** Gives the canonical value; undefined for "nothing" (null into a type that has no zero text). */
-type Decode = (value: unknown) => unknown;
+/**
+ * Gives the canonical value; undefined for "nothing" (null into a type that has no zero text).
+ * @param depth of containers around the value
+ */
+type Decode = (value: unknown, depth: number) => unknown;
 
 interface FieldCodec {
   readonly name: string;
@@ -154,10 +157,12 @@ function makeStructDecoder(type: TypeDescriptor): Decode {
     required = codecs.filter((c) => c.required);
     return new Map(codecs.map((c) => [c.name, c]));
   };
-  return (value) => {
+  return (value, depth) => {
     fields ??= prepare();
     if (value === null || value === undefined) return withRequired({}, required);
     if (typeof value !== "object" || Array.isArray(value)) throw new DecodeFailure(wordOf(value), goType);
+    if (depth >= maxDepth) throw tooDeep();
+    const inside = depth + 1;
     const object = value as Record<string, unknown>;
     let dropped = false;
     let current = "";
@@ -165,12 +170,13 @@ function makeStructDecoder(type: TypeDescriptor): Decode {
       for (const key in object) {
         const field = fields.get(key);
         if (field === undefined) {
+          if (isTooDeep(object[key], maxTextDepth - inside)) throw tooDeep();
           dropped = true;
           continue;
         }
         current = key;
         const raw = object[key];
-        const decoded = field.decode(raw);
+        const decoded = field.decode(raw, inside);
         if (decoded !== raw) object[key] = decoded;
         if (decoded === undefined) dropped = true;
       }
@@ -202,16 +208,16 @@ function onlyFields(object: Record<string, unknown>, fields: ReadonlyMap<string,
 /** Decodes a field's value and says undefined when Go's encoder would leave the field out. */
 function fieldDecoder(field: FieldDescriptor): Decode {
   const decode = typeDecoder(field.type);
-  if (field.pointer) return (value) => (value === null || value === undefined ? undefined : decode(value));
+  if (field.pointer) return (value, depth) => (value === null || value === undefined ? undefined : decode(value, depth));
   switch (field.type.kind) {
     case "string":
-      if (field.omitEmpty) return (value) => (value === "" || value === null ? undefined : decode(value));
+      if (field.omitEmpty) return (value, depth) => (value === "" || value === null ? undefined : decode(value, depth));
       return decode;
     case "struct": {
       if (field.required) return decode;
       const type = field.type;
-      return (value) => {
-        const decoded = decode(value);
+      return (value, depth) => {
+        const decoded = decode(value, depth);
         return isZero(decoded, type) ? undefined : decoded;
       };
     }
@@ -219,8 +225,8 @@ function fieldDecoder(field: FieldDescriptor): Decode {
     case "map":
     case "bytes": {
       if (!field.omitEmpty) return decode;
-      return (value) => {
-        const decoded = decode(value);
+      return (value, depth) => {
+        const decoded = decode(value, depth);
         return decoded === undefined || isEmpty(decoded) ? undefined : decoded;
       };
     }
@@ -229,8 +235,8 @@ function fieldDecoder(field: FieldDescriptor): Decode {
     case "int64":
     case "float64": {
       if (!field.omitEmpty) return decode;
-      return (value) => {
-        const decoded = decode(value);
+      return (value, depth) => {
+        const decoded = decode(value, depth);
         return decoded === 0 || decoded === false ? undefined : decoded;
       };
     }
@@ -239,8 +245,8 @@ function fieldDecoder(field: FieldDescriptor): Decode {
       if (field.required) return decode;
       // Zero and absent are the same in Go and in protobuf; the encoder writes both.
       const zero = field.type.kind === "quantity" ? "0" : 0;
-      return (value) => {
-        const decoded = value === null || value === undefined ? zero : decode(value);
+      return (value, depth) => {
+        const decoded = value === null || value === undefined ? zero : decode(value, depth);
         return decoded === zero ? undefined : decoded;
       };
     }
@@ -286,7 +292,7 @@ export function isZero(value: unknown, type: FieldType): boolean {
 export function zeroOf(type: FieldType): () => unknown {
   switch (type.kind) {
     case "struct":
-      return () => structDecoder(type.struct)(null);
+      return () => structDecoder(type.struct)(null, 0);
     case "list":
       return () => [];
     case "map":
@@ -326,12 +332,13 @@ function typeDecoder(type: FieldType): Decode {
 function listDecoder(elementType: FieldType, goType: string): Decode {
   const decode = typeDecoder(elementType);
   const zero = zeroOf(elementType);
-  return (value) => {
+  return (value, depth) => {
+    const inside = depth + 1;
     if (value === null || value === undefined) return [];
     if (!Array.isArray(value)) throw new DecodeFailure(wordOf(value), goType);
     for (let i = 0; i < value.length; i++) {
       const raw = value[i];
-      const decoded = raw === null ? zero() : decode(raw);
+      const decoded = raw === null ? zero() : decode(raw, inside);
       if (decoded !== raw) value[i] = decoded === undefined ? null : decoded;
     }
     return value;
@@ -341,13 +348,14 @@ function listDecoder(elementType: FieldType, goType: string): Decode {
 function mapDecoder(valueType: FieldType, goType: string): Decode {
   const decode = typeDecoder(valueType);
   const zero = zeroOf(valueType);
-  return (value) => {
+  return (value, depth) => {
+    const inside = depth + 1;
     if (value === null || value === undefined) return {};
     if (typeof value !== "object" || Array.isArray(value)) throw new DecodeFailure(wordOf(value), goType);
     const map = value as Record<string, unknown>;
     for (const key in map) {
       const raw = map[key];
-      const decoded = raw === null ? zero() : decode(raw);
+      const decoded = raw === null ? zero() : decode(raw, inside);
       if (decoded !== raw) setOwn(map, key, decoded === undefined ? null : decoded);
     }
     return map;
@@ -405,28 +413,35 @@ function scalarDecoder(kind: ScalarKind, goType: string): Decode {
     case "raw":
     case "json":
     case "any":
-      return (value) => (value === null ? undefined : value);
     case "fieldsV1":
-      return (value) => (value === null ? undefined : value);
+      return (value, depth) => {
+        if (isTooDeep(value, maxDepth - depth)) throw tooDeep();
+        return value === null ? undefined : value;
+      };
     case "schemaOrArray":
-      return (value) => {
+      return (value, depth) => {
         if (Array.isArray(value))
-          return listDecoder({ kind: "struct", struct: schemaProps(), goType: "v1.JSONSchemaProps" }, goType)(value);
-        return typeof value === "object" && value !== null ? structDecoder(schemaProps())(value) : undefined;
+          return listDecoder({ kind: "struct", struct: schemaProps(), goType: "v1.JSONSchemaProps" }, goType)(value, depth);
+        return typeof value === "object" && value !== null ? structDecoder(schemaProps())(value, depth) : undefined;
       };
     case "schemaOrBool":
-      return (value) => {
+      return (value, depth) => {
         if (typeof value === "boolean") return value;
-        if (typeof value === "object" && value !== null && !Array.isArray(value)) return structDecoder(schemaProps())(value);
+        if (typeof value === "object" && value !== null && !Array.isArray(value))
+          return structDecoder(schemaProps())(value, depth);
         if (value === null || value === undefined) return undefined;
         throw new DecodeFailure(undefined, "", "boolean or JSON schema expected");
       };
     case "schemaOrStrings":
-      return (value) => {
-        if (Array.isArray(value)) return listDecoder({ kind: "string", goType: "string" }, "[]string")(value);
-        return typeof value === "object" && value !== null ? structDecoder(schemaProps())(value) : undefined;
+      return (value, depth) => {
+        if (Array.isArray(value)) return listDecoder({ kind: "string", goType: "string" }, "[]string")(value, depth);
+        return typeof value === "object" && value !== null ? structDecoder(schemaProps())(value, depth) : undefined;
       };
   }
+}
+
+function tooDeep(): DecodeFailure {
+  return new DecodeFailure(undefined, "", "exceeded max depth");
 }
 
 function schemaProps(): TypeDescriptor {

@@ -10,14 +10,6 @@ export const maxTextDepth = 10_000;
 
 /** What is wrong with a text that is no JSON, in Go's words: `invalid character 'x' looking for beginning of value`. */
 export class JsonSyntaxError extends Error {}
-/** It nests deeper than was allowed. */
-export class JsonDepthError extends JsonSyntaxError {
-  /** @param opening the bracket that goes too deep */
-  constructor(opening: string) {
-    super(`invalid character '${opening}' exceeded max depth`);
-  }
-}
-
 export interface ParseOptions {
   /**
    * Called for each key that an object has twice; the last value wins and takes the last place.
@@ -33,6 +25,11 @@ export interface ParseOptions {
   readonly plainNumbers?: boolean;
   /** `maxDepth` unless given. */
   readonly maxDepth?: number;
+  /**
+   * Gives what `JSON.parse` reads (it needs no stack) without a look at how deep it is: the caller looks at the value
+   * while it walks it. Counting brackets takes as long as parsing.
+   */
+  readonly anyDepth?: boolean;
 }
 
 /**
@@ -40,18 +37,24 @@ export interface ParseOptions {
  * @throws JsonSyntaxError
  */
 export function parseJsonText(text: string, options: ParseOptions = {}): unknown {
-  const levels = options.maxDepth ?? maxDepth;
-  const deep = text.length > levels ? nestingBeyond(text, levels) : undefined;
-  if (deep !== undefined) throw new JsonDepthError(text[deep] as string);
-  const plain = options.plainNumbers || (!/\d{16}/.test(text) && !(options.literals && hasLiterals(text)));
-  if (options.onDuplicate === undefined && plain) {
+  const hasPlainNumbers = options.plainNumbers || (!/\d{16}/.test(text) && !(options.literals && hasLiterals(text)));
+  const isPlain = options.onDuplicate === undefined && hasPlainNumbers;
+  if (!isPlain || !options.anyDepth) refuseDeep(text, options.maxDepth);
+  if (isPlain) {
     try {
       return JSON.parse(text);
     } catch {
       // Read again below, for Go's error text.
     }
+    if (options.anyDepth) refuseDeep(text, options.maxDepth);
   }
   return new Parser(text, options).parse();
+}
+
+/** @throws JsonSyntaxError when a text nests deeper than so many levels */
+export function refuseDeep(text: string, levels = maxDepth): void {
+  const deep = text.length > levels ? nestingBeyond(text, levels) : undefined;
+  if (deep !== undefined) throw new JsonSyntaxError(`invalid character '${text[deep]}' exceeded max depth`);
 }
 
 /** Whether a text may hold numbers that `JSON.parse` does not give as Go has them: long ones and literals. In one pass. */
@@ -311,16 +314,25 @@ function quoteChar(char: string): string {
   return `'${goQuote(char).slice(1, -1)}'`;
 }
 
-/** Whether a value nests deeper than `maxDepth`. Needs no stack, whatever the value. */
-export function isTooDeep(value: unknown): boolean {
-  const open: [value: unknown, depth: number][] = [[value, 0]];
-  for (let at = open.pop(); at !== undefined; at = open.pop()) {
-    const [inner, depth] = at;
-    if (typeof inner !== "object" || inner === null) continue;
-    if (depth >= maxDepth) return true;
-    for (const next of Object.values(inner)) open.push([next, depth + 1]);
+/** Whether a value nests deeper than so many levels. Level by level: needs no stack, whatever the value. */
+export function isTooDeep(value: unknown, levels: number): boolean {
+  let level = isObject(value) ? [value] : [];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth >= levels) return true;
+    const below: Record<string, unknown>[] = [];
+    for (const container of level) {
+      for (const key in container) {
+        const inner = container[key];
+        if (isObject(inner)) below.push(inner);
+      }
+    }
+    level = below;
   }
   return false;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
 }
 
 /** Sets a property that is the object's own, whatever its name: `__proto__` is a legal key of a map. */

@@ -349,6 +349,15 @@ for (const { name, levels, field, refused } of [
   }
 }
 
+for (const { what, text } of [
+  { what: "holds a wrong type", text: deep(10_001, "unknown").replace("{", '{"revision":"x",') },
+  { what: "is no JSON", text: deep(10_001, "unknown").replace("1", "x") },
+]) {
+  test(`a text that is too deep and ${what} is refused for its depth`, () => {
+    assert.throws(() => decodeJson(text, controllerRevision), { code: 400, message: /'{' exceeded max depth/ });
+  });
+}
+
 test("schemas of custom resources that nest without end are refused", () => {
   const schema = `${'{"not":'.repeat(9_000)}{}${"}".repeat(9_000)}`;
   const body = `{"spec":{"versions":[{"name":"v1","schema":{"openAPIV3Schema":${schema}}}]}}`;

@@ -6,15 +6,7 @@ import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { type Duplicates, decodeValue, strictComplaints, withoutLiterals } from "./json-decode.ts";
 import { encodeAny, encodeValue } from "./json-encode.ts";
-import {
-  hasLiterals,
-  hasUnusualNumbers,
-  isTooDeep,
-  JsonDepthError,
-  maxTextDepth,
-  type ParseOptions,
-  parseJsonText,
-} from "./json-parse.ts";
+import { hasLiterals, hasUnusualNumbers, maxTextDepth, type ParseOptions, parseJsonText, refuseDeep } from "./json-parse.ts";
 
 export type Strictness = "ignore" | "warn" | "strict";
 
@@ -47,26 +39,32 @@ export function decodeJson(
   const duplicates = new Map<object, Set<string>>();
   const plainNumbers = !hasUnusualNumbers(text);
   const literals = !plainNumbers && hasLiterals(text);
-  const options = { literals, plainNumbers, ...(strict !== "ignore" && { onDuplicate: remember(duplicates) }) };
-  let parsed: { value: unknown; isDeep: boolean };
+  const onDuplicate = strict === "ignore" ? undefined : remember(duplicates);
+  const options = { literals, plainNumbers, anyDepth: true, maxDepth: maxTextDepth, ...(onDuplicate && { onDuplicate }) };
+  let value: unknown;
   try {
-    parsed = parseDeep(text, options);
+    value = parseJsonText(text, options);
   } catch (err) {
     throw unrecognized(wanted.kind, `couldn't get version/kind; json parse error: ${(err as Error).message}`, bytes);
   }
-  const decoded = decodeParsed(parsed.value, expected, strict, duplicates, bytes);
-  if (parsed.isDeep && isTooDeep(decoded.object)) throw cannotHandle(decoded.gvk, wanted.kind, "exceeded max depth");
+  let decoded: Decoded;
+  try {
+    decoded = decodeParsed(value, expected, strict, duplicates, bytes);
+  } catch (err) {
+    // Upstream would have seen the depth first.
+    throw depthError(text, wanted.kind, bytes) ?? err;
+  }
   if (literals) withoutLiterals(decoded.object);
   return decoded;
 }
 
-/** What a schema does not know is dropped, so it may be as deep as upstream allows; such texts are looked at twice. */
-function parseDeep(text: string, options: ParseOptions): { value: unknown; isDeep: boolean } {
+/** What is to be said of a text that is deeper than upstream allows anywhere. */
+function depthError(text: string, wantedKind: string, bytes: Buffer | string): StatusError | undefined {
   try {
-    return { value: parseJsonText(text, options), isDeep: false };
+    refuseDeep(text, maxTextDepth);
+    return undefined;
   } catch (err) {
-    if (!(err instanceof JsonDepthError)) throw err;
-    return { value: parseJsonText(text, { ...options, maxDepth: maxTextDepth }), isDeep: true };
+    return unrecognized(wantedKind, `couldn't get version/kind; json parse error: ${(err as Error).message}`, bytes);
   }
 }
 
@@ -113,7 +111,7 @@ export function decodeParsed(
     if (strict !== "ignore") complaints = strictComplaints(value, type, duplicates, repeatedInYaml !== undefined);
     object = decodeValue(value, type) as unknown as KubeObject;
   } catch (err) {
-    // Only schemas of custom resources nest as deep as the stack.
+    // Complaints look at schemas of custom resources, which nest in themselves, before the decoder does.
     const why = err instanceof RangeError ? "exceeded max depth" : (err as Error).message;
     throw cannotHandle(gvk, wanted.kind, why);
   }
