@@ -1,11 +1,17 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createSecureServer, type ServerHttp2Stream } from "node:http2";
-import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
-import { encodeFrame, type Frame, newFrameReader } from "./frames.ts";
-import { openWatchConnection } from "./watch-client.ts";
+import { encodeFrame, type Frame, newFrameReader, statusOf } from "./frames.ts";
+
+for (const { name, octets, want } of [
+  { name: "an indexed one", octets: [0x88, 0x5c, 1, 0x30], want: 200 },
+  { name: "a literal one", octets: [0x08, 3, 0x32, 0x30, 0x31, 0x5c, 1, 0x30], want: 201 },
+  { name: "a literal one in Huffman's code", octets: [0x48, 0x82, 0x10, 0x03, 0x5c, 1, 0x30], want: 201 },
+  { name: "one behind the size of a memory", octets: [0x20, 0x8d, 0x5c, 1, 0x30], want: 404 },
+]) {
+  test(`finds the status of an answer: ${name}`, () => {
+    assert.equal(statusOf({ type: 1, flags: 4, stream: 1, payload: Buffer.from(octets) }), want);
+  });
+}
 
 test("frames are found whole and data in pieces, however the bytes are cut", () => {
   const bytes = Buffer.concat([
@@ -25,49 +31,10 @@ test("frames are found whole and data in pieces, however the bytes are cut", () 
     );
     for (let at = 0; at < bytes.length; at += step) read(bytes.subarray(at, at + step));
     assert.deepEqual(frames, [
+      [0, 3, ""], // the end of its stream
       [4, 0, ""],
       [6, 0, "12345678"],
     ]);
     assert.deepEqual(data, { 3: 5, 5: 700 });
   }
-});
-
-test("each watch of a connection is told of its own lines, and of a refusal", async (t) => {
-  const ca = await newCa({ commonName: "test-ca" });
-  const { certPem, keyPem } = await newCertificate({
-    commonName: "test",
-    ips: ["127.0.0.1"],
-    dnsNames: [],
-    usages: ["server"],
-    ca,
-  });
-  const server = createSecureServer({ cert: certPem, key: keyPem });
-  const paths: unknown[] = [];
-  server.on("stream", (stream: ServerHttp2Stream, headers) => {
-    paths.push([headers[":path"], headers.authorization]);
-    if (headers[":path"] === "/no") return stream.respond({ ":status": 403 }, { endStream: true });
-    stream.respond({ ":status": 200 });
-    stream.write("a\n".repeat(Number(headers[":path"]?.slice(1))));
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const connection = await openWatchConnection(url, "x".repeat(300), Buffer.from(ca.certPem));
-  t.after(() => {
-    connection.close();
-    server.close();
-  });
-  const lines = [0, 0];
-  const all = Promise.withResolvers<void>();
-  const count = (watch: number) => () => {
-    lines[watch] = (lines[watch] ?? 0) + 1;
-    if (lines[0] === 3 && lines[1] === 20_000) all.resolve();
-  };
-  await Promise.all([connection.watch("/3", count(0)), connection.watch("/20000", count(1))]);
-  await all.promise;
-  await assert.rejects(
-    connection.watch("/no", () => {}),
-    /not answered with 200/,
-  );
-  assert.deepEqual(paths[0], ["/3", `Bearer ${"x".repeat(300)}`]);
 });

@@ -1,33 +1,41 @@
 /**
- * The few frames of HTTP/2 that a client of watches needs: requests without bodies, and answers whose data it counts.
+ * The few frames of HTTP/2 that a load generator needs: requests, and answers of which it wants the status and counts the
+ * data. Without the compression's memory: we announce a table of 0 bytes and use none.
  * Source: RFC 9113 (frames), RFC 7541 (header fields)
  */
+import { decodeFields } from "@coxswain/apiserver/storage/etcd/http2/hpack";
+
 export interface Frame {
   readonly type: number;
   readonly flags: number;
   readonly stream: number;
+  /** Valid until the call returns that brought it. */
   readonly payload: Buffer;
 }
 
 export const frameTypes = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, goAway: 7, windowUpdate: 8 } as const;
+export const settingNames = { headerTableSize: 1, maxConcurrentStreams: 3, initialWindowSize: 4 } as const;
 export const flagAck = 1;
-const flagEndStream = 1;
+export const flagEndStream = 1;
 const flagEndHeaders = 4;
 const headBytes = 9;
+/** What nobody may exceed who was not told otherwise. */
+const mostFrameBytes = 16_384;
+const widestWindow = 2 ** 31 - 1;
+export const noBytes = Buffer.alloc(0);
 
 /** What a client sends first: the preface, and windows as wide as they may be. */
 export function opening(): Buffer {
-  const settings = Buffer.alloc(6);
-  settings.writeUInt16BE(4); // SETTINGS_INITIAL_WINDOW_SIZE
-  settings.writeUInt32BE(widestWindow, 2);
+  const settings = Buffer.alloc(12);
+  settings.writeUInt16BE(settingNames.headerTableSize);
+  settings.writeUInt16BE(settingNames.initialWindowSize, 6);
+  settings.writeUInt32BE(widestWindow, 8);
   return Buffer.concat([
     Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
     encodeFrame(frameTypes.settings, 0, 0, settings),
     widen(widestWindow - 65_535),
   ]);
 }
-
-const widestWindow = 2 ** 31 - 1;
 
 /** Gives the connection's window back what was taken from it. */
 export function widen(bytes: number): Buffer {
@@ -37,47 +45,91 @@ export function widen(bytes: number): Buffer {
 }
 
 export function encodeFrame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
-  const head = Buffer.alloc(headBytes);
-  head.writeUIntBE(payload.length, 0, 3);
-  head[3] = type;
-  head[4] = flags;
-  head.writeUInt32BE(stream, 5);
-  return Buffer.concat([head, payload]);
+  return frameOf(type, flags, stream, [payload]);
 }
 
-/** A GET over TLS. */
-export function encodeGet(stream: number, headers: Readonly<Record<string, string>>): Buffer {
-  const method = 0x82; // in the static table: `:method: GET`
-  const scheme = 0x87; // `:scheme: https`
-  const fields = Object.entries(headers).flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]);
-  return encodeFrame(
-    frameTypes.headers,
-    flagEndStream | flagEndHeaders,
-    stream,
-    Buffer.concat([Buffer.from([method, scheme]), ...fields]),
-  );
+function frameOf(type: number, flags: number, stream: number, parts: readonly Buffer[]): Buffer {
+  let length = 0;
+  for (const part of parts) length += part.length;
+  const bytes = Buffer.allocUnsafe(headBytes + length);
+  bytes.writeUIntBE(length, 0, 3);
+  bytes[3] = type;
+  bytes[4] = flags;
+  bytes.writeUInt32BE(stream, 5);
+  let at = headBytes;
+  for (const part of parts) at += part.copy(bytes, at);
+  return bytes;
 }
 
-/** A literal without Huffman coding. */
+/** The pseudo headers but the path. @returns what {@link encodeRequest} begins with */
+export function encodeMethod(method: string, authority: string): Buffer {
+  const scheme = Buffer.from([0x87]); // in the static table: `:scheme: https`
+  return Buffer.concat([scheme, literal(staticNames.method, method), literal(staticNames.authority, authority)]);
+}
+
+/** Each header as a literal that nobody has to remember. @param headers names in lower case */
+export function encodeHeaders(headers: Readonly<Record<string, string>>): Buffer {
+  return Buffer.concat(Object.entries(headers).flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]));
+}
+
+/** @param before of {@link encodeMethod} @param after of {@link encodeHeaders} @param body undefined when there is none */
+export function encodeRequest(
+  stream: number,
+  { before, path, after, body }: { before: Buffer; path: string; after: Buffer; body?: Buffer | undefined },
+): Buffer[] {
+  const flags = flagEndHeaders | (body === undefined ? flagEndStream : 0);
+  const frames = [frameOf(frameTypes.headers, flags, stream, [before, literal(staticNames.path, path), after])];
+  for (let at = 0; body !== undefined && (at === 0 || at < body.length); at += mostFrameBytes) {
+    const isLast = at + mostFrameBytes >= body.length;
+    frames.push(encodeFrame(frameTypes.data, isLast ? flagEndStream : 0, stream, body.subarray(at, at + mostFrameBytes)));
+  }
+  return frames;
+}
+
+const staticNames = { authority: 1, method: 2, path: 4, status: 8 } as const;
+
+function literal(nameIndex: number, value: string): Buffer {
+  return Buffer.concat([Buffer.from([nameIndex]), text(value)]);
+}
+
+/** Without Huffman coding. */
 function text(value: string): Buffer {
-  const bytes = Buffer.from(value);
   const length: number[] = [];
-  if (bytes.length < 127) length.push(bytes.length);
+  if (value.length < 127) length.push(value.length);
   else {
     length.push(127);
-    let rest = bytes.length - 127;
+    let rest = value.length - 127;
     for (; rest >= 128; rest = Math.floor(rest / 128)) length.push((rest % 128) | 128);
     length.push(rest);
   }
-  return Buffer.concat([Buffer.from(length), bytes]);
+  const bytes = Buffer.allocUnsafe(length.length + value.length);
+  bytes.set(length);
+  bytes.write(value, length.length, "latin1");
+  return bytes;
 }
 
-/** True for headers that begin with `:status: 200`, which is in the static table. */
-export const isOk = ({ payload }: Frame): boolean => payload[0] === 0x88;
+/** The status, which comes before all other headers; what follows it is not looked at. @throws Error when it is not there */
+export function statusOf({ payload }: Frame): number {
+  let at = 0;
+  while (((payload[at] ?? 0) & 0xe0) === 0x20) at++; // the size of the compression's memory: 0 is told in one octet
+  const first = payload[at] ?? 0;
+  if (first === 0x88) return 200;
+  const valueBytes = (payload[at + 1] ?? 0) & 0x7f;
+  const field = payload.subarray(at, first >= 0x80 ? at + 1 : at + 2 + valueBytes);
+  return Number(decodeFields(field).get(":status"));
+}
+
+/** The settings of a server that somebody asks for. */
+export function decodeSettings({ payload }: Frame): Map<number, number> {
+  const settings = new Map<number, number>();
+  for (let at = 0; at + 6 <= payload.length; at += 6) settings.set(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));
+  return settings;
+}
 
 /**
- * @param onFrame called for each whole frame but those of data; @param onData for each piece of data, a view that is valid
- * until it returns. Data is not put together: copies of it, and their collection, would be most of what the client does.
+ * @param onFrame called for each whole frame; of data only for the one that ends its stream, without payload
+ * @param onData for each piece of data, a view that is valid until it returns. Data is not put together: copies of it, and
+ * their collection, would be most of what the client does.
  * @returns takes what comes in
  */
 export function newFrameReader(
@@ -102,14 +154,14 @@ export function newFrameReader(
       left -= piece.length;
       const [type = 0, flags = 0] = [head[3], head[4]];
       const stream = head.readUInt32BE(5);
-      if (type === frameTypes.data) onData(stream, piece);
-      else kept = Buffer.concat([kept, piece]);
+      const isData = type === frameTypes.data;
+      if (isData) onData(stream, piece);
+      else if (left > 0 || kept.length > 0) kept = Buffer.concat([kept, piece]);
       if (left > 0) return;
-      if (type !== frameTypes.data) onFrame({ type, flags, stream, payload: kept });
-      kept = noBytes;
       headSeen = 0;
+      const payload = isData ? noBytes : kept.length > 0 ? kept : piece;
+      kept = noBytes;
+      if (!isData || (flags & flagEndStream) !== 0) onFrame({ type, flags, stream, payload });
     }
   };
 }
-
-export const noBytes = Buffer.alloc(0);

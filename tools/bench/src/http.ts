@@ -1,5 +1,4 @@
-import { once } from "node:events";
-import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:http2";
+import { type AnswerHandlers, type Http2Client, openHttp2 } from "./http2-client.ts";
 
 /** One answer, measured from the moment the request was handed to the connection. */
 export interface Answer {
@@ -14,6 +13,7 @@ export interface Answer {
 export interface RequestOptions {
   readonly method?: string;
   readonly body?: string | Buffer;
+  /** Names in lower case; the same object for the same headers. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly keepBody?: boolean;
 }
@@ -21,62 +21,88 @@ export interface RequestOptions {
 export interface Connection {
   /** @throws Error for any status from 400 on, with the beginning of the body */
   request(path: string, options?: RequestOptions): Promise<Answer>;
-  /** A request whose body never ends; `onData` gets its pieces. */
-  stream(path: string, onData: (chunk: Buffer) => void): Promise<{ close(): void }>;
   close(): void;
 }
 
 const requestTimeoutMs = 60_000;
+const timeoutCheckMs = 5_000;
+const noHeaders = {};
+const noBody = Buffer.alloc(0);
 
 /** One HTTP/2 connection with windows so large that flow control is no part of what is measured. */
 export async function openConnection(url: string, token: string, ca: Buffer | undefined): Promise<Connection> {
-  const session = connect(url, {
-    ...(ca === undefined ? { rejectUnauthorized: false } : { ca }),
-    settings: { initialWindowSize: 16 << 20 },
-  });
-  session.on("error", () => {});
-  await once(session, "connect");
-  session.setLocalWindowSize(1 << 30);
-  const auth = { authorization: `Bearer ${token}` };
+  const client = await openHttp2(url, token, ca);
+  const underWay = new Set<Exchange>();
+  // One timer for all: one for each request would cost as much as its frames.
+  const timer = setInterval(() => {
+    const [oldest] = underWay;
+    if (oldest === undefined || performance.now() - oldest.start < requestTimeoutMs) return;
+    oldest.failed(new Error("not answered in 60 s"));
+    client.close();
+  }, timeoutCheckMs).unref();
   return {
-    request: (path, options = {}) => exchange(session, { ":path": path, ...auth }, options),
-    stream: (path, onData) => follow(session.request({ ":path": path, ...auth }), onData),
-    close: () => session.destroy(),
+    request: (path, options = {}) => exchange(client, underWay, path, options),
+    close() {
+      clearInterval(timer);
+      client.close();
+    },
   };
 }
 
-function exchange(session: ClientHttp2Session, fixed: Record<string, string>, options: RequestOptions): Promise<Answer> {
-  const { method = "GET", body, headers = {}, keepBody = false } = options;
+function exchange(client: Http2Client, underWay: Set<Exchange>, path: string, options: RequestOptions): Promise<Answer> {
+  const { method = "GET", headers = noHeaders } = options;
+  const body = typeof options.body === "string" ? Buffer.from(options.body) : options.body;
   return new Promise((resolve, reject) => {
-    const start = performance.now();
-    const stream = session.request({ ":method": method, ...fixed, ...headers });
-    stream.setTimeout(requestTimeoutMs, () => stream.destroy(new Error(`no answer to ${method} ${fixed[":path"]} in 60 s`)));
-    let status = 0;
-    let firstByteMs = 0;
-    let bytes = 0;
-    const kept: Buffer[] = [];
-    stream.on("response", (received) => {
-      status = Number(received[":status"]);
+    const one = new Exchange(method, path, options.keepBody === true, (err, answer) => {
+      underWay.delete(one);
+      if (answer === undefined) reject(err);
+      else resolve(answer);
     });
-    stream.on("data", (chunk: Buffer) => {
-      if (bytes === 0) firstByteMs = performance.now() - start;
-      bytes += chunk.length;
-      if (keepBody || status >= 400) kept.push(chunk);
-    });
-    stream.once("error", reject);
-    stream.once("end", () => {
-      const text = Buffer.concat(kept);
-      if (status >= 400) reject(new Error(`${method} ${fixed[":path"]}: ${status} ${text.toString("utf8", 0, 300)}`));
-      else resolve({ status, firstByteMs, totalMs: performance.now() - start, bytes, body: text });
-    });
-    stream.end(body);
+    underWay.add(one);
+    client.send({ method, path, headers, body }, one);
   });
 }
 
-async function follow(stream: ClientHttp2Stream, onData: (chunk: Buffer) => void): Promise<{ close(): void }> {
-  stream.on("error", () => {});
-  stream.on("data", onData);
-  const [headers] = (await once(stream, "response")) as [Record<string, unknown>];
-  if (headers[":status"] !== 200) throw new Error(`watch: ${headers[":status"]}`);
-  return { close: () => stream.close() };
+class Exchange implements AnswerHandlers {
+  readonly start = performance.now();
+  readonly #method: string;
+  readonly #path: string;
+  readonly #keepBody: boolean;
+  readonly #settle: (err: Error | undefined, answer?: Answer) => void;
+  #status = 0;
+  #firstByteMs = 0;
+  #bytes = 0;
+  #kept: Buffer[] | undefined;
+
+  constructor(method: string, path: string, keepBody: boolean, settle: (err: Error | undefined, answer?: Answer) => void) {
+    this.#method = method;
+    this.#path = path;
+    this.#keepBody = keepBody;
+    this.#settle = settle;
+  }
+
+  begun(status: number): void {
+    this.#status = status;
+    if (this.#keepBody || status >= 400) this.#kept = [];
+  }
+
+  data(piece: Buffer): void {
+    if (this.#bytes === 0) this.#firstByteMs = performance.now() - this.start;
+    this.#bytes += piece.length;
+    this.#kept?.push(Buffer.from(piece));
+  }
+
+  ended(): void {
+    const body = this.#kept === undefined ? noBody : Buffer.concat(this.#kept);
+    if (this.#status >= 400) {
+      this.failed(new Error(`${this.#status} ${body.toString("utf8", 0, 300)}`));
+      return;
+    }
+    const totalMs = performance.now() - this.start;
+    this.#settle(undefined, { status: this.#status, firstByteMs: this.#firstByteMs, totalMs, bytes: this.#bytes, body });
+  }
+
+  failed(err: Error): void {
+    this.#settle(new Error(`${this.#method} ${this.#path}: ${err.message}`));
+  }
 }

@@ -7,7 +7,6 @@ export function openHttp1(url: string, token: string, ca: Buffer | undefined): C
   const auth = { authorization: `Bearer ${token}` };
   return {
     request: (path, options = {}) => exchange(new URL(path, url), agent, auth, options),
-    stream: () => Promise.reject(new Error("watches are measured over HTTP/2")),
     close: () => agent.destroy(),
   };
 }

@@ -18,6 +18,7 @@ export const quantities = {
   cpu: { title: "CPU s/1000", digits: 4, of: (result) => perThousand(result.cpuSeconds, result) },
   etcdCpu: { title: "etcd s/1000", digits: 4, of: (result) => perThousand(result.etcdCpuSeconds, result) },
   allCpu: { title: "CPU with etcd", digits: 4, of: (result) => perThousand(result.cpuSeconds + result.etcdCpuSeconds, result) },
+  clientCpu: { title: "client s/1000", digits: 4, of: (result) => perThousand(result.clientCpuSeconds, result) },
   memory: { title: "RSS MB", digits: 0, of: (result) => result.residentMb },
 } satisfies Record<string, Quantity>;
 

@@ -7,6 +7,8 @@ import type { Stage } from "./stage.ts";
 export interface Result extends Samples {
   cpuSeconds: number;
   etcdCpuSeconds: number;
+  /** Of this process, which shares the machine with the servers. */
+  clientCpuSeconds: number;
   residentMb: number;
 }
 
@@ -20,7 +22,13 @@ export async function measure(
   options: { seconds: number; rounds: number },
 ): Promise<(Result | undefined)[]> {
   const seconds = options.seconds / options.rounds;
-  const results: (Result | undefined)[] = stages.map(() => ({ ...noSamples(), cpuSeconds: 0, etcdCpuSeconds: 0, residentMb: 0 }));
+  const results: (Result | undefined)[] = stages.map(() => ({
+    ...noSamples(),
+    cpuSeconds: 0,
+    etcdCpuSeconds: 0,
+    clientCpuSeconds: 0,
+    residentMb: 0,
+  }));
   for (const stage of stages) {
     await row.prepare?.(stage, seconds / 4);
     await row.run(stage, seconds / 4); // warm up
@@ -30,7 +38,9 @@ export async function measure(
       const { pid, etcdPid } = stage.target;
       await row.prepare?.(stage, seconds);
       const before = [cpuSeconds(pid), etcdPid === undefined ? 0 : cpuSeconds(etcdPid)] as const;
+      const client = process.cpuUsage();
       const samples = await row.run(stage, seconds);
+      const { user, system } = process.cpuUsage(client);
       const result = results[index];
       if (samples === undefined || result === undefined) {
         results[index] = undefined;
@@ -38,6 +48,7 @@ export async function measure(
       }
       result.cpuSeconds += cpuSeconds(pid) - before[0];
       if (etcdPid !== undefined) result.etcdCpuSeconds += cpuSeconds(etcdPid) - before[1];
+      result.clientCpuSeconds += (user + system) / 1e6;
       result.operations += samples.operations;
       result.seconds += samples.seconds;
       for (const latency of samples.latencies) result.latencies.push(latency);

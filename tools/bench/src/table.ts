@@ -2,10 +2,10 @@ import { quantities, verdict } from "./limits.ts";
 import type { Result } from "./measure.ts";
 import type { Row } from "./rows.ts";
 
-const { perSecond, p50, p99, firstByte, cpu, etcdCpu, memory } = quantities;
-const columns = [perSecond, p50, p99, firstByte, cpu, etcdCpu, memory];
+const { perSecond, p50, p99, firstByte, cpu, etcdCpu, clientCpu, memory } = quantities;
+const columns = [perSecond, p50, p99, firstByte, cpu, etcdCpu, clientCpu, memory];
 const nameWidth = 46;
-const width = 12;
+const width = 14;
 
 export function header(): string {
   return ["".padEnd(nameWidth), ...columns.map(({ title }) => title.padStart(width))].join("");

@@ -1,7 +1,17 @@
 import { type Limit, quantities } from "./limits.ts";
 import { closedLoop } from "./load.ts";
 import type { Row } from "./rows.ts";
-import { create, patch, remove, spareObjects, standingObjects, update, type Written, type WrittenKind } from "./written.ts";
+import {
+  create,
+  patch,
+  remove,
+  spareCreations,
+  spareObjects,
+  standingObjects,
+  update,
+  type Written,
+  type WrittenKind,
+} from "./written.ts";
 
 const limits: readonly Limit[] = [
   { quantity: quantities.cpu, atMost: 0.7 },
@@ -11,6 +21,8 @@ const limits: readonly Limit[] = [
 const mostCreated = 5_000;
 /** Updates and patches go round among so many objects, more than ever write at once. */
 const standing = 500;
+/** Creations that one second may take; what comes above that makes its objects as it goes. */
+const creationsPerSecond = 5_000;
 /** Deletions that one second may take. */
 const deletionsPerSecond = 2_000;
 
@@ -18,6 +30,8 @@ const deletionsPerSecond = 2_000;
 export const writeRows: readonly Row[] = (["pods", "configmaps"] as const).flatMap((kind) =>
   [16, 64].flatMap((concurrency) => [
     row("create", kind, concurrency, {
+      prepare: async (stage, seconds) =>
+        spareCreations(stage, kind, Math.min(mostCreated, Math.ceil(seconds * creationsPerSecond))),
       run: (stage, seconds) => closedLoop(() => create(stage, kind), { concurrency, seconds, maxOperations: mostCreated }),
     }),
     changeRow("update", kind, concurrency, update),

@@ -2,76 +2,120 @@ import { closedLoop } from "./load.ts";
 import { benchConfigMap, benchPod } from "./objects.ts";
 import type { Stage } from "./stage.ts";
 
-/** An object that rows write to: where it is, and what a PUT of it begins with. */
+/**
+ * What rows write. Bodies are made before they are measured, and answers are counted and not looked into: whatever this
+ * process does, it does on the processors of the servers.
+ */
 export interface Written {
   readonly path: string;
-  /** As the server answered, without its resourceVersion: whoever writes last wins. */
-  readonly object: { readonly metadata: { readonly annotations?: object } };
+  /** A PUT of the object as the server answered, without its resourceVersion: whoever writes last wins. */
+  readonly update: Template;
+}
+
+/** JSON of which one string differs each time. */
+interface Template {
+  readonly before: string;
+  readonly after: string;
+}
+
+interface Creation {
+  readonly path: string;
+  readonly body: Buffer;
 }
 
 export type WrittenKind = "pods" | "configmaps";
 
-/** Objects that a row made and another one may delete. */
-const leftovers = new WeakMap<Stage, Record<WrittenKind, string[]>>();
-const standing = new WeakMap<Stage, Record<WrittenKind, Written[]>>();
+interface Stock {
+  /** Made up and not yet created. */
+  readonly creations: Creation[];
+  /** Paths of objects that a row made and another one may delete. */
+  readonly leftovers: string[];
+  readonly standing: Written[];
+}
+
+const stocks = new WeakMap<Stage, Record<WrittenKind, Stock>>();
 let sequence = 0;
 
 const json = { "content-type": "application/json" };
 const strategic = { "content-type": "application/strategic-merge-patch+json" };
+const changing = "example.com/turn";
+const patchTemplate = templateOf({ metadata: { annotations: { [changing]: "@" } } });
 
-function of<T>(map: WeakMap<Stage, Record<WrittenKind, T[]>>, stage: Stage, kind: WrittenKind): T[] {
-  const known = map.get(stage) ?? { pods: [], configmaps: [] };
-  map.set(stage, known);
+function stockOf(stage: Stage, kind: WrittenKind): Stock {
+  const known = stocks.get(stage) ?? { pods: emptyStock(), configmaps: emptyStock() };
+  stocks.set(stage, known);
   return known[kind];
 }
 
-function newObject(kind: WrittenKind): { name: string; object: object } {
+function emptyStock(): Stock {
+  return { creations: [], leftovers: [], standing: [] };
+}
+
+/** @param object has the changing annotation with the value `@` */
+function templateOf(object: object): Template {
+  const changed = `"${changing}":"`;
+  const text = JSON.stringify(object);
+  const at = text.indexOf(`${changed}@"`) + changed.length;
+  return { before: text.slice(0, at), after: text.slice(at + 1) };
+}
+
+function collectionOf(stage: Stage, kind: WrittenKind): string {
+  return `${stage.writtenPath}/${kind}`;
+}
+
+function newCreation(stage: Stage, kind: WrittenKind): Creation {
   const index = sequence++;
   const name = `written-${index}`;
-  return { name, object: kind === "pods" ? benchPod(name, index) : benchConfigMap(name, index) };
+  const object = kind === "pods" ? benchPod(name, index) : benchConfigMap(name, index);
+  return { path: `${collectionOf(stage, kind)}/${name}`, body: Buffer.from(JSON.stringify(object)) };
+}
+
+/** Makes up objects until there are `count` that nobody has created. */
+export function spareCreations(stage: Stage, kind: WrittenKind, count: number): void {
+  const { creations } = stockOf(stage, kind);
+  while (creations.length < count) creations.push(newCreation(stage, kind));
 }
 
 export async function create(stage: Stage, kind: WrittenKind): Promise<{ totalMs: number }> {
-  const { name, object } = newObject(kind);
-  const collection = `${stage.writtenPath}/${kind}`;
-  const { totalMs } = await stage.connection.request(collection, { method: "POST", body: JSON.stringify(object), headers: json });
-  of(leftovers, stage, kind).push(`${collection}/${name}`);
-  return { totalMs };
+  const { creations, leftovers } = stockOf(stage, kind);
+  const { path, body } = creations.pop() ?? newCreation(stage, kind);
+  const answer = await stage.connection.request(collectionOf(stage, kind), { method: "POST", body, headers: json });
+  leftovers.push(path);
+  return answer;
 }
 
 /** `count` objects that stay, the same ones each time. */
 export async function standingObjects(stage: Stage, kind: WrittenKind, count: number): Promise<readonly Written[]> {
-  const known = of(standing, stage, kind);
-  const collection = `${stage.writtenPath}/${kind}`;
+  const { standing } = stockOf(stage, kind);
   const add = async () => {
-    const { name, object } = newObject(kind);
-    const options = { method: "POST", body: JSON.stringify(object), headers: json, keepBody: true };
-    const { totalMs, body } = await stage.connection.request(collection, options);
-    const { resourceVersion: _, ...metadata } = JSON.parse(body.toString()).metadata;
-    known.push({ path: `${collection}/${name}`, object: { ...JSON.parse(body.toString()), metadata } });
-    return { totalMs };
+    const { path, body } = newCreation(stage, kind);
+    const options = { method: "POST", body, headers: json, keepBody: true };
+    const answer = await stage.connection.request(collectionOf(stage, kind), options);
+    const object = JSON.parse(answer.body.toString());
+    const { resourceVersion: _, ...metadata } = object.metadata;
+    const annotations = { ...metadata.annotations, [changing]: "@" };
+    standing.push({ path, update: templateOf({ ...object, metadata: { ...metadata, annotations } }) });
+    return answer;
   };
-  await closedLoop(add, { concurrency: 16, seconds: 60, maxOperations: count - known.length });
-  return known;
+  await closedLoop(add, { concurrency: 16, seconds: 60, maxOperations: count - standing.length });
+  return standing;
 }
 
 /** At least `count` objects to delete; those that were created before come first. */
 export async function spareObjects(stage: Stage, kind: WrittenKind, count: number): Promise<string[]> {
-  const spare = of(leftovers, stage, kind);
-  const missing = count - spare.length;
+  const { leftovers } = stockOf(stage, kind);
+  const missing = count - leftovers.length;
   if (missing > 0) await closedLoop(() => create(stage, kind), { concurrency: 16, seconds: 60, maxOperations: missing });
-  return spare;
+  return leftovers;
 }
 
-export function update(stage: Stage, { path, object }: Written, turn: number): Promise<{ totalMs: number }> {
-  const annotations = { ...object.metadata.annotations, "example.com/turn": String(turn) };
-  const body = JSON.stringify({ ...object, metadata: { ...object.metadata, annotations } });
-  return stage.connection.request(path, { method: "PUT", body, headers: json });
+export function update(stage: Stage, { path, update: { before, after } }: Written, turn: number): Promise<{ totalMs: number }> {
+  return stage.connection.request(path, { method: "PUT", body: `${before}${turn}${after}`, headers: json });
 }
 
 export function patch(stage: Stage, { path }: Written, turn: number): Promise<{ totalMs: number }> {
-  const body = JSON.stringify({ metadata: { annotations: { "example.com/turn": String(turn) } } });
-  return stage.connection.request(path, { method: "PATCH", body, headers: strategic });
+  const { before, after } = patchTemplate;
+  return stage.connection.request(path, { method: "PATCH", body: `${before}${turn}${after}`, headers: strategic });
 }
 
 export function remove(stage: Stage, path: string): Promise<{ totalMs: number }> {

@@ -1,0 +1,197 @@
+import { once } from "node:events";
+import type { OnReadOpts } from "node:net";
+import { type ConnectionOptions, connect } from "node:tls";
+import {
+  decodeSettings,
+  encodeFrame,
+  encodeHeaders,
+  encodeMethod,
+  encodeRequest,
+  type Frame,
+  flagAck,
+  flagEndStream,
+  frameTypes,
+  newFrameReader,
+  noBytes,
+  opening,
+  settingNames,
+  statusOf,
+  widen,
+} from "./frames.ts";
+
+/**
+ * One HTTP/2 connection that costs this machine as little as can be: node's own makes a stream with listeners and buffers of
+ * each request, and shares its processors with the server that is measured. What is asked for in one turn of the loop goes
+ * out in one write; what comes in is read into one buffer and not copied.
+ */
+export interface Http2Client {
+  /** @throws Error when the body is larger than a stream's first window */
+  send(request: Http2Request, answer: AnswerHandlers): void;
+  close(): void;
+}
+
+export interface Http2Request {
+  readonly method: string;
+  readonly path: string;
+  /** Names in lower case. The same object for the same headers: it is encoded once. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Buffer | undefined;
+}
+
+/** After `ended` or `failed` nothing more is told. */
+export interface AnswerHandlers {
+  begun(status: number): void;
+  /** @param piece valid until it returns */
+  data(piece: Buffer): void;
+  ended(): void;
+  failed(err: Error): void;
+}
+
+/** So much is read before the connection's window is opened again. */
+const windowStep = 2 ** 28;
+/** What one read may bring: more than a record of TLS. */
+const readBytes = 64 * 1024;
+/** Until the server says otherwise. Source: RFC 9113, section 6.9.2 */
+const defaultWindowBytes = 65_535;
+
+/** Connects over TLS. @param ca undefined: any certificate will do */
+export async function openHttp2(url: string, token: string, ca: Buffer | undefined): Promise<Http2Client> {
+  const { hostname, port, host } = new URL(url);
+  let read: (chunk: Buffer) => void = () => {};
+  const onread: OnReadOpts = {
+    buffer: Buffer.alloc(readBytes), // always the same, so that there is nothing to collect
+    callback(length, buffer) {
+      read((buffer as Buffer).subarray(0, length));
+      return true;
+    },
+  };
+  const options: ConnectionOptions & { onread: OnReadOpts } = {
+    host: hostname,
+    port: Number(port),
+    ALPNProtocols: ["h2"],
+    ...(ca === undefined ? { rejectUnauthorized: false } : { ca }),
+    onread,
+  };
+  const socket = connect(options);
+  await once(socket, "secureConnect");
+  socket.setNoDelay(true);
+  const answers = new Map<number, AnswerHandlers>();
+  /** Those that the server's windows do not let out yet. */
+  const waiting: [Http2Request, AnswerHandlers][] = [];
+  let nextStream = 1;
+  let taken = 0;
+  let window = defaultWindowBytes;
+  let streamWindow = defaultWindowBytes;
+  let mostStreams = Number.POSITIVE_INFINITY;
+  let closed: Error | undefined;
+
+  let out: Buffer[] = [];
+  const write = (bytes: Buffer): void => {
+    if (out.push(bytes) === 1) process.nextTick(flush);
+  };
+  const flush = (): void => {
+    const all = out.length === 1 ? (out[0] as Buffer) : Buffer.concat(out);
+    out = [];
+    if (!socket.destroyed) socket.write(all);
+  };
+
+  const before = rememberedBy((method: string) => encodeMethod(method, host), new Map());
+  const after = rememberedBy(
+    (headers: Http2Request["headers"]) => encodeHeaders({ authorization: `Bearer ${token}`, ...headers }),
+    new WeakMap(),
+  );
+  const hasRoom = ({ body }: Http2Request): boolean => answers.size < mostStreams && (body?.length ?? 0) <= window;
+  const open = (request: Http2Request, answer: AnswerHandlers): void => {
+    const { method, path, headers, body } = request;
+    const stream = nextStream;
+    nextStream += 2;
+    answers.set(stream, answer);
+    window -= body?.length ?? 0;
+    for (const frame of encodeRequest(stream, { before: before(method), path, after: after(headers), body })) write(frame);
+  };
+  const openWaiting = (): void => {
+    for (let next = waiting[0]; next !== undefined && hasRoom(next[0]); next = waiting[0]) {
+      waiting.shift();
+      open(...next);
+    }
+  };
+  const end = (stream: number, tell: (answer: AnswerHandlers) => void): void => {
+    const answer = answers.get(stream);
+    if (answer === undefined) return;
+    answers.delete(stream);
+    tell(answer);
+    openWaiting();
+  };
+  const failAll = (why: string): void => {
+    closed ??= new Error(why);
+    for (const [, answer] of waiting.splice(0)) answer.failed(closed);
+    for (const stream of [...answers.keys()]) end(stream, (answer) => answer.failed(closed as Error));
+  };
+
+  const onFrame = (frame: Frame): void => {
+    const { type, flags, stream, payload } = frame;
+    const isLast = (flags & flagEndStream) !== 0;
+    switch (type) {
+      case frameTypes.headers:
+        answers.get(stream)?.begun(statusOf(frame));
+        if (isLast) end(stream, (answer) => answer.ended());
+        return;
+      case frameTypes.data:
+        end(stream, (answer) => answer.ended());
+        return;
+      case frameTypes.settings: {
+        if ((flags & flagAck) !== 0) return;
+        const settings = decodeSettings(frame);
+        streamWindow = settings.get(settingNames.initialWindowSize) ?? streamWindow;
+        mostStreams = settings.get(settingNames.maxConcurrentStreams) ?? mostStreams;
+        write(encodeFrame(type, flagAck, 0, noBytes));
+        return;
+      }
+      case frameTypes.ping:
+        if ((flags & flagAck) === 0) write(encodeFrame(type, flagAck, 0, payload));
+        return;
+      case frameTypes.windowUpdate:
+        if (stream !== 0) return;
+        window += payload.readUInt32BE(0);
+        openWaiting();
+        return;
+      case frameTypes.reset:
+        end(stream, (answer) => answer.failed(new Error("the server resets the stream")));
+        return;
+      case frameTypes.goAway:
+        failAll("the server closes the connection");
+    }
+  };
+  const onData = (stream: number, piece: Buffer): void => {
+    answers.get(stream)?.data(piece);
+    taken += piece.length;
+    if (taken < windowStep) return;
+    write(widen(taken));
+    taken = 0;
+  };
+  read = newFrameReader(onFrame, onData);
+  socket.on("error", (err) => failAll(err.message));
+  socket.on("close", () => failAll("the connection is closed"));
+  write(opening());
+  return {
+    send(request, answer) {
+      if ((request.body?.length ?? 0) > streamWindow) throw new Error(`a body of ${request.body?.length} bytes is too large`);
+      if (closed !== undefined) answer.failed(closed);
+      else if (waiting.length === 0 && hasRoom(request)) open(request, answer);
+      else waiting.push([request, answer]);
+    },
+    close: () => socket.destroy(),
+  };
+}
+
+/** `make`, called once for each argument. */
+function rememberedBy<K, V>(make: (key: K) => V, known: { get(key: K): V | undefined; set(key: K, value: V): unknown }) {
+  return (key: K): V => {
+    let value = known.get(key);
+    if (value === undefined) {
+      value = make(key);
+      known.set(key, value);
+    }
+    return value;
+  };
+}
