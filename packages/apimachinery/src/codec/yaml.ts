@@ -1,16 +1,14 @@
-import { Document, isScalar, Lexer, parseAllDocuments, Scalar, type ScalarTag, type Tags, visit } from "yaml";
+import { type Document, isScalar, Lexer, parseAllDocuments, type ScalarTag, type Tags, visit } from "yaml";
 import { badRequest, requestEntityTooLarge } from "../errors/status-error.ts";
 import { goQuote } from "../meta/go-quote.ts";
 import { encodeJsonText } from "./json.ts";
 import { maxDepth, parseJsonText, setOwn } from "./json-parse.ts";
 import { asGoReads, goFloat, goSyntaxError, goValueError, octalTag } from "./yaml-go.ts";
+import { writeYaml } from "./yaml-write.ts";
 
 /** Aliases in one document; more is taken for a bomb. */
 const maxAliases = 100;
-/**
- * Tokens of a text that a client sent: some eight thousand lines. The parser takes two microseconds for each, and holds
- * up everybody else meanwhile; JSON has no such limit.
- */
+/** Tokens of a text: some eight thousand lines. The parser takes two microseconds for each, and holds up everybody else. */
 const maxTokens = 50_000;
 
 /**
@@ -18,10 +16,11 @@ const maxTokens = 50_000;
  * merges), dates stay text, integers beyond 2^53 are bigint. JSON is YAML too and is read by the JSON parser.
  * @param repeated takes what is to be said of keys that a mapping has twice: `line 3: key "a" already set in map`
  * @returns null for an empty text
- * @throws StatusError 400; 413 for more than `maxTokens`
+ * @param mostTokens `parseYamlAside` is for longer texts
+ * @throws StatusError 400; 413 for more tokens
  */
-export function parseYaml(text: string, repeated?: string[]): unknown {
-  const documents = readDocuments(text, maxTokens, repeated);
+export function parseYaml(text: string, repeated?: string[], mostTokens = maxTokens): unknown {
+  const documents = readDocuments(text, mostTokens, repeated);
   if (documents.length > 1) throw badRequest("error converting YAML to JSON: yaml: expected a single document");
   return documents[0] ?? null;
 }
@@ -31,32 +30,16 @@ export function yamlDocuments(text: string): unknown[] {
   return readDocuments(text, Number.POSITIVE_INFINITY).filter((document) => document !== null && document !== undefined);
 }
 
-/** A value as YAML, keys sorted and lists not indented, as Go writes it. Built-in kinds are written by their schema. */
+/** A value as YAML, as Go writes it. Built-in kinds are written by their schema. */
 export function toYaml(value: unknown): string {
   const json = typeof value === "object" && value !== null ? encodeJsonText(value) : undefined;
   try {
-    const document = new Document(json === undefined ? value : parseJsonText(json), {
-      version: "1.1",
-      sortMapEntries: true,
-      aliasDuplicateObjects: false,
-      customTags: withoutMerge,
-    });
-    visit(document, { Scalar: (_, scalar) => quoteMergeKey(scalar) });
-    return document.toString({ indentSeq: false, lineWidth: 0, singleQuote: null });
+    return writeYaml(json === undefined ? value : parseJsonText(json));
   } catch (err) {
-    // Nested deeper than the emitter's stack: JSON is YAML too.
+    // Nested deeper than the writer's stack: JSON is YAML too.
     if (err instanceof RangeError && json !== undefined) return `${json}\n`;
     throw err;
   }
-}
-
-/** The emitter has a form of its own for `<<`; as a plain key it would merge when it is read again. */
-function withoutMerge(tags: Tags): Tags {
-  return tags.filter((tag) => (typeof tag === "string" ? tag !== "merge" : tag.tag !== "tag:yaml.org,2002:merge"));
-}
-
-function quoteMergeKey(scalar: Scalar): void {
-  if (scalar.value === "<<") scalar.type = Scalar.QUOTE_DOUBLE;
 }
 
 function readDocuments(text: string, mostTokens: number, repeated?: string[]): unknown[] {
