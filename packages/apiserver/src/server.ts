@@ -32,6 +32,7 @@ import { Drain } from "./filters/drain.ts";
 import { writeError } from "./handlers/response.ts";
 import { aggregatorHooks, autoregistrationHook } from "./server/aggregator-hooks.ts";
 import { newAuditor } from "./server/audit.ts";
+import { customResourceHooks } from "./server/custom-resource-hooks.ts";
 import { type Edge, newEdge } from "./server/edge.ts";
 import { firstAddress } from "./server/first-address.ts";
 import { listen } from "./server/listen.ts";
@@ -294,11 +295,12 @@ function hooksOf(
   identity: IdentityLeaseOptions | undefined,
   log: Logger,
 ): PostStartHook[] {
-  const { client, informers } = rooms;
+  const { client, informers, customResources } = rooms;
   const serves = (group: string, version: string, resource: string): boolean => config.served(group, version, resource, true);
   const hooks: (PostStartHook | false)[] = [
     { name: "start-kube-apiserver-admission-initializer", run: (signal) => informers.waitForSync(signal) },
     { name: "generic-apiserver-start-informers", run: (signal) => informers.waitForSync(signal) },
+    ...customResourceHooks(customResources, log),
     {
       name: "bootstrap-controller",
       async run(signal) {
@@ -344,8 +346,7 @@ function hooksOf(
     ...aggregatorHooks({
       aggregator: rooms.aggregator,
       followsCertificate: config.flags["proxy-client-cert-file"] !== "" && config.flags["proxy-client-key-file"] !== "",
-      // Nothing serves custom resources yet.
-      customResourcesKnown: Promise.resolve(),
+      customResourcesKnown: (signal) => customResources.waitForSync(signal),
       log,
     }),
   ];

@@ -39,6 +39,9 @@ const storageContracts = ["storage", "continue-token", "key-layout", "entry", "s
   (name) => `storage/${name}.ts`,
 );
 
+/** What a storage over another one is made of. */
+const storageViews = ["storage", "entry", "object-codec", "watch-queue"].map((name) => `storage/${name}.ts`);
+
 export const apiserverRooms: readonly Room[] = [
   { path: "request", imports: [] },
   ...filters.map((path) => ({ path, imports: ["request", ...filters] })),
@@ -53,7 +56,10 @@ export const apiserverRooms: readonly Room[] = [
   { path: "storage/storage.ts", imports: [] },
   // Where the store and the watch cache around it are put together.
   { path: "storage/open.ts", imports: ["storage", "watch", "registry/generic/resource.ts"] },
-  { path: "custom-resources", imports: ["registry/generic", "request"] },
+  {
+    path: "custom-resources",
+    imports: ["registry/generic", "registry/definition.ts", "registry/apiextensions", "request", ...storageViews],
+  },
   // Sends requests on as the node proxy does.
   { path: "aggregation", imports: ["request", "node-proxy"] },
   { path: "bootstrap", imports: ["registry/generic", "request", "storage/storage.ts"] },

@@ -121,14 +121,14 @@ function resourceList(
 function resourceRow(served: ServedResource, withHash: boolean): Record<string, unknown> | undefined {
   const { definition } = served;
   const virtual = definition.subresources?.[""];
-  const verbs = virtual?.verbs ?? definition.verbs;
+  const verbs = definition.announcedVerbs?.() ?? [...(virtual?.verbs ?? definition.verbs)].sort();
   const { shortNames, categories } = definition;
   return {
     name: definition.resource,
     singularName: definition.itemsKeepKind === true ? definition.singular : "",
     namespaced: definition.namespaced,
     kind: definition.kind,
-    verbs: [...verbs].sort(),
+    verbs,
     ...(shortNames === undefined || shortNames.length === 0 ? {} : { shortNames }),
     ...(categories === undefined || categories.length === 0 ? {} : { categories }),
     ...(withHash && served.store !== undefined && { storageVersionHash: storageVersionHash(served) }),

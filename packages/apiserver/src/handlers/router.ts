@@ -172,6 +172,8 @@ function runNamed(call: Call): Promise<void> {
 function allowed(call: Call, verb: string | undefined, handler: (call: Call) => Promise<void>): Promise<void> {
   if (verb === undefined || !call.served.definition.verbs.includes(verb)) throw methodNotAllowed();
   if (call.served.store === undefined) throw methodNotAllowed();
+  const refusal = call.served.definition.refusal?.(verb);
+  if (refusal !== undefined) throw refusal;
   checkRoute(call, call.served.kind);
   return handler(call);
 }

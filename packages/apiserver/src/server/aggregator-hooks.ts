@@ -1,6 +1,6 @@
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Aggregator } from "../aggregation/aggregator.ts";
-import type { PostStartHook } from "./post-start-hooks.ts";
+import { goesOn, type PostStartHook } from "./post-start-hooks.ts";
 
 /** Its end has a check of its own beside it, `autoregister-completion`. */
 export const autoregistrationHook = "kube-apiserver-autoregistration";
@@ -10,7 +10,7 @@ export interface AggregatorHookOptions {
   /** --proxy-client-cert-file is followed. */
   readonly followsCertificate: boolean;
   /** Resolves when the group versions of all custom resources were added that there are at start. */
-  readonly customResourcesKnown: Promise<void>;
+  readonly customResourcesKnown: (signal: AbortSignal) => Promise<void>;
   readonly log: Logger;
 }
 
@@ -26,20 +26,12 @@ export function aggregatorHooks({
   log,
 }: AggregatorHookOptions): PostStartHook[] {
   const began = async (): Promise<void> => {};
-  const goesOn = (name: string, run: (signal: AbortSignal) => Promise<void>): PostStartHook => ({
-    name,
-    async run(signal) {
-      run(signal).catch((err: unknown) => {
-        if (!signal.aborted) log.error("what a post start hook began has ended", err, { hook: name });
-      });
-    },
-  });
   return [
     ...(followsCertificate ? [{ name: "aggregator-reload-proxy-client-cert", run: began }] : []),
     { name: "start-kube-aggregator-informers", run: began },
     { name: "apiservice-registration-controller", run: (signal) => aggregator.waitForSync(signal) },
-    goesOn("apiservice-status-available-controller", (signal) => aggregator.checkAvailability(signal)),
-    goesOn(autoregistrationHook, (signal) => aggregator.autoregistration.run(customResourcesKnown, signal)),
-    goesOn("apiservice-openapi-controller", (signal) => aggregator.openApi.run(signal)),
+    goesOn("apiservice-status-available-controller", (signal) => aggregator.checkAvailability(signal), log),
+    goesOn(autoregistrationHook, (signal) => aggregator.autoregistration.run(customResourcesKnown(signal), signal), log),
+    goesOn("apiservice-openapi-controller", (signal) => aggregator.openApi.run(signal), log),
   ];
 }

@@ -74,6 +74,9 @@ test("checks come in upstream's order", async () => {
   const hooks = [
     "poststarthook/start-kube-apiserver-admission-initializer",
     "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/start-apiextensions-informers",
+    "poststarthook/start-apiextensions-controllers",
+    "poststarthook/crd-informer-synced",
     "poststarthook/bootstrap-controller",
     "poststarthook/rbac/bootstrap-roles",
     "poststarthook/scheduling/bootstrap-system-priority-classes",

@@ -43,3 +43,15 @@ export function newPostStartHooks(hooks: readonly PostStartHook[], clock: Clock,
     },
   };
 }
+
+/** Done when it has begun; `run` goes on until the server ends. */
+export function goesOn(name: string, run: (signal: AbortSignal) => Promise<void>, log: Logger): PostStartHook {
+  return {
+    name,
+    async run(signal) {
+      run(signal).catch((err: unknown) => {
+        if (!signal.aborted) log.error("what a post start hook began has ended", err, { hook: name });
+      });
+    },
+  };
+}

@@ -25,6 +25,8 @@ import type { VerificationKey } from "../authentication/service-account-keys.ts"
 import { buildAuthorization } from "../authorization/build.ts";
 import { nodeRules } from "../bootstrap/rbac-policy.ts";
 import type { ApiserverConfig } from "../config.ts";
+import { renameOnly } from "../custom-resources/conversion.ts";
+import { type CustomResources, newCustomResources } from "../custom-resources/custom-resources.ts";
 import type { Auditor } from "../filters/audit.ts";
 import { newFilterChain } from "../filters/chain.ts";
 import type { Drain } from "../filters/drain.ts";
@@ -73,6 +75,7 @@ export interface Rooms {
   /** Brings allocated cluster IPs and node ports in line with the services. */
   readonly repair: ServiceRepair;
   readonly aggregator: Aggregator;
+  readonly customResources: CustomResources;
   /** Policy and admission know the cluster. */
   synced(): boolean;
 }
@@ -137,6 +140,20 @@ export function connectRooms(options: RoomOptions): Rooms {
     metrics,
     clock,
     log: log.named("aggregator"),
+  });
+  const customResources = newCustomResources({
+    client,
+    informers,
+    catalogue: resources,
+    storage: options.storage,
+    storeOptions: storeOptionsOf(config),
+    builtInGroups: new Set(resources.groups()),
+    converterFor: () => renameOnly,
+    groupVersions: aggregator.autoregistration,
+    establishDelayMs: flags["apiserver-count"] > 1 ? otherServersLearnMs : 0,
+    featureEnabled,
+    clock,
+    log: log.named("custom-resources"),
   });
   services.authorize = authorize;
   services.resolveRules = resolveRules;
@@ -248,6 +265,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     informers,
     repair,
     aggregator,
+    customResources,
     synced: () => synced() && plugins.every((plugin) => plugin.ready?.() ?? true),
   };
 }
@@ -312,8 +330,7 @@ function serveCatalogue(options: RoomOptions, services: RegistryServices, stores
             definition,
             storage: storage.for(definition),
             eventTtlSeconds: flags["event-ttl"] / 1000,
-            deleteCollectionWorkers: flags["delete-collection-workers"],
-            garbageCollection: flags["enable-garbage-collector"],
+            ...storeOptionsOf(config),
           });
     if (store !== undefined) stores.set(`${definition.resource}.${definition.group}`, store);
     if (!catalogue.includes(definition)) continue;
@@ -324,4 +341,14 @@ function serveCatalogue(options: RoomOptions, services: RegistryServices, stores
     }
   }
   return served;
+}
+
+/** Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go */
+const otherServersLearnMs = 5_000;
+
+function storeOptionsOf({ flags }: ApiserverConfig) {
+  return {
+    deleteCollectionWorkers: flags["delete-collection-workers"],
+    garbageCollection: flags["enable-garbage-collector"],
+  };
 }

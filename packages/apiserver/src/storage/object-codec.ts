@@ -25,6 +25,8 @@ export interface StoredResource extends GroupResource {
   readonly selectableFields?: (object: KubeObject) => Record<string, string>;
   readonly strategy?: { decorate?(object: KubeObject): void };
   readonly cacheIndexes?: readonly string[];
+  /** Objects are in whatever version they were written in: who reads them converts them (custom resources). */
+  readonly keepsVersions?: boolean;
 }
 
 /** Objects of one resource to the bytes that etcd holds and back; also the hub's JSON, which caches hold. */
@@ -72,12 +74,14 @@ export function newObjectCodec(resource: StoredResource, mediaType: string): Obj
     resource,
     toStored(object) {
       const { resourceVersion: _, selfLink: __, ...metadata } = object.metadata;
+      if (resource.keepsVersions) return encodeJson({ ...object, metadata });
       let value: KubeObject = { ...object, apiVersion: hubApiVersion, kind: resource.kind, metadata };
       if (fromHub !== undefined) value = fromHub(deepClone(value));
       value.apiVersion = storedApiVersion;
       return asProtobuf ? encodeProtobuf(value, stored) : encodeJson(value, stored);
     },
     fromStored(bytes) {
+      if (resource.keepsVersions) return asTheyAre(bytes);
       const isProtobuf = bytes.length > 4 && bytes.subarray(0, 4).equals(protobufMagic);
       return toHub(isProtobuf ? decodeProtobuf(bytes) : (parseJson(bytes) as KubeObject));
     },
@@ -93,4 +97,10 @@ export function newObjectCodec(resource: StoredResource, mediaType: string): Obj
       return resource.selectableFields === undefined ? fields : { ...fields, ...resource.selectableFields(object) };
     },
   };
+}
+
+function asTheyAre(bytes: Buffer): KubeObject {
+  const object = parseJson(bytes) as KubeObject;
+  object.metadata ??= {};
+  return object;
 }

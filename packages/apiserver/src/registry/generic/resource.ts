@@ -15,6 +15,10 @@ export interface ResourceDefinition extends GroupResource {
   readonly shortNames?: readonly string[];
   readonly categories?: readonly string[];
   readonly verbs: readonly string[];
+  /** What discovery says instead of `verbs`, in its order: custom resources. */
+  readonly announcedVerbs?: () => readonly string[];
+  /** Why a verb is not possible for the time being, though the resource has it. */
+  readonly refusal?: (verb: string) => Error | undefined;
   /** Served versions, preferred first, each with its defaults and conversion. */
   readonly versions: readonly ResourceVersionDefinition[];
   /** The version that strategies, stores and caches see. */
@@ -59,6 +63,8 @@ export interface ResourceVersionDefinition {
   /** Default: only apiVersion changes. May change its argument. */
   readonly toHub?: (object: KubeObject) => KubeObject;
   readonly fromHub?: (object: KubeObject) => KubeObject;
+  /** Paths of fields that `defaults` takes away, for field validation; built-in kinds know theirs by the descriptor. */
+  readonly unknownFields?: (object: KubeObject) => readonly string[];
   /** How server-side apply sees the type; from its descriptor unless given (custom resources). */
   readonly applyType?: ApplyType;
   /** False: other versions have `/status`, this one has not. */
@@ -77,6 +83,8 @@ export interface ScalePaths {
   readonly specReplicas: string;
   readonly statusReplicas: string;
   readonly selector: (object: KubeObject) => string;
+  /** @throws when the object has no scale that could be read */
+  readonly checkRead?: (object: KubeObject) => void;
   /** As what a scale that is not there is told missing, where it is not the resource itself. */
   readonly unknownAs?: GroupResource;
 }

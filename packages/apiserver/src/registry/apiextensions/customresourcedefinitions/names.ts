@@ -42,13 +42,13 @@ export function validateNames(names: CustomResourceDefinitionNames, path: string
   ];
 }
 
-const approvalKey = "api-approved.kubernetes.io";
+export const approvalKey = "api-approved.kubernetes.io";
 const see = "see https://github.com/kubernetes/enhancements/pull/1111";
 type Approval = "missing" | "bypassed" | "invalid" | "approved";
 
 /** Groups of the project itself need its leave; one that stands as it stood is not asked for again. Source: validateAPIApproval */
 export function validateApproval(next: CustomResourceDefinition, current: CustomResourceDefinition | undefined): FieldError[] {
-  if (!/(^|\.)(k8s|kubernetes)\.io$/.test(next.spec?.group ?? "")) return [];
+  if (!isProtectedGroup(next.spec?.group ?? "")) return [];
   const state = approvalOf(next);
   if (current && approvalOf(current) === state) return [];
   const at = mapKey("metadata.annotations", approvalKey);
@@ -59,8 +59,13 @@ export function validateApproval(next: CustomResourceDefinition, current: Custom
   return [invalidValue(at, value, `protected groups must have approval annotation "${approvalKey}" ${either}`)];
 }
 
+/** Source: apihelpers.IsProtectedCommunityGroup */
+export function isProtectedGroup(group: string): boolean {
+  return /(^|\.)(k8s|kubernetes)\.io$/.test(group);
+}
+
 /** Source: apihelpers.GetAPIApprovalState */
-function approvalOf({ metadata }: CustomResourceDefinition): Approval {
+export function approvalOf({ metadata }: CustomResourceDefinition): Approval {
   const value = metadata.annotations?.[approvalKey] ?? "";
   if (value === "") return "missing";
   if (value.startsWith("unapproved")) return "bypassed";

@@ -1,0 +1,89 @@
+/**
+ * kubectl's columns for a custom resource, from its `additionalPrinterColumns`.
+ * Source: apiextensions-apiserver pkg/registry/customresource/tableconvertor/tableconvertor.go
+ */
+import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
+import { parseTime } from "@coxswain/apimachinery/meta/time";
+import type { Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { CustomResourceColumnDefinition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { nameAndCreated } from "../registry/definition.ts";
+import { ageSince } from "../registry/generic/ages.ts";
+import type { TableColumn, TableColumns } from "../registry/generic/strategy.ts";
+import { type JsonPath, parseJsonPath } from "./json-path.ts";
+
+const [nameColumn, createdColumn] = nameAndCreated.columns as readonly [TableColumn, TableColumn];
+
+/** Of a version that names none. */
+const ageColumn: CustomResourceColumnDefinition = {
+  name: "Age",
+  type: "date",
+  description: createdColumn.description ?? "",
+  jsonPath: ".metadata.creationTimestamp",
+};
+
+/** @throws Error for a path that cannot be read: such a version is not served */
+export function columnsOf(definitions: readonly CustomResourceColumnDefinition[] | undefined): TableColumns {
+  const columns = (definitions?.length ? definitions : [ageColumn]).map((column) => ({ column, path: pathOf(column) }));
+  return {
+    columns: [
+      nameColumn,
+      ...columns.map(({ column: { name, type, format, description, priority, jsonPath } }) => ({
+        name,
+        type: type as TableColumn["type"],
+        format: (format ?? "") as "",
+        description: description || `Custom resource definition column (in JSONPath format): ${jsonPath}`,
+        priority: priority ?? 0,
+      })),
+    ],
+    cells: (object: Unstructured, now: number) => [
+      object.metadata.name ?? "",
+      ...columns.map(({ column, path }) => cell(column.type, found(path, object), now)),
+    ],
+  };
+}
+
+function pathOf({ jsonPath }: CustomResourceColumnDefinition): JsonPath {
+  try {
+    return parseJsonPath(jsonPath);
+  } catch (err) {
+    throw new Error(`unrecognized column definition ${JSON.stringify(jsonPath)}`, { cause: err });
+  }
+}
+
+/** The first of what a path leads to; undefined when that is nothing. */
+function found(path: JsonPath, object: Unstructured): unknown {
+  try {
+    return path(object)[0];
+  } catch {
+    return undefined;
+  }
+}
+
+function cell(type: string, value: unknown, now: number): unknown {
+  if (value === undefined) return null;
+  if (type === "string") return textOf(value);
+  switch (type) {
+    case "integer":
+      return typeof value === "number" ? Math.trunc(value) : typeof value === "bigint" ? value : null;
+    case "number":
+      return typeof value === "number" || typeof value === "bigint" ? Number(value) : null;
+    case "boolean":
+      return typeof value === "boolean" ? value : null;
+    case "date":
+      return typeof value === "string" ? age(value, now) : null;
+    default:
+      return null;
+  }
+}
+
+function textOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (value === null) return "<nil>";
+  return typeof value === "object" ? encodeAny(value) : String(value);
+}
+
+function age(text: string, now: number): string {
+  if (text === "" || text === "null") return "<unknown>";
+  const ms = parseTime(text);
+  return ms === undefined ? "<invalid>" : ageSince(ms, now);
+}

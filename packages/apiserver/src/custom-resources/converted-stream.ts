@@ -1,0 +1,83 @@
+/**
+ * A watch whose entries are seen through a conversion. Where that answers at once, events pass as they come; where it has
+ * to ask somebody, they wait for the answer, in their order.
+ */
+import type { Entry, WatchEvent, WatchStream } from "../storage/storage.ts";
+import { WatchQueue } from "../storage/watch-queue.ts";
+
+type See = (entries: readonly Entry[]) => Entry[] | Promise<Entry[]>;
+
+export class ConvertedStream implements WatchStream {
+  readonly #source: WatchStream;
+  readonly #see: See;
+  readonly #signal: AbortSignal;
+  /** What was waited for; from then on all events go through it. */
+  #queue: WatchQueue | undefined;
+
+  constructor(source: WatchStream, see: See, signal: AbortSignal) {
+    this.#source = source;
+    this.#see = see;
+    this.#signal = signal;
+  }
+
+  get ended(): boolean {
+    return this.#queue?.ended ?? this.#source.ended;
+  }
+
+  take(): WatchEvent[] {
+    if (this.#queue !== undefined) return this.#queue.take();
+    const events = this.#source.take();
+    const seen = this.#seen(events);
+    if (!(seen instanceof Promise)) return seen;
+    this.#queue = new WatchQueue({ signal: this.#signal, onStop: () => this.#source.stop() });
+    void this.#pump(this.#queue, seen);
+    return [];
+  }
+
+  whenReady(wake: () => void): void {
+    (this.#queue ?? this.#source).whenReady(wake);
+  }
+
+  /** Also true when the first events turn out to need an answer: the reader takes none and asks again. */
+  ready(): Promise<boolean> {
+    return (this.#queue ?? this.#source).ready();
+  }
+
+  stop(): void {
+    this.#queue?.stop();
+    this.#source.stop();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<WatchEvent> {
+    try {
+      while (await this.ready()) yield* this.take();
+    } finally {
+      this.stop();
+    }
+  }
+
+  #seen(events: readonly WatchEvent[]): WatchEvent[] | Promise<WatchEvent[]> {
+    const entries = events.flatMap((event) => ("entry" in event ? [event.entry] : []));
+    if (entries.length === 0) return [...events];
+    const put = (seen: readonly Entry[]): WatchEvent[] => {
+      const next = seen.values();
+      return events.map((event) => ("entry" in event ? { ...event, entry: next.next().value as Entry } : event));
+    };
+    const seen = this.#see(entries);
+    return seen instanceof Promise ? seen.then(put) : put(seen);
+  }
+
+  async #pump(queue: WatchQueue, first: Promise<WatchEvent[]>): Promise<void> {
+    try {
+      queue.catchUp(await first);
+      while (await this.#source.ready()) {
+        const events = this.#source.take();
+        for (const event of await this.#seen(events)) if (!queue.push(event)) return this.#source.stop();
+      }
+      queue.end();
+    } catch (err) {
+      queue.fail(err as Error);
+      this.#source.stop();
+    }
+  }
+}

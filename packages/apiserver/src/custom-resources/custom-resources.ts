@@ -1,0 +1,69 @@
+/**
+ * Custom resources: everything that follows from the CustomResourceDefinitions that are stored.
+ * Source: apiextensions-apiserver pkg/apiserver/apiserver.go
+ */
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { customResourceDefinitions } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type CustomResourceDefinition, nameOf } from "./definitions.ts";
+import { newFinalizer } from "./finalizer.ts";
+import { newServing, type ServingOptions, servedGroupVersions } from "./serving.ts";
+import { newStatusControllers } from "./status-controllers.ts";
+
+export interface CustomResourcesOptions
+  extends Pick<ServingOptions, "catalogue" | "storage" | "storeOptions" | "builtInGroups" | "converterFor"> {
+  readonly client: Client;
+  readonly informers: InformerFactory;
+  /** Told of group versions that come and go. */
+  readonly groupVersions: { add(groupVersion: GroupVersion): void; remove(groupVersion: GroupVersion): void };
+  /** How long other API servers get to hear of accepted names before anybody is told to use them. */
+  readonly establishDelayMs: number;
+  readonly featureEnabled: (gate: string) => boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface CustomResources {
+  /** Resolves when every definition that was there at start is known, and served where it is established. */
+  waitForSync(signal: AbortSignal): Promise<void>;
+  /** Keeps conditions, names and instances in order until `signal` is aborted. */
+  run(signal: AbortSignal): Promise<void>;
+  readonly synced: boolean;
+}
+
+export function newCustomResources(options: CustomResourcesOptions): CustomResources {
+  const { client, informers, clock, log } = options;
+  const definitions = informers.for<CustomResourceDefinition>(customResourceDefinitions);
+  const status = newStatusControllers({ client, definitions, clock, log });
+  const serving = newServing({
+    ...options,
+    definitions,
+    served: (definition) => status.establish(nameOf(definition), options.establishDelayMs),
+  });
+  followGroupVersions();
+  const finalizer = newFinalizer({ ...options, definitions, storeOf: serving.storeOf });
+
+  function followGroupVersions(): void {
+    let announced = new Map<string, GroupVersion>();
+    const follow = (): void => {
+      const wanted = servedGroupVersions(definitions.lister.list());
+      for (const [name, groupVersion] of wanted) if (!announced.has(name)) options.groupVersions.add(groupVersion);
+      for (const [name, groupVersion] of announced) if (!wanted.has(name)) options.groupVersions.remove(groupVersion);
+      announced = wanted;
+    };
+    definitions.addHandler({ added: follow, updated: follow, deleted: follow });
+  }
+
+  return {
+    waitForSync: (signal) => definitions.waitForSync(signal),
+    async run(signal) {
+      await Promise.all([status.run(signal), finalizer.run(signal)]);
+    },
+    get synced() {
+      return definitions.synced;
+    },
+  };
+}

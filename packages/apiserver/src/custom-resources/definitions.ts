@@ -1,0 +1,60 @@
+/**
+ * What CustomResourceDefinitions say of themselves, and their conditions.
+ * Source: apiextensions-apiserver pkg/apihelpers/helpers.go
+ */
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type {
+  CustomResourceDefinitionCondition,
+  CustomResourceDefinition as DefinitionFields,
+} from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+
+export type CustomResourceDefinition = DefinitionFields & KubeObject;
+export type DefinitionStatus = NonNullable<CustomResourceDefinition["status"]>;
+/** A condition before it is known since when it holds. */
+export type ConditionState = Pick<CustomResourceDefinitionCondition, "type" | "status" | "reason" | "message">;
+
+export function nameOf({ metadata }: CustomResourceDefinition): string {
+  return metadata.name ?? "";
+}
+
+export function isNamespaced({ spec }: CustomResourceDefinition): boolean {
+  return spec.scope === "Namespaced";
+}
+
+export function statusOf({ status }: CustomResourceDefinition): DefinitionStatus {
+  return {
+    ...status,
+    conditions: status?.conditions ?? [],
+    acceptedNames: status?.acceptedNames ?? { plural: "", kind: "" },
+    storedVersions: status?.storedVersions ?? [],
+  };
+}
+
+export function conditionOf(
+  definition: CustomResourceDefinition,
+  type: ConditionState["type"],
+): CustomResourceDefinitionCondition | undefined {
+  return definition.status?.conditions?.find((condition) => condition.type === type);
+}
+
+export function isTrue(definition: CustomResourceDefinition, type: ConditionState["type"]): boolean {
+  return conditionOf(definition, type)?.status === "True";
+}
+
+export function isSameState(a: ConditionState | undefined, b: ConditionState | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return a.status === b.status && (a.reason ?? "") === (b.reason ?? "") && (a.message ?? "") === (b.message ?? "");
+}
+
+/** @returns a new list; the time of a condition is that of the last change of its status. @param now ms since the epoch */
+export function withCondition(
+  conditions: readonly CustomResourceDefinitionCondition[],
+  state: ConditionState,
+  now: number,
+): CustomResourceDefinitionCondition[] {
+  const old = conditions.find(({ type }) => type === state.type);
+  const since = old?.status === state.status && old.lastTransitionTime ? old.lastTransitionTime : formatTime(now);
+  const next = { ...old, ...state, lastTransitionTime: since };
+  return old === undefined ? [...conditions, next] : conditions.map((one) => (one === old ? next : one));
+}

@@ -1,0 +1,209 @@
+/**
+ * JSONPath as kubectl and printer columns use it: fields, indexes, slices, unions, wildcards, recursion and filters.
+ * A path is read once into steps; a step goes from some values to the next ones. Missing fields give nothing.
+ * Source: k8s.io/client-go util/jsonpath
+ */
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+
+/** @returns what is there, in order; throws JsonPathError where upstream fails: an index beyond the list */
+export type JsonPath = (root: unknown) => readonly unknown[];
+
+export class JsonPathError extends Error {}
+
+type Step = (values: readonly unknown[]) => unknown[];
+
+const longestPath = 4096;
+
+/** @param text `.status.conditions[?(@.type=="Ready")].status` @throws JsonPathError */
+export function parseJsonPath(text: string): JsonPath {
+  if (text.length > longestPath) throw new JsonPathError("the path is too long");
+  const reader = new Reader(text);
+  const steps = readSteps(reader, () => reader.atEnd);
+  return (root) => steps.reduce<readonly unknown[]>((values, step) => step(values), [root]);
+}
+
+class Reader {
+  readonly #text: string;
+  #at = 0;
+  constructor(text: string) {
+    this.#text = text;
+  }
+  get atEnd(): boolean {
+    return this.#at >= this.#text.length;
+  }
+  get next(): string {
+    return this.#text[this.#at] ?? "";
+  }
+  take(): string {
+    return this.#text[this.#at++] ?? "";
+  }
+  skip(word: string): boolean {
+    if (!this.#text.startsWith(word, this.#at)) return false;
+    this.#at += word.length;
+    return true;
+  }
+  spaces(): void {
+    while (this.next === " ") this.#at++;
+  }
+  /** Up to the end of a quoted text, whose first quote is next. */
+  quoted(): string {
+    const quote = this.take();
+    let text = "";
+    while (!this.atEnd && this.next !== quote) {
+      this.skip("\\"); // what follows it is meant as it is
+      text += this.take();
+    }
+    if (this.take() !== quote) throw new JsonPathError("unterminated quoted string");
+    return text;
+  }
+}
+
+function readSteps(reader: Reader, isDone: () => boolean): Step[] {
+  const steps: Step[] = [];
+  while (!isDone()) {
+    if (reader.skip("..")) {
+      steps.push(descend);
+      if (reader.next !== "[" && !isDone()) steps.push(nameStep(readName(reader)));
+    } else if (reader.skip(".")) {
+      if (reader.next === "[" || isDone()) continue;
+      steps.push(nameStep(readName(reader)));
+    } else if (reader.skip("[")) steps.push(readBrackets(reader));
+    else if (reader.next === "$" && steps.length === 0) reader.take();
+    else if (/[\w*-]/.test(reader.next) && steps.length === 0) steps.push(nameStep(readName(reader)));
+    else throw new JsonPathError(`unrecognized character in action: ${JSON.stringify(reader.next)}`);
+  }
+  return steps;
+}
+
+/** A field's name; a backslash takes away what the next character means. */
+function readName(reader: Reader): string {
+  let name = "";
+  while (!reader.atEnd && !/[\s.[\](){}|,=!<>'"]/.test(reader.next)) {
+    reader.skip("\\");
+    name += reader.take();
+  }
+  return name;
+}
+
+const nameStep = (name: string): Step => (name === "*" ? wildcard : fieldStep(name));
+
+const fieldStep =
+  (name: string): Step =>
+  (values) =>
+    values.flatMap((value) => (isObject(value) && Object.hasOwn(value, name) ? [value[name]] : []));
+
+function wildcard(values: readonly unknown[]): unknown[] {
+  return values.flatMap((value) => (typeof value === "object" && value !== null ? Object.values(value) : []));
+}
+
+/** Everything below, the values themselves first. */
+function descend(values: readonly unknown[]): unknown[] {
+  return values.flatMap((value) => {
+    if (typeof value !== "object" || value === null) return [];
+    return [value, ...descend(Object.values(value))];
+  });
+}
+
+function readBrackets(reader: Reader): Step {
+  if (reader.skip("?(")) return readFilter(reader);
+  const parts: Step[] = [];
+  do {
+    reader.spaces();
+    parts.push(readPart(reader));
+    reader.spaces();
+  } while (reader.skip(","));
+  if (!reader.skip("]")) throw new JsonPathError("unterminated array");
+  if (parts.length === 1) return parts[0] as Step;
+  return (values) => values.flatMap((value) => parts.flatMap((part) => part([value])));
+}
+
+function readPart(reader: Reader): Step {
+  if (reader.next === "'" || reader.next === '"') return fieldStep(reader.quoted());
+  if (reader.skip("*")) return wildcard;
+  let text = "";
+  while (/[-\d:]/.test(reader.next)) text += reader.take();
+  const bounds = /^(-?\d*)(?::(-?\d*))?(?::(-?\d*))?$/.exec(text);
+  if (bounds === null || text === "") throw new JsonPathError(`invalid array index ${text}`);
+  const [, from = "", to, by] = bounds;
+  return to === undefined ? indexStep(Number(from)) : sliceStep(from, to, by ?? "");
+}
+
+function indexStep(index: number): Step {
+  return (values) =>
+    values.flatMap((value) => {
+      if (!Array.isArray(value)) return [];
+      const at = index < 0 ? index + value.length : index;
+      if (at >= value.length || at < 0) {
+        throw new JsonPathError(`array index out of bounds: index ${at}, length ${value.length}`);
+      }
+      return [value[at]];
+    });
+}
+
+function sliceStep(from: string, to: string, by: string): Step {
+  const step = by === "" ? 1 : Number(by);
+  if (step <= 0) throw new JsonPathError("step must be > 0");
+  return (values) =>
+    values.flatMap((value) =>
+      Array.isArray(value)
+        ? value.slice(from === "" ? 0 : Number(from), to === "" ? undefined : Number(to)).filter((_, i) => i % step === 0)
+        : [],
+    );
+}
+
+const operators = ["==", "!=", "<=", ">=", "<", ">"] as const;
+type Operator = (typeof operators)[number];
+type Operand = (item: unknown) => readonly unknown[];
+
+function readFilter(reader: Reader): Step {
+  const left = readOperand(reader);
+  const operator = operators.find((one) => reader.skip(one));
+  const right = operator === undefined ? undefined : readOperand(reader);
+  if (!reader.skip(")]")) throw new JsonPathError("unterminated filter");
+  const matches = (item: unknown): boolean => {
+    const found = left(item);
+    if (operator === undefined || right === undefined) return found.length > 0;
+    const wanted = right(item);
+    return found.length > 0 && wanted.length > 0 && compare(found[0], wanted[0], operator);
+  };
+  return (values) => values.flatMap((value) => (Array.isArray(value) ? value.filter(matches) : []));
+}
+
+function readOperand(reader: Reader): Operand {
+  reader.spaces();
+  let operand: Operand;
+  if (reader.skip("@")) {
+    const steps = readSteps(reader, () => reader.atEnd || " )=!<>".includes(reader.next));
+    operand = (item) => steps.reduce<readonly unknown[]>((values, step) => step(values), [item]);
+  } else if (reader.next === "'" || reader.next === '"') {
+    const text = reader.quoted();
+    operand = () => [text];
+  } else {
+    const word = readWord(reader);
+    operand = () => [word];
+  }
+  reader.spaces();
+  return operand;
+}
+
+function readWord(reader: Reader): unknown {
+  let word = "";
+  while (/[\w.+-]/.test(reader.next)) word += reader.take();
+  if (word === "true" || word === "false") return word === "true";
+  if (word === "" || Number.isNaN(Number(word))) throw new JsonPathError(`unrecognized operand ${word}`);
+  return Number(word);
+}
+
+function compare(left: unknown, right: unknown, operator: Operator): boolean {
+  if (operator === "==") return deepEqual(left, right);
+  if (operator === "!=") return !deepEqual(left, right);
+  if (typeof left !== typeof right || (typeof left !== "number" && typeof left !== "string")) return false;
+  const [a, b] = [left, right as typeof left];
+  if (operator === "<") return a < b;
+  if (operator === ">") return a > b;
+  return operator === "<=" ? a <= b : a >= b;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,56 @@
+/**
+ * Lists of `x-kubernetes-list-type` set and map hold nothing twice.
+ * Source: apiextensions-apiserver pkg/apiserver/schema/listtype/validation.go
+ */
+import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
+import { duplicate, type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import {
+  additionalOf,
+  isObject,
+  itemsOf,
+  propertyOf,
+  type Schema,
+} from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
+
+export function repeatedItems(value: unknown, schema: Schema | undefined, path = ""): FieldError[] {
+  if (schema === undefined) return [];
+  if (Array.isArray(value)) {
+    const items = itemsOf(schema);
+    return [...ownFaults(value, schema, path), ...value.flatMap((item, i) => repeatedItems(item, items, index(path, i)))];
+  }
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([name, field]) => {
+    const property = propertyOf(schema, name);
+    return property === undefined
+      ? repeatedItems(field, additionalOf(schema), mapKey(path, name))
+      : repeatedItems(field, property, child(path, name));
+  });
+}
+
+function ownFaults(list: readonly unknown[], schema: Schema, path: string): FieldError[] {
+  const type = schema["x-kubernetes-list-type"];
+  if (type === "set") return repeated(list).map((i) => duplicate(index(path, i), list[i]));
+  if (type !== "map") return [];
+  const wrong = list.findIndex((item) => item !== null && !isObject(item));
+  if (wrong >= 0) return [invalidValue(index(path, wrong), list[wrong], "must be an object for an array of list-type map")];
+  const keys = list.map((item) => keyOf(item, schema["x-kubernetes-list-map-keys"] ?? []));
+  return repeated(keys).map((i) => duplicate(index(path, i), keys[i]));
+}
+
+/** Keys that an item does not have are not part of what it is told apart by. */
+function keyOf(item: unknown, names: readonly string[]): Record<string, unknown> {
+  if (!isObject(item)) return {};
+  return Object.fromEntries(names.filter((name) => Object.hasOwn(item, name)).map((name) => [name, item[name]]));
+}
+
+/** Each value that is there more than once is told once, where it is the second time. */
+function repeated(values: readonly unknown[]): number[] {
+  const times = new Map<string, number>();
+  return values.flatMap((value, i) => {
+    const text = encodeAny(value);
+    const before = times.get(text) ?? 0;
+    times.set(text, before + 1);
+    return before === 1 ? [i] : [];
+  });
+}

@@ -1,0 +1,63 @@
+/**
+ * Which names a definition has: those it asks for, as long as no other definition of its group has them.
+ * Source: apiextensions-apiserver pkg/controller/status/naming_controller.go
+ */
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import type { CustomResourceDefinitionNames } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { type ConditionState, type CustomResourceDefinition, conditionOf, statusOf } from "./definitions.ts";
+
+export interface NamingOutcome {
+  readonly acceptedNames: CustomResourceDefinitionNames;
+  readonly namesAccepted: ConditionState;
+  /** Established begins as False, and becomes True when the resource is served. */
+  readonly established: ConditionState;
+}
+
+/** Pure. @param group all definitions of the group, this one among them */
+export function decideNames(definition: CustomResourceDefinition, group: readonly CustomResourceDefinition[]): NamingOutcome {
+  const taken = group.map((one) => statusOf(one).acceptedNames);
+  const resources = new Set(taken.flatMap(({ plural, singular = "", shortNames = [] }) => [plural, singular, ...shortNames]));
+  const kinds = new Set(taken.flatMap(({ kind, listKind = "" }) => [kind, listKind]));
+  const wanted = definition.spec.names;
+  const had = statusOf(definition).acceptedNames;
+  const acceptedNames: CustomResourceDefinitionNames = { ...had };
+  let conflict: Pick<ConditionState, "reason" | "message"> | undefined;
+  // All are looked at, so that as many as possible are accepted; the last conflict is told.
+  for (const { field, used } of [
+    { field: "plural", used: resources },
+    { field: "singular", used: resources },
+    { field: "shortNames", used: resources },
+    { field: "kind", used: kinds },
+    { field: "listKind", used: kinds },
+  ] as const) {
+    const own = new Set([had[field]].flat());
+    const refused = [wanted[field]].flat().filter((name) => !own.has(name ?? "") && used.has(name ?? ""));
+    if (refused.length > 0) conflict = { reason: `${reasons[field]}Conflict`, message: inUse(refused) };
+    else if (wanted[field] === undefined) delete acceptedNames[field];
+    else Object.assign(acceptedNames, { [field]: wanted[field] });
+  }
+  if (wanted.categories === undefined) delete acceptedNames.categories;
+  else acceptedNames.categories = wanted.categories;
+  const namesAccepted: ConditionState =
+    conflict === undefined
+      ? { type: "NamesAccepted", status: "True", reason: "NoConflicts", message: "no conflicts found" }
+      : { type: "NamesAccepted", status: "False", ...conflict };
+  return { acceptedNames, namesAccepted, established: establishedBy(definition, namesAccepted) };
+}
+
+const reasons = { plural: "Plural", singular: "Singular", shortNames: "ShortNames", kind: "Kind", listKind: "ListKind" } as const;
+
+/** Several are an aggregate of errors, as Go writes it. */
+function inUse(names: readonly (string | undefined)[]): string {
+  const texts = [...new Set(names.map((name) => `${goQuote(name ?? "")} is already in use`))];
+  return texts.length === 1 ? (texts[0] as string) : `[${texts.join(", ")}]`;
+}
+
+function establishedBy(definition: CustomResourceDefinition, namesAccepted: ConditionState): ConditionState {
+  const old = conditionOf(definition, "Established");
+  if (old?.status !== "True" && namesAccepted.status === "True") {
+    const message = "the initial names have been accepted";
+    return { type: "Established", status: "False", reason: "Installing", message };
+  }
+  return old ?? { type: "Established", status: "False", reason: "NotAccepted", message: "not all names are accepted" };
+}

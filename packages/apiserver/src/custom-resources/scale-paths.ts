@@ -1,0 +1,72 @@
+/**
+ * Where the scale of a custom resource stands in it: paths of plain fields, `.spec.replicas`.
+ * Source: apiextensions-apiserver pkg/registry/customresource/etcd.go scaleFromCustomResource
+ */
+import { internalError } from "@coxswain/apimachinery/errors/status-error";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { CustomResourceSubresourceScale } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import type { ScalePaths } from "../registry/generic/resource.ts";
+
+export interface Found<T> {
+  /** undefined: nothing is there. */
+  readonly value?: T;
+  /** Something else is there. */
+  readonly fault?: string;
+}
+
+export function scalePathsOf(scale: CustomResourceSubresourceScale): ScalePaths {
+  const { specReplicasPath, statusReplicasPath, labelSelectorPath } = scale;
+  return {
+    version: "autoscaling/v1",
+    specReplicas: specReplicasPath,
+    statusReplicas: statusReplicasPath,
+    selector: (object) => (labelSelectorPath ? (textAt(object, labelSelectorPath).value ?? "") : ""),
+    checkRead(object) {
+      const found = [numberAt(object, specReplicasPath), numberAt(object, statusReplicasPath)];
+      const fault = found.find((one) => one.fault !== undefined)?.fault;
+      if (fault !== undefined) throw new Error(fault);
+      const name = specReplicasPath.replace(/^\./, "");
+      if (found[0]?.value === undefined) throw internalError(new Error(`the spec replicas field "${name}" does not exist`));
+    },
+  };
+}
+
+export function numberAt(object: KubeObject, path: string): Found<number> {
+  return at(object, path, "int64", (value): value is number => typeof value === "number" && Number.isInteger(value));
+}
+
+export function textAt(object: KubeObject, path: string): Found<string> {
+  return at(object, path, "string", (value): value is string => typeof value === "string");
+}
+
+function at<T>(object: KubeObject, path: string, wanted: string, is: (value: unknown) => value is T): Found<T> {
+  const parts = path.replace(/^\./, "").split(".");
+  const fault = (end: number, value: unknown, type: string): Found<T> => ({
+    fault: `.${parts.slice(0, end).join(".")} accessor error: ${goText(value)} is of the type ${goTypeOf(value)}, expected ${type}`,
+  });
+  let value: unknown = object;
+  for (const [i, part] of parts.entries()) {
+    if (value === null || value === undefined) return {};
+    if (typeof value !== "object" || Array.isArray(value)) return fault(i + 1, value, "map[string]interface{}");
+    if (!Object.hasOwn(value, part)) return {};
+    value = (value as Record<string, unknown>)[part];
+  }
+  return is(value) ? { value } : fault(parts.length, value, wanted);
+}
+
+function goTypeOf(value: unknown): string {
+  if (value === null) return "<nil>";
+  if (Array.isArray(value)) return "[]interface {}";
+  if (typeof value === "object") return "map[string]interface {}";
+  if (typeof value === "number") return Number.isInteger(value) ? "int64" : "float64";
+  return typeof value === "boolean" ? "bool" : typeof value;
+}
+
+/** As `%v` prints it. */
+function goText(value: unknown): string {
+  if (value === null) return "<nil>";
+  if (Array.isArray(value)) return `[${value.map(goText).join(" ")}]`;
+  if (typeof value !== "object") return String(value);
+  const entries = Object.entries(value as object).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `map[${entries.map(([name, field]) => `${name}:${goText(field)}`).join(" ")}]`;
+}

@@ -1,0 +1,168 @@
+/**
+ * What a structural schema makes of an object, apart from refusing it: fields it does not know go, nulls where none may be
+ * go, defaults come, and metadata gets its canonical form.
+ * Source: apiextensions-apiserver pkg/apiserver/schema/{pruning,defaulting,objectmeta},
+ * pkg/apiserver/customresource_handler.go unstructuredSchemaCoercer
+ */
+import { decodeValue } from "@coxswain/apimachinery/codec/json-decode";
+import { badRequest } from "@coxswain/apimachinery/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
+import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { prune } from "../registry/apiextensions/customresourcedefinitions/default-rules.ts";
+import {
+  additionalOf,
+  hasDefault,
+  isObject,
+  itemsOf,
+  propertyOf,
+  type Schema,
+} from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
+
+const objectMeta = scheme.type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") as TypeDescriptor;
+
+export interface SchemaApplication {
+  /** undefined: the version has none, and nothing is known of its objects. */
+  readonly schema: Schema | undefined;
+  /** False: unknown fields stay, as older definitions want it. */
+  readonly prunes: boolean;
+}
+
+/** An object of a client, in place. @throws BadRequest for metadata that is none */
+export function applySchema(object: KubeObject, { schema, prunes }: SchemaApplication): void {
+  if (prunes) replaceFields(object, prune(object, schema, true));
+  if (prunes && schema !== undefined) dropNulls(object, schema);
+  coerceMetadata(object, schema, true, "refuse");
+  if (schema !== undefined) fillDefaults(object, schema);
+}
+
+/** A stored object, in place: defaults by the version it was stored in, pruned by the one it is shown in. */
+export function applySchemaToStored(object: KubeObject, { schema, prunes }: SchemaApplication): void {
+  if (prunes) replaceFields(object, prune(object, schema, true));
+  if (prunes && schema !== undefined) dropNulls(object, schema);
+  coerceMetadata(object, schema, true, "drop");
+  // Objects that older servers stored have none.
+  object.metadata.generation ||= 1;
+}
+
+function replaceFields(object: KubeObject, pruned: unknown): void {
+  const fields = object as unknown as Record<string, unknown>;
+  const kept = pruned as Record<string, unknown>;
+  for (const name of Object.keys(fields)) if (!Object.hasOwn(kept, name)) delete fields[name];
+  for (const [name, value] of Object.entries(kept)) put(fields, name, value);
+}
+
+/** In place. A null where the schema wants no null is as good as nothing. */
+export function fillDefaults(value: unknown, schema: Schema | undefined): void {
+  if (schema === undefined) return;
+  if (Array.isArray(value)) {
+    const items = itemsOf(schema);
+    for (const [i, item] of value.entries()) {
+      if (items !== undefined && isForbiddenNull(item, items) && hasDefault(items)) value[i] = deepClone(items.default);
+      fillDefaults(value[i], items);
+    }
+    return;
+  }
+  if (!isObject(value)) return;
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    if (!hasDefault(property)) continue;
+    if (!Object.hasOwn(value, name) || isForbiddenNull(value[name], property)) put(value, name, deepClone(property.default));
+  }
+  const additional = additionalOf(schema);
+  for (const name of Object.keys(value)) {
+    const property = propertyOf(schema, name);
+    if (property === undefined && additional !== undefined && isForbiddenNull(value[name], additional) && hasDefault(additional))
+      put(value, name, deepClone(additional.default));
+    fillDefaults(value[name], property ?? additional);
+  }
+}
+
+/** In place: nulls of fields that may not be null and have no default. Source: PruneNonNullableNullsWithoutDefaults */
+export function dropNulls(value: unknown, schema: Schema | undefined): void {
+  if (Array.isArray(value)) {
+    for (const item of value) dropNulls(item, schema && itemsOf(schema));
+    return;
+  }
+  if (!isObject(value)) return;
+  for (const name of Object.keys(value)) {
+    const property = schema && (propertyOf(schema, name) ?? additionalOf(schema));
+    if (property !== undefined && isForbiddenNull(value[name], property) && !hasDefault(property)) delete value[name];
+    else dropNulls(value[name], property);
+  }
+}
+
+function isForbiddenNull(value: unknown, schema: Schema): boolean {
+  return value === null && schema.nullable !== true;
+}
+
+/** `__proto__` is a name like any other. */
+function put(target: Record<string, unknown>, name: string, value: unknown): void {
+  Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });
+}
+
+/** The metadata of the object itself and of those embedded in it. */
+function coerceMetadata(value: unknown, schema: Schema | undefined, isResource: boolean, invalid: "refuse" | "drop"): void {
+  if (Array.isArray(value)) {
+    const items = schema && itemsOf(schema);
+    if (items !== undefined) for (const item of value) coerceMetadata(item, items, isEmbedded(items), invalid);
+    return;
+  }
+  if (!isObject(value)) return;
+  if (isResource) coerceOwn(value as unknown as Unstructured, invalid);
+  if (schema === undefined) return;
+  for (const [name, field] of Object.entries(value)) {
+    if (isResource && name === "metadata") continue;
+    const below = propertyOf(schema, name) ?? additionalOf(schema);
+    if (below !== undefined) coerceMetadata(field, below, isEmbedded(below), invalid);
+  }
+}
+
+function isEmbedded(schema: Schema): boolean {
+  return schema["x-kubernetes-embedded-resource"] === true;
+}
+
+function coerceOwn(resource: Unstructured, invalid: "refuse" | "drop"): void {
+  if (resource.metadata === undefined) return;
+  try {
+    resource.metadata = decodeValue(resource.metadata, objectMeta) as unknown as Unstructured["metadata"];
+  } catch (err) {
+    if (invalid === "refuse") throw badRequest((err as Error).message);
+    resource.metadata = readableMetadata(resource.metadata);
+  }
+}
+
+/** Of metadata that was stored before anybody checked it, the fields that can be read. */
+function readableMetadata(metadata: unknown): Unstructured["metadata"] {
+  if (!isObject(metadata)) return {};
+  const readable = Object.entries(metadata).filter(([name, value]) => {
+    try {
+      decodeValue(Object.fromEntries([[name, value]]), objectMeta);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+  return decodeValue(Object.fromEntries(readable), objectMeta) as unknown as Unstructured["metadata"];
+}
+
+/** Paths of what pruning takes away: `spec.replicas`, `spec.list[0].x`. Source: pruning.PruneWithOptions */
+export function unknownFields(value: unknown, schema: Schema | undefined, path = "", isResource = true): string[] {
+  if (Array.isArray(value)) {
+    const items = schema && (itemsOf(schema) ?? (isPreserving(schema) ? schema : undefined));
+    return value.flatMap((item, i) => unknownFields(item, items, `${path}[${i}]`, items !== undefined && isEmbedded(items)));
+  }
+  if (!isObject(value)) return [];
+  return Object.entries(value).flatMap(([name, field]) => {
+    const at = path === "" ? name : `${path}.${name}`;
+    if (isResource && ["apiVersion", "kind", "metadata"].includes(name)) return [];
+    const below = schema && (propertyOf(schema, name) ?? additionalOf(schema));
+    if (below !== undefined) return unknownFields(field, below, at, isEmbedded(below));
+    if (schema?.additionalProperties === true || (schema !== undefined && isPreserving(schema))) return [];
+    return [at];
+  });
+}
+
+function isPreserving(schema: Schema): boolean {
+  return schema["x-kubernetes-preserve-unknown-fields"] === true;
+}

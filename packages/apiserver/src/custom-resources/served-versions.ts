@@ -1,0 +1,176 @@
+/**
+ * A CustomResourceDefinition as resources that handlers serve: one for each of its versions, each over the same stored
+ * objects.
+ * Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go getOrCreateServingInfoFor
+ */
+import { methodNotSupported } from "@coxswain/apimachinery/errors/status-error";
+import { compareKubeVersions } from "@coxswain/apimachinery/meta/group-version";
+import { type ApplySchema, applyTypeOfSchema } from "@coxswain/apimachinery/patch/apply/schema-type";
+import type {
+  CustomResourceDefinitionNames,
+  CustomResourceDefinitionVersion,
+} from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
+import type { ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
+import { newRegistryStore, type RegistryStore, type RegistryStoreOptions } from "../registry/generic/store.ts";
+import { newObjectCodec } from "../storage/object-codec.ts";
+import type { Storage } from "../storage/storage.ts";
+import { columnsOf } from "./columns.ts";
+import { type Convert, newTranslation } from "./conversion.ts";
+import { type CustomResourceDefinition, isNamespaced, statusOf } from "./definitions.ts";
+import { scalePathsOf } from "./scale-paths.ts";
+import { applySchema, type SchemaApplication, unknownFields } from "./schema-application.ts";
+import { customResourceStatusStrategy, customResourceStrategy } from "./strategy.ts";
+import { newVersionStorage } from "./version-storage.ts";
+
+export interface ServedVersion {
+  readonly definition: ResourceDefinition;
+  readonly version: ResourceVersionDefinition;
+  readonly store: RegistryStore;
+  /** False: only for what is done by the server itself. */
+  readonly served: boolean;
+  readonly isStorage: boolean;
+  /** Ends its watches. */
+  close(): void;
+}
+
+export interface ServedVersionsOptions {
+  readonly base: Storage;
+  readonly convert: Convert;
+  /** Asked whenever it matters: a deletion that begins changes nothing else. */
+  readonly isTerminating: () => boolean;
+  readonly storeOptions: Pick<RegistryStoreOptions, "deleteCollectionWorkers" | "garbageCollection">;
+}
+
+/** As discovery lists them, in upstream's order. */
+const verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+const terminatingVerbs = ["delete", "deletecollection", "get", "list", "watch"];
+
+export function namesOf(crd: CustomResourceDefinition): CustomResourceDefinitionNames {
+  const { acceptedNames } = statusOf(crd);
+  return acceptedNames.kind === "" ? crd.spec.names : acceptedNames;
+}
+
+/** What all versions have in common below their storages. */
+export function storedResource(crd: CustomResourceDefinition) {
+  const { kind } = namesOf(crd);
+  return {
+    group: crd.spec.group,
+    resource: crd.spec.names.plural,
+    kind,
+    namespaced: isNamespaced(crd),
+    hub: storageVersionOf(crd),
+    versions: [],
+    keepsVersions: true,
+  } as const;
+}
+
+export function storageVersionOf({ spec }: CustomResourceDefinition): string {
+  return spec.versions.find(({ storage }) => storage)?.name ?? "";
+}
+
+/** @throws Error for columns that cannot be read */
+export function servedVersions(crd: CustomResourceDefinition, options: ServedVersionsOptions): ServedVersion[] {
+  const { spec } = crd;
+  const storageVersion = storageVersionOf(crd);
+  const schemas = new Map(spec.versions.map((version) => [version.name, schemaOf(crd, version)]));
+  const versions = spec.versions.map((version) =>
+    versionDefinition(crd, version, schemas.get(version.name) as SchemaApplication),
+  );
+  return spec.versions.map((version, i): ServedVersion => {
+    const definition = { ...resourceOf(crd, version, options.isTerminating), versions };
+    const translation = newTranslation({
+      group: spec.group,
+      schemas,
+      version: version.name,
+      storageVersion,
+      convert: options.convert,
+    });
+    const storage = newVersionStorage(options.base, newObjectCodec(definition, "application/json"), translation);
+    return {
+      definition,
+      version: versions[i] as ResourceVersionDefinition,
+      store: newRegistryStore({ definition, storage, ...options.storeOptions }),
+      served: version.served,
+      isStorage: version.storage,
+      close: () => storage.close(),
+    };
+  });
+}
+
+function schemaOf({ spec }: CustomResourceDefinition, { schema }: CustomResourceDefinitionVersion): SchemaApplication {
+  return { schema: schema?.openAPIV3Schema as Schema | undefined, prunes: spec.preserveUnknownFields !== true };
+}
+
+function versionDefinition(
+  crd: CustomResourceDefinition,
+  version: CustomResourceDefinitionVersion,
+  application: SchemaApplication,
+): ResourceVersionDefinition {
+  const { schema, prunes } = application;
+  const known = { type: "object", ...schema, ...(!prunes || schema === undefined ? preserving : {}) };
+  const warning = version.deprecated ? (version.deprecationWarning ?? deprecationOf(crd, version.name)) : undefined;
+  return {
+    version: version.name,
+    defaults: (object) => applySchema(object, application),
+    applyType: applyTypeOfSchema(known as ApplySchema),
+    ...(prunes && { unknownFields: (object: object) => unknownFields(object, schema) }),
+    ...(warning !== undefined && { deprecation: warning }),
+  };
+}
+
+const preserving = { "x-kubernetes-preserve-unknown-fields": true };
+
+/** Source: defaultDeprecationWarning */
+function deprecationOf({ spec }: CustomResourceDefinition, deprecated: string): string {
+  const { group, names, versions } = spec;
+  const [better] = versions
+    .filter((version) => version.served && !version.deprecated && compareKubeVersions(version.name, deprecated) < 0)
+    .map(({ name }) => name)
+    .sort(compareKubeVersions);
+  const text = `${group}/${deprecated} ${names.kind} is deprecated`;
+  return better === undefined ? text : `${text}; use ${group}/${better} ${names.kind}`;
+}
+
+function resourceOf(
+  crd: CustomResourceDefinition,
+  version: CustomResourceDefinitionVersion,
+  isTerminating: () => boolean,
+): Omit<ResourceDefinition, "versions"> {
+  const { group } = crd.spec;
+  const { plural } = crd.spec.names;
+  const { kind, listKind, singular, shortNames, categories } = namesOf(crd);
+  const { status, scale } = version.subresources ?? {};
+  const input = {
+    namespaced: isNamespaced(crd),
+    schema: version.schema?.openAPIV3Schema as Schema | undefined,
+    hasStatus: Boolean(status),
+    scale: scale ?? undefined,
+  };
+  return {
+    group,
+    resource: plural,
+    kind,
+    listKind: listKind ?? `${kind}List`,
+    singular: singular ?? "",
+    namespaced: input.namespaced,
+    ...(shortNames !== undefined && { shortNames }),
+    ...(categories !== undefined && { categories }),
+    verbs,
+    announcedVerbs: () => (isTerminating() ? terminatingVerbs : verbs),
+    refusal(verb) {
+      if (verb !== "create" || !isTerminating()) return undefined;
+      const refused = methodNotSupported({ group, resource: plural }, verb);
+      refused.status.message = `${verb} not allowed while custom resource definition is terminating`;
+      refused.message = refused.status.message;
+      return refused;
+    },
+    hub: version.name,
+    storage: { group, version: storageVersionOf(crd) },
+    strategy: customResourceStrategy(input),
+    ...(input.hasStatus && { statusStrategy: customResourceStatusStrategy(input) }),
+    ...(input.scale !== undefined && { scale: scalePathsOf(input.scale) }),
+    table: columnsOf(version.additionalPrinterColumns),
+    itemsKeepKind: true,
+  };
+}

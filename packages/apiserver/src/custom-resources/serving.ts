@@ -1,0 +1,120 @@
+/**
+ * Serves what CustomResourceDefinitions define: as soon as their names are accepted, for as long as they are there, and
+ * anew when they change, which ends the watches of what was served before.
+ * Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go
+ */
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { GroupResource, GroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
+import type { RegistryStore, RegistryStoreOptions } from "../registry/generic/store.ts";
+import type { StoredResource } from "../storage/object-codec.ts";
+import type { Storage } from "../storage/storage.ts";
+import type { Convert } from "./conversion.ts";
+import { type CustomResourceDefinition, isTrue, nameOf } from "./definitions.ts";
+import { type ServedVersion, servedVersions, storedResource } from "./served-versions.ts";
+
+/** Where resources are added that handlers are to serve. */
+export interface Catalogue {
+  add(definition: ResourceDefinition, version: ResourceVersionDefinition, store: RegistryStore): void;
+  remove(group: string, version: string, resource: string): void;
+}
+
+export interface ServingOptions {
+  readonly definitions: SharedInformer<CustomResourceDefinition>;
+  readonly catalogue: Catalogue;
+  readonly storage: { for(resource: StoredResource): Storage; release(resource: GroupResource): void };
+  readonly storeOptions: Pick<RegistryStoreOptions, "deleteCollectionWorkers" | "garbageCollection">;
+  /** Groups that are never those of custom resources, whatever a definition says. */
+  readonly builtInGroups: ReadonlySet<string>;
+  readonly converterFor: (definition: CustomResourceDefinition) => Convert;
+  /** Told of each definition whose names are accepted and that is served, but is not Established. */
+  readonly served: (definition: CustomResourceDefinition) => void;
+  readonly log: Logger;
+}
+
+export interface Serving {
+  /** The store of a definition in its storage version; undefined when it is not served. */
+  storeOf(definition: CustomResourceDefinition): RegistryStore | undefined;
+}
+
+interface Current {
+  readonly definition: CustomResourceDefinition;
+  readonly versions: readonly ServedVersion[];
+}
+
+export function newServing(options: ServingOptions): Serving {
+  const { definitions, catalogue, storage, log } = options;
+  const current = new Map<string, Current>();
+
+  const withdraw = (name: string): void => {
+    for (const { definition, version, close } of current.get(name)?.versions ?? []) {
+      catalogue.remove(definition.group, version.version, definition.resource);
+      close();
+    }
+    current.delete(name);
+  };
+  const serve = (definition: CustomResourceDefinition): void => {
+    const name = nameOf(definition);
+    const before = current.get(name)?.definition;
+    if (!isServable(definition)) {
+      withdraw(name);
+      return;
+    }
+    if (before === undefined || !isSame(before, definition)) {
+      withdraw(name);
+      try {
+        const versions = servedVersions(definition, {
+          base: storage.for(storedResource(definition)),
+          convert: options.converterFor(definition),
+          isTerminating: () => isDeleted(definitions.lister.get(name)),
+          storeOptions: options.storeOptions,
+        });
+        current.set(name, { definition, versions });
+        for (const { definition: resource, version, store, served } of versions) {
+          if (served) catalogue.add(resource, version, store);
+        }
+      } catch (err) {
+        log.error("cannot serve a custom resource", err, { definition: name });
+        return;
+      }
+    }
+    if (!isTrue(definition, "Established")) options.served(definition);
+  };
+  const isServable = (definition: CustomResourceDefinition): boolean =>
+    !options.builtInGroups.has(definition.spec.group) &&
+    (isTrue(definition, "NamesAccepted") || isTrue(definition, "Established"));
+
+  definitions.addHandler({
+    added: serve,
+    updated: (_old, now) => serve(now),
+    deleted(last) {
+      withdraw(nameOf(last));
+      storage.release({ group: last.spec.group, resource: last.spec.names.plural });
+    },
+  });
+  return {
+    storeOf: (definition) => current.get(nameOf(definition))?.versions.find(({ isStorage }) => isStorage)?.store,
+  };
+}
+
+function isDeleted(definition: CustomResourceDefinition | undefined): boolean {
+  return definition === undefined || isTrue(definition, "Terminating");
+}
+
+/** Conditions come and go without a change of what is served. */
+function isSame(a: CustomResourceDefinition, b: CustomResourceDefinition): boolean {
+  return (
+    a.metadata.uid === b.metadata.uid && deepEqual(a.spec, b.spec) && deepEqual(a.status?.acceptedNames, b.status?.acceptedNames)
+  );
+}
+
+/** Group versions that definitions want served. */
+export function servedGroupVersions(definitions: readonly CustomResourceDefinition[]): Map<string, GroupVersion> {
+  return new Map(
+    definitions.flatMap(({ spec: { group, versions } }) =>
+      versions.filter(({ served }) => served).map(({ name: version }) => [`${group}/${version}`, { group, version }]),
+    ),
+  );
+}

@@ -1,0 +1,158 @@
+/**
+ * Keeps the status of CustomResourceDefinitions: accepted names, and conditions. Being served (`establish`) is told by
+ * whoever serves them.
+ * Source: apiextensions-apiserver pkg/controller/{status,establish,nonstructuralschema,apiapproval}
+ */
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { type Controller, done, newController } from "@coxswain/apimachinery/controller/controller";
+import { enqueueMapped, enqueueSelf, type Source } from "@coxswain/apimachinery/controller/sources";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { deepEqual, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { customResourceDefinitions } from "@coxswain/apimachinery/schema/kinds/resources";
+import {
+  type ConditionState,
+  type CustomResourceDefinition,
+  conditionOf,
+  type DefinitionStatus,
+  isSameState,
+  isTrue,
+  nameOf,
+  statusOf,
+  withCondition,
+} from "./definitions.ts";
+import { decideNames } from "./names.ts";
+import { apiApproval, nonStructuralSchema } from "./status-rules.ts";
+
+export interface StatusControllerOptions {
+  readonly client: Client;
+  readonly definitions: SharedInformer<CustomResourceDefinition>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export interface StatusControllers {
+  /** Names that were accepted and are served now: the definition becomes Established. */
+  establish(name: string, delayMs: number): void;
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** A status that is due; undefined: it is as it should be. */
+type Rule = (definition: CustomResourceDefinition, now: number) => DefinitionStatus | undefined;
+
+export function newStatusControllers({ client, definitions, clock, log }: StatusControllerOptions): StatusControllers {
+  /** What was written here and the lister may not show yet: a name must not be given away twice. */
+  const written = new Map<string, CustomResourceDefinition>();
+  const groupOf = ({ spec }: CustomResourceDefinition): CustomResourceDefinition[] =>
+    definitions.lister
+      .list()
+      .filter((other) => other.spec.group === spec.group)
+      .map((other) => newerOf(other, written.get(nameOf(other))));
+  definitions.addHandler({ deleted: (last) => void written.delete(nameOf(last)) });
+  const write = (definition: CustomResourceDefinition, status: DefinitionStatus, signal: AbortSignal) =>
+    client.update<CustomResourceDefinition>(
+      customResourceDefinitions,
+      { ...definition, status },
+      { subresource: "status", signal },
+    );
+  const controller = (name: string, rule: Rule, sources: readonly Source[], workers = 5): Controller =>
+    newController({
+      name,
+      sources,
+      async reconcile(key, signal) {
+        const definition = definitions.lister.get(key);
+        const status = definition && rule(definition, clock.now());
+        if (definition === undefined || status === undefined) return done;
+        try {
+          written.set(key, await write(definition, status, signal));
+        } catch (err) {
+          // What another writer made of it comes as an event, and by that another look.
+          if (!isNotFound(err) && !isConflict(err)) throw err;
+        }
+        return done;
+      },
+      workers,
+      clock,
+      log,
+    });
+
+  // Names that one definition takes or frees are another one's concern.
+  const wholeGroup = enqueueMapped(
+    definitions,
+    (changed) => [nameOf(changed), ...groupOf(changed).map(nameOf)],
+    (old, now) => !deepEqual(old.spec.names, now.spec.names) || !deepEqual(old.status?.acceptedNames, now.status?.acceptedNames),
+  );
+  const naming = controller(
+    "crd-naming-condition-controller",
+    (one, now) => namingStatus(newerOf(one, written.get(nameOf(one))), groupOf(one), now),
+    [wholeGroup, enqueueSelf(definitions)],
+    1, // one after the other, so that no two take the same name
+  );
+  const establishing = controller("crd-establishing-controller", establishedStatus, []);
+  const controllers = [
+    naming,
+    establishing,
+    controller("crd-non-structural-schema-controller", conditionRule("NonStructuralSchema", nonStructuralSchema), [
+      enqueueSelf(definitions),
+    ]),
+    controller("crd-api-approval-controller", conditionRule("KubernetesAPIApprovalPolicyConformant", apiApproval), [
+      enqueueSelf(definitions),
+    ]),
+  ];
+  return {
+    establish: (name, delayMs) => (delayMs > 0 ? establishing.enqueueAfter(name, delayMs) : establishing.enqueue(name)),
+    async run(signal) {
+      await Promise.all(controllers.map((one) => one.run(signal)));
+    },
+  };
+}
+
+function namingStatus(
+  definition: CustomResourceDefinition,
+  group: readonly CustomResourceDefinition[],
+  now: number,
+): DefinitionStatus | undefined {
+  const status = statusOf(definition);
+  if (semanticEqual(definition.spec.names, definition.status?.acceptedNames)) return undefined;
+  const { acceptedNames, namesAccepted, established } = decideNames(definition, group);
+  const isSame = deepEqual(status.acceptedNames, acceptedNames);
+  if (isSame && isSameState(namesAccepted, conditionOf(definition, "NamesAccepted"))) return undefined;
+  const conditions = withCondition(withCondition(status.conditions, namesAccepted, now), established, now);
+  return { ...status, acceptedNames, conditions };
+}
+
+const established: ConditionState = {
+  type: "Established",
+  status: "True",
+  reason: "InitialNamesAccepted",
+  message: "the initial names have been accepted",
+};
+
+function establishedStatus(definition: CustomResourceDefinition, now: number): DefinitionStatus | undefined {
+  if (!isTrue(definition, "NamesAccepted") || isTrue(definition, "Established")) return undefined;
+  const status = statusOf(definition);
+  return { ...status, conditions: withCondition(status.conditions, established, now) };
+}
+
+/** A condition that is there, or is not, by what the definition says. */
+function conditionRule(
+  type: ConditionState["type"],
+  wanted: (definition: CustomResourceDefinition) => ConditionState | undefined,
+): Rule {
+  return (definition, now) => {
+    const state = wanted(definition);
+    const old = conditionOf(definition, type);
+    if (isSameState(state, old)) return undefined;
+    const status = statusOf(definition);
+    const conditions =
+      state === undefined ? status.conditions.filter((one) => one.type !== type) : withCondition(status.conditions, state, now);
+    return { ...status, conditions };
+  };
+}
+
+function newerOf(listed: CustomResourceDefinition, written: CustomResourceDefinition | undefined): CustomResourceDefinition {
+  const revision = (one: CustomResourceDefinition): number => Number(one.metadata.resourceVersion ?? 0);
+  return written !== undefined && revision(written) > revision(listed) ? written : listed;
+}

@@ -1,0 +1,43 @@
+/**
+ * Conditions that say what a definition lacks, and take nothing from it: a structural schema, the leave of the project.
+ * Source: apiextensions-apiserver pkg/controller/nonstructuralschema, pkg/controller/apiapproval
+ */
+import { formatFieldErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { approvalKey, approvalOf, isProtectedGroup } from "../registry/apiextensions/customresourcedefinitions/names.ts";
+import { hasStructureThroughout } from "../registry/apiextensions/customresourcedefinitions/schema-rules.ts";
+import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
+import { validateStructural } from "../registry/apiextensions/customresourcedefinitions/structural.ts";
+import type { ConditionState, CustomResourceDefinition } from "./definitions.ts";
+
+/** @returns undefined: the definition has no such condition. */
+export function nonStructuralSchema({ spec }: CustomResourceDefinition): ConditionState | undefined {
+  const errors = spec.preserveUnknownFields ? [invalidValue("spec.preserveUnknownFields", true, "must be false")] : [];
+  for (const [i, { name, schema }] of spec.versions.entries()) {
+    const own = schema?.openAPIV3Schema as Schema | undefined;
+    if (!own) continue;
+    if (!hasStructureThroughout(own)) {
+      const message = `failed to check validation schema for version ${name}: OpenAPIV3Schema is not supported`;
+      return { type: "NonStructuralSchema", status: "True", reason: "StructuralError", message };
+    }
+    errors.push(...validateStructural(own, child(index("spec.versions", i), "schema", "openAPIV3Schema")));
+  }
+  if (errors.length === 0) return undefined;
+  return { type: "NonStructuralSchema", status: "True", reason: "Violations", message: formatFieldErrors(errors) };
+}
+
+const see = "see https://github.com/kubernetes/enhancements/pull/1111";
+
+export function apiApproval(definition: CustomResourceDefinition): ConditionState | undefined {
+  if (!isProtectedGroup(definition.spec.group)) return undefined;
+  const value = definition.metadata.annotations?.[approvalKey] ?? "";
+  const must = `protected groups must have approval annotation "${approvalKey}"`;
+  const either = `${must} with either a URL or a reason starting with "unapproved", ${see}`;
+  const states = {
+    missing: { status: "False", reason: "MissingAnnotation", message: `${must}, ${see}` },
+    bypassed: { status: "False", reason: "UnapprovedAnnotation", message: `not approved: ${JSON.stringify(value)}` },
+    invalid: { status: "False", reason: "InvalidAnnotation", message: either },
+    approved: { status: "True", reason: "ApprovedAnnotation", message: `approved in ${value}` },
+  } as const;
+  return { type: "KubernetesAPIApprovalPolicyConformant", ...states[approvalOf(definition)] };
+}

@@ -1,0 +1,110 @@
+/**
+ * What is particular to one version of a custom resource: its schema says what is valid, its status belongs to /status.
+ * Source: apiextensions-apiserver pkg/registry/customresource/{strategy,status_strategy,validator}.go
+ */
+import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
+import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+import type { CustomResourceSubresourceScale } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { embeddedResourceFaults } from "../registry/apiextensions/customresourcedefinitions/embedded-resources.ts";
+import { schemaFaults } from "../registry/apiextensions/customresourcedefinitions/schema-values.ts";
+import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
+import type { Strategy } from "../registry/generic/strategy.ts";
+import { repeatedItems } from "./list-uniqueness.ts";
+import { numberAt, textAt } from "./scale-paths.ts";
+
+export interface StrategyInput {
+  readonly namespaced: boolean;
+  readonly schema: Schema | undefined;
+  readonly hasStatus: boolean;
+  readonly scale: CustomResourceSubresourceScale | undefined;
+}
+
+export function customResourceStrategy(input: StrategyInput): Strategy<Unstructured> {
+  const { namespaced, schema, hasStatus } = input;
+  const faults = (object: Unstructured): FieldError[] => [
+    ...valueFaults(object, schema),
+    ...specReplicasFaults(object, input.scale),
+    ...scaleStatusFaults(object, input.scale),
+    ...(schema === undefined ? [] : embeddedResourceFaults(object, schema, "", false)),
+  ];
+  return {
+    namespaceScoped: namespaced,
+    allowCreateOnUpdate: false,
+    allowUnconditionalUpdate: false,
+    anyFinalizer: true,
+    ...(hasStatus ? { resetFields: ["status"] } : {}),
+    prepareForCreate(next) {
+      if (hasStatus) delete next["status"];
+      next.metadata.generation = 1;
+    },
+    prepareForUpdate(next, current) {
+      if (hasStatus) keepStatus(next, current);
+      next.metadata.generation = current.metadata.generation ?? 1;
+      if (!semanticEqual({ ...next, metadata: undefined }, { ...current, metadata: undefined })) next.metadata.generation++;
+    },
+    validate: (next) => [...faults(next), ...repeatedItems(next, schema)],
+    validateUpdate: (next, current) => [...faults(next), ...newlyRepeated(next, current, schema)],
+  };
+}
+
+/** Of what the client sends, the status alone counts. */
+export function customResourceStatusStrategy({ namespaced, schema, scale }: StrategyInput): Strategy<Unstructured> {
+  return {
+    namespaceScoped: namespaced,
+    allowUnconditionalUpdate: false,
+    anyFinalizer: true,
+    resetFields: ["apiVersion", "kind", "metadata", "spec"],
+    prepareForUpdate(next, current) {
+      const { status } = next as { status?: unknown };
+      const fields = next as unknown as Record<string, unknown>;
+      for (const name of Object.keys(fields)) delete fields[name];
+      Object.assign(fields, current, status === undefined ? { status: undefined } : { status });
+      if (status === undefined) delete fields["status"];
+      next.metadata = { ...current.metadata };
+    },
+    validateUpdate: (next, current) => [
+      ...valueFaults(next, schema),
+      ...scaleStatusFaults(next, scale),
+      ...newlyRepeated(next, current, schema),
+    ],
+  };
+}
+
+function keepStatus(next: Unstructured, current: Unstructured): void {
+  if (current["status"] === undefined) delete next["status"];
+  else next["status"] = current["status"];
+}
+
+function valueFaults(object: KubeObject, schema: Schema | undefined): FieldError[] {
+  if (schema === undefined) return [];
+  // What concerns the whole object has no path, which is how Go prints it.
+  return schemaFaults(object, schema, "").map((error) => (error.field === "" ? { ...error, field: "<nil>" } : error));
+}
+
+/** What was repeated before may stay. */
+function newlyRepeated(next: KubeObject, current: KubeObject, schema: Schema | undefined): FieldError[] {
+  return repeatedItems(current, schema).length > 0 ? [] : repeatedItems(next, schema);
+}
+
+function specReplicasFaults(object: KubeObject, scale: CustomResourceSubresourceScale | undefined): FieldError[] {
+  return scale === undefined ? [] : replicasFaults(object, scale.specReplicasPath);
+}
+
+function scaleStatusFaults(object: KubeObject, scale: CustomResourceSubresourceScale | undefined): FieldError[] {
+  if (scale === undefined) return [];
+  const errors = replicasFaults(object, scale.statusReplicasPath);
+  if (!scale.labelSelectorPath) return errors;
+  const { fault } = textAt(object, scale.labelSelectorPath);
+  return fault === undefined ? errors : [...errors, invalidValue(scale.labelSelectorPath, "", fault)];
+}
+
+const mostReplicas = 2 ** 31 - 1;
+
+function replicasFaults(object: KubeObject, path: string): FieldError[] {
+  const { value = 0, fault } = numberAt(object, path);
+  if (fault !== undefined) return [invalidValue(path, 0, fault)];
+  if (value < 0) return [invalidValue(path, value, "should be a non-negative integer")];
+  return value > mostReplicas ? [invalidValue(path, value, `should be less than or equal to ${mostReplicas}`)] : [];
+}

@@ -1,0 +1,115 @@
+/**
+ * The stored objects of a custom resource as one of its versions shows them. Below is one storage (and one cache) for all
+ * versions, which keeps each object in the version it was written in; what is read is converted, defaulted and pruned on
+ * the way up, what is written is converted to the storage version on the way down.
+ * Source: apiextensions-apiserver pkg/apiserver/customresource_handler.go crdConversionRESTOptionsGetter
+ */
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { type EntryCodec, newEntry } from "../storage/entry.ts";
+import type {
+  DeleteRequest,
+  Entry,
+  ListRequest,
+  ListResult,
+  ReadOptions,
+  Storage,
+  UpdateOptions,
+  WatchRequest,
+  WatchStream,
+  WriteOptions,
+} from "../storage/storage.ts";
+import { ConvertedStream } from "./converted-stream.ts";
+
+/** Between the versions of one resource; both ways take copies. */
+export interface Translation {
+  /** Objects as they are stored, as the version shows them; the same object where it is so already. */
+  show(stored: readonly KubeObject[]): KubeObject[] | Promise<KubeObject[]>;
+  /** An object of the version as it is to be stored. */
+  store(object: KubeObject): KubeObject | Promise<KubeObject>;
+}
+
+export interface VersionStorage extends Storage {
+  /** Ends all watches: the resource is not what it was. */
+  close(): void;
+}
+
+let made = 0;
+
+/** @param codec of entries in the version */
+export function newVersionStorage(base: Storage, codec: EntryCodec, translation: Translation): VersionStorage {
+  const slot = `custom:${made++}`;
+  const closing = new AbortController();
+  /** Entries of this storage to those below it. */
+  const origins = new WeakMap<Entry, Entry>();
+  const origin = (entry: Entry | undefined): Entry | undefined => entry && (origins.get(entry) ?? entry);
+
+  const shown = (entry: Entry, stored: KubeObject, object: KubeObject): Entry => {
+    if (object === stored) return entry;
+    const made = newEntry(codec, entry.key, entry.revision, object);
+    origins.set(made, entry);
+    return made;
+  };
+  /** Those that were seen before come at once; the others together, so that a webhook is asked once. */
+  const see = (entries: readonly Entry[]): Entry[] | Promise<Entry[]> => {
+    const known = entries.map((entry) => entry.memo(slot, (): { seen?: Entry } => ({})));
+    const missing = entries.flatMap((_, i) => (known[i]?.seen === undefined ? [i] : []));
+    const all = (): Entry[] => known.map((one) => one.seen as Entry);
+    if (missing.length === 0) return all();
+    const stored = missing.map((i) => (entries[i] as Entry).object());
+    const keep = (objects: readonly KubeObject[]): Entry[] => {
+      for (const [n, i] of missing.entries()) {
+        (known[i] as { seen?: Entry }).seen = shown(entries[i] as Entry, stored[n] as KubeObject, objects[n] as KubeObject);
+      }
+      return all();
+    };
+    const objects = translation.show(stored);
+    return objects instanceof Promise ? objects.then(keep) : keep(objects);
+  };
+  const seeOne = async (entry: Entry): Promise<Entry> => (await see([entry]))[0] as Entry;
+  const below = <Options extends { suggestion?: Entry | undefined }>(options: Options): Options => ({
+    ...options,
+    ...(options.suggestion !== undefined && { suggestion: origin(options.suggestion) }),
+  });
+
+  return {
+    ...(base.cached && { cached: base.cached }),
+    async create(key: string, object: KubeObject, options?: WriteOptions) {
+      return seeOne(await base.create(key, await translation.store(object), options));
+    },
+    async get(key: string, options?: ReadOptions) {
+      const entry = await base.get(key, options);
+      return entry && seeOne(entry);
+    },
+    async list(request: ListRequest): Promise<ListResult> {
+      const result = await base.list(request);
+      return { ...result, entries: await see(result.entries) };
+    },
+    async guaranteedUpdate(key, change, options: UpdateOptions = {}) {
+      const attempt = async (current: Entry | undefined): Promise<KubeObject> => {
+        const seen = current && (await seeOne(current));
+        const next = await change(seen);
+        if (current !== undefined && next === seen?.object()) return current.object();
+        const stored = await translation.store(next);
+        // An object in another version than the storage's stays in it as long as nothing else changes.
+        return current !== undefined && deepEqual(stored, current.object()) ? current.object() : stored;
+      };
+      return seeOne(await base.guaranteedUpdate(key, attempt, below(options)));
+    },
+    async delete(key, options: DeleteRequest = {}) {
+      const { validate } = options;
+      const entry = await base.delete(key, {
+        ...below(options),
+        ...(validate !== undefined && { validate: async (current: Entry) => validate(await seeOne(current)) }),
+      });
+      return seeOne(entry);
+    },
+    async watch(request: WatchRequest): Promise<WatchStream> {
+      const signal = AbortSignal.any([request.signal, closing.signal]);
+      return new ConvertedStream(await base.watch({ ...request, signal }), see, signal);
+    },
+    currentRevision: () => base.currentRevision(),
+    count: () => base.count(),
+    close: () => closing.abort(),
+  };
+}

@@ -1,0 +1,229 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { aWidget, conditionsOf, define, definitionsPath, specOf, widgets } from "../testing/custom-resources.ts";
+import { startTestServer } from "../testing/start-test-server.ts";
+
+const group = "example.com";
+const path = `/apis/${group}/v1/namespaces/default/widgets`;
+
+test("a defined resource takes every verb, and is announced", async (t) => {
+  const server = await startTestServer(t);
+  await define(server, widgets(group));
+  const created = await server.request("POST", path, aWidget(group, "a", { spec: { size: 1 } }));
+  assert.equal(created.code, 201, created.text);
+  assert.equal(created.body.metadata.generation, 1);
+  const got = await server.request("GET", `${path}/a`);
+  assert.deepEqual(got.body, created.body);
+  const put = await server.request("PUT", `${path}/a`, { ...got.body, spec: { size: 2 } });
+  assert.deepEqual([put.code, put.body.metadata.generation, put.body.spec.size], [200, 2, 2]);
+  const merge = { "content-type": "application/merge-patch+json" };
+  const patched = await server.request("PATCH", `${path}/a`, { metadata: { labels: { x: "y" } } }, merge);
+  assert.deepEqual([patched.code, patched.body.metadata.generation], [200, 2]);
+  const strategic = { "content-type": "application/strategic-merge-patch+json" };
+  const refused = await server.request("PATCH", `${path}/a`, {}, strategic);
+  assert.equal(refused.code, 415);
+  assert.equal(
+    refused.body.message,
+    "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+  );
+  const list = await server.request("GET", `/apis/${group}/v1/widgets?labelSelector=x%3Dy`);
+  assert.deepEqual([list.body.kind, list.body.items[0].kind, list.body.items.length], ["WidgetList", "Widget", 1]);
+  assert.equal((await server.request("DELETE", `${path}/a`)).code, 200);
+  assert.equal((await server.request("GET", `${path}/a`)).body.message, 'widgets.example.com "a" not found');
+
+  const { body: resources } = await server.request("GET", `/apis/${group}/v1`);
+  const [row] = resources.resources;
+  assert.deepEqual(row, {
+    name: "widgets",
+    singularName: "widget",
+    namespaced: true,
+    kind: "Widget",
+    verbs: ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"],
+    shortNames: ["wd"],
+    categories: ["all"],
+    storageVersionHash: row.storageVersionHash,
+  });
+  await waitFor(async () => {
+    const { body } = await server.request("GET", "/apis");
+    return body.groups.at(-1).name === group;
+  });
+  assert.equal((await server.request("GET", `/apis/apiregistration.k8s.io/v1/apiservices/v1.${group}`)).code, 200);
+});
+
+test("fields that the schema does not know go, and defaults come", async (t) => {
+  const server = await startTestServer(t, ["--feature-gates=ServerSideFieldValidation=true"]);
+  const schema = specOf({
+    size: { type: "integer", default: 3 },
+    note: { type: "string" },
+    maybe: { type: "string", nullable: true },
+    open: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
+  });
+  await define(server, widgets(group, [{ name: "v1", schema }]));
+  const spec = { note: null, maybe: null, other: true, open: { any: { thing: 1 } } };
+  const created = await server.request("POST", path, aWidget(group, "a", { spec, other: 1 }));
+  assert.equal(created.code, 201, created.text);
+  assert.deepEqual(created.body.spec, { size: 3, maybe: null, open: { any: { thing: 1 } } });
+  assert.equal("other" in created.body, false);
+
+  const strict = await server.request("POST", `${path}?fieldValidation=Strict`, aWidget(group, "b", { spec: { other: 1 } }));
+  assert.equal(strict.code, 400, strict.text);
+  assert.match(strict.body.message, /strict decoding error: unknown field "spec\.other"$/);
+});
+
+test("what the schema refuses is told with its path", async (t) => {
+  const server = await startTestServer(t);
+  const schema = specOf(
+    { size: { type: "integer", minimum: 1 }, color: { type: "string", enum: ["red", "blue"] } },
+    { required: ["size"] },
+  );
+  await define(server, widgets(group, [{ name: "v1", schema }]));
+  const refused = await server.request("POST", path, aWidget(group, "a", { spec: { color: "green" } }));
+  assert.equal(refused.code, 422);
+  assert.equal(
+    refused.body.message,
+    'Widget.example.com "a" is invalid: [spec.color: Unsupported value: "green": supported values: "red", "blue", spec.size: Required value]',
+  );
+});
+
+test("status and scale are parts of their own", async (t) => {
+  const server = await startTestServer(t);
+  const version = {
+    name: "v1",
+    subresources: {
+      status: {},
+      scale: {
+        specReplicasPath: ".spec.replicas",
+        statusReplicasPath: ".status.replicas",
+        labelSelectorPath: ".status.selector",
+      },
+    },
+  };
+  await define(server, widgets(group, [version]));
+  const made = await server.request("POST", path, aWidget(group, "a", { spec: { replicas: 2 }, status: { replicas: 9 } }));
+  assert.equal("status" in made.body, false);
+  const status = { replicas: 1, selector: "app=a" };
+  const put = await server.request("PUT", `${path}/a/status`, { ...made.body, spec: { replicas: 7 }, status });
+  assert.deepEqual([put.code, put.body.spec, put.body.status, put.body.metadata.generation], [200, { replicas: 2 }, status, 1]);
+  const scale = await server.request("GET", `${path}/a/scale`);
+  assert.deepEqual([scale.body.kind, scale.body.spec, scale.body.status], ["Scale", { replicas: 2 }, status]);
+  const scaled = await server.request("PUT", `${path}/a/scale`, { ...scale.body, spec: { replicas: 5 } });
+  assert.equal(scaled.code, 200, scaled.text);
+  const after = await server.request("GET", `${path}/a`);
+  assert.deepEqual([after.body.spec, after.body.metadata.generation], [{ replicas: 5 }, 2]);
+  const rows = (await server.request("GET", `/apis/${group}/v1`)).body.resources.map(({ name }: { name: string }) => name);
+  assert.deepEqual(rows, ["widgets", "widgets/scale", "widgets/status"]);
+});
+
+test("versions show the same objects, and the stored version is the one that is said", async (t) => {
+  const server = await startTestServer(t);
+  const any = specOf({ size: { type: "integer", default: 3 } }, { "x-kubernetes-preserve-unknown-fields": true });
+  const sized = specOf({ size: { type: "integer" }, color: { type: "string", default: "red" } });
+  await define(
+    server,
+    widgets(group, [
+      { name: "v1", schema: any },
+      { name: "v2beta1", schema: sized },
+    ]),
+  );
+  assert.equal((await server.request("POST", path, aWidget(group, "a", { spec: { other: 1 } }))).code, 201);
+  const beta = `/apis/${group}/v2beta1/namespaces/default/widgets`;
+  const seen = await server.request("GET", `${beta}/a`);
+  assert.deepEqual([seen.body.apiVersion, seen.body.spec], [`${group}/v2beta1`, { size: 3 }]);
+  assert.deepEqual((await server.request("GET", `${path}/a`)).body.spec, { other: 1, size: 3 });
+  const put = await server.request("PUT", `${beta}/a`, { ...seen.body, spec: { size: 4 } });
+  assert.deepEqual([put.code, put.body.apiVersion], [200, `${group}/v2beta1`]);
+  assert.deepEqual((await server.request("GET", `${path}/a`)).body.spec, { size: 4, color: "red" });
+});
+
+test("columns are those of the definition", async (t) => {
+  const server = await startTestServer(t);
+  const additionalPrinterColumns = [
+    { name: "Size", type: "integer", jsonPath: ".spec.size" },
+    { name: "Ready", type: "string", jsonPath: '.status.conditions[?(@.type=="Ready")].status' },
+    { name: "Parts", type: "string", jsonPath: ".spec.parts", priority: 1 },
+  ];
+  await define(server, widgets(group, [{ name: "v1", additionalPrinterColumns }]));
+  const fields = { spec: { size: 4, parts: ["a"] }, status: { conditions: [{ type: "Ready", status: "True" }] } };
+  await server.request("POST", path, aWidget(group, "a", fields));
+  const table = await server.request("GET", path, undefined, { accept: "application/json;as=Table;v=v1;g=meta.k8s.io" });
+  assert.deepEqual(
+    table.body.columnDefinitions.map(({ name }: { name: string }) => name),
+    ["Name", "Size", "Ready", "Parts"],
+  );
+  assert.deepEqual(table.body.rows[0].cells, ["a", 4, "True", '["a"]']);
+  const protobuf = await server.request("GET", path, undefined, { accept: "application/vnd.kubernetes.protobuf" });
+  assert.equal(protobuf.code, 406);
+});
+
+test("two definitions of a group cannot have the same kind", async (t) => {
+  const server = await startTestServer(t);
+  await define(server, widgets(group));
+  const other = widgets(group, undefined, {
+    names: { plural: "gadgets", singular: "gadget", kind: "Widget", listKind: "GadgetList" },
+  });
+  other.metadata.name = `gadgets.${group}`;
+  assert.equal((await server.request("POST", definitionsPath, other)).code, 201);
+  await waitFor(async () => (await conditionsOf(server, other.metadata.name))["NamesAccepted"] !== undefined);
+  const { NamesAccepted, Established } = await conditionsOf(server, other.metadata.name);
+  assert.deepEqual(
+    [NamesAccepted?.status, NamesAccepted?.reason, NamesAccepted?.message, Established?.reason],
+    ["False", "KindConflict", '"Widget" is already in use', "NotAccepted"],
+  );
+  assert.equal((await server.request("GET", `/apis/${group}/v1/gadgets`)).code, 404);
+  // The name becomes free with the definition that had it.
+  assert.equal((await server.request("DELETE", `${definitionsPath}/widgets.${group}`)).code, 200);
+  await waitFor(async () => (await conditionsOf(server, other.metadata.name))["Established"]?.status === "True");
+  assert.equal((await server.request("GET", `/apis/${group}/v1/gadgets`)).code, 200);
+});
+
+test("a definition goes with its instances, and its watches end", async (t) => {
+  const server = await startTestServer(t);
+  await define(server, widgets(group));
+  await server.request("POST", path, aWidget(group, "a"));
+  const watched = server.request("GET", `${path}?watch=1&timeoutSeconds=30`);
+  const deleted = await server.request("DELETE", `${definitionsPath}/widgets.${group}`);
+  assert.equal(deleted.code, 200);
+  const events = (await watched).text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line).type);
+  assert.deepEqual(events, ["ADDED", "DELETED"]);
+  await waitFor(async () => (await server.request("GET", path)).code === 404);
+  assert.equal((await server.request("GET", path)).text, "404 page not found\n");
+  await waitFor(async () => (await server.request("GET", `/apis/${group}`)).code === 404);
+  await define(server, widgets(group));
+  assert.deepEqual((await server.request("GET", path)).body.items, []);
+});
+
+test("a changed definition holds at once, and ends the watches of before", async (t) => {
+  const server = await startTestServer(t);
+  await define(server, widgets(group));
+  await server.request("POST", path, aWidget(group, "a", { spec: { size: 1 } }));
+  const watched = server.request("GET", `${path}?watch=1&timeoutSeconds=30`);
+  const { body } = await server.request("GET", `${definitionsPath}/widgets.${group}`);
+  body.spec.versions[0].schema.openAPIV3Schema = specOf({ color: { type: "string", default: "red" } });
+  assert.equal((await server.request("PUT", `${definitionsPath}/widgets.${group}`, body)).code, 200);
+  assert.equal((await watched).code, 200);
+  assert.deepEqual((await server.request("GET", `${path}/a`)).body.spec, { color: "red" });
+});
+
+test("server-side apply merges lists by the keys of the schema", async (t) => {
+  const server = await startTestServer(t);
+  const list = { type: "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"] };
+  const item = { type: "object", required: ["name"], properties: { name: { type: "string" }, size: { type: "integer" } } };
+  await define(server, widgets(group, [{ name: "v1", schema: specOf({ parts: { ...list, items: item } }) }]));
+  const apply = { "content-type": "application/apply-patch+yaml" };
+  const by = (manager: string, parts: object[]) =>
+    server.request("PATCH", `${path}/a?fieldManager=${manager}`, aWidget(group, "a", { spec: { parts } }), apply);
+  assert.equal((await by("one", [{ name: "x", size: 1 }])).code, 201);
+  const both = await by("two", [{ name: "y", size: 2 }]);
+  assert.deepEqual(both.body.spec.parts, [
+    { name: "x", size: 1 },
+    { name: "y", size: 2 },
+  ]);
+  assert.equal((await by("two", [{ name: "x", size: 3 }])).code, 409);
+  const unknown = await server.request("PATCH", `${path}/a?fieldManager=one`, aWidget(group, "a", { spec: { other: 1 } }), apply);
+  assert.equal(unknown.code, 500, unknown.text);
+  assert.match(unknown.body.message, /\.spec\.other: field not declared in schema/);
+});
