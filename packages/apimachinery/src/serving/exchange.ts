@@ -18,6 +18,8 @@ export interface Exchange {
   readonly tls: TLSSocket | undefined;
   /** Aborted when the client went away before the answer was complete, or the server's drain ran out. */
   readonly signal: AbortSignal;
+  /** Whether `signal` is aborted, or would be; a signal is not made for it. */
+  readonly isGone: boolean;
 
   /** Reads the whole body. @throws StatusError 413 `RequestEntityTooLarge` beyond `limitBytes`. */
   body(limitBytes: number): Promise<Buffer>;

@@ -90,6 +90,10 @@ export class Http1Exchange implements Exchange {
   get tls(): TLSSocket | undefined {
     return this.#socket instanceof TLSSocket ? this.#socket : undefined;
   }
+  get isGone(): boolean {
+    return this.#gone;
+  }
+
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
     if (this.#gone && !this.#controller.signal.aborted) this.#controller.abort(new Error("the client went away"));

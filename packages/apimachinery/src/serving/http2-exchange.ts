@@ -92,6 +92,10 @@ export class Http2Exchange implements Exchange {
     return plainAddress(this.tls.remoteAddress);
   }
 
+  get isGone(): boolean {
+    return this.#gone;
+  }
+
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
     if (this.#gone && !this.#controller.signal.aborted) this.#controller.abort(new Error("the client went away"));

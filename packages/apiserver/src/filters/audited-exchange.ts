@@ -110,6 +110,9 @@ export class AuditedExchange implements Exchange {
   get tls(): TLSSocket | undefined {
     return this.#inner.tls;
   }
+  get isGone(): boolean {
+    return this.#inner.isGone;
+  }
   get signal(): AbortSignal {
     return this.#inner.signal;
   }

@@ -61,7 +61,7 @@ export async function patch(call: Call, store = call.served.store as RegistrySto
         const next = toHub(served, changed);
         return track ? trackFields(call, options.fieldManager, current, next) : withEntries(next, undefined);
       },
-      { ...writeAdmission(call, options), signal: ctx.signal },
+      { ...writeAdmission(call, options), signal: ctx },
     );
   const { entry, created } = await withoutEntriesWhenTooLarge(write, () => {
     track = false;

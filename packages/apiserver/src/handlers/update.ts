@@ -19,7 +19,7 @@ export async function update(call: Call, store = call.served.store as RegistrySt
   const body = await readBody(call);
   const options = writeOptions(ctx.query, "UpdateOptions");
   const mediaType = inputMediaType(call); // a creation looks at it first, an update last
-  const object = toHub(served, decodeBody(call, body, mediaType, served.kind, options.fieldValidation));
+  const object = toHub(served, await decodeBody(call, body, mediaType, served.kind, options.fieldValidation));
   checkName(object, call.name, call.namespace);
   matchNamespace(object, call.namespace);
   dedupOwnerReferences(call, object, false);
@@ -34,7 +34,7 @@ export async function update(call: Call, store = call.served.store as RegistrySt
         const next = deepClone(object);
         return track ? trackFields(call, options.fieldManager, current, next) : withEntries(next, undefined);
       },
-      { ...writeAdmission(call, options), ...(uid ? { preconditions: { uid } } : {}), signal: ctx.signal },
+      { ...writeAdmission(call, options), ...(uid ? { preconditions: { uid } } : {}), signal: ctx },
     );
   const { entry, created } = await withoutEntriesWhenTooLarge(write, () => {
     track = false;

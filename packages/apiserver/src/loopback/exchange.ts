@@ -41,6 +41,10 @@ export class LoopbackExchange implements Exchange {
     this.signal.addEventListener("abort", () => this.#end(this.signal.reason), { once: true });
   }
 
+  get isGone(): boolean {
+    return this.signal.aborted;
+  }
+
   get headersSent(): boolean {
     return this.status !== 0;
   }

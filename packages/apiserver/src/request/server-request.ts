@@ -30,6 +30,8 @@ export class ServerRequest implements RequestContext {
   authorizationReason = "";
   /** When the filter began that it is in; as `performance.now()`. */
   filterStartedMs = 0;
+  /** Called by a watch when it has sent what there was at its start. */
+  watchStarted: (() => void) | undefined;
   /** How long it waited for admission webhooks. */
   webhookMs = 0;
   #validatingMs = 0;
@@ -81,6 +83,10 @@ export class ServerRequest implements RequestContext {
       else source.addEventListener("abort", () => cancel.abort(source.reason), { once: true, signal: cancel.signal });
     }
     return this.#signal;
+  }
+
+  throwIfAborted(): void {
+    if (this.#signal !== undefined || this.longRunning || this.exchange.isGone) this.signal.throwIfAborted();
   }
 
   /** Called by the timeout filter when the deadline passes. */

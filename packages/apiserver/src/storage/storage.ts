@@ -84,11 +84,14 @@ export interface Entry {
   with(object: KubeObject): Entry;
 }
 
+/** What a write asks before it begins and before it begins anew: a signal, or a request that need not make one. */
+export type Cancellation = Pick<AbortSignal, "throwIfAborted">;
+
 export interface WriteOptions {
   /** Seconds until the store forgets the object (events). */
   ttlSeconds?: number;
   dryRun?: boolean;
-  signal?: AbortSignal;
+  signal?: Cancellation;
 }
 
 export interface ReadOptions {
@@ -141,7 +144,7 @@ export interface DeleteRequest {
   /** A cached state to begin with. */
   suggestion?: Entry | undefined;
   dryRun?: boolean;
-  signal?: AbortSignal;
+  signal?: Cancellation;
 }
 
 export interface WatchRequest extends Selection {

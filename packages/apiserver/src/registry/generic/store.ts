@@ -5,7 +5,16 @@ import { alreadyExists, conflict, generateNameConflict, invalid, notFound } from
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { splitKey } from "@coxswain/apimachinery/meta/object-key";
 import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
-import type { Entry, ListRequest, ListResult, ReadOptions, Storage, WatchRequest, WatchStream } from "../../storage/storage.ts";
+import type {
+  Cancellation,
+  Entry,
+  ListRequest,
+  ListResult,
+  ReadOptions,
+  Storage,
+  WatchRequest,
+  WatchStream,
+} from "../../storage/storage.ts";
 import { beforeCreate } from "./before-create.ts";
 import { beforeDelete, markAsDeleting } from "./before-delete.ts";
 import { beforeUpdate } from "./before-update.ts";
@@ -69,7 +78,7 @@ export interface RegistryStore {
 export interface StoreCreateOptions {
   /** With generateName: tried once more when the name was taken. */
   validateAdmission?: (object: KubeObject) => Promise<void>;
-  signal?: AbortSignal;
+  signal?: Cancellation;
 }
 
 export interface StoreUpdateOptions {
@@ -79,7 +88,7 @@ export interface StoreUpdateOptions {
   preconditions?: { uid?: string; resourceVersion?: string };
   /** A patch may create (server-side apply). PUT asks the strategy instead. */
   forceAllowCreate?: boolean;
-  signal?: AbortSignal;
+  signal?: Cancellation;
 }
 
 export interface RegistryStoreOptions {
@@ -111,7 +120,7 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
   // Its views (status) make new objects, and take updates without a version, where the resource itself does.
   const whole = definition.strategy ?? strategy;
   const ttlSeconds = definition.ttlSeconds?.({ eventTtlSeconds: options.eventTtlSeconds ?? defaultEventTtlSeconds });
-  const writeOptions = (ctx: StrategyContext, signal: AbortSignal | undefined) => ({
+  const writeOptions = (ctx: StrategyContext, signal: Cancellation | undefined) => ({
     dryRun: ctx.dryRun,
     ...(ttlSeconds !== undefined && { ttlSeconds }),
     ...(signal !== undefined && { signal }),
@@ -132,7 +141,12 @@ function storeWith(options: RegistryStoreOptions, strategy: Strategy, storage: S
   }
 
   /** Tries other names when the name was made here and is taken. */
-  async function createNamed(ctx: StrategyContext, object: KubeObject, generated: boolean, signal?: AbortSignal): Promise<Entry> {
+  async function createNamed(
+    ctx: StrategyContext,
+    object: KubeObject,
+    generated: boolean,
+    signal?: Cancellation,
+  ): Promise<Entry> {
     for (let attempt = 1; ; attempt++) {
       const name = object.metadata.name ?? "";
       const key = storageKey(namespaced, ctx.namespace, name);

@@ -29,7 +29,7 @@ export async function createPodBinding(call: SubresourceCall): Promise<KubeObjec
       (entry) => bind((entry as Entry).object() as Pod, binding, call.services.now()),
       {
         dryRun: call.dryRun,
-        signal: call.ctx.signal,
+        signal: call.ctx,
         preconditions: { ...(uid ? { uid } : {}), ...(resourceVersion ? { resourceVersion } : {}) },
       },
     );

@@ -111,10 +111,13 @@ export function connectHttp2(origin: string, options: ConnectionOptions, events:
   /** Headers that go on in further frames. */
   let block: { stream: number; flag: number; parts: Buffer[]; size: number } | undefined;
 
-  /** All frames of one turn go in one write. */
+  /**
+   * All frames of one turn of the loop go in one write. The next tick would be too early: node runs those after each
+   * request that it finds in what a client sent at once.
+   */
   let out: Buffer[] = [];
   function send(bytes: Buffer): void {
-    if (out.push(bytes) === 1) process.nextTick(flush);
+    if (out.push(bytes) === 1) setImmediate(flush);
   }
   function flush(): void {
     const all = out.length === 1 ? (out[0] as Buffer) : Buffer.concat(out);
