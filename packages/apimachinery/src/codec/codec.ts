@@ -16,6 +16,7 @@ import {
 import { jsonMediaType, protobufMediaType, yamlMediaType } from "./negotiate.ts";
 import { decodeMessage, decodeProtobuf, decodeUnknown, encodeProtobuf, hasEnvelope, noEnvelope } from "./protobuf.ts";
 import { parseYaml, toYaml } from "./yaml.ts";
+import { parseYamlAside } from "./yaml-aside.ts";
 
 export interface DecodeOptions {
   readonly strict?: Strictness;
@@ -38,14 +39,46 @@ export function decodeObject(
   options: DecodeOptions = {},
 ): { object: KubeObject; warnings: string[] } {
   if (mediaType === protobufMediaType) return { object: decodeProtobufObject(bytes, expected, options), warnings: [] };
-  const isYaml = mediaType === yamlMediaType;
-  if (expected !== undefined && scheme.kind(expected) !== undefined && !options.asExpected) {
-    if (!isYaml) return decodeJson(bytes, expected, options.strict === undefined ? {} : { strict: options.strict });
-    const repeated: string[] | undefined = (options.strict ?? "ignore") === "ignore" ? undefined : [];
-    return decodeParsed(parseYaml(bytes.toString(), repeated), expected, options.strict, undefined, bytes, repeated);
+  if (mediaType === yamlMediaType) {
+    const repeated = listOfRepeated(options);
+    return decodeYaml(parseYaml(bytes.toString(), repeated), repeated, bytes, expected, options);
   }
-  const value = isYaml ? parseYaml(bytes.toString()) : parsed(bytes);
+  if (isBuiltIn(expected) && !options.asExpected)
+    return decodeJson(bytes, expected, options.strict === undefined ? {} : { strict: options.strict });
+  return { object: typed(parsed(bytes) as Unstructured, bytes, expected, options), warnings: [] };
+}
+
+/** The same for a request's body: YAML of any size, without holding up others. @throws what `parseYamlAside` does too */
+export async function decodeBodyObject(
+  bytes: Buffer,
+  mediaType: string,
+  expected?: GroupVersionKind,
+  options: DecodeOptions = {},
+): Promise<{ object: KubeObject; warnings: string[] }> {
+  if (mediaType !== yamlMediaType) return decodeObject(bytes, mediaType, expected, options);
+  const repeated = listOfRepeated(options);
+  return decodeYaml(await parseYamlAside(bytes.toString(), repeated), repeated, bytes, expected, options);
+}
+
+/** Takes what is to be said of keys that are there twice; undefined when nobody wants to know. */
+function listOfRepeated({ strict = "ignore" }: DecodeOptions): string[] | undefined {
+  return strict === "ignore" ? undefined : [];
+}
+
+function decodeYaml(
+  value: unknown,
+  repeated: string[] | undefined,
+  bytes: Buffer,
+  expected: GroupVersionKind | undefined,
+  options: DecodeOptions,
+): { object: KubeObject; warnings: string[] } {
+  if (isBuiltIn(expected) && !options.asExpected)
+    return decodeParsed(value, expected, options.strict, undefined, bytes, repeated);
   return { object: typed(value as Unstructured, bytes, expected, options), warnings: [] };
+}
+
+function isBuiltIn(kind: GroupVersionKind | undefined): kind is GroupVersionKind {
+  return kind !== undefined && scheme.kind(kind) !== undefined;
 }
 
 /**

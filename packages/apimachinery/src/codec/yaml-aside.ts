@@ -5,7 +5,7 @@
  */
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
-import { requestEntityTooLarge, StatusError, tooManyRequests } from "../errors/status-error.ts";
+import { badRequest, requestEntityTooLarge, StatusError, tooManyRequests } from "../errors/status-error.ts";
 import { parseJsonText } from "./json-parse.ts";
 import { parseYaml } from "./yaml.ts";
 import type { YamlAnswer, YamlJob } from "./yaml-thread.ts";
@@ -31,7 +31,11 @@ export async function parseYamlAside(text: string, repeated?: string[]): Promise
   const answer = await ask({ text, strict: repeated !== undefined });
   if ("failure" in answer) throw new StatusError(answer.failure);
   repeated?.push(...answer.repeated);
-  return parseJsonText(answer.json);
+  try {
+    return parseJsonText(answer.json);
+  } catch {
+    throw badRequest("error converting YAML to JSON: yaml: exceeded max depth");
+  }
 }
 
 interface Asked {
@@ -60,7 +64,7 @@ function send(job: YamlJob): void {
   startTimer(longestMs, () => lose(requestEntityTooLarge("the YAML takes too long to parse")));
 }
 
-/** The thread does not keep the process; node's own timers do, as there is no clock to fake in it. */
+/** Real time: what happens in another thread knows no clock of a test. */
 function startTimer(ms: number, then: () => void): void {
   clearTimeout(timer);
   timer = setTimeout(then, ms);

@@ -4,8 +4,8 @@
  * Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go (applyPatcher)
  */
 import { coerce } from "@coxswain/apimachinery/codec/json";
-import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
-import { badRequest, conflict, plainError } from "@coxswain/apimachinery/errors/status-error";
+import { parseYamlAside } from "@coxswain/apimachinery/codec/yaml-aside";
+import { badRequest, conflict, plainError, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
@@ -60,7 +60,7 @@ export async function readApply(call: Call, kind: GroupVersionKind): Promise<App
   const bytes = await readBody(call);
   const options = writeOptions(call.ctx.query, "PatchOptions", true);
   const complain = complaintsOf(call, options.fieldValidation);
-  const config = parseConfig(bytes, complain?.repeated);
+  const config = await parseConfig(bytes, complain?.repeated);
   const descriptor = scheme.kind(kind);
   return {
     options,
@@ -108,11 +108,12 @@ function complaintsOf({ ctx, env }: Call, validation: FieldValidation): Complain
 }
 
 /** kubectl sends JSON, which is YAML too. */
-function parseConfig(bytes: Buffer, repeated: string[] | undefined): Unstructured {
+async function parseConfig(bytes: Buffer, repeated: string[] | undefined): Promise<Unstructured> {
   let config: unknown;
   try {
-    config = parseYaml(bytes.toString(), repeated);
+    config = await parseYamlAside(bytes.toString(), repeated);
   } catch (err) {
+    if (err instanceof StatusError && err.code !== 400) throw err; // too large for us, not wrong
     throw badRequest(`error decoding YAML: ${(err as Error).message}`);
   }
   if (config === null || config === undefined) return {} as Unstructured;

@@ -3,7 +3,7 @@
  * Source: k8s.io/apiserver pkg/endpoints/handlers/create.go, update.go, rest.go
  */
 import { maxBodyValues, refuseManyValues } from "@coxswain/apimachinery/codec/body-cost";
-import { decodeObject } from "@coxswain/apimachinery/codec/codec";
+import { decodeBodyObject } from "@coxswain/apimachinery/codec/codec";
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
 import { negotiateInput } from "@coxswain/apimachinery/codec/negotiate";
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
@@ -31,17 +31,17 @@ export function inputMediaType(call: Call): string {
  * @param otherVersions of the expected group that are as good.
  * @throws BadRequest: malformed, of another kind or version, or (strict) with unknown or duplicate fields.
  */
-export function decodeBody(
+export async function decodeBody(
   call: Call,
   bytes: Buffer,
   mediaType: string,
   expected: GroupVersionKind,
   fieldValidation: FieldValidation = "Ignore",
   otherVersions: readonly string[] = [],
-): KubeObject {
+): Promise<KubeObject> {
   const mode = call.env.services.featureEnabled("ServerSideFieldValidation") ? fieldValidation : "Ignore";
   const strict = mode === "Strict" ? "strict" : mode === "Warn" ? "warn" : "ignore";
-  const { object, warnings } = decodeObject(bytes, mediaType, expected, { strict, maxElements: maxBodyValues });
+  const { object, warnings } = await decodeBodyObject(bytes, mediaType, expected, { strict, maxElements: maxBodyValues });
   for (const warning of warnings) call.ctx.warn(warning);
   const found = { ...(parseGroupVersion(object.apiVersion ?? "") ?? { group: "", version: "" }), kind: object.kind ?? "" };
   if (found.kind !== expected.kind) {

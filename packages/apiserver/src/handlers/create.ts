@@ -18,7 +18,7 @@ export async function create(call: Call): Promise<void> {
   const mediaType = inputMediaType(call);
   const body = await readBody(call);
   const options = writeOptions(ctx.query, "CreateOptions");
-  const object = toHub(served, decodeBody(call, body, mediaType, served.kind, options.fieldValidation));
+  const object = toHub(served, await decodeBody(call, body, mediaType, served.kind, options.fieldValidation));
   matchNamespace(object, call.namespace);
   dedupOwnerReferences(call, object, false);
   trackFields(call, options.fieldManager, undefined, object);

@@ -188,7 +188,7 @@ async function readScale(call: Call, kind: GroupVersionKind): Promise<WantedScal
   const body = await readBody(call);
   const options = writeOptions(call.ctx.query, "UpdateOptions");
   const mediaType = inputMediaType(call);
-  const scale = decodeBody(call, body, mediaType, kind, options.fieldValidation);
+  const scale = await decodeBody(call, body, mediaType, kind, options.fieldValidation);
   checkName(scale, call.name, call.namespace);
   return { options, wanted: (current) => trackScale(call, options, kind, current, deepClone(scale)) };
 }
@@ -338,7 +338,7 @@ async function readObject(
   const mediaType = inputMediaType(call);
   const body = await readBody(call);
   const options = writeOptions(call.ctx.query, optionsKind);
-  const object = decodeBody(call, body, mediaType, kind, options.fieldValidation, otherVersions);
+  const object = await decodeBody(call, body, mediaType, kind, options.fieldValidation, otherVersions);
   matchNamespace(object, call.namespace);
   return { options, object };
 }

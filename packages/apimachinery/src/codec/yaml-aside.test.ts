@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseYamlAside } from "./yaml-aside.ts";
+
+const lines = (n: number, line: (i: number) => string): string => Array.from({ length: n }, (_, i) => line(i)).join("\n");
+
+test("reads a text that is too long for the event loop, and costs the loop little", async () => {
+  const value = `'${"more ".repeat(20)}'`;
+  const cpu = process.threadCpuUsage();
+  const all = process.cpuUsage();
+  const parsed = (await parseYamlAside(lines(40_000, (i) => `k${i}: ${value}`))) as Record<string, string>;
+  const here = process.threadCpuUsage(cpu);
+  const whole = process.cpuUsage(all);
+  assert.deepEqual([Object.keys(parsed).length, parsed.k39999], [40_000, "more ".repeat(20)]);
+  assert.ok((here.user + here.system) * 3 < whole.user + whole.system, `${here.user} of ${whole.user} µs`);
+});
+
+test("tells of keys that are there twice, and keeps integers beyond 2^53 and __proto__ as keys and values are", async () => {
+  const repeated: string[] = [];
+  const text = `${lines(20_000, (i) => `k${i}: 9007199254740993`)}\n__proto__: {a: 1}\nk0: 1`;
+  const parsed = (await parseYamlAside(text, repeated)) as Record<string, unknown>;
+  assert.deepEqual(repeated, ['line 20002: key "k0" already set in map']);
+  assert.equal(parsed.k1, 9007199254740993n);
+  assert.ok(Object.hasOwn(parsed, "__proto__"));
+  assert.equal(Object.getPrototypeOf(parsed), Object.prototype);
+});
+
+for (const { name, text, code, message } of [
+  {
+    name: "a mistake far below",
+    text: `${lines(20_000, (i) => `k${i}: v`)}\na: b: c`,
+    code: 400,
+    message: /^error.* line 20001: mapping/,
+  },
+  { name: "many aliases", text: `a: &a 1\n${lines(20_000, (i) => `k${i}: *a`)}`, code: 400, message: /^error.*alias count/ },
+  { name: "3 MB of ? ", text: "? ".repeat(1.5 * 1024 * 1024), code: 413, message: /tokens/ },
+  { name: "200,000 entries", text: lines(200_000, (i) => `k${i}: v`), code: 413, message: /tokens|values/ },
+  { name: "2,000 levels", text: lines(2000, (i) => `${" ".repeat(i)}a:`), code: 400, message: /exceeded max depth/ },
+]) {
+  test(`answers ${code} to ${name}`, () => assert.rejects(parseYamlAside(text), { code, message }));
+}
+
+test("lets some wait, refuses more with 429, and serves the next", async () => {
+  const text = lines(5_000, (i) => `k${i}: v`);
+  const answers = await Promise.allSettled(Array.from({ length: 20 }, () => parseYamlAside(text)));
+  const codes = answers.map((answer) => (answer.status === "fulfilled" ? 200 : answer.reason.code));
+  assert.deepEqual(codes, [...Array(16).fill(200), ...Array(4).fill(429)]);
+  assert.equal(Object.keys((await parseYamlAside(text)) as object).length, 5_000);
+});
