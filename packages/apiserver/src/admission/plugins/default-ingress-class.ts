@@ -30,8 +30,10 @@ export function defaultIngressClass(ctx: PluginContext): AdmissionPlugin {
       if (ingress.spec?.ingressClassName !== undefined) return;
       if (annotations !== undefined && Object.hasOwn(annotations, classAnnotation)) return;
       const defaults = informer.lister.list().filter(({ metadata }) => metadata.annotations?.[defaultAnnotation] === "true");
-      if (defaults.length > 1)
-        throw refuse(attributes, `Internal error occurred: ${defaults.length} default IngressClasses were found`);
+      if (defaults.length > 1) {
+        const found = `${defaults.length} default IngressClasses were found, only 1 allowed`;
+        throw refuse(attributes, `Internal error occurred: ${found}`);
+      }
       const name = defaults[0]?.metadata.name;
       if (name !== undefined) ingress.spec = { ...ingress.spec, ingressClassName: name };
     },

@@ -81,13 +81,28 @@ test("pods and claims keep within the bounds, on creation and when a claim grows
   assert.equal((await post("2Gi")).code, 201);
 });
 
-const requests = (cpu: string): object => ({ name: "c", resources: { requests: { cpu }, limits: { cpu } } });
+const asking = (list: object): object => ({ name: "c", resources: { requests: list, limits: list } });
+const requests = (cpu: string): object => asking({ cpu });
+const memory = (text: string): object => asking({ memory: text });
 for (const { name, containers, initContainers = [], limit, want } of [
   {
     name: "the sum of its containers",
     containers: [requests("1"), requests("2")],
     limit: { max: { cpu: "2" } },
     want: ["maximum cpu usage per Pod is 2, but limit is 3"],
+  },
+  {
+    name: "all its containers in plain bytes",
+    containers: [memory("1Gi"), memory("1536Mi")],
+    limit: { max: { memory: "2Gi" } },
+    want: ["maximum memory usage per Pod is 2Gi, but limit is 2684354560"],
+  },
+  {
+    name: "its greatest init container as it is written",
+    containers: [memory("1Gi")],
+    initContainers: [memory("3Gi")],
+    limit: { max: { memory: "2Gi" } },
+    want: ["maximum memory usage per Pod is 2Gi, but limit is 3Gi"],
   },
   {
     name: "its greatest init container",

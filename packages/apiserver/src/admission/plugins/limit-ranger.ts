@@ -116,9 +116,15 @@ export function podProblems(pod: Pod, limits: readonly LimitRangeItem[]): string
 function totalOf({ spec }: Pod, which: "requests" | "limits"): ResourceList {
   const said = (spec?.containers ?? []).map(({ resources }) => resources?.[which] ?? {});
   const names = Object.keys(said[0] ?? {}).filter((name) => said.every((list) => Object.hasOwn(list, name)));
-  let total = maskResources(said.reduce(addResources, {}), names);
+  let total = inPlainUnits(maskResources(said.reduce(addResources, {}), names));
   for (const { resources } of spec?.initContainers ?? []) total = maxResources(total, resources?.[which] ?? {});
   return total;
+}
+
+/** As upstream writes sums, whatever unit their parts have: `3221225472` for three times `1Gi`, and `2500m` of cpu. */
+function inPlainUnits(list: ResourceList): ResourceList {
+  const plain = (name: string): string => new Quantity(quantityIn(list, name)?.nanos ?? 0n, "DecimalSI").toString();
+  return Object.fromEntries(Object.keys(list).map((name) => [name, plain(name)]));
 }
 
 export function claimProblems(claim: PersistentVolumeClaim, limits: readonly LimitRangeItem[]): string[] {

@@ -9,7 +9,7 @@ import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
-import { mirrorPodAnnotation, podReferences } from "../../authorization/pod-references.ts";
+import { mirrorPodAnnotation, podReferences, type ReferenceKind } from "../../authorization/pod-references.ts";
 import { nodesGroup, nodeUserPrefix } from "../../request/user-names.ts";
 import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
@@ -22,18 +22,18 @@ export function nodeRestriction(ctx: PluginContext): AdmissionPlugin {
   const podInformer = ctx.informers.for<PodObject>(pods);
   const nodeInformer = ctx.informers.for<NodeObject>(nodes);
 
-  const podNamed = async (namespace: string, name: string): Promise<PodObject | undefined> =>
+  const podNamed: FindPod = async (namespace, name) =>
     podInformer.lister.get(`${namespace}/${name}`) ??
     (await ctx.client.get<PodObject>(pods, { namespace, name }).catch((err: unknown) => {
-      if (isNotFound(err)) return undefined;
-      throw err;
+      throw isNotFound(err) ? notFound({ group: "", resource: "pod" }, name) : err;
     }));
 
   return {
     name: "NodeRestriction",
     handles: (operation) => operation !== "CONNECT",
     ready: () => podInformer.synced && nodeInformer.synced,
-    async validate(attributes) {
+    // Before the object is looked at otherwise: a node agent learns first what it may not do.
+    async admit(attributes) {
       const { user, resource } = attributes;
       if (!user.name.startsWith(nodeUserPrefix) || !user.groups.includes(nodesGroup)) return;
       const node = user.name.slice(nodeUserPrefix.length);
@@ -56,7 +56,8 @@ export function nodeRestriction(ctx: PluginContext): AdmissionPlugin {
   };
 }
 
-type FindPod = (namespace: string, name: string) => Promise<PodObject | undefined>;
+/** @throws NotFound */
+type FindPod = (namespace: string, name: string) => Promise<PodObject>;
 
 async function admitPods(
   attributes: AdmissionAttributes,
@@ -108,21 +109,22 @@ function admitPodCreate(attributes: AdmissionAttributes, node: string, nodeObjec
     throw refuse(attributes, `node ${quoted} can only create pods with a controller owner reference set to itself`);
   if (owner.blockOwnerDeletion === true)
     throw refuse(attributes, `node ${quoted} must not set blockOwnerDeletion on an owner reference`);
-  if (nodeObject !== undefined && owner.uid !== nodeObject.metadata.uid) {
+  if (nodeObject === undefined) throw notFound({ group: "", resource: "node" }, node);
+  if (owner.uid !== nodeObject.metadata.uid) {
     throw refuse(attributes, `node ${quoted} UID mismatch: expected ${owner.uid} got ${nodeObject.metadata.uid}`);
   }
   if (pod.spec.serviceAccountName)
     throw refuse(attributes, `node ${quoted} can not create pods that reference a service account`);
   const { [mirrorPodAnnotation]: _, ...others } = annotations;
-  for (const reference of podReferences({ ...pod, metadata: { ...pod.metadata, annotations: others } })) {
-    const kind = reference.split("/")[0];
-    throw refuse(attributes, `node ${quoted} can not create pods that reference ${kind}`);
+  const references = [...podReferences({ ...pod, metadata: { ...pod.metadata, annotations: others } })];
+  for (const kind of ["secrets", "configmaps", "persistentvolumeclaims"] satisfies ReferenceKind[]) {
+    if (references.some((reference) => reference.startsWith(`${kind}/`)))
+      throw refuse(attributes, `node ${quoted} can not create pods that reference ${kind}`);
   }
 }
 
 async function admitPodDelete(attributes: AdmissionAttributes, node: string, find: FindPod): Promise<void> {
   const pod = (attributes.oldObject as PodObject | undefined) ?? (await find(attributes.namespace, attributes.name));
-  if (pod === undefined) throw notFound(pods, attributes.name);
   if (pod.spec?.nodeName !== node) {
     throw refuse(attributes, `node ${JSON.stringify(node)} can only delete pods with spec.nodeName set to itself`);
   }
@@ -140,14 +142,13 @@ function admitPodStatus(attributes: AdmissionAttributes, node: string): void {
 }
 
 async function admitPodEviction(attributes: AdmissionAttributes, node: string, find: FindPod): Promise<void> {
-  if (attributes.operation !== "CREATE") throw refuse(attributes, `unexpected operation ${JSON.stringify(attributes.operation)}`);
+  if (attributes.operation !== "CREATE") throw refuse(attributes, `unexpected operation ${attributes.operation}`);
   // The object names the pod too; the request's name is what is evicted.
   const name = attributes.name || (attributes.object?.metadata.name ?? "");
   if (name === "") throw refuse(attributes, "could not determine pod from request data");
   const pod = await find(attributes.namespace, name);
-  if (pod === undefined) throw notFound(pods, name);
   if (pod.spec?.nodeName !== node) {
-    throw refuse(attributes, `node ${JSON.stringify(node)} can only evict pods with spec.nodeName set to itself`);
+    throw refuse(attributes, `node ${node} can only evict pods with spec.nodeName set to itself`);
   }
 }
 
@@ -204,18 +205,16 @@ function admitNode(attributes: AdmissionAttributes, node: string): void {
     const changed = [...new Set([...Object.keys(now), ...Object.keys(had)])].filter((key) => now[key] !== had[key]);
     const forbidden = changed.filter((key) => isForbiddenLabel(key));
     if (forbidden.length > 0) throw refuse(attributes, `is not allowed to modify labels: ${forbidden.sort().join(", ")}`);
-    const removedOwners = (before.metadata.ownerReferences ?? []).length !== (object?.metadata.ownerReferences ?? []).length;
-    if (removedOwners) throw refuse(attributes, `node ${quoted} is not allowed to modify owner references`);
+    // Not yet in 1.23: an owner that is not there would have the node collected, and its agent register it anew as it likes.
+    if (!semanticEqual(object?.metadata.ownerReferences, before.metadata.ownerReferences)) {
+      throw refuse(attributes, `node ${quoted} is not allowed to modify ownerReferences`);
+    }
   }
 }
 
 function admitClaimStatus(attributes: AdmissionAttributes, node: string): void {
-  if (attributes.subresource !== "status" || attributes.operation !== "UPDATE") {
-    throw refuse(
-      attributes,
-      `unexpected subresource ${JSON.stringify(attributes.subresource)} or operation ${JSON.stringify(attributes.operation)}`,
-    );
-  }
+  if (attributes.subresource !== "status") throw refuse(attributes, "may only update PVC status");
+  if (attributes.operation !== "UPDATE") throw refuse(attributes, `unexpected operation ${JSON.stringify(attributes.operation)}`);
   // Only what a volume's growth changes: capacity, conditions and the like.
   const strip = (object: unknown): object => {
     const claim = object as KubeObject & { status?: Record<string, unknown> };
@@ -243,7 +242,6 @@ async function admitToken(attributes: AdmissionAttributes, node: string, find: F
   }
   if (!ref.uid) throw refuse(attributes, "node requested token with a pod binding without a uid");
   const pod = await find(attributes.namespace, ref.name);
-  if (pod === undefined) throw notFound(pods, ref.name);
   if (pod.metadata.uid !== ref.uid) {
     throw refuse(
       attributes,

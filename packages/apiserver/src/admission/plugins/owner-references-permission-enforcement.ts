@@ -1,6 +1,6 @@
 /**
- * Who sets an owner can have the object deleted: it takes the right to delete it. Who sets an owner that waits for the
- * object (blockOwnerDeletion) takes the right to update the owner's finalizers.
+ * Who gives an object that is there an owner can have it deleted: it takes the right to delete it. Who sets an owner that
+ * waits for the object (blockOwnerDeletion) takes the right to update the owner's finalizers.
  * Source: plugin/pkg/admission/gc/gc_admission.go
  */
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
@@ -16,28 +16,32 @@ export function ownerReferencesPermissionEnforcement(ctx: PluginContext): Admiss
     name: "OwnerReferencesPermissionEnforcement",
     handles: (operation) => operation === "CREATE" || operation === "UPDATE",
     async validate(attributes) {
-      const { resource, subresource, user, namespace } = attributes;
+      const { resource, subresource } = attributes;
       // Old kubelets corrupt the references there; the status strategy does not let them change.
       if (resource.group === "" && resource.resource === "pods" && subresource === "status") return;
       if (!changesOwners(attributes)) return;
-      const deletion = await ctx.authorize({
-        user,
-        verb: "delete",
-        isResourceRequest: true,
-        namespace,
-        group: resource.group,
-        version: resource.version,
-        resource: resource.resource,
-        subresource,
-        name: attributes.name,
-        path: "",
-      });
-      if (deletion.decision !== "allow") {
-        throw refuse(attributes, `cannot set an ownerRef on a resource you can't delete: ${whyNot(deletion)}`);
-      }
+      if (attributes.operation === "UPDATE") await checkDeletion(ctx, attributes);
       for (const reference of newlyBlocking(attributes)) await checkFinalizers(ctx, attributes, reference);
     },
   };
+}
+
+async function checkDeletion(ctx: PluginContext, attributes: AdmissionAttributes): Promise<void> {
+  const { user, namespace, name, resource, subresource } = attributes;
+  const deletion = await ctx.authorize({
+    user,
+    verb: "delete",
+    isResourceRequest: true,
+    namespace,
+    group: resource.group,
+    version: resource.version,
+    resource: resource.resource,
+    subresource,
+    name,
+    path: "",
+  });
+  if (deletion.decision === "allow") return;
+  throw refuse(attributes, `cannot set an ownerRef on a resource you can't delete: ${whyNot(deletion)}`);
 }
 
 async function checkFinalizers(ctx: PluginContext, attributes: AdmissionAttributes, owner: OwnerReference): Promise<void> {

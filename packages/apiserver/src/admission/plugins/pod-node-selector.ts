@@ -67,7 +67,7 @@ function parseLabels(text: string): Labels {
   if (text === "") return labels;
   for (const term of text.split(",")) {
     const parts = term.split("=");
-    if (parts.length !== 2) throw plainError(`invalid selector: ${term}`);
+    if (parts.length !== 2) throw plainError(`invalid selector: [${parts.join(" ")}]`);
     labels.set((parts[0] as string).trim(), (parts[1] as string).trim());
   }
   return labels;

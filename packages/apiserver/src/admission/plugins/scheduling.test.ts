@@ -130,10 +130,20 @@ test("an owner is set by those who may delete the object, a blocking one by thos
   const make = (resource: string, ownerReferences: object[]) =>
     jane.request("POST", `/api/v1/namespaces/default/${resource}?dryRun=All`, { metadata: { name: "x", ownerReferences } });
   await waitFor(async () => (await make("configmaps", [])).code === 201);
-  const refused = await make("configmaps", [owner]);
+  // What one makes oneself may have any owner.
+  assert.equal((await make("configmaps", [owner])).code, 201);
+  const give = async (resource: string, ownerReferences: object[]) => {
+    await server.request("POST", `/api/v1/namespaces/default/${resource}`, { metadata: { name: "there" } });
+    const patch = { metadata: { ownerReferences } };
+    return jane.request("PATCH", `/api/v1/namespaces/default/${resource}/there?dryRun=All`, patch, {
+      "content-type": "application/merge-patch+json",
+    });
+  };
+  const refused = await give("configmaps", [owner]);
   assert.equal(refused.code, 403);
-  assert.match(refused.body.message, /^configmaps "x" is forbidden: cannot set an ownerRef on a resource you can't delete: /);
-  assert.equal((await make("secrets", [owner])).code, 201);
+  assert.match(refused.body.message, /^configmaps "there" is forbidden: cannot set an ownerRef on a resource you can't delete: /);
+  const allowed = await give("secrets", [owner]);
+  assert.equal(allowed.code, 200, allowed.text);
   assert.match(
     (await make("secrets", [{ ...owner, blockOwnerDeletion: true }])).body.message,
     /cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: /,

@@ -151,7 +151,7 @@ for (const { name, own, annotation, configuration, want, selector } of [
     configuration: selectors,
     want: 'pods "p" is forbidden: pod node label selector labels conflict with its namespace whitelist',
   },
-  { name: "the annotation is no selector", annotation: "a in (b)", want: "invalid selector: a in (b)" },
+  { name: "the annotation is no selector", annotation: "a in (b)", want: "invalid selector: [a in (b)]" },
 ]) {
   test(`PodNodeSelector when ${name}`, async () => {
     const annotations: Record<string, string> = annotation === undefined ? {} : { [selectorAnnotation]: annotation };
@@ -249,10 +249,11 @@ for (const { name, limits, want } of [
 
 const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "r", uid: "1" };
 const blocking = { ...owner, blockOwnerDeletion: true };
-for (const { name, before, after, deny, want } of [
+for (const { name, operation = "UPDATE" as const, before, after, deny, want } of [
   { name: "no owner", after: [], deny: "delete", want: "" },
   { name: "an owner that stays", before: [owner], after: [owner], deny: "delete", want: "" },
   { name: "an owner", after: [owner], deny: "delete", want: "cannot set an ownerRef on a resource you can't delete: , <nil>" },
+  { name: "an owner from the start", operation: "CREATE" as const, after: [owner], deny: "delete", want: "" },
   { name: "an owner, without finalizers", after: [owner], deny: "update", want: "" },
   {
     name: "a blocking owner",
@@ -278,8 +279,8 @@ for (const { name, before, after, deny, want } of [
       contextOf({ authorize: (verb) => (verb === deny ? "no-opinion" : "allow") }),
     );
     const attributes = write(aPod({}, { ownerReferences: after }), {
-      operation: before === undefined ? "CREATE" : "UPDATE",
-      oldObject: before && aPod({}, { ownerReferences: before }),
+      operation,
+      oldObject: operation === "UPDATE" ? aPod({}, { ownerReferences: before }) : undefined,
     });
     assert.equal(await run(plugin, attributes), want && `pods "p" is forbidden: ${want}`);
   });

@@ -116,7 +116,7 @@ test("ingresses that name no class get the default one", async () => {
   await waitFor(async () => (await dry(ingress())).code === 403);
   assert.equal(
     (await dry(ingress())).body.message,
-    'ingresses.networking.k8s.io "i" is forbidden: Internal error occurred: 2 default IngressClasses were found',
+    'ingresses.networking.k8s.io "i" is forbidden: Internal error occurred: 2 default IngressClasses were found, only 1 allowed',
   );
 });
 

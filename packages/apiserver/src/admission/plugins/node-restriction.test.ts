@@ -1,0 +1,313 @@
+/** What a node agent may write besides what is authorized: all refusals in upstream's words, over a real server. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { newHttp, startTestServer, type TestServer } from "../../testing/start-test-server.ts";
+
+const merge = { "content-type": "application/merge-patch+json" };
+const mirror = { "kubernetes.io/config.mirror": "x" };
+const pods = "/api/v1/namespaces/default/pods";
+const claims = "/api/v1/namespaces/default/persistentvolumeclaims";
+const leases = (namespace: string): string => `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
+const csiNodes = "/apis/storage.k8s.io/v1/csinodes";
+const token = "/api/v1/namespaces/default/serviceaccounts/default/token";
+
+let server: TestServer;
+let n1: ReturnType<typeof newHttp>;
+/** Of the node and of a pod on another one. */
+let uid: { node: string; theirs: string };
+
+before(async () => {
+  server = await startTestServer(undefined, [
+    // Everything is authorized, so that only the plugin refuses.
+    "--authorization-mode=AlwaysAllow",
+    "--enable-admission-plugins=NodeRestriction",
+    "--disable-admission-plugins=ServiceAccount",
+    "--feature-gates=EphemeralContainers=true",
+  ]);
+  n1 = newHttp(server.url, server.ca, await server.clientCertificate("system:node:n1", ["system:nodes"]));
+  const make = async (path: string, object: object): Promise<string> => {
+    const { code, body, text } = await server.request("POST", path, object);
+    assert.equal(code, 201, text);
+    return body.metadata.uid;
+  };
+  const onNode = (name: string, nodeName?: string) => make(pods, aPod(name, {}, nodeName === undefined ? {} : { nodeName }));
+  const node = await make("/api/v1/nodes", { metadata: { name: "n1" } });
+  await make("/api/v1/nodes", { metadata: { name: "n2" } });
+  uid = { node, theirs: await onNode("theirs", "n2") };
+  await onNode("mine", "n1");
+  await onNode("free");
+  await make("/api/v1/namespaces", { metadata: { name: "kube-node-lease" } }).catch(() => "is there");
+  await make("/api/v1/namespaces/default/serviceaccounts", { metadata: { name: "default" } });
+  const resources = { requests: { storage: "1Gi" } };
+  await make(claims, { metadata: { name: "c" }, spec: { storageClassName: "", accessModes: ["ReadWriteOnce"], resources } });
+  await waitFor(async () => (await n1.request("POST", `${pods}?dryRun=All`, mirrorPod())).code === 201);
+});
+after(async () => {
+  n1.close();
+  await server.stop();
+});
+
+const aPod = (name: string, metadata: object, spec: object = {}): object => ({
+  metadata: { name, ...metadata },
+  spec: { containers: [{ name: "c", image: "i" }], ...spec },
+});
+const owner = (changes: object = {}): object => ({
+  apiVersion: "v1",
+  kind: "Node",
+  name: "n1",
+  uid: uid.node,
+  controller: true,
+  ...changes,
+});
+const mirrorPod = (spec: object = {}, owners: object[] = [owner()]): object =>
+  aPod("m", { annotations: mirror, ownerReferences: owners }, { nodeName: "n1", ...spec });
+const bound = (ref: object): object => ({ spec: { boundObjectRef: { apiVersion: "v1", kind: "Pod", ...ref } } });
+const eviction = (name: string): object => ({ apiVersion: "policy/v1", kind: "Eviction", metadata: { name } });
+const stranger = { apiVersion: "v1", kind: "Pod", name: "x", uid: "1" };
+const volume = (source: object): object => ({ name: Object.keys(source)[0], ...source });
+const secret = volume({ secret: { secretName: "s" } });
+const configMap = volume({ configMap: { name: "s" } });
+const claim = volume({ persistentVolumeClaim: { claimName: "s" } });
+
+interface Attempt {
+  readonly what: string;
+  readonly ask: readonly [method: string, path: string, body?: () => object];
+  /** What the message ends with. */
+  readonly want: string;
+  readonly code?: number;
+}
+
+const refused: readonly Attempt[] = [
+  {
+    what: "makes another node",
+    ask: ["POST", "/api/v1/nodes", () => ({ metadata: { name: "n3" } })],
+    want: 'nodes "n3" is forbidden: node "n1" is not allowed to modify node "n3"',
+  },
+  {
+    what: "lets the server choose its node's name",
+    ask: ["POST", "/api/v1/nodes", () => ({ metadata: { generateName: "n1" } })],
+    want: 'nodes "n1" is forbidden: node "n1" is not allowed to modify node ""',
+  },
+  {
+    what: "removes its taints",
+    ask: ["PATCH", "/api/v1/nodes/n1", () => ({ spec: { taints: [] } })],
+    want: 'node "n1" is not allowed to modify taints',
+  },
+  {
+    what: "labels itself with what is the administrator's",
+    ask: ["PATCH", "/api/v1/nodes/n1", () => ({ metadata: { labels: { "x.k8s.io/a": "b", "kubernetes.io/os": "linux" } } })],
+    want: 'nodes "n1" is forbidden: is not allowed to modify labels: x.k8s.io/a',
+  },
+  {
+    what: "gives its node an owner",
+    ask: ["PATCH", "/api/v1/nodes/n1", () => ({ metadata: { ownerReferences: [stranger] } })],
+    want: 'node "n1" is not allowed to modify ownerReferences',
+  },
+  {
+    what: "makes a pod that is no mirror",
+    ask: ["POST", pods, () => aPod("p", {}, { nodeName: "n1" })],
+    want: 'pod does not have "kubernetes.io/config.mirror" annotation, node "n1" can only create mirror pods',
+  },
+  {
+    what: "makes a mirror pod of nowhere",
+    ask: ["POST", pods, () => mirrorPod({ nodeName: "" })],
+    want: 'node "n1" can only create pods with spec.nodeName set to itself',
+  },
+  {
+    what: "makes a mirror pod of nobody",
+    ask: ["POST", pods, () => mirrorPod({}, [])],
+    want: 'node "n1" can only create pods with an owner reference set to itself',
+  },
+  {
+    what: "makes a mirror pod of two",
+    ask: ["POST", pods, () => mirrorPod({}, [owner(), stranger])],
+    want: 'node "n1" can only create pods with a single owner reference set to itself',
+  },
+  {
+    what: "makes a mirror pod of a pod",
+    ask: ["POST", pods, () => mirrorPod({}, [owner({ kind: "Pod" })])],
+    want: 'node "n1" can only create pods with an owner reference set to itself',
+  },
+  {
+    what: "does not control its mirror pod",
+    ask: ["POST", pods, () => mirrorPod({}, [owner({ controller: false })])],
+    want: 'node "n1" can only create pods with a controller owner reference set to itself',
+  },
+  {
+    what: "has itself kept by its mirror pod",
+    ask: ["POST", pods, () => mirrorPod({}, [owner({ blockOwnerDeletion: true })])],
+    want: 'node "n1" must not set blockOwnerDeletion on an owner reference',
+  },
+  {
+    what: "makes a mirror pod of an earlier node of its name",
+    ask: ["POST", pods, () => mirrorPod({}, [owner({ uid: "old" })])],
+    want: "UID mismatch: expected old got ",
+  },
+  {
+    what: "gives a mirror pod an account",
+    ask: ["POST", pods, () => mirrorPod({ serviceAccountName: "default" })],
+    want: 'node "n1" can not create pods that reference a service account',
+  },
+  {
+    what: "gives a mirror pod all sorts of volumes",
+    ask: ["POST", pods, () => mirrorPod({ volumes: [claim, configMap, secret] })],
+    want: 'node "n1" can not create pods that reference secrets',
+  },
+  {
+    what: "gives a mirror pod a config map",
+    ask: ["POST", pods, () => mirrorPod({ volumes: [claim, configMap] })],
+    want: 'node "n1" can not create pods that reference configmaps',
+  },
+  {
+    what: "gives a mirror pod a claim",
+    ask: ["POST", pods, () => mirrorPod({ volumes: [claim] })],
+    want: 'node "n1" can not create pods that reference persistentvolumeclaims',
+  },
+  {
+    what: "changes its pod",
+    ask: ["PATCH", `${pods}/mine`, () => ({ metadata: { labels: { a: "b" } } })],
+    want: 'unexpected operation "UPDATE", node "n1" can only create and delete mirror pods',
+  },
+  {
+    what: "labels its pod by way of the status",
+    ask: ["PATCH", `${pods}/mine/status`, () => ({ metadata: { labels: { a: "b" } } })],
+    want: 'node "n1" cannot update labels through pod status',
+  },
+  {
+    what: "reports of another node's pod",
+    ask: ["PATCH", `${pods}/theirs/status`, () => ({ status: { message: "x" } })],
+    want: 'node "n1" can only update pod status for pods with spec.nodeName set to itself',
+  },
+  {
+    what: "adds a container to its pod",
+    ask: ["PATCH", `${pods}/mine/ephemeralcontainers`, () => ({})],
+    want: `unexpected pod subresource "ephemeralcontainers", only 'status' and 'eviction' are allowed`,
+  },
+  {
+    what: "takes a pod",
+    ask: ["POST", `${pods}/free/binding`, () => ({ metadata: { name: "free" }, target: { kind: "Node", name: "n1" } })],
+    want: `unexpected pod subresource "binding", only 'status' and 'eviction' are allowed`,
+  },
+  {
+    what: "deletes another node's pod",
+    ask: ["DELETE", `${pods}/theirs`],
+    want: 'node "n1" can only delete pods with spec.nodeName set to itself',
+  },
+  {
+    what: "evicts another node's pod",
+    ask: ["POST", `${pods}/theirs/eviction`, () => eviction("theirs")],
+    want: 'pods "theirs" is forbidden: node n1 can only evict pods with spec.nodeName set to itself',
+  },
+  {
+    what: "evicts a pod that is not there",
+    ask: ["POST", `${pods}/gone/eviction`, () => eviction("gone")],
+    want: 'pod "gone" not found',
+    code: 404,
+  },
+  { what: "makes a claim", ask: ["POST", claims, () => ({ metadata: { name: "c2" } })], want: "may only update PVC status" },
+  { what: "deletes a claim", ask: ["DELETE", `${claims}/c`], want: "may only update PVC status" },
+  {
+    what: "reports a claim as bound",
+    ask: ["PATCH", `${claims}/c/status`, () => ({ status: { phase: "Bound" } })],
+    want: 'node "n1" is not allowed to update fields other than status.capacity and status.conditions',
+  },
+  {
+    what: "makes a lease elsewhere",
+    ask: ["POST", leases("default"), () => ({ metadata: { name: "n1" } })],
+    want: 'can only access leases in the "kube-node-lease" system namespace',
+  },
+  {
+    what: "makes another node's lease",
+    ask: ["POST", leases("kube-node-lease"), () => ({ metadata: { name: "n2" } })],
+    want: "can only access node lease with the same name as the requesting node",
+  },
+  {
+    what: "tells of another node's drivers",
+    ask: ["POST", csiNodes, () => ({ metadata: { name: "n2" }, spec: { drivers: [] } })],
+    want: "can only access CSINode with the same name as the requesting node",
+  },
+  {
+    what: "asks for a token of no pod",
+    ask: ["POST", token, () => ({ spec: {} })],
+    want: "node requested token not bound to a pod",
+  },
+  {
+    what: "asks for a token of a secret",
+    ask: ["POST", token, () => bound({ kind: "Secret", name: "s", uid: "1" })],
+    want: "node requested token not bound to a pod",
+  },
+  {
+    what: "asks for a token of whatever pod has a name",
+    ask: ["POST", token, () => bound({ name: "mine" })],
+    want: "node requested token with a pod binding without a uid",
+  },
+  {
+    what: "asks for a token of an earlier pod",
+    ask: ["POST", token, () => bound({ name: "mine", uid: "old" })],
+    want: "the UID in the bound object reference (old) does not match the UID in record. The object might have been deleted and then recreated",
+  },
+  {
+    what: "asks for a token of a pod that is not there",
+    ask: ["POST", token, () => bound({ name: "gone", uid: "1" })],
+    want: 'pod "gone" not found',
+    code: 404,
+  },
+  {
+    what: "asks for a token of another node's pod",
+    ask: ["POST", token, () => bound({ name: "theirs", uid: uid.theirs })],
+    want: "node requested token bound to a pod scheduled on a different node",
+  },
+];
+
+for (const { what, ask, want, code = 403 } of refused) {
+  test(`is refused: a node agent that ${what}`, async () => {
+    const [method, path, body] = ask;
+    const answer = await n1.request(method, path, body?.(), method === "PATCH" ? merge : {});
+    assert.equal(answer.code, code, answer.text);
+    const message = String(answer.body.message);
+    assert.ok(message.endsWith(want) || message.endsWith(`${want}${uid.node}`), message);
+  });
+}
+
+test("is refused: a node agent without a node, and a mirror pod of a node that is not there", async (t) => {
+  const as = async (name: string) => {
+    const http = newHttp(server.url, server.ca, await server.clientCertificate(`system:node:${name}`, ["system:nodes"]));
+    t.after(() => http.close());
+    return http;
+  };
+  const nameless = await (await as("")).request("POST", "/api/v1/nodes", { metadata: { name: "n1" } });
+  assert.equal(nameless.body.message, 'nodes "n1" is forbidden: could not determine node from user "system:node:"');
+  const mirrored = mirrorPod({ nodeName: "n9" }, [owner({ name: "n9" })]);
+  const early = await (await as("n9")).request("POST", pods, mirrored);
+  assert.equal(early.code, 404);
+  assert.equal(early.body.message, 'node "n9" not found');
+});
+
+const allowed: readonly Omit<Attempt, "want">[] = [
+  {
+    what: "tells its zone",
+    ask: ["PATCH", "/api/v1/nodes/n1", () => ({ metadata: { labels: { "topology.kubernetes.io/zone": "z" } } })],
+  },
+  { what: "shows a static pod", ask: ["POST", pods, () => mirrorPod()], code: 201 },
+  { what: "takes its static pod away", ask: ["DELETE", `${pods}/m?gracePeriodSeconds=0`] },
+  { what: "reports of its pod", ask: ["PATCH", `${pods}/mine/status`, () => ({ status: { message: "x" } })] },
+  {
+    what: "reports how large a claim is",
+    ask: ["PATCH", `${claims}/c/status`, () => ({ status: { capacity: { storage: "1Gi" } } })],
+  },
+  { what: "has its lease", ask: ["POST", leases("kube-node-lease"), () => ({ metadata: { name: "n1" } })], code: 201 },
+  {
+    what: "tells of its drivers",
+    ask: ["POST", csiNodes, () => ({ metadata: { name: "n1" }, spec: { drivers: [] } })],
+    code: 201,
+  },
+  { what: "makes room for others", ask: ["POST", `${pods}/mine/eviction`, () => eviction("mine")], code: 201 },
+];
+for (const { what, ask, code = 200 } of allowed) {
+  test(`may: a node agent that ${what}`, async () => {
+    const [method, path, body] = ask;
+    const answer = await n1.request(method, path, body?.(), method === "PATCH" ? merge : {});
+    assert.equal(answer.code, code, answer.text);
+  });
+}
