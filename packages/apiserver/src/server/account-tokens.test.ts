@@ -84,6 +84,51 @@ for (const { name, remove, again } of [
   });
 }
 
+test("tokens are refused for what they cannot be bound to, and a dry run gives one", async () => {
+  const { uid } = (await make(accounts, { metadata: { name: "asked" } })).metadata;
+  await newPod("of-asked", "asked");
+  await make(accounts, { metadata: { name: "other" } });
+  await make("/api/v1/namespaces/default/secrets", { metadata: { name: "s" } });
+  const ask = (spec: object, query = "", account = "asked") =>
+    server.request("POST", `${accounts}/${account}/token${query}`, { spec });
+  const bind = (ref: object, account?: string) => ask({ boundObjectRef: { apiVersion: "v1", ...ref } }, "", account);
+  for (const { answer, code, message } of [
+    {
+      answer: await bind({ kind: "Node", name: "n" }),
+      code: 400,
+      message: "cannot bind token to object of type /v1, Kind=Node",
+    },
+    {
+      answer: await bind({ apiVersion: "apps/v1", kind: "Pod", name: "of-asked" }),
+      code: 400,
+      message: "cannot bind token to object of type apps/v1, Kind=Pod",
+    },
+    {
+      answer: await bind({ kind: "Pod", name: "of-asked" }, "other"),
+      code: 400,
+      message: 'cannot bind token for serviceaccount "other" to pod running with different serviceaccount name.',
+    },
+    { answer: await bind({ kind: "Secret", name: "gone" }), code: 404, message: 'secrets "gone" not found' },
+    {
+      answer: await bind({ kind: "Secret", name: "s", uid }),
+      code: 409,
+      message: `Operation cannot be fulfilled on Secret "s": the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`,
+    },
+    {
+      answer: await ask({ expirationSeconds: 10 }),
+      code: 422,
+      message:
+        'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 10: may not specify a duration less than 10 minutes',
+    },
+  ]) {
+    assert.equal(answer.body.message, message);
+    assert.equal(answer.code, code);
+  }
+  const dry = await ask({}, "?dryRun=All");
+  assert.equal(dry.code, 201, dry.text);
+  assert.equal(await codeFor(dry.body.status.token), 200);
+});
+
 test("a token that is only good because its life was extended is counted, and the audit says how late it is", async () => {
   const { uid } = (await make(accounts, { metadata: { name: "late" } })).metadata;
   const now = Math.floor(Date.now() / 1000);

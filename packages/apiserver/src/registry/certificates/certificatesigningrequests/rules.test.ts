@@ -41,7 +41,7 @@ testKindRules(
       want: [
         "spec.request: Invalid value: []byte(nil): PEM block type must be CERTIFICATE REQUEST",
         "spec.usages: Required value: usages must be provided",
-        "spec.signerName: Required value",
+        "spec.signerName: Required value: signerName must be provided",
       ],
     },
     {
@@ -49,8 +49,8 @@ testKindRules(
       change: { "spec.signerName": "a_b.c/d_e" },
       want: [
         "spec.request: Invalid value: []byte{0x78}: PEM block type must be CERTIFICATE REQUEST",
-        "spec.signerName: Invalid value: \"a_b.c\": validating label \"a_b.c\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
-        "spec.signerName: Invalid value: \"d_e\": validating label \"d_e\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+        "spec.signerName: Invalid value: \"a_b.c\": validating label \"a_b\": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+        "spec.signerName: Invalid value: \"d_e\": validating label \"d_e\": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')",
       ],
     },
     {
@@ -58,7 +58,7 @@ testKindRules(
       change: { "spec.signerName": "a/b" },
       want: [
         "spec.request: Invalid value: []byte{0x78}: PEM block type must be CERTIFICATE REQUEST",
-        "spec.signerName: Invalid value: \"a/b\": must be a fully qualified domain and path of the form 'example.com/signer-name'",
+        'spec.signerName: Invalid value: "a": should be a domain with at least two segments separated by dots',
       ],
     },
     {

@@ -139,24 +139,34 @@ function checkConditions(next: Csr, current: Csr | undefined): FieldError[] {
   });
 }
 
-/** `kubernetes.io/kube-apiserver-client`: a domain, a slash, dot-separated labels. */
-export function checkSignerName(name: string, path: string): FieldError[] {
-  if (name === "") return [required(path)];
-  const parts = name.split("/");
-  if (parts.length !== 2) {
+const maxDomainLength = 253;
+/** A domain, a slash, a label, a dot and a subdomain. */
+const maxSignerNameLength = maxDomainLength + 1 + 63 + 1 + 253;
+
+/**
+ * `example.com/signer-name`: a domain of at least two labels, a slash, subdomains with dots between.
+ * Source: pkg/apis/certificates/validation/validation.go
+ */
+function checkSignerName(name: string, path: string): FieldError[] {
+  if (name === "") return [required(path, "signerName must be provided")];
+  const [domain = "", rest, ...more] = name.split("/");
+  if (rest === undefined || more.length > 0) {
     return [invalidValue(path, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")];
   }
-  const [domain = "", rest = ""] = parts;
   const errors: FieldError[] = [];
-  if (domain === "" || rest === "" || domain.split(".").length < 2) {
-    errors.push(invalidValue(path, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'"));
-    if (domain === "" || rest === "") return errors;
-  }
-  for (const message of isDns1123Subdomain(domain))
-    errors.push(invalidValue(path, domain, `validating label "${domain}": ${message}`));
-  for (const label of rest.split(".")) {
-    for (const message of isDns1123Label(label)) errors.push(invalidValue(path, rest, `validating label "${label}": ${message}`));
-  }
-  if (name.length > 571) errors.push(tooLong(path, name, 571));
+  if (domain.length > maxDomainLength) errors.push(tooLong(path, domain, maxDomainLength));
+  errors.push(...firstWrongPart(domain, path, isDns1123Label));
+  if (!domain.includes("."))
+    errors.push(invalidValue(path, domain, "should be a domain with at least two segments separated by dots"));
+  errors.push(...firstWrongPart(rest, path, isDns1123Subdomain));
+  if (name.length > maxSignerNameLength) errors.push(tooLong(path, name, maxSignerNameLength));
   return errors;
+}
+
+function firstWrongPart(text: string, path: string, check: (part: string) => string[]): FieldError[] {
+  for (const part of text.split(".")) {
+    const faults = check(part);
+    if (faults.length > 0) return faults.map((fault) => invalidValue(path, text, `validating label ${goQuote(part)}: ${fault}`));
+  }
+  return [];
 }

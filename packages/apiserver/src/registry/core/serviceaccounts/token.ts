@@ -1,6 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, conflict, internalError, invalid } from "@coxswain/apimachinery/errors/status-error";
+import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { TokenRequest } from "@coxswain/apimachinery/schema/kinds/authentication/v1";
@@ -39,13 +40,14 @@ export async function createToken(call: SubresourceCall): Promise<KubeObject> {
   request.spec ??= { audiences: [] };
   request.spec.expirationSeconds ??= defaultSeconds;
   const errors = validateTokenRequest(request);
-  if (errors.length > 0) throw invalid({ group: "authentication.k8s.io", kind: "TokenRequest" }, call.name, errors);
+  if (errors.length > 0) throw invalid({ group: "authentication.k8s.io", kind: "TokenRequest" }, "", errors);
   await call.admit(request as KubeObject, undefined);
   const bound = await boundObject(call, request, account);
   if (!request.spec.audiences?.length) request.spec.audiences = [...issuer.defaultAudiences];
   const { claims, expiresMs, seconds } = tokenClaims(request, account, bound, issuer, call.services.now());
   request.spec.expirationSeconds = seconds;
-  const token = call.dryRun ? "" : await issuer.sign(claims);
+  // A dry run gets one too: nothing of it is stored.
+  const token = await issuer.sign(claims);
   return { ...request, status: { token, expirationTimestamp: formatTime(expiresMs) } } as KubeObject;
 }
 
@@ -70,29 +72,26 @@ async function boundObject(call: SubresourceCall, request: TokenRequest, account
   const reference = request.spec?.boundObjectRef;
   if (!reference) return undefined;
   const { kind = "", apiVersion = "", name = "", uid = "" } = reference;
-  if (apiVersion !== "v1" || (kind !== "Pod" && kind !== "Secret")) {
-    throw badRequest(`cannot bind token to object of type ${kindText(apiVersion, kind)}`);
+  const { group, version } = parseGroupVersion(apiVersion) ?? { group: "", version: "" };
+  if (group !== "" || (kind !== "Pod" && kind !== "Secret")) {
+    throw badRequest(`cannot bind token to object of type ${group}/${version}, Kind=${kind}`);
   }
   const resource = kind === "Pod" ? "pods" : "secrets";
   const object = (await call.services.store("", resource).get(call.namespace, name, { minimumRevision: 0 })).object();
   if (kind === "Pod" && (object as Pod).spec.serviceAccountName !== account.metadata.name) {
     throw badRequest(
-      `cannot bind token for serviceaccount "${account.metadata.name}" to pod running with serviceaccount name "${(object as Pod).spec.serviceAccountName}"`,
+      `cannot bind token for serviceaccount "${account.metadata.name}" to pod running with different serviceaccount name.`,
     );
   }
   if (uid !== "" && uid !== object.metadata.uid) {
     throw conflict(
-      { group: "", resource },
+      { group, resource: kind },
       name,
       `the UID in the bound object reference (${uid}) does not match the UID in record. The object might have been deleted and then recreated`,
     );
   }
   if (object.metadata.uid === undefined) throw internalError(new Error("bound object has no uid"));
   return { kind: kind === "Pod" ? "pod" : "secret", name, uid: object.metadata.uid };
-}
-
-function kindText(apiVersion: string, kind: string): string {
-  return `${apiVersion}, Kind=${kind}`;
 }
 
 /** What is signed. Pure. */
