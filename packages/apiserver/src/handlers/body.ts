@@ -4,7 +4,8 @@
  */
 import { maxBodyValues, refuseManyValues } from "@coxswain/apimachinery/codec/body-cost";
 import { decodeBodyObject } from "@coxswain/apimachinery/codec/codec";
-import { encodeJson } from "@coxswain/apimachinery/codec/json";
+import { encodeJson, type Strictness } from "@coxswain/apimachinery/codec/json";
+
 import { negotiateInput } from "@coxswain/apimachinery/codec/negotiate";
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
@@ -57,8 +58,22 @@ export async function decodeBody(
     );
   }
   object.metadata ??= {};
+  complainOfUnknown(call, object, expected, strict);
   call.ctx.audit?.requestObject(object, () => withDefaults(call, object, expected));
   return object;
+}
+
+/** Fields that the schema of a custom resource does not have. @throws BadRequest when the client is strict */
+function complainOfUnknown({ served, ctx }: Call, object: KubeObject, expected: GroupVersionKind, strict: Strictness): void {
+  if (strict === "ignore" || expected.kind !== served.kind.kind || served.version.unknownFields === undefined) return;
+  const complaints = served.version.unknownFields(object).map((path) => `unknown field ${JSON.stringify(path)}`);
+  if (complaints.length === 0) return;
+  if (strict === "strict") {
+    const { version, kind } = expected;
+    const what = `${kind} in version ${JSON.stringify(version)} cannot be handled as a ${kind}`;
+    throw badRequest(`${what}: strict decoding error: ${complaints.join(", ")}`);
+  }
+  for (const complaint of complaints) ctx.warn(complaint);
 }
 
 /** As the audit shows it: decoded, with the version's defaults, before admission changes anything. */

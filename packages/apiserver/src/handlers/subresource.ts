@@ -134,6 +134,7 @@ async function runScale(
     const entry = await readParent(call, store).catch((err: unknown) => {
       throw paths.unknownAs === undefined ? err : notFound(paths.unknownAs, call.name); // whatever it failed for
     });
+    paths.checkRead?.(entry.object());
     return writeAnswer(call, 200, scaleOf(entry.object(), paths), output);
   }
   const { options, wanted } = verb === "update" ? await readScale(call, kind) : await readScalePatch(call, kind);
