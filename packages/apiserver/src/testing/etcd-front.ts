@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import {
+  type ClientHttp2Session,
   type ClientHttp2Stream,
   connect,
   createServer,
@@ -31,8 +32,14 @@ interface TestContext {
 /** @param target the etcd behind, `http://127.0.0.1:2379` */
 export async function startEtcdFront(t: TestContext, target: string, version: string): Promise<EtcdFront> {
   const sessions = new Set<ServerHttp2Session>();
-  const behind = connect(target);
-  behind.on("error", () => {});
+  let session: ClientHttp2Session | undefined;
+  const behind = (): ClientHttp2Session => {
+    if (session === undefined || session.closed || session.destroyed) {
+      session = connect(target);
+      session.on("error", () => {});
+    }
+    return session;
+  };
   const server = createServer();
   server.on("session", (session) => {
     sessions.add(session);
@@ -47,7 +54,7 @@ export async function startEtcdFront(t: TestContext, target: string, version: st
   };
   t.after(() => {
     cut();
-    behind.destroy();
+    session?.destroy();
     server.close();
   });
   const front = {
@@ -65,7 +72,7 @@ export async function startEtcdFront(t: TestContext, target: string, version: st
       return;
     }
     const leader = hasleader === undefined ? {} : { hasleader };
-    const onward = behind.request({
+    const onward = behind().request({
       ":path": path,
       ":method": method ?? "POST",
       "content-type": type,
