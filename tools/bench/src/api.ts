@@ -28,9 +28,10 @@ async function bench(options: BenchOptions): Promise<void> {
   const run = randomBytes(4).toString("hex");
   for (const target of targets) stages = [...stages, await setUpStage(target, options.pods, run)];
   console.log(header());
-  for (const row of rowsFor(options.pods)) {
-    if (!row.name.includes(options.only)) continue;
-    const results = await measure(row, stages, { seconds: options.rowSeconds, rounds: options.rounds });
+  const rows = rowsFor(options.pods).filter(({ name }) => name.includes(options.only));
+  for (const [index, row] of rows.entries()) {
+    const { rowSeconds: seconds, rounds } = options;
+    const results = await measure(row, stages, { seconds, rounds, warmSeconds: index === 0 ? seconds : seconds / 4 });
     for (const text of lines(
       row,
       targets.map((target) => target.name),

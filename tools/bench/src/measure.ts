@@ -19,7 +19,7 @@ export interface Result extends Samples {
 export async function measure(
   row: Row,
   stages: readonly Stage[],
-  options: { seconds: number; rounds: number },
+  options: { seconds: number; rounds: number; warmSeconds: number },
 ): Promise<(Result | undefined)[]> {
   const seconds = options.seconds / options.rounds;
   const results: (Result | undefined)[] = stages.map(() => ({
@@ -30,8 +30,9 @@ export async function measure(
     residentMb: 0,
   }));
   for (const stage of stages) {
-    await row.prepare?.(stage, seconds / 4);
-    await row.run(stage, seconds / 4); // warm up
+    // What V8 has not compiled yet costs more, and a server that runs for longer does not pay it.
+    await row.prepare?.(stage, options.warmSeconds);
+    await row.run(stage, options.warmSeconds);
   }
   for (let round = 0; round < options.rounds; round++) {
     for (const [index, stage] of stages.entries()) {
