@@ -10,7 +10,9 @@ import type {
   CustomResourceDefinitionNames,
   CustomResourceDefinitionVersion,
 } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { hasStructureThroughout } from "../registry/apiextensions/customresourcedefinitions/schema-rules.ts";
 import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
+import { validateStructural } from "../registry/apiextensions/customresourcedefinitions/structural.ts";
 import type { ResourceDefinition, ResourceVersionDefinition } from "../registry/generic/resource.ts";
 import { newRegistryStore, type RegistryStore, type RegistryStoreOptions } from "../registry/generic/store.ts";
 import { newObjectCodec } from "../storage/object-codec.ts";
@@ -114,9 +116,14 @@ function versionDefinition(
     version: version.name,
     defaults: (object) => applySchema(object, application),
     applyType: applyTypeOfSchema(known as ApplySchema),
+    published: { schema: schema && isStructural(schema) ? schema : undefined, preserving: !prunes },
     ...(prunes && { unknownFields: (object: object) => unknownFields(object, schema) }),
     ...(warning !== undefined && { deprecation: warning }),
   };
+}
+
+function isStructural(schema: Schema): boolean {
+  return hasStructureThroughout(schema) && validateStructural(schema, "").length === 0;
 }
 
 const preserving = { "x-kubernetes-preserve-unknown-fields": true };

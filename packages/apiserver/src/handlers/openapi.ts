@@ -70,7 +70,7 @@ async function newDocuments(env: HandlerEnv): Promise<Documents> {
     import("./openapi-v3-protobuf.ts"),
   ]);
   const options = { enums: env.services.featureEnabled("OpenAPIEnums") };
-  const resources = env.resources.all().filter(isShown).map(describe);
+  const resources = env.resources.all().map(describe);
   const modified = env.services.now();
   const { aggregated } = env;
   const v2 = (): ReturnType<typeof openApiV2> => {
@@ -99,10 +99,6 @@ function jsonForm(document: () => object): DocumentForm {
   return { mediaType: "application/json", contentType: "application/json", make };
 }
 
-function isShown(served: ServedResource): boolean {
-  return served.definition.itemsKeepKind !== true;
-}
-
 function describe(served: ServedResource): OpenApiResource {
   const { definition, kind } = served;
   const virtual = definition.subresources?.[""];
@@ -114,6 +110,7 @@ function describe(served: ServedResource): OpenApiResource {
     listKind: definition.listKind,
     namespaced: definition.namespaced,
     verbs: virtual?.verbs ?? definition.verbs,
+    ...(served.version.published !== undefined && { custom: served.version.published }),
     returnsDeleted: definition.returnDeletedObject === true,
     subresources: subresourceNames(definition).flatMap((name) => {
       const subresource = findSubresource(served, name);

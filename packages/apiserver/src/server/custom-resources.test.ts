@@ -227,3 +227,29 @@ test("server-side apply merges lists by the keys of the schema", async (t) => {
   assert.equal(unknown.code, 500, unknown.text);
   assert.match(unknown.body.message, /\.spec\.other: field not declared in schema/);
 });
+
+test("OpenAPI describes the kind as its definition does, and leaves open what kubectl could not read", async (t) => {
+  const server = await startTestServer(t);
+  const schema = {
+    ...specOf({
+      size: { type: "integer", description: "How large it is.", minimum: 1, default: 3 },
+      maybe: { type: "string", nullable: true },
+    }),
+    description: "A widget.",
+  };
+  await define(server, widgets(group, [{ name: "v1", schema }]));
+  const { body } = await server.request("GET", "/openapi/v2");
+  const widget = body.definitions["com.example.v1.Widget"];
+  assert.deepEqual(Object.keys(widget.properties).sort(), ["apiVersion", "kind", "metadata", "spec"]);
+  assert.deepEqual(widget["x-kubernetes-group-version-kind"], [{ group, kind: "Widget", version: "v1" }]);
+  assert.deepEqual(widget.properties.spec.properties, {
+    size: { type: "integer", description: "How large it is.", minimum: 1 },
+    maybe: {},
+  });
+  const post = body.paths[`/apis/${group}/v1/namespaces/{namespace}/widgets`].post;
+  assert.deepEqual(
+    [post.operationId, post.consumes],
+    ["createExampleComV1NamespacedWidget", ["application/json", "application/yaml"]],
+  );
+  assert.equal(body.paths[`/apis/${group}/v1/watch/widgets`], undefined);
+});

@@ -5,8 +5,9 @@
 import type { GroupVersionKind } from "../../meta/group-version.ts";
 import type { FieldDescriptor, FieldType, TypeDescriptor } from "../descriptor.ts";
 import { scheme } from "../scheme.ts";
+import { type CustomKind, customListSchema, customObjectSchema } from "./custom-kinds.ts";
 import { fieldDescription, typeDescription } from "./descriptions.ts";
-import type { OpenApiOptions, Schema } from "./document.ts";
+import type { OpenApiOptions, OpenApiResource, Schema } from "./document.ts";
 import { capital } from "./operation-names.ts";
 
 export interface DefinitionOptions extends OpenApiOptions {
@@ -29,6 +30,29 @@ export class Definitions {
   kind(gvk: GroupVersionKind): Schema {
     const type = scheme.kind(gvk);
     return type === undefined ? { type: "object" } : this.type(type);
+  }
+
+  /** A reference to a type of the tables: `meta/v1.ObjectMeta`. */
+  named(name: string): Schema {
+    const type = scheme.type(name);
+    if (type === undefined) throw new Error(`there is no type ${name}`);
+    return this.type(type);
+  }
+
+  /** References to a custom resource and to its list, which are described by their definition. */
+  custom(resource: OpenApiResource & { readonly custom: CustomKind }): { object: Schema; list: Schema } {
+    const { group, version, kind, listKind } = resource;
+    const refer = (name: string, make: () => Schema): Schema => {
+      // As Java names packages: `com.example.v1.Widget`.
+      const full = `${group.split(".").reverse().join(".")}.${version}.${name}`;
+      if (!this.#found.has(full)) {
+        this.#found.set(full, { ...make(), "x-kubernetes-group-version-kind": [{ group, kind: name, version }] });
+      }
+      return this.#ref(full);
+    };
+    const object = refer(kind, () => customObjectSchema(resource.custom, this, this.#options.defaults !== true));
+    const list = refer(listKind, () => customListSchema(kind, listKind, resource.resource, object, this));
+    return { object, list };
   }
 
   /** A reference to a shared kind: Status, DeleteOptions, APIGroup. */

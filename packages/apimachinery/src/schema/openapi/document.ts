@@ -1,5 +1,6 @@
 /** What an OpenAPI v2 document consists of, as far as it is used here. Source: https://swagger.io/specification/v2/ */
 import type { GroupVersionKind } from "../../meta/group-version.ts";
+import type { CustomKind } from "./custom-kinds.ts";
 
 export interface OpenApiDocument {
   swagger: "2.0";
@@ -84,6 +85,8 @@ export interface OpenApiResource {
   /** A deletion answers with the last state instead of a Status. */
   readonly returnsDeleted?: boolean;
   readonly subresources: readonly OpenApiSubresource[];
+  /** Of a custom resource: neither a built-in kind nor anything else describes it. */
+  readonly custom?: CustomKind;
 }
 
 export interface OpenApiSubresource {

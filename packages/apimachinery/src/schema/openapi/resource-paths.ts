@@ -13,6 +13,8 @@ export function resourcePaths(resource: OpenApiResource, definitions: Definition
 }
 
 const objectTypes = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+/** Custom resources have no protobuf form. */
+const customTypes = ["application/json", "application/yaml"];
 const watchTypes = ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];
 const patchTypes = [
   "application/json-patch+json",
@@ -55,8 +57,15 @@ class ResourcePaths {
   constructor(resource: OpenApiResource, definitions: Definitions) {
     this.#resource = resource;
     this.#definitions = definitions;
-    this.#object = definitions.kind(resource);
-    this.#list = () => definitions.kind({ ...resource, kind: resource.listKind });
+    const { custom } = resource;
+    if (custom === undefined) {
+      this.#object = definitions.kind(resource);
+      this.#list = () => definitions.kind({ ...resource, kind: resource.listKind });
+    } else {
+      const { object, list } = definitions.custom({ ...resource, custom });
+      this.#object = object;
+      this.#list = () => list;
+    }
   }
 
   all(): Record<string, PathItem> {
@@ -76,7 +85,7 @@ class ResourcePaths {
       else this.#addSubresource(path, subresource, named);
     }
     if (this.#has("list") && namespaced) this.#addEverywhere(`${base}${plural}`);
-    if (this.#has("watch")) {
+    if (this.#has("watch") && resource.custom === undefined) {
       const watch = (path: string, verb: Verb, target: Partial<Target>, parameters: Parameter[]): void =>
         this.#add(`${base}/watch${path}`, { get: this.#watch(verb, target, parameters) });
       if (namespaced) watch(plural, "watchlist", { everywhere: true }, []);
@@ -114,9 +123,14 @@ class ResourcePaths {
       if (!subresource.verbs.includes(verb)) continue;
       operations[method] = subresource.connect
         ? this.#log(target, parameters)
-        : this.#objectOperation(verb, target, this.#definitions.kind(subresource.kind), parameters, subresource.kind);
+        : this.#objectOperation(verb, target, this.#kindOf(subresource), parameters, subresource.kind);
     }
     this.#add(path, operations);
+  }
+
+  #kindOf({ kind }: OpenApiSubresource): Schema {
+    const isOwn = kind.kind === this.#resource.kind && kind.group === this.#resource.group;
+    return isOwn && this.#resource.custom !== undefined ? this.#object : this.#definitions.kind(kind);
   }
 
   #addConnection(path: string, subresource: OpenApiSubresource, parameters: Parameter[]): void {
@@ -155,7 +169,7 @@ class ResourcePaths {
 
   #listOperation(target: Partial<Target>, parameters: Parameter[]): Operation {
     return this.#operation("list", this.#target(target), undefined, {
-      produces: [...objectTypes, ...watchTypes], // whether it can be watched or not
+      produces: this.#resource.custom === undefined ? [...objectTypes, ...watchTypes] : customTypes, // whether it can be watched or not
       parameters: [...parameters, pretty, ...queryParameters("meta/v1.ListOptions")],
       responses: { "200": this.#list() },
     });
@@ -173,7 +187,7 @@ class ResourcePaths {
     const input = verb === "patch" ? this.#definitions.patch() : answer;
     const options = { create: "CreateOptions", patch: "PatchOptions" }[verb as string] ?? "UpdateOptions";
     return this.#operation(verb, target, kind, {
-      consumes: verb === "patch" ? patchTypes : ["*/*"],
+      consumes: this.#consumed(verb),
       parameters: [...parameters, pretty, body(input, true), ...queryParameters(`meta/v1.${options}`)],
       responses: { "200": answer, "201": answer, ...(verb === "create" && { "202": answer }) },
     });
@@ -206,7 +220,7 @@ class ResourcePaths {
     return {
       description: summaryOf(verb, target),
       consumes: [...(form.consumes ?? ["*/*"])],
-      produces: [...(form.produces ?? objectTypes)],
+      produces: [...(form.produces ?? (this.#resource.custom === undefined ? objectTypes : customTypes))],
       schemes: ["https"],
       tags: [tagOf(this.#resource)],
       operationId: operationId(verb, target),
@@ -215,6 +229,12 @@ class ResourcePaths {
       "x-kubernetes-action": actionOf(verb),
       "x-kubernetes-group-version-kind": { group: kind.group, kind: kind.kind, version: kind.version },
     };
+  }
+
+  #consumed(verb: Verb): string[] {
+    const isCustom = this.#resource.custom !== undefined;
+    if (verb === "patch") return isCustom ? patchTypes.filter((type) => !type.includes("strategic")) : patchTypes;
+    return isCustom ? customTypes : ["*/*"];
   }
 
   #target(target: Partial<Target> = {}): Target {

@@ -1,6 +1,7 @@
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { ApplyType } from "@coxswain/apimachinery/patch/apply/apply-type";
+import type { CustomKind } from "@coxswain/apimachinery/schema/openapi/custom-kinds";
 import type { Strategy, TableColumns } from "./strategy.ts";
 
 /**
@@ -67,6 +68,8 @@ export interface ResourceVersionDefinition {
   readonly unknownFields?: (object: KubeObject) => readonly string[];
   /** How server-side apply sees the type; from its descriptor unless given (custom resources). */
   readonly applyType?: ApplyType;
+  /** What OpenAPI says of the kind, where no descriptor does (custom resources). */
+  readonly published?: CustomKind;
   /** False: other versions have `/status`, this one has not. */
   readonly statusServed?: false;
   /** Text for the Warning header of a deprecated version. */

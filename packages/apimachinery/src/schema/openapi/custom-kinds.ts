@@ -1,0 +1,111 @@
+/**
+ * Schemas of custom resources as they are published: the definition's own, with what every object has beside it.
+ * Source: apiextensions-apiserver pkg/controller/openapi/builder, pkg/controller/openapi/v2/conversion.go
+ */
+import type { Definitions } from "./definitions.ts";
+import type { Schema } from "./document.ts";
+
+export interface CustomKind {
+  /** Words by their JSON names, as the definition has them; undefined when there is none, or it is not structural. */
+  readonly schema: CustomSchema | undefined;
+  /** Unknown fields are kept everywhere. */
+  readonly preserving: boolean;
+}
+
+export type CustomSchema = Readonly<Record<string, unknown>>;
+
+const embedded = "x-kubernetes-embedded-resource";
+const preservesUnknown = "x-kubernetes-preserve-unknown-fields";
+const conventions = "More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
+const ownFields = {
+  apiVersion: {
+    description: `APIVersion defines the versioned schema of this representation of an object. ${conventions}#resources`,
+    type: "string",
+  },
+  kind: {
+    description: `Kind is a string value representing the type of this object. In CamelCase. ${conventions}#types-kinds`,
+    type: "string",
+  },
+} as const;
+
+/** @param v2 kubectl reads it: what OpenAPI v2 has no words for must be left open */
+export function customObjectSchema({ schema, preserving }: CustomKind, definitions: Definitions, v2: boolean): Schema {
+  // With any property kubectl would take all others for unknown ones.
+  if (schema === undefined || (v2 && (preserving || schema[preservesUnknown] === true))) return { type: "object" };
+  const made = published(schema, definitions, v2);
+  made.properties = {
+    ...made.properties,
+    ...ownFields,
+    metadata: metadata(definitions, "ObjectMeta", "Standard object's metadata."),
+  };
+  return made;
+}
+
+export function customListSchema(kind: string, listKind: string, plural: string, item: Schema, definitions: Definitions): Schema {
+  return {
+    description: `${listKind} is a list of ${kind}`,
+    type: "object",
+    required: ["items"],
+    properties: {
+      ...ownFields,
+      items: { description: `List of ${plural}. ${conventions}`, type: "array", items: item },
+      metadata: metadata(definitions, "ListMeta", "Standard list metadata."),
+    },
+  };
+}
+
+function metadata(definitions: Definitions, type: "ObjectMeta" | "ListMeta", description: string): Schema {
+  return { description: `${description} ${conventions}#metadata`, ...definitions.named(`meta/v1.${type}`) };
+}
+
+/** Words that say nothing of a value's shape; operators say what v2 has no words for. */
+const operators = ["allOf", "anyOf", "oneOf", "not"];
+const dropped = new Set(["default", "example", "externalDocs", "x-kubernetes-validations", "nullable"]);
+
+function published(schema: CustomSchema, definitions: Definitions, v2: boolean): Schema {
+  const isOpen = v2 && (schema["nullable"] === true || schema[preservesUnknown] === true);
+  const made: Record<string, unknown> = {};
+  for (const [word, value] of Object.entries(schema)) {
+    if (value === undefined || value === null || value === "" || value === false) continue;
+    if (v2 && (dropped.has(word) || operators.includes(word))) continue;
+    if (word === "properties") {
+      if (!isOpen)
+        made[word] = mapValues(value as Readonly<Record<string, CustomSchema>>, (one) => published(one, definitions, v2));
+    } else if (word === "items") {
+      if (!isOpen) made[word] = published(value as CustomSchema, definitions, v2);
+    } else if (word === "additionalProperties" && typeof value === "object") {
+      made[word] = published(value as CustomSchema, definitions, v2);
+    } else made[word] = value;
+  }
+  if (v2) leaveOpen(made, schema);
+  if (schema[embedded] === true && !(v2 && schema[preservesUnknown] === true)) embed(made, definitions);
+  return made as Schema;
+}
+
+/** What kubectl cannot cope with: a type that may be null as well, lists of anything, nulls where something is required. */
+function leaveOpen(made: Record<string, unknown>, schema: CustomSchema): void {
+  if (schema["nullable"] === true) delete made["type"];
+  if (made["type"] === "array" && made["items"] === undefined) delete made["type"];
+  const { required } = made as { required?: readonly string[] };
+  if (required === undefined) return;
+  const properties = (schema["properties"] ?? {}) as Readonly<Record<string, CustomSchema>>;
+  const additional = schema["additionalProperties"] as CustomSchema | boolean | undefined;
+  const isNullable = (name: string): boolean => Object.hasOwn(properties, name) && properties[name]?.["nullable"] === true;
+  const left =
+    typeof additional === "object" && additional["nullable"] === true ? [] : required.filter((name) => !isNullable(name));
+  if (left.length === 0) delete made["required"];
+  else made["required"] = left;
+}
+
+function embed(made: Record<string, unknown>, definitions: Definitions): void {
+  made["properties"] = {
+    ...(made["properties"] as Record<string, Schema> | undefined),
+    ...ownFields,
+    metadata: metadata(definitions, "ObjectMeta", "Standard object's metadata."),
+  };
+  made["required"] = [...new Set([...((made["required"] as string[] | undefined) ?? []), "kind", "apiVersion"])];
+}
+
+function mapValues<T, U>(record: Readonly<Record<string, T>>, change: (value: T) => U): Record<string, U> {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]));
+}
