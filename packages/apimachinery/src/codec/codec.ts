@@ -2,19 +2,9 @@ import { badRequest } from "../errors/status-error.ts";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
 import type { KubeObject, Unstructured } from "../meta/types.ts";
 import { scheme } from "../schema/scheme.ts";
-import {
-  claimedKind,
-  coerce,
-  decodeJson,
-  decodeParsed,
-  encodeJson,
-  encodeJsonText,
-  parseJson,
-  type Strictness,
-  unrecognized,
-} from "./json.ts";
+import { claimedKind, coerce, decodeJson, decodeParsed, encodeJson, encodeJsonText, parseJson, type Strictness } from "./json.ts";
 import { jsonMediaType, protobufMediaType, yamlMediaType } from "./negotiate.ts";
-import { decodeMessage, decodeProtobuf, decodeUnknown, encodeProtobuf, hasEnvelope, noEnvelope } from "./protobuf.ts";
+import { decodeProtobuf, decodeProtobufAs, encodeProtobuf } from "./protobuf.ts";
 import { parseYaml, toYaml } from "./yaml.ts";
 import { parseYamlAside } from "./yaml-aside.ts";
 
@@ -132,13 +122,6 @@ function typed(value: Unstructured, bytes: Buffer, expected: GroupVersionKind | 
 }
 
 function decodeProtobufObject(bytes: Buffer, expected: GroupVersionKind | undefined, options: DecodeOptions): KubeObject {
-  if (!options.asExpected && expected !== undefined && !hasEnvelope(bytes)) throw unrecognized(expected.kind, noEnvelope, bytes);
   if (!options.asExpected || expected === undefined) return decodeProtobuf(bytes, expected, options.maxElements);
-  const { apiVersion, kind, raw } = decodeUnknown(bytes);
-  const type = scheme.kind(expected);
-  if (type === undefined)
-    throw badRequest(
-      `no kind ${JSON.stringify(expected.kind)} is registered for version ${JSON.stringify(formatGroupVersion(expected))}`,
-    );
-  return { apiVersion, kind, ...decodeMessage(raw, type, options.maxElements) } as unknown as KubeObject;
+  return decodeProtobufAs(expected, bytes, options.maxElements);
 }

@@ -289,18 +289,19 @@ function jsonWord(value: unknown): string {
   return typeof value === "bigint" || typeof value === "symbol" ? "number" : typeof value;
 }
 
-function cannotHandle(gvk: GroupVersionKind, wantedKind: string, why: string): StatusError {
+/** Of a body that says what it is. */
+export function cannotHandle(gvk: GroupVersionKind, wantedKind: string, why: string): StatusError {
   return badRequest(`${gvk.kind} in version ${goQuote(gvk.version)} cannot be handled as a ${wantedKind}: ${why}`);
 }
 
 /** Of a body that does not even say what it is. */
-export function unrecognized(wantedKind: string, why: string, source: Buffer | string): StatusError {
+export function unrecognized(wantedKind: string, why: string, source: Uint8Array | string): StatusError {
   return badRequest(`the object provided is unrecognized (must be of type ${wantedKind}): ${why} (${summarize(source)})`);
 }
 
 /** The first bytes of a body: as they are when it looks like JSON, in hex otherwise. */
-function summarize(source: Buffer | string): string {
-  const bytes = typeof source === "string" ? Buffer.from(source) : source;
+function summarize(source: Uint8Array | string): string {
+  const bytes = Buffer.from(typeof source === "string" ? source.slice(0, 31) : source.subarray(0, 31));
   if (bytes.length === 0) return "<empty>";
   const head = bytes.subarray(0, 30).toString(bytes[0] === 0x7b ? "utf8" : "hex");
   return bytes.length > 30 ? `${head} ...` : head;

@@ -1,5 +1,6 @@
 import protobuf from "protobufjs/minimal.js";
 import type { FieldType, MessageField, TypeDescriptor } from "../schema/descriptor.ts";
+import { goFieldName } from "../schema/go/go-names.ts";
 import { scheme } from "../schema/scheme.ts";
 import { tooManyValues } from "./body-cost.ts";
 import { sharedFields } from "./fields-v1.ts";
@@ -29,7 +30,19 @@ export function readMessage(bytes: Uint8Array, type: TypeDescriptor, maxElements
   nesting = 0;
   elementsLeft = maxElements;
   const reader = protobuf.Reader.create(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
-  return messageReader(type)(reader, reader.len, {});
+  return readingInGoWords(() => messageReader(type)(reader, reader.len, {}));
+}
+
+/** What `read` gives; the errors of the library's reader are told as upstream's generated code tells them. */
+export function readingInGoWords<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (err) {
+    const { message } = err as Error;
+    if (message.startsWith("index out of range")) throw new Error("unexpected EOF", { cause: err });
+    if (message.startsWith("invalid varint encoding")) throw new Error("proto: integer overflow", { cause: err });
+    throw err;
+  }
 }
 
 const readers = new Map<TypeDescriptor, ReadMessage>();
@@ -84,11 +97,8 @@ function compileReader(type: TypeDescriptor): ReadMessage {
     ${zeros.join("\n")}
     return object;
   };`;
-  const numbers = new Set(type.message.map((field) => field.number));
-  const other = (reader: Reader, tag: number): void => {
-    if (numbers.has(tag >>> 3)) throw new Error(`proto: wrong wireType = ${tag & 7} for field ${tag >>> 3} of ${type.goName}`);
-    skip(reader, tag);
-  };
+  const names = Object.fromEntries(type.message.map((field) => [field.number, goNameOf(type, field)]));
+  const other = (reader: Reader, tag: number): void => skipUnknown(reader, tag, type.goName, names);
   const values = {
     ...named("read", type.message.map(fieldReader)),
     ...named(
@@ -104,22 +114,52 @@ function named<T>(prefix: string, values: readonly T[]): Record<string, T> {
   return Object.fromEntries(values.map((value, i) => [prefix + i, value]));
 }
 
+function goNameOf(type: TypeDescriptor, { name, type: fieldType }: MessageField): string {
+  if (name !== undefined) return goFieldName(type.goName, name);
+  return fieldType.kind === "struct" ? fieldType.struct.goName : ""; // inlined
+}
+
+/**
+ * Passes over a field that is in no table. Source: the code that gogo/protobuf generates
+ * @param names of the message's fields by number; none of them is of the tag's wire type
+ * @throws Error for those, and for tags that cannot be
+ */
+export function skipUnknown(reader: Reader, tag: number, message: string, names: Readonly<Record<number, string>>): void {
+  const number = tag >>> 3;
+  const wireType = tag & 7;
+  if (wireType === 4) throw new Error(`proto: ${message}: wiretype end group for non-group`);
+  if (number === 0) throw new Error(`proto: ${message}: illegal tag 0 (wire type ${wireType})`);
+  if (names[number] !== undefined) throw new Error(`proto: wrong wireType = ${wireType} for field ${names[number]}`);
+  skip(reader, tag);
+}
+
+/** Passes over a value; a group with all that is in it. */
 function skip(reader: Reader, tag: number): void {
-  switch (tag & 7) {
-    case 0:
-      reader.skip();
-      return;
-    case 1:
-      reader.skip(8);
-      return;
-    case 2:
-      reader.skip(reader.uint32());
-      return;
-    case 5:
-      reader.skip(4);
-      return;
-    default:
-      throw new Error(`proto: illegal wireType ${tag & 7}`);
+  let depth = 0;
+  for (let next = tag; ; next = reader.uint32()) {
+    switch (next & 7) {
+      case 0:
+        reader.skip();
+        break;
+      case 1:
+        reader.skip(8);
+        break;
+      case 2:
+        reader.skip(reader.uint32());
+        break;
+      case 3:
+        depth++;
+        break;
+      case 4:
+        if (--depth < 0) throw new Error("proto: unexpected end of group");
+        break;
+      case 5:
+        reader.skip(4);
+        break;
+      default:
+        throw new Error(`proto: illegal wireType ${next & 7}`);
+    }
+    if (depth === 0) return;
   }
 }
 

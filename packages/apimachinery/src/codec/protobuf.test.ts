@@ -4,15 +4,8 @@ import fc from "fast-check";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { decodeJson, encodeJsonText } from "./json.ts";
-import {
-  decodeMessage,
-  decodeProtobuf,
-  decodeUnknown,
-  encodeMessage,
-  encodeProtobuf,
-  encodeUnknown,
-  hasProtobufForm,
-} from "./protobuf.ts";
+import { decodeProtobuf, decodeUnknown, encodeMessage, encodeProtobuf, encodeUnknown, hasProtobufForm } from "./protobuf.ts";
+import { readMessage } from "./protobuf-decode.ts";
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(/\s/g, ""), "hex");
 
@@ -76,7 +69,7 @@ for (const { name, type, value, want } of [
     const descriptor = scheme.type(type) as TypeDescriptor;
     const bytes = encodeMessage(value, descriptor);
     assert.equal(bytes.toString("hex"), want.replaceAll(" ", ""));
-    assert.equal(encodeJsonText(decodeMessage(bytes, descriptor), descriptor), encodeJsonText(value, descriptor));
+    assert.equal(encodeJsonText(readMessage(bytes, descriptor), descriptor), encodeJsonText(value, descriptor));
   });
 }
 
@@ -152,6 +145,63 @@ for (const object of objects) {
   });
 }
 
+const configMap = { group: "", version: "v1", kind: "ConfigMap" };
+const enveloped = (raw: string, kind = "ConfigMap"): string => {
+  const type = `0a02763112${hexOf(kind)}`;
+  return `6b3873000a${length(type)}${type}12${length(raw)}${raw}`;
+};
+const length = (hex: string): string => (hex.length / 2).toString(16).padStart(2, "0");
+const hexOf = (text: string): string => length("00".repeat(text.length)) + Buffer.from(text).toString("hex");
+const unrecognized = (why: string, hex: string): string =>
+  `the object provided is unrecognized (must be of type ConfigMap): ${why} (${hex})`;
+const unhandled = (why: string): string => `ConfigMap in version "v1" cannot be handled as a ConfigMap: ${why}`;
+
+/** As kube-apiserver answered to these bytes. */
+for (const { name, hex, message } of [
+  { name: "nothing", hex: "", message: unrecognized("empty data", "<empty>") },
+  { name: "no more than the prefix", hex: "6b387300", message: unrecognized("empty body", "6b387300") },
+  {
+    name: "other bytes",
+    hex: "6a756e6b",
+    message: unrecognized("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]", "6a756e6b"),
+  },
+  ...[
+    ["ffffff", "unexpected EOF"],
+    ["0a020a05", "unexpected EOF"],
+    ["0200", "proto: Unknown: illegal tag 0 (wire type 2)"],
+    ["0c", "proto: Unknown: wiretype end group for non-group"],
+    ["0801", "proto: wrong wireType = 0 for field TypeMeta"],
+    ["ffffffffffffffffffffff", "proto: integer overflow"],
+  ].map(([hex, why]) => ({
+    name: `an envelope of ${hex}`,
+    hex: `6b387300${hex}`,
+    message: unrecognized(why as string, `6b387300${hex}`),
+  })),
+  ...[
+    ["ffffff", "unexpected EOF"],
+    ["7b7d", "unexpected EOF"],
+    ["0801", "proto: wrong wireType = 0 for field ObjectMeta"],
+    ["0200", "proto: ConfigMap: illegal tag 0 (wire type 2)"],
+    ["ffffffffffffffffffffff", "proto: integer overflow"],
+  ].map(([hex, why]) => ({ name: `a message of ${hex}`, hex: enveloped(hex as string), message: unhandled(why as string) })),
+  {
+    name: "a kind that nobody knows",
+    hex: enveloped("", "Foo"),
+    message:
+      'Foo in version "v1" cannot be handled as a ConfigMap: no kind "Foo" is registered for version "v1" in scheme "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"',
+  },
+]) {
+  test(`refuses ${name} in upstream's words`, () => {
+    assert.throws(() => decodeProtobuf(Buffer.from(hex, "hex"), configMap), { code: 400, message });
+  });
+}
+
+test("passes over groups of unknown fields, and what is in them", () => {
+  // Field 15 as a group with a varint, a text, and a group in it.
+  const object = decodeProtobuf(Buffer.from(enveloped("7b08011201610b0c7c"), "hex"), configMap);
+  assert.equal(object.kind, "ConfigMap");
+});
+
 test("takes what the envelope leaves out from what is expected", () => {
   const raw = decodeUnknown(encodeProtobuf({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a" } })).raw;
   const bare = encodeUnknown({ apiVersion: "", kind: "", raw });
@@ -199,7 +249,7 @@ test("answers 400 to schemas nested without end", () => {
   };
   for (let i = 0; i < 3_000; i++) schema = nest(schema, 28); // not
   const type = scheme.type("apiextensions/v1.JSONSchemaProps") as TypeDescriptor;
-  assert.throws(() => decodeMessage(schema, type), { code: 400 });
+  assert.throws(() => readMessage(schema, type), { message: "message is nested too deep" });
 });
 
 test("never fails otherwise than with 400 on random bytes", () => {

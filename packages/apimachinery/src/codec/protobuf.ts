@@ -1,11 +1,13 @@
 import protobuf from "protobufjs/minimal.js";
 import { badRequest, StatusError } from "../errors/status-error.ts";
+import { goQuote } from "../meta/go-quote.ts";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
 import type { KubeObject } from "../meta/types.ts";
 import type { TypeDescriptor } from "../schema/descriptor.ts";
 import { scheme } from "../schema/scheme.ts";
 import { BackWriter } from "./back-writer.ts";
-import { readMessage } from "./protobuf-decode.ts";
+import { cannotHandle, unrecognized } from "./json.ts";
+import { readingInGoWords, readMessage, skipUnknown } from "./protobuf-decode.ts";
 import { writeMessage } from "./protobuf-encode.ts";
 
 /** Every Kubernetes protobuf body and etcd value begins with it. */
@@ -50,58 +52,72 @@ export function encodeMessage(object: object, type: TypeDescriptor): Buffer {
  * An object with its envelope, in canonical form, with the apiVersion and kind that the envelope names.
  * @param expected taken for what the envelope leaves out
  * @param maxElements of all lists and maps together
- * @throws StatusError 400 for bytes that are none, 413 for too many elements
+ * @throws StatusError 400 in upstream's words for bytes that are none, 413 for too many elements
  */
 export function decodeProtobuf(bytes: Uint8Array, expected?: GroupVersionKind, maxElements?: number): KubeObject {
-  const unknown = decodeUnknown(bytes);
+  const unknown = refusing(
+    (why) => (expected === undefined ? badRequest(why) : unrecognized(expected.kind, why, bytes)),
+    () => decodeUnknown(bytes),
+  );
   const gv = parseGroupVersion(unknown.apiVersion) ?? expected;
   const gvk = {
     group: gv?.group ?? "",
     version: gv?.version ?? "",
     kind: unknown.kind === "" ? (expected?.kind ?? "") : unknown.kind,
   };
-  const type = scheme.kind(gvk);
-  if (type === undefined || type.jsonOnly) {
-    const version = JSON.stringify(formatGroupVersion(gvk));
-    throw badRequest(
-      `no kind ${JSON.stringify(gvk.kind)} is registered for version ${version} in scheme "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"`,
-    );
-  }
-  return {
-    apiVersion: formatGroupVersion(gvk),
-    kind: gvk.kind,
-    ...decodeMessage(unknown.raw, type, maxElements),
-  } as unknown as KubeObject;
+  const message = refusing(
+    (why) => (expected === undefined ? badRequest(why) : cannotHandle(gvk, expected.kind, why)),
+    () => {
+      const type = scheme.kind(gvk);
+      if (type !== undefined && !type.jsonOnly) return readMessage(unknown.raw, type, maxElements);
+      const version = goQuote(formatGroupVersion(gvk));
+      throw new Error(
+        `no kind ${goQuote(gvk.kind)} is registered for version ${version} in scheme "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"`,
+      );
+    },
+  );
+  return { apiVersion: formatGroupVersion(gvk), kind: gvk.kind, ...message } as unknown as KubeObject;
 }
 
-/** A message without envelope. @throws StatusError 400, 413 for more than `maxElements` */
-export function decodeMessage(bytes: Uint8Array, type: TypeDescriptor, maxElements?: number): Record<string, unknown> {
+/** What `read` gives; what it throws becomes what `refuse` makes of its text, unless it is an answer already. */
+function refusing<T>(refuse: (why: string) => StatusError, read: () => T): T {
   try {
-    return readMessage(bytes, type, maxElements);
+    return read();
   } catch (err) {
-    if (err instanceof StatusError) throw err;
-    throw badRequest(`unable to decode ${type.goName}: ${(err as Error).message}`);
+    throw err instanceof StatusError ? err : refuse((err as Error).message);
   }
+}
+
+/**
+ * The message of an envelope as this kind, whatever the envelope says; its words stay.
+ * @throws as `decodeProtobuf`
+ */
+export function decodeProtobufAs(kind: GroupVersionKind, bytes: Uint8Array, maxElements?: number): KubeObject {
+  const message = refusing(badRequest, () => {
+    const { apiVersion, kind: said, raw } = decodeUnknown(bytes);
+    const type = scheme.kind(kind);
+    if (type === undefined)
+      throw new Error(`no kind ${goQuote(kind.kind)} is registered for version ${goQuote(formatGroupVersion(kind))}`);
+    return { apiVersion, kind: said, ...readMessage(raw, type, maxElements) };
+  });
+  return message as unknown as KubeObject;
 }
 
 export function encodeUnknown(unknown: Pick<Unknown, "apiVersion" | "kind" | "raw"> & Partial<Unknown>): Buffer {
   return envelope(unknown.apiVersion, unknown.kind, (writer) => writer.bytes(unknown.raw), unknown);
 }
 
-export const noEnvelope = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]";
-
-export function hasEnvelope(bytes: Uint8Array): boolean {
-  return protobufPrefix.equals(bytes.subarray(0, 4));
-}
-
-/** The envelope's parts; `raw` is a view into `bytes`. @throws StatusError 400 */
+/**
+ * The envelope's parts; `raw` is a view into `bytes`.
+ * @throws Error in the words of upstream's generated code
+ * Source: apimachinery pkg/runtime/serializer/protobuf/protobuf.go
+ */
 export function decodeUnknown(bytes: Uint8Array): Unknown {
-  if (!hasEnvelope(bytes)) throw badRequest(noEnvelope);
-  try {
-    return readUnknown(bytes.subarray(4));
-  } catch (err) {
-    throw badRequest(`unable to decode the protobuf envelope: ${(err as Error).message}`);
-  }
+  if (bytes.length === 0) throw new Error("empty data");
+  if (!protobufPrefix.equals(bytes.subarray(0, 4)))
+    throw new Error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]");
+  if (bytes.length === protobufPrefix.length) throw new Error("empty body");
+  return readingInGoWords(() => readUnknown(bytes.subarray(4)));
 }
 
 function readUnknown(bytes: Uint8Array): Unknown {
@@ -109,16 +125,16 @@ function readUnknown(bytes: Uint8Array): Unknown {
   let [apiVersion, kind, contentEncoding, contentType] = ["", "", "", ""];
   let raw: Uint8Array = new Uint8Array();
   while (reader.pos < reader.len) {
-    switch (reader.uint32()) {
+    const tag = reader.uint32();
+    switch (tag) {
       case 10: {
         const end = reader.uint32() + reader.pos;
         if (end > reader.len) throw new Error("unexpected EOF");
         while (reader.pos < end) {
-          const tag = reader.uint32();
-          if (tag === 10) apiVersion = reader.string();
-          else if (tag === 18) kind = reader.string();
-          else if ((tag & 7) === 2) reader.skip(reader.uint32());
-          else throw new Error(`proto: wrong wireType = ${tag & 7}`);
+          const part = reader.uint32();
+          if (part === 10) apiVersion = reader.string();
+          else if (part === 18) kind = reader.string();
+          else skipUnknown(reader, part, "TypeMeta", { 1: "APIVersion", 2: "Kind" });
         }
         break;
       }
@@ -132,7 +148,7 @@ function readUnknown(bytes: Uint8Array): Unknown {
         contentType = reader.string();
         break;
       default:
-        throw new Error("proto: unknown field");
+        skipUnknown(reader, tag, "Unknown", { 1: "TypeMeta", 2: "Raw", 3: "ContentEncoding", 4: "ContentType" });
     }
   }
   return { apiVersion, kind, raw, contentEncoding, contentType };
