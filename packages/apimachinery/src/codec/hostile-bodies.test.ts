@@ -85,10 +85,10 @@ const bodies: readonly { name: string; mediaType: string; body: () => Buffer | s
     body: () => `{"spec":{"containers":[${each(1_000_000, () => "{}")}]}}`,
   },
   {
-    name: "150,000 quantities",
+    name: "170,000 quantities",
     mediaType: json,
     kind: pod,
-    body: () => `{"spec":{"overhead":{${each(150_000, (i) => `"k${i}":"${i}m"`)}}}}`,
+    body: () => `{"spec":{"overhead":{${each(170_000, (i) => `"k${i}":"${i}m"`)}}}}`,
   },
   { name: "3 MB of digits", mediaType: json, body: () => `{"a":${times(3 * megabyte - 10, "9")}}`, refused: false },
   {

@@ -6,6 +6,7 @@ import { type Call, strategyContext } from "./env.ts";
 import { guardEntries, trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";
+import { pauseAfter } from "./turns.ts";
 
 /**
  * POST on a collection: decode, defaults, hub version → mutating admission → store (strategy, validation, validating
@@ -21,7 +22,9 @@ export async function create(call: Call): Promise<void> {
   const object = toHub(served, await decodeBody(call, body, mediaType, served.kind, options.fieldValidation));
   matchNamespace(object, call.namespace);
   dedupOwnerReferences(call, object, false);
+  await pauseAfter(body);
   trackFields(call, options.fieldManager, undefined, object);
+  await pauseAfter(body);
 
   const attributes = (subject: KubeObject) =>
     admissionAttributes(call, "CREATE", subject, undefined, { dryRun: options.dryRun, options });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newTurns, type Turns } from "./turns.ts";
+import { newTurns, pauseAfter, type Turns } from "./turns.ts";
 
 function setUp() {
   const coming: (() => void)[] = [];
@@ -66,3 +66,17 @@ test("who comes while others wait does not overtake them", async () => {
   for (let turn = 0; turn < 3; turn++) await nextTurn();
   assert.deepEqual(order, ["a", "b", "c", "late"]);
 });
+
+for (const { name, bytes, others } of [
+  { name: "a large body lets others have their turn", bytes: 300_000, others: true },
+  { name: "a small one goes on at once", bytes: 3_000, others: false },
+]) {
+  test(name, async () => {
+    let turned = false;
+    setImmediate(() => {
+      turned = true;
+    });
+    await pauseAfter(Buffer.alloc(bytes));
+    assert.equal(turned, others);
+  });
+}

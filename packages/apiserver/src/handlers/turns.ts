@@ -73,5 +73,13 @@ export function newTurns(now: () => number = () => performance.now(), next: (tur
   };
 }
 
+/** A body that takes tens of milliseconds at each stage of its request. */
+const largeBodyBytes = 256 * 1024;
+
+/** Lets everybody else have a turn between two stages of a request with a large body. */
+export async function pauseAfter(body: Buffer): Promise<void> {
+  if (body.length > largeBodyBytes) await new Promise<void>(nextTurn);
+}
+
 /** Of this process: there is one event loop. */
 export const turns = newTurns();

@@ -8,6 +8,7 @@ import { type Call, strategyContext } from "./env.ts";
 import { guardEntries, trackFields, withEntries, withoutEntriesWhenTooLarge } from "./managed-fields.ts";
 import { type WriteRequestOptions, writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";
+import { pauseAfter } from "./turns.ts";
 
 /**
  * PUT on a named object: replaces it, or creates it where the resource allows that (201).
@@ -23,6 +24,7 @@ export async function update(call: Call, store = call.served.store as RegistrySt
   checkName(object, call.name, call.namespace);
   matchNamespace(object, call.namespace);
   dedupOwnerReferences(call, object, false);
+  await pauseAfter(body);
   const uid = object.metadata.uid;
   let track = true;
   const write = () =>

@@ -240,6 +240,7 @@ export function isEnvVarName(name: string): string[] {
 
 /** Keys of config maps and secrets. */
 export function isConfigMapKey(key: string): string[] {
+  if (/^(?!\.)[-._a-zA-Z0-9]{1,253}$/.test(key)) return []; // there may be many
   const errors: string[] = [];
   if (key.length > 253) errors.push("must be no more than 253 characters");
   if (!/^[-._a-zA-Z0-9]+$/.test(key)) {

@@ -33,6 +33,19 @@ testKindRules("configmaps", {}, [
     want: ["[]: Too long: must have at most 1048576 bytes"],
   },
   {
+    name: "too much in many parts, and bytes count",
+    change: {
+      data: { a: "é".repeat(256 * 1024), b: "x".repeat(256 * 1024) },
+      binaryData: { c: btoa("y".repeat(256 * 1024 + 1)) },
+    },
+    want: ["[]: Too long: must have at most 1048576 bytes"],
+  },
+  {
+    name: "as much as is allowed, in many parts",
+    change: { data: { a: "é".repeat(256 * 1024), b: "x".repeat(256 * 1024) }, binaryData: { c: btoa("y".repeat(256 * 1024)) } },
+    want: [],
+  },
+  {
     name: "a key that is none",
     before: {},
     change: { data: { "a b": "" } },
