@@ -7,7 +7,9 @@ import { cpuSeconds } from "./process-usage.ts";
 import { type RunningProgram, startProgram } from "./program.ts";
 import { ourProgram } from "./target.ts";
 
+/** Each server has as many connections and gets under way beside another one as alone: a turn of its loop answers as many. */
 const connections = 100;
+const atOnce = 32;
 const secondsEach = 4;
 /** Of each server, before it is measured: one that V8 still compiles costs more. */
 const warmOperations = 40_000;
@@ -17,8 +19,8 @@ const mostOfOne = 0.65;
 const mostCpu = 1.1;
 
 /**
- * `main.ts ports`: two servers on one port (--permit-port-sharing) against one: the CPU of a GET, and how connections
- * are shared out.
+ * `main.ts ports`: two servers on one port (--permit-port-sharing) against one, with the same load for each server: the CPU
+ * of a GET, and how the first hundred connections are shared out.
  */
 export async function benchPortSharing(): Promise<void> {
   const etcd = await startOwnEtcd();
@@ -72,13 +74,14 @@ async function measure(
   servers: readonly RunningProgram[],
   connect: () => Promise<Connection>,
 ): Promise<{ cpuPerThousand: number; shares: number[] }> {
-  const opened = await Promise.all(Array.from({ length: connections }, connect));
-  const starts = await Promise.all(opened.map(startTimeOf));
+  const opened = await Promise.all(Array.from({ length: connections * servers.length }, connect));
+  const starts = await Promise.all(opened.slice(0, connections).map(startTimeOf));
   const get = (turn: number) =>
-    (opened[turn % connections] as Connection).request("/api/v1/namespaces/default/pods/shared?resourceVersion=0");
-  await closedLoop(get, { concurrency: 32, seconds: warmSecondsAtMost, maxOperations: warmOperations * servers.length });
+    (opened[turn % opened.length] as Connection).request("/api/v1/namespaces/default/pods/shared?resourceVersion=0");
+  const concurrency = atOnce * servers.length;
+  await closedLoop(get, { concurrency, seconds: warmSecondsAtMost, maxOperations: warmOperations * servers.length });
   const before = servers.map(({ pid }) => cpuSeconds(pid));
-  const { operations } = await closedLoop(get, { concurrency: 32, seconds: secondsEach });
+  const { operations } = await closedLoop(get, { concurrency, seconds: secondsEach });
   const cpu = servers.reduce((sum, { pid }, index) => sum + cpuSeconds(pid) - (before[index] as number), 0);
   for (const connection of opened) connection.close();
   const counts = new Map<string, number>();
