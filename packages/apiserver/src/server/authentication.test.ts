@@ -99,6 +99,45 @@ test("service accounts: the first issuer signs, tokens of all issuers and all ke
   assert.equal(await whoHas(await sign({ ...old, iss: "https://other.test" }, { alg: "RS256" }, rsaKey)), "401");
 });
 
+for (const { name, path, body, code, message } of [
+  {
+    name: "too short a life, though the account is missing",
+    path: "default/serviceaccounts/nobody",
+    body: { spec: { expirationSeconds: 1 } },
+    code: 422,
+    message:
+      'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: 1: may not specify a duration less than 10 minutes',
+  },
+  {
+    name: "a missing account, whatever it is bound to",
+    path: "default/serviceaccounts/nobody",
+    body: { spec: { boundObjectRef: { kind: "Node", name: "x" } } },
+    code: 404,
+    message: 'serviceaccounts "nobody" not found',
+  },
+  {
+    name: "a missing namespace",
+    path: "nowhere/serviceaccounts/nobody",
+    body: { spec: { expirationSeconds: 1 } },
+    code: 404,
+    message: 'namespaces "nowhere" not found',
+  },
+]) {
+  test(`service accounts: a token is refused for ${name}`, async () => {
+    const answer = await server.request("POST", `/api/v1/namespaces/${path}/token`, body);
+    assert.equal(answer.code, code);
+    assert.equal(answer.body.message, message);
+  });
+}
+
+test("service accounts: a request for a token keeps the name it has", async () => {
+  await newAccount("named");
+  const path = "/api/v1/namespaces/default/serviceaccounts/named/token";
+  const { body } = await server.request("POST", path, { metadata: { name: "mine" }, spec: {} });
+  assert.partialDeepStrictEqual(body, { kind: "TokenRequest", metadata: { name: "mine", namespace: "default" } });
+  assert.equal(await whoHas(body.status.token), "system:serviceaccount:default:named");
+});
+
 test("service accounts: tokens that must not work", async () => {
   await newAccount("target");
   const { token } = await requestToken("target");

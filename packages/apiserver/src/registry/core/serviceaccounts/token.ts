@@ -16,7 +16,8 @@ const warnAfterSeconds = 60 * 60 + 7;
 const extendedSeconds = 365 * 24 * 60 * 60;
 
 /**
- * POST serviceaccounts/{name}/token: a signed token for an account, bound to a pod or secret when asked.
+ * POST serviceaccounts/{name}/token: a signed token for an account, bound to a pod or secret when asked. The request's own
+ * name means nothing; what it asks for is judged before the account is looked for.
  * Source: pkg/registry/core/serviceaccount/storage/token.go, pkg/serviceaccount/claims.go
  */
 export async function createToken(call: SubresourceCall): Promise<KubeObject> {
@@ -24,24 +25,14 @@ export async function createToken(call: SubresourceCall): Promise<KubeObject> {
   if (!request) throw badRequest("not a TokenRequest object");
   const issuer = call.services.tokenIssuer;
   if (issuer === undefined) throw badRequest("the server does not issue service account tokens: it has no signing key");
+  request.spec ??= { audiences: [] };
+  request.spec.expirationSeconds ??= defaultSeconds;
+  await call.admit(request as KubeObject, undefined);
+  const errors = validateTokenRequest(request);
+  if (errors.length > 0) throw invalid({ group: "authentication.k8s.io", kind: "TokenRequest" }, "", errors);
   const account = (
     await call.services.store("", "serviceaccounts").get(call.namespace, call.name, { minimumRevision: 0 })
   ).object() as ServiceAccount;
-  if (!request.metadata?.name) request.metadata = { ...request.metadata, name: account.metadata.name ?? "" };
-  if (!request.metadata.namespace) request.metadata.namespace = account.metadata.namespace ?? "";
-  if (request.metadata.name !== account.metadata.name) {
-    throw badRequest(
-      `the name of the object (${request.metadata.name}) does not match the name on the URL (${account.metadata.name})`,
-    );
-  }
-  if (request.metadata.namespace !== account.metadata.namespace) {
-    throw badRequest("the namespace of the provided object does not match the namespace sent on the request");
-  }
-  request.spec ??= { audiences: [] };
-  request.spec.expirationSeconds ??= defaultSeconds;
-  const errors = validateTokenRequest(request);
-  if (errors.length > 0) throw invalid({ group: "authentication.k8s.io", kind: "TokenRequest" }, "", errors);
-  await call.admit(request as KubeObject, undefined);
   const bound = await boundObject(call, request, account);
   if (!request.spec.audiences?.length) request.spec.audiences = [...issuer.defaultAudiences];
   const { claims, expiresMs, seconds } = tokenClaims(request, account, bound, issuer, call.services.now());
