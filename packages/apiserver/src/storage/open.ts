@@ -251,7 +251,7 @@ function openCluster(servers: readonly string[], prefix: string, options: Storag
           prefix: below,
           after,
           prevKv: false,
-          progress: { trust, onProgress },
+          progress: { trust, onProgress, onUntrue: onLost },
           clock,
           log,
           onEvents: (events, revision) =>

@@ -287,9 +287,9 @@ export function newChangeFeed(options: ChangeFeedOptions): ChangeFeed {
     watch = source.watch(present, { onChanges: (changes, upTo) => onChanges(changes, upTo), onProgress, onLost });
   }
 
-  /** The watch fell behind what etcd still has: nothing can tell what was missed, so everything is read anew. */
+  /** The watch fell behind what etcd still has, or etcd was wrong about what was told: everything is read anew. */
   async function onLost(): Promise<void> {
-    log.warn("history of etcd was compacted before it was read; the caches are filled again");
+    log.warn("what etcd's watch has told has a hole; the caches are filled again");
     watch = undefined;
     while (!stopped) {
       try {

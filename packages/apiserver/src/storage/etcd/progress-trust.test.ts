@@ -136,3 +136,17 @@ test("nobody is asked after the end, and a round that ends later changes nothing
   await clock.advance(60 * 60_000);
   assert.deepEqual([trust.trusted, cluster.asked], [false, 1]);
 });
+
+test("a reply that was untrue ends the trust for good, also while members are asked", async () => {
+  for (const isAsking of [false, true]) {
+    const { trust, clock, cluster } = aCluster({ a: "3.5.16" });
+    trust.ask();
+    if (!isAsking) await settle();
+    trust.refute();
+    await settle();
+    const { asked } = cluster;
+    trust.ask();
+    await clock.advance(600_000);
+    assert.deepEqual([trust.trusted, cluster.asked], [false, asked]);
+  }
+});

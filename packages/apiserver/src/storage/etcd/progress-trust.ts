@@ -15,6 +15,8 @@ export interface ProgressTrust {
   doubt(): void;
   /** The same, and asks all members. */
   ask(): void;
+  /** A reply was untrue, whatever the members say they are: none is trusted any more. */
+  refute(): void;
   stop(): void;
 }
 
@@ -43,13 +45,14 @@ export function newProgressTrust(options: { client: Cluster; clock: Clock; log: 
   const { client, clock, log } = options;
   let trusted = false;
   let stopped = false;
+  let refuted = false;
   /** Versions that were asked for before the last one say nothing. */
   let doubts = 0;
   let asking = false;
   let next: Timer | undefined;
 
   async function ask(): Promise<void> {
-    if (asking || stopped) return;
+    if (asking || stopped || refuted) return;
     asking = true;
     next?.cancel();
     let versions: (string | undefined)[];
@@ -57,9 +60,9 @@ export function newProgressTrust(options: { client: Cluster; clock: Clock; log: 
     do {
       before = doubts;
       versions = await versionsOf(client);
-    } while (before !== doubts && !stopped);
+    } while (before !== doubts && !stopped && !refuted);
     asking = false;
-    if (stopped) return;
+    if (stopped || refuted) return;
     if (trusted !== allReplyTruly(versions)) {
       trusted = !trusted;
       log.v(2)?.info(trusted ? "progress replies of etcd are trusted" : "progress replies of etcd are not trusted", { versions });
@@ -81,6 +84,11 @@ export function newProgressTrust(options: { client: Cluster; clock: Clock; log: 
     ask() {
       doubt();
       void ask();
+    },
+    refute() {
+      refuted = true;
+      trusted = false;
+      next?.cancel();
     },
     stop() {
       stopped = true;

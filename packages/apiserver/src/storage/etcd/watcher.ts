@@ -44,7 +44,12 @@ export interface EtcdWatchOptions {
   /** The wanted revision is gone; the watch is over. */
   onCompacted(compactRevision: number): void;
   /** For watches that want to know how far they are when nothing happens. Told after all events up to the revision. */
-  progress?: { trust: ProgressTrust; onProgress(revision: number): void };
+  progress?: {
+    trust: ProgressTrust;
+    onProgress(revision: number): void;
+    /** An event came that progress had passed over: it told what is not so. The watch is over. */
+    onUntrue(): void;
+  };
   clock: Clock;
   log: Logger;
 }
@@ -57,6 +62,8 @@ const longestBackoffMs = 2_000;
 export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
   const { client, clock, log } = options;
   let revision = options.after;
+  /** Of the last event; `revision` is ahead of it where etcd has said that nothing is between. */
+  let seen = options.after;
   let stopped = false;
   let turn = 0;
   let failures = 0;
@@ -115,7 +122,7 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
     }
     // Only now it is sure which member this is, and that it does not come back in an older version unnoticed.
     if (response.created) options.progress?.trust.ask();
-    if (response.watchId === everyWatch && options.progress?.trust.trusted) {
+    if (response.watchId === everyWatch && pending.length === 0 && options.progress?.trust.trusted) {
       revision = Math.max(revision, response.revision);
       options.progress.onProgress(revision);
     }
@@ -129,9 +136,18 @@ export function startEtcdWatch(options: EtcdWatchOptions): EtcdWatch {
     pending = [];
     const last = (events[events.length - 1] as WatchEventMessage).kv.modRevision;
     // etcd may send again what was sent before a reconnection.
-    const fresh =
-      (events[0] as WatchEventMessage).kv.modRevision > revision ? events : events.filter((e) => e.kv.modRevision > revision);
-    if (fresh.length === 0) return;
+    const fresh = (events[0] as WatchEventMessage).kv.modRevision > seen ? events : events.filter((e) => e.kv.modRevision > seen);
+    const first = fresh[0]?.kv.modRevision;
+    if (first === undefined) return;
+    if (first <= revision) {
+      // Whoever relied on the reply has read too early, and may have told clients to go on after it.
+      log.error("etcd has told of progress before it sent an event", undefined, { progress: revision, event: first });
+      stop();
+      options.progress?.trust.refute();
+      options.progress?.onUntrue();
+      return;
+    }
+    seen = last;
     revision = last;
     const busy = options.onEvents(fresh, last);
     if (busy === undefined) return;
