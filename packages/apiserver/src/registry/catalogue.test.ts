@@ -73,3 +73,27 @@ test("folders in etcd are upstream's where they differ from the resource", () =>
     "podsecuritypolicies.policy": "podsecuritypolicy",
   });
 });
+
+/** Source: the lifecycles of the types in k8s.io/api, release 1.23 */
+const deprecated = `
+autoscaling/v2beta1 HorizontalPodAutoscaler is deprecated in v1.22+, unavailable in v1.25+; use autoscaling/v2 HorizontalPodAutoscaler
+autoscaling/v2beta2 HorizontalPodAutoscaler is deprecated in v1.23+, unavailable in v1.26+; use autoscaling/v2 HorizontalPodAutoscaler
+batch/v1beta1 CronJob is deprecated in v1.21+, unavailable in v1.25+; use batch/v1 CronJob
+discovery.k8s.io/v1beta1 EndpointSlice is deprecated in v1.21+, unavailable in v1.25+; use discovery.k8s.io/v1 EndpointSlice
+events.k8s.io/v1beta1 Event is deprecated in v1.19+, unavailable in v1.25+; use events.k8s.io/v1 Event
+flowcontrol.apiserver.k8s.io/v1alpha1 FlowSchema is deprecated in v1.20+, unavailable in v1.21+; use flowcontrol.apiserver.k8s.io/v1beta2 FlowSchema
+flowcontrol.apiserver.k8s.io/v1alpha1 PriorityLevelConfiguration is deprecated in v1.20+, unavailable in v1.21+; use flowcontrol.apiserver.k8s.io/v1beta2 PriorityLevelConfiguration
+flowcontrol.apiserver.k8s.io/v1beta1 FlowSchema is deprecated in v1.23+, unavailable in v1.26+; use flowcontrol.apiserver.k8s.io/v1beta2 FlowSchema
+flowcontrol.apiserver.k8s.io/v1beta1 PriorityLevelConfiguration is deprecated in v1.23+, unavailable in v1.26+; use flowcontrol.apiserver.k8s.io/v1beta2 PriorityLevelConfiguration
+node.k8s.io/v1beta1 RuntimeClass is deprecated in v1.22+, unavailable in v1.25+; use node.k8s.io/v1 RuntimeClass
+policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+, unavailable in v1.25+; use policy/v1 PodDisruptionBudget
+policy/v1beta1 PodSecurityPolicy is deprecated in v1.21+, unavailable in v1.25+
+storage.k8s.io/v1alpha1 CSIStorageCapacity is deprecated in v1.21+, unavailable in v1.24+; use storage.k8s.io/v1beta1 CSIStorageCapacity
+storage.k8s.io/v1alpha1 VolumeAttachment is deprecated in v1.21+, unavailable in v1.24+; use storage.k8s.io/v1 VolumeAttachment
+v1 ComponentStatus is deprecated in v1.19+
+`;
+
+test("warns of the versions that upstream warns of, in its words", () => {
+  const texts = catalogue.flatMap(({ versions }) => versions.map(({ deprecation }) => deprecation ?? ""));
+  assert.deepEqual(texts.filter((text) => text !== "").sort(), deprecated.trim().split("\n"));
+});

@@ -10,14 +10,18 @@ import { priorityLevelTable } from "./prioritylevelconfigurations/table.ts";
 const group = "flowcontrol.apiserver.k8s.io";
 
 function versions(defaults: typeof defaultFlowSchema, kind: string) {
+  const use = `use ${group}/v1beta2 ${kind}`;
+  const deprecation = (version: string, since: string) => `${group}/${version} ${kind} is deprecated in ${since}; ${use}`;
   return [
     { version: "v1beta2", defaults },
+    { version: "v1beta1", defaults, deprecation: deprecation("v1beta1", "v1.23+, unavailable in v1.26+") },
     {
-      version: "v1beta1",
+      // Upstream stopped to serve it with 1.21, whoever asks for it.
+      version: "v1alpha1",
+      servedByDefault: false,
       defaults,
-      deprecation: `${group}/v1beta1 ${kind} is deprecated in v1.23+, unavailable in v1.26+; use ${group}/v1beta2 ${kind}`,
+      deprecation: deprecation("v1alpha1", "v1.20+, unavailable in v1.21+"),
     },
-    { version: "v1alpha1", servedByDefault: false, defaults },
   ];
 }
 

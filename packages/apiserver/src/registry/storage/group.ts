@@ -1,5 +1,5 @@
 import { inGroup } from "../definition.ts";
-import type { ResourceDefinition } from "../generic/resource.ts";
+import type { ResourceDefinition, ResourceVersionDefinition } from "../generic/resource.ts";
 import { defaultCsiDriver } from "./csidrivers/defaults.ts";
 import { csiDriverStrategy } from "./csidrivers/strategy.ts";
 import { csiDriverTable } from "./csidrivers/table.ts";
@@ -13,8 +13,17 @@ import { storageClassTable } from "./storageclasses/table.ts";
 import { volumeAttachmentStatusStrategy, volumeAttachmentStrategy } from "./volumeattachments/strategy.ts";
 import { volumeAttachmentTable } from "./volumeattachments/table.ts";
 
+const group = "storage.k8s.io";
+
+/** @param use `v1 VolumeAttachment` */
+function alpha(use: string): ResourceVersionDefinition {
+  const kind = use.split(" ")[1];
+  const deprecation = `${group}/v1alpha1 ${kind} is deprecated in v1.21+, unavailable in v1.24+; use ${group}/${use}`;
+  return { version: "v1alpha1", servedByDefault: false, deprecation };
+}
+
 export function storageResources(): ResourceDefinition[] {
-  return inGroup("storage.k8s.io", [
+  return inGroup(group, [
     {
       resource: "csidrivers",
       returnDeletedObject: true,
@@ -37,7 +46,7 @@ export function storageResources(): ResourceDefinition[] {
       resource: "csistoragecapacities",
       kind: "CSIStorageCapacity",
       namespaced: true,
-      versions: ["v1beta1", { version: "v1alpha1", servedByDefault: false }],
+      versions: ["v1beta1", alpha("v1beta1 CSIStorageCapacity")],
       strategy: csiStorageCapacityStrategy,
       table: csiStorageCapacityTable,
     },
@@ -56,7 +65,7 @@ export function storageResources(): ResourceDefinition[] {
       returnDeletedObject: true,
       kind: "VolumeAttachment",
       namespaced: false,
-      versions: ["v1", { version: "v1alpha1", servedByDefault: false, statusServed: false }],
+      versions: ["v1", { ...alpha("v1 VolumeAttachment"), statusServed: false }],
       strategy: volumeAttachmentStrategy,
       statusStrategy: volumeAttachmentStatusStrategy,
       table: volumeAttachmentTable,
