@@ -44,6 +44,8 @@ export class Http2Exchange implements Exchange {
   readonly #headers = new ResponseHeaders();
   #controller: AbortController | undefined;
   #gone = false;
+  /** Kept, because node puts all headers that it sent into an object for whoever asks it. */
+  #status = 0;
 
   constructor(
     stream: ServerHttp2Stream,
@@ -139,7 +141,8 @@ export class Http2Exchange implements Exchange {
   }
 
   get status(): number {
-    return this.#stream.headersSent ? Number(this.#stream.sentHeaders?.[":status"] ?? 0) : 0;
+    if (this.#status !== 0 || !this.#stream.headersSent) return this.#status;
+    return Number(this.#stream.sentHeaders?.[":status"] ?? 0); // by way of `nodeResponse`
   }
 
   setHeader(name: string, value: string | string[]): void {
@@ -159,6 +162,7 @@ export class Http2Exchange implements Exchange {
       return;
     }
     if (stream.destroyed || stream.closed) return;
+    this.#status = status;
     const bytes = typeof body === "string" ? Buffer.from(body) : body;
     const all = this.#allHeaders(status, headers, bodyMayFollow(status) ? (bytes?.length ?? 0) : undefined);
     if (bytes === undefined || bytes.length === 0 || this.method === "HEAD" || !bodyMayFollow(status)) {
@@ -174,7 +178,10 @@ export class Http2Exchange implements Exchange {
 
   stream(status: number, headers: OutgoingHttpHeaders): ResponseStream {
     const stream = this.#stream;
-    if (!stream.destroyed && !stream.closed) stream.respond(this.#allHeaders(status, headers));
+    if (!stream.destroyed && !stream.closed) {
+      this.#status = status;
+      stream.respond(this.#allHeaders(status, headers));
+    }
     const exchange = this;
     const open = (): boolean => !stream.destroyed && !stream.closed && !stream.writableEnded;
     return {
