@@ -184,6 +184,15 @@ for (const { protocol, ask, version } of [
     assert.doesNotMatch(answer.body, /secret/);
   });
 
+  test(`${protocol}: shows no handler a path with a broken escape`, async (t) => {
+    const server = await start(t, (exchange) => exchange.respond(200, {}, exchange.url));
+    for (const path of ["/%zz", "/a/%2", "/a%?b=c"]) {
+      const { status, headers, body } = await ask(t, server, { path });
+      assert.deepEqual([status, headers["content-type"], body], [400, "text/plain; charset=utf-8", "400 Bad Request"], path);
+    }
+    assert.equal((await ask(t, server, { path: "/%7Aa?b=%zz" })).body, "/%7Aa?b=%zz");
+  });
+
   test(`${protocol}: answers HEAD and 204 without a body`, async (t) => {
     const server = await start(t, (exchange) =>
       exchange.respond(exchange.method === "HEAD" ? 200 : 204, {}, exchange.method === "HEAD" ? "abc" : ""),

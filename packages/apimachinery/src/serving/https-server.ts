@@ -201,7 +201,8 @@ class Connections {
     this.#exchanges.add(exchange);
     if (this.#draining) exchange.goAway();
     try {
-      await this.#options.handler(exchange);
+      if (brokenPath.test(exchange.url)) refuseUrl(exchange);
+      else await this.#options.handler(exchange);
     } catch (err) {
       this.#failed(exchange, err);
     }
@@ -349,4 +350,12 @@ async function listen(server: NetServer, options: HttpServerOptions): Promise<vo
       if (i === hosts.length - 1 || (code !== "EAFNOSUPPORT" && code !== "EADDRNOTAVAIL")) throw err;
     }
   }
+}
+
+/** An escape that is none, before the query. */
+const brokenPath = /^[^?]*%(?![0-9a-fA-F]{2})/;
+
+/** What Go's server answers by itself: nobody behind it sees such a request. */
+function refuseUrl(exchange: Exchange): void {
+  exchange.respond(400, { "content-type": "text/plain; charset=utf-8" }, "400 Bad Request");
 }

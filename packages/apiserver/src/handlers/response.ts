@@ -14,6 +14,7 @@ import { type GroupVersionKind, parseGroupVersion } from "@coxswain/apimachinery
 import type { KubeObject, ListMeta, Status, StatusDetails } from "@coxswain/apimachinery/meta/types";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { RequestContext } from "../request/context.ts";
+import { queryOf } from "../request/url.ts";
 import type { Entry } from "../storage/storage.ts";
 import { jsonLineOf, jsonOf, objectOf, protobufOf } from "./convert.ts";
 import type { Call } from "./env.ts";
@@ -197,7 +198,7 @@ export function encodeStatus(status: Status, mediaType: string, indent: boolean)
 
 function errorOutput(exchange: Exchange, ctx: RequestContext | undefined): { mediaType: string; indent: boolean } {
   // Tables and the like are no forms of an error; when nothing else will do, it is JSON for people to read.
-  const query = ctx?.query ?? new URLSearchParams(exchange.url.split("?")[1] ?? "");
+  const query = ctx?.query ?? queryOf(exchange.url);
   const indent = wantsIndent(query, exchange.headers["user-agent"]);
   try {
     const { mediaType } = negotiateOutput(exchange.headers.accept);

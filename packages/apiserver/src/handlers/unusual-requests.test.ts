@@ -34,6 +34,18 @@ describe("unusual requests", () => {
       ? 'in scheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"'
       : 'in scheme "k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30"';
 
+  test("a path that is no UTF-8 names nothing; parameters that Go cannot read are not there", async () => {
+    assert.equal((await server.request("GET", `${maps}/%ff`)).code, 404);
+    for (const query of ["labelSelector=%zz", "limit=x;continue=y"]) {
+      const { code, body } = await server.request("GET", `${maps}?${query}&fieldSelector=metadata.name%3Dkept`);
+      assert.equal(code, 200);
+      assert.deepEqual(
+        body.items.map((map: { metadata: { name: string } }) => map.metadata.name),
+        ["kept"],
+      );
+    }
+  });
+
   test("PUT on the status of a service that is not there creates the service, without its status and an address", async () => {
     const service = {
       metadata: { name: "by-status" },

@@ -1,3 +1,5 @@
+import { decodePath, queryOf } from "./url.ts";
+
 /**
  * What a request asks for, from its method and path alone.
  * Source: k8s.io/apiserver pkg/endpoints/request/requestinfo.go
@@ -39,7 +41,7 @@ const verbOfMethod: Readonly<Record<string, string>> = {
 export function parseRequestInfo(method: string, url: string): RequestInfo {
   const queryAt = url.indexOf("?");
   const rawPath = queryAt < 0 ? url : url.slice(0, queryAt);
-  const path = rawPath.includes("%") ? decodeURIComponent(rawPath) : rawPath;
+  const path = decodePath(rawPath);
   const parts = splitPath(path);
   const prefix = parts[0];
   if (parts.length < 3 || (prefix !== "api" && prefix !== "apis") || (prefix === "apis" && parts.length < 4)) {
@@ -69,7 +71,7 @@ export function parseRequestInfo(method: string, url: string): RequestInfo {
   if (name === "" && verb === "get") {
     verb = "list";
     if (queryAt >= 0) {
-      const query = new URLSearchParams(url.slice(queryAt + 1));
+      const query = queryOf(url);
       if (isTrue(query.get("watch"))) verb = "watch";
       name = nameInFieldSelector(query.get("fieldSelector"));
     }

@@ -3,6 +3,7 @@ import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { AuditTrail } from "./audit-trail.ts";
 import type { RequestContext, UserInfo } from "./context.ts";
 import type { RequestInfo } from "./request-info.ts";
+import { queryOf } from "./url.ts";
 import { Warnings } from "./warnings.ts";
 
 export const anonymousUser: UserInfo = { name: "system:anonymous", groups: ["system:unauthenticated"] };
@@ -60,8 +61,7 @@ export class ServerRequest implements RequestContext {
 
   get query(): URLSearchParams {
     if (this.#query === undefined) {
-      const at = this.exchange.url.indexOf("?");
-      this.#query = new URLSearchParams(at < 0 ? "" : this.exchange.url.slice(at + 1));
+      this.#query = queryOf(this.exchange.url);
     }
     return this.#query;
   }
