@@ -6,6 +6,9 @@ import { quotaEvaluator } from "@coxswain/apimachinery/quota/usage";
 import { uncovered } from "./limited-resources.ts";
 
 const pods = quotaEvaluator({ group: "", resource: "pods" }, newFakeClock());
+const services = quotaEvaluator({ group: "", resource: "services" }, newFakeClock());
+const aService = (type: string): KubeObject => ({ metadata: { name: "s" }, spec: { type, ports: [{ port: 1 }] } }) as KubeObject;
+const balancers = [{ resource: "services", matchContains: [".loadbalancers"] }];
 const aPod = (priorityClassName: string): KubeObject =>
   ({
     metadata: { name: "p" },
@@ -43,4 +46,13 @@ for (const { name, limited, pod, quotas, want } of [
   },
 ]) {
   test(`limited resources when ${name}`, () => assert.equal(uncovered(limited, pods, pod, quotas), want));
+}
+
+for (const [type, want] of [
+  ["LoadBalancer", "insufficient quota to consume: services.loadbalancers"],
+  ["NodePort", undefined],
+  ["ClusterIP", undefined],
+] as const) {
+  test(`limited load balancers and a service of type ${type}`, () =>
+    assert.equal(uncovered(balancers, services, aService(type), []), want));
 }

@@ -4,6 +4,7 @@
  * Source: k8s.io/apiserver pkg/admission/plugin/resourcequota/{config,controller}.go
  */
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { withoutZeros } from "@coxswain/apimachinery/quota/resource-list";
 import { podMatchesScope, scopesOf } from "@coxswain/apimachinery/quota/scopes";
 import type { QuotaEvaluator } from "@coxswain/apimachinery/quota/usage";
 import type { Pod, ResourceQuotaSpec, ScopedResourceSelectorRequirement } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -34,7 +35,8 @@ export function uncovered(
 ): string | undefined {
   if (limited.length === 0) return undefined;
   const contained = limited.flatMap(({ matchContains = [] }) => matchContains);
-  const names = Object.keys(evaluator.usage(object)).filter((name) => contained.some((part) => name.includes(part)));
+  const consumed = Object.keys(withoutZeros(evaluator.usage(object)));
+  const names = consumed.filter((name) => contained.some((part) => name.includes(part)));
   const inScope = quotas.filter(({ spec }) => evaluator.inScope(spec, object));
   const covered = new Set(inScope.flatMap(({ status }) => evaluator.matching(Object.keys(status?.hard ?? {}))));
   const missing = names.filter((name) => !covered.has(name));

@@ -14,7 +14,7 @@ import { mutatingWebhookConfigurations } from "@coxswain/apimachinery/schema/kin
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
-import { WebhookCallError } from "../webhooks/client.ts";
+import { WebhookCallError } from "../webhooks/caller.ts";
 import { type Invocation, newWebhookDispatcher, type WebhookDispatcher } from "../webhooks/dispatch.ts";
 import { WebhookReinvocation } from "../webhooks/reinvocation.ts";
 import type { WebhookAnswer } from "../webhooks/review.ts";

@@ -63,6 +63,11 @@ for (const { name, spec = {}, container = {}, want } of [
     want: 'volume with secret.secretName="hidden" is not allowed because service account careful does not reference that secret',
   },
   {
+    name: "a volume, before anything wrong is seen",
+    spec: { volumes: [{ name: "v", secret: { secretName: "hidden" } }], restartPolicy: "Sometimes" },
+    want: 'volume with secret.secretName="hidden" is not allowed because service account careful does not reference that secret',
+  },
+  {
     name: "a variable",
     container: { env: [{ name: "A", valueFrom: { secretKeyRef: { name: "hidden", key: "k" } } }] },
     want: `container c with envVar A ${why}`,
@@ -83,10 +88,14 @@ for (const { name, spec = {}, container = {}, want } of [
 
 test("an account that limits its secrets limits ephemeral containers", async () => {
   assert.equal((await server.request("POST", pods, aPod("careful", { serviceAccountName: "careful" }))).code, 201);
-  for (const container of [{ envFrom: [secretRef] }]) {
+  const variable = { name: "A", valueFrom: { secretKeyRef: { name: "hidden", key: "k" } } };
+  for (const [container, what] of [
+    [{ envFrom: [secretRef] }, "envFrom"],
+    [{ env: [variable] }, "envVar A"],
+  ] as const) {
     const { code, body, text } = await debug("careful", container);
     assert.equal(code, 403, text);
-    assert.equal(body.message, `pods "careful" is forbidden: ephemeral container debug with envFrom ${why}`);
+    assert.equal(body.message, `pods "careful" is forbidden: ephemeral container debug with ${what} ${why}`);
   }
   assert.equal((await debug("careful", {})).code, 200);
 });

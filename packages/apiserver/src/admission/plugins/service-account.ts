@@ -56,31 +56,40 @@ export function serviceAccount(ctx: PluginContext): AdmissionPlugin {
     }
   };
 
+  const complete = async (attributes: AdmissionAttributes, pod: PodObject): Promise<void> => {
+    pod.spec.serviceAccountName ||= defaultAccount;
+    // The deprecated name of the same field; both are always set.
+    pod.spec.serviceAccount = pod.spec.serviceAccountName;
+    const account = await accountOf(attributes, pod.spec.serviceAccountName);
+    if (mayMount(account, pod)) mountToken(pod);
+    if (!pod.spec.imagePullSecrets?.length && account.imagePullSecrets?.length) {
+      pod.spec.imagePullSecrets = account.imagePullSecrets.map(({ name }) => ({ name: name ?? "" }));
+    }
+  };
+
+  const check = async (attributes: AdmissionAttributes, pod: PodObject): Promise<void> => {
+    const isNew = attributes.subresource === "";
+    if (isMirror(pod)) return isNew ? validateMirrorPod(attributes, pod) : undefined;
+    const account = await accountOf(attributes, pod.spec.serviceAccountName ?? defaultAccount);
+    if (account.metadata.annotations?.[enforceMountableSecrets] !== "true") return;
+    if (isNew) limitSecrets(attributes, account, pod.spec);
+    else limitSecrets(attributes, account, { containers: [], ephemeralContainers: pod.spec.ephemeralContainers ?? [] });
+  };
+
   return {
     name: "ServiceAccount",
     handles: (operation) => operation === "CREATE" || operation === "UPDATE",
     ready: () => informer.synced,
     async admit(attributes) {
       const pod = newPod(attributes);
-      if (pod === undefined || isMirror(pod)) return;
-      pod.spec.serviceAccountName ||= defaultAccount;
-      // The deprecated name of the same field; both are always set.
-      pod.spec.serviceAccount = pod.spec.serviceAccountName;
-      const account = await accountOf(attributes, pod.spec.serviceAccountName);
-      if (mayMount(account, pod)) mountToken(pod);
-      if (!pod.spec.imagePullSecrets?.length && account.imagePullSecrets?.length) {
-        pod.spec.imagePullSecrets = account.imagePullSecrets.map(({ name }) => ({ name: name ?? "" }));
-      }
+      if (pod === undefined) return;
+      if (!isMirror(pod)) await complete(attributes, pod);
+      // Before others look at it: what a pod may not have is said before what is wrong with it.
+      await check(attributes, pod);
     },
     async validate(attributes) {
-      const pod = podWithContainers(attributes);
-      const isNew = attributes.operation === "CREATE" && attributes.subresource === "";
-      if (pod === undefined || (!isNew && attributes.subresource === "")) return;
-      if (isMirror(pod)) return isNew ? validateMirrorPod(attributes, pod) : undefined;
-      const account = await accountOf(attributes, pod.spec.serviceAccountName ?? defaultAccount);
-      if (account.metadata.annotations?.[enforceMountableSecrets] !== "true") return;
-      if (isNew) limitSecrets(attributes, account, pod.spec);
-      else limitSecrets(attributes, account, { containers: [], ephemeralContainers: pod.spec.ephemeralContainers ?? [] });
+      const pod = attributes.subresource === "" ? newPod(attributes) : podWithContainers(attributes);
+      if (pod !== undefined) await check(attributes, pod);
     },
   };
 }
