@@ -16,6 +16,8 @@ import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { makePlugins, type ObjectVersions, type PluginContext } from "../admission/catalogue.ts";
 import { newAdmissionChain } from "../admission/chain.ts";
 import { withSteps } from "../admission/steps.ts";
+import { newWebhookCaller } from "../admission/webhooks/caller.ts";
+import { webhookCredentials } from "../admission/webhooks/credentials.ts";
 import type { ResourceVersion } from "../admission/webhooks/matcher.ts";
 import { type Aggregator, newAggregator } from "../aggregation/aggregator.ts";
 import type { ProxyCertificate } from "../aggregation/proxy-certificate.ts";
@@ -25,12 +27,13 @@ import type { VerificationKey } from "../authentication/service-account-keys.ts"
 import { buildAuthorization } from "../authorization/build.ts";
 import { nodeRules } from "../bootstrap/rbac-policy.ts";
 import type { ApiserverConfig } from "../config.ts";
-import { renameOnly } from "../custom-resources/conversion.ts";
 import { type CustomResources, newCustomResources } from "../custom-resources/custom-resources.ts";
+import { converterOf } from "../custom-resources/webhook-conversion.ts";
 import type { Auditor } from "../filters/audit.ts";
 import { newFilterChain } from "../filters/chain.ts";
 import type { Drain } from "../filters/drain.ts";
 import { countTermination, newRequestMetrics, reportedVerb } from "../filters/metrics.ts";
+import type { ObjectCounts } from "../flow-control/object-counts.ts";
 import { fromHub, toHub } from "../handlers/convert.ts";
 import { writeError } from "../handlers/response.ts";
 import { newRouter, type Router } from "../handlers/router.ts";
@@ -44,6 +47,7 @@ import { newRegistryStore, type RegistryStore } from "../registry/generic/store.
 import type { RegistryServices } from "../registry/generic/subresource.ts";
 import type { StorageSet } from "../storage/open.ts";
 import type { Edge } from "./edge.ts";
+import { type LoadLimit, newLoadLimit } from "./flow-control.ts";
 import { storeGetter, tokenIssuer } from "./service-accounts.ts";
 import { newWebhookMetrics } from "./webhook-metrics.ts";
 
@@ -58,6 +62,9 @@ export interface RoomOptions {
   /** Where this server reaches itself. */
   readonly self: () => Location;
   readonly edge: Edge;
+  /** Priority and fairness, in place of the two plain limits. */
+  readonly fairness: boolean;
+  readonly objectCounts: ObjectCounts;
   readonly drain: Drain;
   readonly auditor: Auditor | undefined;
   readonly clock: Clock;
@@ -75,6 +82,7 @@ export interface Rooms {
   /** Brings allocated cluster IPs and node ports in line with the services. */
   readonly repair: ServiceRepair;
   readonly aggregator: Aggregator;
+  readonly loadLimit: LoadLimit;
   readonly customResources: CustomResources;
   /** Policy and admission know the cluster. */
   synced(): boolean;
@@ -141,6 +149,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     clock,
     log: log.named("aggregator"),
   });
+  const conversionWebhooks = newWebhookCaller(resolve, webhookCredentials(undefined, options.proxyCertificate));
   const customResources = newCustomResources({
     client,
     informers,
@@ -148,7 +157,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     storage: options.storage,
     storeOptions: storeOptionsOf(config),
     builtInGroups: new Set(resources.groups()),
-    converterFor: () => renameOnly,
+    converterFor: ({ spec }) => converterOf(spec.conversion, (config, question) => conversionWebhooks.ask(config, question)),
     groupVersions: aggregator.autoregistration,
     establishDelayMs: flags["apiserver-count"] > 1 ? otherServersLearnMs : 0,
     featureEnabled,
@@ -232,17 +241,18 @@ export function connectRooms(options: RoomOptions): Rooms {
   const handle: Router = (request) => aggregator.handle(request) ?? local(request);
   router = handle;
 
+  const loadLimit = newLoadLimit({ ...options, client, informers, log: log.named("flow-control"), requestMetrics });
   const serve = newFilterChain({
     handle: (request) => {
       if (!request.info.isResourceRequest && edge.handles(request.info.path)) return edge.handle(request.exchange);
+      if (!request.info.isResourceRequest && loadLimit.page(request)) return;
       return handle(request);
     },
     authenticate,
     authorize,
     apiAudiences: config.apiAudiences,
     requestTimeoutMs: flags["request-timeout"],
-    maxRequestsInFlight: flags["max-requests-inflight"],
-    maxMutatingRequestsInFlight: flags["max-mutating-requests-inflight"],
+    limitLoad: loadLimit.filter,
     auditor: options.auditor,
     corsAllowedOrigins: flags["cors-allowed-origins"],
     hstsDirectives: flags["strict-transport-security-directives"],
@@ -265,6 +275,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     informers,
     repair,
     aggregator,
+    loadLimit,
     customResources,
     synced: () => synced() && plugins.every((plugin) => plugin.ready?.() ?? true),
   };

@@ -15,7 +15,8 @@ import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-nam
 import type { PluginContext } from "../catalogue.ts";
 import type { AdmissionAttributes } from "../plugin.ts";
 import { namespaceLookup } from "../plugins/namespace-lookup.ts";
-import { newWebhookClient, WebhookCallError } from "./client.ts";
+import { WebhookCallError } from "./caller.ts";
+import { newWebhookClient } from "./client.ts";
 import { webhookCredentials } from "./credentials.ts";
 import { matchingVersion, type ResourceVersion, selectorsMatch } from "./matcher.ts";
 import { newReview, type ReviewedObjects, type WebhookAnswer } from "./review.ts";

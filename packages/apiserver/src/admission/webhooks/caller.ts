@@ -1,0 +1,147 @@
+/**
+ * Sends one request to a webhook over HTTPS. The certificate is always verified, redirects are not followed, and an answer
+ * has a size and a time that it must keep to.
+ * Source: k8s.io/apiserver pkg/util/webhook/client.go, client-go rest/request.go
+ */
+import { Agent, type RequestOptions as HttpsRequestOptions, request as httpsRequest } from "node:https";
+import { userAgentOf } from "@coxswain/apimachinery/client/config";
+import { parseJson } from "@coxswain/apimachinery/codec/json";
+import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
+import { genericServerResponse, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import type { Status } from "@coxswain/apimachinery/meta/types";
+import type { WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
+import type { Credentials, CredentialsFor } from "./credentials.ts";
+import { type Endpoint, endpointOf, type ResolveService } from "./endpoint.ts";
+
+/** There was no usable answer; whether that matters is for whoever asked. */
+export class WebhookCallError extends Error {
+  /** Of the answer, or 503 when there was none. */
+  readonly code: number;
+  constructor(message: string, code = 503, cause?: unknown) {
+    super(message, { cause });
+    this.code = code;
+  }
+}
+
+export interface WebhookQuestion {
+  readonly body: string;
+  readonly timeoutSeconds: number;
+  /** The webhook is told how long it has. */
+  readonly namesTimeout?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+export interface WebhookCaller {
+  /** @returns what it answered with 2xx @throws WebhookCallError */
+  ask(config: WebhookClientConfig, question: WebhookQuestion): Promise<Buffer>;
+}
+
+const longestAnswerBytes = 16 * 1024 * 1024;
+const idleMs = 90_000;
+const mostAgents = 200;
+
+export function newWebhookCaller(resolve: ResolveService, credentialsFor: CredentialsFor): WebhookCaller {
+  const agents = new Map<string, Agent>();
+  const agentFor = (caBundle: string | undefined, certificate: Credentials["certificate"]): Agent => {
+    const key = JSON.stringify([caBundle, certificate]);
+    let agent = agents.get(key);
+    if (agent === undefined) {
+      const ca = caBundle === undefined ? {} : { ca: Buffer.from(caBundle, "base64") };
+      agent = new Agent({ keepAlive: true, timeout: idleMs, ...ca, ...certificate });
+      // Bundles change when certificates are renewed; old ones are not used again.
+      if (agents.size > mostAgents) agents.clear();
+      agents.set(key, agent);
+    }
+    return agent;
+  };
+  return {
+    async ask(config, { body, timeoutSeconds, namesTimeout, signal }) {
+      let endpoint: Endpoint;
+      let credentials: Credentials;
+      try {
+        endpoint = endpointOf(config, resolve);
+        credentials = credentialsFor(endpoint.hostPort);
+      } catch (err) {
+        throw new WebhookCallError(`could not get REST client: ${(err as Error).message}`, 500, err);
+      }
+      if (namesTimeout) endpoint.url.searchParams.set("timeout", `${timeoutSeconds}s`);
+      const agent = agentFor(config.caBundle, credentials.certificate);
+      const patience = AbortSignal.timeout(timeoutSeconds * 1000);
+      const deadline = signal === undefined ? patience : AbortSignal.any([signal, patience]);
+      return post(endpoint, body, agent, credentials.headers, deadline);
+    },
+  };
+}
+
+function post(
+  { url, hostPort, locate }: Endpoint,
+  body: string,
+  agent: Agent,
+  headers: Credentials["headers"],
+  signal: AbortSignal,
+): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const shown = locate === undefined ? url.href : `https://${hostPort}${url.pathname}${url.search}`;
+    const fail = (err: Error): void => {
+      reject(new WebhookCallError(`Post "${shown}": ${textOf(err)}`, 503, err));
+    };
+    let located: HttpsRequestOptions = {};
+    try {
+      const location = locate?.();
+      if (location !== undefined) located = { hostname: location.host, port: location.port, servername: url.hostname };
+    } catch (err) {
+      return fail(err as Error);
+    }
+    const request = httpsRequest(
+      url,
+      {
+        ...located,
+        method: "POST",
+        agent,
+        signal,
+        headers: {
+          ...headers,
+          host: locate === undefined ? url.host : hostPort,
+          "content-type": "application/json",
+          accept: "application/json, */*",
+          "content-length": Buffer.byteLength(body),
+          "user-agent": userAgentOf("kube-apiserver"),
+        },
+      },
+      (response) => {
+        const chunks: Buffer[] = [];
+        let size = 0;
+        response.on("data", (chunk: Buffer) => {
+          size += chunk.length;
+          if (size > longestAnswerBytes) request.destroy(new Error("the answer is too large"));
+          else chunks.push(chunk);
+        });
+        response.once("error", fail);
+        response.once("end", () => {
+          const code = response.statusCode ?? 0;
+          const answer = Buffer.concat(chunks);
+          if (code >= 200 && code <= 206) return resolve(answer);
+          const status = refusalOf(code, answer);
+          reject(new WebhookCallError(status.message, status.code));
+        });
+      },
+    );
+    request.once("error", fail);
+    request.end(body);
+  });
+}
+
+/** An answer that is no 2xx: what its Status says, or what its code means. */
+function refusalOf(code: number, body: Buffer): StatusError {
+  try {
+    const status = parseJson(body) as Status | null;
+    if (status?.kind === "Status" && status.status === "Failure") return new StatusError(status);
+  } catch {
+    // Not a Status, then; what it says is shown where nothing is known of the code.
+  }
+  return genericServerResponse(code, "POST", { group: "", resource: "" }, "", body.toString("utf8").slice(0, 2048), 0, true);
+}
+
+function textOf(err: Error): string {
+  return err.name === "TimeoutError" || err.name === "AbortError" ? "context deadline exceeded" : dialErrorText(err);
+}

@@ -1,0 +1,156 @@
+/**
+ * The conversion strategy Webhook: a ConversionReview for all objects that are not in the wanted version. Labels and
+ * annotations are the webhook's to change, the rest of the metadata is not.
+ * Source: apiextensions-apiserver pkg/apiserver/conversion/webhook_converter.go
+ */
+import { randomUUID } from "node:crypto";
+import { encodeUntyped, parseJson } from "@coxswain/apimachinery/codec/json";
+import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
+import { plainError } from "@coxswain/apimachinery/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { CustomResourceConversion, WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { validateAnnotations, validateLabels } from "@coxswain/apimachinery/validation/object-meta";
+import { type Convert, renameOnly } from "./conversion.ts";
+
+/** Sends a review to a webhook and gives back what it answers. */
+export type AskWebhook = (
+  config: WebhookClientConfig,
+  question: { readonly body: string; readonly timeoutSeconds: number },
+) => Promise<Buffer>;
+
+const timeoutSeconds = 30;
+
+/** How the objects of a definition are converted. */
+export function converterOf(conversion: CustomResourceConversion | undefined, ask: AskWebhook): Convert {
+  const { strategy, webhook } = conversion ?? { strategy: "None" };
+  if (strategy !== "Webhook" || !webhook) return renameOnly;
+  return (objects, apiVersion) => {
+    const differing = objects.filter((object) => object.apiVersion !== apiVersion);
+    if (differing.length === 0) return [...objects];
+    return askFor(differing, apiVersion).then((converted) => {
+      const next = converted.values();
+      return objects.map((object) => (object.apiVersion === apiVersion ? object : (next.next().value as KubeObject)));
+    });
+  };
+
+  async function askFor(objects: readonly KubeObject[], apiVersion: string): Promise<KubeObject[]> {
+    const subject = `conversion webhook for ${kindOf(objects[0] as KubeObject)}`;
+    const version = (webhook?.conversionReviewVersions ?? []).find((one) => one === "v1" || one === "v1beta1");
+    if (version === undefined) throw plainError("no supported conversion review versions");
+    const review = { kind: "ConversionReview", apiVersion: `apiextensions.k8s.io/${version}` };
+    const request = { uid: randomUUID(), desiredAPIVersion: apiVersion, objects };
+    const body = encodeUntyped({ ...review, request }).toString();
+    let converted: readonly unknown[];
+    try {
+      const answer = await ask(webhook?.clientConfig ?? {}, { body, timeoutSeconds });
+      converted = convertedIn(answer, review, request.uid);
+    } catch (err) {
+      throw plainError(`${subject} failed: ${(err as Error).message}`, { cause: err });
+    }
+    if (converted.length !== objects.length) {
+      throw plainError(`${subject} returned ${converted.length} objects, expected ${objects.length}`);
+    }
+    return converted.map((object, i) => checked(objects[i] as KubeObject, object, { apiVersion, subject, i }));
+  }
+}
+
+/** As Go prints a GroupVersionKind. */
+function kindOf({ apiVersion = "", kind = "" }: KubeObject): string {
+  return `${apiVersion}, Kind=${kind}`;
+}
+
+interface Review {
+  readonly kind: string;
+  readonly apiVersion: string;
+}
+
+/** @throws Error */
+function convertedIn(bytes: Buffer, wanted: Review, uid: string): readonly unknown[] {
+  const review = parseJson(bytes);
+  if (!isObject(review)) throw new Error("the answer is not an object");
+  const got = review as unknown as KubeObject;
+  // The older version asks for neither of the two.
+  const isStrict = wanted.apiVersion.endsWith("/v1");
+  if (!isStrict) return resultOf(review["response"]);
+  if (got.kind !== wanted.kind || got.apiVersion !== wanted.apiVersion) {
+    throw new Error(`expected webhook response of ${kindOf(wanted as KubeObject)}, got ${kindOf(got)}`);
+  }
+  const { response } = review;
+  if (isObject(response) && response["uid"] !== uid) {
+    throw new Error(`expected response.uid=${goQuote(uid)}, got ${goQuote(String(response["uid"] ?? ""))}`);
+  }
+  return resultOf(response);
+}
+
+/** @throws Error */
+function resultOf(response: unknown): readonly unknown[] {
+  if (!isObject(response)) throw new Error("no response provided");
+  const result = isObject(response["result"]) ? response["result"] : {};
+  if (result["status"] !== "Success") {
+    const { message } = result;
+    if (typeof message === "string" && message !== "") throw new Error(message);
+    throw new Error(`response.result.status was '${result["status"] ?? ""}', not 'Success'`);
+  }
+  const { convertedObjects } = response;
+  return Array.isArray(convertedObjects) ? convertedObjects : [];
+}
+
+interface Place {
+  readonly apiVersion: string;
+  readonly subject: string;
+  readonly i: number;
+}
+
+/** @throws Error of what a webhook may not do */
+function checked(original: KubeObject, converted: unknown, { apiVersion, subject, i }: Place): KubeObject {
+  const fail = (why: string): Error => plainError(`${subject} returned invalid object at index ${i}: ${why}`);
+  if (!isObject(converted)) throw fail("it is not an object");
+  const object = converted as unknown as KubeObject;
+  if (object.apiVersion !== apiVersion || parseGroupVersion(apiVersion) === undefined) {
+    throw fail(`invalid groupVersion (expected ${apiVersion}, received ${object.apiVersion ?? ""})`);
+  }
+  if (object.kind !== original.kind) throw fail(`invalid kind (expected ${original.kind}, received ${object.kind ?? ""})`);
+  const { metadata } = object as { metadata?: unknown };
+  if (!isObject(metadata)) {
+    const why = metadata === undefined ? "missing metadata in converted object" : "invalid metadata in converted object";
+    throw plainError(`${subject} returned invalid metadata: ${why}`);
+  }
+  for (const [name, field] of [
+    ["name", "name"],
+    ["namespace", "namespace"],
+    ["UID", "uid"],
+  ] as const) {
+    const [was, is] = [original.metadata[field] ?? "", String(metadata[field] ?? "")];
+    if (was !== is) throw plainError(`${subject} returned invalid object: must have the same ${name}: ${was} != ${is}`);
+  }
+  return { ...object, metadata: restored(original, metadata, subject) };
+}
+
+/** The original's metadata with the labels and annotations that the webhook gave. */
+function restored(original: KubeObject, given: Record<string, unknown>, subject: string): KubeObject["metadata"] {
+  const metadata: Record<string, unknown> = { ...original.metadata };
+  const fail = (why: string): Error => plainError(`${subject} returned invalid metadata: ${why}`);
+  for (const { field, validate } of [
+    { field: "labels", validate: validateLabels },
+    { field: "annotations", validate: validateAnnotations },
+  ] as const) {
+    const map = given[field];
+    if (map === undefined || map === null) {
+      delete metadata[field];
+      continue;
+    }
+    if (!isObject(map)) throw fail(`invalid metadata.${field} in converted object`);
+    const other = Object.entries(map).find(([, value]) => typeof value !== "string");
+    if (other !== undefined) throw fail(`metadata.${field}[${other[0]}] must be a string in converted object`);
+    const errors = validate(map as Record<string, string>, `metadata.${field}`);
+    if (errors.length > 0) throw fail(formatFieldErrors(errors));
+    metadata[field] = map;
+  }
+  return metadata as KubeObject["metadata"];
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

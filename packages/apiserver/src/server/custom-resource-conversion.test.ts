@@ -1,0 +1,120 @@
+/** Versions of a custom resource between which a webhook converts. */
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { aWidget, define, definitionsPath, widgets } from "../testing/custom-resources.ts";
+import { type HookServer, startHookServer } from "../testing/start-hook-server.ts";
+import { startTestServer } from "../testing/start-test-server.ts";
+
+const group = "example.com";
+const v1 = `/apis/${group}/v1/namespaces/default/widgets`;
+const v2 = `/apis/${group}/v2/namespaces/default/widgets`;
+
+// biome-ignore lint/suspicious/noExplicitAny: reviews hold objects of every shape.
+type Loose = any;
+
+/** What is `size` in v1 is `length` in v2. */
+function convert(object: Loose, apiVersion: string): Loose {
+  const { size, length, ...rest } = object.spec ?? {};
+  const spec = apiVersion.endsWith("/v2") ? { ...rest, length: size } : { ...rest, size: length };
+  return { ...object, apiVersion, spec };
+}
+
+async function converting(t: TestContext, change: (converted: Loose) => Loose = (same) => same, version = "v1") {
+  const hook = await startHookServer();
+  t.after(() => hook.stop());
+  hook.raw.set("/convert", (response, { uid, desiredAPIVersion, objects }) => {
+    const convertedObjects = objects.map((object: Loose) => change(convert(object, desiredAPIVersion)));
+    const answer = { uid, convertedObjects, result: { status: "Success" } };
+    response.end(JSON.stringify({ kind: "ConversionReview", apiVersion: `apiextensions.k8s.io/${version}`, response: answer }));
+  });
+  const server = await startTestServer(t);
+  const clientConfig = { url: `${hook.url}/convert`, caBundle: hook.caBundle };
+  const conversion = { strategy: "Webhook", webhook: { clientConfig, conversionReviewVersions: [version] } };
+  await define(server, widgets(group, [{ name: "v1" }, { name: "v2" }], { conversion }));
+  return { server, hook };
+}
+
+function asked(hook: HookServer): number[] {
+  return hook.asked.map(({ request }) => request.objects.length);
+}
+
+for (const version of ["v1", "v1beta1"]) {
+  test(`objects are converted by a webhook both ways, as ConversionReview ${version}`, async (t) => {
+    const { server, hook } = await converting(t, undefined, version);
+    assert.equal((await server.request("POST", v1, aWidget(group, "a", { spec: { size: 1 } }))).code, 201);
+    const b = await server.request("POST", v2, aWidget(group, "b", { spec: { length: 2 } }, "v2"));
+    assert.deepEqual([b.code, b.body.apiVersion, b.body.spec], [201, `${group}/v2`, { length: 2 }]);
+    const stored = await server.request("GET", `${v1}/b`);
+    assert.deepEqual(stored.body.spec, { size: 2 });
+    hook.asked.length = 0;
+    const list = await server.request("GET", v2);
+    assert.deepEqual(
+      list.body.items.map(({ spec }: Loose) => spec),
+      [{ length: 1 }, { length: 2 }],
+    );
+    // What was converted before is not asked for again.
+    assert.deepEqual(asked(hook), [1]);
+    const merge = { "content-type": "application/merge-patch+json" };
+    const patched = await server.request("PATCH", `${v2}/a`, { spec: { length: 5 } }, merge);
+    assert.deepEqual([patched.code, patched.body.spec, patched.body.metadata.generation], [200, { length: 5 }, 2]);
+  });
+}
+
+test("a watch shows objects in its version, in order", async (t) => {
+  const { server } = await converting(t);
+  await server.request("POST", v1, aWidget(group, "a", { spec: { size: 1 } }));
+  const watched = server.request("GET", `${v2}?watch=1&timeoutSeconds=2`);
+  await server.request("POST", v1, aWidget(group, "b", { spec: { size: 2 } }));
+  await server.request("DELETE", `${v1}/a`);
+  const events = (await watched).text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+    .map(({ type, object }) => [type, object.metadata.name, object.spec.length]);
+  assert.deepEqual(events, [
+    ["ADDED", "a", 1],
+    ["ADDED", "b", 2],
+    ["DELETED", "a", 1],
+  ]);
+});
+
+for (const { name, change, message } of [
+  {
+    name: "another name",
+    change: (object: Loose) => ({ ...object, metadata: { ...object.metadata, name: "other" } }),
+    message: `conversion webhook for ${group}/v1, Kind=Widget returned invalid object: must have the same name: a != other`,
+  },
+  {
+    name: "the version it had",
+    change: (object: Loose) => ({ ...object, apiVersion: `${group}/v1` }),
+    message: `conversion webhook for ${group}/v1, Kind=Widget returned invalid object at index 0: invalid groupVersion (expected ${group}/v2, received ${group}/v1)`,
+  },
+]) {
+  test(`a webhook that gives an object ${name} fails the request`, async (t) => {
+    const { server } = await converting(t, change);
+    await server.request("POST", v1, aWidget(group, "a"));
+    const { code, body } = await server.request("GET", `${v2}/a`);
+    assert.deepEqual([code, body.message], [500, message]);
+  });
+}
+
+test("finalizers and owners are not the webhook's to change, labels are", async (t) => {
+  const { server } = await converting(t, (object) => ({
+    ...object,
+    metadata: { ...object.metadata, finalizers: ["x/y"], labels: { by: "webhook" } },
+  }));
+  await server.request("POST", v1, aWidget(group, "a"));
+  const { body } = await server.request("GET", `${v2}/a`);
+  assert.deepEqual([body.metadata.finalizers, body.metadata.labels], [undefined, { by: "webhook" }]);
+});
+
+test("a webhook that is away fails the request that needs it, and no other", async (t) => {
+  const { server, hook } = await converting(t);
+  await server.request("POST", v1, aWidget(group, "a"));
+  hook.stop();
+  const { code, body } = await server.request("GET", `${v2}/a`);
+  assert.equal(code, 500);
+  assert.match(body.message, /^conversion webhook for example\.com\/v1, Kind=Widget failed: Post "https:.*connection refused$/);
+  assert.equal((await server.request("GET", `${v1}/a`)).code, 200);
+  assert.equal((await server.request("GET", `${definitionsPath}/widgets.${group}`)).code, 200);
+});
