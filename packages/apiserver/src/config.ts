@@ -77,6 +77,8 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
   require(flags["secure-port"] >= 1 &&
     flags["secure-port"] <=
       65_535, `--secure-port ${flags["secure-port"]} must be between 1 and 65535, inclusive. It cannot be turned off with 0`);
+  for (const flag of ["max-requests-inflight", "max-mutating-requests-inflight"] as const)
+    require(flags[flag] >= 0, `--${flag} can not be negative value`);
   check(() => void opensslCiphers(flags["tls-cipher-suites"]), undefined);
   problems.push(...serviceAccountProblems(flags));
   require(flags["goaway-chance"] >= 0 &&

@@ -25,7 +25,6 @@ export const flagTable = flags(
     }),
     "enable-priority-and-fairness": bool({
       default: true,
-      wired: false,
       help: "If true and the APIPriorityAndFairness gate is on, replaces the max-in-flight limit with queues that are served fairly by priority.",
     }),
     "external-hostname": string({ help: "The hostname to use in URLs that the server makes for itself." }),

@@ -15,7 +15,7 @@ import {
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import { watchedProxyCertificate } from "./aggregation/proxy-certificate.ts";
 import { type AuthenticationInfo, ensureAuthenticationInfo, followAuthenticationInfo } from "./bootstrap/authentication-info.ts";
-import { ensureFlowSchemas } from "./bootstrap/flow-schemas.ts";
+import { ensureFlowConfiguration, keepFlowConfiguration } from "./bootstrap/flow-configuration.ts";
 import {
   collectIdentityLeases,
   type IdentityLeaseOptions,
@@ -29,6 +29,7 @@ import { ensureRbacPolicy } from "./bootstrap/rbac-policy.ts";
 import { newServerLeases, serverLeasesResource } from "./bootstrap/server-leases.ts";
 import type { ApiserverConfig } from "./config.ts";
 import { Drain } from "./filters/drain.ts";
+import { newObjectCounts } from "./flow-control/object-counts.ts";
 import { writeError } from "./handlers/response.ts";
 import { aggregatorHooks, autoregistrationHook } from "./server/aggregator-hooks.ts";
 import { newAuditor } from "./server/audit.ts";
@@ -113,7 +114,8 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
 
   let stopKubernetesService: (() => Promise<void>) | undefined;
   const start = async (): Promise<void> => {
-    storage = await openWithRetry(config, { clock, log, metrics, signal }, runtime.aroundEtcd);
+    const objectCounts = newObjectCounts(clock, flags["etcd-count-metric-poll-period"]);
+    storage = await openWithRetry(config, { clock, log, metrics, signal }, runtime.aroundEtcd, objectCounts.set);
     const featureEnabled = (gate: string): boolean => runtime.featureGates.enabled(gate);
     const rooms = connectRooms({
       config,
@@ -125,6 +127,8 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       proxyCertificate,
       self: () => ({ host: ownHost(flags["bind-address"]), port: server.port }),
       edge,
+      fairness: flags["enable-priority-and-fairness"] && featureEnabled("APIPriorityAndFairness"),
+      objectCounts,
       drain,
       auditor,
       clock,
@@ -153,7 +157,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
           log,
         }
       : undefined;
-    const hooks = hooksOf(config, rooms, service, info(), identity, log);
+    const hooks = hooksOf(config, rooms, service, info(), identity, clock, log);
     const running = newPostStartHooks(hooks, clock, log);
     for (const { name } of hooks) {
       edge.addHook(`poststarthook/${name}`, () => running.problem(name));
@@ -253,6 +257,7 @@ async function openWithRetry(
   config: ApiserverConfig,
   { clock, log, metrics, signal }: Common,
   around: EtcdOptions["around"],
+  counted: (resource: string, count: number) => void,
 ): Promise<StorageSet> {
   const { flags } = config;
   for (;;) {
@@ -275,7 +280,7 @@ async function openWithRetry(
         ...(config.encryption !== undefined && { transformerFor: config.encryption.transformerFor }),
         clock,
         log: log.named("storage"),
-        metrics: newStorageMetrics(metrics),
+        metrics: newStorageMetrics(metrics, counted),
         countPollMs: flags["etcd-count-metric-poll-period"],
         databaseSizePollMs: flags["etcd-db-metric-poll-interval"],
       });
@@ -293,6 +298,7 @@ function hooksOf(
   service: KubernetesServiceOptions,
   info: AuthenticationInfo,
   identity: IdentityLeaseOptions | undefined,
+  clock: Clock,
   log: Logger,
 ): PostStartHook[] {
   const { client, informers, customResources } = rooms;
@@ -300,6 +306,7 @@ function hooksOf(
   const hooks: (PostStartHook | false)[] = [
     { name: "start-kube-apiserver-admission-initializer", run: (signal) => informers.waitForSync(signal) },
     { name: "generic-apiserver-start-informers", run: (signal) => informers.waitForSync(signal) },
+    ...loadLimitHooks(rooms),
     ...customResourceHooks(customResources, log),
     {
       name: "bootstrap-controller",
@@ -323,7 +330,10 @@ function hooksOf(
     },
     serves("flowcontrol.apiserver.k8s.io", "v1beta2", "flowschemas") && {
       name: "priority-and-fairness-config-producer",
-      run: (signal) => ensureFlowSchemas(client, signal),
+      async run(signal) {
+        await ensureFlowConfiguration(client, signal);
+        keepFlowConfiguration(client, clock, log, signal);
+      },
     },
     {
       name: "start-cluster-authentication-info-controller",
@@ -351,6 +361,16 @@ function hooksOf(
     }),
   ];
   return hooks.filter((hook) => hook !== false);
+}
+
+/** Source: k8s.io/apiserver pkg/server/config.go */
+function loadLimitHooks({ loadLimit: { follow } }: Rooms): PostStartHook[] {
+  const nothing = async (): Promise<void> => {};
+  if (follow === undefined) return [{ name: "max-in-flight-filter", run: nothing }];
+  return [
+    { name: "priority-and-fairness-config-consumer", run: async (signal) => follow(signal) },
+    { name: "priority-and-fairness-filter", run: nothing },
+  ];
 }
 
 function authenticationInfo(

@@ -47,6 +47,7 @@ export function newProxy({ resolve, refused, clock, log }: ProxyOptions): Proxy 
       log.error("cannot resolve the service of an APIService", err, { apiService: nameOf(apiService) });
       return refuse(ctx, 503, "service unavailable");
     }
+    ctx.watchStarted?.(); // what it costs from here on, it costs the other server
     try {
       if (ctx.exchange.upgrade === undefined) await forward(ctx, backend, location, clock);
       else await tunnel(ctx, ctx.exchange.upgrade, backend, location, log);

@@ -1,26 +1,28 @@
 /**
- * The default flow schemas and priority levels, as objects; requests are limited by max-in-flight for now.
+ * The flow schemas and priority levels of a new cluster.
  * Source: k8s.io/apiserver pkg/apis/flowcontrol/bootstrap/default.go
  */
-import type { Client } from "@coxswain/apimachinery/client/client";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { flowSchemas, priorityLevelConfigurations } from "@coxswain/apimachinery/schema/kinds/resources";
-import { ensure } from "./ensure.ts";
+import type {
+  FlowSchema,
+  PriorityLevelConfiguration,
+  PriorityLevelConfigurationSpec,
+  ResourcePolicyRule,
+  Subject,
+} from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
 
-const autoUpdate = "apf.kubernetes.io/autoupdate-spec";
+/** They are always there, as they are here. */
+const mandatory = ["exempt", "catch-all"];
 
-interface WithSpec extends KubeObject {
-  spec: object;
-}
-
-function limited(shares: number, queues?: number, handSize?: number): object {
+function limited(shares: number, queues?: number, handSize?: number): PriorityLevelConfigurationSpec {
   const limitResponse =
-    queues === undefined ? { type: "Reject" } : { type: "Queue", queuing: { queues, handSize, queueLengthLimit: 50 } };
+    queues === undefined || handSize === undefined
+      ? { type: "Reject" }
+      : { type: "Queue", queuing: { queues, handSize, queueLengthLimit: 50 } };
   return { type: "Limited", limited: { assuredConcurrencyShares: shares, limitResponse } };
 }
 
-const levels: Readonly<Record<string, object>> = {
+const levels: Readonly<Record<string, PriorityLevelConfigurationSpec>> = {
   exempt: { type: "Exempt" },
   "catch-all": limited(5),
   system: limited(30, 64, 6),
@@ -31,9 +33,9 @@ const levels: Readonly<Record<string, object>> = {
   "global-default": limited(20, 128, 6),
 };
 
-const group = (name: string): object => ({ kind: "Group", group: { name } });
-const user = (name: string): object => ({ kind: "User", user: { name } });
-const serviceAccount = (namespace: string, name: string): object => ({
+const group = (name: string): Subject => ({ kind: "Group", group: { name } });
+const user = (name: string): Subject => ({ kind: "User", user: { name } });
+const serviceAccount = (namespace: string, name: string): Subject => ({
   kind: "ServiceAccount",
   serviceAccount: { namespace, name },
 });
@@ -45,7 +47,7 @@ function resourceRule(
   resources: string[],
   namespaces: string[],
   clusterScope: boolean,
-): object {
+): ResourcePolicyRule {
   return { verbs, apiGroups, resources, ...(clusterScope ? { clusterScope } : {}), namespaces };
 }
 const anyResource = [resourceRule(["*"], ["*"], ["*"], ["*"], true)];
@@ -58,7 +60,7 @@ interface SchemaRow {
   level: string;
   precedence: number;
   by?: "ByUser" | "ByNamespace";
-  rules: object[];
+  rules: NonNullable<FlowSchema["spec"]["rules"]>;
 }
 
 const schemas: readonly SchemaRow[] = [
@@ -159,23 +161,19 @@ const schemas: readonly SchemaRow[] = [
   { name: "catch-all", level: "catch-all", precedence: 10000, by: "ByUser", rules: [{ subjects: everybody, ...anything }] },
 ];
 
-export async function ensureFlowSchemas(client: Client, signal?: AbortSignal): Promise<void> {
-  const bring = (wanted: WithSpec) => (existing: WithSpec) => {
-    if (existing.metadata.annotations?.[autoUpdate] !== "true" || semanticEqual(existing.spec, wanted.spec)) return undefined;
-    return { ...existing, spec: wanted.spec };
-  };
-  for (const [name, spec] of Object.entries(levels)) {
-    const wanted = { metadata: { name, annotations: { [autoUpdate]: "true" } }, spec };
-    await ensure<WithSpec>(client, priorityLevelConfigurations, wanted, bring(wanted), signal);
-  }
-  for (const { name, level, precedence, by, rules } of schemas) {
-    const spec = {
-      priorityLevelConfiguration: { name: level },
-      matchingPrecedence: precedence,
-      ...(by === undefined ? {} : { distinguisherMethod: { type: by } }),
-      rules,
-    };
-    const wanted = { metadata: { name, annotations: { [autoUpdate]: "true" } }, spec };
-    await ensure<WithSpec>(client, flowSchemas, wanted, bring(wanted), signal);
-  }
-}
+export type Level = PriorityLevelConfiguration & KubeObject;
+export type Schema = FlowSchema & KubeObject;
+
+export const defaultLevels: readonly Level[] = Object.entries(levels).map(([name, spec]) => ({ metadata: { name }, spec }));
+
+export const defaultSchemas: readonly Schema[] = schemas.map(({ name, level, precedence, by, rules }) => ({
+  metadata: { name },
+  spec: {
+    priorityLevelConfiguration: { name: level },
+    matchingPrecedence: precedence,
+    ...(by === undefined ? {} : { distinguisherMethod: { type: by } }),
+    rules,
+  },
+}));
+
+export const isMandatory = ({ metadata: { name = "" } }: KubeObject): boolean => mandatory.includes(name);

@@ -10,7 +10,7 @@
  *  7. authentication   from here on there is a user
  *  8. audit            names the true user, and records what is refused below it; who is refused above is recorded there
  *  9. impersonation    asks the authorizer about the true user, then goes on as the other one
- * 10. max in flight    after authentication, since system:masters is exempt
+ * 10. fairness         after authentication, since it goes by who asks; or max in flight, from which system:masters is exempt
  * 11. authorization    last, so that nothing below it runs unauthorized
  *
  * The request log and the metrics are written on the way out of 1, where the final status is known.
@@ -33,7 +33,6 @@ import { type Drain, drain } from "./drain.ts";
 import { compose, type Filter, type Handler } from "./filter.ts";
 import { endOfFilter, startOfFilter } from "./filter-latency.ts";
 import { impersonation } from "./impersonation.ts";
-import { maxInFlight } from "./max-in-flight.ts";
 import { newTargetMetrics, type RequestMetrics } from "./metrics.ts";
 import { logRequest } from "./request-log.ts";
 import { timeout } from "./timeout.ts";
@@ -45,8 +44,8 @@ export interface FilterChainOptions {
   authorize: Authorizer;
   apiAudiences: readonly string[];
   requestTimeoutMs: number;
-  maxRequestsInFlight: number;
-  maxMutatingRequestsInFlight: number;
+  /** Keeps the server from more work at once than it can do. */
+  limitLoad: Filter;
   corsAllowedOrigins: readonly string[];
   /** undefined: nothing is recorded. */
   auditor: Auditor | undefined;
@@ -87,11 +86,7 @@ export function newFilterChain(options: FilterChainOptions): ExchangeHandler {
     ...(options.auditor === undefined ? [] : [audit(options.auditor, clock, log), endOfFilter("audit", metrics)]),
     impersonation(options.authorize),
     endOfFilter("impersonation", metrics),
-    maxInFlight({
-      maxReadOnly: options.maxRequestsInFlight,
-      maxMutating: options.maxMutatingRequestsInFlight,
-      metrics,
-    }),
+    options.limitLoad,
     startOfFilter,
     authorization(options.authorize),
     endOfFilter("authorization", metrics),

@@ -5,7 +5,8 @@
  */
 
 import type { Filter } from "./filter.ts";
-import { countTermination, type RequestMetrics } from "./metrics.ts";
+import type { RequestMetrics } from "./metrics.ts";
+import { isReadOnly, tooManyRequests } from "./too-many-requests.ts";
 
 export interface MaxInFlightOptions {
   /** 0: no limit. */
@@ -15,8 +16,6 @@ export interface MaxInFlightOptions {
   metrics: RequestMetrics;
 }
 
-const readOnlyVerbs = new Set(["get", "list", "watch"]);
-
 export function maxInFlight(options: MaxInFlightOptions): Filter {
   const { metrics } = options;
   const running = { readOnly: 0, mutating: 0 };
@@ -24,16 +23,9 @@ export function maxInFlight(options: MaxInFlightOptions): Filter {
   const gauges = { readOnly: metrics.inFlight.labels("readOnly"), mutating: metrics.inFlight.labels("mutating") };
   return async (request, next) => {
     if (request.longRunning) return next(request);
-    const kind = readOnlyVerbs.has(request.info.verb) ? "readOnly" : "mutating";
+    const kind = isReadOnly(request) ? "readOnly" : "mutating";
     if (limits[kind] > 0 && running[kind] >= limits[kind] && !request.user.groups.includes("system:masters")) {
-      metrics.droppedRequests.labels(kind).inc();
-      countTermination(metrics, request, "apiserver", 429);
-      request.exchange.respond(
-        429,
-        { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff", "retry-after": "1" },
-        "Too many requests, please try again later.\n",
-      );
-      return;
+      return tooManyRequests(metrics, request);
     }
     gauges[kind].set(++running[kind]);
     try {

@@ -77,6 +77,11 @@ export function newRequestMetrics(registry: MetricsRegistry) {
       help: "Maximal number of currently used inflight request limit of this apiserver per request kind in last second.",
       labels: ["request_kind"],
     }),
+    inQueue: registry.gauge({
+      name: "apiserver_current_inqueue_requests",
+      help: "Maximal number of queued requests in this apiserver per request kind in last second.",
+      labels: ["request_kind"],
+    }),
     droppedRequests: registry.counter({
       name: "apiserver_dropped_requests_total",
       help: "Number of requests dropped with 'Try again later' response",

@@ -19,6 +19,8 @@ export interface Delivery {
   readonly framer: Framer;
   readonly timers: Pick<Clock, "after">;
   readonly metrics: WatchMetrics | undefined;
+  /** Called once, when all that was there at the start is written. */
+  readonly started?: (() => void) | undefined;
 }
 
 /** A client whose buffers stay full for so long is given up. */
@@ -29,14 +31,17 @@ const stalledAfterMs = 60_000;
  * @returns false when the client is gone or stopped reading: its connection has to be broken, not ended
  * @throws what the framer throws
  */
-export function deliver({ stream, sink, framer, timers, metrics }: Delivery): Promise<boolean> {
+export function deliver({ stream, sink, framer, timers, metrics, ...delivery }: Delivery): Promise<boolean> {
   const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+  let { started } = delivery;
 
   function goOn(): void {
     try {
       for (;;) {
         const events = stream.take();
         if (events.length === 0) {
+          started?.();
+          started = undefined;
           if (stream.ended) resolve(true);
           else stream.whenReady(goOn);
           return;

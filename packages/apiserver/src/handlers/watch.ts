@@ -45,7 +45,7 @@ export async function watch(call: Call, options: ListOptions): Promise<void> {
     metrics?.watchers.inc();
     try {
       const framer = framerFor(call, output, namesLinks(call) ? (entry) => linkedEntry(call, entry) : undefined);
-      const complete = await deliver({ stream, sink, framer, timers, metrics });
+      const complete = await deliver({ stream, sink, framer, timers, metrics, started: ctx.watchStarted });
       if (complete) sink.end();
       else ctx.exchange.destroy();
     } finally {

@@ -4,7 +4,11 @@ import type { StorageMetrics } from "../storage/metrics.ts";
 
 const seconds = [0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60];
 
-export function newStorageMetrics(registry: MetricsRegistry): StorageMetrics {
+/** @param counted also told how many objects of a resource there are */
+export function newStorageMetrics(
+  registry: MetricsRegistry,
+  counted?: (resource: string, count: number) => void,
+): StorageMetrics {
   const requests = registry.histogram({
     name: "etcd_request_duration_seconds",
     help: "Etcd request latency in seconds for each operation and object type.",
@@ -83,7 +87,10 @@ export function newStorageMetrics(registry: MetricsRegistry): StorageMetrics {
   });
   return {
     etcdRequest: (operation, type, took) => requests.labels(operation, type).observe(took),
-    objects: (resource, count) => objects.labels(resource).set(count),
+    objects(resource, count) {
+      objects.labels(resource).set(count);
+      counted?.(resource, count);
+    },
     leaseObjects: (count) => leaseObjects.observe(count),
     databaseSize: (endpoint, bytes) => size.labels(endpoint).set(bytes),
     bookmarks: (type, count) => void bookmarks.set(type, count),

@@ -1,0 +1,17 @@
+import type { ServerRequest } from "../request/server-request.ts";
+import { countTermination, type RequestMetrics } from "./metrics.ts";
+
+const readOnlyVerbs = new Set(["get", "list", "watch"]);
+
+export const isReadOnly = ({ info }: ServerRequest): boolean => readOnlyVerbs.has(info.verb);
+
+/** Refuses what is more than the server can work on. Source: k8s.io/apiserver pkg/server/filters/maxinflight.go tooManyRequests */
+export function tooManyRequests(metrics: RequestMetrics, request: ServerRequest): void {
+  metrics.droppedRequests.labels(isReadOnly(request) ? "readOnly" : "mutating").inc();
+  countTermination(metrics, request, "apiserver", 429);
+  request.exchange.respond(
+    429,
+    { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff", "retry-after": "1" },
+    "Too many requests, please try again later.\n",
+  );
+}

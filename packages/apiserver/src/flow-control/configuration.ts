@@ -1,0 +1,99 @@
+/**
+ * Puts the flow schemas and priority levels of the cluster in force whenever they change, and says of each schema
+ * whether its level is missing.
+ * Source: k8s.io/apiserver pkg/util/flowcontrol/apf_controller.go
+ */
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { FlowSchemaCondition } from "@coxswain/apimachinery/schema/kinds/flowcontrol/v1beta2";
+import { flowSchemas, priorityLevelConfigurations } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { FlowControl } from "./flow-control.ts";
+import type { FlowSchema, PriorityLevel } from "./plan.ts";
+
+export interface ConfigurationOptions {
+  readonly informers: InformerFactory;
+  readonly client: Client;
+  readonly flowControl: Pick<FlowControl, "configure">;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+const fieldManager = "api-priority-and-fairness-config-consumer-v1";
+/** Servers that disagree must not write against each other without end. */
+const mostWritesPerMinute = 6;
+const retryMs = 15_000;
+
+/** @returns starts to follow, until `signal` is aborted */
+export function followConfiguration(options: ConfigurationOptions): (signal: AbortSignal) => void {
+  const { informers, client, flowControl, clock, log } = options;
+  const levels = informers.for<PriorityLevel>(priorityLevelConfigurations);
+  const schemas = informers.for<FlowSchema>(flowSchemas);
+  const writes = new Map<string, number[]>();
+  let stopped: AbortSignal | undefined;
+  let due = false;
+  let running = false;
+
+  const changed = (): void => {
+    due = true;
+    if (running || stopped === undefined) return;
+    running = true;
+    queueMicrotask(() => void run(stopped as AbortSignal));
+  };
+  for (const informer of [levels, schemas]) informer.addHandler({ added: changed, updated: changed, deleted: changed });
+
+  async function run(signal: AbortSignal): Promise<void> {
+    try {
+      while (due && !signal.aborted) {
+        due = false;
+        const now = { levels: levels.lister.list(), schemas: schemas.lister.list() };
+        flowControl.configure(now);
+        const names = new Set(now.levels.map(({ metadata }) => metadata.name));
+        for (const schema of now.schemas) {
+          await tell(schema, !names.has(schema.spec.priorityLevelConfiguration.name), signal);
+        }
+      }
+    } catch (err) {
+      if (signal.aborted) return;
+      log.error("cannot say whether flow schemas dangle", err);
+      clock.after(retryMs, changed);
+    } finally {
+      running = false;
+    }
+  }
+
+  async function tell(schema: FlowSchema, dangling: boolean, signal: AbortSignal): Promise<void> {
+    const condition = danglingCondition(schema, dangling, clock.now());
+    const { name = "" } = schema.metadata;
+    if (condition === undefined) return;
+    const recent = (writes.get(name) ?? []).filter((ms) => ms > clock.monotonic() - 60_000);
+    if (recent.length >= mostWritesPerMinute) return void clock.after(retryMs, changed);
+    writes.set(name, [...recent, clock.monotonic()]);
+    const patch = { type: "strategic", body: { status: { conditions: [condition] } } } as const;
+    await client.patch(flowSchemas, { name, subresource: "status" }, patch, { fieldManager, signal });
+  }
+
+  return (signal) => {
+    void Promise.all([levels.waitForSync(signal), schemas.waitForSync(signal)]).then(
+      () => {
+        stopped = signal;
+        changed();
+      },
+      () => {}, // the server stops
+    );
+  };
+}
+
+/** @returns undefined when the schema says so already */
+export function danglingCondition(schema: FlowSchema, dangling: boolean, nowMs: number): FlowSchemaCondition | undefined {
+  const level = `the PriorityLevelConfiguration object named ${goQuote(schema.spec.priorityLevelConfiguration.name)}`;
+  const wanted = dangling
+    ? { status: "True", reason: "NotFound", message: `This FlowSchema references ${level} but there is no such object` }
+    : { status: "False", reason: "Found", message: `This FlowSchema references ${level} and it exists` };
+  const said = schema.status?.conditions?.find(({ type }) => type === "Dangling");
+  if (said?.status === wanted.status && said.reason === wanted.reason && said.message === wanted.message) return undefined;
+  return { type: "Dangling", ...wanted, lastTransitionTime: formatTime(nowMs) } as FlowSchemaCondition;
+}

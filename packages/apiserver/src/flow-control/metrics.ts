@@ -1,0 +1,146 @@
+/** What flow control counts, under upstream's names. Source: k8s.io/apiserver pkg/util/flowcontrol/metrics/metrics.go */
+import type { CounterChild, GaugeChild, HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+
+/** Of one flow schema at one level. */
+export interface FlowMetrics {
+  rejected(reason: RejectionReason): void;
+  readonly dispatched: CounterChild;
+  readonly inQueue: GaugeChild;
+  readonly executing: GaugeChild;
+  readonly seatsInUse: GaugeChild;
+  readonly queueLength: HistogramChild;
+  readonly noAccommodation: CounterChild;
+  readonly executionSeconds: HistogramChild;
+  readonly watchers: HistogramChild;
+  readonly seats: HistogramChild;
+  waited(seconds: number, runs: boolean): void;
+}
+
+export type RejectionReason = "queue-full" | "concurrency-limit" | "time-out" | "cancelled";
+
+export interface LevelMetrics {
+  readonly limit: GaugeChild;
+  readonly currentR: GaugeChild;
+  /** @param s,discounted least and greatest of the queues that wait */
+  dispatched(currentR: number, s: number, all: readonly [number, number], discounted: readonly [number, number]): void;
+}
+
+export interface FlowControlMetrics {
+  flow(level: string, schema: string): FlowMetrics;
+  level(level: string): LevelMetrics;
+}
+
+const seconds = [0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30];
+const level = ["priority_level"];
+const flow = ["priority_level", "flow_schema"];
+const prefix = "apiserver_flowcontrol_";
+
+export function newFlowControlMetrics(registry: MetricsRegistry): FlowControlMetrics {
+  const gauge = (name: string, labels: string[], help: string) => registry.gauge({ name: prefix + name, labels, help });
+  const counter = (name: string, labels: string[], help: string) => registry.counter({ name: prefix + name, labels, help });
+  const histogram = (name: string, labels: string[], buckets: number[], help: string) =>
+    registry.histogram({ name: prefix + name, labels, buckets, help });
+
+  const rejected = counter(
+    "rejected_requests_total",
+    [...flow, "reason"],
+    "Number of requests rejected by API Priority and Fairness system",
+  );
+  const dispatched = counter(
+    "dispatched_requests_total",
+    flow,
+    "Number of requests released by API Priority and Fairness system for service",
+  );
+  const noAccommodation = counter(
+    "request_dispatch_no_accommodation_total",
+    flow,
+    "Number of times a dispatch attempt resulted in a non accommodation due to lack of available seats",
+  );
+  const currentR = gauge("current_r", level, "R(time of last change)");
+  const dispatchR = gauge("dispatch_r", level, "R(time of last dispatch)");
+  const latestS = gauge("latest_s", level, "S(most recently dispatched request)");
+  const nextS = gauge("next_s_bounds", [...level, "bound"], "min and max, over queues, of S(oldest waiting request in queue)");
+  const nextDiscountedS = gauge(
+    "next_discounted_s_bounds",
+    [...level, "bound"],
+    "min and max, over queues, of S(oldest waiting request in queue) - estimated work in progress",
+  );
+  const inQueue = gauge(
+    "current_inqueue_requests",
+    flow,
+    "Number of requests currently pending in queues of the API Priority and Fairness system",
+  );
+  const executing = gauge(
+    "current_executing_requests",
+    flow,
+    "Number of requests currently executing in the API Priority and Fairness system",
+  );
+  const limit = gauge("request_concurrency_limit", level, "Shared concurrency limit in the API Priority and Fairness system");
+  const inUse = gauge(
+    "request_concurrency_in_use",
+    flow,
+    "Concurrency (number of seats) occupided by the currently executing requests in the API Priority and Fairness system",
+  );
+  const queueLength = histogram(
+    "request_queue_length_after_enqueue",
+    flow,
+    [0, 10, 25, 50, 100, 250, 500, 1000],
+    "Length of queue in the API Priority and Fairness system, as seen by each request after it is enqueued",
+  );
+  const wait = histogram(
+    "request_wait_duration_seconds",
+    [...flow, "execute"],
+    seconds,
+    "Length of time a request spent waiting in its queue",
+  );
+  const execution = histogram(
+    "request_execution_seconds",
+    flow,
+    seconds,
+    "Duration of request execution in the API Priority and Fairness system",
+  );
+  const watchers = histogram(
+    "watch_count_samples",
+    flow,
+    [0, 1, 10, 100, 1000, 10_000],
+    "count of watchers for mutating requests in API Priority and Fairness",
+  );
+  const seats = histogram(
+    "work_estimated_seats",
+    flow,
+    [1, 2, 4, 10],
+    "Number of estimated seats (maximum of initial and final seats) associated with requests in API Priority and Fairness",
+  );
+
+  return {
+    flow: (name, schema) => ({
+      rejected: (reason) => rejected.labels(name, schema, reason).inc(),
+      waited: (took, runs) => wait.labels(name, schema, String(runs)).observe(took),
+      dispatched: dispatched.labels(name, schema),
+      inQueue: inQueue.labels(name, schema),
+      executing: executing.labels(name, schema),
+      seatsInUse: inUse.labels(name, schema),
+      queueLength: queueLength.labels(name, schema),
+      noAccommodation: noAccommodation.labels(name, schema),
+      executionSeconds: execution.labels(name, schema),
+      watchers: watchers.labels(name, schema),
+      seats: seats.labels(name, schema),
+    }),
+    level(name) {
+      const ends = (of: typeof nextS) => [of.labels(name, "min"), of.labels(name, "max")] as const;
+      const [r, s, all, discounted] = [dispatchR.labels(name), latestS.labels(name), ends(nextS), ends(nextDiscountedS)];
+      return {
+        limit: limit.labels(name),
+        currentR: currentR.labels(name),
+        dispatched(now, latest, bounds, discountedBounds) {
+          r.set(now);
+          s.set(latest);
+          for (const end of [0, 1] as const) {
+            all[end].set(bounds[end]);
+            discounted[end].set(discountedBounds[end]);
+          }
+        },
+      };
+    },
+  };
+}

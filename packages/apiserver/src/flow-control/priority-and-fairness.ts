@@ -1,0 +1,113 @@
+/**
+ * Lets requests run as their priority level has seats for them; others wait their turn or get 429. A watch holds its
+ * seats until it has sent what there is already. Other long-running requests pass.
+ * Source: k8s.io/apiserver pkg/server/filters/priority-and-fairness.go
+ */
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Filter, Handler } from "../filters/filter.ts";
+import type { RequestMetrics } from "../filters/metrics.ts";
+import { isReadOnly, tooManyRequests } from "../filters/too-many-requests.ts";
+import type { ServerRequest } from "../request/server-request.ts";
+import type { Flow, FlowControl } from "./flow-control.ts";
+import type { Ticket } from "./ticket.ts";
+import { newWatchCounts, type WatchCounts } from "./watch-counts.ts";
+import { estimateWork, maxSeats, type WorkFacts } from "./work-estimate.ts";
+
+export interface PriorityAndFairnessOptions {
+  readonly flowControl: FlowControl;
+  /** Objects stored of a resource, as far as they are counted. */
+  readonly storedObjects: WorkFacts["storedObjects"];
+  readonly clock: Clock;
+  readonly metrics: RequestMetrics;
+}
+
+export function priorityAndFairness({ flowControl, storedObjects, clock, metrics }: PriorityAndFairnessOptions): Filter {
+  const watches = newWatchCounts();
+  const facts: WorkFacts = { storedObjects, watchers: (info) => watches.interestedIn(info) };
+  const readOnly = { executing: metrics.inFlight.labels("readOnly"), waiting: metrics.inQueue.labels("readOnly") };
+  const mutating = { executing: metrics.inFlight.labels("mutating"), waiting: metrics.inQueue.labels("mutating") };
+
+  return (request, next) => {
+    const isWatch = request.info.verb === "watch";
+    if (request.longRunning && !isWatch) return next(request);
+    const flow = flowControl.flowOf(request);
+    request.exchange.setHeader("x-kubernetes-pf-flowschema-uid", flow.schemaUid);
+    request.exchange.setHeader("x-kubernetes-pf-prioritylevel-uid", flow.levelUid);
+    const gauges = isReadOnly(request) ? readOnly : mutating;
+    const run = isWatch ? watchTask(watches) : task;
+    const execute = (finish: () => void): Promise<void> => {
+      const startedMs = clock.monotonic();
+      gauges.executing.inc();
+      flow.counted.dispatched.inc();
+      return run(request, next, () => {
+        gauges.executing.dec();
+        flow.counted.executionSeconds.observe((clock.monotonic() - startedMs) / 1000);
+        finish();
+      });
+    };
+    if (flow.queues === undefined) return execute(nothing);
+    const ticket = ask(flow, request, facts);
+    if (ticket === undefined) return refuse(metrics, request);
+    if (ticket.state === "executing") return execute(() => ticket.finish());
+    gauges.waiting.inc();
+    return turnOf(ticket, request.signal).then((runs) => {
+      gauges.waiting.dec();
+      flow.counted.waited((clock.monotonic() - ticket.arrivalMs) / 1000, runs);
+      return runs ? execute(() => ticket.finish()) : refuse(metrics, request);
+    });
+  };
+}
+
+const nothing = (): void => {};
+
+function ask({ schema, queues, counted, distinguisher }: Flow, request: ServerRequest, facts: WorkFacts): Ticket | undefined {
+  const work = estimateWork(request, facts);
+  counted.seats.observe(maxSeats(work));
+  if (!isReadOnly(request)) counted.watchers.observe(facts.watchers(request.info));
+  return queues?.start({ schema, flow: distinguisher(request), work, counted, asked: request });
+}
+
+function turnOf(ticket: Ticket, signal: AbortSignal): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const gone = (): void => ticket.cancel();
+  ticket.decided = (runs) => {
+    signal.removeEventListener("abort", gone);
+    resolve(runs);
+  };
+  if (signal.aborted) gone();
+  else signal.addEventListener("abort", gone, { once: true });
+  return promise;
+}
+
+function refuse(metrics: RequestMetrics, request: ServerRequest): void {
+  if (!request.exchange.headersSent) tooManyRequests(metrics, request);
+}
+
+type Task = (request: ServerRequest, next: Handler, finish: () => void) => Promise<void>;
+
+const task: Task = async (request, next, finish) => {
+  try {
+    await next(request);
+  } finally {
+    finish();
+  }
+};
+
+/** Its seats are free as soon as it waits for events; until it ends, writes cost more. */
+const watchTask =
+  (watches: WatchCounts): Task =>
+  async (request, next, finish) => {
+    const forget = watches.add(request.info);
+    let open = true;
+    const started = (): void => {
+      if (open) finish();
+      open = false;
+    };
+    request.watchStarted = started;
+    try {
+      await next(request);
+    } finally {
+      started();
+      forget();
+    }
+  };

@@ -1,0 +1,286 @@
+/**
+ * Fair queuing of the requests of one priority level. Requests that run take seats; when all are taken, requests wait in
+ * the queues of their flow, and whichever queue had the least of the server goes next: R is the seat-seconds that each
+ * busy queue was due since the start, and a queue's `nextR` says how far its requests have used them up.
+ * Nothing here waits: a ticket says at once, or tells its `decided` later, whether the request may run.
+ * Source: k8s.io/apiserver pkg/util/flowcontrol/fairqueuing/queueset
+ */
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { LevelMetrics } from "./metrics.ts";
+import { Queue } from "./queue.ts";
+import { dealHand, hashFlow } from "./shuffle-sharding.ts";
+import { Ticket, type TicketRequest } from "./ticket.ts";
+
+export interface QueueSetConfig {
+  readonly concurrencyLimit: number;
+  /** undefined: what finds no seat is refused. */
+  readonly queuing: Queuing | undefined;
+  readonly requestWaitLimitMs: number;
+}
+
+export interface Queuing {
+  readonly queues: number;
+  readonly handSize: number;
+  readonly queueLengthLimit: number;
+}
+
+/** Assumed of a request until it has ended. */
+const estimatedServiceSeconds = 0.003;
+/** Hands are remembered for so many flows. */
+const mostHands = 4096;
+
+export class QueueSet {
+  /** Called when the last request has ended. */
+  onIdle: (() => void) | undefined;
+  /** May be more than are wanted while those are drained. */
+  readonly queues: Queue[] = [];
+  #config: QueueSetConfig;
+  readonly #clock: Clock;
+  readonly #metrics: LevelMetrics;
+  readonly #hands = new Map<string, readonly number[]>();
+  #currentR = 0;
+  #lastMs: number;
+  #robin = 0;
+  #enqueued = 0;
+  #executing = 0;
+  #waiting = 0;
+  #seatsInUse = 0;
+  #seatsWaiting = 0;
+  #active = 0;
+
+  constructor(config: QueueSetConfig, clock: Clock, metrics: LevelMetrics) {
+    this.#config = config;
+    this.#clock = clock;
+    this.#metrics = metrics;
+    this.#lastMs = clock.monotonic();
+    this.reconfigure(config);
+  }
+
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  get executing(): number {
+    return this.#executing;
+  }
+
+  get idle(): boolean {
+    return this.#waiting === 0 && this.#executing === 0;
+  }
+
+  reconfigure(config: QueueSetConfig): void {
+    this.#syncTime();
+    this.#config = config;
+    this.#hands.clear();
+    for (let i = this.queues.length; i < (config.queuing?.queues ?? 0); i++) this.queues.push(new Queue());
+    this.#metrics.limit.set(config.concurrencyLimit);
+    this.#dispatch();
+  }
+
+  /** @returns a ticket that runs or waits; undefined when the request is refused */
+  start(request: TicketRequest): Ticket | undefined {
+    this.#syncTime();
+    const ticket = new Ticket(this, request, this.#clock.monotonic(), this.#currentR, estimatedServiceSeconds);
+    const { queuing } = this.#config;
+    if (queuing === undefined) {
+      if (!this.#hasRoomFor(ticket.seats)) {
+        request.counted.rejected("concurrency-limit");
+        return undefined;
+      }
+      this.#run(ticket);
+      return ticket;
+    }
+    const queue = this.#queueFor(request, queuing);
+    this.#refuseOverdue(queue);
+    if (this.#seatsInUse >= this.#config.concurrencyLimit && queue.tickets.length >= queuing.queueLengthLimit) {
+      queue.bound();
+      request.counted.rejected("queue-full");
+      return undefined;
+    }
+    this.#enqueue(ticket, queue);
+    request.counted.queueLength.observe(queue.tickets.length);
+    this.#dispatch();
+    return ticket;
+  }
+
+  /** The request has been answered. */
+  finish(ticket: Ticket): void {
+    if (ticket.state !== "executing") return;
+    this.#syncTime();
+    ticket.state = "done";
+    const { queue, request } = ticket;
+    this.#executing--;
+    request.counted.executing.dec();
+    if (queue !== undefined) {
+      queue.executing--;
+      if (queue.idle) this.#active--;
+      const tookSeconds = (this.#clock.monotonic() - ticket.startMs) / 1000;
+      queue.nextR -= request.work.initialSeats * (estimatedServiceSeconds - tookSeconds);
+      queue.bound();
+    }
+    if (request.work.additionalMs > 0) this.#clock.after(request.work.additionalMs, () => this.#release(ticket));
+    else this.#release(ticket);
+  }
+
+  /** Whoever asked is gone. */
+  cancel(ticket: Ticket): void {
+    if (ticket.state !== "waiting") return;
+    this.#syncTime();
+    this.#leaveQueue(ticket, "cancelled");
+    ticket.queue?.bound();
+    ticket.decide(false);
+  }
+
+  #release(ticket: Ticket): void {
+    this.#syncTime();
+    this.#seatsInUse -= ticket.seats;
+    ticket.request.counted.seatsInUse.dec(ticket.seats);
+    const { queue } = ticket;
+    if (queue !== undefined) {
+      queue.seatsInUse -= ticket.seats;
+      this.#removeUnwanted(queue);
+    }
+    this.#dispatch();
+    if (this.idle) this.onIdle?.();
+  }
+
+  /** The state has held since the last change; busy queues share the seats. */
+  #syncTime(): void {
+    const now = this.#clock.monotonic();
+    if (this.#active > 0) {
+      const seats = Math.min(this.#seatsInUse + this.#seatsWaiting, this.#config.concurrencyLimit);
+      this.#currentR += (((now - this.#lastMs) / 1000) * seats) / this.#active;
+    }
+    this.#lastMs = now;
+    this.#metrics.currentR.set(this.#currentR);
+  }
+
+  /** Of the flow's hand, the queue with the least work that waits. The visit begins elsewhere each time, for hands that overlap. */
+  #queueFor({ schema, flow }: TicketRequest, { queues, handSize }: Queuing): Queue {
+    const key = `${schema}\0${flow}`;
+    let hand = this.#hands.get(key);
+    if (hand === undefined) {
+      if (this.#hands.size >= mostHands) this.#hands.clear();
+      hand = dealHand(hashFlow(schema, flow), queues, handSize);
+      this.#hands.set(key, hand);
+    }
+    const offset = this.#enqueued++ % hand.length;
+    let best: Queue | undefined;
+    for (let i = 0; i < hand.length; i++) {
+      const queue = this.queues[hand[(offset + i) % hand.length] as number] as Queue;
+      if (best === undefined || queue.workWaiting < best.workWaiting) best = queue;
+    }
+    return best as Queue;
+  }
+
+  #refuseOverdue(queue: Queue): void {
+    const earliest = this.#clock.monotonic() - this.#config.requestWaitLimitMs;
+    for (let first = queue.tickets[0]; first !== undefined && first.arrivalMs < earliest; first = queue.tickets[0]) {
+      this.#leaveQueue(first, "time-out");
+      first.decide(false);
+    }
+    queue.bound();
+  }
+
+  #enqueue(ticket: Ticket, queue: Queue): void {
+    if (queue.idle) {
+      queue.nextR = this.#currentR;
+      this.#active++;
+    }
+    ticket.queue = queue;
+    queue.push(ticket);
+    this.#waiting++;
+    this.#seatsWaiting += ticket.seats;
+    ticket.request.counted.inQueue.inc();
+    queue.bound();
+  }
+
+  /** @param reason when it leaves without having run */
+  #leaveQueue(ticket: Ticket, reason: "time-out" | "cancelled" | undefined): void {
+    const { queue, request } = ticket;
+    queue?.remove(ticket);
+    this.#waiting--;
+    this.#seatsWaiting -= ticket.seats;
+    request.counted.inQueue.dec();
+    if (reason === undefined) return;
+    if (queue?.idle) this.#active--;
+    request.counted.rejected(reason);
+  }
+
+  #dispatch(): void {
+    while (this.#waiting > 0 && this.#seatsInUse < this.#config.concurrencyLimit) {
+      const queue = this.#next();
+      const ticket = queue?.tickets[0];
+      if (queue === undefined || ticket === undefined) return;
+      this.#leaveQueue(ticket, undefined);
+      queue.executing++;
+      queue.seatsInUse += ticket.seats;
+      this.#run(ticket);
+      queue.nextR += ticket.work;
+      queue.bound();
+      ticket.decide(true);
+    }
+  }
+
+  #run(ticket: Ticket): void {
+    ticket.startMs = this.#clock.monotonic();
+    ticket.state = "executing";
+    this.#executing++;
+    this.#seatsInUse += ticket.seats;
+    ticket.request.counted.executing.inc();
+    ticket.request.counted.seatsInUse.inc(ticket.seats);
+  }
+
+  /** The queue whose first request would be done first; of equals, the first in turn. */
+  #next(): Queue | undefined {
+    let best: Queue | undefined;
+    let bestAt = 0;
+    let leastR = Number.POSITIVE_INFINITY;
+    const bounds = { s: [leastR, -leastR], discounted: [leastR, -leastR] } as { s: Bounds; discounted: Bounds };
+    const count = this.queues.length;
+    for (let i = 1; i <= count; i++) {
+      const at = (this.#robin + i) % count;
+      const queue = this.queues[at] as Queue;
+      const first = queue.tickets[0];
+      if (first === undefined) continue;
+      widen(bounds.s, queue.nextR);
+      widen(bounds.discounted, queue.nextR - queue.seatsInUse * estimatedServiceSeconds);
+      if (queue.nextR + first.work < leastR) {
+        leastR = queue.nextR + first.work;
+        best = queue;
+        bestAt = at;
+      }
+    }
+    const first = best?.tickets[0];
+    if (best === undefined || first === undefined) return undefined;
+    if (!this.#hasRoomFor(first.seats)) {
+      first.request.counted.noAccommodation.inc();
+      return undefined;
+    }
+    this.#robin = bestAt;
+    this.#metrics.dispatched(this.#currentR, best.nextR, bounds.s, bounds.discounted);
+    return best;
+  }
+
+  /** One that asks for more than there is runs alone. */
+  #hasRoomFor(seats: number): boolean {
+    const { concurrencyLimit } = this.#config;
+    return seats > concurrencyLimit ? this.#executing === 0 : this.#seatsInUse + seats <= concurrencyLimit;
+  }
+
+  #removeUnwanted(queue: Queue): void {
+    if (this.queues.length <= (this.#config.queuing?.queues ?? 0) || !queue.idle) return;
+    const at = this.queues.indexOf(queue);
+    if (at < 0) return;
+    this.queues.splice(at, 1);
+    if (this.#robin >= at) this.#robin = Math.max(0, this.#robin - 1);
+  }
+}
+
+/** Least and greatest. */
+export type Bounds = [least: number, greatest: number];
+
+function widen(bounds: Bounds, value: number): void {
+  if (value < bounds[0]) bounds[0] = value;
+  if (value > bounds[1]) bounds[1] = value;
+}

@@ -1,0 +1,75 @@
+/**
+ * How much of the server a request takes: seats while it runs, and seats that stay taken for a moment after a write,
+ * while its event goes to the watchers.
+ * Source: k8s.io/apiserver pkg/util/flowcontrol/request/{width,list_work_estimator,mutating_work_estimator}.go
+ */
+import type { RequestInfo } from "../request/request-info.ts";
+
+export interface WorkEstimate {
+  readonly initialSeats: number;
+  /** Taken for `additionalMs` after the answer. */
+  readonly finalSeats: number;
+  readonly additionalMs: number;
+}
+
+export interface WorkFacts {
+  /** Objects stored of a resource (`deployments.apps`); "stale" when they were not counted for long, undefined when never. */
+  storedObjects(resource: string): number | "stale" | undefined;
+  /** Watches that may see what this request writes. */
+  watchers(info: RequestInfo): number;
+}
+
+const mostSeats = 10;
+const objectsPerSeat = 100;
+const watchersPerSeat = 10;
+const eventMs = 5;
+const oneSeat: WorkEstimate = { initialSeats: 1, finalSeats: 0, additionalMs: 0 };
+
+export const maxSeats = ({ initialSeats, finalSeats }: WorkEstimate): number => Math.max(initialSeats, finalSeats);
+
+interface Asked {
+  readonly info: RequestInfo;
+  readonly query: URLSearchParams;
+}
+
+export function estimateWork(request: Asked, facts: WorkFacts): WorkEstimate {
+  switch (request.info.verb) {
+    case "list":
+      return { ...oneSeat, initialSeats: seatsOfList(request, facts) };
+    case "create":
+    case "update":
+    case "patch":
+    case "delete":
+      return workOfWrite(facts.watchers(request.info));
+    default:
+      return oneSeat;
+  }
+}
+
+function seatsOfList({ info: { group, resource }, query }: Asked, facts: WorkFacts): number {
+  const limitText = query.get("limit") ?? "";
+  if (!/^[+-]?\d*$/.test(limitText)) return mostSeats; // refused later
+  const stored = facts.storedObjects(group === "" ? resource : `${resource}.${group}`);
+  if (stored === "stale") return mostSeats;
+  if (stored === undefined) return 1; // of another server, or not there
+  const asked = Number(limitText);
+  const limit = asked > 0 ? Math.min(asked, stored) : stored;
+  let processed = 2 * limit;
+  if (!readsStorage(query, asked)) processed = stored;
+  else if (query.get("labelSelector") || query.get("fieldSelector")) processed = stored + limit;
+  return Math.min(Math.max(Math.ceil(processed / objectsPerSeat), 1), mostSeats);
+}
+
+/** The others are answered from the watch cache, which holds every object and filters all of them. */
+function readsStorage(query: URLSearchParams, limit: number): boolean {
+  const revision = query.get("resourceVersion") ?? "";
+  const pages = Boolean(query.get("continue")) || (limit > 0 && revision !== "0");
+  return revision === "" || pages || query.get("resourceVersionMatch") === "Exact";
+}
+
+function workOfWrite(watchers: number): WorkEstimate {
+  if (watchers < watchersPerSeat) return oneSeat;
+  const seats = Math.ceil(watchers / watchersPerSeat);
+  const finalSeats = Math.min(seats, mostSeats);
+  return { initialSeats: 1, finalSeats, additionalMs: (seats * eventMs) / finalSeats };
+}

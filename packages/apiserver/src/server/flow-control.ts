@@ -1,0 +1,69 @@
+/** Connects what limits the load of the server: priority and fairness, or two plain limits. */
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { defaultLevels, defaultSchemas, isMandatory } from "../bootstrap/flow-schemas.ts";
+import type { ApiserverConfig } from "../config.ts";
+import type { Filter } from "../filters/filter.ts";
+import { maxInFlight } from "../filters/max-in-flight.ts";
+import type { RequestMetrics } from "../filters/metrics.ts";
+import { followConfiguration } from "../flow-control/configuration.ts";
+import { flowControlPages } from "../flow-control/debug-pages.ts";
+import { newFlowControl } from "../flow-control/flow-control.ts";
+import { newFlowControlMetrics } from "../flow-control/metrics.ts";
+import type { ObjectCounts } from "../flow-control/object-counts.ts";
+import { priorityAndFairness } from "../flow-control/priority-and-fairness.ts";
+import type { ServerRequest } from "../request/server-request.ts";
+
+export interface LoadLimit {
+  readonly filter: Filter;
+  /** Answers the debug pages; false when the path is none of them. */
+  page(request: ServerRequest): boolean;
+  /** Puts the cluster's configuration in force as it changes; undefined: there is none. */
+  readonly follow: ((signal: AbortSignal) => void) | undefined;
+}
+
+export interface LoadLimitOptions {
+  readonly config: ApiserverConfig;
+  readonly fairness: boolean;
+  readonly client: Client;
+  readonly informers: InformerFactory;
+  readonly objectCounts: ObjectCounts;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: MetricsRegistry;
+  readonly requestMetrics: RequestMetrics;
+}
+
+export function newLoadLimit(options: LoadLimitOptions): LoadLimit {
+  const { config, clock, requestMetrics } = options;
+  const { flags } = config;
+  const [maxReadOnly, maxMutating] = [flags["max-requests-inflight"], flags["max-mutating-requests-inflight"]];
+  if (!options.fairness) {
+    const filter = maxInFlight({ maxReadOnly, maxMutating, metrics: requestMetrics });
+    return { filter, page: () => false, follow: undefined };
+  }
+  if (maxReadOnly + maxMutating <= 0) {
+    throw new Error(
+      `invalid configuration: MaxRequestsInFlight=${maxReadOnly} and MaxMutatingRequestsInFlight=${maxMutating}; they must add up to something positive`,
+    );
+  }
+  const flowControl = newFlowControl({
+    mandatory: { levels: defaultLevels.filter(isMandatory), schemas: defaultSchemas.filter(isMandatory) },
+    limits: { concurrency: maxReadOnly + maxMutating, requestWaitLimitMs: flags["request-timeout"] / 4 },
+    clock,
+    metrics: newFlowControlMetrics(options.metrics),
+  });
+  const storedObjects = options.objectCounts.of;
+  // An informer of what is not served would never be in sync.
+  const isServed = ["flowschemas", "prioritylevelconfigurations"].every((resource) =>
+    config.served("flowcontrol.apiserver.k8s.io", "v1beta2", resource, true),
+  );
+  return {
+    filter: priorityAndFairness({ flowControl, storedObjects, clock, metrics: requestMetrics }),
+    page: flowControlPages(flowControl),
+    follow: isServed ? followConfiguration({ ...options, flowControl }) : () => {},
+  };
+}
