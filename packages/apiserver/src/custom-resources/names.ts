@@ -30,8 +30,8 @@ export function decideNames(definition: CustomResourceDefinition, group: readonl
     { field: "kind", used: kinds },
     { field: "listKind", used: kinds },
   ] as const) {
-    const own = new Set([had[field]].flat());
-    const refused = [wanted[field]].flat().filter((name) => !own.has(name ?? "") && used.has(name ?? ""));
+    const own = new Set(namesIn(had[field]));
+    const refused = namesIn(wanted[field]).filter((name) => !own.has(name) && used.has(name));
     if (refused.length > 0) conflict = { reason: `${reasons[field]}Conflict`, message: inUse(refused) };
     else if (wanted[field] === undefined) delete acceptedNames[field];
     else Object.assign(acceptedNames, { [field]: wanted[field] });
@@ -47,9 +47,13 @@ export function decideNames(definition: CustomResourceDefinition, group: readonl
 
 const reasons = { plural: "Plural", singular: "Singular", shortNames: "ShortNames", kind: "Kind", listKind: "ListKind" } as const;
 
+function namesIn(names: string | readonly string[] | undefined): readonly string[] {
+  return names === undefined ? [] : [names].flat();
+}
+
 /** Several are an aggregate of errors, as Go writes it. */
-function inUse(names: readonly (string | undefined)[]): string {
-  const texts = [...new Set(names.map((name) => `${goQuote(name ?? "")} is already in use`))];
+function inUse(names: readonly string[]): string {
+  const texts = [...new Set(names.map((name) => `${goQuote(name)} is already in use`))];
   return texts.length === 1 ? (texts[0] as string) : `[${texts.join(", ")}]`;
 }
 
