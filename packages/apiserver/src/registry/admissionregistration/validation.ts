@@ -141,7 +141,8 @@ export function validateWebhookClient(client: WebhookClientConfig | undefined, p
   const errors: FieldError[] = [];
   const at = child(path, "service");
   // Each stands for the other: upstream mixes the two up.
-  errors.push(...need(service?.namespace, child(at, "name")), ...need(service?.name, child(at, "namespace")));
+  if (!service?.namespace) errors.push(required(child(at, "name"), "service name is required"));
+  if (!service?.name) errors.push(required(child(at, "namespace"), "service namespace is required"));
   const port = service?.port ?? 443;
   if (port < 1 || port > 65535) {
     errors.push(invalidValue(child(at, "port"), port, "port is not valid: must be between 1 and 65535, inclusive"));

@@ -118,8 +118,8 @@ for (const [resource, own] of [
       name: "a service of nothing",
       change: { "webhooks[0].clientConfig": { service: { name: "", namespace: "", port: 0, path: "x//y" } } },
       want: [
-        "webhooks[0].clientConfig.service.name: Required value",
-        "webhooks[0].clientConfig.service.namespace: Required value",
+        "webhooks[0].clientConfig.service.name: Required value: service name is required",
+        "webhooks[0].clientConfig.service.namespace: Required value: service namespace is required",
         "webhooks[0].clientConfig.service.port: Invalid value: 0: port is not valid: must be between 1 and 65535, inclusive",
         "webhooks[0].clientConfig.service.path: Invalid value: \"x//y\": must start with a '/'",
         'webhooks[0].clientConfig.service.path: Invalid value: "x//y": segment[0] may not be empty',
@@ -130,7 +130,7 @@ for (const [resource, own] of [
       name: "a service without namespace, told as its name",
       change: { "webhooks[0].clientConfig": { service: { name: "s", namespace: "", path: "//" } } },
       want: [
-        "webhooks[0].clientConfig.service.name: Required value",
+        "webhooks[0].clientConfig.service.name: Required value: service name is required",
         'webhooks[0].clientConfig.service.path: Invalid value: "//": segment[0] may not be empty',
       ],
     },
