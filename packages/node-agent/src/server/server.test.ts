@@ -292,6 +292,15 @@ for (const { path, status, body } of [
   });
 }
 
+for (const method of ["POST", "PUT"]) {
+  test(`takes no manifests over HTTP: ${method} is for nobody`, async (t) => {
+    const { get } = await serve(t);
+    for (const path of ["/container", "/manifest", "/manifests"])
+      assert.equal((await get(path, undefined, method)).status, 404, path);
+    assert.equal(JSON.parse((await get("/pods")).body).items.length, 1);
+  });
+}
+
 test("an upgrade passes through to the runtime's streaming server, without the client's credentials", async (t) => {
   let head = "";
   const backend = createServer((socket) => {

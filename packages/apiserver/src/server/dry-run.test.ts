@@ -1,0 +1,114 @@
+/** What a dry run may leave nowhere: each write is tried with `dryRun=All`, and no key of etcd is another than before. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type EtcdClient, newEtcdClient } from "../storage/etcd/client.ts";
+import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
+
+const inDry = "/api/v1/namespaces/dry";
+const merge = { "content-type": "application/merge-patch+json" };
+const aPod = (name: string) => ({ metadata: { name }, spec: { containers: [{ name: "c", image: "i" }] } });
+const aService = (name: string, spec: object = {}) => ({ metadata: { name }, spec: { ports: [{ port: 80 }], ...spec } });
+const atNode = { metadata: { name: "kept" }, target: { kind: "Node", name: "node" } };
+const nodePort = { type: "NodePort", clusterIP: "10.0.0.77", ports: [{ port: 80, nodePort: 30077 }] };
+const aDefinition = {
+  metadata: { name: "foos.dry.example.com" },
+  spec: {
+    group: "dry.example.com",
+    names: { plural: "foos", kind: "Foo" },
+    scope: "Namespaced",
+    versions: [{ name: "v1", served: true, storage: true, schema: { openAPIV3Schema: { type: "object" } } }],
+  },
+};
+
+let server: TestServer;
+let etcd: EtcdClient;
+const stops: (() => void | Promise<void>)[] = [];
+before(async () => {
+  server = await startTestServer({ after: (stop) => stops.push(stop) }, ["--service-cluster-ip-range=10.0.0.0/24"]);
+  etcd = newEtcdClient({ servers: [server.etcdEndpoint] });
+  const quota = { metadata: { name: "q" }, spec: { hard: { pods: "2", configmaps: "5" } } };
+  for (const [path, body] of [
+    ["/api/v1/namespaces", { metadata: { name: "dry" } }],
+    ["/api/v1/nodes", { metadata: { name: "node" } }],
+    [`${inDry}/serviceaccounts`, { metadata: { name: "default" } }],
+    [`${inDry}/resourcequotas`, quota],
+    [`${inDry}/pods`, aPod("kept")],
+    [`${inDry}/services`, aService("kept", { type: "NodePort" })],
+    [
+      "/apis/storage.k8s.io/v1/storageclasses",
+      { metadata: { name: "sc", annotations: { "storageclass.kubernetes.io/is-default-class": "true" } }, provisioner: "p" },
+    ],
+  ] as const) {
+    const { code, text } = await server.request("POST", path, body);
+    assert.equal(code, 201, text);
+  }
+  const status = { hard: quota.spec.hard, used: { pods: "1", configmaps: "0" } };
+  await server.request("PUT", `${inDry}/resourcequotas/q/status`, { ...quota, status });
+});
+after(async () => {
+  etcd.close();
+  for (const stop of stops.reverse()) await stop();
+});
+
+/** What the server writes by itself, whenever it wants to. */
+const itsOwn = /\/(masterleases|apiregistration\.k8s\.io|flowschemas|prioritylevelconfigurations|events)\/|coxswain-barrier/;
+
+/** Every other key, and its version. */
+async function stored(): Promise<string[]> {
+  const { kvs } = await etcd.range({ key: `${server.prefix}/`, end: `${server.prefix}0`, keysOnly: true });
+  return kvs.map(({ key, modRevision }) => `${key} ${modRevision}`).filter((line) => !itsOwn.test(line));
+}
+
+for (const { name, method = "POST", path, body, headers, code = 201 } of [
+  { name: "a namespace", path: "/api/v1/namespaces", body: { metadata: { name: "other" } } },
+  { name: "a pod, which the quota counts", path: `${inDry}/pods`, body: aPod("new") },
+  { name: "a node's name and its pod's taints", path: `${inDry}/pods/kept/binding`, body: atNode },
+  { name: "a pod's deletion", method: "DELETE", path: `${inDry}/pods/kept`, code: 200 },
+  { name: "the deletion of all pods", method: "DELETE", path: `${inDry}/pods`, code: 200 },
+  { name: "an eviction", path: `${inDry}/pods/kept/eviction`, body: { metadata: { name: "kept" } } },
+  { name: "an address and a port for a service", path: `${inDry}/services`, body: aService("new", nodePort) },
+  { name: "any address for a service", path: `${inDry}/services`, body: aService("new") },
+  {
+    name: "giving a port up",
+    method: "PATCH",
+    path: `${inDry}/services/kept`,
+    body: { spec: { type: "ClusterIP", ports: [{ port: 80, nodePort: null }] } },
+    headers: merge,
+    code: 200,
+  },
+  { name: "a service's deletion", method: "DELETE", path: `${inDry}/services/kept`, code: 200 },
+  {
+    name: "a claim, which is given the default class",
+    path: `${inDry}/persistentvolumeclaims`,
+    body: { metadata: { name: "c" }, spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } } },
+  },
+  {
+    name: "a priority class for all pods",
+    path: "/apis/scheduling.k8s.io/v1/priorityclasses",
+    body: { metadata: { name: "p" }, value: 5, globalDefault: true },
+  },
+  { name: "a token", path: `${inDry}/serviceaccounts/default/token`, body: { spec: {} } },
+  {
+    name: "an object that is applied",
+    method: "PATCH",
+    path: `${inDry}/configmaps/new`,
+    body: { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "new" } },
+    headers: { "content-type": "application/apply-patch+yaml" },
+  },
+  { name: "a kind of its own", path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body: aDefinition },
+  { name: "the namespace's end", method: "DELETE", path: inDry, code: 200 },
+]) {
+  test(`a dry run leaves no trace of ${name}`, async () => {
+    const before = await stored();
+    assert.ok(before.length > 10);
+    const answer = await server.request(method, `${path}?dryRun=All&fieldManager=m`, body, headers);
+    assert.equal(answer.code, code, answer.text);
+    assert.deepEqual(await stored(), before);
+  });
+}
+
+test("what dry runs took is there for others", async () => {
+  assert.equal((await server.request("POST", `${inDry}/services`, aService("real", nodePort))).code, 201);
+  assert.equal((await server.request("POST", `${inDry}/pods`, aPod("real"))).code, 201);
+  assert.equal((await server.request("POST", `${inDry}/pods`, aPod("beyond"))).code, 403);
+});
