@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type HookServer, patchOf, startHookServer } from "../testing/start-hook-server.ts";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
@@ -17,6 +18,8 @@ before(async () => {
   const policy = join(folder, "policy.yaml");
   const rules = `- level: RequestResponse
   resources: [{group: "", resources: [configmaps]}]
+- level: RequestResponse
+  namespaces: [limited]
 - level: Metadata
 `;
   writeFileSync(policy, `apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n${rules}`);
@@ -31,14 +34,21 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Does a request. @returns its annotations */
-async function annotationsOf(...call: Parameters<TestServer["request"]>): Promise<Record<string, string>> {
+interface Audited {
+  readonly annotations: Record<string, string>;
+  readonly requestObject?: Pod;
+  readonly responseObject?: Pod;
+}
+
+/** Does a request. @returns its event */
+async function eventOf(...call: Parameters<TestServer["request"]>): Promise<Audited> {
   const { headers } = await server.request(...call);
   const lines = readFileSync(log, "utf8").split("\n");
   const event = lines.find((line) => line.includes(String(headers["audit-id"])));
   assert.ok(event !== undefined, "the request is in the log");
-  return JSON.parse(event).annotations;
+  return JSON.parse(event);
 }
+const annotationsOf = async (...call: Parameters<TestServer["request"]>) => (await eventOf(...call)).annotations;
 
 const administrator = {
   "authorization.k8s.io/decision": "allow",
@@ -91,6 +101,21 @@ test("pod security: the policy that was enforced, and what the audited one would
     });
     assert.match(violations, /^would violate PodSecurity "restricted:latest": .*allowPrivilegeEscalation != false/);
   }
+});
+
+test("limits: the request is audited as it was sent, the answer with what was filled in and the pod's word about it", async () => {
+  await server.request("POST", "/api/v1/namespaces", { metadata: { name: "limited" } });
+  await server.request("POST", "/api/v1/namespaces/limited/serviceaccounts", { metadata: { name: "default" } });
+  const limits = [{ type: "Container", default: { cpu: "1" }, defaultRequest: { cpu: "500m" } }];
+  await server.request("POST", "/api/v1/namespaces/limited/limitranges", { metadata: { name: "l" }, spec: { limits } });
+  const { requestObject, responseObject, annotations } = await eventOf("POST", "/api/v1/namespaces/limited/pods", aPod("p"));
+  assert.deepEqual(requestObject?.spec?.containers[0]?.resources, {});
+  assert.equal(requestObject?.metadata?.annotations, undefined);
+  assert.deepEqual(responseObject?.spec?.containers[0]?.resources, { limits: { cpu: "1" }, requests: { cpu: "500m" } });
+  assert.deepEqual(responseObject?.metadata?.annotations, {
+    "kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu request for container c; cpu limit for container c",
+  });
+  assert.deepEqual(annotations, { ...administrator, "pod-security.kubernetes.io/enforce-policy": "privileged:latest" });
 });
 
 test("mutating webhooks: each in its place and round, its patch, its own notes, and that a failed one was passed over", async () => {
