@@ -3,7 +3,13 @@
  * everything else is discovery, version, OpenAPI, or is not there.
  * Source: k8s.io/apiserver pkg/endpoints/installer.go (which routes exist), go-restful (404 before 405)
  */
-import { badRequest, genericServerResponse, StatusError, serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
+import {
+  badRequest,
+  genericServerResponse,
+  notFound,
+  StatusError,
+  serviceUnavailable,
+} from "@coxswain/apimachinery/errors/status-error";
 import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { SubresourceDefinition } from "../registry/generic/resource.ts";
 import type { RequestContext } from "../request/context.ts";
@@ -93,7 +99,8 @@ function runRoute(env: HandlerEnv, ctx: RequestContext): Promise<void> {
     if (!env.services.featureEnabled("DryRun")) throw badRequest("the dryRun feature is disabled");
   }
   const below = subresource === "" ? undefined : findSubresource(served, subresource);
-  if (subresource !== "" && below === undefined) throw noSuchPath(); // before anything is counted under its name
+  // Before anything is counted under its name; what custom resources lack has no route, but a name.
+  if (subresource !== "" && below === undefined) throw definition.itemsKeepKind ? notFound(definition, name) : noSuchPath();
   const deprecation = served.version.deprecation;
   if (deprecation !== undefined) {
     ctx.warn(deprecation);

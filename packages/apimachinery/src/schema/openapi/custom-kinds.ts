@@ -82,10 +82,11 @@ function published(schema: CustomSchema, definitions: Definitions, v2: boolean):
   return made as Schema;
 }
 
-/** What kubectl cannot cope with: a type that may be null as well, lists of anything, nulls where something is required. */
+/** What kubectl cannot cope with: types that may be null as well, lists and objects of anything, nulls where something is required. */
 function leaveOpen(made: Record<string, unknown>, schema: CustomSchema): void {
   if (schema["nullable"] === true) delete made["type"];
   if (made["type"] === "array" && made["items"] === undefined) delete made["type"];
+  if (made["type"] === "object" && schema[preservesUnknown] === true) delete made["type"];
   const { required } = made as { required?: readonly string[] };
   if (required === undefined) return;
   const properties = (schema["properties"] ?? {}) as Readonly<Record<string, CustomSchema>>;

@@ -146,8 +146,20 @@ function stringFaults(value: string, schema: Schema, name: string): Fault[] {
   if (isBound(maxLength) && length > maxLength) return [invalid(name, value, `should be at most ${maxLength} chars long`)];
   if (isBound(minLength) && length < minLength) return [invalid(name, value, `should be at least ${minLength} chars long`)];
   // Compiled by the rules for structure already.
-  const differs = pattern && !RE2JS.compile(pattern).matcher(value).find();
+  const differs = pattern && !compiled(schema, pattern).matcher(value).find();
   return differs ? [invalid(name, value, `should match '${pattern}'`)] : [];
+}
+
+const patterns = new WeakMap<Schema, RE2JS>();
+
+/** Once for each schema: a served definition checks many values. */
+function compiled(schema: Schema, pattern: string): RE2JS {
+  let expression = patterns.get(schema);
+  if (expression === undefined) {
+    expression = RE2JS.compile(pattern);
+    patterns.set(schema, expression);
+  }
+  return expression;
 }
 
 function formatCheck(value: string, { format = "" }: Schema, name: string): Result {

@@ -1,0 +1,88 @@
+/** Definitions and custom resources that are meant to do harm. */
+import assert from "node:assert/strict";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { test } from "node:test";
+import { aWidget, define, definitionsPath, specOf, widgets } from "../testing/custom-resources.ts";
+import { startTestServer } from "../testing/start-test-server.ts";
+
+const group = "example.com";
+const path = `/apis/${group}/v1/namespaces/default/widgets`;
+/** Threefold slack of what a request may take of the event loop. */
+const longestStallMs = 300;
+
+/** The longest time that the event loop stood still while something was done, in ms. */
+async function stallOf(work: () => Promise<void>): Promise<number> {
+  const delay = monitorEventLoopDelay({ resolution: 5 });
+  delay.enable();
+  await work();
+  delay.disable();
+  return delay.max / 1e6;
+}
+
+test("patterns that take others exponential time take this one none", async (t) => {
+  const server = await startTestServer(t);
+  const schema = specOf({ text: { type: "string", pattern: "^(a+)+$" }, other: { type: "string", pattern: "(x+x+)+y" } });
+  await define(server, widgets(group, [{ name: "v1", schema }]));
+  const spec = { text: `${"a".repeat(50_000)}!`, other: "x".repeat(50_000) };
+  const stall = await stallOf(async () => {
+    const refused = await server.request("POST", path, aWidget(group, "a", { spec }));
+    assert.equal(refused.code, 422);
+  });
+  assert.ok(stall < longestStallMs, `the event loop stood still for ${stall} ms`);
+});
+
+test("patterns that no linear engine has are refused with their definition", async (t) => {
+  const server = await startTestServer(t);
+  const schema = specOf({ text: { type: "string", pattern: "(a)\\1" } });
+  const { code, body } = await server.request("POST", definitionsPath, widgets(group, [{ name: "v1", schema }]));
+  assert.equal(code, 422);
+  assert.match(body.message, /pattern: Invalid value: .*must be a valid regular expression, but isn't/);
+});
+
+test("a schema that is deep is served, one that is too deep is refused", async (t) => {
+  const server = await startTestServer(t);
+  const nested = (levels: number): object =>
+    levels === 0 ? { type: "string" } : { type: "object", properties: { next: nested(levels - 1) } };
+  const value = (levels: number): unknown => (levels === 0 ? "end" : { next: value(levels - 1) });
+  const refused = await server.request("POST", definitionsPath, widgets(group, [{ name: "v1", schema: nested(1_000) }]));
+  assert.ok(refused.code >= 400 && refused.code < 500, refused.text.slice(0, 200));
+  await define(server, widgets(group, [{ name: "v1", schema: nested(100) }]));
+  const made = await server.request("POST", path, { ...aWidget(group, "a"), ...(value(100) as object) });
+  assert.equal(made.code, 201, made.text.slice(0, 200));
+});
+
+test("alternatives within alternatives are looked at once each", async (t) => {
+  const server = await startTestServer(t);
+  const nested = (levels: number): object =>
+    levels === 0 ? { minimum: 5 } : { anyOf: [nested(levels - 1), nested(levels - 1)] };
+  const schema = specOf({ size: { type: "integer", ...nested(8) } });
+  await define(server, widgets(group, [{ name: "v1", schema }]));
+  const stall = await stallOf(async () => {
+    assert.equal((await server.request("POST", path, aWidget(group, "a", { spec: { size: 1 } }))).code, 422);
+  });
+  assert.ok(stall < longestStallMs, `the event loop stood still for ${stall} ms`);
+});
+
+test("names such as __proto__ are fields like others, in schemas, defaults and objects", async (t) => {
+  const server = await startTestServer(t);
+  const schema = JSON.parse(
+    '{"type":"object","properties":{"spec":{"type":"object","properties":{"__proto__":{"type":"object","properties":{"polluted":{"type":"boolean","default":true}},"default":{}},"constructor":{"type":"string"}}}}}',
+  ) as object;
+  await define(server, widgets(group, [{ name: "v1", schema }]));
+  const spec = JSON.parse('{"__proto__":{"other":1},"constructor":"x","toString":"y"}') as object;
+  const made = await server.request("POST", path, aWidget(group, "a", { spec }));
+  assert.equal(made.code, 201, made.text);
+  assert.match(made.text, /"spec":\{"__proto__":\{"polluted":true\},"constructor":"x"\}/);
+  assert.equal(({} as Record<string, unknown>)["polluted"], undefined);
+  assert.equal((await server.request("GET", `${path}/a`)).text, made.text);
+});
+
+test("columns by paths that lead nowhere are empty", async (t) => {
+  const server = await startTestServer(t);
+  const paths = [".spec.list[5]", ".spec.__proto__.x", '.spec.list[?(@.a=="b")].c', "..x", ".spec.list[0:1]"];
+  const additionalPrinterColumns = paths.map((jsonPath, i) => ({ name: `C${i}`, type: "string", jsonPath }));
+  await define(server, widgets(group, [{ name: "v1", additionalPrinterColumns }]));
+  await server.request("POST", path, aWidget(group, "a", { spec: { list: [1] } }));
+  const table = await server.request("GET", path, undefined, { accept: "application/json;as=Table;v=v1;g=meta.k8s.io" });
+  assert.deepEqual(table.body.rows[0].cells, ["a", null, null, null, null, "1"]);
+});
