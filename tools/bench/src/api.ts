@@ -23,7 +23,7 @@ export async function benchApi(argv: readonly string[]): Promise<void> {
 }
 
 async function bench(options: BenchOptions): Promise<void> {
-  targets = [await startOurs(options.cpuProfileFolder)];
+  targets = [await startOurs(options)];
   if (options.against !== undefined) targets.push(secondServer(options.against));
   const run = randomBytes(4).toString("hex");
   for (const target of targets) stages = [...stages, await setUpStage(target, options.pods, run)];

@@ -12,6 +12,8 @@ export interface BenchOptions {
   /** Rows whose name contains this. */
   readonly only: string;
   readonly cpuProfileFolder?: string;
+  /** Whether our server has priority and fairness on; who compares starts the other server alike. */
+  readonly fairness: boolean;
   readonly against?: SecondServer;
 }
 
@@ -24,7 +26,7 @@ export interface SecondServer {
   readonly caFile?: string;
 }
 
-export const usage = `usage: ./cox bench api|start [--quick] [--pods <n>] [--seconds <n>] [--only <text>] [--cpu-prof <folder>]
+export const usage = `usage: ./cox bench api|start [--quick] [--pods <n>] [--seconds <n>] [--only <text>] [--fairness] [--cpu-prof <folder>]
        [--against <url> --token <t> --pid <p> [--etcd-pid <p>] [--ca <file>]]
        ./cox bench codec|ports|floor`;
 
@@ -39,6 +41,7 @@ export function parseOptions(argv: readonly string[]): BenchOptions {
       seconds: { type: "string" },
       only: { type: "string", default: "" },
       "cpu-prof": { type: "string" },
+      fairness: { type: "boolean", default: false },
       against: { type: "string" },
       token: { type: "string" },
       pid: { type: "string" },
@@ -54,6 +57,7 @@ export function parseOptions(argv: readonly string[]): BenchOptions {
     rounds: quick ? 1 : 4,
     limitSeconds: quick ? 120 : 1200,
     only: values.only,
+    fairness: values.fairness,
     ...(values["cpu-prof"] !== undefined && { cpuProfileFolder: values["cpu-prof"] }),
     ...(values.against !== undefined && {
       against: {

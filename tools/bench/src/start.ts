@@ -42,8 +42,8 @@ function atMost(title: string, share: number): Limit {
  * etcd of its own.
  */
 export async function benchStart(argv: readonly string[]): Promise<void> {
-  const { pods, against } = parseOptions(argv);
-  const { program, remove } = await ourProgram();
+  const { pods, against, fairness } = parseOptions(argv);
+  const { program, remove } = await ourProgram({ fairness });
   try {
     const programs = [program, ...(against === undefined ? [] : [likeRunning(against)])];
     const results: Started[] = [];

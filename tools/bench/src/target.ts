@@ -29,8 +29,17 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const adminToken = "bench-admin";
 const userToken = "bench-user";
 
+export interface OurOptions {
+  readonly cpuProfileFolder?: string | undefined;
+  /** Priority and fairness; off unless asked for. */
+  readonly fairness?: boolean;
+}
+
 /** Our API server with TLS, tokens and RBAC as in a cluster; where it listens and its etcd are for the caller to say. */
-export async function ourProgram(cpuProfileFolder?: string): Promise<{ program: Program; remove(): void }> {
+export async function ourProgram({ cpuProfileFolder, fairness = false }: OurOptions = {}): Promise<{
+  program: Program;
+  remove(): void;
+}> {
   const folder = mkdtempSync(join(tmpdir(), "cox-bench-"));
   const file = (name: string): string => join(folder, name);
   const ca = await newCa({ commonName: "bench-ca" });
@@ -67,6 +76,7 @@ export async function ourProgram(cpuProfileFolder?: string): Promise<{ program: 
     `--service-account-signing-key-file=${file("sa.key")}`,
     "--service-account-issuer=https://kubernetes.default.svc",
     "--service-cluster-ip-range=10.96.0.0/16",
+    `--enable-priority-and-fairness=${fairness}`,
   ];
   return {
     program: { name: "coxswain", command, token: adminToken, ca: Buffer.from(ca.certPem) },
@@ -75,9 +85,9 @@ export async function ourProgram(cpuProfileFolder?: string): Promise<{ program: 
 }
 
 /** Our API server as a process of its own over an etcd of its own. */
-export async function startOurs(cpuProfileFolder?: string): Promise<Target> {
+export async function startOurs(options: OurOptions = {}): Promise<Target> {
   const etcd = await startOwnEtcd();
-  const { program, remove } = await ourProgram(cpuProfileFolder);
+  const { program, remove } = await ourProgram(options);
   const clean = async (): Promise<void> => {
     await etcd.stop();
     remove();

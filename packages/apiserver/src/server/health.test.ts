@@ -74,6 +74,8 @@ test("checks come in upstream's order", async () => {
   const hooks = [
     "poststarthook/start-kube-apiserver-admission-initializer",
     "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/priority-and-fairness-config-consumer",
+    "poststarthook/priority-and-fairness-filter",
     "poststarthook/start-apiextensions-informers",
     "poststarthook/start-apiextensions-controllers",
     "poststarthook/crd-informer-synced",
