@@ -25,10 +25,11 @@ interface Release {
 }
 
 for (const { version, program: find } of helms) {
-  test(`helm ${version} installs with a hook, upgrades, goes back and leaves nothing`, async (t) => {
+  test(`helm ${version} installs with a hook and a definition, upgrades, goes back and leaves nothing`, async (t) => {
     const program = find();
     const namespace = await newNamespace(t, "helm");
     const home = mkdtempSync(join(tmpdir(), "helm-"));
+    t.after(() => tryKubectl(["delete", "crd", "greetings.chart.example.com"])); // helm leaves definitions
     t.after(() => rmSync(home, { recursive: true, force: true }));
     const env = { ...process.env, HOME: home, KUBECONFIG: kubeconfigFile(settings, "admin"), HELM_NAMESPACE: namespace };
     const helm = async (...args: string[]): Promise<string> => (await run(program, args, { env, timeout: 60_000 })).stdout;
@@ -40,6 +41,8 @@ for (const { version, program: find } of helms) {
     const installed = await change("install", "web", chart, ...wait);
     assert.equal(`${installed.info.status} ${installed.version}`, "deployed 1");
     assert.equal(await greeting(), "hello/1");
+    const custom = () => kubectl("-n", namespace, "get", "greetings", "web", "-o", "jsonpath={.spec.text}/{.spec.loud}");
+    assert.equal(await custom(), "hello/false", "what the chart itself defines was there in time");
     const before = () => kubectl("-n", namespace, "logs", "web-before");
     assert.equal(await before(), "before revision 1\n", "the hook ran first");
     const deployment = () => getJson<{ status: { availableReplicas: number } }>("-n", namespace, "deployment", "web");
@@ -48,6 +51,7 @@ for (const { version, program: find } of helms) {
     const upgraded = await change("upgrade", "web", chart, ...wait, "--set", "greeting=welcome,replicas=2");
     assert.equal(`${upgraded.info.status} ${upgraded.version}`, "deployed 2");
     assert.equal(await greeting(), "welcome/2");
+    assert.equal(await custom(), "welcome/false");
     assert.equal(await before(), "before revision 2\n");
     assert.equal((await deployment()).status.availableReplicas, 2);
 
