@@ -10,9 +10,9 @@ import type { TypeDescriptor } from "../../schema/descriptor.ts";
 import { scheme } from "../../schema/scheme.ts";
 import { applyTypeOf } from "./apply-type.ts";
 import { type FieldManager, newFieldManager } from "./field-manager.ts";
-import { paths, readFieldsV1 } from "./field-set.ts";
+import { emptySet, paths, readFieldsV1 } from "./field-set.ts";
 import { lastAppliedAnnotation } from "./last-applied.ts";
-import { maxUpdateManagers } from "./managed-fields.ts";
+import { capUpdateManagers, decodeManaged, maxUpdateManagers } from "./managed-fields.ts";
 import { displayPath } from "./path-element.ts";
 
 const kind = { group: "apps", version: "v1", kind: "Deployment" };
@@ -244,6 +244,26 @@ test("entries that cannot be read do not replace those of the object", () => {
       });
     assert.deepEqual(stored.entries(), { "a Update": [".spec.replicas"], "b Update": [".spec.paused"] });
   }
+});
+
+test("ten thousand updates are put together, and soon", () => {
+  const count = 10_000;
+  const managed = decodeManaged(
+    Array.from({ length: count }, (_, i) => ({
+      manager: `m${i}`,
+      operation: "Update" as const,
+      apiVersion: "v1",
+      fieldsType: "FieldsV1",
+      fieldsV1: { "f:data": { [`f:${i}`]: {} } },
+    })),
+  );
+  const start = process.cpuUsage();
+  capUpdateManagers(managed);
+  const { user } = process.cpuUsage(start);
+  assert.equal(managed.size, maxUpdateManagers);
+  const collected = [...managed.values()].find(({ manager }) => manager === "ancient-changes");
+  assert.equal(paths(collected?.set ?? emptySet).length, count - maxUpdateManagers + 1);
+  assert.ok(user < 500_000, `took ${user / 1000} ms`); // one union after the other takes 2.5 s
 });
 
 test("the oldest updates are put together when there are too many", () => {

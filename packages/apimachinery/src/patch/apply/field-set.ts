@@ -100,6 +100,13 @@ export function union(a: FieldSet, b: FieldSet): FieldSet {
   return made ?? a;
 }
 
+/** What is in any of them. Halves are joined: one after the other, the union of many would be copied for each. */
+export function unionAll(sets: readonly FieldSet[]): FieldSet {
+  if (sets.length <= 1) return sets[0] ?? emptySet;
+  const middle = sets.length >> 1;
+  return union(unionAll(sets.slice(0, middle)), unionAll(sets.slice(middle)));
+}
+
 function unionOfNodes(a: FieldNode, b: FieldNode): FieldNode {
   if (a === b) return a;
   const member = a.member || b.member;

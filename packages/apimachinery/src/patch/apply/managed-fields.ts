@@ -6,7 +6,7 @@
 import { type FieldsV1, sharedFields } from "../../codec/fields-v1.ts";
 import { goQuote } from "../../meta/go-quote.ts";
 import type { ManagedFieldsEntry } from "../../meta/types.ts";
-import { emptySet, type FieldSet, readFieldsV1, shareFieldsV1, toFieldsV1, union } from "./field-set.ts";
+import { emptySet, type FieldSet, readFieldsV1, shareFieldsV1, toFieldsV1, unionAll } from "./field-set.ts";
 
 export type Operation = "Apply" | "Update";
 
@@ -126,8 +126,9 @@ export function capUpdateManagers(managed: Map<ManagerId, ManagedSet>): void {
   if (count <= maxUpdateManagers) return;
   updates.sort(([idA, a], [idB, b]) => secondsOf(a.time) - secondsOf(b.time) || compareText(idA, idB));
   const firstOfVersion = new Map<string, ManagerId>();
+  const collected = new Map<ManagerId, FieldSet[]>();
   for (const [id, update] of updates) {
-    if (count <= maxUpdateManagers) return;
+    if (count <= maxUpdateManagers) break;
     const { apiVersion } = update;
     const first = firstOfVersion.get(apiVersion);
     if (first === undefined) {
@@ -136,15 +137,20 @@ export function capUpdateManagers(managed: Map<ManagerId, ManagedSet>): void {
     }
     const bucket = { manager: oldUpdatesManager, operation: "Update" as const, apiVersion, subresource: "" };
     const bucketId = managerId(bucket);
-    let collected = managed.get(bucketId)?.set;
-    if (collected === undefined) {
-      collected = managed.get(first)?.set ?? emptySet;
-      managed.delete(first);
+    let sets = collected.get(bucketId);
+    if (sets === undefined) {
+      const beginning = managed.has(bucketId) ? bucketId : first;
+      sets = [managed.get(beginning)?.set ?? emptySet];
+      managed.delete(beginning);
+      collected.set(bucketId, sets);
     }
+    sets.push(update.set);
     managed.delete(id);
-    managed.set(bucketId, { ...bucket, time: update.time, set: union(update.set, collected) });
+    managed.set(bucketId, { ...bucket, time: update.time, set: emptySet });
     count--;
   }
+  // All at once: there may be thousands.
+  for (const [id, sets] of collected) managed.set(id, { ...(managed.get(id) as ManagedSet), set: unionAll(sets) });
 }
 
 /** The client wants to get rid of all entries: an empty list, or one empty entry. */
