@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { newCa } from "@coxswain/apimachinery/serving/certificates";
+import type { ApiserverConfig } from "../config.ts";
+import { serviceAccountKeys } from "../server/service-accounts.ts";
+import { parseKeys, readSigningKey } from "./service-account-keys.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "cox-keys-"));
+after(() => rmSync(folder, { recursive: true }));
+let files = 0;
+const file = (text: string): string => {
+  const path = join(folder, String(files++));
+  writeFileSync(path, text, { mode: 0o600 });
+  return path;
+};
+
+const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const ec = (namedCurve: string) => generateKeyPairSync("ec", { namedCurve });
+const p256 = ec("P-256");
+const pem = (key: KeyObject, type: "spki" | "pkcs1" | "pkcs8" | "sec1"): string =>
+  String(key.export({ type, format: "pem" } as never));
+
+for (const { name, text, algorithms } of [
+  { name: "an RSA public key", text: pem(rsa.publicKey, "spki"), algorithms: ["RS256"] },
+  { name: "an RSA public key of old", text: pem(rsa.publicKey, "pkcs1"), algorithms: ["RS256"] },
+  { name: "an RSA private key", text: pem(rsa.privateKey, "pkcs8"), algorithms: ["RS256"] },
+  { name: "an RSA private key of old", text: pem(rsa.privateKey, "pkcs1"), algorithms: ["RS256"] },
+  { name: "an ECDSA public key", text: pem(p256.publicKey, "spki"), algorithms: ["ES256"] },
+  { name: "an ECDSA private key of old", text: pem(p256.privateKey, "sec1"), algorithms: ["ES256"] },
+  { name: "a key on the curve P-384", text: pem(ec("P-384").publicKey, "spki"), algorithms: ["ES384"] },
+  { name: "a key on the curve P-521", text: pem(ec("P-521").publicKey, "spki"), algorithms: ["ES512"] },
+  { name: "a certificate", text: (await newCa({ commonName: "issuer" })).certPem, algorithms: ["ES256"] },
+  {
+    name: "several keys, and what is none",
+    text: `-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n${pem(p256.privateKey, "sec1")}# and\n${pem(rsa.publicKey, "spki")}`,
+    algorithms: ["ES256", "RS256"],
+  },
+  { name: "nothing", text: "no key", algorithms: [] },
+]) {
+  test(`a file of service account keys may hold ${name}`, () => {
+    const keys = parseKeys(text);
+    assert.deepEqual(
+      keys.map(({ algorithm }) => algorithm),
+      algorithms,
+    );
+    assert.ok(keys.every(({ key }) => key.type === "public"));
+  });
+}
+
+test("a key has one name, whichever of its halves is in the file", () => {
+  for (const { publicKey, privateKey } of [rsa, p256]) {
+    const ids = [pem(publicKey, "spki"), pem(privateKey, "pkcs8")].map((text) => parseKeys(text)[0]?.id);
+    assert.equal(ids[0], ids[1]);
+    assert.equal(readSigningKey(file(pem(privateKey, "pkcs8"))).id, ids[0]);
+  }
+});
+
+test("--service-account-key-file may be repeated; without it the key of the serving certificate verifies", () => {
+  const [one, two, tls] = [pem(rsa.publicKey, "spki"), pem(p256.publicKey, "spki"), pem(p256.privateKey, "sec1")].map(file);
+  const keys = (keyFiles: unknown[], tlsKey: unknown): string[] => {
+    const flags = { "service-account-key-file": keyFiles, "tls-private-key-file": tlsKey };
+    return serviceAccountKeys({ flags } as unknown as ApiserverConfig).map(({ algorithm }) => algorithm);
+  };
+  assert.deepEqual(keys([one, two], tls), ["RS256", "ES256"]);
+  assert.deepEqual(keys([], tls), ["ES256"]);
+  assert.deepEqual(keys([], ""), []);
+  const empty = file("nothing");
+  assert.throws(() => keys([empty], tls), {
+    message: `failed to parse service account issuer key file ${empty}: data does not contain any valid RSA or ECDSA public keys`,
+  });
+});
