@@ -1,11 +1,21 @@
-import { badRequest } from "../errors/status-error.ts";
+import { badRequest, StatusError } from "../errors/status-error.ts";
 import { formatGroupVersion, type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
 import type { KubeObject, Unstructured } from "../meta/types.ts";
 import { scheme } from "../schema/scheme.ts";
-import { claimedKind, coerce, decodeJson, decodeParsed, encodeJson, encodeJsonText, parseJson, type Strictness } from "./json.ts";
+import {
+  claimedKind,
+  coerce,
+  decodeJson,
+  decodeParsed,
+  encodeJson,
+  encodeJsonText,
+  parseJson,
+  type Strictness,
+  unrecognized,
+} from "./json.ts";
 import { jsonMediaType, protobufMediaType, yamlMediaType } from "./negotiate.ts";
 import { decodeProtobuf, decodeProtobufAs, encodeProtobuf } from "./protobuf.ts";
-import { parseYaml, toYaml } from "./yaml.ts";
+import { parseYaml, toYaml, yamlFault } from "./yaml.ts";
 import { parseYamlAside } from "./yaml-aside.ts";
 
 export interface DecodeOptions {
@@ -38,16 +48,25 @@ export function decodeObject(
   return { object: typed(parsed(bytes) as Unstructured, bytes, expected, options), warnings: [] };
 }
 
-/** The same for a request's body: YAML of any size, without holding up others. @throws what `parseYamlAside` does too */
+/**
+ * The same for a request's body: YAML of any size, without holding up others.
+ * @throws what `parseYamlAside` does too; YAML that cannot be read is a body that does not say what it is
+ */
 export async function decodeBodyObject(
   bytes: Buffer,
   mediaType: string,
-  expected?: GroupVersionKind,
+  expected: GroupVersionKind,
   options: DecodeOptions = {},
 ): Promise<{ object: KubeObject; warnings: string[] }> {
   if (mediaType !== yamlMediaType) return decodeObject(bytes, mediaType, expected, options);
   const repeated = listOfRepeated(options);
-  return decodeYaml(await parseYamlAside(bytes.toString(), repeated), repeated, bytes, expected, options);
+  let value: unknown;
+  try {
+    value = await parseYamlAside(bytes.toString(), repeated);
+  } catch (err) {
+    throw err instanceof StatusError && err.code === 400 ? unrecognized(expected.kind, yamlFault(err), bytes) : err;
+  }
+  return decodeYaml(value, repeated, bytes, expected, options);
 }
 
 /** Takes what is to be said of keys that are there twice; undefined when nobody wants to know. */

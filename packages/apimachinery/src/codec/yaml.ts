@@ -3,7 +3,7 @@ import { badRequest, requestEntityTooLarge } from "../errors/status-error.ts";
 import { goQuote } from "../meta/go-quote.ts";
 import { encodeJsonText } from "./json.ts";
 import { maxDepth, parseJsonText, setOwn } from "./json-parse.ts";
-import { asGoReads, goFloat, goSyntaxError, goValueError, octalTag } from "./yaml-go.ts";
+import { asGoReads, goFloat, goSyntaxError, goValueError, lineOf, notReadable, octalTag } from "./yaml-go.ts";
 import { writeYaml } from "./yaml-write.ts";
 
 /** Aliases in one document; more is taken for a bomb. */
@@ -11,8 +11,16 @@ const maxAliases = 100;
 /** Tokens of a text: some eight thousand lines. The parser takes two microseconds for each, and holds up everybody else. */
 const maxTokens = 50_000;
 
+/** How every refusal begins. */
+const failed = "error converting YAML to JSON: ";
+
+/** What was wrong, without where it was noticed. */
+export function yamlFault(refusal: Error): string {
+  return refusal.message.startsWith(failed) ? refusal.message.slice(failed.length) : refusal.message;
+}
+
 /**
- * The only document of a YAML text, as JSON values: YAML 1.1 as Go's yaml.v2 reads it (`yes` is true, `017` is 15, `<<`
+ * The first document of a YAML text, whatever comes after it, as JSON values: YAML 1.1 as Go's yaml.v2 reads it (`yes` is true, `017` is 15, `<<`
  * merges), dates stay text, integers beyond 2^53 are bigint. JSON is YAML too and is read by the JSON parser.
  * @param repeated takes what is to be said of keys that a mapping has twice: `line 3: key "a" already set in map`
  * @returns null for an empty text
@@ -20,14 +28,12 @@ const maxTokens = 50_000;
  * @throws StatusError 400; 413 for more tokens
  */
 export function parseYaml(text: string, repeated?: string[], mostTokens = maxTokens): unknown {
-  const documents = readDocuments(text, mostTokens, repeated);
-  if (documents.length > 1) throw badRequest("error converting YAML to JSON: yaml: expected a single document");
-  return documents[0] ?? null;
+  return readDocuments(text, { mostTokens, mostDocuments: 1, ...(repeated && { repeated }) })[0] ?? null;
 }
 
 /** Every document of a stream, of any size; empty ones are left out. @throws StatusError 400 */
 export function yamlDocuments(text: string): unknown[] {
-  return readDocuments(text, Number.POSITIVE_INFINITY).filter((document) => document !== null && document !== undefined);
+  return readDocuments(text, {}).filter((document) => document !== null && document !== undefined);
 }
 
 /** A value as YAML, as Go writes it. Built-in kinds are written by their schema. */
@@ -42,7 +48,15 @@ export function toYaml(value: unknown): string {
   }
 }
 
-function readDocuments(text: string, mostTokens: number, repeated?: string[]): unknown[] {
+interface Reading {
+  readonly mostTokens?: number;
+  /** What is after them is not looked at. */
+  readonly mostDocuments?: number;
+  readonly repeated?: string[];
+}
+
+function readDocuments(text: string, { mostTokens, mostDocuments, repeated }: Reading): unknown[] {
+  if (notReadable.test(text)) throw badRequest(`${failed}yaml: control characters are not allowed`);
   if (/^\s*[{[]/.test(text)) {
     try {
       let isRepeated = false;
@@ -53,12 +67,11 @@ function readDocuments(text: string, mostTokens: number, repeated?: string[]): u
       if (!isRepeated) return [value];
     } catch (err) {
       // Flow YAML, unless it is nested beyond what JSON allows.
-      if ((err as Error).message === "exceeded max depth")
-        throw badRequest(`error converting YAML to JSON: yaml: ${(err as Error).message}`);
+      if ((err as Error).message.endsWith("exceeded max depth")) throw badRequest(`${failed}yaml: exceeded max depth`);
     }
   }
   refuseDeepFlow(text);
-  refuseManyTokens(text, mostTokens);
+  if (mostTokens !== undefined) refuseManyTokens(text, mostTokens);
   try {
     const documents = parseAllDocuments(text, {
       version: "1.1",
@@ -70,17 +83,17 @@ function readDocuments(text: string, mostTokens: number, repeated?: string[]): u
       prettyErrors: false,
     });
     if (!Array.isArray(documents)) return [];
-    return documents.map((document) => {
-      const [error] = document.errors;
+    return documents.slice(0, mostDocuments).map((document) => {
+      const [error, ...more] = [...document.errors, ...document.warnings.filter(({ code }) => code === "BAD_DIRECTIVE")];
       if (error?.message.includes("Maximum call stack")) throw new RangeError();
-      if (error !== undefined) throw new Error(goSyntaxError(error.message, lineOf(text, error.pos[0])));
+      if (error !== undefined) throw new Error(goSyntaxError([error, ...more], text));
       asGoReads(document, text);
       if (repeated !== undefined) repeated.push(...repeatedKeys(document, text));
       return jsonValue(document.toJS({ maxAliasCount: maxAliases }));
     });
   } catch (err) {
     const what = err instanceof RangeError ? "exceeded max depth" : (err as Error).message;
-    throw badRequest(`error converting YAML to JSON: ${goValueError(what)}`);
+    throw badRequest(`${failed}${goValueError(what)}`);
   }
 }
 
@@ -103,7 +116,7 @@ function refuseDeepFlow(text: string): void {
     if (code === 0x5b || code === 0x7b) depth++;
     else if (code === 0x5d || code === 0x7d) depth = Math.max(0, depth - 1);
     else if (code !== 0x20 && code !== 0x0a && depth < 100) depth = 0; // only unbroken runs of brackets count
-    if (depth > maxDepth) throw badRequest("error converting YAML to JSON: yaml: exceeded max depth");
+    if (depth > maxDepth) throw badRequest(`${failed}yaml: exceeded max depth`);
   }
 }
 
@@ -146,10 +159,4 @@ function repeatedKeys(document: Document.Parsed, text: string): string[] {
     },
   });
   return found;
-}
-
-function lineOf(text: string, offset: number): number {
-  let line = 1;
-  for (let at = text.indexOf("\n"); at >= 0 && at < offset; at = text.indexOf("\n", at + 1)) line++;
-  return line;
 }

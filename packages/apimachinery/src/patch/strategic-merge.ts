@@ -16,7 +16,7 @@ export const orderPrefix = "$setElementOrder/";
  * Strategic merge patch: a merge patch that knows from the schema which lists are merged, and by which key; with the
  * directives `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/<field>` and `$setElementOrder/<field>`.
  * @returns a new object that shares nothing with the arguments, which are left as they were; not yet checked by schema
- * @throws StatusError 400 or 422 for directives that are none; Error (500 upstream too) for elements without merge key
+ * @throws StatusError 400 or 422; Error (500 upstream too) for directives that are none and elements without merge key
  * Source: apimachinery pkg/util/strategicpatch/patch.go, StrategicMergeMapPatch
  */
 export function applyStrategicMerge(original: unknown, patch: unknown, descriptor: TypeDescriptor): unknown {
@@ -249,7 +249,7 @@ function withoutDirectives(value: unknown): unknown {
 }
 
 function badPatchType(directive: unknown, patch: Fields): Error {
-  return unprocessable(`unknown patch type: ${String(directive)} in map: ${goText(patch)}`);
+  return new Error(`unknown patch type: ${String(directive)} in map: ${goText(patch)}`);
 }
 
 function unprocessable(message: string): Error {

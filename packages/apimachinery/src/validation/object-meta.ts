@@ -138,10 +138,9 @@ export function validateOwnerReferences(references: readonly OwnerReference[] | 
   for (const reference of references ?? []) {
     errors.push(...validateOwnerReference(reference, path));
     if (reference.controller !== true) continue;
-    const name = `${reference.kind}/${reference.name}`;
-    if (firstController === undefined) firstController = name;
+    if (!firstController) firstController = reference.name;
     else {
-      const text = `Only one reference can have Controller set to true. Found "true" in references for ${firstController} and ${name}`;
+      const text = `Only one reference can have Controller set to true. Found "true" in references for ${firstController} and ${reference.name}`;
       const list = (references ?? []).map((one) => goOwnerReference(one).text).join(", ");
       errors.push(invalidValue(path, new GoText(`[]v1.OwnerReference{${list}}`), text));
     }
@@ -154,7 +153,7 @@ function validateOwnerReference(reference: OwnerReference, path: string): FieldE
   const gv = parseGroupVersion(reference.apiVersion ?? "");
   if (!gv?.version) errors.push(invalidValue(child(path, "apiVersion"), reference.apiVersion ?? "", "version must not be empty"));
   for (const field of ["kind", "name", "uid"] as const) {
-    if (!reference[field]) errors.push(invalidValue(child(path, field), "", "must not be empty"));
+    if (!reference[field]) errors.push(invalidValue(child(path, field), "", `${field} must not be empty`));
   }
   if (gv?.group === "" && gv.version === "v1" && reference.kind === "Event") {
     errors.push(invalidValue(path, goOwnerReference(reference), "/v1, Kind=Event is disallowed from being an owner"));

@@ -3,7 +3,7 @@
  * version shows it; a write that lost a race applies the patch to the fresh object again.
  * Source: k8s.io/apiserver pkg/endpoints/handlers/patch.go
  */
-import { coerce, parseJson } from "@coxswain/apimachinery/codec/json";
+import { claimedKind, coerce, parseJson } from "@coxswain/apimachinery/codec/json";
 import { strictComplaints } from "@coxswain/apimachinery/codec/json-decode";
 import type { ParseOptions } from "@coxswain/apimachinery/codec/json-parse";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
@@ -207,7 +207,12 @@ function parsePatch(type: "merge" | "strategic", bytes: Buffer, repeated: string
 /** What a patch made must still be an object of its kind. @throws Invalid on `patch`. */
 function checked(value: unknown, kind: GroupVersionKind, descriptor: TypeDescriptor | undefined): KubeObject {
   const refuse = (why: string): Error => refusal(value, why);
-  if (value === null || typeof value !== "object" || Array.isArray(value)) throw refuse("the patched document is not an object");
+  try {
+    claimedKind(value);
+  } catch (err) {
+    throw refuse((err as Error).message);
+  }
+  if (value === null || value === undefined) throw refuse("Object 'Kind' is missing in 'null'");
   const object = value as Unstructured;
   if (object.kind !== kind.kind || object.apiVersion !== formatGroupVersion(kind)) {
     throw refuse(`no kind ${textOf(object.kind)} is registered for version ${textOf(object.apiVersion)}`);

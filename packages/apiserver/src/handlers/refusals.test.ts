@@ -47,7 +47,34 @@ const rows: readonly Row[] = [
     ],
     code: 422,
     reason: "Invalid",
-    message: /no kind "ConfigMap" is registered for version 9007199254740992/,
+    message: /json: cannot unmarshal number into Go struct field .apiVersion of type string/,
+  },
+  {
+    name: "a patch that makes a list of the object",
+    request: ["PATCH", `${configMaps}/kube-root`, "[]", { "content-type": "application/merge-patch+json" }],
+    code: 422,
+    reason: "Invalid",
+    message:
+      /^ "" is invalid: patch: Invalid value: "\[\]": couldn't get version\/kind; json parse error: json: cannot unmarshal array/,
+  },
+  {
+    name: "a patch with a directive that is none",
+    request: [
+      "PATCH",
+      `${configMaps}/kube-root`,
+      '{"metadata":{"$patch":"frob"}}',
+      { "content-type": "application/strategic-merge-patch+json" },
+    ],
+    code: 500,
+    reason: undefined,
+    message: "unknown patch type: frob in map: map[$patch:frob]",
+  },
+  {
+    name: "YAML that cannot be read",
+    request: ["POST", configMaps, "a: b: c", { "content-type": "application/yaml" }],
+    code: 400,
+    message:
+      "the object provided is unrecognized (must be of type ConfigMap): yaml: mapping values are not allowed in this context (613a20623a2063)",
   },
   { name: "bindings of all namespaces", request: ["POST", "/api/v1/bindings", {}], code: 404, message: gone },
   {
