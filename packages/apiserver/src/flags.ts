@@ -459,7 +459,6 @@ export const flagTable = flags(
     "allow-privileged": bool({ help: "If true, allow privileged containers." }),
     "apiserver-count": int({
       default: 1,
-      wired: false,
       help: "The number of API servers running in the cluster, must be positive. (In use when --endpoint-reconciler-type=master-count.)",
     }),
     "enable-aggregator-routing": bool({

@@ -1,51 +1,70 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { CustomResourceDefinitionNames } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import type { CustomResourceDefinition } from "./definitions.ts";
 import { decideNames } from "./names.ts";
 
-const foos: CustomResourceDefinitionNames = { plural: "foos", singular: "foo", kind: "Foo", listKind: "FooList" };
+type Names = CustomResourceDefinition["spec"]["names"];
 
-function aDefinition(
-  names: CustomResourceDefinitionNames,
-  acceptedNames?: CustomResourceDefinitionNames,
-): CustomResourceDefinition {
-  const status = acceptedNames === undefined ? undefined : { acceptedNames, conditions: [], storedVersions: [] };
-  return { spec: { names }, status } as unknown as CustomResourceDefinition;
+function aDefinition(spec: Names, accepted?: Names, conditions: object[] = []): CustomResourceDefinition {
+  const status = { acceptedNames: accepted ?? { plural: "", kind: "" }, conditions, storedVersions: ["v1"] };
+  return { metadata: { name: `${spec.plural}.example.com` }, spec: { group: "example.com", names: spec }, status } as never;
 }
 
-for (const { name, wanted, had, others = [], accepted = wanted, conflict } of [
-  { name: "all of the first of its group, which has no short names", wanted: foos },
-  { name: "all of one beside another that is as new", wanted: foos, others: [aDefinition({ plural: "bars", kind: "Bar" })] },
-  { name: "its own again", wanted: { ...foos, shortNames: ["fo"] }, had: { ...foos, shortNames: ["fo"] } },
-  { name: "without the short names that it gave up", wanted: foos, had: { ...foos, shortNames: ["fo"] } },
+const widget: Names = { plural: "widgets", singular: "widget", kind: "Widget", listKind: "WidgetList", shortNames: ["wd"] };
+
+test("free names are accepted, and the resource is to be installed", () => {
+  const definition = aDefinition({ ...widget, categories: ["all"] });
+  const { acceptedNames, namesAccepted, established } = decideNames(definition, [definition]);
+  assert.deepEqual(acceptedNames, { ...widget, categories: ["all"] });
+  assert.deepEqual([namesAccepted.status, namesAccepted.reason], ["True", "NoConflicts"]);
+  assert.deepEqual([established.status, established.reason], ["False", "Installing"]);
+});
+
+for (const { name, wanted, reason, message, accepted } of [
   {
-    name: "not the kind that another has",
-    wanted: foos,
-    others: [aDefinition(foos, { plural: "others", kind: "Foo" })],
-    accepted: { plural: "foos", singular: "foo", kind: "", listKind: "FooList" },
-    conflict: { reason: "KindConflict", message: '"Foo" is already in use' },
+    name: "a plural",
+    wanted: { ...widget, singular: "x", kind: "X", listKind: "XList", shortNames: [] },
+    reason: "PluralConflict",
+    message: '"widgets" is already in use',
+    accepted: { singular: "x", kind: "X" },
   },
   {
-    name: "not the short names that others have, and the rest",
-    wanted: { ...foos, shortNames: ["a", "b", "c"] },
-    others: [aDefinition(foos, { plural: "a", kind: "A", shortNames: ["b"] })],
-    accepted: foos,
-    conflict: { reason: "ShortNamesConflict", message: '["a" is already in use, "b" is already in use]' },
+    name: "a short name that is another one's singular",
+    wanted: { plural: "xs", singular: "x", kind: "X", listKind: "XList", shortNames: ["widget", "wd"] },
+    reason: "ShortNamesConflict",
+    message: '["widget" is already in use, "wd" is already in use]',
+    accepted: { plural: "xs", singular: "x", kind: "X" },
   },
-] as {
-  name: string;
-  wanted: CustomResourceDefinitionNames;
-  had?: CustomResourceDefinitionNames;
-  others?: CustomResourceDefinition[];
-  accepted?: CustomResourceDefinitionNames;
-  conflict?: { reason: string; message: string };
-}[]) {
-  test(`a definition is given ${name}`, () => {
-    const definition = aDefinition(wanted, had);
-    const { acceptedNames, namesAccepted } = decideNames(definition, [...others, definition]);
-    assert.deepEqual(acceptedNames, accepted);
-    const { reason, message } = conflict ?? { reason: "NoConflicts", message: "no conflicts found" };
-    assert.deepEqual(namesAccepted, { type: "NamesAccepted", status: conflict ? "False" : "True", reason, message });
+  {
+    name: "a kind that is another one's list",
+    wanted: { plural: "xs", singular: "x", kind: "WidgetList", listKind: "XList" },
+    reason: "KindConflict",
+    message: '"WidgetList" is already in use',
+    accepted: { plural: "xs", listKind: "XList" },
+  },
+] as const) {
+  test(`${name} cannot be taken twice, the other names can`, () => {
+    const other = aDefinition(widget, widget);
+    const definition = aDefinition(wanted as never);
+    const { acceptedNames, namesAccepted, established } = decideNames(definition, [other, definition]);
+    assert.deepEqual(namesAccepted, { type: "NamesAccepted", status: "False", reason, message });
+    assert.partialDeepStrictEqual(acceptedNames, accepted);
+    assert.equal(established.reason, "NotAccepted");
   });
 }
+
+test("what is established stays established when it asks for a name that is taken", () => {
+  const other = aDefinition(
+    { ...widget, plural: "others", singular: "other", kind: "Other", listKind: "OtherList" },
+    {
+      plural: "others",
+      singular: "other",
+      kind: "Other",
+      listKind: "OtherList",
+    },
+  );
+  const was = { type: "Established", status: "True", reason: "InitialNamesAccepted" };
+  const definition = aDefinition({ ...widget, shortNames: ["other"] }, widget, [was]);
+  const { acceptedNames, established } = decideNames(definition, [other, definition]);
+  assert.deepEqual([acceptedNames.shortNames, established], [["wd"], was]);
+});

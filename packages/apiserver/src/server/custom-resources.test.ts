@@ -253,3 +253,52 @@ test("OpenAPI describes the kind as its definition does, and leaves open what ku
   );
   assert.equal(body.paths[`/apis/${group}/v1/watch/widgets`], undefined);
 });
+
+test("with the gate OpenAPIV3 a group version has a document with defaults and alternatives", async (t) => {
+  const server = await startTestServer(t, ["--feature-gates=OpenAPIV3=true"]);
+  const schema = specOf({
+    size: { type: "integer", default: 3, anyOf: [{ minimum: 1 }] },
+    maybe: { type: "string", nullable: true },
+  });
+  await define(server, widgets(group, [{ name: "v1", schema }]));
+  const { body } = await server.request("GET", `/openapi/v3/apis/${group}/v1`);
+  assert.deepEqual(body.components.schemas["com.example.v1.Widget"].properties.spec.properties, {
+    size: { type: "integer", default: 3, anyOf: [{ minimum: 1 }] },
+    maybe: { type: "string", nullable: true },
+  });
+});
+
+test("conditions say what a definition lacks", async (t) => {
+  const server = await startTestServer(t);
+  const unapproved = widgets("widgets.k8s.io");
+  Object.assign(unapproved.metadata, { annotations: { "api-approved.kubernetes.io": "unapproved, a test" } });
+  await define(server, unapproved);
+  await waitFor(async () => "KubernetesAPIApprovalPolicyConformant" in (await conditionsOf(server, unapproved.metadata.name)));
+  const { KubernetesAPIApprovalPolicyConformant: approval } = await conditionsOf(server, unapproved.metadata.name);
+  assert.deepEqual(
+    [approval?.status, approval?.reason, approval?.message],
+    ["False", "UnapprovedAnnotation", 'not approved: "unapproved, a test"'],
+  );
+});
+
+test("a definition that waits for its instances takes no new ones", async (t) => {
+  const server = await startTestServer(t);
+  await define(server, widgets(group));
+  const held = aWidget(group, "a");
+  Object.assign(held.metadata, { finalizers: ["example.com/held"] });
+  assert.equal((await server.request("POST", path, held)).code, 201);
+  await server.request("DELETE", `${definitionsPath}/widgets.${group}`);
+  await waitFor(async () => (await conditionsOf(server, `widgets.${group}`))["Terminating"]?.status === "True");
+  const { Terminating } = await conditionsOf(server, `widgets.${group}`);
+  assert.deepEqual(
+    [Terminating?.reason, Terminating?.message],
+    ["InstanceDeletionInProgress", "CustomResource deletion is in progress"],
+  );
+  const refused = await server.request("POST", path, aWidget(group, "b"));
+  assert.deepEqual(
+    [refused.code, refused.body.message],
+    [405, "create not allowed while custom resource definition is terminating"],
+  );
+  const { body } = await server.request("GET", `/apis/${group}/v1`);
+  assert.deepEqual(body.resources[0].verbs, ["delete", "deletecollection", "get", "list", "watch"]);
+});

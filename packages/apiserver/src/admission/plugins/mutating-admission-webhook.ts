@@ -127,7 +127,10 @@ function patched(
     }
     const type = scheme.kind(kind);
     const object = type === undefined ? document : decodeParsed(document, type).object;
-    return invocation.isResourceItself ? ctx.versions.toHub(object, invocation.target) : object;
+    if (!invocation.isResourceItself) return object;
+    const { apiVersion } = attributes.object;
+    // Custom resources have no hub of their own: they go back to the version they came in.
+    return { ...ctx.versions.toHub(object, invocation.target), ...(apiVersion !== undefined && { apiVersion }) };
   } catch (err) {
     throw internalError(err);
   }
