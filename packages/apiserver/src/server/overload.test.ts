@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { Agent, request as httpsRequest } from "node:https";
+import { text } from "node:stream/consumers";
+import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { startTestServer } from "../testing/start-test-server.ts";
+
+/** Ten minutes when asked for. */
+const leastMs = process.env["COX_TEST_LONG"] === undefined ? 0 : 600_000;
+/** So that one slow answer is not yet the hundredth part. */
+const leastRequests = 101;
+const leastRenewals = 20;
+/** Ten times what the flow may have: one that runs and six queues of one. */
+const flooders = 70;
+
+const server = await startTestServer({ after }, ["--max-requests-inflight=8", "--max-mutating-requests-inflight=4"]);
+
+interface Answer {
+  readonly code: number | undefined;
+  readonly retryAfter: string | undefined;
+  readonly body: string;
+  readonly tookMs: number;
+}
+
+/** A user with connections of their own. */
+function userOf(name: string, ...groups: string[]) {
+  const agent = new Agent({ keepAlive: true, ca: server.ca });
+  after(() => agent.destroy());
+  const headers = {
+    authorization: `Bearer ${server.adminToken}`,
+    "impersonate-user": name,
+    "impersonate-group": [...groups, "everybody"],
+  };
+  return async (method: string, path: string, body?: unknown): Promise<Answer> => {
+    const startedMs = performance.now();
+    const type = method === "PATCH" ? "application/merge-patch+json" : "application/json";
+    const request = httpsRequest(`${server.url}${path}`, { method, agent, headers: { ...headers, "content-type": type } });
+    const { promise, resolve, reject } = Promise.withResolvers<import("node:http").IncomingMessage>();
+    request.on("response", resolve).on("error", reject);
+    request.end(body === undefined ? undefined : JSON.stringify(body));
+    const response = await promise;
+    const answer = await text(response);
+    const tookMs = performance.now() - startedMs;
+    return { code: response.statusCode, retryAfter: response.headers["retry-after"], body: answer, tookMs };
+  };
+}
+
+test("one user's flood is refused with Retry-After; leases are renewed in time and another user hardly waits", async (t) => {
+  await server.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+    metadata: { name: "everybody" },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "cluster-admin" },
+    subjects: [{ kind: "Group", apiGroup: "rbac.authorization.k8s.io", name: "everybody" }],
+  });
+  await server.request("PUT", "/apis/flowcontrol.apiserver.k8s.io/v1beta2/prioritylevelconfigurations/global-default", {
+    metadata: { name: "global-default", annotations: { "apf.kubernetes.io/autoupdate-spec": "false" } },
+    spec: {
+      type: "Limited",
+      limited: {
+        assuredConcurrencyShares: 20,
+        limitResponse: { type: "Queue", queuing: { queues: 128, handSize: 6, queueLengthLimit: 1 } },
+      },
+    },
+  });
+  const [greedy, modest, kubelet] = [userOf("greedy"), userOf("modest"), userOf("system:node:a", "system:nodes")];
+  await waitFor(async () => (await modest("GET", "/api/v1/pods")).code === 200, { what: "the rights" });
+  const leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+  await waitFor(async () => [201, 409].includes((await kubelet("POST", leases, { metadata: { name: "a" } })).code ?? 0), {
+    what: "the lease",
+  });
+
+  await Promise.all(Array.from({ length: flooders }, () => greedy("GET", "/api/v1/pods"))); // connections
+  const startedMs = performance.now();
+  const answers = { greedy: [] as Answer[], modest: [] as Answer[], kubelet: [] as Answer[] };
+  const enough = (): boolean =>
+    answers.modest.length >= leastRequests && answers.kubelet.length >= leastRenewals && performance.now() - startedMs >= leastMs;
+  const repeat = async (step: () => Promise<void>): Promise<void> => {
+    while (!enough()) await step();
+  };
+  const asks = [
+    () => greedy("GET", "/api/v1/pods"),
+    () => greedy("GET", "/api/v1/namespaces/default"),
+    () => greedy("POST", "/api/v1/namespaces/default/configmaps", { metadata: { generateName: "flood-" } }),
+    () => greedy("DELETE", "/api/v1/namespaces/default/configmaps/none"),
+  ];
+  await Promise.all([
+    ...Array.from({ length: flooders }, (_, i) =>
+      repeat(async () => {
+        const answer = await (asks[i % asks.length] as (typeof asks)[0])();
+        answers.greedy.push({ ...answer, body: "" });
+        if (answer.code === 429) await sleep(100); // a tenth of what it was told
+      }),
+    ),
+    repeat(async () => {
+      answers.modest.push(await modest("GET", "/api/v1/namespaces/default"));
+      await sleep(5);
+    }),
+    repeat(async () => {
+      answers.kubelet.push(await kubelet("PATCH", `${leases}/a`, { spec: { renewTime: "2022-01-01T00:00:00.000000Z" } }));
+      await sleep(20);
+    }),
+  ]);
+
+  const codes = new Set(answers.greedy.map(({ code }) => code));
+  for (const code of codes) assert.ok([200, 201, 404, 429].includes(code ?? 0), `${code}`);
+  const refused = answers.greedy.filter(({ code }) => code === 429);
+  assert.ok(refused.length > 0, "nothing was refused");
+  assert.ok(refused.length < answers.greedy.length, "everything was refused");
+  assert.deepEqual(new Set(refused.map(({ retryAfter }) => retryAfter)), new Set(["1"]));
+  const p99 = (list: Answer[]): number =>
+    Math.round(list.map(({ tookMs }) => tookMs).sort((a, b) => a - b)[Math.ceil(list.length * 0.99) - 1] ?? 0);
+  for (const who of ["modest", "kubelet"] as const) {
+    assert.deepEqual(new Set(answers[who].map(({ code }) => code)), new Set([200]), who);
+    assert.ok(p99(answers[who]) <= 1000, `${who}: ${p99(answers[who])} ms`);
+  }
+  t.diagnostic(
+    `${answers.greedy.length} of the flood, ${refused.length} refused; p99 of the user ${p99(answers.modest)} ms, of leases ${p99(answers.kubelet)} ms`,
+  );
+});
