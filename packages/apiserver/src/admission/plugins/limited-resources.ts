@@ -25,32 +25,38 @@ interface CoveringQuota {
 /**
  * @param limited those of the written resource
  * @param quotas of the namespace
- * @returns why the write has no quota to be charged to; undefined when all is covered.
+ * @returns names of what is consumed and no quota bounds, in order
  */
-export function uncovered(
+export function uncoveredNames(
   limited: readonly LimitedResource[],
   evaluator: QuotaEvaluator,
   object: KubeObject,
   quotas: readonly CoveringQuota[],
-): string | undefined {
-  if (limited.length === 0) return undefined;
+): string[] {
   const contained = limited.flatMap(({ matchContains = [] }) => matchContains);
+  if (contained.length === 0) return [];
   const consumed = Object.keys(withoutZeros(evaluator.usage(object)));
   const names = consumed.filter((name) => contained.some((part) => name.includes(part)));
   const inScope = quotas.filter(({ spec }) => evaluator.inScope(spec, object));
   const covered = new Set(inScope.flatMap(({ status }) => evaluator.matching(Object.keys(status?.hard ?? {}))));
-  const missing = names.filter((name) => !covered.has(name));
-  if (missing.length > 0) return `insufficient quota to consume: ${missing.sort().join(",")}`;
+  return names.filter((name) => !covered.has(name)).sort();
+}
 
+/** @returns scopes that the pod is in and no quota has, as Go prints them: `{PriorityClass In [critical]}` */
+export function uncoveredScopes(
+  limited: readonly LimitedResource[],
+  object: KubeObject,
+  quotas: readonly CoveringQuota[],
+): string[] {
   const pod = object as Pod;
   const matched = limited
     .flatMap(({ resource, matchScopes = [] }) => (resource === "pods" ? matchScopes : []))
     .filter((scope) => podMatchesScope(pod, scope));
+  if (matched.length === 0) return [];
   const coveredScopes = new Set(
     quotas.flatMap(({ spec }) => scopesOf(spec).filter((scope) => podMatchesScope(pod, scope))).map(({ scopeName }) => scopeName),
   );
-  const open = matched.filter(({ scopeName }) => !coveredScopes.has(scopeName));
-  if (open.length === 0) return undefined;
-  const texts = open.map(({ scopeName, operator, values = [] }) => `{${scopeName} ${operator} [${values.join(" ")}]}`);
-  return `insufficient quota to match these scopes: [${texts.join(" ")}]`;
+  return matched
+    .filter(({ scopeName }) => !coveredScopes.has(scopeName))
+    .map(({ scopeName, operator, values = [] }) => `{${scopeName} ${operator} [${values.join(" ")}]}`);
 }

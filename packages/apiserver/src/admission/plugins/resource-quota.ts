@@ -3,13 +3,14 @@
  * that many at once cannot take more than there is. The controller corrects what was charged in vain.
  * Source: k8s.io/apiserver pkg/admission/plugin/resourcequota/{admission,controller}.go
  */
+import { plainError } from "@coxswain/apimachinery/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { quotaEvaluator } from "@coxswain/apimachinery/quota/usage";
 import { resourceQuotas } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { PluginContext } from "../catalogue.ts";
 import { refuse } from "../errors.ts";
 import type { AdmissionAttributes, AdmissionPlugin } from "../plugin.ts";
-import { type LimitedResource, uncovered } from "./limited-resources.ts";
+import { type LimitedResource, uncoveredNames, uncoveredScopes } from "./limited-resources.ts";
 import { namespacedLookup } from "./namespaced-lookup.ts";
 import { newCharges } from "./quota-charges.ts";
 import type { QuotaObject } from "./quota-cost.ts";
@@ -33,8 +34,11 @@ export function resourceQuota(ctx: PluginContext): AdmissionPlugin {
       if (quotas.length === 0 && limited.length === 0) return;
       const evaluator = quotaEvaluator(resource, ctx.clock);
       if (operation === "UPDATE" && !evaluator.chargesUpdates) return;
-      const reason = uncovered(limited, evaluator, attributes.object as KubeObject, quotas);
-      if (reason !== undefined) throw refuse(attributes, reason);
+      const object = attributes.object as KubeObject;
+      const names = uncoveredNames(limited, evaluator, object, quotas);
+      if (names.length > 0) throw refuse(attributes, `insufficient quota to consume: ${names.join(",")}`);
+      const scopes = uncoveredScopes(limited, object, quotas);
+      if (scopes.length > 0) throw plainError(`insufficient quota to match these scopes: [${scopes.join(" ")}]`);
       if (quotas.length > 0) await charge(attributes, evaluator, quotas);
     },
   };
