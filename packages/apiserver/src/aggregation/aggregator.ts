@@ -4,6 +4,7 @@
  * Source: kube-aggregator pkg/apiserver/apiserver.go, cmd/kube-apiserver/app/aggregator.go
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { QueueMetrics } from "@coxswain/apimachinery/controller/controller";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
@@ -47,6 +48,7 @@ export interface AggregatorOptions {
   /** The gate OpenAPIV3. */
   readonly openApiV3: boolean;
   readonly metrics: MetricsRegistry;
+  readonly queues?: QueueMetrics | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -66,7 +68,7 @@ export interface Aggregator {
 }
 
 export function newAggregator(options: AggregatorOptions): Aggregator {
-  const { informers, resolve, clock, log } = options;
+  const { informers, resolve, queues, clock, log } = options;
   const apiServices = informers.for<ApiService>(apiServicesRef);
   const metrics = newAggregatorMetrics(options.metrics);
   const backends = newBackends(options.certificate);
@@ -97,6 +99,7 @@ export function newAggregator(options: AggregatorOptions): Aggregator {
     endpoints: informers.for<Endpoints & KubeObject>(endpointsRef),
     probe: newProbe({ resolve, backendOf: (apiService) => probed.of(unverified(apiService)), clock }),
     metrics,
+    queues,
     clock,
     log,
   });
@@ -118,12 +121,20 @@ export function newAggregator(options: AggregatorOptions): Aggregator {
       return apiServices.synced;
     },
     waitForSync: (signal) => apiServices.waitForSync(signal),
-    autoregistration: newAutoregistration({ client: informers.client, apiServices, builtIn: options.builtIn, clock, log }),
+    autoregistration: newAutoregistration({
+      client: informers.client,
+      apiServices,
+      builtIn: options.builtIn,
+      queues,
+      clock,
+      log,
+    }),
     openApi: newAggregatedOpenApi({
       apiServices,
       fetch: newFetch({ backends, resolve, clock }),
       metrics,
       v3: options.openApiV3,
+      queues,
       clock,
       log,
     }),

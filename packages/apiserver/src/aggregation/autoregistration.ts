@@ -7,7 +7,7 @@
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { done, newController, type QueueMetrics, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
@@ -36,6 +36,7 @@ export interface AutoregistrationOptions {
   readonly apiServices: SharedInformer<ApiService>;
   /** What this server answers without custom resources. */
   readonly builtIn: readonly GroupVersion[];
+  readonly queues?: QueueMetrics | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -44,7 +45,8 @@ const label = "kube-aggregator.kubernetes.io/automanaged";
 type Managed = "onstart" | "true" | undefined;
 const workers = 5;
 
-export function newAutoregistration({ client, apiServices, builtIn, clock, log }: AutoregistrationOptions): Autoregistration {
+export function newAutoregistration(options: AutoregistrationOptions): Autoregistration {
+  const { client, apiServices, builtIn, queues, clock, log } = options;
   const wanted = new Map<string, ApiService>();
   for (const groupVersion of builtIn) {
     const priorities = prioritiesOf(groupVersion);
@@ -71,6 +73,7 @@ export function newAutoregistration({ client, apiServices, builtIn, clock, log }
       return done;
     },
     workers,
+    metrics: queues,
     clock,
     log,
   });

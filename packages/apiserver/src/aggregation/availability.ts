@@ -5,7 +5,13 @@
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import {
+  type Controller,
+  done,
+  newController,
+  type QueueMetrics,
+  type Result,
+} from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
@@ -28,6 +34,7 @@ export interface AvailabilityOptions {
   readonly endpoints: SharedInformer<Endpoints & KubeObject>;
   readonly probe: Probe;
   readonly metrics: AggregatorMetrics;
+  readonly queues?: QueueMetrics | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -50,6 +57,7 @@ export function newAvailabilityController(options: AvailabilityOptions): Control
     reconcile: (name, signal) => reconcile(options, name, signal),
     workers,
     limiter: exponentialBackoff(5, lookAgainMs),
+    metrics: options.queues,
     clock,
     log,
   });

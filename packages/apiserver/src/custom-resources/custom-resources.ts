@@ -4,6 +4,7 @@
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { QueueMetrics } from "@coxswain/apimachinery/controller/controller";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
@@ -22,6 +23,7 @@ export interface CustomResourcesOptions
   /** How long other API servers get to hear of accepted names before anybody is told to use them. */
   readonly establishDelayMs: number;
   readonly featureEnabled: (gate: string) => boolean;
+  readonly queues?: QueueMetrics | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -35,9 +37,9 @@ export interface CustomResources {
 }
 
 export function newCustomResources(options: CustomResourcesOptions): CustomResources {
-  const { client, informers, clock, log } = options;
+  const { client, informers, queues, clock, log } = options;
   const definitions = informers.for<CustomResourceDefinition>(customResourceDefinitions);
-  const status = newStatusControllers({ client, definitions, clock, log });
+  const status = newStatusControllers({ client, definitions, queues, clock, log });
   const serving = newServing({
     ...options,
     definitions,

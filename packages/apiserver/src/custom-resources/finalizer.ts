@@ -4,7 +4,7 @@
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { type Controller, done, newController } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, newController, type QueueMetrics } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
@@ -20,6 +20,7 @@ export interface FinalizerOptions {
   readonly definitions: SharedInformer<CustomResourceDefinition>;
   readonly storeOf: (definition: CustomResourceDefinition) => RegistryStore | undefined;
   readonly featureEnabled: (gate: string) => boolean;
+  readonly queues?: QueueMetrics | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -39,7 +40,7 @@ export function newFinalizer(options: FinalizerOptions): Controller {
     );
   };
   return newController({
-    name: "crd-finalizer",
+    name: "crd_finalizer",
     sources: [enqueueSelf(definitions)],
     async reconcile(key, signal) {
       const listed = definitions.lister.get(key);
@@ -60,6 +61,7 @@ export function newFinalizer(options: FinalizerOptions): Controller {
       return done;
     },
     workers: 5,
+    metrics: options.queues,
     clock,
     log,
   });

@@ -5,7 +5,7 @@
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { type Controller, done, newController } from "@coxswain/apimachinery/controller/controller";
+import { type Controller, done, newController, type QueueMetrics } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf, type Source } from "@coxswain/apimachinery/controller/sources";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
@@ -29,6 +29,7 @@ import { apiApproval, nonStructuralSchema } from "./status-rules.ts";
 export interface StatusControllerOptions {
   readonly client: Client;
   readonly definitions: SharedInformer<CustomResourceDefinition>;
+  readonly queues?: QueueMetrics | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -42,7 +43,8 @@ export interface StatusControllers {
 /** A status that is due; undefined: it is as it should be. */
 type Rule = (definition: CustomResourceDefinition, now: number) => DefinitionStatus | undefined;
 
-export function newStatusControllers({ client, definitions, clock, log }: StatusControllerOptions): StatusControllers {
+export function newStatusControllers(options: StatusControllerOptions): StatusControllers {
+  const { client, definitions, queues, clock, log } = options;
   /** What was written here and the lister may not show yet: a name must not be given away twice. */
   const written = new Map<string, CustomResourceDefinition>();
   const groupOf = ({ spec }: CustomResourceDefinition): CustomResourceDefinition[] =>
@@ -74,6 +76,7 @@ export function newStatusControllers({ client, definitions, clock, log }: Status
         return done;
       },
       workers,
+      metrics: queues,
       clock,
       log,
     });
@@ -85,21 +88,23 @@ export function newStatusControllers({ client, definitions, clock, log }: Status
     (old, now) => !deepEqual(old.spec.names, now.spec.names) || !deepEqual(old.status?.acceptedNames, now.status?.acceptedNames),
   );
   const naming = controller(
-    "crd-naming-condition-controller",
+    "crd_naming_condition_controller",
     (one, now) => namingStatus(newerOf(one, written.get(nameOf(one))), groupOf(one), now),
     [wholeGroup, enqueueSelf(definitions)],
     1, // one after the other, so that no two take the same name
   );
-  const establishing = controller("crd-establishing-controller", establishedStatus, []);
+  const establishing = controller("crdEstablishing", establishedStatus, []);
   const controllers = [
     naming,
     establishing,
-    controller("crd-non-structural-schema-controller", conditionRule("NonStructuralSchema", nonStructuralSchema), [
+    controller("non_structural_schema_condition_controller", conditionRule("NonStructuralSchema", nonStructuralSchema), [
       enqueueSelf(definitions),
     ]),
-    controller("crd-api-approval-controller", conditionRule("KubernetesAPIApprovalPolicyConformant", apiApproval), [
-      enqueueSelf(definitions),
-    ]),
+    controller(
+      "kubernetes_api_approval_conformant_condition_controller",
+      conditionRule("KubernetesAPIApprovalPolicyConformant", apiApproval),
+      [enqueueSelf(definitions)],
+    ),
   ];
   return {
     establish: (name, delayMs) => (delayMs > 0 ? establishing.enqueueAfter(name, delayMs) : establishing.enqueue(name)),

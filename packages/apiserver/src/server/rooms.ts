@@ -13,6 +13,7 @@ import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/cor
 import { endpoints as endpointsRef, services as serviceRef } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { CertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
 import type { ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
+import { queueMetrics } from "@coxswain/apimachinery/workqueue/metrics";
 import { makePlugins, type ObjectVersions, type PluginContext } from "../admission/catalogue.ts";
 import { newAdmissionChain } from "../admission/chain.ts";
 import { withSteps } from "../admission/steps.ts";
@@ -138,6 +139,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     endpoints: flags["enable-aggregator-routing"] ? informers.for<Endpoints & KubeObject>(endpointsRef).lister : undefined,
     self: options.self,
   });
+  const queues = queueMetrics(metrics, clock);
   const aggregator = newAggregator({
     informers,
     certificate: options.proxyCertificate,
@@ -146,6 +148,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     refused: (ctx, code) => countTermination(requestMetrics, ctx, "aggregator", code),
     openApiV3: featureEnabled("OpenAPIV3"),
     metrics,
+    queues,
     clock,
     log: log.named("aggregator"),
   });
@@ -161,6 +164,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     groupVersions: aggregator.autoregistration,
     establishDelayMs: flags["apiserver-count"] > 1 ? otherServersLearnMs : 0,
     featureEnabled,
+    queues,
     clock,
     log: log.named("custom-resources"),
   });

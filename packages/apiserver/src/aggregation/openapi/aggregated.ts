@@ -4,7 +4,13 @@
  * Source: kube-aggregator pkg/controllers/openapi/controller.go, aggregator/aggregator.go, downloader.go
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import {
+  type Controller,
+  done,
+  newController,
+  type QueueMetrics,
+  type Result,
+} from "@coxswain/apimachinery/controller/controller";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { groupVersionPath } from "@coxswain/apimachinery/meta/group-version";
@@ -35,6 +41,7 @@ export interface AggregatedOpenApiOptions {
   readonly metrics: AggregatorMetrics;
   /** The gate OpenAPIV3. */
   readonly v3: boolean;
+  readonly queues?: QueueMetrics | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -118,6 +125,7 @@ export function newAggregatedOpenApi(options: AggregatedOpenApiOptions): Aggrega
     ],
     reconcile,
     limiter: exponentialBackoff(lookAgainMs, longestPauseMs),
+    metrics: options.queues,
     clock,
     log,
   });
