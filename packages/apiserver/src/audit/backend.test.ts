@@ -8,6 +8,7 @@ import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { parseRequestInfo } from "../request/request-info.ts";
 import { type AuditBackend, buffered, type PluginError, truncating } from "./backend.ts";
 import { AuditEvent, type AuditRecord, eventJson } from "./event.ts";
+import { newLogBackend } from "./log-backend.ts";
 import { newRotatingFile } from "./rotating-file.ts";
 
 const v1 = "audit.k8s.io/v1";
@@ -139,6 +140,28 @@ test("a batch that is too large is split", () => {
   );
   assert.deepEqual(sink.batches, [["1", "2"], ["3"]]);
 });
+
+for (const { format, want } of [
+  { format: "json", want: `${eventJson(aRecord("a"), v1)}\n${eventJson(aRecord("b"), v1)}\n` },
+  { format: "legacy", want: `${aRecord("a").legacy}\n${aRecord("b").legacy}\n` },
+] as const) {
+  test(`--audit-log-path=- writes ${format} lines to standard output`, async (t) => {
+    const written: string[] = [];
+    const options = { path: "-", format, version: v1, maxBytes: 0, maxAgeDays: 0, maxBackups: 0, compress: false } as const;
+    const backend = newLogBackend(options, newFakeClock(), never);
+    // Only while it is written: the test's own reports go the same way.
+    const { mock } = t.mock.method(process.stdout, "write", (text: string, done: () => void) => {
+      written.push(text);
+      done();
+      return true;
+    });
+    const processed = await backend.process([aRecord("a"), aRecord("b")]);
+    mock.restore();
+    assert.equal(processed, true);
+    assert.equal(written.join(""), want);
+    await backend.stop(t.signal);
+  });
+}
 
 test("a file that is full is moved aside, packed, and the oldest are removed", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "cox-rotate-"));
