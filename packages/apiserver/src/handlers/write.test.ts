@@ -152,6 +152,22 @@ describe("update, patch and delete", () => {
     assert.equal((await server.request("GET", path)).code, 200);
   });
 
+  for (const { method, type, body } of [
+    { method: "PUT", type: "application/json", body: () => aConfigMap(name, { dry: "run" }) },
+    { method: "PATCH", type: "application/merge-patch+json", body: () => ({ data: { dry: "run" } }) },
+    { method: "PATCH", type: "application/strategic-merge-patch+json", body: () => ({ data: { dry: "run" } }) },
+    { method: "PATCH", type: "application/json-patch+json", body: () => [{ op: "add", path: "/data", value: { dry: "run" } }] },
+    { method: "PATCH", type: "application/apply-patch+yaml", body: () => aConfigMap(name, { dry: "run" }) },
+  ]) {
+    test(`${method} with ${type} in dry-run answers with the change and makes none`, async () => {
+      const before = await server.request("GET", path);
+      const query = `?dryRun=All&fieldManager=dry${type.includes("apply") ? "&force=true" : ""}`;
+      const { code, body: answer } = await server.request(method, path + query, body(), { "content-type": type });
+      assert.deepEqual([code, answer.data.dry], [200, "run"]);
+      assert.deepEqual((await server.request("GET", path)).body, before.body);
+    });
+  }
+
   test("a collection is deleted by selector and answered as a list", async () => {
     await server.request("POST", configMaps, aConfigMap(`${name}-x`, {}, { sweep: name }));
     await server.request("POST", configMaps, aConfigMap(`${name}-y`, {}, { sweep: name }));

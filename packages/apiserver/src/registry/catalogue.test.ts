@@ -100,6 +100,9 @@ test("warns of the versions that upstream warns of, in its words", () => {
 
 test("versions have the forms v1, v1beta1 and v1alpha1", () => {
   const versions = catalogue.flatMap((definition) => definition.versions.map(({ version }) => version));
-  assert.deepEqual([...new Set(versions)].filter((version) => !/^v\d+((alpha|beta)\d+)?$/.test(version)), []);
+  assert.deepEqual(
+    [...new Set(versions)].filter((version) => !/^v\d+((alpha|beta)\d+)?$/.test(version)),
+    [],
+  );
   for (const form of ["v2", "v2beta1", "v1alpha1"]) assert.ok(versions.includes(form), form);
 });
