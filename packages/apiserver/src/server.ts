@@ -307,7 +307,7 @@ function hooksOf(
     { name: "start-kube-apiserver-admission-initializer", run: (signal) => informers.waitForSync(signal) },
     { name: "generic-apiserver-start-informers", run: (signal) => informers.waitForSync(signal) },
     ...loadLimitHooks(rooms),
-    ...customResourceHooks(customResources, log),
+    ...(customResources === undefined ? [] : customResourceHooks(customResources, log)),
     {
       name: "bootstrap-controller",
       async run(signal) {
@@ -356,7 +356,7 @@ function hooksOf(
     ...aggregatorHooks({
       aggregator: rooms.aggregator,
       followsCertificate: config.flags["proxy-client-cert-file"] !== "" && config.flags["proxy-client-key-file"] !== "",
-      customResourcesKnown: (signal) => customResources.waitForSync(signal),
+      customResourcesKnown: async (signal) => customResources?.waitForSync(signal),
       log,
     }),
   ];

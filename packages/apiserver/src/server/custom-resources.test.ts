@@ -302,3 +302,9 @@ test("a definition that waits for its instances takes no new ones", async (t) =>
   const { body } = await server.request("GET", `/apis/${group}/v1`);
   assert.deepEqual(body.resources[0].verbs, ["delete", "deletecollection", "get", "list", "watch"]);
 });
+
+test("a server without definitions is ready all the same", async (t) => {
+  const server = await startTestServer(t, ["--runtime-config=apiextensions.k8s.io/v1=false"]);
+  assert.equal((await server.request("GET", definitionsPath)).code, 404);
+  assert.doesNotMatch((await server.request("GET", "/readyz?verbose")).text, /crd-informer-synced/);
+});

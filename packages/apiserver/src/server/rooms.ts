@@ -84,7 +84,8 @@ export interface Rooms {
   readonly repair: ServiceRepair;
   readonly aggregator: Aggregator;
   readonly loadLimit: LoadLimit;
-  readonly customResources: CustomResources;
+  /** undefined when --runtime-config takes their definitions away. */
+  readonly customResources: CustomResources | undefined;
   /** Policy and admission know the cluster. */
   synced(): boolean;
 }
@@ -153,21 +154,24 @@ export function connectRooms(options: RoomOptions): Rooms {
     log: log.named("aggregator"),
   });
   const conversionWebhooks = newWebhookCaller(resolve, webhookCredentials(undefined, options.proxyCertificate));
-  const customResources = newCustomResources({
-    client,
-    informers,
-    catalogue: resources,
-    storage: options.storage,
-    storeOptions: storeOptionsOf(config),
-    builtInGroups: new Set(resources.groups()),
-    converterFor: ({ spec }) => converterOf(spec.conversion, (config, question) => conversionWebhooks.ask(config, question)),
-    groupVersions: aggregator.autoregistration,
-    establishDelayMs: flags["apiserver-count"] > 1 ? otherServersLearnMs : 0,
-    featureEnabled,
-    queues,
-    clock,
-    log: log.named("custom-resources"),
-  });
+  const isDefinable = resources.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") !== undefined;
+  const customResources = !isDefinable
+    ? undefined
+    : newCustomResources({
+        client,
+        informers,
+        catalogue: resources,
+        storage: options.storage,
+        storeOptions: storeOptionsOf(config),
+        builtInGroups: new Set(resources.groups()),
+        converterFor: ({ spec }) => converterOf(spec.conversion, (config, question) => conversionWebhooks.ask(config, question)),
+        groupVersions: aggregator.autoregistration,
+        establishDelayMs: flags["apiserver-count"] > 1 ? otherServersLearnMs : 0,
+        featureEnabled,
+        queues,
+        clock,
+        log: log.named("custom-resources"),
+      });
   services.authorize = authorize;
   services.resolveRules = resolveRules;
   services.rbacRules = rbacRules;
