@@ -2,7 +2,7 @@
  * Where Go's yaml.v2, with the step to JSON behind it, differs from the parser used here.
  * Source: gopkg.in/yaml.v2 {scannerc,decode,resolve}.go, sigs.k8s.io/yaml yaml.go
  */
-import { type Document, isScalar, type ParsedNode, Scalar, type ScalarTag, visit } from "yaml";
+import { type Document, isScalar, type ParsedNode, Scalar, type ScalarTag, type Tags, visit } from "yaml";
 
 /** `0o17` is octal there, as in YAML 1.2. */
 export const octalTag: ScalarTag = {
@@ -12,6 +12,19 @@ export const octalTag: ScalarTag = {
   test: /^[-+]?0o[0-7_]+$/,
   resolve: (text) => Number(text.replaceAll("_", "")),
 };
+
+/** A float has a digit before its exponent: `.`, a key of every `managedFields`, and `e1` are texts. */
+const floats: Readonly<Record<string, RegExp>> = {
+  "": /^[-+]?(?:\.\d[\d_]*|\d[\d_]*\.[\d_]*)$/,
+  EXP: /^[-+]?(?:\.\d[\d_]*|\d[\d_]*(?:\.[\d_]*)?)[eE][-+]?\d+$/,
+};
+
+export function withGoFloats(tag: Tags[number]): Tags[number] {
+  if (typeof tag === "string" || tag.tag !== "tag:yaml.org,2002:float") return tag;
+  const { format = "", test } = tag as ScalarTag;
+  const isNumber = test !== undefined && !test.test(".nan");
+  return isNumber ? { ...(tag as ScalarTag), test: floats[format] ?? test } : tag;
+}
 
 /** Who finds a mistake in Go: its scanner says the line where it stands, its parser the line before. */
 type Finder = "scanner" | "parser";

@@ -107,9 +107,23 @@ test("reads what it reads as Go does, where versions of YAML differ", () => {
     N: false,
     "0x": "0x",
     "=": "=",
+    ".": ".",
+    e1: "e1",
+    E10: "E10",
+    ".e1": ".e1",
+    "._1": "._1",
+    ".5": 0.5,
+    "1.": 1,
+    "-.5e1": -5,
+    "1e3": 1000,
   };
   for (const [text, want] of Object.entries(texts)) assert.deepEqual(parseYaml(`a: ${text}`), { a: want }, text);
   assert.deepEqual(parseYaml("yes: 1\n0x10: 2\n1.5: 3\n2021-01-01: 4\n"), { true: 1, 16: 2, 1.5: 3, "2021-01-01": 4 });
+});
+
+test("reads the keys of managed fields, which are bare", () => {
+  const fields = { "f:data": { ".": {}, "f:e1": {} }, e1: "e1" };
+  assert.deepEqual(parseYaml(toYaml(fields)), fields);
 });
 
 test("adds no line end to a block that the text ends in", () => {

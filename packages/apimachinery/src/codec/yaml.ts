@@ -3,7 +3,7 @@ import { badRequest, requestEntityTooLarge } from "../errors/status-error.ts";
 import { goQuote } from "../meta/go-quote.ts";
 import { encodeJsonText } from "./json.ts";
 import { maxDepth, parseJsonText, setOwn } from "./json-parse.ts";
-import { asGoReads, goFloat, goSyntaxError, goValueError, lineOf, notReadable, octalTag } from "./yaml-go.ts";
+import { asGoReads, goFloat, goSyntaxError, goValueError, lineOf, notReadable, octalTag, withGoFloats } from "./yaml-go.ts";
 import { writeYaml } from "./yaml-write.ts";
 
 /** Aliases in one document; more is taken for a bomb. */
@@ -38,12 +38,15 @@ export function yamlDocuments(text: string): unknown[] {
 
 /** A value as YAML, as Go writes it. Built-in kinds are written by their schema. */
 export function toYaml(value: unknown): string {
-  const json = typeof value === "object" && value !== null ? encodeJsonText(value) : undefined;
+  return typeof value === "object" && value !== null ? yamlOfJson(encodeJsonText(value)) : writeYaml(value);
+}
+
+/** The same for a JSON text, which stays as it is when it nests deeper than the writer's stack: JSON is YAML too. */
+export function yamlOfJson(json: string): string {
   try {
-    return writeYaml(json === undefined ? value : parseJsonText(json));
+    return writeYaml(parseJsonText(json));
   } catch (err) {
-    // Nested deeper than the writer's stack: JSON is YAML too.
-    if (err instanceof RangeError && json !== undefined) return `${json}\n`;
+    if (err instanceof RangeError) return `${json}\n`;
     throw err;
   }
 }
@@ -105,7 +108,7 @@ function withoutDates(tags: Tags): Tags {
     if (typeof tag === "string") return !["timestamp", "binary", "omap", "pairs", "set", "intTime", "floatTime"].includes(tag);
     return !notRead.has(tag.tag) && (tag as ScalarTag).format !== "TIME";
   });
-  return [octalTag, ...known];
+  return [octalTag, ...known.map(withGoFloats)];
 }
 
 /** The YAML parser is recursive: a text that opens brackets without end must not reach it. */

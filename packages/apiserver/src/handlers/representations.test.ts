@@ -1,6 +1,7 @@
 /** The forms in which every resource is shown, and the ways in which objects go, asked for over HTTP. */
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
 import { type Answer, aConfigMap, configMaps, startShared, type TestServer } from "./testing.ts";
 
 let server: TestServer;
@@ -55,6 +56,18 @@ test("every resource is listed as JSON, protobuf, Table and metadata alone", asy
     }
     const metadata = await server.request("GET", path, undefined, as("PartialObjectMetadataList"));
     assert.deepEqual([metadata.code, metadata.body.kind], [200, "PartialObjectMetadataList"], path);
+  }
+});
+
+test("every resource is listed as YAML, which says what JSON says", async () => {
+  await server.request("POST", configMaps, aConfigMap("in-yaml", { a: "yes", b: "- 0\n" }));
+  for (const { path } of await listable()) {
+    const json = await server.request("GET", path);
+    const yaml = await server.request("GET", path, undefined, { accept: "application/yaml" });
+    assert.deepEqual([yaml.code, yaml.headers["content-type"]], [200, "application/yaml"], path);
+    const [list, wanted] = [parseYaml(yaml.raw.toString()) as typeof json.body, json.body];
+    assert.deepEqual(list.items, wanted.items, path);
+    assert.equal(list.kind, wanted.kind, path);
   }
 });
 

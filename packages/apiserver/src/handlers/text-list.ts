@@ -2,8 +2,8 @@
  * Lists as text for people and for clients that want metadata alone: compact JSON, JSON over lines, or YAML. The items
  * are written one after the other, so that no form of a long list is ever whole in memory or holds up the loop.
  */
-import { indentJson, parseJson } from "@coxswain/apimachinery/codec/json";
-import { toYaml } from "@coxswain/apimachinery/codec/yaml";
+import { indentJson } from "@coxswain/apimachinery/codec/json";
+import { yamlOfJson } from "@coxswain/apimachinery/codec/yaml";
 import type { Entry } from "../storage/storage.ts";
 import type { ItemBytes } from "./list-body.ts";
 
@@ -30,10 +30,10 @@ const layouts: Readonly<Record<TextForm, Layout>> = {
     item: (json, first) => [Buffer.from(`${first ? "" : ","}\n    ${indentJson(json.toString()).replaceAll("\n", "\n    ")}`)],
   },
   yaml: {
-    whole: (compact) => toYaml(parseJson(Buffer.from(compact))),
+    whole: yamlOfJson,
     placeholder: "- 0\n",
     item(json) {
-      const text = toYaml([parseJson(json)]);
+      const text = yamlOfJson(`[${json}]`);
       return [Buffer.from(text.startsWith("- ") ? text : `- ${json}\n`)]; // what nests too deep comes as JSON
     },
   },
