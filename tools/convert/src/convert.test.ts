@@ -128,7 +128,7 @@ for (const { name, input, to = "json", version, message } of [
     to: "protobuf",
     message: /has no protobuf form/,
   },
-  { name: "protobuf that is cut off", input: "k8s\0\n\x10", message: /unable to decode the protobuf envelope/ },
+  { name: "protobuf that is cut off", input: "k8s\0\n\x10", message: /unexpected EOF/ },
   {
     name: "an encrypted value of etcd",
     input: "/registry/secrets/a/b\nk8s:enc:aescbc:v1:key:xyz",
