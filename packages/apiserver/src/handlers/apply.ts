@@ -40,7 +40,7 @@ export async function apply(call: Call, store: RegistryStore): Promise<void> {
       checkName(object, call.name, call.namespace);
       return toHub(served, object);
     },
-    { ...writeAdmission(call, options), forceAllowCreate: call.subresource === "", signal: ctx.signal },
+    { ...writeAdmission(call, options), forceAllowCreate: call.subresource === "", signal: ctx },
   );
   await writeEntry(call, created ? 201 : 200, entry, output);
 }
