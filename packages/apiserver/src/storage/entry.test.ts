@@ -60,8 +60,14 @@ test("an entry of a first list holds what etcd holds until its JSON is asked for
   const calls: string[] = [];
   const counting: EntryCodec = {
     ...codec,
-    toJson: (object) => (calls.push("encode"), codec.toJson(object)),
-    fromStored: (bytes) => (calls.push("decode"), codec.fromStored(bytes)),
+    toJson(object) {
+      calls.push("encode");
+      return codec.toJson(object);
+    },
+    fromStored(bytes) {
+      calls.push("decode");
+      return codec.fromStored(bytes);
+    },
   };
   const stored = Buffer.from('{"metadata":{"name":"a"}}');
   const entry = newEntry(counting, "a", 3, codec.fromStored(stored));
