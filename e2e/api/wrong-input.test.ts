@@ -120,8 +120,9 @@ for (const { name, method = "POST", path = configMaps, body, headers, code, reas
     name: "a resourceVersion that is no number",
     method: "GET",
     path: `${configMaps}?resourceVersion=latest`,
-    code: 400,
-    reason: "BadRequest",
+    // As upstream, which has no words of its own for it.
+    code: 500,
+    reason: undefined,
   },
   {
     name: "a dryRun value that does not exist",

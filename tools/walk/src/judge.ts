@@ -42,6 +42,7 @@ const byDesign: readonly { readonly code: number; readonly message: RegExp }[] =
   { code: 500, message: /^(no kind ".*" is registered for version|converting \(.*\) to \(v1\.DeleteOptions\))/ },
   { code: 500, message: /^json: cannot unmarshal .* into Go struct field \w+\.[\w.]+ of type / },
   { code: 500, message: /^unable to decode (the protobuf envelope|DeleteOptions): / },
+  { code: 500, message: /^(proto: |unexpected EOF$)/ },
   { code: 500, message: /^(yaml: |error converting YAML to JSON|provided data does not appear to be a protobuf message)/ },
   {
     code: 500,
@@ -72,7 +73,10 @@ function parsed(text: string): Record<string, unknown> | undefined {
       reason: line("reason"),
       code: line("code"),
     };
-    const message = line("message")?.replace(/^(["'])(.*)\1$/, "$2");
+    // A long one goes on in further lines, and its quotes end there.
+    const message = line("message")
+      ?.replace(/^["']|["']$/g, "")
+      .replaceAll("''", "'");
     return kind === undefined ? undefined : { kind, status, reason, message, code: Number(code) };
   }
 }

@@ -8,6 +8,8 @@ import { requestEntityTooLarge } from "../errors/status-error.ts";
 export const maxBodyValues = 165_000;
 /** Plain elements of lists cost less than what has a name: so many count as one value. */
 const elementsForOne = 8;
+/** Deeper than any decoder goes. */
+const deepest = 10_000;
 
 /** @throws StatusError 413 */
 export function tooManyValues(): Error {
@@ -30,16 +32,23 @@ const comma = 0x2c;
 const colon = 0x3a;
 const openBracket = 0x5b;
 const backslash = 0x5c;
+const closeBracket = 0x5d;
 const openBrace = 0x7b;
+const closeBrace = 0x7d;
 
-/** Counts colons, braces, brackets and commas outside of texts; stops beyond the limit. */
+/** Counts colons, braces, brackets and commas outside of texts; stops beyond the limit, and where the decoder will. */
 function valuesIn(body: Buffer): number {
   let named = 0;
   let elements = 0;
+  let depth = 0;
   for (let i = 0; i < body.length && named + elements / elementsForOne <= maxBodyValues; i++) {
     const byte = body[i];
     if (byte === comma) elements++;
-    else if (byte === colon || byte === openBracket || byte === openBrace) named++;
+    else if (byte === colon) named++;
+    else if (byte === openBracket || byte === openBrace) {
+      named++;
+      if (++depth > deepest) return 0;
+    } else if (byte === closeBracket || byte === closeBrace) depth--;
     else if (byte === quote) i = endOfText(body, i);
   }
   return named + elements / elementsForOne;

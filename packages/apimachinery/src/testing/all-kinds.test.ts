@@ -41,7 +41,8 @@ test("every kind comes out of JSON and of YAML as it went in", () => {
       assert.equal(encodeJsonText(decodeJson(text, gvk).object, gvk), text, nameOf(gvk));
       const yaml = encodeObject(object, yamlMediaType);
       const back = decodeObject(yaml, yamlMediaType, gvk).object as KubeObject;
-      assert.equal(encodeJsonText(back, gvk), text, `${nameOf(gvk)}\n${yaml}`);
+      // YAML sorts the keys of what has no schema.
+      assert.deepEqual(decodeJson(encodeJsonText(back, gvk), gvk).object, object, `${nameOf(gvk)}\n${yaml}`);
     }
   }
 });

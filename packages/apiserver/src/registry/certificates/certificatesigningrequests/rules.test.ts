@@ -62,6 +62,14 @@ testKindRules(
       ],
     },
     {
+      name: "a signer whose domain is too long",
+      change: { "spec.signerName": `${"a.".repeat(127)}b/c` },
+      want: [
+        "spec.request: Invalid value: []byte{0x78}: PEM block type must be CERTIFICATE REQUEST",
+        "spec.signerName: Too long: must have at most 253 bytes",
+      ],
+    },
+    {
       name: "a signer of three parts",
       change: { "spec.signerName": "a.b/c/d" },
       want: [
