@@ -1,4 +1,5 @@
 import { testKindRules } from "../../../testing/kind-rules.ts";
+import { wrongExpressions } from "../../../testing/selector-cases.ts";
 
 testKindRules(
   "replicasets.apps",
@@ -59,20 +60,9 @@ testKindRules(
     {
       name: "a selector of wrong expressions",
       change: {
-        "spec.selector": {
-          matchExpressions: [
-            { key: "a b", operator: "In" },
-            { key: "a", operator: "Exists", values: ["b"] },
-            { key: "a", operator: "Like" },
-          ],
-        },
+        "spec.selector": wrongExpressions.selector,
       },
-      want: [
-        "spec.selector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
-        "spec.selector.matchExpressions[0].key: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
-        "spec.selector.matchExpressions[1].values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
-        'spec.selector.matchExpressions[2].operator: Invalid value: "Like": not a valid selector operator',
-      ],
+      want: wrongExpressions.want("spec.selector"),
     },
   ],
 );

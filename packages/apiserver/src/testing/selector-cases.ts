@@ -1,0 +1,17 @@
+/** Expressions of a label selector, each wrong in another way, and what is told of them. */
+export const wrongExpressions = {
+  selector: {
+    matchExpressions: [
+      { key: "a b", operator: "In" },
+      { key: "a", operator: "Exists", values: ["b"] },
+      { key: "a", operator: "Like" },
+    ],
+  },
+  /** @param path of the selector */
+  want: (path: string): string[] => [
+    `${path}.matchExpressions[0].values: Required value: must be specified when \`operator\` is 'In' or 'NotIn'`,
+    `${path}.matchExpressions[0].key: Invalid value: "a b": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`,
+    `${path}.matchExpressions[1].values: Forbidden: may not be specified when \`operator\` is 'Exists' or 'DoesNotExist'`,
+    `${path}.matchExpressions[2].operator: Invalid value: "Like": not a valid selector operator`,
+  ],
+};
