@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { encodeFrame, type Frame, newFrameReader, statusOf } from "./frames.ts";
+import { frame } from "@coxswain/apiserver/storage/etcd/http2/frames";
+import { type Frame, newFrameReader, statusOf } from "./frames.ts";
 
 for (const { name, octets, want } of [
   { name: "an indexed one", octets: [0x88, 0x5c, 1, 0x30], want: 200 },
@@ -15,10 +16,10 @@ for (const { name, octets, want } of [
 
 test("frames are found whole and data in pieces, however the bytes are cut", () => {
   const bytes = Buffer.concat([
-    encodeFrame(0, 1, 3, Buffer.from("hello")),
-    encodeFrame(4, 0, 0, Buffer.alloc(0)),
-    encodeFrame(6, 0, 0, Buffer.from("12345678")),
-    encodeFrame(0, 0, 5, Buffer.alloc(700, 7)),
+    frame(0, 1, 3, Buffer.from("hello")),
+    frame(4, 0, 0, Buffer.alloc(0)),
+    frame(6, 0, 0, Buffer.from("12345678")),
+    frame(0, 0, 5, Buffer.alloc(700, 7)),
   ]);
   for (const step of [1, 7, bytes.length]) {
     const frames: [number, number, string][] = [];

@@ -3,6 +3,18 @@
  * data. Without the compression's memory: we announce a table of 0 bytes and use none.
  * Source: RFC 9113 (frames), RFC 7541 (header fields)
  */
+import {
+  defaultMaxFrameBytes,
+  defaultWindowBytes,
+  flags,
+  frame,
+  frameTypes,
+  headBytes,
+  numberFrame,
+  preface,
+  settings,
+  settingsFrame,
+} from "@coxswain/apiserver/storage/etcd/http2/frames";
 import { decodeFields } from "@coxswain/apiserver/storage/etcd/http2/hpack";
 
 export interface Frame {
@@ -13,52 +25,24 @@ export interface Frame {
   readonly payload: Buffer;
 }
 
-export const frameTypes = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, goAway: 7, windowUpdate: 8 } as const;
-export const settingNames = { headerTableSize: 1, maxConcurrentStreams: 3, initialWindowSize: 4 } as const;
-export const flagAck = 1;
-export const flagEndStream = 1;
-const flagEndHeaders = 4;
-const headBytes = 9;
-/** What nobody may exceed who was not told otherwise. */
-const mostFrameBytes = 16_384;
 const widestWindow = 2 ** 31 - 1;
-export const noBytes = Buffer.alloc(0);
+const noBytes = Buffer.alloc(0);
 
 /** What a client sends first: the preface, and windows as wide as they may be. */
 export function opening(): Buffer {
-  const settings = Buffer.alloc(12);
-  settings.writeUInt16BE(settingNames.headerTableSize);
-  settings.writeUInt16BE(settingNames.initialWindowSize, 6);
-  settings.writeUInt32BE(widestWindow, 8);
   return Buffer.concat([
-    Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-    encodeFrame(frameTypes.settings, 0, 0, settings),
-    widen(widestWindow - 65_535),
+    preface,
+    settingsFrame([
+      [settings.headerTableSize, 0],
+      [settings.initialWindowSize, widestWindow],
+    ]),
+    widen(widestWindow - defaultWindowBytes),
   ]);
 }
 
 /** Gives the connection's window back what was taken from it. */
 export function widen(bytes: number): Buffer {
-  const increment = Buffer.alloc(4);
-  increment.writeUInt32BE(bytes);
-  return encodeFrame(frameTypes.windowUpdate, 0, 0, increment);
-}
-
-export function encodeFrame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
-  return frameOf(type, flags, stream, [payload]);
-}
-
-function frameOf(type: number, flags: number, stream: number, parts: readonly Buffer[]): Buffer {
-  let length = 0;
-  for (const part of parts) length += part.length;
-  const bytes = Buffer.allocUnsafe(headBytes + length);
-  bytes.writeUIntBE(length, 0, 3);
-  bytes[3] = type;
-  bytes[4] = flags;
-  bytes.writeUInt32BE(stream, 5);
-  let at = headBytes;
-  for (const part of parts) at += part.copy(bytes, at);
-  return bytes;
+  return numberFrame(frameTypes.windowUpdate, 0, bytes);
 }
 
 /** The pseudo headers but the path. @returns what {@link encodeRequest} begins with */
@@ -77,11 +61,12 @@ export function encodeRequest(
   stream: number,
   { before, path, after, body }: { before: Buffer; path: string; after: Buffer; body?: Buffer | undefined },
 ): Buffer[] {
-  const flags = flagEndHeaders | (body === undefined ? flagEndStream : 0);
-  const frames = [frameOf(frameTypes.headers, flags, stream, [before, literal(staticNames.path, path), after])];
-  for (let at = 0; body !== undefined && (at === 0 || at < body.length); at += mostFrameBytes) {
-    const isLast = at + mostFrameBytes >= body.length;
-    frames.push(encodeFrame(frameTypes.data, isLast ? flagEndStream : 0, stream, body.subarray(at, at + mostFrameBytes)));
+  const flag = flags.endHeaders | (body === undefined ? flags.endStream : 0);
+  const fields = Buffer.concat([before, literal(staticNames.path, path), after]);
+  const frames = [frame(frameTypes.headers, flag, stream, fields)];
+  for (let at = 0; body !== undefined && (at === 0 || at < body.length); at += defaultMaxFrameBytes) {
+    const end = at + defaultMaxFrameBytes;
+    frames.push(frame(frameTypes.data, end >= body.length ? flags.endStream : 0, stream, body.subarray(at, end)));
   }
   return frames;
 }
@@ -121,9 +106,9 @@ export function statusOf({ payload }: Frame): number {
 
 /** The settings of a server that somebody asks for. */
 export function decodeSettings({ payload }: Frame): Map<number, number> {
-  const settings = new Map<number, number>();
-  for (let at = 0; at + 6 <= payload.length; at += 6) settings.set(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));
-  return settings;
+  const values = new Map<number, number>();
+  for (let at = 0; at + 6 <= payload.length; at += 6) values.set(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));
+  return values;
 }
 
 /**
@@ -152,7 +137,7 @@ export function newFrameReader(
       const piece = chunk.subarray(at, at + left);
       at += piece.length;
       left -= piece.length;
-      const [type = 0, flags = 0] = [head[3], head[4]];
+      const [type = 0, flag = 0] = [head[3], head[4]];
       const stream = head.readUInt32BE(5);
       const isData = type === frameTypes.data;
       if (isData) onData(stream, piece);
@@ -161,7 +146,7 @@ export function newFrameReader(
       headSeen = 0;
       const payload = isData ? noBytes : kept.length > 0 ? kept : piece;
       kept = noBytes;
-      if (!isData || (flags & flagEndStream) !== 0) onFrame({ type, flags, stream, payload });
+      if (!isData || (flag & flags.endStream) !== 0) onFrame({ type, flags: flag, stream, payload });
     }
   };
 }

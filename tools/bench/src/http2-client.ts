@@ -1,20 +1,15 @@
 import { once } from "node:events";
 import type { OnReadOpts } from "node:net";
 import { type ConnectionOptions, connect } from "node:tls";
+import { flags, frame, frameTypes, settings } from "@coxswain/apiserver/storage/etcd/http2/frames";
 import {
   decodeSettings,
-  encodeFrame,
   encodeHeaders,
   encodeMethod,
   encodeRequest,
   type Frame,
-  flagAck,
-  flagEndStream,
-  frameTypes,
   newFrameReader,
-  noBytes,
   opening,
-  settingNames,
   statusOf,
   widen,
 } from "./frames.ts";
@@ -107,7 +102,7 @@ export async function openHttp2(url: string, token: string, ca: Buffer | undefin
     nextStream += 2;
     answers.set(stream, answer);
     window -= body?.length ?? 0;
-    for (const frame of encodeRequest(stream, { before: before(method), path, after: after(headers), body })) write(frame);
+    for (const bytes of encodeRequest(stream, { before: before(method), path, after: after(headers), body })) write(bytes);
   };
   const openWaiting = (): void => {
     for (let next = waiting[0]; next !== undefined && hasRoom(next[0]); next = waiting[0]) {
@@ -128,34 +123,34 @@ export async function openHttp2(url: string, token: string, ca: Buffer | undefin
     for (const stream of [...answers.keys()]) end(stream, (answer) => answer.failed(closed as Error));
   };
 
-  const onFrame = (frame: Frame): void => {
-    const { type, flags, stream, payload } = frame;
-    const isLast = (flags & flagEndStream) !== 0;
+  const onFrame = (received: Frame): void => {
+    const { type, flags: flag, stream, payload } = received;
+    const isLast = (flag & flags.endStream) !== 0;
     switch (type) {
       case frameTypes.headers:
-        answers.get(stream)?.begun(statusOf(frame));
+        answers.get(stream)?.begun(statusOf(received));
         if (isLast) end(stream, (answer) => answer.ended());
         return;
       case frameTypes.data:
         end(stream, (answer) => answer.ended());
         return;
       case frameTypes.settings: {
-        if ((flags & flagAck) !== 0) return;
-        const settings = decodeSettings(frame);
-        streamWindow = settings.get(settingNames.initialWindowSize) ?? streamWindow;
-        mostStreams = settings.get(settingNames.maxConcurrentStreams) ?? mostStreams;
-        write(encodeFrame(type, flagAck, 0, noBytes));
+        if ((flag & flags.ack) !== 0) return;
+        const values = decodeSettings(received);
+        streamWindow = values.get(settings.initialWindowSize) ?? streamWindow;
+        mostStreams = values.get(settings.maxConcurrentStreams) ?? mostStreams;
+        write(frame(type, flags.ack, 0, Buffer.alloc(0)));
         return;
       }
       case frameTypes.ping:
-        if ((flags & flagAck) === 0) write(encodeFrame(type, flagAck, 0, payload));
+        if ((flag & flags.ack) === 0) write(frame(type, flags.ack, 0, payload));
         return;
       case frameTypes.windowUpdate:
         if (stream !== 0) return;
         window += payload.readUInt32BE(0);
         openWaiting();
         return;
-      case frameTypes.reset:
+      case frameTypes.resetStream:
         end(stream, (answer) => answer.failed(new Error("the server resets the stream")));
         return;
       case frameTypes.goAway:
