@@ -2,8 +2,10 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { QueueMetrics } from "@coxswain/apimachinery/controller/controller";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { ControllerManagerConfig } from "./config.ts";
 
 /** What a controller is made with. Each has its own client (user agent, credentials), log and recorder; informers are shared. */
@@ -17,6 +19,9 @@ export interface ControllerContext {
   readonly log: Logger;
   readonly clock: Clock;
   readonly metrics?: QueueMetrics | undefined;
+  /** For metrics of its own. */
+  readonly registry: MetricsRegistry;
+  readonly featureGates: FeatureGates;
 }
 
 /** What the manager runs: one or several loops under one name. */

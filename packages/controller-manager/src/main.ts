@@ -10,7 +10,7 @@ import { loadClientConfig, runManager } from "./manager.ts";
 await runMain(kubeControllerManager, run);
 
 /** kube-controller-manager: health and metrics from the start, controllers once it leads. */
-async function run(flags: ControllerManagerFlags, { log, signal }: Runtime): Promise<void> {
+async function run(flags: ControllerManagerFlags, { log, signal, featureGates }: Runtime): Promise<void> {
   const completed = completeConfig(flags);
   const clientConfig = await loadClientConfig(completed);
   // Without --root-ca-file, what this process trusts itself. Source: app/certificates.go startRootCACertPublisher
@@ -35,7 +35,7 @@ async function run(flags: ControllerManagerFlags, { log, signal }: Runtime): Pro
     configz: () => ({ "kubecontrollermanager.config.k8s.io": { ...shown, controllers: [...controllers] } }),
   });
   try {
-    const end = await runManager({ config, clientConfig, log, clock, metrics, signal });
+    const end = await runManager({ config, clientConfig, log, clock, metrics, featureGates, signal });
     if (end === "leadership-lost") {
       log.error("leaderelection lost");
       process.exit(1); // another leads now: nothing of ours may go on

@@ -9,6 +9,7 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
 import { newResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
+import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
@@ -25,6 +26,7 @@ export interface ManagerOptions {
   readonly log: Logger;
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
+  readonly featureGates: FeatureGates;
   readonly signal: AbortSignal;
 }
 
@@ -140,6 +142,8 @@ function contextOf(
     log,
     clock,
     metrics: queueMetricsOf(metrics, clock),
+    registry: metrics,
+    featureGates: options.featureGates,
   };
 }
 

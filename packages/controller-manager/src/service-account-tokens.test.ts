@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -74,6 +75,7 @@ async function whoWrites(t: TestContext, ...flags: string[]): Promise<Record<str
     log: discardLogger,
     clock: realClock,
     metrics: newMetricsRegistry({}),
+    featureGates: newFeatureGates("kube-controller-manager", {}),
     signal: ending.signal,
   });
   const account = "/api/v1/namespaces/web/serviceaccounts default";

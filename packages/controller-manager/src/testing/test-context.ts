@@ -1,7 +1,9 @@
 import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { ControllerManagerConfig } from "../config.ts";
@@ -72,7 +74,11 @@ export interface TestContext {
 }
 
 /** A controller's world in memory: client, clock, informers. Everything ends with the test. */
-export function newTestContext(t: { after(fn: () => void): void }, config: Partial<ControllerManagerConfig> = {}): TestContext {
+export function newTestContext(
+  t: { after(fn: () => void): void },
+  config: Partial<ControllerManagerConfig> = {},
+  gates: Readonly<Record<string, boolean>> = {},
+): TestContext {
   const clock = newFakeClock();
   const client = newFakeClient({ clock });
   const informers = newInformerFactory(client, { log: discardLogger, clock });
@@ -91,6 +97,8 @@ export function newTestContext(t: { after(fn: () => void): void }, config: Parti
     config: { ...defaultConfig, ...config },
     log: discardLogger,
     clock,
+    registry: newMetricsRegistry(),
+    featureGates: newFeatureGates("kube-controller-manager", gates),
   };
   return {
     client,
