@@ -10,6 +10,8 @@ export const apimachineryRooms: readonly string[] = [
   "validation",
   "selectors",
   "schema",
+  "scheduling",
+  "volumes",
   "quota",
   "watch-stream",
   "codec",

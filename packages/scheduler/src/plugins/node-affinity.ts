@@ -1,6 +1,6 @@
+import { matchesNode, matchesTerm } from "@coxswain/apimachinery/scheduling/node-selector";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unresolvable } from "../framework/status.ts";
-import { matchesNode, matchesTerm } from "./node-selector.ts";
 import { normalizeByLargest } from "./normalize.ts";
 
 /** nodeSelector and node affinity: required decides, preferred adds its weights. */

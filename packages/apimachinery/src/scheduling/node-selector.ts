@@ -1,7 +1,13 @@
-import type { Node, NodeSelectorRequirement, NodeSelectorTerm, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ObjectMeta } from "../meta/types.ts";
+import type { NodeSelectorRequirement, NodeSelectorTerm, Pod } from "../schema/kinds/core/v1.ts";
+
+/** Of a node only its name and labels are asked for. */
+interface Selectable {
+  readonly metadata: Pick<ObjectMeta, "name"> & { readonly labels?: Readonly<Record<string, string>> };
+}
 
 /** Both the pod's nodeSelector and its required node affinity. Source: component-helpers scheduling/corev1/nodeaffinity */
-export function matchesNode(pod: Pod, node: Node): boolean {
+export function matchesNode(pod: Pod, node: Selectable): boolean {
   const labels = node.metadata.labels ?? {};
   for (const [key, value] of Object.entries(pod.spec.nodeSelector ?? {})) if (labels[key] !== value) return false;
   const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
@@ -9,7 +15,7 @@ export function matchesNode(pod: Pod, node: Node): boolean {
 }
 
 /** All requirements hold; a term without any matches nothing. */
-export function matchesTerm(term: NodeSelectorTerm, node: Node): boolean {
+export function matchesTerm(term: NodeSelectorTerm, node: Selectable): boolean {
   const expressions = term.matchExpressions ?? [];
   const fields = term.matchFields ?? [];
   if (expressions.length === 0 && fields.length === 0) return false;

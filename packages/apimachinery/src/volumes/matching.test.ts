@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec } from "../schema/kinds/core/v1.ts";
+import { betaStorageClass, boundByController } from "./annotations.ts";
+import { boundTo, findBestVolume, findMatchingVolume, mismatchOf, waitsForConsumer } from "./matching.ts";
+
+const claimRef = { namespace: "web", name: "data", uid: "claim-uid" };
+
+function aVolume(name: string, spec: Partial<PersistentVolumeSpec> & { size?: string } = {}): PersistentVolume {
+  const { size = "1Gi", ...rest } = spec;
+  return {
+    metadata: { name, uid: `${name}-uid`, labels: { disk: name } },
+    spec: { capacity: { storage: size }, accessModes: ["ReadWriteOnce"], ...rest } as PersistentVolumeSpec,
+    status: { phase: "Available" },
+  };
+}
+
+function aClaim(spec: Partial<PersistentVolumeClaim["spec"]> & { size?: string } = {}): PersistentVolumeClaim {
+  const { size = "1Gi", ...rest } = spec;
+  return {
+    metadata: { namespace: "web", name: "data", uid: "claim-uid" },
+    spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: size } }, ...rest },
+  };
+}
+
+const onNode = (value: string): Partial<PersistentVolumeSpec> => ({
+  nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [{ key: "zone", operator: "In", values: [value] }] }] } },
+});
+
+for (const { name, claim = aClaim(), volumes, waits = false, want } of [
+  {
+    name: "the smallest that is large enough",
+    volumes: [aVolume("l", { size: "8Gi" }), aVolume("m", { size: "2Gi" })],
+    want: "m",
+  },
+  { name: "none that is too small", claim: aClaim({ size: "2Gi" }), volumes: [aVolume("s")], want: undefined },
+  {
+    name: "fewer access modes before a smaller size",
+    volumes: [aVolume("any", { accessModes: ["ReadWriteOnce", "ReadWriteMany"] }), aVolume("once", { size: "4Gi" })],
+    want: "once",
+  },
+  { name: "none without the mode", claim: aClaim({ accessModes: ["ReadWriteMany"] }), volumes: [aVolume("s")], want: undefined },
+  {
+    name: "one whose labels are selected",
+    claim: aClaim({ selector: { matchLabels: { disk: "b" } } }),
+    volumes: [aVolume("a"), aVolume("b", { size: "4Gi" })],
+    want: "b",
+  },
+  { name: "none of another class", volumes: [aVolume("a", { storageClassName: "fast" })], want: undefined },
+  {
+    name: "one of its class",
+    claim: aClaim({ storageClassName: "fast" }),
+    volumes: [aVolume("a"), aVolume("b", { storageClassName: "fast" })],
+    want: "b",
+  },
+  { name: "none for blocks", volumes: [aVolume("a", { volumeMode: "Block" })], want: undefined },
+  { name: "none that is another's", volumes: [aVolume("a", { claimRef: { ...claimRef, name: "other" } })], want: undefined },
+  {
+    name: "none of a claim of the same name that was deleted",
+    volumes: [aVolume("a", { claimRef: { ...claimRef, uid: "old" } })],
+    want: undefined,
+  },
+  {
+    name: "the one reserved for it, though another is smaller",
+    volumes: [aVolume("small"), aVolume("own", { size: "9Gi", claimRef: { namespace: "web", name: "data" } })],
+    want: "own",
+  },
+  {
+    name: "none that is reserved but too small",
+    claim: aClaim({ size: "2Gi" }),
+    volumes: [aVolume("own", { claimRef: { namespace: "web", name: "data" } })],
+    want: undefined,
+  },
+  { name: "none that is released", volumes: [{ ...aVolume("a"), status: { phase: "Released" } }], want: undefined },
+  { name: "none while it waits for its consumer", waits: true, volumes: [aVolume("a")], want: undefined },
+  { name: "its own though it waits", waits: true, volumes: [aVolume("a", { claimRef })], want: "a" },
+]) {
+  test(`finds for a claim ${name}`, () => {
+    assert.equal(findBestVolume(claim, volumes as PersistentVolume[], waits)?.metadata.name, want);
+  });
+}
+
+test("finds on a node only what the node can reach", () => {
+  const volumes = [aVolume("a", onNode("east")), aVolume("b", { ...onNode("west"), size: "4Gi" })];
+  const on = (zone: string, taken: string[] = []) =>
+    findMatchingVolume(aClaim(), volumes, { nodeLabels: { zone }, waits: true, taken: new Set(taken) })?.metadata.name;
+  assert.deepEqual([on("east"), on("west"), on("north"), on("west", ["b"])], ["a", "b", undefined, undefined]);
+});
+
+test("finds nothing on a node that cannot reach the reserved volume", () => {
+  const volumes = [aVolume("free"), aVolume("own", { ...onNode("west"), claimRef })].reverse();
+  assert.equal(findMatchingVolume(aClaim(), volumes, { nodeLabels: { zone: "east" }, waits: true }), undefined);
+});
+
+for (const [want, volume] of [
+  [undefined, aVolume("v")],
+  ["requested PV is too small", aVolume("v", { size: "1Mi" })],
+  ["storageClassName does not match", aVolume("v", { storageClassName: "x" })],
+  ["incompatible volumeMode", aVolume("v", { volumeMode: "Block" })],
+  ["incompatible accessMode", aVolume("v", { accessModes: ["ReadOnlyMany"] })],
+] as const) {
+  test(`says of a requested volume: ${want ?? "it will do"}`, () => assert.equal(mismatchOf(volume, aClaim()), want));
+}
+
+test("takes the class of the annotation before that of the field", () => {
+  const claim = aClaim({ storageClassName: "new" });
+  claim.metadata.annotations = { [betaStorageClass]: "old" };
+  assert.equal(mismatchOf(aVolume("v", { storageClassName: "old" }), claim), undefined);
+});
+
+test("binds a free volume, fills the uid of a reserved one, and leaves a bound one", () => {
+  const bound = boundTo(aVolume("v"), aClaim());
+  assert.deepEqual(bound?.spec.claimRef, { kind: "PersistentVolumeClaim", apiVersion: "v1", ...claimRef });
+  assert.deepEqual(bound?.metadata.annotations, { [boundByController]: "yes" });
+  const reserved = boundTo(aVolume("v", { claimRef: { namespace: "web", name: "data" } }), aClaim());
+  assert.equal(reserved?.spec.claimRef?.uid, "claim-uid");
+  assert.equal(reserved?.metadata.annotations, undefined);
+  assert.equal(boundTo(bound as PersistentVolume, aClaim()), undefined);
+});
+
+test("waits for a consumer only where the class says so", () => {
+  const aClass = (volumeBindingMode?: string) => ({ metadata: { name: "fast" }, provisioner: "x", volumeBindingMode }) as never;
+  assert.deepEqual(
+    [waitsForConsumer(undefined), waitsForConsumer(aClass("Immediate")), waitsForConsumer(aClass("WaitForFirstConsumer"))],
+    [false, false, true],
+  );
+  assert.throws(() => waitsForConsumer(aClass()), /VolumeBindingMode not set for StorageClass "fast"/);
+});
