@@ -21,6 +21,8 @@ export interface GaugeOptions extends MetricOptions {
 export interface HistogramOptions extends MetricOptions {
   /** Upper bounds, ascending, without +Inf. Default: Prometheus' 5 ms to 10 s. */
   readonly buckets?: readonly number[];
+  /** Called when the metrics are read, to observe what no event has brought. */
+  readonly collect?: () => void;
 }
 
 export interface CounterChild {
@@ -34,7 +36,8 @@ export interface GaugeChild {
   readonly value: number;
 }
 export interface HistogramChild {
-  observe(value: number): void;
+  /** @param times as if observed so often; default 1 */
+  observe(value: number, times?: number): void;
   readonly count: number;
   readonly sum: number;
 }
@@ -158,13 +161,13 @@ class BucketChild {
     this.counts = new Float64Array(bounds.length);
   }
 
-  observe(value: number): void {
-    this.sum += value;
-    this.count++;
+  observe(value: number, times = 1): void {
+    this.sum += value * times;
+    this.count += times;
     const bounds = this.#bounds;
     for (let i = 0; i < bounds.length; i++) {
       if (value <= (bounds[i] as number)) {
-        (this.counts[i] as number)++;
+        (this.counts[i] as number) += times;
         return;
       }
     }
@@ -262,7 +265,7 @@ class ChildTable {
       inc: (by?: number) => number().inc(by),
       dec: (by?: number) => number().dec(by),
       set: (value: number) => number().set(value),
-      observe: (value: number) => buckets().observe(value),
+      observe: (value: number, times?: number) => buckets().observe(value, times),
       get value() {
         return number().value;
       },

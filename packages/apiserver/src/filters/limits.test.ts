@@ -4,6 +4,7 @@ import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { notFound } from "@coxswain/apimachinery/errors/status-error";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newReadWriteLoad } from "../flow-control/read-write-load.ts";
 import { LoopbackExchange } from "../loopback/exchange.ts";
 import { isLongRunning, parseRequestInfo } from "../request/request-info.ts";
 import { ServerRequest } from "../request/server-request.ts";
@@ -20,6 +21,7 @@ function aRequest(method: string, path: string, stopping?: AbortSignal): { reque
 }
 
 const metrics = () => newRequestMetrics(newMetricsRegistry());
+const counted = () => ({ metrics: metrics(), load: newReadWriteLoad(newMetricsRegistry(), newFakeClock()) });
 /** Answers when told to. */
 function held(): { handler: Handler; release: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -28,7 +30,7 @@ function held(): { handler: Handler; release: () => void } {
 
 test("the request beyond the limit gets 429 with Retry-After, reads and writes counted apart", async () => {
   const { handler, release } = held();
-  const chain = compose([maxInFlight({ maxReadOnly: 1, maxMutating: 1, metrics: metrics() })], handler);
+  const chain = compose([maxInFlight({ maxReadOnly: 1, maxMutating: 1, ...counted() })], handler);
   const [first, second, write] = [
     aRequest("GET", "/api/v1/pods"),
     aRequest("GET", "/api/v1/pods"),
@@ -48,7 +50,7 @@ test("the request beyond the limit gets 429 with Retry-After, reads and writes c
 
 test("watches are not counted, and system:masters always get an answer", async () => {
   const { handler, release } = held();
-  const chain = compose([maxInFlight({ maxReadOnly: 1, maxMutating: 1, metrics: metrics() })], handler);
+  const chain = compose([maxInFlight({ maxReadOnly: 1, maxMutating: 1, ...counted() })], handler);
   const [watch, read, admin] = [
     aRequest("GET", "/api/v1/pods?watch=1"),
     aRequest("GET", "/api/v1/pods"),

@@ -3,7 +3,7 @@
  * counted; members of system:masters always get an answer.
  * Source: k8s.io/apiserver pkg/server/filters/maxinflight.go
  */
-
+import type { ReadWriteLoad } from "../flow-control/read-write-load.ts";
 import type { Filter } from "./filter.ts";
 import type { RequestMetrics } from "./metrics.ts";
 import { isReadOnly, tooManyRequests } from "./too-many-requests.ts";
@@ -14,6 +14,7 @@ export interface MaxInFlightOptions {
   /** 0: no limit. */
   maxMutating: number;
   metrics: RequestMetrics;
+  load: ReadWriteLoad;
 }
 
 export function maxInFlight(options: MaxInFlightOptions): Filter {
@@ -21,6 +22,8 @@ export function maxInFlight(options: MaxInFlightOptions): Filter {
   const running = { readOnly: 0, mutating: 0 };
   const limits = { readOnly: options.maxReadOnly, mutating: options.maxMutating };
   const gauges = { readOnly: metrics.inFlight.labels("readOnly"), mutating: metrics.inFlight.labels("mutating") };
+  const load = { readOnly: options.load("executing", "readOnly"), mutating: options.load("executing", "mutating") };
+  for (const kind of ["readOnly", "mutating"] as const) if (limits[kind] > 0) load[kind].setLimit(limits[kind]);
   return async (request, next) => {
     if (request.longRunning) return next(request);
     const kind = isReadOnly(request) ? "readOnly" : "mutating";
@@ -28,10 +31,12 @@ export function maxInFlight(options: MaxInFlightOptions): Filter {
       return tooManyRequests(metrics, request);
     }
     gauges[kind].set(++running[kind]);
+    load[kind].add(1);
     try {
       await next(request);
     } finally {
       gauges[kind].set(--running[kind]);
+      load[kind].add(-1);
     }
   };
 }

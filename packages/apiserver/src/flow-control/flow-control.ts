@@ -65,6 +65,7 @@ export function newFlowControl({ mandatory, limits, clock, metrics }: FlowContro
         return [level.name, { plan: level, queues, quiescing }];
       }),
     );
+    for (const [name, { queues }] of before) if (levels.get(name)?.queues !== queues) queues?.retire();
     rules = plan.schemas.map((schema) => ruleOf(schema, levels.get(schema.spec.priorityLevelConfiguration.name) as Level));
     fallback = rules.find(({ schema }) => schema === catchAll) as Rule;
   }

@@ -1,5 +1,7 @@
 /** What flow control counts, under upstream's names. Source: k8s.io/apiserver pkg/util/flowcontrol/metrics/metrics.go */
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { CounterChild, GaugeChild, HistogramChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newSampledShares, type SampledShare } from "./sampled-share.ts";
 
 /** Of one flow schema at one level. */
 export interface FlowMetrics {
@@ -19,6 +21,12 @@ export interface FlowMetrics {
 export type RejectionReason = "queue-full" | "concurrency-limit" | "time-out" | "cancelled";
 
 export interface LevelMetrics {
+  /** Of the length that a queue may have. */
+  readonly waiting: SampledShare;
+  /** Of the limit. */
+  readonly executing: SampledShare;
+  /** Of the limit; also those that stay taken after the answer. */
+  readonly seats: SampledShare;
   readonly limit: GaugeChild;
   readonly currentR: GaugeChild;
   /** @param s,discounted least and greatest of the queues that wait */
@@ -35,7 +43,7 @@ const level = ["priority_level"];
 const flow = ["priority_level", "flow_schema"];
 const prefix = "apiserver_flowcontrol_";
 
-export function newFlowControlMetrics(registry: MetricsRegistry): FlowControlMetrics {
+export function newFlowControlMetrics(registry: MetricsRegistry, clock: Clock): FlowControlMetrics {
   const gauge = (name: string, labels: string[], help: string) => registry.gauge({ name: prefix + name, labels, help });
   const counter = (name: string, labels: string[], help: string) => registry.counter({ name: prefix + name, labels, help });
   const histogram = (name: string, labels: string[], buckets: number[], help: string) =>
@@ -112,6 +120,10 @@ export function newFlowControlMetrics(registry: MetricsRegistry): FlowControlMet
     "Number of estimated seats (maximum of initial and final seats) associated with requests in API Priority and Fairness",
   );
 
+  const shares = (name: string, labels: string[]) => newSampledShares(registry, clock, prefix + name, labels);
+  const requests = shares("priority_level_request_count", ["phase", ...level]);
+  const seatsTaken = shares("priority_level_seat_count", level);
+
   return {
     flow: (name, schema) => ({
       rejected: (reason) => rejected.labels(name, schema, reason).inc(),
@@ -130,6 +142,9 @@ export function newFlowControlMetrics(registry: MetricsRegistry): FlowControlMet
       const ends = (of: typeof nextS) => [of.labels(name, "min"), of.labels(name, "max")] as const;
       const [r, s, all, discounted] = [dispatchR.labels(name), latestS.labels(name), ends(nextS), ends(nextDiscountedS)];
       return {
+        waiting: requests("waiting", name),
+        executing: requests("executing", name),
+        seats: seatsTaken(name),
         limit: limit.labels(name),
         currentR: currentR.labels(name),
         dispatched(now, latest, bounds, discountedBounds) {

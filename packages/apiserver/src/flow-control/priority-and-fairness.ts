@@ -4,11 +4,14 @@
  * Source: k8s.io/apiserver pkg/server/filters/priority-and-fairness.go
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { GaugeChild } from "@coxswain/apimachinery/metrics/registry";
 import type { Filter, Handler } from "../filters/filter.ts";
 import type { RequestMetrics } from "../filters/metrics.ts";
 import { isReadOnly, tooManyRequests } from "../filters/too-many-requests.ts";
 import type { ServerRequest } from "../request/server-request.ts";
 import type { Flow, FlowControl } from "./flow-control.ts";
+import type { ReadWriteLoad, RequestKind } from "./read-write-load.ts";
+import type { SampledShare } from "./sampled-share.ts";
 import type { Ticket } from "./ticket.ts";
 import { newWatchCounts, type WatchCounts } from "./watch-counts.ts";
 import { estimateWork, maxSeats, type WorkFacts } from "./work-estimate.ts";
@@ -19,13 +22,14 @@ export interface PriorityAndFairnessOptions {
   readonly storedObjects: WorkFacts["storedObjects"];
   readonly clock: Clock;
   readonly metrics: RequestMetrics;
+  readonly load: ReadWriteLoad;
 }
 
-export function priorityAndFairness({ flowControl, storedObjects, clock, metrics }: PriorityAndFairnessOptions): Filter {
+export function priorityAndFairness(options: PriorityAndFairnessOptions): Filter {
+  const { flowControl, storedObjects, clock, metrics } = options;
   const watches = newWatchCounts();
   const facts: WorkFacts = { storedObjects, watchers: (info) => watches.interestedIn(info) };
-  const readOnly = { executing: metrics.inFlight.labels("readOnly"), waiting: metrics.inQueue.labels("readOnly") };
-  const mutating = { executing: metrics.inFlight.labels("mutating"), waiting: metrics.inQueue.labels("mutating") };
+  const [readOnly, mutating] = [countsOf("readOnly", options), countsOf("mutating", options)];
 
   return (request, next) => {
     const isWatch = request.info.verb === "watch";
@@ -33,14 +37,14 @@ export function priorityAndFairness({ flowControl, storedObjects, clock, metrics
     const flow = flowControl.flowOf(request);
     request.exchange.setHeader("x-kubernetes-pf-flowschema-uid", flow.schemaUid);
     request.exchange.setHeader("x-kubernetes-pf-prioritylevel-uid", flow.levelUid);
-    const gauges = isReadOnly(request) ? readOnly : mutating;
+    const counts = isReadOnly(request) ? readOnly : mutating;
     const run = isWatch ? watchTask(watches) : task;
     const execute = (finish: () => void): Promise<void> => {
       const startedMs = clock.monotonic();
-      gauges.executing.inc();
+      counts.executing(1);
       flow.counted.dispatched.inc();
       return run(request, next, () => {
-        gauges.executing.dec();
+        counts.executing(-1);
         flow.counted.executionSeconds.observe((clock.monotonic() - startedMs) / 1000);
         finish();
       });
@@ -49,12 +53,23 @@ export function priorityAndFairness({ flowControl, storedObjects, clock, metrics
     const ticket = ask(flow, request, facts);
     if (ticket === undefined) return refuse(metrics, request);
     if (ticket.state === "executing") return execute(() => ticket.finish());
-    gauges.waiting.inc();
+    counts.waiting(1);
     return turnOf(ticket, request.signal).then((runs) => {
-      gauges.waiting.dec();
+      counts.waiting(-1);
       flow.counted.waited((clock.monotonic() - ticket.arrivalMs) / 1000, runs);
       return runs ? execute(() => ticket.finish()) : refuse(metrics, request);
     });
+  };
+}
+
+function countsOf(kind: RequestKind, { metrics, load }: PriorityAndFairnessOptions) {
+  const count = (gauge: GaugeChild, share: SampledShare) => (by: number) => {
+    gauge.inc(by);
+    share.add(by);
+  };
+  return {
+    executing: count(metrics.inFlight.labels(kind), load("executing", kind)),
+    waiting: count(metrics.inQueue.labels(kind), load("waiting", kind)),
   };
 }
 

@@ -13,7 +13,7 @@ const asked = { info: parseRequestInfo("GET", "/api/v1/pods"), user: { name: "u"
 
 function aSet(config: Partial<QueueSetConfig> = {}) {
   const clock = newFakeClock();
-  const metrics = newFlowControlMetrics(newMetricsRegistry());
+  const metrics = newFlowControlMetrics(newMetricsRegistry(), clock);
   const set = new QueueSet(
     { concurrencyLimit: 2, queuing: { queues: 64, handSize: 6, queueLengthLimit: 3 }, requestWaitLimitMs: 15_000, ...config },
     clock,

@@ -74,7 +74,15 @@ export class QueueSet {
     this.#hands.clear();
     for (let i = this.queues.length; i < (config.queuing?.queues ?? 0); i++) this.queues.push(new Queue());
     this.#metrics.limit.set(config.concurrencyLimit);
+    this.#metrics.waiting.setLimit(Math.max(1, config.queuing?.queueLengthLimit ?? 1));
+    this.#metrics.executing.setLimit(config.concurrencyLimit);
+    this.#metrics.seats.setLimit(config.concurrencyLimit);
     this.#dispatch();
+  }
+
+  /** Nothing comes any more: its load is no longer sampled. */
+  retire(): void {
+    for (const share of [this.#metrics.waiting, this.#metrics.executing, this.#metrics.seats]) share.retire();
   }
 
   /** @returns a ticket that runs or waits; undefined when the request is refused */
@@ -110,6 +118,7 @@ export class QueueSet {
     ticket.state = "done";
     const { queue, request } = ticket;
     this.#executing--;
+    this.#metrics.executing.add(-1);
     request.counted.executing.dec();
     if (queue !== undefined) {
       queue.executing--;
@@ -134,6 +143,7 @@ export class QueueSet {
   #release(ticket: Ticket): void {
     this.#syncTime();
     this.#seatsInUse -= ticket.seats;
+    this.#metrics.seats.add(-ticket.seats);
     ticket.request.counted.seatsInUse.dec(ticket.seats);
     const { queue } = ticket;
     if (queue !== undefined) {
@@ -190,6 +200,7 @@ export class QueueSet {
     ticket.queue = queue;
     queue.push(ticket);
     this.#waiting++;
+    this.#metrics.waiting.add(1);
     this.#seatsWaiting += ticket.seats;
     ticket.request.counted.inQueue.inc();
     queue.bound();
@@ -200,6 +211,7 @@ export class QueueSet {
     const { queue, request } = ticket;
     queue?.remove(ticket);
     this.#waiting--;
+    this.#metrics.waiting.add(-1);
     this.#seatsWaiting -= ticket.seats;
     request.counted.inQueue.dec();
     if (reason === undefined) return;
@@ -226,7 +238,9 @@ export class QueueSet {
     ticket.startMs = this.#clock.monotonic();
     ticket.state = "executing";
     this.#executing++;
+    this.#metrics.executing.add(1);
     this.#seatsInUse += ticket.seats;
+    this.#metrics.seats.add(ticket.seats);
     ticket.request.counted.executing.inc();
     ticket.request.counted.seatsInUse.inc(ticket.seats);
   }

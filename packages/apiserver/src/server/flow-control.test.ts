@@ -140,6 +140,13 @@ test("a request that waits for its turn is shown, and answered when the one befo
   );
   assert.match(requests, /^global-default, +global-default, +\d+, +0, +joe, +\S+Z, +1, +0, +0s, +joe, +get, +\/version, /m);
   assert.match(await show("dump_queues"), /^global-default, +\d+, +1, +\d, +\d, +[\d.]+ss, +1, +1, +0\.00300000ss$/m);
+  // Its one seat is taken, and of fifty places one. Reads are counted as numbers, having no limit of their own.
+  const sampled = await shareSeen(small, "priority_level_request_count", 'priority_level="global-default"');
+  assert.deepEqual([sampled("executing"), sampled("waiting")], ["1", "0.1"]);
+  const seats = await shareSeen(small, "priority_level_seat_count", 'priority_level="global-default"');
+  assert.equal(seats(), "1");
+  const reads = await shareSeen(small, "read_vs_write_request_count", 'request_kind="readOnly"');
+  assert.deepEqual([reads("executing"), reads("waiting")], ["1", "1"]);
   await held.end();
   assert.equal((await waiting).code, 200);
 });
@@ -168,6 +175,19 @@ test("with --enable-priority-and-fairness=false the two plain limits stand and n
   assert.equal((await plain.request("GET", "/readyz/poststarthook/max-in-flight-filter")).code, 200);
   assert.equal((await plain.request("GET", "/debug/api_priority_and_fairness/dump_queues")).code, 404);
 });
+
+/** @returns finds the bucket of the greatest share that a phase had so far. */
+async function shareSeen(target: TestServer, metric: string, label: string) {
+  const lines = (await target.request("GET", "/metrics")).text.split("\n");
+  return (phase?: string): string | undefined => {
+    const ofMark = (line: string) =>
+      line.startsWith(`apiserver_flowcontrol_${metric}_watermarks_bucket{mark="high",`) &&
+      line.includes(label) &&
+      (phase === undefined || line.includes(`phase="${phase}"`));
+    const buckets = lines.filter(ofMark).map((line) => /le="(.*)"\} (\d+)/.exec(line) as RegExpExecArray);
+    return buckets.find(([, , count]) => count === buckets.at(-1)?.[2])?.[1];
+  };
+}
 
 /** A request whose body does not end, so that it keeps its seat. */
 function holdPost(target: TestServer, headers: Record<string, string>) {

@@ -15,6 +15,7 @@ import { newFlowControl } from "../flow-control/flow-control.ts";
 import { newFlowControlMetrics } from "../flow-control/metrics.ts";
 import type { ObjectCounts } from "../flow-control/object-counts.ts";
 import { priorityAndFairness } from "../flow-control/priority-and-fairness.ts";
+import { newReadWriteLoad } from "../flow-control/read-write-load.ts";
 import type { ServerRequest } from "../request/server-request.ts";
 
 export interface LoadLimit {
@@ -41,8 +42,9 @@ export function newLoadLimit(options: LoadLimitOptions): LoadLimit {
   const { config, clock, requestMetrics } = options;
   const { flags } = config;
   const [maxReadOnly, maxMutating] = [flags["max-requests-inflight"], flags["max-mutating-requests-inflight"]];
+  const load = newReadWriteLoad(options.metrics, clock);
   if (!options.fairness) {
-    const filter = maxInFlight({ maxReadOnly, maxMutating, metrics: requestMetrics });
+    const filter = maxInFlight({ maxReadOnly, maxMutating, metrics: requestMetrics, load });
     return { filter, page: () => false, follow: undefined };
   }
   if (maxReadOnly + maxMutating <= 0) {
@@ -54,7 +56,7 @@ export function newLoadLimit(options: LoadLimitOptions): LoadLimit {
     mandatory: { levels: defaultLevels.filter(isMandatory), schemas: defaultSchemas.filter(isMandatory) },
     limits: { concurrency: maxReadOnly + maxMutating, requestWaitLimitMs: flags["request-timeout"] / 4 },
     clock,
-    metrics: newFlowControlMetrics(options.metrics),
+    metrics: newFlowControlMetrics(options.metrics, clock),
   });
   const storedObjects = options.objectCounts.of;
   // An informer of what is not served would never be in sync.
@@ -62,7 +64,7 @@ export function newLoadLimit(options: LoadLimitOptions): LoadLimit {
     config.served("flowcontrol.apiserver.k8s.io", "v1beta2", resource, true),
   );
   return {
-    filter: priorityAndFairness({ flowControl, storedObjects, clock, metrics: requestMetrics }),
+    filter: priorityAndFairness({ flowControl, storedObjects, clock, metrics: requestMetrics, load }),
     page: flowControlPages(flowControl),
     follow: isServed ? followConfiguration({ ...options, flowControl }) : () => {},
   };
