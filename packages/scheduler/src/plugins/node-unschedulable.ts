@@ -1,6 +1,6 @@
+import { tolerates } from "@coxswain/apimachinery/scheduling/tolerations";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unresolvable } from "../framework/status.ts";
-import { tolerates } from "./tolerations.ts";
 
 const taint = { key: "node.kubernetes.io/unschedulable", effect: "NoSchedule" };
 

@@ -1,7 +1,7 @@
+import { tolerates, untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unresolvable } from "../framework/status.ts";
 import { normalizeByLargest } from "./normalize.ts";
-import { tolerates, untolerated } from "./tolerations.ts";
 
 /** Keeps pods off tainted nodes, and prefers nodes with fewer taints that only ask to stay away. */
 export const newTaintToleration = (): Plugin => ({

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { tolerates } from "@coxswain/apimachinery/scheduling/tolerations";
 import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { aNode, aPod } from "@coxswain/apimachinery/testing/builders";
@@ -7,7 +8,7 @@ import { defaultConfig } from "../../testing/test-context.ts";
 import { newEvictionQueue } from "./eviction-queue.ts";
 import { judgeHealth, type NodeHealth } from "./health.ts";
 import { withConditionTaints, withEvictionTaint } from "./taints.ts";
-import { staysForMs, tolerates } from "./tolerations.ts";
+import { staysForMs } from "./tolerations.ts";
 import { evictionRate, zoneOf, zoneState } from "./zones.ts";
 
 const start = Date.parse("2024-01-01T00:00:00Z");

@@ -1,3 +1,4 @@
+import { tolerates } from "@coxswain/apimachinery/scheduling/tolerations";
 import type { Pod, Taint, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
 /**
@@ -18,12 +19,4 @@ export function staysForMs({ spec }: Pod, taints: readonly Taint[]): number {
     if (tolerationSeconds !== undefined) staysMs = Math.min(staysMs, Math.max(0, Number(tolerationSeconds)) * 1000);
   }
   return staysMs;
-}
-
-/** Source: k8s.io/api core/v1 toleration.go ToleratesTaint */
-export function tolerates({ key = "", operator = "Equal", value = "", effect = "" }: Toleration, taint: Taint): boolean {
-  if (effect !== "" && effect !== taint.effect) return false;
-  if (key !== "" && key !== taint.key) return false;
-  if (operator === "Exists") return true;
-  return (operator === "Equal" || operator === "") && value === (taint.value ?? "");
 }
