@@ -5,6 +5,7 @@ import { newCsrApprovingController } from "./controllers/csrapproving/controller
 import { newCsrCleaner } from "./controllers/csrcleaner/controller.ts";
 import { newCsrSigningController } from "./controllers/csrsigning/controller.ts";
 import { newDeploymentController } from "./controllers/deployment/controller.ts";
+import { newDisruptionController } from "./controllers/disruption/controller.ts";
 import { newEndpointController } from "./controllers/endpoint/controller.ts";
 import { newEndpointSliceController } from "./controllers/endpointslice/controller.ts";
 import { newGarbageCollector } from "./controllers/garbagecollector/controller.ts";
@@ -79,7 +80,13 @@ export const catalogue: readonly CatalogueEntry[] = [
   { name: "deployment", user: "deployment-controller", onByDefault: true, make: newDeploymentController },
   { name: "replicaset", user: "replicaset-controller", onByDefault: true, make: newReplicaSetController },
   missing("horizontalpodautoscaling", "horizontal-pod-autoscaler"),
-  missing("disruption", "disruption-controller"),
+  {
+    name: "disruption",
+    user: "disruption-controller",
+    component: "controllermanager",
+    onByDefault: true,
+    make: newDisruptionController,
+  },
   missing("statefulset", "statefulset-controller"),
   missing("cronjob", "cronjob-controller"),
   { name: "csrsigning", user: "certificate-controller", onByDefault: true, make: newCsrSigningController },

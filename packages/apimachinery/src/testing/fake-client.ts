@@ -376,13 +376,20 @@ function merged(ref: ResourceRef, stored: Unstructured, sent: Unstructured, subr
 
 function viewOf(stored: Unstructured, subresource: string | undefined): Unstructured {
   if (subresource !== "scale") return deepClone(stored);
-  const { replicas } = stored["spec"] as { replicas?: number };
+  const { replicas, selector } = stored["spec"] as {
+    replicas?: number;
+    selector?: Parameters<typeof LabelSelector.fromObject>[0];
+  };
   const { name, namespace, uid, resourceVersion } = stored.metadata;
   return {
     apiVersion: "autoscaling/v1",
     kind: "Scale",
     metadata: { name, namespace, uid, resourceVersion } as never,
     spec: { replicas },
+    status: {
+      replicas: (stored["status"] as { replicas?: number } | undefined)?.replicas ?? 0,
+      selector: String(LabelSelector.fromObject(selector)),
+    },
   };
 }
 

@@ -1,0 +1,210 @@
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { enqueueMapped, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { formatGroupResource, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
+import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
+import type { OwnerReference } from "@coxswain/apimachinery/meta/types";
+import type { Deployment, ReplicaSet, StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { Pod, ReplicationController } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from "@coxswain/apimachinery/schema/kinds/policy/v1";
+import {
+  deployments,
+  podDisruptionBudgets,
+  pods,
+  replicaSets,
+  replicationControllers,
+  statefulSets,
+} from "@coxswain/apimachinery/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { ControllerContext } from "../../controller-context.ts";
+import { textOf } from "../../pods/pod-control.ts";
+import { newScaleClient, type ScaleClient } from "../../scale/scale-client.ts";
+import { type ControllerScale, expectedPods, NoControllerError } from "./expected-pods.ts";
+import { countHealthy, disruptionsOf, failedStatus, wantedStatus } from "./status.ts";
+
+/**
+ * disruption-controller: keeps in each PodDisruptionBudget's status how many of its Pods may be evicted now.
+ * Watches PodDisruptionBudgets (own key) and Pods (keys of the budgets that select them); reads ReplicationControllers,
+ * ReplicaSets, Deployments and StatefulSets, and the scale of any other controller; writes poddisruptionbudgets/status.
+ * Source: pkg/controller/disruption/disruption.go
+ */
+export function newDisruptionController(ctx: ControllerContext): Controller {
+  const room = newRoom(ctx);
+  const { budgets, pods: podInformer, workloads } = room;
+  return newController({
+    name: "disruption",
+    sources: [
+      enqueueSelf(budgets),
+      enqueueMapped(podInformer, (pod) => budgetsOf(room, pod)),
+      needsSynced(workloads.replicationControllers),
+      needsSynced(workloads.replicaSets),
+      needsSynced(workloads.deployments),
+      needsSynced(workloads.statefulSets),
+    ],
+    reconcile: (key, signal) => reconcile(room, key, signal),
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  });
+}
+
+interface Room {
+  readonly ctx: ControllerContext;
+  readonly scales: ScaleClient;
+  readonly budgets: ReturnType<typeof informersOf>["budgets"];
+  readonly pods: ReturnType<typeof informersOf>["pods"];
+  readonly workloads: ReturnType<typeof informersOf>["workloads"];
+}
+
+function newRoom(ctx: ControllerContext): Room {
+  return { ctx, scales: newScaleClient(ctx.client, ctx.clock), ...informersOf(ctx) };
+}
+
+const informersOf = ({ informers }: ControllerContext) => ({
+  budgets: informers.for<PodDisruptionBudget>(podDisruptionBudgets),
+  pods: informers.for<Pod>(pods),
+  workloads: {
+    replicationControllers: informers.for<ReplicationController>(replicationControllers),
+    replicaSets: informers.for<ReplicaSet>(replicaSets),
+    deployments: informers.for<Deployment>(deployments),
+    statefulSets: informers.for<StatefulSet>(statefulSets),
+  },
+});
+
+/** Every budget that selects a Pod; an eviction knows what to do with one only. */
+function budgetsOf({ ctx, budgets }: Room, pod: Pod): ObjectKey[] {
+  const { namespace = "", name } = pod.metadata;
+  const selecting = budgets.lister.inNamespace(namespace).filter((budget) => selectorOf(budget)?.matches(pod.metadata.labels));
+  if (selecting.length > 1) {
+    const message = `Pod "${namespace}"/"${name}" matches multiple PodDisruptionBudgets.  Chose "${selecting[0]?.metadata.name}" arbitrarily.`;
+    ctx.recorder.event({ ...pod, apiVersion: "v1", kind: "Pod" }, "Warning", "MultiplePodDisruptionBudgets", message);
+  }
+  return selecting.map(keyOf);
+}
+
+/** @returns undefined for one that is not valid: it selects nothing */
+function selectorOf({ spec }: PodDisruptionBudget): LabelSelector | undefined {
+  try {
+    return LabelSelector.fromObject(spec?.selector);
+  } catch {
+    return undefined;
+  }
+}
+
+async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const budget = room.budgets.lister.get(key);
+  if (budget === undefined) return done;
+  try {
+    return await count(room, budget, signal);
+  } catch (err) {
+    if (isConflict(err) || signal.aborted) throw err;
+    room.ctx.log.error("Failed to sync PDB", err, { podDisruptionBudget: key });
+    await writeStatus(room.ctx, budget, failedStatus(budget, textOf(err), room.ctx.clock.now()), signal);
+    return done;
+  }
+}
+
+async function count(room: Room, budget: PodDisruptionBudget, signal: AbortSignal): Promise<Result> {
+  const { ctx } = room;
+  const tell = (type: "Normal" | "Warning", reason: string, message: string): void =>
+    ctx.recorder.event({ ...budget, apiVersion: "policy/v1", kind: "PodDisruptionBudget" }, type, reason, message);
+  const selected = selectedPods(room, budget, tell);
+  if (selected.length === 0) tell("Normal", "NoPods", "No matching pods found");
+  const scaleOf = (controller: OwnerReference) => findScale(room, controller, budget.metadata.namespace, signal);
+  const expected = await expectedPods(budget.spec, selected, scaleOf).catch((err) => {
+    if (err instanceof NoControllerError) tell("Warning", "NoControllers", err.message);
+    const message = `Failed to calculate the number of expected pods: ${textOf(err)}`;
+    tell("Warning", "CalculateExpectedPodCountFailed", message);
+    throw err;
+  });
+  if (expected.unmanaged.length > 0)
+    ctx.log.v(4)?.info("found unmanaged pods associated with this PDB", { pods: expected.unmanaged.join(",") });
+
+  const now = ctx.clock.now();
+  const disruptions = disruptionsOf(budget, selected, now);
+  for (const pod of disruptions.overdue) {
+    // Upstream names the namespace twice.
+    const { namespace } = budget.metadata;
+    const message = `Pod was expected by PDB ${namespace}/${namespace} to be deleted but it wasn't`;
+    ctx.recorder.event({ ...pod, apiVersion: "v1", kind: "Pod" }, "Warning", "NotDeleted", message);
+  }
+  const healthy = countHealthy(selected, disruptions.pending, now);
+  const status = wantedStatus(budget, expected, healthy, disruptions.pending, now);
+  if (status !== undefined) await writeStatus(ctx, budget, status, signal);
+  // Overdue is what is later than the time, so one more.
+  return disruptions.recheckAt === undefined ? done : { requeueAfterMs: disruptions.recheckAt - now + 1 };
+}
+
+function selectedPods(
+  { pods: podInformer }: Room,
+  { metadata, spec }: PodDisruptionBudget,
+  tell: (type: "Normal" | "Warning", reason: string, message: string) => void,
+): Pod[] {
+  try {
+    return podInformer.lister.select(LabelSelector.fromObject(spec?.selector), metadata.namespace);
+  } catch (err) {
+    tell("Warning", "NoPods", `Failed to get pods: ${textOf(err)}`);
+    throw err;
+  }
+}
+
+// ---- Scales ------------------------------------------------------------------------------------------------------------
+
+/** From the caches where they have it, else from the server. Source: disruption.go finders */
+async function findScale(
+  room: Room,
+  controller: OwnerReference,
+  namespace: string | undefined,
+  signal: AbortSignal,
+): Promise<ControllerScale | undefined> {
+  return cachedScale(room, controller, namespace) ?? (await servedScale(room, controller, namespace, signal));
+}
+
+function cachedScale(
+  { workloads }: Room,
+  controller: OwnerReference,
+  namespace: string | undefined,
+): ControllerScale | undefined {
+  const key = toKey(namespace, controller.name);
+  const scaleOf = (found: ReplicationController | ReplicaSet | StatefulSet | Deployment | undefined, uid = controller.uid) =>
+    found === undefined || found.metadata.uid !== uid ? undefined : { uid, replicas: found.spec?.replicas ?? 1 };
+  const group = parseGroupVersion(controller.apiVersion)?.group;
+  const inApps = group === "apps" || group === "extensions";
+  if (controller.kind === "ReplicationController" && group === "")
+    return scaleOf(workloads.replicationControllers.lister.get(key));
+  if (controller.kind === "StatefulSet" && group === "apps") return scaleOf(workloads.statefulSets.lister.get(key));
+  if (controller.kind !== "ReplicaSet" || !inApps) return undefined;
+  const replicaSet = workloads.replicaSets.lister.get(key);
+  // During a rollout several ReplicaSets have one Deployment, and only it knows how many Pods there should be.
+  const owner = replicaSet === undefined ? undefined : controllerOf(replicaSet);
+  if (owner?.kind !== "Deployment") return scaleOf(replicaSet);
+  return scaleOf(workloads.deployments.lister.get(toKey(namespace, owner.name)), owner.uid);
+}
+
+/** @throws Error for a kind that the server does not have, or that cannot be scaled */
+async function servedScale(
+  { scales }: Room,
+  { apiVersion, kind, name, uid }: OwnerReference,
+  namespace: string | undefined,
+  signal: AbortSignal,
+): Promise<ControllerScale | undefined> {
+  const ref = await scales.resourceOf(apiVersion, kind);
+  try {
+    const { metadata, spec } = await scales.get(ref, { namespace, name }, signal);
+    return metadata.uid === uid ? { uid, replicas: spec?.replicas ?? 0 } : undefined;
+  } catch (err) {
+    if (!isNotFound(err)) throw err;
+    if (await scales.hasScale(ref, signal)) return undefined;
+    throw new Error(`${formatGroupResource(ref)} does not implement the scale subresource`);
+  }
+}
+
+async function writeStatus(
+  { client }: ControllerContext,
+  budget: PodDisruptionBudget,
+  status: PodDisruptionBudgetStatus,
+  signal: AbortSignal,
+): Promise<void> {
+  await client.update<PodDisruptionBudget>(podDisruptionBudgets, { ...budget, status }, { subresource: "status", signal });
+}

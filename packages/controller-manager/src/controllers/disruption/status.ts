@@ -1,0 +1,118 @@
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { formatTime, parseTime } from "@coxswain/apimachinery/meta/time";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Condition } from "@coxswain/apimachinery/schema/kinds/meta/v1";
+import type { PodDisruptionBudget, PodDisruptionBudgetStatus } from "@coxswain/apimachinery/schema/kinds/policy/v1";
+import { isReady } from "../../pods/pod-state.ts";
+import type { Expectation } from "./expected-pods.ts";
+
+/** An evicted Pod that is not on its way out after this time will not go. Both clocks have to agree on it. */
+const deletionTimeoutMs = 2 * 60_000;
+
+/** What is still to come of the evictions that the API server let through. */
+export interface Disruptions {
+  /** Name of the Pod → when it was evicted. */
+  readonly pending: Readonly<Record<string, string>>;
+  /** They should be gone and are not. */
+  readonly overdue: readonly Pod[];
+  /** When the first of the pending ones is overdue, in ms since the epoch. */
+  readonly recheckAt: number | undefined;
+}
+
+/** Pure. @param now ms since the epoch. Source: disruption.go buildDisruptedPodMap */
+export function disruptionsOf(budget: PodDisruptionBudget, pods: readonly Pod[], now: number): Disruptions {
+  const noted = budget.status?.disruptedPods ?? {};
+  const pending: [string, string][] = [];
+  const overdue: Pod[] = [];
+  let recheckAt: number | undefined;
+  for (const pod of pods) {
+    const { name = "", deletionTimestamp } = pod.metadata;
+    if (deletionTimestamp || !Object.hasOwn(noted, name)) continue;
+    const at = noted[name] as string;
+    const dueAt = (parseTime(at) ?? 0) + deletionTimeoutMs;
+    if (dueAt < now) {
+      overdue.push(pod);
+      continue;
+    }
+    pending.push([name, at]);
+    recheckAt = Math.min(recheckAt ?? dueAt, dueAt);
+  }
+  return { pending: Object.fromEntries(pending), overdue, recheckAt };
+}
+
+/** Pure: ready, and not about to go. Source: disruption.go countHealthyPods */
+export function countHealthy(pods: readonly Pod[], pending: Disruptions["pending"], now: number): number {
+  const isGoing = (name: string): boolean =>
+    Object.hasOwn(pending, name) && (parseTime(pending[name] as string) ?? 0) + deletionTimeoutMs > now;
+  return pods.filter((pod) => !pod.metadata.deletionTimestamp && !isGoing(pod.metadata.name ?? "") && isReady(pod)).length;
+}
+
+/**
+ * Pure: the status that is true now; undefined when it is what is written already. Nothing may be disrupted where no Pod
+ * is expected: the first Pods of a new workload may come before the budget is counted again.
+ * Source: disruption.go updatePdbStatus; k8s.io/component-helpers apps/poddisruptionbudget
+ */
+export function wantedStatus(
+  { metadata, status }: PodDisruptionBudget,
+  { expectedPods, desiredHealthy }: Expectation,
+  currentHealthy: number,
+  disruptedPods: Disruptions["pending"],
+  now: number,
+): PodDisruptionBudgetStatus | undefined {
+  const disruptionsAllowed = expectedPods <= 0 ? 0 : Math.max(0, currentHealthy - desiredHealthy);
+  const observedGeneration = metadata.generation ?? 0;
+  const condition =
+    disruptionsAllowed > 0
+      ? { status: "True" as const, reason: "SufficientPods", message: "", observedGeneration }
+      : { status: "False" as const, reason: "InsufficientPods", message: "", observedGeneration };
+  const wanted: PodDisruptionBudgetStatus = {
+    ...(Object.keys(disruptedPods).length === 0 ? {} : { disruptedPods }),
+    currentHealthy,
+    desiredHealthy,
+    disruptionsAllowed,
+    expectedPods,
+    ...(observedGeneration === 0 ? {} : { observedGeneration }),
+    conditions: withCondition(status?.conditions, condition, now),
+  };
+  return status !== undefined && deepEqual(comparable(status), comparable(wanted)) ? undefined : wanted;
+}
+
+/** Pure: when nothing can be counted, nothing may be disrupted. Source: disruption.go failSafe */
+export function failedStatus({ status }: PodDisruptionBudget, message: string, now: number): PodDisruptionBudgetStatus {
+  const { observedGeneration = 0 } = status ?? {};
+  const condition = { status: "False" as const, reason: "SyncFailed", message, observedGeneration };
+  return {
+    currentHealthy: 0,
+    desiredHealthy: 0,
+    expectedPods: 0,
+    ...status,
+    disruptionsAllowed: 0,
+    conditions: withCondition(status?.conditions, condition, now),
+  };
+}
+
+/** The condition's time is that of its last change between true and false. Source: meta.SetStatusCondition */
+function withCondition(
+  conditions: readonly Condition[] = [],
+  { observedGeneration, ...wanted }: Pick<Condition, "status" | "reason" | "message"> & { observedGeneration: number },
+  now: number,
+): Condition[] {
+  const current = conditions.find(({ type }) => type === conditionType);
+  const lastTransitionTime = current?.status === wanted.status ? current.lastTransitionTime : formatTime(now);
+  const next: Condition = {
+    type: conditionType,
+    ...wanted,
+    ...(observedGeneration === 0 ? {} : { observedGeneration }),
+    lastTransitionTime,
+  };
+  return current === undefined
+    ? [...conditions, next]
+    : conditions.map((condition) => (condition === current ? next : condition));
+}
+
+const conditionType = "DisruptionAllowed";
+
+/** As written, whatever the order of keys and whether nothing is absent or empty. */
+function comparable({ disruptedPods = {}, observedGeneration = 0, ...status }: PodDisruptionBudgetStatus): unknown {
+  return { ...status, disruptedPods, observedGeneration };
+}

@@ -1,0 +1,58 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { discoverPreferredResources } from "@coxswain/apimachinery/client/discovery";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { groupVersionPath, parseGroupVersion, type ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { Scale } from "@coxswain/apimachinery/schema/kinds/autoscaling/v1";
+
+/** Whatever has a `scale` subresource, custom resources among it, by its kind. */
+export interface ScaleClient {
+  /**
+   * @param apiVersion of the kind, as a reference gives it; the answer is at the version that the server prefers
+   * @throws Error with upstream's text when the server has no such kind, or the version cannot be read
+   */
+  resourceOf(apiVersion: string, kind: string): Promise<ResourceRef>;
+  /** @throws NotFound when the object is not there, and also when its resource has no scale */
+  get(ref: ResourceRef, target: { namespace?: string | undefined; name: string }, signal: AbortSignal): Promise<Scale>;
+  /** Sets `spec.replicas`. @throws Conflict when the object changed since `scale` was read */
+  update(ref: ResourceRef, scale: Scale, signal: AbortSignal): Promise<Scale>;
+  /** Tells the two kinds of NotFound apart. */
+  hasScale(ref: ResourceRef, signal: AbortSignal): Promise<boolean>;
+}
+
+/** How long what the server serves is believed. Source: cmd/kube-controller-manager/app, the reset of the RESTMapper */
+const believedForMs = 30_000;
+
+/** Source: client-go scale/client.go, restmapper.DeferredDiscoveryRESTMapper */
+export function newScaleClient(client: Client, clock: Clock): ScaleClient {
+  let known: { readonly at: number; readonly resources: Promise<readonly ResourceRef[]> } | undefined;
+
+  const discover = (): Promise<readonly ResourceRef[]> => {
+    const now = clock.monotonic();
+    if (known !== undefined && now - known.at < believedForMs) return known.resources;
+    const resources = discoverPreferredResources(client).then((discovered) => discovered.resources);
+    const asked = { at: now, resources };
+    known = asked;
+    resources.catch(() => {
+      if (known === asked) known = undefined;
+    });
+    return resources;
+  };
+
+  return {
+    async resourceOf(apiVersion, kind) {
+      const version = parseGroupVersion(apiVersion);
+      if (version === undefined) throw new Error(`unexpected GroupVersion string: ${apiVersion}`);
+      const found = (await discover()).find((resource) => resource.group === version.group && resource.kind === kind);
+      if (found === undefined) throw new Error(`no matches for kind "${kind}" in version "${apiVersion}"`);
+      return found;
+    },
+    get: (ref, target, signal) => client.get<Scale>(ref, { ...target, subresource: "scale" }, { signal }),
+    update: (ref, scale, signal) => client.update<Scale>(ref, scale, { subresource: "scale", signal }),
+    async hasScale(ref, signal) {
+      const { status, body } = await client.raw("GET", groupVersionPath(ref), { signal });
+      if (status !== 200) throw new Error(`cannot discover ${groupVersionPath(ref)}: unexpected status ${status}`);
+      const { resources } = JSON.parse(body.toString("utf8")) as { resources: { name: string; kind: string }[] };
+      return resources.some(({ name, kind }) => name === `${ref.resource}/scale` && kind === "Scale");
+    },
+  };
+}

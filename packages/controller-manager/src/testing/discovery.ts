@@ -1,0 +1,24 @@
+import { formatGroupVersion, type ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { FakeClient } from "@coxswain/apimachinery/testing/fake-client";
+
+/** Makes a client answer discovery: these resources, and that some of them have a scale. */
+export function serveDiscovery({ rawAnswers }: FakeClient, resources: readonly (ResourceRef & { scale?: boolean })[]): void {
+  const groups = Map.groupBy(resources, ({ group }) => group);
+  rawAnswers.set("/api", { versions: [...new Set(groups.get("")?.map(({ version }) => version))] });
+  rawAnswers.set("/apis", {
+    groups: [...groups]
+      .filter(([group]) => group !== "")
+      .map(([name, served]) => ({
+        name,
+        versions: [...new Set(served.map(({ version }) => version))].map((version) => ({ version })),
+      })),
+  });
+  for (const [groupVersion, served] of Map.groupBy(resources, formatGroupVersion)) {
+    rawAnswers.set(groupVersion.includes("/") ? `/apis/${groupVersion}` : `/api/${groupVersion}`, {
+      resources: served.flatMap(({ resource: name, kind, namespaced, scale }) => [
+        { name, kind, namespaced, verbs: ["get", "list", "watch", "update"] },
+        ...(scale === true ? [{ name: `${name}/scale`, kind: "Scale", namespaced, verbs: ["get", "update"] }] : []),
+      ]),
+    });
+  }
+}
