@@ -1,14 +1,15 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, enqueueSelf, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
 import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { deepEqual, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
-import { controllerOf, newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { deployments, pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
+import { controllingOwner, ownedHandlers } from "../../pods/owned-handlers.ts";
 import { byOrphan, claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { withCondition } from "./conditions.ts";
 import { findNewSet, planCleanup } from "./history.ts";
@@ -29,11 +30,13 @@ import { type CountedStatus, calculateStatus, countedForm, storedForm } from "./
 export function newDeploymentController(ctx: ControllerContext): Controller {
   const sets = ctx.informers.for<ReplicaSet>(replicaSets);
   sets.addIndex(orphanIndex, byOrphan);
+  const owners = ctx.informers.for<Deployment>(deployments);
+  const selectorOf = ({ spec }: Deployment) => LabelSelector.fromObject(spec.selector);
   return newController({
     name: "deployment",
     sources: [
-      enqueueSelf(ctx.informers.for<Deployment>(deployments)),
-      enqueueBy(sets, (queue) => replicaSetHandlers(ctx, queue)),
+      enqueueSelf(owners),
+      enqueueBy(sets, (queue) => ownedHandlers({ owners, selectorOf }, queue)),
       enqueueBy(ctx.informers.for<Pod>(pods), (queue) => podHandlers(ctx, queue)),
     ],
     reconcile: (key, signal) => reconcile(ctx, key, signal),
@@ -45,48 +48,12 @@ export function newDeploymentController(ctx: ControllerContext): Controller {
   });
 }
 
-function controllingDeployment(ctx: ControllerContext, set: ReplicaSet): Deployment | undefined {
-  const ref = controllerOf(set);
-  if (ref?.kind !== "Deployment") return undefined;
-  const found = ctx.informers.for<Deployment>(deployments).lister.get(toKey(set.metadata.namespace, ref.name));
-  return found?.metadata.uid === ref.uid ? found : undefined;
-}
-
-function replicaSetHandlers(ctx: ControllerContext, queue: SourceQueue) {
-  const enqueueOwner = (set: ReplicaSet): void => {
-    const owner = controllingDeployment(ctx, set);
-    if (owner !== undefined) queue.enqueue(keyOf(owner));
-  };
-  const enqueueMatching = (set: ReplicaSet): void => {
-    for (const deployment of ctx.informers.for<Deployment>(deployments).lister.inNamespace(set.metadata.namespace ?? "")) {
-      const selector = LabelSelector.fromObject(deployment.spec.selector);
-      if (!selector.empty && selector.matches(set.metadata.labels)) queue.enqueue(keyOf(deployment));
-    }
-  };
-  return {
-    added(set: ReplicaSet) {
-      if (controllerOf(set) !== undefined || set.metadata.deletionTimestamp) enqueueOwner(set);
-      else enqueueMatching(set);
-    },
-    updated(old: ReplicaSet, set: ReplicaSet) {
-      if (old.metadata.resourceVersion === set.metadata.resourceVersion) return; // a resync
-      const moved = controllerOf(old)?.uid !== controllerOf(set)?.uid;
-      if (moved) enqueueOwner(old);
-      if (controllerOf(set) !== undefined) enqueueOwner(set);
-      else if (moved || !deepEqual(old.metadata.labels ?? {}, set.metadata.labels ?? {})) enqueueMatching(set);
-    },
-    deleted: enqueueOwner,
-  };
-}
-
 /** Only Recreate waits for Pods: when the last one is gone the new set may start. */
 function podHandlers(ctx: ControllerContext, queue: SourceQueue) {
   return {
     deleted(pod: Pod) {
-      const ref = controllerOf(pod);
-      if (ref?.kind !== "ReplicaSet") return;
-      const set = ctx.informers.for<ReplicaSet>(replicaSets).lister.get(toKey(pod.metadata.namespace, ref.name));
-      const deployment = set === undefined ? undefined : controllingDeployment(ctx, set);
+      const set = controllingOwner(ctx.informers.for<ReplicaSet>(replicaSets), pod);
+      const deployment = set === undefined ? undefined : controllingOwner(ctx.informers.for<Deployment>(deployments), set);
       if (deployment?.spec.strategy?.type !== "Recreate") return;
       const left = ctx.informers
         .for<ReplicaSet>(replicaSets)

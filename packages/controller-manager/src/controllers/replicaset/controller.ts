@@ -1,11 +1,11 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { type Expectations, newExpectations } from "@coxswain/apimachinery/controller/expectations";
-import { enqueueBy, enqueueSelf, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
-import { hasCause, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { enqueueBy, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import { hasCause } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { deepEqual, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import { controllerOf, newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { ReplicaSet, ReplicaSetStatus } from "@coxswain/apimachinery/schema/kinds/apps/v1";
@@ -13,9 +13,11 @@ import type { Pod, PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/c
 import { pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
+import { type Ownership, ownedHandlers } from "../../pods/owned-handlers.ts";
 import { byOrphan, claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { createPod, deletePod, slowStartBatch, textOf } from "../../pods/pod-control.ts";
 import { isActive, isReady } from "../../pods/pod-state.ts";
+import { writeStatus } from "../../pods/write-status.ts";
 import { planReplicas } from "./plan.ts";
 import { type ReplicaFailure, replicaStatus } from "./status.ts";
 
@@ -53,7 +55,6 @@ interface Room<T extends ReplicasOwner> {
   readonly owners: SharedInformer<T>;
   readonly pods: SharedInformer<Pod>;
   readonly expectations: Expectations;
-  readonly wakeAfter: (key: ObjectKey, delayMs: number) => void;
 }
 
 export function newReplicasController<T extends ReplicasOwner>(ctx: ControllerContext, kind: ReplicasKind<T>): Controller {
@@ -67,74 +68,31 @@ export function newReplicasController<T extends ReplicasOwner>(ctx: ControllerCo
     owners,
     pods: podInformer,
     expectations,
-    wakeAfter: (key, delayMs) => controller.enqueueAfter(key, delayMs),
   };
   owners.addHandler({ deleted: (owner) => expectations.forget(keyOf(owner)) });
-  const controller: Controller = newController({
+  return newController({
     name: kind.name,
-    sources: [enqueueSelf(owners), enqueueBy(podInformer, (queue) => podHandlers(room, queue))],
+    sources: [enqueueSelf(owners), enqueueBy(podInformer, (queue) => ownedHandlers(ownershipOf(room), queue))],
     reconcile: (key, signal) => reconcile(room, key, signal),
     workers: kind.workers,
     log: ctx.log,
     clock: ctx.clock,
     metrics: ctx.metrics,
   });
-  return controller;
 }
 
-/** Which owners a change of a Pod concerns, and which expectations it meets. */
-function podHandlers<T extends ReplicasOwner>(room: Room<T>, queue: SourceQueue) {
-  const { owners, kind, expectations } = room;
-  const ownerOf = (pod: Pod): T | undefined => {
-    const ref = controllerOf(pod);
-    if (ref === undefined || ref.kind !== kind.ref.kind) return undefined;
-    const owner = owners.lister.get(toKey(pod.metadata.namespace, ref.name));
-    return owner?.metadata.uid === ref.uid ? owner : undefined;
-  };
-  const enqueueMatching = (pod: Pod): void => {
-    for (const owner of owners.lister.inNamespace(pod.metadata.namespace ?? "")) {
-      const selector = kind.selectorOf(owner);
-      if (!selector.empty && selector.matches(pod.metadata.labels)) queue.enqueue(keyOf(owner));
-    }
-  };
-  const deleted = (pod: Pod): void => {
-    const owner = ownerOf(pod);
-    if (owner === undefined) return;
-    expectations.deletionObserved(keyOf(owner), pod.metadata.uid ?? "");
-    queue.enqueue(keyOf(owner));
-  };
+/** What a change of a Pod means to its owner. */
+function ownershipOf<T extends ReplicasOwner>({ owners, kind, expectations }: Room<T>): Ownership<T, Pod> {
   return {
-    added(pod: Pod) {
-      if (pod.metadata.deletionTimestamp) return deleted(pod); // seen for the first time on its way out
-      if (controllerOf(pod) === undefined) return enqueueMatching(pod);
-      const owner = ownerOf(pod);
-      if (owner === undefined) return;
-      expectations.creationObserved(keyOf(owner));
-      queue.enqueue(keyOf(owner));
-    },
-    updated(old: Pod, pod: Pod) {
-      if (old.metadata.resourceVersion === pod.metadata.resourceVersion) return; // a resync
-      const relabelled = !deepEqual(old.metadata.labels ?? {}, pod.metadata.labels ?? {});
-      if (pod.metadata.deletionTimestamp) {
-        deleted(pod);
-        if (relabelled) deleted(old);
-        return;
-      }
-      const moved = controllerOf(old)?.uid !== controllerOf(pod)?.uid;
-      const before = moved ? ownerOf(old) : undefined;
-      if (before !== undefined) queue.enqueue(keyOf(before));
-      if (controllerOf(pod) === undefined) {
-        if (moved || relabelled) enqueueMatching(pod);
-        return;
-      }
-      const owner = ownerOf(pod);
-      if (owner === undefined) return;
-      queue.enqueue(keyOf(owner));
+    owners,
+    selectorOf: kind.selectorOf,
+    created: (key) => expectations.creationObserved(key),
+    removed: (key, { metadata }) => expectations.deletionObserved(key, metadata.uid ?? ""),
+    changed(owner, old, now, queue) {
       const { minReadySeconds = 0 } = owner.spec;
       // One second more: the condition's time is in whole seconds.
-      if (!isReady(old) && isReady(pod) && minReadySeconds > 0) queue.enqueueAfter(keyOf(owner), (minReadySeconds + 1) * 1000);
+      if (!isReady(old) && isReady(now) && minReadySeconds > 0) queue.enqueueAfter(keyOf(owner), (minReadySeconds + 1) * 1000);
     },
-    deleted,
   };
 }
 
@@ -245,7 +203,7 @@ function kinOf<T extends ReplicasOwner>({ owners, pods: podInformer }: Room<T>, 
     .flatMap((sibling) => podInformer.lister.controlledBy(sibling));
 }
 
-/** Writes the status if it changed; after a conflict once more, over what is stored then. */
+/** Writes the status if it changed. */
 async function updateStatus<T extends ReplicasOwner>(
   room: Room<T>,
   owner: T,
@@ -254,18 +212,7 @@ async function updateStatus<T extends ReplicasOwner>(
 ): Promise<ReplicaSetStatus> {
   const { ctx, kind } = room;
   if (owner.status !== undefined && semanticEqual(withoutZeros(owner.status), withoutZeros(status))) return status;
-  const { namespace, name = "" } = owner.metadata;
-  const write = (base: T): Promise<T> => ctx.client.update<T>(kind.ref, { ...base, status }, { subresource: "status", signal });
-  try {
-    try {
-      await write(owner);
-    } catch (err) {
-      if (!isConflict(err)) throw err;
-      await write(await ctx.client.get<T>(kind.ref, { namespace, name }, { signal }));
-    }
-  } catch (err) {
-    if (!isNotFound(err)) throw err; // deleted meanwhile
-  }
+  await writeStatus(ctx.client, kind.ref, owner, status, signal);
   return status;
 }
 

@@ -1,0 +1,31 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+
+/**
+ * Writes an owner's status; after a conflict once more, over what is stored then. What was deleted meanwhile, or made
+ * anew under its name, is left alone.
+ * @throws Conflict when it lost twice
+ */
+export async function writeStatus<T extends KubeObject & { status?: unknown }>(
+  client: Client,
+  ref: ResourceRef,
+  owner: T,
+  status: NonNullable<T["status"]>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { namespace, name = "", uid } = owner.metadata;
+  const write = (base: T): Promise<T> => client.update<T>(ref, { ...base, status }, { subresource: "status", signal });
+  try {
+    try {
+      await write(owner);
+    } catch (err) {
+      if (!isConflict(err)) throw err;
+      const fresh = await client.get<T>(ref, { namespace, name }, { signal });
+      if (fresh.metadata.uid === uid) await write(fresh);
+    }
+  } catch (err) {
+    if (!isNotFound(err)) throw err;
+  }
+}
