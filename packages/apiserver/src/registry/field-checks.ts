@@ -1,8 +1,9 @@
-import { isIP, isIPv4 } from "node:net";
+import { isIPv4 } from "node:net";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { canonicalIpv6, mappedIpv4, parseIp } from "@coxswain/apimachinery/meta/ip";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { LabelSelector } from "@coxswain/apimachinery/meta/types";
 import {
@@ -125,18 +126,6 @@ export function checkPortNumOrName(port: number | string | undefined, path: stri
   return checkPort(port, path);
 }
 
-/** Go's sloppy parse: leading zeros of IPv4 are decimal. @returns the address in usual form, undefined when it is none. */
-export function parseIp(address: string): string | undefined {
-  const zeros = /^[0-9.]+$/.test(address)
-    ? address
-        .split(".")
-        .map((part) => (part === "" ? part : String(Number(part))))
-        .join(".")
-    : address;
-  if (address.includes("%")) return undefined;
-  return isIP(zeros) === 0 ? undefined : zeros;
-}
-
 export function isIpv4Text(address: string): boolean {
   const parsed = parseIp(address);
   return parsed !== undefined && isIPv4(parsed);
@@ -166,62 +155,12 @@ export function checkNonSpecialIp(address: string, path: string): FieldError[] {
   return errors;
 }
 
-function canonicalIpv6(ip: string): string {
-  return new URL(`http://[${ip}]/`).hostname.slice(1, -1);
-}
-
-function mappedIpv4(ip: string): string | undefined {
-  if (isIPv4(ip)) return undefined;
-  const match = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(canonicalIpv6(ip));
-  if (!match) return undefined;
-  const high = Number.parseInt(match[1] as string, 16);
-  const low = Number.parseInt(match[2] as string, 16);
-  return `${high >> 8}.${high & 255}.${low >> 8}.${low & 255}`;
-}
-
 function isZeroIpv6(ip: string): boolean {
   return !isIPv4(ip) && canonicalIpv6(ip) === "::";
 }
 
 function isLoopbackIpv6(ip: string): boolean {
   return !isIPv4(ip) && canonicalIpv6(ip) === "::1";
-}
-
-/** @returns undefined when the text is no CIDR. */
-export function parseCidr(cidr: string): { ip: string; bits: number; family: 4 | 6 } | undefined {
-  const slash = cidr.indexOf("/");
-  if (slash < 0) return undefined;
-  const ip = parseIp(cidr.slice(0, slash));
-  const length = cidr.slice(slash + 1);
-  if (ip === undefined || !/^\d{1,3}$/.test(length)) return undefined;
-  const family = isIPv4(ip) ? 4 : 6;
-  const bits = Number(length);
-  return bits > (family === 4 ? 32 : 128) ? undefined : { ip, bits, family };
-}
-
-/** The address as a number. */
-export function ipToBigInt(ip: string): bigint {
-  if (isIPv4(ip)) return ip.split(".").reduce((sum, part) => sum * 256n + BigInt(part), 0n);
-  const [head = "", tail = ""] = canonicalIpv6(ip).split("::");
-  const groups = (text: string): string[] => (text === "" ? [] : text.split(":"));
-  const left = groups(head);
-  const right = groups(tail);
-  const full = [...left, ...Array.from({ length: 8 - left.length - right.length }, () => "0"), ...right];
-  return full.reduce((sum, part) => sum * 65536n + BigInt(Number.parseInt(part, 16)), 0n);
-}
-
-export function bigIntToIp(value: bigint, family: 4 | 6): string {
-  if (family === 4) return [24n, 16n, 8n, 0n].map((shift) => String((value >> shift) & 255n)).join(".");
-  const groups = Array.from({ length: 8 }, (_, i) => ((value >> BigInt(112 - 16 * i)) & 0xffffn).toString(16));
-  return canonicalIpv6(groups.join(":"));
-}
-
-export function cidrContains(cidr: string, ip: string): boolean {
-  const range = parseCidr(cidr);
-  const address = parseIp(ip);
-  if (!range || address === undefined || (isIPv4(address) ? 4 : 6) !== range.family) return false;
-  const shift = BigInt((range.family === 4 ? 32 : 128) - range.bits);
-  return ipToBigInt(address) >> shift === ipToBigInt(range.ip) >> shift;
 }
 
 /** Names of environment variables. */

@@ -1,6 +1,6 @@
 import { isIP, isIPv4 } from "node:net";
+import { parseCidr } from "@coxswain/apimachinery/meta/ip";
 import { parseDuration } from "@coxswain/apimachinery/meta/time";
-import { parseCidr } from "../../field-checks.ts";
 
 /**
  * What texts of a `format` look like; other formats say nothing. Dashes in a format's name do not count. Every pattern here

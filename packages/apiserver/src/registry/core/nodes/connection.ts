@@ -1,7 +1,8 @@
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
+import { parseIp } from "@coxswain/apimachinery/meta/ip";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
-import { checkNonSpecialIp, parseIp } from "../../field-checks.ts";
+import { checkNonSpecialIp } from "../../field-checks.ts";
 import type { SubresourceCall } from "../../generic/subresource.ts";
 
 /**

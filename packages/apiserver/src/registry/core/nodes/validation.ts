@@ -5,11 +5,12 @@ import { duplicate, forbiddenField, internalField, invalidValue, required } from
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { parseCidr } from "@coxswain/apimachinery/meta/ip";
 import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { AvoidPods, Node, NodeAddress, NodeSpec, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
-import { isLabelValue, parseCidr, qualifiedName } from "../../field-checks.ts";
+import { isLabelValue, qualifiedName } from "../../field-checks.ts";
 import { each, wholeObject } from "../../rules.ts";
 import { checkTaintEffect } from "../pods/validation/affinity.ts";
 import { checkQuantity } from "../pods/validation/resources.ts";

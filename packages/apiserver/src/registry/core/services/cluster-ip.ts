@@ -1,9 +1,9 @@
 import { isIPv4 } from "node:net";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { internalError, invalid } from "@coxswain/apimachinery/errors/status-error";
+import { bigIntToIp, ipToBigInt, parseCidr } from "@coxswain/apimachinery/meta/ip";
 import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Storage } from "../../../storage/storage.ts";
-import { bigIntToIp, ipToBigInt, parseCidr } from "../../field-checks.ts";
 import type { Transaction } from "../../generic/strategy.ts";
 import { AllocationError, newRangeAllocator, type RangeAllocator } from "./range-allocator.ts";
 

@@ -2,8 +2,8 @@ import { isIPv4 } from "node:net";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { index } from "@coxswain/apimachinery/errors/field-path";
+import { parseIp } from "@coxswain/apimachinery/meta/ip";
 import type { Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { parseIp } from "../../field-checks.ts";
 import { validateClusterIps } from "./cluster-ip-rules.ts";
 import { isHeadless } from "./fields.ts";
 

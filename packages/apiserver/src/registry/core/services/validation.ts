@@ -2,6 +2,7 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import type { GoText } from "@coxswain/apimachinery/errors/go-syntax";
+import { parseCidr } from "@coxswain/apimachinery/meta/ip";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { Service, ServicePort, ServiceSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import {
@@ -12,7 +13,6 @@ import {
   dns1123Label,
   dns1123Subdomain,
   isValidIp,
-  parseCidr,
   qualifiedName,
 } from "../../field-checks.ts";
 import { each, optionalOneOf, requiredOneOf, saying } from "../../rules.ts";

@@ -1,6 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, invalidValue, notSupported, required, tooMany } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { parseIp } from "@coxswain/apimachinery/meta/ip";
 import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
 import {
   checkLabels,
@@ -12,7 +13,6 @@ import {
   isDns1123Subdomain,
   isIpv4Text,
   isLabelValue,
-  parseIp,
   qualifiedName,
 } from "../../field-checks.ts";
 import { each, saying } from "../../rules.ts";

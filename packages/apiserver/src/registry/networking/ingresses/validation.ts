@@ -2,6 +2,7 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
+import { parseIp } from "@coxswain/apimachinery/meta/ip";
 import type { HTTPIngressPath, Ingress, IngressBackend, IngressRule } from "@coxswain/apimachinery/schema/kinds/networking/v1";
 import {
   checkPort,
@@ -11,7 +12,6 @@ import {
   isPortName,
   isValidIp,
   isWildcardDns1123Subdomain,
-  parseIp,
 } from "../../field-checks.ts";
 import { isPathSegmentName } from "../../rbac/names.ts";
 import { each, need, saying } from "../../rules.ts";

@@ -2,13 +2,14 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { goStrings } from "@coxswain/apimachinery/errors/go-syntax";
+import { cidrContains, parseCidr } from "@coxswain/apimachinery/meta/ip";
 import type {
   IPBlock,
   NetworkPolicy,
   NetworkPolicyPeer,
   NetworkPolicyPort,
 } from "@coxswain/apimachinery/schema/kinds/networking/v1";
-import { checkLabelSelector, checkPort, cidrContains, isPortName, parseCidr } from "../../field-checks.ts";
+import { checkLabelSelector, checkPort, isPortName } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { strategyOf } from "../../strategies.ts";
 

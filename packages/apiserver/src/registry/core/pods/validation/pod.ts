@@ -1,15 +1,9 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { parseIp } from "@coxswain/apimachinery/meta/ip";
 import type { HostAlias, Pod, PodDNSConfig, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import {
-  checkLabels,
-  dns1123Label,
-  dns1123Subdomain,
-  isDns1123Subdomain,
-  parseIp,
-  qualifiedName,
-} from "../../../field-checks.ts";
+import { checkLabels, dns1123Label, dns1123Subdomain, isDns1123Subdomain, qualifiedName } from "../../../field-checks.ts";
 import { each, requiredOneOf, within } from "../../../rules.ts";
 import { validateAffinity, validateTolerations, validateTopologySpread } from "./affinity.ts";
 import { seccompFieldsMatchAnnotations, validatePodAnnotations } from "./annotations.ts";
