@@ -8,10 +8,13 @@ import { newDeploymentController } from "./controllers/deployment/controller.ts"
 import { newDisruptionController } from "./controllers/disruption/controller.ts";
 import { newEndpointController } from "./controllers/endpoint/controller.ts";
 import { newEndpointSliceController } from "./controllers/endpointslice/controller.ts";
+import { newEphemeralVolumeController } from "./controllers/ephemeral-volume/controller.ts";
 import { newGarbageCollector } from "./controllers/garbagecollector/controller.ts";
 import { newNamespaceController } from "./controllers/namespace/controller.ts";
 import { newNodeLifecycleController } from "./controllers/nodelifecycle/controller.ts";
 import { newPodGarbageCollector } from "./controllers/podgc/controller.ts";
+import { newPvProtectionController } from "./controllers/pv-protection/controller.ts";
+import { newPvcProtectionController } from "./controllers/pvc-protection/controller.ts";
 import { newReplicaSetController } from "./controllers/replicaset/controller.ts";
 import { newReplicationControllerController } from "./controllers/replicationcontroller/controller.ts";
 import { newResourceQuotaController } from "./controllers/resourcequota/controller.ts";
@@ -109,11 +112,17 @@ export const catalogue: readonly CatalogueEntry[] = [
     onByDefault: true,
     make: newClusterRoleAggregationController,
   },
-  missing("pvc-protection", "pvc-protection-controller"),
-  missing("pv-protection", "pv-protection-controller"),
+  { name: "pvc-protection", user: "pvc-protection-controller", onByDefault: true, make: newPvcProtectionController },
+  { name: "pv-protection", user: "pv-protection-controller", onByDefault: true, make: newPvProtectionController },
   missing("ttl-after-finished", "ttl-after-finished-controller"),
   { name: "root-ca-cert-publisher", user: "root-ca-cert-publisher", onByDefault: true, make: newRootCaCertPublisher },
-  missing("ephemeral-volume", "ephemeral-volume-controller"),
+  {
+    name: "ephemeral-volume",
+    user: "ephemeral-volume-controller",
+    component: "ephemeral_volume",
+    onByDefault: true,
+    make: newEphemeralVolumeController,
+  },
 ];
 
 function missing(name: string, user: string): CatalogueEntry {

@@ -5,6 +5,7 @@ import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { enabledControllers } from "./catalogue.ts";
 import { type CertificateSigningConfig, certificateSigningOf } from "./certificates/signing-flags.ts";
 import type { ControllerManagerFlags } from "./flags.ts";
+import { type VolumesConfig, volumesConfigOf } from "./volumes/config.ts";
 
 /** What the flags come to, checked. Times are in ms. */
 export interface ControllerManagerConfig {
@@ -33,6 +34,7 @@ export interface ControllerManagerConfig {
   /** PEM of the key that signs service account tokens. */
   readonly serviceAccountKey: string | undefined;
   readonly certificateSigning: CertificateSigningConfig;
+  readonly volumes: VolumesConfig;
 }
 
 export interface LeaderElectionConfig {
@@ -56,6 +58,7 @@ export interface Concurrency {
   readonly namespace: number;
   readonly resourceQuota: number;
   readonly serviceAccountToken: number;
+  readonly ephemeralVolume: number;
 }
 
 export interface NodeLifecycleConfig {
@@ -90,6 +93,7 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
   const rootCa = readPem(flags["root-ca-file"], "--root-ca-file", errors);
   const serviceAccountKey = readPem(flags["service-account-private-key-file"], "--service-account-private-key-file", errors);
   const certificateSigning = certificateSigningOf(flags, errors);
+  const volumes = volumesConfigOf(flags, errors);
   const concurrency: Concurrency = {
     deployment: flags["concurrent-deployment-syncs"],
     replicaSet: flags["concurrent-replicaset-syncs"],
@@ -100,7 +104,9 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
     namespace: flags["concurrent-namespace-syncs"],
     resourceQuota: flags["concurrent-resource-quota-syncs"],
     serviceAccountToken: flags["concurrent-serviceaccount-token-syncs"],
+    ephemeralVolume: flags["concurrent-ephemeralvolume-syncs"],
   };
+  if (concurrency.ephemeralVolume < 1) errors.push("concurrent-ephemeralvolume-syncs must be greater than 0");
   const { endpointSlice } = concurrency;
   if (endpointSlice < 1 || endpointSlice > 50) {
     errors.push(`concurrent-service-endpoint-syncs must be between 1 and 50, but got ${endpointSlice}`);
@@ -142,6 +148,7 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
     rootCa,
     serviceAccountKey,
     certificateSigning,
+    volumes,
   };
 }
 

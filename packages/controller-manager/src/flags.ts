@@ -220,7 +220,6 @@ export const flagTable = flags(
   section("Ephemeralvolume controller", {
     "concurrent-ephemeralvolume-syncs": int32({
       default: 5,
-      wired: false,
       help: "Ephemeral volumes that may be synced at once.",
     }),
   }),

@@ -8,6 +8,7 @@ import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/f
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { ControllerManagerConfig } from "../config.ts";
 import type { ControllerContext, Runnable } from "../controller-context.ts";
+import { defaultRecyclerPod } from "../volumes/config.ts";
 
 /** The flags' defaults. */
 export const defaultConfig: ControllerManagerConfig = {
@@ -37,6 +38,7 @@ export const defaultConfig: ControllerManagerConfig = {
     namespace: 10,
     resourceQuota: 5,
     serviceAccountToken: 5,
+    ephemeralVolume: 5,
   },
   endpointUpdatesBatchMs: 0,
   endpointSliceUpdatesBatchMs: 0,
@@ -60,6 +62,16 @@ export const defaultConfig: ControllerManagerConfig = {
   rootCa: undefined,
   serviceAccountKey: undefined,
   certificateSigning: { files: new Map(), durationMs: 31_536_000_000 },
+  volumes: {
+    binderSyncPeriodMs: 15_000,
+    dynamicProvisioning: true,
+    hostPathProvisioner: false,
+    recyclers: {
+      hostPath: { template: defaultRecyclerPod, minimumTimeoutSeconds: 60, timeoutIncrementSeconds: 30 },
+      nfs: { template: defaultRecyclerPod, minimumTimeoutSeconds: 300, timeoutIncrementSeconds: 30 },
+    },
+    attachDetach: { syncPeriodMs: 60_000, sync: true },
+  },
 };
 
 export interface TestContext {

@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { forbidden } from "@coxswain/apimachinery/errors/status-error";
+import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { persistentVolumeClaims, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aPod } from "@coxswain/apimachinery/testing/builders";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newTestContext } from "../../testing/test-context.ts";
+import { newEphemeralVolumeController } from "./controller.ts";
+
+const template = {
+  metadata: { labels: { app: "web" }, annotations: { note: "x" } },
+  spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+};
+const aWebPod = (options: Parameters<typeof aPod>[0] = {}): Pod =>
+  aPod({ name: "web", spec: { volumes: [{ name: "scratch", ephemeral: { volumeClaimTemplate: template } }] }, ...options });
+
+test("makes the claim of an ephemeral volume, owned by its pod", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(pods, aWebPod());
+  await run(newEphemeralVolumeController(ctx));
+  const claim = client.object<PersistentVolumeClaim>(persistentVolumeClaims, "default/web-scratch");
+  assert.partialDeepStrictEqual(claim, {
+    metadata: {
+      ...template.metadata,
+      ownerReferences: [
+        { apiVersion: "v1", kind: "Pod", name: "web", uid: "web-uid", controller: true, blockOwnerDeletion: true },
+      ],
+    },
+    spec: template.spec,
+  });
+  assert.match(await ctx.registry.render(), /ephemeral_volume_controller_create_total 1\n/);
+});
+
+test("makes it again when it is deleted while its pod lives", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(pods, aWebPod());
+  await run(newEphemeralVolumeController(ctx));
+  client.remove(persistentVolumeClaims, "default/web-scratch");
+  await settle(30);
+  assert.ok(client.object(persistentVolumeClaims, "default/web-scratch"));
+});
+
+test("makes none for a pod that is being deleted", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(pods, aWebPod({ deletedAt: "2024-01-01T00:00:00Z" }));
+  await run(newEphemeralVolumeController(ctx));
+  assert.deepEqual(client.objects(persistentVolumeClaims), []);
+});
+
+test("leaves somebody else's claim alone and says so", async (t) => {
+  const { client, ctx, run, events } = newTestContext(t);
+  client.put(persistentVolumeClaims, { metadata: { namespace: "default", name: "web-scratch", uid: "u" }, spec: {} });
+  client.put(pods, aWebPod());
+  await run(newEphemeralVolumeController(ctx));
+  assert.equal(
+    events[0],
+    "Warning FailedBinding ephemeral volume scratch: PVC default/web-scratch was not created for pod default/web (pod is not owner)",
+  );
+});
+
+test("tries again where it was refused", async (t) => {
+  const { client, clock, ctx, run, events } = newTestContext(t);
+  let refuse = true;
+  client.react("create", "persistentvolumeclaims", () => {
+    if (refuse) throw forbidden(persistentVolumeClaims, "web-scratch", "exceeded quota");
+    return undefined;
+  });
+  client.put(pods, aWebPod());
+  await run(newEphemeralVolumeController(ctx));
+  assert.match(events[0] ?? "", /^Warning FailedBinding ephemeral volume scratch: create PVC web-scratch: .*exceeded quota/);
+  refuse = false;
+  await clock.advance(1000);
+  assert.ok(client.object(persistentVolumeClaims, "default/web-scratch"));
+  assert.match(await ctx.registry.render(), /ephemeral_volume_controller_create_failures_total \d/);
+});

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import { kubeControllerManager } from "../flags.ts";
+import { volumesConfigOf } from "./config.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "cox-volumes-"));
+after(() => rmSync(folder, { recursive: true }));
+const file = (name: string, text: string): string => {
+  writeFileSync(join(folder, name), text);
+  return join(folder, name);
+};
+
+function read(...argv: string[]) {
+  const errors: string[] = [];
+  return { config: volumesConfigOf(parseFlags(kubeControllerManager.flags, argv).values, errors), errors };
+}
+
+test("recycles with the pod of a file", () => {
+  const pod =
+    "apiVersion: v1\nkind: Pod\nmetadata: {name: mine}\nspec:\n  volumes: [{name: vol}]\n  containers: [{name: c, image: i}]\n";
+  const { config, errors } = read(`--pv-recycler-pod-template-filepath-nfs=${file("pod.yaml", pod)}`);
+  assert.deepEqual(errors, []);
+  assert.equal(config.recyclers.nfs.template.metadata.name, "mine");
+  assert.equal(config.recyclers.nfs.template.metadata.namespace, "default");
+  assert.equal(config.recyclers.hostPath.template.metadata.generateName, "pv-recycler-");
+});
+
+for (const { name, flag, error } of [
+  {
+    name: "a recycler pod without volumes",
+    flag: `--pv-recycler-pod-template-filepath-hostpath=${file("bare.yaml", "apiVersion: v1\nkind: Pod\nspec: {containers: []}\n")}`,
+    error: /^Could not create hostpath recycler pod from file .*does not contain any volume\(s\)$/,
+  },
+  {
+    name: "a recycler pod that is no pod",
+    flag: `--pv-recycler-pod-template-filepath-nfs=${file("map.yaml", "apiVersion: v1\nkind: ConfigMap\n")}`,
+    error: /^Could not create NFS recycler pod from file /,
+  },
+  {
+    name: "a recycler pod that is not there",
+    flag: "--pv-recycler-pod-template-filepath-nfs=/nowhere/pod.yaml",
+    error: /^Could not create NFS recycler pod from file \/nowhere\/pod.yaml: ENOENT/,
+  },
+  {
+    name: "attachments reconciled all the time",
+    flag: "--attach-detach-reconcile-sync-period=500ms",
+    error: /^duration time must be greater than one second/,
+  },
+  {
+    name: "hosts denied by what is no range",
+    flag: "--volume-host-cidr-denylist=10.0.0.0/8,10.0.0.0/40",
+    error: /^failed to parse cidr value:"10.0.0.0\/40" with error:invalid CIDR address: 10.0.0.0\/40$/,
+  },
+]) {
+  test(`refuses ${name}`, () => {
+    const { errors } = read(flag);
+    assert.equal(errors.length, 1);
+    assert.match(errors[0] ?? "", error);
+  });
+}

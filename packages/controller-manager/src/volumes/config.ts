@@ -1,0 +1,93 @@
+import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
+import { decodeParsed } from "@coxswain/apimachinery/codec/json";
+import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ControllerManagerFlags } from "../flags.ts";
+
+/** What the flags of the controllers of volumes come to. */
+export interface VolumesConfig {
+  /** The binder looks at everything so often. */
+  readonly binderSyncPeriodMs: number;
+  readonly dynamicProvisioning: boolean;
+  readonly hostPathProvisioner: boolean;
+  readonly recyclers: { readonly hostPath: RecyclerConfig; readonly nfs: RecyclerConfig };
+  readonly attachDetach: { readonly syncPeriodMs: number; readonly sync: boolean };
+}
+
+/** How a volume is emptied: by a Pod that gets a minimum of time and more for each Gi. */
+export interface RecyclerConfig {
+  readonly template: Pod;
+  readonly minimumTimeoutSeconds: number;
+  readonly timeoutIncrementSeconds: number;
+}
+
+/** @param errors takes what is wrong with the flags */
+export function volumesConfigOf(flags: ControllerManagerFlags, errors: string[]): VolumesConfig {
+  const syncPeriodMs = flags["attach-detach-reconcile-sync-period"];
+  if (syncPeriodMs < 1000)
+    errors.push("duration time must be greater than one second as set via command line option reconcile-sync-loop-period");
+  for (const cidr of flags["volume-host-cidr-denylist"]) {
+    if (!isCidr(cidr)) errors.push(`failed to parse cidr value:${JSON.stringify(cidr)} with error:invalid CIDR address: ${cidr}`);
+  }
+  return {
+    binderSyncPeriodMs: flags["pvclaimbinder-sync-period"],
+    dynamicProvisioning: flags["enable-dynamic-provisioning"],
+    hostPathProvisioner: flags["enable-hostpath-provisioner"],
+    recyclers: {
+      hostPath: {
+        template: readTemplate(flags["pv-recycler-pod-template-filepath-hostpath"], "hostpath", errors),
+        minimumTimeoutSeconds: flags["pv-recycler-minimum-timeout-hostpath"],
+        timeoutIncrementSeconds: flags["pv-recycler-timeout-increment-hostpath"],
+      },
+      nfs: {
+        template: readTemplate(flags["pv-recycler-pod-template-filepath-nfs"], "NFS", errors),
+        minimumTimeoutSeconds: flags["pv-recycler-minimum-timeout-nfs"],
+        timeoutIncrementSeconds: flags["pv-recycler-increment-timeout-nfs"],
+      },
+    },
+    attachDetach: { syncPeriodMs, sync: !flags["disable-attach-detach-reconcile-sync"] },
+  };
+}
+
+/** Source: pkg/volume/plugins.go NewPersistentVolumeRecyclerPodTemplate; its first volume is put in when it is used */
+export const defaultRecyclerPod: Pod = {
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { generateName: "pv-recycler-", namespace: "default" },
+  spec: {
+    activeDeadlineSeconds: 60,
+    restartPolicy: "Never",
+    volumes: [{ name: "vol" }],
+    containers: [
+      {
+        name: "pv-recycler",
+        image: "k8s.gcr.io/debian-base:v2.0.0",
+        command: ["/bin/sh"],
+        args: ["-c", 'test -e /scrub && rm -rf /scrub/..?* /scrub/.[!.]* /scrub/*  && test -z "$(ls -A /scrub)" || exit 1'],
+        volumeMounts: [{ name: "vol", mountPath: "/scrub" }],
+      },
+    ],
+  },
+};
+
+const podKind = { group: "", version: "v1", kind: "Pod" };
+
+function readTemplate(path: string, what: string, errors: string[]): Pod {
+  if (path === "") return defaultRecyclerPod;
+  try {
+    const pod = decodeParsed(parseYaml(readFileSync(path, "utf8")), podKind).object as unknown as Pod;
+    if ((pod.spec?.volumes ?? []).length === 0) throw new Error(`Pod specification (${path}): does not contain any volume(s)`);
+    return { ...pod, metadata: { ...pod.metadata, namespace: pod.metadata.namespace || "default" } };
+  } catch (err) {
+    errors.push(`Could not create ${what} recycler pod from file ${path}: ${err instanceof Error ? err.message : String(err)}`);
+    return defaultRecyclerPod;
+  }
+}
+
+function isCidr(text: string): boolean {
+  const [address = "", bits = "", ...rest] = text.split("/");
+  const family = isIP(address);
+  if (family === 0 || rest.length > 0 || !/^\d{1,3}$/.test(bits)) return false;
+  return Number(bits) <= (family === 4 ? 32 : 128);
+}

@@ -1,0 +1,17 @@
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isFinished } from "../pods/pod-state.ts";
+
+/**
+ * The Pod's containers do nothing more with its volumes: it ended, or it is being deleted and none of them runs.
+ * Source: pkg/volume/util IsPodTerminated
+ */
+export function isTerminated({ metadata, status = {} }: Pod): boolean {
+  if (isFinished(status.phase)) return true;
+  if (!metadata.deletionTimestamp) return false;
+  const all = [
+    ...(status.initContainerStatuses ?? []),
+    ...(status.containerStatuses ?? []),
+    ...(status.ephemeralContainerStatuses ?? []),
+  ];
+  return all.every(({ state }) => state?.terminated !== undefined || state?.waiting !== undefined);
+}

@@ -1,0 +1,17 @@
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { claimNamesOf } from "@coxswain/apimachinery/volumes/claims-of-pod";
+
+const index = "pod-pvc-index";
+
+/** Keys of the claims that a Pod's volumes stand for. */
+export function claimKeysOf(pod: Pod): ObjectKey[] {
+  return claimNamesOf(pod).map((name) => toKey(pod.metadata.namespace, name));
+}
+
+/** @returns the Pods that use the claim with this key, placed or not, running or not */
+export function podsByClaim(pods: SharedInformer<Pod>): (claim: ObjectKey) => Pod[] {
+  pods.addIndex(index, claimKeysOf);
+  return (claim) => pods.lister.byIndex(index, claim);
+}
