@@ -8,6 +8,7 @@ import { newDeploymentController } from "./controllers/deployment/controller.ts"
 import { newDisruptionController } from "./controllers/disruption/controller.ts";
 import { newEndpointController } from "./controllers/endpoint/controller.ts";
 import { newEndpointSliceController } from "./controllers/endpointslice/controller.ts";
+import { newEndpointSliceMirroringController } from "./controllers/endpointslicemirroring/controller.ts";
 import { newEphemeralVolumeController } from "./controllers/ephemeral-volume/controller.ts";
 import { newGarbageCollector } from "./controllers/garbagecollector/controller.ts";
 import { newNamespaceController } from "./controllers/namespace/controller.ts";
@@ -56,7 +57,13 @@ export const catalogue: readonly CatalogueEntry[] = [
     onByDefault: true,
     make: newEndpointSliceController,
   },
-  missing("endpointslicemirroring", "endpointslicemirroring-controller"),
+  {
+    name: "endpointslicemirroring",
+    user: "endpointslicemirroring-controller",
+    component: "endpoint-slice-mirroring-controller",
+    onByDefault: true,
+    make: newEndpointSliceMirroringController,
+  },
   { name: "replicationcontroller", user: "replication-controller", onByDefault: true, make: newReplicationControllerController },
   { name: "podgc", user: "pod-garbage-collector", onByDefault: true, make: newPodGarbageCollector },
   { name: "resourcequota", user: "resourcequota-controller", onByDefault: true, make: newResourceQuotaController },

@@ -20,7 +20,15 @@ test("without flags it is what the documentation says", () => {
 for (const { flags, message } of [
   { flags: ["--leader-elect-lease-duration=5s"], message: /leaseDuration must be greater than renewDeadline/ },
   { flags: ["--leader-elect-resource-lock=secrets"], message: /Invalid lock-type secrets/ },
-  { flags: ["--max-endpoints-per-slice=0"], message: /must be between 1 and 1000/ },
+  { flags: ["--max-endpoints-per-slice=0"], message: /max-endpoints-per-slice must not be less than 1, but got 0/ },
+  {
+    flags: ["--mirroring-max-endpoints-per-subset=1001"],
+    message: /mirroring-max-endpoints-per-subset must not be more than 1000, but got 1001/,
+  },
+  {
+    flags: ["--mirroring-concurrent-service-endpoint-syncs=51"],
+    message: /mirroring-concurrent-service-endpoint-syncs must not be more than 50, but got 51/,
+  },
   { flags: ["--root-ca-file=/nowhere"], message: /--root-ca-file: ENOENT/ },
   { flags: ["--controllers=x"], message: /"x" is not in the list of known controllers/ },
   { flags: ["--cluster-cidr=10.0.0.0/8"], message: /needs --allocate-node-cidrs/ },

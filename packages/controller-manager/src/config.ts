@@ -22,6 +22,7 @@ export interface ControllerManagerConfig {
   readonly endpointUpdatesBatchMs: number;
   readonly endpointSliceUpdatesBatchMs: number;
   readonly maxEndpointsPerSlice: number;
+  readonly mirroring: { readonly maxEndpointsPerSubset: number; readonly updatesBatchMs: number };
   readonly garbageCollector: boolean;
   readonly namespaceSyncPeriodMs: number;
   readonly resourceQuotaSyncPeriodMs: number;
@@ -54,6 +55,7 @@ export interface Concurrency {
   readonly replicationController: number;
   readonly endpoint: number;
   readonly endpointSlice: number;
+  readonly endpointSliceMirroring: number;
   readonly garbageCollector: number;
   readonly namespace: number;
   readonly resourceQuota: number;
@@ -73,6 +75,14 @@ export interface NodeLifecycleConfig {
   readonly largeClusterSizeThreshold: number;
   readonly unhealthyZoneThreshold: number;
 }
+
+/** Flags that upstream holds within bounds. */
+const bounds = [
+  ["concurrent-service-endpoint-syncs", 1, 50],
+  ["max-endpoints-per-slice", 1, 1000],
+  ["mirroring-concurrent-service-endpoint-syncs", 1, 50],
+  ["mirroring-max-endpoints-per-subset", 1, 1000],
+] as const;
 
 /** @throws ConfigError for flags that cannot be honoured, all of them in one message */
 export function completeConfig(flags: ControllerManagerFlags): ControllerManagerConfig {
@@ -100,6 +110,7 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
     replicationController: flags["concurrent-rc-syncs"],
     endpoint: flags["concurrent-endpoint-syncs"],
     endpointSlice: flags["concurrent-service-endpoint-syncs"],
+    endpointSliceMirroring: flags["mirroring-concurrent-service-endpoint-syncs"],
     garbageCollector: flags["concurrent-gc-syncs"],
     namespace: flags["concurrent-namespace-syncs"],
     resourceQuota: flags["concurrent-resource-quota-syncs"],
@@ -107,13 +118,9 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
     ephemeralVolume: flags["concurrent-ephemeralvolume-syncs"],
   };
   if (concurrency.ephemeralVolume < 1) errors.push("concurrent-ephemeralvolume-syncs must be greater than 0");
-  const { endpointSlice } = concurrency;
-  if (endpointSlice < 1 || endpointSlice > 50) {
-    errors.push(`concurrent-service-endpoint-syncs must be between 1 and 50, but got ${endpointSlice}`);
-  }
-  const maxEndpointsPerSlice = flags["max-endpoints-per-slice"];
-  if (maxEndpointsPerSlice < 1 || maxEndpointsPerSlice > 1000) {
-    errors.push(`max-endpoints-per-slice must be between 1 and 1000, but got ${maxEndpointsPerSlice}`);
+  for (const [flag, least, most] of bounds) {
+    if (flags[flag] < least) errors.push(`${flag} must not be less than ${least}, but got ${flags[flag]}`);
+    else if (flags[flag] > most) errors.push(`${flag} must not be more than ${most}, but got ${flags[flag]}`);
   }
   if (errors.length > 0) throw new ConfigError(errors.join("; "));
   return {
@@ -128,7 +135,11 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
     concurrency,
     endpointUpdatesBatchMs: flags["endpoint-updates-batch-period"],
     endpointSliceUpdatesBatchMs: flags["endpointslice-updates-batch-period"],
-    maxEndpointsPerSlice,
+    maxEndpointsPerSlice: flags["max-endpoints-per-slice"],
+    mirroring: {
+      maxEndpointsPerSubset: flags["mirroring-max-endpoints-per-subset"],
+      updatesBatchMs: flags["mirroring-endpointslice-updates-batch-period"],
+    },
     garbageCollector: flags["enable-garbage-collector"],
     namespaceSyncPeriodMs: flags["namespace-sync-period"],
     resourceQuotaSyncPeriodMs: flags["resource-quota-sync-period"],

@@ -204,16 +204,13 @@ export const flagTable = flags(
   section("Endpointslicemirroring controller", {
     "mirroring-concurrent-service-endpoint-syncs": int32({
       default: 5,
-      wired: false,
       help: "Services whose endpoints may be mirrored at once.",
     }),
     "mirroring-endpointslice-updates-batch-period": duration({
-      wired: false,
       help: "How long updates of mirrored endpoint slices wait for more changes.",
     }),
     "mirroring-max-endpoints-per-subset": int32({
       default: 1000,
-      wired: false,
       help: "The largest number of endpoints that are added to an EndpointSlice by mirroring.",
     }),
   }),

@@ -5,12 +5,12 @@ import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discover
 import { endpointSlices, nodes, pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import { aNode, aPod, aService } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newSliceTracker } from "../../services/slice-tracker.ts";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { newEndpointSliceController } from "./controller.ts";
 import { endpointsOfPods } from "./endpoints-of-pods.ts";
 import { newSlice } from "./labels.ts";
 import { planSlices } from "./plan.ts";
-import { newSliceTracker } from "./slice-tracker.ts";
 
 const webPod = (n: number, options: Parameters<typeof aPod>[0] = {}) =>
   aPod({ name: `p${n}`, podIP: `10.1.0.${n}`, nodeName: "n1", labels: { app: "web" }, ...options });

@@ -8,10 +8,10 @@ import { endpointSlices, nodes, services } from "@coxswain/apimachinery/schema/k
 import type { ControllerContext } from "../../controller-context.ts";
 import { textOf } from "../../pods/pod-control.ts";
 import { podsOf, serviceSources } from "../../services/service-pods.ts";
+import { newSliceTracker, type SliceTracker } from "../../services/slice-tracker.ts";
 import { endpointsOfPods } from "./endpoints-of-pods.ts";
 import { managedByLabel, managerName, type SlicePlan, serviceNameLabel } from "./labels.ts";
 import { planSlices } from "./plan.ts";
-import { newSliceTracker, type SliceTracker } from "./slice-tracker.ts";
 
 /**
  * endpointslice-controller: the EndpointSlices of each service with a selector list its Pods, so many in each slice.

@@ -1,0 +1,252 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { EndpointSubset, Endpoints } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { endpointSlices, endpoints, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aService, someEndpoints } from "@coxswain/apimachinery/testing/builders";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newTestContext, type TestContext } from "../../testing/test-context.ts";
+import { newEndpointSliceMirroringController } from "./controller.ts";
+import { planMirror } from "./mirror.ts";
+
+const { selector: _, ...withoutSelector } = aService().spec ?? {};
+const bareService = () => ({ ...aService(), spec: withoutSelector });
+const ports = [{ name: "http", port: 80, protocol: "TCP" as const }];
+const subset = (...ips: string[]): EndpointSubset => ({ addresses: ips.map((ip) => ({ ip })), ports });
+const stored = ({ client }: TestContext) => client.objects<EndpointSlice>(endpointSlices);
+const addresses = (world: TestContext) => stored(world).map((slice) => slice.endpoints.flatMap((endpoint) => endpoint.addresses));
+
+async function started(
+  t: { after(fn: () => void): void },
+  object: Endpoints,
+  service: object = bareService(),
+  maxEndpointsPerSubset = 1000,
+): Promise<TestContext> {
+  const world = newTestContext(t, { mirroring: { maxEndpointsPerSubset, updatesBatchMs: 0 } });
+  world.client.put(services, service as never);
+  world.client.put(endpoints, object);
+  await world.run(newEndpointSliceMirroringController(world.ctx));
+  return world;
+}
+
+test("mirrors who is ready and who is not, under the service's name and the Endpoints' labels and annotations", async (t) => {
+  const world = await started(
+    t,
+    someEndpoints({
+      labels: { team: "a" },
+      annotations: {
+        note: "mine",
+        "endpoints.kubernetes.io/last-change-trigger-time": "2024-01-01T00:00:00Z",
+        "kubectl.kubernetes.io/last-applied-configuration": "{}",
+      },
+      subsets: [
+        {
+          addresses: [{ ip: "192.0.2.1", hostname: "one", nodeName: "n1", targetRef: { kind: "Pod", name: "p" } }],
+          notReadyAddresses: [{ ip: "192.0.2.2" }],
+          ports: [{ name: "http", port: 80, protocol: "TCP", appProtocol: "h2c" }],
+        },
+      ],
+    }),
+  );
+  const [slice, ...others] = stored(world);
+  assert.deepEqual(others, []);
+  assert.match(slice?.metadata.name ?? "", /^web-[a-z0-9]{5}$/);
+  assert.deepEqual(slice?.metadata.labels, {
+    team: "a",
+    "kubernetes.io/service-name": "web",
+    "endpointslice.kubernetes.io/managed-by": "endpointslicemirroring-controller.k8s.io",
+  });
+  assert.deepEqual(slice?.metadata.annotations, { note: "mine" });
+  assert.partialDeepStrictEqual(slice?.metadata.ownerReferences, [{ kind: "Endpoints", name: "web", controller: true }]);
+  assert.equal(slice?.addressType, "IPv4");
+  assert.deepEqual(slice?.ports, [{ name: "http", port: 80, protocol: "TCP", appProtocol: "h2c" }]);
+  assert.deepEqual(slice?.endpoints, [
+    {
+      addresses: ["192.0.2.1"],
+      conditions: { ready: true },
+      hostname: "one",
+      targetRef: { kind: "Pod", name: "p" },
+      nodeName: "n1",
+    },
+    { addresses: ["192.0.2.2"], conditions: { ready: false } },
+  ]);
+});
+
+test("follows every change, with one write each, and writes nothing when nothing changed", async (t) => {
+  const world = await started(t, someEndpoints({ subsets: [subset("192.0.2.1")] }));
+  const changes: [Partial<Parameters<typeof someEndpoints>[0]>, string[]][] = [
+    [{ subsets: [subset("192.0.2.1", "192.0.2.2")] }, ["update"]],
+    [{ subsets: [subset("192.0.2.1", "192.0.2.2")] }, []],
+    [{ subsets: [subset("192.0.2.1", "192.0.2.2")], labels: { team: "b" } }, ["update"]],
+    [{ subsets: [{ ...subset("192.0.2.1"), ports: [{ port: 81 }] }] }, ["update"]],
+    [{ subsets: [subset("2001:db8::1")] }, ["create", "delete"]],
+    [{ subsets: [] }, ["delete"]],
+  ];
+  for (const [change, verbs] of changes) {
+    world.client.clearActions();
+    world.client.put(endpoints, someEndpoints(change));
+    await settle(30);
+    assert.deepEqual(
+      world.client.writes.map(({ verb }) => verb),
+      verbs,
+      JSON.stringify(change),
+    );
+  }
+  assert.deepEqual(stored(world), []);
+});
+
+for (const { name, object, service } of [
+  { name: "with the label that says so", object: { labels: { "endpointslice.kubernetes.io/skip-mirror": "true" } } },
+  { name: "that an election uses", object: { annotations: { "control-plane.alpha.kubernetes.io/leader": "{}" } } },
+  { name: "whose service has a selector", object: {}, service: aService() },
+  { name: "without a service", object: {}, service: aService({ name: "other" }) },
+]) {
+  test(`does not mirror Endpoints ${name}, and takes away what it had made`, async (t) => {
+    const world = await started(t, someEndpoints({ ...object, subsets: [subset("192.0.2.1")] }), service);
+    assert.deepEqual(stored(world), []);
+
+    const before = await started(t, someEndpoints({ subsets: [subset("192.0.2.1")] }));
+    assert.equal(stored(before).length, 1);
+    before.client.put(endpoints, someEndpoints({ ...object, subsets: [subset("192.0.2.1")] }));
+    if (service?.metadata.name === "web") before.client.put(services, service);
+    else if (service !== undefined) before.client.remove(services, "default/web");
+    await settle(30);
+    assert.deepEqual(stored(before), []);
+  });
+}
+
+test("deleted Endpoints leave no slice", async (t) => {
+  const world = await started(t, someEndpoints({ subsets: [subset("192.0.2.1", "2001:db8::1")] }));
+  assert.equal(stored(world).length, 2);
+  world.client.remove(endpoints, "default/web");
+  await settle(30);
+  assert.deepEqual(stored(world), []);
+});
+
+test("a slice that somebody changes or deletes is put right; others' slices are let be", async (t) => {
+  const foreign = {
+    metadata: { name: "theirs", namespace: "default", labels: { "kubernetes.io/service-name": "web" } },
+    addressType: "IPv4",
+    endpoints: [],
+    ports: [],
+  };
+  const world = newTestContext(t);
+  world.client.put(endpointSlices, foreign);
+  world.client.put(services, bareService());
+  world.client.put(endpoints, someEndpoints({ subsets: [subset("192.0.2.1")] }));
+  await world.run(newEndpointSliceMirroringController(world.ctx));
+  const own = () => stored(world).find(({ metadata }) => metadata.name !== "theirs");
+  const { name = "" } = own()?.metadata ?? {};
+  world.client.put(endpointSlices, {
+    ...(own() as EndpointSlice),
+    endpoints: [],
+    metadata: { ...own()?.metadata, generation: 9 },
+  });
+  await settle(30);
+  assert.deepEqual(own()?.endpoints.length, 1);
+  world.client.remove(endpointSlices, `default/${name}`);
+  await settle(30);
+  assert.deepEqual(own()?.endpoints.length, 1);
+  assert.ok(stored(world).some(({ metadata }) => metadata.name === "theirs"));
+});
+
+test("says what it leaves out: addresses that are none, and those beyond the limit", async (t) => {
+  const world = await started(
+    t,
+    someEndpoints({ subsets: [subset("not-an-ip", "192.0.2.1", "192.0.2.2", "192.0.2.3")] }),
+    bareService(),
+    2,
+  );
+  assert.deepEqual(addresses(world), [["192.0.2.1", "192.0.2.2"]]);
+  assert.deepEqual(
+    [...new Set(world.events)],
+    [
+      "Warning InvalidIPAddress Skipped 1 invalid IP addresses when mirroring to EndpointSlices",
+      "Warning TooManyAddressesToMirror A max of 2 addresses can be mirrored to EndpointSlices per Endpoints subset. 2 addresses were skipped",
+    ],
+  );
+});
+
+test("makes nothing twice while its cache is behind", async (t) => {
+  const world = newTestContext(t);
+  world.client.put(services, bareService());
+  world.client.put(endpoints, someEndpoints({ subsets: [subset("192.0.2.1")] }));
+  let created = 0;
+  world.client.react("create", "endpointslices", () => {
+    created++;
+    return { metadata: { name: `unseen-${created}`, uid: `u${created}`, generation: 1 } };
+  });
+  await world.run(newEndpointSliceMirroringController(world.ctx));
+  world.client.put(endpoints, someEndpoints({ labels: { touched: "yes" }, subsets: [subset("192.0.2.1")] }));
+  await settle(50);
+  assert.equal(created, 1);
+});
+
+test("changes that somebody made to slices wait for the batch period, changes of Endpoints do not", async (t) => {
+  const world = newTestContext(t, { mirroring: { maxEndpointsPerSubset: 1000, updatesBatchMs: 500 } });
+  world.client.put(services, bareService());
+  world.client.put(endpoints, someEndpoints({ subsets: [subset("192.0.2.1")] }));
+  await world.run(newEndpointSliceMirroringController(world.ctx));
+  const [slice] = stored(world);
+  world.client.remove(endpointSlices, `default/${slice?.metadata.name}`);
+  await settle(30);
+  assert.deepEqual(stored(world), []);
+  await world.clock.advance(500);
+  await settle(30);
+  assert.equal(stored(world).length, 1);
+});
+
+test("counts what it does, under upstream's names", async (t) => {
+  const world = await started(t, someEndpoints({ subsets: [subset("192.0.2.1", "192.0.2.2", "2001:db8::1")] }));
+  const shown = await world.ctx.registry.render();
+  for (const line of [
+    "endpoint_slice_mirroring_controller_endpoints_desired 3",
+    "endpoint_slice_mirroring_controller_num_endpoint_slices 2",
+    "endpoint_slice_mirroring_controller_desired_endpoint_slices 2",
+    'endpoint_slice_mirroring_controller_changes{operation="create"} 2',
+    "endpoint_slice_mirroring_controller_endpoints_added_per_sync_sum 3",
+    "endpoint_slice_mirroring_controller_endpoints_sync_duration_count 1",
+  ]) {
+    assert.ok(shown.split("\n").includes(line), `${line}\n${shown}`);
+  }
+});
+
+const plan = (object: Endpoints, existing: EndpointSlice[] = []) => planMirror(object, existing, 1000);
+
+test("subsets of the same ports share a slice, whatever the order of their ports", () => {
+  const [a, b] = [
+    { name: "a", port: 1 },
+    { name: "b", port: 2 },
+  ];
+  const made = plan(
+    someEndpoints({
+      subsets: [
+        { addresses: [{ ip: "192.0.2.1" }], ports: [a, b] },
+        { addresses: [{ ip: "192.0.2.2" }], ports: [b, a] },
+        { addresses: [{ ip: "192.0.2.1" }], ports: [a] },
+      ],
+    }),
+  ).create;
+  assert.deepEqual(
+    made.map((slice) => slice.endpoints.length),
+    [2, 1],
+  );
+});
+
+test("writes addresses in their usual form", () => {
+  const { create } = plan(someEndpoints({ subsets: [subset("010.0.0.01", "::ffff:192.0.2.1", "2001:DB8:0::1")] }));
+  assert.deepEqual(
+    create.map(({ addressType, endpoints: listed }) => [addressType, listed.flatMap((endpoint) => endpoint.addresses)]),
+    [
+      ["IPv4", ["10.0.0.1", "192.0.2.1"]],
+      ["IPv6", ["2001:db8::1"]],
+    ],
+  );
+});
+
+test("keeps one of several slices that say the same", () => {
+  const [slice] = plan(someEndpoints({ subsets: [subset("192.0.2.1")] })).create as [EndpointSlice];
+  const named = (name: string) => ({ ...slice, metadata: { ...slice.metadata, name } });
+  const result = plan(someEndpoints({ subsets: [subset("192.0.2.1")] }), [named("a"), named("b")]);
+  assert.deepEqual([result.create, result.update, result.delete.map(({ metadata }) => metadata.name)], [[], [], ["b"]]);
+});

@@ -1,0 +1,193 @@
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { enqueueBy, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
+import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
+import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { endpointSlices, endpoints, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ControllerContext } from "../../controller-context.ts";
+import { newSliceTracker, type SliceTracker } from "../../services/slice-tracker.ts";
+import { managedByLabel, type SlicePlan, serviceNameLabel } from "../endpointslice/labels.ts";
+import { type MirrorMetrics, newMirrorMetrics } from "./metrics.ts";
+import { managerName, planMirror } from "./mirror.ts";
+
+/**
+ * endpointslicemirroring-controller: whoever reads EndpointSlices finds there too what users write into Endpoints, for
+ * services without a selector.
+ * Watches Endpoints (own key), Services of the same name, and own EndpointSlices (key of their service); writes
+ * EndpointSlices.
+ * Source: pkg/controller/endpointslicemirroring/
+ */
+export function newEndpointSliceMirroringController(ctx: ControllerContext): Controller {
+  const { concurrency, mirroring } = ctx.config;
+  const room: Room = {
+    ctx,
+    endpoints: ctx.informers.for<Endpoints>(endpoints),
+    services: ctx.informers.for<Service>(services),
+    slices: ctx.informers.for<EndpointSlice>(endpointSlices),
+    tracker: newSliceTracker(ctx.clock),
+    metrics: newMirrorMetrics(ctx.registry, mirroring.maxEndpointsPerSubset),
+  };
+  room.slices.addIndex(mirroredIndex, (slice) => (isMirrored(slice) ? [serviceKeyOf(slice)] : []));
+  return newController({
+    name: "endpoint_slice_mirroring",
+    sources: [
+      enqueueBy(room.endpoints, endpointsHandlers),
+      enqueueBy(room.services, serviceHandlers),
+      enqueueBy(room.slices, (queue) => sliceHandlers(room, queue)),
+    ],
+    async reconcile(key, signal) {
+      const startedAt = ctx.clock.monotonic();
+      try {
+        return await reconcile(room, key, signal);
+      } finally {
+        room.metrics.synced(ctx.clock.monotonic() - startedAt);
+      }
+    },
+    workers: concurrency.endpointSliceMirroring,
+    maxRetries: 15,
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  });
+}
+
+interface Room {
+  readonly ctx: ControllerContext;
+  readonly endpoints: SharedInformer<Endpoints>;
+  readonly services: SharedInformer<Service>;
+  readonly slices: SharedInformer<EndpointSlice>;
+  readonly tracker: SliceTracker;
+  readonly metrics: MirrorMetrics;
+}
+
+/** Set on Endpoints that an election uses as its lock. */
+const leaderAnnotation = "control-plane.alpha.kubernetes.io/leader";
+const skipLabel = "endpointslice.kubernetes.io/skip-mirror";
+const mirroredIndex = "mirroredService";
+/** The cache is behind our own writes; their echo wakes nobody. */
+const staleRetryMs = 200;
+
+function isToMirror({ metadata }: Endpoints): boolean {
+  return metadata.labels?.[skipLabel] !== "true" && metadata.annotations?.[leaderAnnotation] === undefined;
+}
+
+function isMirrored({ metadata }: EndpointSlice): boolean {
+  return metadata.labels?.[managedByLabel] === managerName && Boolean(metadata.labels[serviceNameLabel]);
+}
+
+function serviceKeyOf({ metadata }: EndpointSlice): ObjectKey {
+  return toKey(metadata.namespace, metadata.labels?.[serviceNameLabel] ?? "");
+}
+
+function endpointsHandlers({ enqueue }: SourceQueue) {
+  const look = (...versions: Endpoints[]): void => {
+    if (versions.some(isToMirror)) enqueue(keyOf(versions[0] as Endpoints));
+  };
+  return { added: look, updated: look, deleted: look };
+}
+
+function serviceHandlers({ enqueue }: SourceQueue) {
+  const hasSelector = ({ spec }: Service): boolean => spec?.selector !== undefined;
+  const look = (service: Service): void => {
+    if (!hasSelector(service)) enqueue(keyOf(service));
+  };
+  return {
+    added: look,
+    updated(old: Service, now: Service) {
+      if (hasSelector(old) !== hasSelector(now)) enqueue(keyOf(now));
+    },
+    deleted: look,
+  };
+}
+
+/** Only what becomes of slices waits for more of the kind. */
+function sliceHandlers({ ctx, tracker }: Room, queue: SourceQueue) {
+  const look = (slice: EndpointSlice): void => {
+    if (isMirrored(slice)) queue.enqueueAfter(serviceKeyOf(slice), ctx.config.mirroring.updatesBatchMs);
+  };
+  return {
+    added: (slice: EndpointSlice) => {
+      if (tracker.isNews(slice)) look(slice);
+    },
+    updated: (old: EndpointSlice, slice: EndpointSlice) => {
+      if (isMirrored(old) && (!isMirrored(slice) || serviceKeyOf(old) !== serviceKeyOf(slice))) look(old);
+      if (tracker.isNews(slice) || !isMirrored(old)) look(slice);
+    },
+    deleted: (slice: EndpointSlice) => {
+      if (!tracker.sawDeletion(slice)) look(slice);
+    },
+  };
+}
+
+async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { ctx, tracker, metrics } = room;
+  const existing = room.slices.lister.byIndex(mirroredIndex, key);
+  const source = sourceOf(room, key);
+  if (source === undefined) {
+    tracker.forget(key);
+    metrics.forget(key);
+    for (const slice of existing) await deleteSlice(ctx, slice, signal);
+    return done;
+  }
+  if (tracker.isStale(key, existing)) return { requeueAfterMs: staleRetryMs };
+
+  const { maxEndpointsPerSubset } = ctx.config.mirroring;
+  const plan = planMirror(source, existing, maxEndpointsPerSubset);
+  metrics.planned(key, plan);
+  const warn = (reason: string, message: string): void =>
+    ctx.recorder.event({ ...source, apiVersion: "v1", kind: "Endpoints" }, "Warning", reason, message);
+  if (plan.invalid > 0) warn("InvalidIPAddress", `Skipped ${plan.invalid} invalid IP addresses when mirroring to EndpointSlices`);
+  if (plan.skipped > plan.invalid) {
+    const limit = `A max of ${maxEndpointsPerSubset} addresses can be mirrored to EndpointSlices per Endpoints subset.`;
+    warn("TooManyAddressesToMirror", `${limit} ${plan.skipped} addresses were skipped`);
+  }
+  await apply(room, source, plan, signal);
+  return done;
+}
+
+/** The Endpoints to mirror; undefined where there are none, or where a selector's own slices are. */
+function sourceOf(room: Room, key: ObjectKey): Endpoints | undefined {
+  const found = room.endpoints.lister.get(key);
+  const service = room.services.lister.get(key);
+  const isWanted = found !== undefined && isToMirror(found) && service !== undefined && service.spec?.selector === undefined;
+  return isWanted ? found : undefined;
+}
+
+async function apply({ ctx, tracker, metrics }: Room, source: Endpoints, plan: SlicePlan, signal: AbortSignal): Promise<void> {
+  const { client } = ctx;
+  const key = keyOf(source);
+  const failed =
+    (what: string) =>
+    (err: unknown): never => {
+      throw new Error(`failed to ${what} EndpointSlice for Endpoints ${key}`, { cause: err });
+    };
+  if (!source.metadata.deletionTimestamp) {
+    for (const slice of plan.create) {
+      const made = await client.create<EndpointSlice>(endpointSlices, slice, { signal }).catch((err) => {
+        return hasCause(err, "NamespaceTerminating") ? undefined : failed("create")(err);
+      });
+      if (made === undefined) return;
+      tracker.wrote(key, made);
+      metrics.changed("create");
+    }
+  }
+  for (const slice of plan.update) {
+    const writing = client.update<EndpointSlice>(endpointSlices, slice, { signal });
+    tracker.wrote(key, await writing.catch(failed(`update ${slice.metadata.name}`)));
+    metrics.changed("update");
+  }
+  for (const slice of plan.delete) {
+    await deleteSlice(ctx, slice, signal).catch(failed(`delete ${slice.metadata.name}`));
+    tracker.deleted(key, slice);
+    metrics.changed("delete");
+  }
+}
+
+async function deleteSlice({ client }: ControllerContext, { metadata }: EndpointSlice, signal: AbortSignal): Promise<void> {
+  const { namespace, name = "" } = metadata;
+  await client.delete(endpointSlices, { namespace, name }, { signal }).catch((err) => {
+    if (!isNotFound(err)) throw err;
+  });
+}

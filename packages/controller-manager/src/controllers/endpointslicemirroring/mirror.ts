@@ -1,0 +1,183 @@
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { canonicalIp, parseIp } from "@coxswain/apimachinery/meta/ip";
+import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
+import type { EndpointAddress, EndpointSubset, Endpoints } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Endpoint, EndpointPort, EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { endpoints as endpointsResource } from "@coxswain/apimachinery/schema/kinds/resources";
+import { ipFamilyOf } from "../../services/service-pods.ts";
+import { managedByLabel, type SlicePlan, serviceNameLabel } from "../endpointslice/labels.ts";
+
+export const managerName = "endpointslicemirroring-controller.k8s.io";
+
+/** What has to change so that the slices say what the Endpoints say. */
+export interface MirrorPlan extends SlicePlan {
+  /** Addresses that are none. */
+  readonly invalid: number;
+  /** Addresses that are not mirrored: invalid ones, and those beyond the limit of their subset. */
+  readonly skipped: number;
+  readonly added: number;
+  readonly updated: number;
+  readonly removed: number;
+  /** Of each group of addresses: how many there are, and how many slices list them after the plan. */
+  readonly groups: readonly { readonly endpoints: number; readonly slices: number }[];
+}
+
+/**
+ * Pure: one slice for each address family of the addresses that share a list of ports.
+ * Source: pkg/controller/endpointslicemirroring/reconciler.go
+ */
+export function planMirror(endpoints: Endpoints, existing: readonly EndpointSlice[], maxPerSubset: number): MirrorPlan {
+  const { groups, invalid, skipped } = groupsOf(endpoints, maxPerSubset);
+  const plan = { create: [] as EndpointSlice[], update: [] as EndpointSlice[], delete: [] as EndpointSlice[] };
+  const totals = { added: 0, updated: 0, removed: 0 };
+  const sizes: { endpoints: number; slices: number }[] = [];
+  const ofKey = Map.groupBy(existing, ({ addressType, ports }) => keyOf(addressType, ports));
+  for (const [key, { addressType, ports, endpoints: wanted }] of groups) {
+    const [first, ...others] = ofKey.get(key) ?? [];
+    ofKey.delete(key);
+    plan.delete.push(...others);
+    const change = changesOf(first, wanted);
+    for (const kind of ["added", "updated", "removed"] as const) totals[kind] += change[kind];
+    sizes.push({ endpoints: wanted.size, slices: 1 });
+    const slice = sliceOf(endpoints, addressType, ports, [...wanted.values()].slice(0, maxPerSubset));
+    if (first === undefined) plan.create.push(slice);
+    else if (change.added + change.updated + change.removed > 0 || !sameMetadata(first, slice))
+      plan.update.push(named(slice, first));
+  }
+  for (const unwanted of ofKey.values()) {
+    for (const slice of unwanted) totals.removed += slice.endpoints?.length ?? 0;
+    plan.delete.push(...unwanted);
+  }
+  return { ...reusing(plan), ...totals, invalid, skipped, groups: sizes };
+}
+
+interface Group {
+  readonly addressType: "IPv4" | "IPv6";
+  readonly ports: EndpointPort[];
+  /** By what tells endpoints apart. */
+  readonly endpoints: Map<string, Endpoint>;
+}
+
+/** Groups that have addresses, by address family and ports. */
+function groupsOf(
+  { subsets }: Endpoints,
+  maxPerSubset: number,
+): { groups: Map<string, Group>; invalid: number; skipped: number } {
+  const groups = new Map<string, Group>();
+  let invalid = 0;
+  let skipped = 0;
+  for (const subset of subsets ?? []) {
+    const ports = portsOf(subset);
+    const addresses = [
+      ...(subset.addresses ?? []).map((address) => ({ address, ready: true })),
+      ...(subset.notReadyAddresses ?? []).map((address) => ({ address, ready: false })),
+    ];
+    let added = 0;
+    for (const { address, ready } of addresses) {
+      if (added >= maxPerSubset) break;
+      const ip = parseIp(address.ip);
+      if (ip === undefined) {
+        invalid++;
+        continue;
+      }
+      added++;
+      const endpoint = endpointOf(address, canonicalIp(ip), ready);
+      const addressType = ipFamilyOf(endpoint.addresses[0] as string);
+      const key = keyOf(addressType, ports);
+      const group = groups.get(key) ?? { addressType, ports, endpoints: new Map() };
+      groups.set(key, group);
+      group.endpoints.set(identityOf(endpoint), endpoint);
+    }
+    skipped += addresses.length - added;
+  }
+  return { groups, invalid, skipped };
+}
+
+function portsOf({ ports }: EndpointSubset): EndpointPort[] {
+  return (ports ?? []).map(({ name = "", port, protocol = "TCP", appProtocol }) => ({
+    name,
+    port,
+    protocol,
+    ...(appProtocol === undefined ? {} : { appProtocol }),
+  }));
+}
+
+function endpointOf({ targetRef, nodeName, hostname }: EndpointAddress, ip: string, ready: boolean): Endpoint {
+  return {
+    addresses: [ip],
+    conditions: { ready },
+    ...(hostname ? { hostname } : {}),
+    ...(targetRef === undefined ? {} : { targetRef }),
+    ...(nodeName === undefined ? {} : { nodeName }),
+  };
+}
+
+/** Source: pkg/controller/util/endpointslice/endpointset.go */
+function identityOf({ addresses, targetRef, hostname = "" }: Endpoint): string {
+  return JSON.stringify([addresses.toSorted(), hostname, targetRef?.namespace ?? "", targetRef?.name ?? ""]);
+}
+
+/** Lists of ports in any order are the same. */
+function keyOf(addressType: string, ports: readonly EndpointPort[] | undefined | null): string {
+  const texts = (ports ?? []).map(({ name = "", protocol = "TCP", port, appProtocol = "" }) =>
+    JSON.stringify([name, protocol, port, appProtocol]),
+  );
+  return JSON.stringify([addressType, ...texts.toSorted()]);
+}
+
+function changesOf(
+  slice: EndpointSlice | undefined,
+  wanted: ReadonlyMap<string, Endpoint>,
+): { added: number; updated: number; removed: number } {
+  const listed = slice?.endpoints ?? [];
+  const kept = listed.filter((endpoint) => wanted.has(identityOf(endpoint)));
+  const changed = kept.filter((endpoint) => !deepEqual(endpoint, wanted.get(identityOf(endpoint))));
+  return { added: wanted.size - kept.length, updated: changed.length, removed: listed.length - kept.length };
+}
+
+// ---- Slices --------------------------------------------------------------------------------------------------------------
+
+/** These say something of the Endpoints themselves. */
+const notMirrored = ["endpoints.kubernetes.io/last-change-trigger-time", "kubectl.kubernetes.io/last-applied-configuration"];
+
+function sliceOf(owner: Endpoints, addressType: "IPv4" | "IPv6", ports: EndpointPort[], endpoints: Endpoint[]): EndpointSlice {
+  const { namespace, name = "", labels, annotations } = owner.metadata;
+  const mirrored = Object.entries(annotations ?? {}).filter(([key]) => !notMirrored.includes(key));
+  return {
+    apiVersion: "discovery.k8s.io/v1",
+    kind: "EndpointSlice",
+    metadata: {
+      // A generated suffix of five has to fit behind it.
+      generateName: name.length < 253 ? `${name}-` : name,
+      ...(namespace === undefined ? {} : { namespace }),
+      labels: { ...labels, [serviceNameLabel]: name, [managedByLabel]: managerName },
+      ...(mirrored.length === 0 ? {} : { annotations: Object.fromEntries(mirrored) }),
+      ownerReferences: [newControllerRef(owner, endpointsResource)],
+    },
+    addressType,
+    endpoints,
+    ports,
+  };
+}
+
+function sameMetadata({ metadata: a }: EndpointSlice, { metadata: b }: EndpointSlice): boolean {
+  return deepEqual(a.labels ?? {}, b.labels ?? {}) && deepEqual(a.annotations ?? {}, b.annotations ?? {});
+}
+
+function named(slice: EndpointSlice, { metadata: { name = "" } }: EndpointSlice): EndpointSlice {
+  const { generateName: _, ...metadata } = slice.metadata;
+  return { ...slice, metadata: { ...metadata, name } };
+}
+
+/** Rather rewrites a slice that was to be deleted than deletes it and makes another. Source: recycleSlices */
+function reusing({ create, update, delete: unwanted }: SlicePlan): SlicePlan {
+  const left = [...unwanted];
+  const made: EndpointSlice[] = [];
+  const rewritten: EndpointSlice[] = [];
+  for (const slice of create) {
+    const reused = left.findIndex(({ addressType }) => addressType === slice.addressType);
+    if (reused < 0) made.push(slice);
+    else rewritten.push(named(slice, left.splice(reused, 1)[0] as EndpointSlice));
+  }
+  return { create: made, update: [...update, ...rewritten], delete: left };
+}
