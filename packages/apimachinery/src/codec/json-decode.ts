@@ -362,6 +362,11 @@ function mapDecoder(valueType: FieldType, goType: string): Decode {
   };
 }
 
+/** One value that is no struct, list or map. @throws DecodeFailure */
+export function decodeScalar(value: unknown, kind: ScalarKind, goType: string): unknown {
+  return scalarDecoder(kind, goType)(value, 0);
+}
+
 function scalarDecoder(kind: ScalarKind, goType: string): Decode {
   switch (kind) {
     case "string":

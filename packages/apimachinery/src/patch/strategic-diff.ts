@@ -3,7 +3,7 @@ import { deepClone, deepEqual } from "../meta/deep-equal.ts";
 import type { FieldType, TypeDescriptor } from "../schema/descriptor.ts";
 import { identifyBy, inOrder } from "./element-order.ts";
 import { patchField, structOf } from "./patch-schema.ts";
-import { deletePrefix, isObject, orderPrefix, patchDirective, retainKeysDirective } from "./strategic-merge.ts";
+import { deletePrefix, isObject, orderPrefix, patchDirective, retainKeysDirective } from "./strategic-directives.ts";
 
 type Fields = Record<string, unknown>;
 

@@ -107,11 +107,11 @@ for (const { name, type, original, patch, want } of [
     want: { nodeSelector: { b: "2" } },
   },
   {
-    name: "takes content that is new without its directives",
+    name: "takes content that is new as it is, directives and all",
     type: podSpec,
     original: {},
-    patch: { securityContext: { $retainKeys: ["runAsUser"], runAsUser: 1, runAsGroup: null } },
-    want: { securityContext: { runAsUser: 1 } },
+    patch: { securityContext: { $retainKeys: ["runAsUser"], runAsUser: 1 }, "$deleteFromPrimitiveList/volumes": [{ name: "v" }] },
+    want: { securityContext: { $retainKeys: ["runAsUser"], runAsUser: 1 }, volumes: [{ name: "v" }] },
   },
 ]) {
   test(name, () => {
@@ -137,9 +137,79 @@ for (const { name, patch, message } of [
     patch: { "$setElementOrder/containers": [{ name: "x" }], containers: [{ name: "a" }] },
     message: /^The order in patch list/,
   },
+  {
+    name: "refuses an order that is no list",
+    patch: { "$setElementOrder/containers": "a" },
+    message: "expected a []interface {}, but received a string",
+  },
+  {
+    name: "refuses an order that is null",
+    patch: { "$setElementOrder/containers": null },
+    message: "expected a []interface {}, but received a %!s(<nil>)",
+  },
+  {
+    name: "refuses a list that is none beside an order",
+    patch: { "$setElementOrder/containers": [], containers: 1.5 },
+    message: "expected a []interface {}, but received a float64",
+  },
+  {
+    name: "refuses an order without merge keys",
+    patch: { "$setElementOrder/containers": [{}] },
+    message: "map: map[] does not contain declared merge key: name",
+  },
+  {
+    name: "refuses an order of what are no objects",
+    patch: { "$setElementOrder/containers": ["a"] },
+    message: "value for key 0 is not a map",
+  },
+  {
+    name: "refuses an order of what is no field",
+    patch: { "$setElementOrder/none": ["a"] },
+    message: 'unable to find api field in struct PodSpec for the json field "none"',
+  },
+  {
+    name: "refuses an order of what is no list by its type",
+    patch: { "$setElementOrder/affinity": [] },
+    message: "expected slice or array type, but got: struct",
+  },
+  {
+    name: "refuses an order inside a map",
+    patch: { nodeSelector: { "$setElementOrder/x": [] } },
+    message: "merging an object in json but data type is not struct, instead is: map",
+  },
+  {
+    name: "refuses elements of two kinds",
+    patch: { containers: ["x"] },
+    message: "list element types are not identical: [[map[name:a]] [x]]",
+  },
+  {
+    name: "refuses lists in lists",
+    patch: { imagePullSecrets: [[]] },
+    message: "the server rejected our request due to an error in our request",
+  },
+  {
+    name: "refuses a directive that is no text, in Go's words",
+    patch: { securityContext: { $patch: [1, null] } },
+    message: "unknown patch type: [%!s(int64=1) <nil>] in map: map[$patch:[1 <nil>]]",
+  },
+  {
+    name: "refuses a directive without its field",
+    patch: { $deleteFromPrimitiveList: ["a"] },
+    message: "invalid patch format of primitive list",
+  },
+  {
+    name: "refuses to retain what is no name, over which Go panics",
+    patch: { securityContext: { $retainKeys: [{}] } },
+    message: "runtime error: hash of unhashable type map[string]interface {}",
+  },
 ]) {
   test(name, () => {
-    const original = { containers: [{ name: "a" }], securityContext: { runAsUser: 1 } };
+    const original = {
+      containers: [{ name: "a" }],
+      securityContext: { runAsUser: 1 },
+      nodeSelector: { a: "1" },
+      imagePullSecrets: [],
+    };
     assert.throws(() => applyStrategicMerge(original, patch, podSpec), { message });
   });
 }

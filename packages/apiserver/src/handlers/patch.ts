@@ -15,11 +15,15 @@ import {
   StatusError,
   unsupportedMediaType,
 } from "@coxswain/apimachinery/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+import { goText } from "@coxswain/apimachinery/patch/go-text";
 import { applyJsonPatch } from "@coxswain/apimachinery/patch/json-patch";
 import { applyMergePatch } from "@coxswain/apimachinery/patch/merge-patch";
-import { applyStrategicMerge } from "@coxswain/apimachinery/patch/strategic-merge";
+import { structOf } from "@coxswain/apimachinery/patch/patch-schema";
+import { checkRestorable } from "@coxswain/apimachinery/patch/restore";
+import { mergeInto } from "@coxswain/apimachinery/patch/strategic-merge";
 import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import type { RegistryStore } from "../registry/generic/store.ts";
@@ -101,9 +105,9 @@ export async function readPatch(
   const patched = patchFunction(type, bytes, descriptor, repeated);
   const complain = complaintsOf(call, descriptor, repeated);
   return (object) => {
-    const value = patchedBy(patched, object);
+    const { value, patch } = patchedBy(patched, object);
     const complaints = complain(value);
-    const result = checked(value, kind, descriptor);
+    const result = patch === undefined ? checked(value, kind, descriptor) : restored(value, patch, kind, descriptor);
     if (complaints.length > 0) throw refusal(result, `strict decoding error: ${complaints.join(", ")}`);
     return result;
   };
@@ -147,8 +151,14 @@ function nameInto(repeated: string[]): OnDuplicate {
   };
 }
 
+interface Patched {
+  readonly value: unknown;
+  /** What is left of a strategic merge patch; refusals quote it. */
+  readonly patch?: object;
+}
+
 /** Some malformed patches end in a plain error, 500 as upstream. */
-function patchedBy(patched: (object: KubeObject) => unknown, object: KubeObject): unknown {
+function patchedBy(patched: (object: KubeObject) => Patched, object: KubeObject): Patched {
   try {
     return patched(object);
   } catch (err) {
@@ -161,10 +171,10 @@ function patchFunction(
   bytes: Buffer,
   descriptor: TypeDescriptor | undefined,
   repeated: string[] | undefined,
-): (object: KubeObject) => unknown {
+): (object: KubeObject) => Patched {
   if (type === "json") {
     if (repeated !== undefined) nameRepeated(bytes, repeated);
-    return (object) => applyJsonPatch(object, bytes);
+    return (object) => ({ value: applyJsonPatch(object, bytes) });
   }
   // Read when there is an object: what nobody has is not found, whatever the patch says.
   let document: unknown;
@@ -172,8 +182,11 @@ function patchFunction(
     document ??= parsePatch(type, bytes, repeated);
     return document;
   };
-  if (type === "merge") return (object) => applyMergePatch(object, parsed());
-  return (object) => applyStrategicMerge(object, parsed(), descriptor as TypeDescriptor);
+  if (type === "merge") return (object) => ({ value: applyMergePatch(object, parsed()) });
+  return (object) => {
+    const patch = deepClone(parsed()) as Unstructured;
+    return { value: mergeInto({ ...deepClone(object) }, patch, descriptor as TypeDescriptor), patch };
+  };
 }
 
 /** Those of a JSON patch, whose own reader does not look for them. */
@@ -204,7 +217,23 @@ function parsePatch(type: "merge" | "strategic", bytes: Buffer, repeated: string
   throw badRequest(`json: cannot unmarshal ${word} into Go value of type map[string]interface {}`);
 }
 
-/** What a patch made must still be an object of its kind. @throws Invalid on `patch`. */
+/**
+ * The object that a strategic merge made. Its kind is the request's, whatever the patch says.
+ * @throws Invalid on `patch`
+ */
+function restored(value: unknown, patch: object, kind: GroupVersionKind, descriptor: TypeDescriptor | undefined): KubeObject {
+  const type = descriptor as TypeDescriptor; // custom resources have no strategic merge
+  try {
+    checkRestorable(value, structOf(type));
+  } catch (err) {
+    throw invalid({ group: "", kind: "" }, "", [invalidValue("patch", goText(patch), (err as Error).message)]);
+  }
+  const object = coerce(value, type);
+  object.metadata ??= {};
+  return Object.assign(object, { apiVersion: formatGroupVersion(kind), kind: kind.kind });
+}
+
+/** What a JSON patch or a merge patch made must still be an object of its kind. @throws Invalid on `patch`. */
 function checked(value: unknown, kind: GroupVersionKind, descriptor: TypeDescriptor | undefined): KubeObject {
   const refuse = (why: string): Error => refusal(value, why);
   try {

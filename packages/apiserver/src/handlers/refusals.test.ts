@@ -47,7 +47,7 @@ const rows: readonly Row[] = [
     ],
     code: 422,
     reason: "Invalid",
-    message: /json: cannot unmarshal number into Go struct field .apiVersion of type string/,
+    message: ' "" is invalid: patch: Invalid value: "map[apiVersion:9007199254740993]": cannot convert int64 to string',
   },
   {
     name: "a patch that makes a list of the object",
@@ -56,6 +56,31 @@ const rows: readonly Row[] = [
     reason: "Invalid",
     message:
       /^ "" is invalid: patch: Invalid value: "\[\]": couldn't get version\/kind; json parse error: json: cannot unmarshal array/,
+  },
+  {
+    name: "a patch that deletes from a list what is no list",
+    request: [
+      "PATCH",
+      `${configMaps}/kube-root`,
+      '{"metadata":{"$deleteFromPrimitiveList/finalizers":true}}',
+      { "content-type": "application/strategic-merge-patch+json" },
+    ],
+    code: 422,
+    reason: "Invalid",
+    message:
+      ' "" is invalid: patch: Invalid value: "map[metadata:map[$deleteFromPrimitiveList/finalizers:true]]": cannot restore slice from bool',
+  },
+  {
+    name: "a patch whose order is no list",
+    request: [
+      "PATCH",
+      `${configMaps}/kube-root`,
+      '{"metadata":{"$setElementOrder/finalizers":"x"}}',
+      { "content-type": "application/strategic-merge-patch+json" },
+    ],
+    code: 500,
+    reason: undefined,
+    message: "expected a []interface {}, but received a string",
   },
   {
     name: "a patch with a directive that is none",

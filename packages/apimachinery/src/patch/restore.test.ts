@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { TypeDescriptor } from "../schema/descriptor.ts";
+import { scheme } from "../schema/scheme.ts";
+import { structOf } from "./patch-schema.ts";
+import { checkRestorable } from "./restore.ts";
+
+const deployment = structOf(scheme.type("apps/v1.Deployment") as TypeDescriptor);
+const configMap = structOf(scheme.type("core/v1.ConfigMap") as TypeDescriptor);
+const inPod = (spec: object): object => ({ spec: { template: { spec } } });
+
+// The texts are those of kube-apiserver.
+for (const { value, type = deployment, want } of [
+  { value: { metadata: 1 }, want: "cannot restore struct from: int64" },
+  { value: { metadata: { finalizers: true } }, want: "cannot restore slice from bool" },
+  { value: { metadata: { labels: [] } }, want: "cannot restore map from slice" },
+  { value: { metadata: { labels: { a: 1 } } }, want: "cannot convert int64 to string" },
+  { value: { metadata: { creationTimestamp: true } }, want: "json: cannot unmarshal bool into Go value of type string" },
+  { value: { spec: { replicas: "x" } }, want: "unrecognized type: int32" },
+  { value: { spec: { replicas: 1.5 } }, want: "cannot convert float64 to int32" },
+  { value: { spec: { replicas: 4_294_967_296 } }, want: "cannot convert int64 to int32" },
+  { value: { spec: { paused: 1 } }, want: "unrecognized type: bool" },
+  { value: inPod({ nodeName: 1 }), want: "cannot convert int64 to string" },
+  { value: inPod({ nodeName: 1.5 }), want: "unrecognized type: string" },
+  { value: inPod({ tolerations: ["a"] }), want: "cannot restore struct from: string" },
+  {
+    value: { spec: { strategy: { rollingUpdate: { maxSurge: true } } } },
+    want: "json: cannot unmarshal bool into Go value of type int32",
+  },
+  { value: { binaryData: { a: "!!" } }, type: configMap, want: "error decoding from json: illegal base64 data at input byte 0" },
+  { value: { binaryData: { a: 1 } }, type: configMap, want: "cannot restore slice from int64" },
+]) {
+  test(`${JSON.stringify(value)}: ${want}`, () => {
+    assert.throws(() => checkRestorable(value, type), { message: want });
+  });
+}
+
+test("null is nothing, unknown fields are nobody's, and what fits is silent", () => {
+  checkRestorable({ metadata: null, spec: { replicas: null, template: { spec: { containers: [null] } } }, x: 1 }, deployment);
+});

@@ -1,0 +1,74 @@
+/**
+ * What a strategic merge has made, held against the types. Upstream's apiserver makes the object from it by reflection and
+ * not by its JSON decoder, and says in other words what does not fit.
+ * Source: k8s.io/apimachinery pkg/runtime/converter.go
+ */
+import { DecodeFailure, decodeScalar } from "../codec/json-decode.ts";
+import type { FieldType, ScalarKind } from "../schema/descriptor.ts";
+import { goKind } from "./go-text.ts";
+
+/** @throws Error at the first value that does not fit: `cannot restore slice from bool` */
+export function checkRestorable(value: unknown, type: FieldType): void {
+  if (value === null || value === undefined) return;
+  const from = goKind(value);
+  switch (type.kind) {
+    case "struct":
+      if (from !== "map") throw new Error(`cannot restore struct from: ${from}`);
+      for (const field of type.struct.fields) {
+        if (Object.hasOwn(value as object, field.name)) {
+          checkRestorable((value as Record<string, unknown>)[field.name], field.type);
+        }
+      }
+      return;
+    case "list":
+      if (from !== "slice") throw new Error(`cannot restore slice from ${from}`);
+      for (const element of value as unknown[]) checkRestorable(element, type.element);
+      return;
+    case "map":
+      if (from !== "map") throw new Error(`cannot restore map from ${from}`);
+      for (const element of Object.values(value as object)) checkRestorable(element, type.value);
+      return;
+    default:
+      checkScalar(value, type.kind, type.goType);
+  }
+}
+
+/** Go converts between numbers, and from whole ones to strings, which the converter forbids with words of its own. */
+const convertible: Partial<Record<ScalarKind, readonly string[]>> = {
+  string: ["int64"],
+  int32: ["float64"],
+  int64: ["float64"],
+};
+const fitting: Partial<Record<ScalarKind, readonly string[]>> = {
+  string: ["string"],
+  bool: ["bool"],
+  int32: ["int64"],
+  int64: ["int64"],
+  float64: ["int64", "float64"],
+};
+
+function checkScalar(value: unknown, kind: ScalarKind, goType: string): void {
+  const from = goKind(value);
+  const fits = fitting[kind];
+  if (fits === undefined) {
+    checkByJson(value, kind, goType);
+    return;
+  }
+  // Go would wrap a number that is too large around; that is refused too.
+  const tooLarge = kind === "int32" && from === "int64" && (Number(value) | 0) !== Number(value);
+  if (fits.includes(from) && !tooLarge) return;
+  if (tooLarge || convertible[kind]?.includes(from)) throw new Error(`cannot convert ${from} to ${goType}`);
+  throw new Error(`unrecognized type: ${kind}`);
+}
+
+/** Types that read their own JSON, and bytes. */
+function checkByJson(value: unknown, kind: ScalarKind, goType: string): void {
+  const from = goKind(value);
+  if (kind === "bytes" && from !== "string" && from !== "slice") throw new Error(`cannot restore slice from ${from}`);
+  try {
+    decodeScalar(value, kind, goType);
+  } catch (err) {
+    if (!(err instanceof DecodeFailure)) throw err;
+    throw kind === "bytes" ? new Error(`error decoding from json: ${err.message}`) : err;
+  }
+}

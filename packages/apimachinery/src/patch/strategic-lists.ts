@@ -1,0 +1,208 @@
+/** The lists of a strategic merge. Source: apimachinery pkg/util/strategicpatch/patch.go, mergeSlice */
+import { genericServerResponse } from "../errors/status-error.ts";
+import { identifyBy, mergeOrder, partition } from "./element-order.ts";
+import { goKind, goText, goTypeName } from "./go-text.ts";
+import type { mergeField } from "./patch-schema.ts";
+import { badPatchType, type Fields, isObject, patchDirective } from "./strategic-directives.ts";
+
+type ListField = ReturnType<typeof mergeField>;
+/** Merges one element's patch into it. */
+type Merge = (current: Fields, patch: Fields, type: ListField["inner"]) => Fields;
+
+/**
+ * @param isDeletion whether the patch lists scalars that are to go
+ * @returns the patch alone where the schema does not say that lists are merged
+ */
+export function mergeList(current: unknown[], patch: unknown[], field: ListField, merge: Merge, isDeletion = false): unknown[] {
+  if (field.strategy !== "merge") return patch;
+  if (current.length === 0 && patch.length === 0) return current;
+  const { mergeKey, inner } = field;
+  if (elementKind(current, patch) !== "map") {
+    if (isDeletion) {
+      const gone = new Set(patch);
+      return current.filter((item) => !gone.has(item));
+    }
+    return ordered([...new Set([...current, ...patch])], patch, current, mergeKey);
+  }
+  if (mergeKey === undefined) throw new Error(`cannot merge lists without merge key for ${goKindOf(inner)}`);
+  const { kept, additions, replaces } = applyElementDirectives(current as Fields[], patch as Fields[], mergeKey);
+  if (replaces) return ordered(additions, [], additions, mergeKey);
+  return ordered(
+    mergeElements(kept, additions, mergeKey, (item, change) => merge(item, change, inner)),
+    additions,
+    kept,
+    mergeKey,
+  );
+}
+
+/** What `$setElementOrder` names stands in its order, what only the server has where the server had it. */
+export function putInOrder(
+  merged: unknown[],
+  order: readonly unknown[],
+  current: readonly unknown[],
+  patch: readonly unknown[],
+  mergeKey: string | undefined,
+): unknown[] {
+  if (mergeKey === undefined) for (const item of [...order, ...merged]) hashable(item);
+  else checkOrderElements(order, merged, mergeKey);
+  elementKind(current, patch);
+  return ordered(merged, order, current, mergeKey);
+}
+
+/** What the patch adds must be in the order list, in the same order. */
+export function checkOrder(list: readonly unknown[], order: readonly unknown[], mergeKey: string | undefined): void {
+  if (order.length === 0 || list.length === 0) return;
+  const added = mergeKey === undefined ? list : list.filter((item) => expectMap(item)[patchDirective] !== "delete");
+  let next = 0;
+  let at = 0;
+  while (next < added.length && at < order.length) {
+    const item = added[next];
+    if (isObject(item) && Object.hasOwn(item, patchDirective)) {
+      next++;
+      continue;
+    }
+    if (isSame(item, order[at], mergeKey)) next++;
+    at++;
+  }
+  if (next < added.length && at >= order.length) {
+    throw new Error(`The order in patch list:\n${goText(list)}\n doesn't match $setElementOrder list:\n${goText(order)}\n`);
+  }
+}
+
+function isSame(left: unknown, right: unknown, mergeKey: string | undefined): boolean {
+  if (mergeKey === undefined) return left === right;
+  const [a, b] = [expectMap(left), expectMap(right)];
+  for (const item of [a, b]) requireMergeKey(mergeKey, item);
+  return a[mergeKey] === b[mergeKey];
+}
+
+function ordered(
+  merged: readonly unknown[],
+  order: readonly unknown[],
+  current: readonly unknown[],
+  mergeKey: string | undefined,
+): unknown[] {
+  const identify = identifyBy(mergeKey);
+  if (mergeKey !== undefined) {
+    requireMergeKeys(mergeKey, merged);
+    checkOrderElements(order, merged, mergeKey);
+    requireMergeKeys(mergeKey, [...order, ...current]);
+  }
+  const [fromPatch, serverOnly] = partition(merged, order, identify);
+  return mergeOrder(fromPatch, serverOnly, order, current, identify);
+}
+
+/** Each element is looked for in the order list, from its start on, and only an object may stand there until it is found. */
+function checkOrderElements(order: readonly unknown[], merged: readonly unknown[], mergeKey: string): void {
+  const at = order.findIndex((item) => !isObject(item));
+  if (at < 0) return;
+  const identify = identifyBy(mergeKey);
+  const before = new Set(order.slice(0, at).map(identify));
+  if (merged.some((item) => !before.has(identify(item)))) throw new Error(`value for key ${at} is not a map`);
+}
+
+/** All elements of both lists must be of one kind, and no lists. Go stumbles over null; we say so. */
+function elementKind(...lists: (readonly unknown[])[]): string {
+  let kind: string | undefined;
+  for (const item of lists.flat()) {
+    const own = Array.isArray(item) ? "slice" : goKind(item);
+    if (kind !== undefined && own !== kind) throw new Error(`list element types are not identical: ${goText(lists)}`);
+    if (own === "nil") throw new Error("runtime error: invalid memory address or nil pointer dereference");
+    if (own === "slice") throw listOfLists();
+    kind = own;
+  }
+  if (kind === undefined) throw new Error("no elements in any of the given slices");
+  return kind;
+}
+
+/** Elements with `$patch`: `delete` removes what has their merge key, `replace` takes the patch's other elements alone. */
+function applyElementDirectives(
+  current: readonly Fields[],
+  patch: readonly Fields[],
+  mergeKey: string,
+): { kept: readonly Fields[]; additions: Fields[]; replaces: boolean } {
+  const additions: Fields[] = [];
+  const deleted = new Set<string>();
+  const identify = identifyBy(mergeKey);
+  let replaces = false;
+  for (const item of patch) {
+    if (!Object.hasOwn(item, patchDirective)) {
+      additions.push(item);
+      continue;
+    }
+    switch (item[patchDirective]) {
+      case "delete":
+        requireMergeKey(mergeKey, item);
+        deleted.add(identify(item));
+        break;
+      case "replace":
+        replaces = true;
+        break;
+      case "merge":
+        throw new Error("merging lists cannot yet be specified in the patch");
+      default:
+        throw badPatchType(item[patchDirective], item);
+    }
+  }
+  const kept = deleted.size === 0 ? current : current.filter((item) => !deleted.has(identify(item)));
+  return { kept, additions, replaces };
+}
+
+function mergeElements(
+  current: readonly Fields[],
+  additions: readonly Fields[],
+  mergeKey: string,
+  merge: (current: Fields, patch: Fields) => Fields,
+): unknown[] {
+  const identify = identifyBy(mergeKey);
+  const merged = [...current];
+  const position = new Map<string, number>();
+  for (const [at, item] of merged.entries()) if (!position.has(identify(item))) position.set(identify(item), at);
+  for (const item of additions) {
+    requireMergeKey(mergeKey, item);
+    const id = identify(item);
+    const at = position.get(id);
+    if (at === undefined) position.set(id, merged.push(item) - 1);
+    else merged[at] = merge(merged[at] as Fields, item);
+  }
+  return merged;
+}
+
+function requireMergeKey(mergeKey: string, item: Fields): void {
+  if (!Object.hasOwn(item, mergeKey)) {
+    throw new Error(`map: ${goText(item)} does not contain declared merge key: ${mergeKey}`);
+  }
+}
+
+function requireMergeKeys(mergeKey: string, items: readonly unknown[]): void {
+  for (const item of items) requireMergeKey(mergeKey, expectMap(item));
+}
+
+/** @throws Error that upstream answers 500 with */
+export function expectList(value: unknown): unknown[] {
+  if (Array.isArray(value)) return value;
+  throw new Error(`expected a []interface {}, but received a ${goTypeName(value)}`);
+}
+
+function expectMap(value: unknown): Fields {
+  if (isObject(value)) return value;
+  throw new Error(`expected a map[string]interface {}, but received a ${goTypeName(value)}`);
+}
+
+/** What may stand in a set. Go panics over the others; we answer with its words. */
+export function hashable(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  throw new Error(`runtime error: hash of unhashable type ${goTypeName(value)}`);
+}
+
+function listOfLists(): Error {
+  const message = "lists of lists are not supported";
+  const refused = genericServerResponse(422, "", { group: "", resource: "" }, "", message, 0, false);
+  refused.cause = new Error(message);
+  return refused;
+}
+
+function goKindOf(type: ListField["inner"]): string {
+  if (type.kind === "list") return "slice";
+  return type.kind;
+}
