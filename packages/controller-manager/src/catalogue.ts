@@ -11,6 +11,7 @@ import { newEndpointSliceController } from "./controllers/endpointslice/controll
 import { newEndpointSliceMirroringController } from "./controllers/endpointslicemirroring/controller.ts";
 import { newEphemeralVolumeController } from "./controllers/ephemeral-volume/controller.ts";
 import { newGarbageCollector } from "./controllers/garbagecollector/controller.ts";
+import { newJobController } from "./controllers/job/controller.ts";
 import { newNamespaceController } from "./controllers/namespace/controller.ts";
 import { newNodeLifecycleController } from "./controllers/nodelifecycle/controller.ts";
 import { newPodGarbageCollector } from "./controllers/podgc/controller.ts";
@@ -86,7 +87,7 @@ export const catalogue: readonly CatalogueEntry[] = [
     make: newGarbageCollector,
   },
   missing("daemonset", "daemon-set-controller"),
-  missing("job", "job-controller"),
+  { name: "job", user: "job-controller", onByDefault: true, make: newJobController },
   { name: "deployment", user: "deployment-controller", onByDefault: true, make: newDeploymentController },
   { name: "replicaset", user: "replicaset-controller", onByDefault: true, make: newReplicaSetController },
   missing("horizontalpodautoscaling", "horizontal-pod-autoscaler"),

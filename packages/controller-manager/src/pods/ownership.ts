@@ -16,6 +16,8 @@ export interface Claim<T extends KubeObject> {
   readonly candidates: readonly T[];
   /** What must hold besides the selector for an object to be adopted or kept. */
   readonly filter?: (object: T) => boolean;
+  /** Put on what is adopted, taken from what is released. */
+  readonly finalizers?: readonly string[];
   readonly signal: AbortSignal;
 }
 
@@ -80,10 +82,15 @@ async function checkMayAdopt({ client, ownerResource, owner, signal }: Writes): 
 }
 
 async function adopt(claim: Writes, { metadata }: KubeObject): Promise<boolean> {
-  const { client, ref, controllerRef, signal } = claim;
+  const { client, ref, controllerRef, finalizers, signal } = claim;
   const { namespace, name = "", uid = "" } = metadata;
   try {
-    await client.patch(ref, { namespace, name }, { type: "strategic", body: adoptPatch(controllerRef, uid) }, { signal });
+    await client.patch(
+      ref,
+      { namespace, name },
+      { type: "strategic", body: adoptPatch(controllerRef, uid, finalizers) },
+      { signal },
+    );
     return true;
   } catch (err) {
     if (isNotFound(err)) return false;
@@ -92,13 +99,13 @@ async function adopt(claim: Writes, { metadata }: KubeObject): Promise<boolean> 
 }
 
 async function release(claim: Writes, { metadata }: KubeObject): Promise<void> {
-  const { client, ref, owner, signal } = claim;
+  const { client, ref, owner, finalizers, signal } = claim;
   const { namespace, name = "", uid = "" } = metadata;
   try {
     await client.patch(
       ref,
       { namespace, name },
-      { type: "strategic", body: releasePatch([owner.metadata.uid ?? ""], uid) },
+      { type: "strategic", body: releasePatch([owner.metadata.uid ?? ""], uid, finalizers) },
       { signal },
     );
   } catch (err) {

@@ -13,6 +13,7 @@ interface PodWriter {
 
 /**
  * Creates a Pod from its owner's template and says so on the owner.
+ * @param generateName the start of its name; absent: the owner's name and a dash
  * @throws the client's error, after a FailedCreate event (none while the namespace is being deleted)
  * Source: pkg/controller/controller_utils.go, RealPodControl
  */
@@ -22,8 +23,9 @@ export async function createPod(
   template: PodTemplateSpec,
   controllerRef: OwnerReference,
   signal: AbortSignal,
+  generateName?: string,
 ): Promise<Pod> {
-  const pod = podFromTemplate(owner, template, controllerRef);
+  const pod = podFromTemplate(owner, template, controllerRef, generateName);
   try {
     const created = await ctx.client.create<Pod>(pods, pod, { namespace: owner.metadata.namespace, signal });
     ctx.recorder.event(owner, "Normal", "SuccessfulCreate", `Created pod: ${created.metadata.name}`);
@@ -48,13 +50,18 @@ export async function deletePod(ctx: PodWriter, owner: KubeObject, pod: Pod, sig
   ctx.recorder.event(owner, "Normal", "SuccessfulDelete", `Deleted pod: ${name}`);
 }
 
-export function podFromTemplate(owner: KubeObject, template: PodTemplateSpec, controllerRef: OwnerReference): Pod {
+export function podFromTemplate(
+  owner: KubeObject,
+  template: PodTemplateSpec,
+  controllerRef: OwnerReference,
+  generateName = podNamePrefix(owner.metadata.name ?? ""),
+): Pod {
   const { labels, annotations, finalizers } = template.metadata ?? {};
   return deepClone({
     apiVersion: "v1",
     kind: "Pod",
     metadata: {
-      generateName: podNamePrefix(owner.metadata.name ?? ""),
+      generateName,
       ...(owner.metadata.namespace === undefined ? {} : { namespace: owner.metadata.namespace }),
       ...(labels === undefined ? {} : { labels }),
       ...(annotations === undefined ? {} : { annotations }),

@@ -1,6 +1,6 @@
-import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isReady, readySince } from "../../pods/pod-state.ts";
+import { byProgress, createdAt, mostRestarts } from "../../pods/removal-order.ts";
 
 /** A Pod with how many active Pods of its kin share its node. */
 export interface RankedPod {
@@ -18,10 +18,7 @@ export function byDeletionOrder(now: number): (a: RankedPod, b: RankedPod) => nu
   return (left, right) => {
     const [a, b] = [left.pod, right.pod];
     return (
-      numberOf(a.spec.nodeName !== undefined && a.spec.nodeName !== "") -
-        numberOf(b.spec.nodeName !== undefined && b.spec.nodeName !== "") ||
-      phaseRank(a) - phaseRank(b) ||
-      numberOf(isReady(a)) - numberOf(isReady(b)) ||
+      byProgress(a, b) ||
       deletionCost(a) - deletionCost(b) ||
       right.onSameNode - left.onSameNode ||
       (isReady(a) && isReady(b) ? byAge(a, b, readySince(a), readySince(b), now) : 0) ||
@@ -31,26 +28,10 @@ export function byDeletionOrder(now: number): (a: RankedPod, b: RankedPod) => nu
   };
 }
 
-function numberOf(value: boolean): number {
-  return value ? 1 : 0;
-}
-
-function phaseRank({ status }: Pod): number {
-  return status?.phase === "Pending" ? 0 : status?.phase === "Running" ? 2 : 1;
-}
-
 /** What is not a number in the form that the API accepts counts as 0. */
 function deletionCost({ metadata }: Pod): number {
   const text = metadata.annotations?.["controller.kubernetes.io/pod-deletion-cost"] ?? "";
   return /^(0|-?[1-9]\d{0,9})$/.test(text) ? Number(text) : 0;
-}
-
-function mostRestarts({ status }: Pod): number {
-  return Math.max(0, ...(status?.containerStatuses ?? []).map(({ restartCount }) => restartCount));
-}
-
-function createdAt({ metadata }: Pod): number | undefined {
-  return metadata.creationTimestamp ? parseTime(metadata.creationTimestamp) : undefined;
 }
 
 /** Younger first, no time at all before any; within one power of two by uid. */

@@ -1,0 +1,72 @@
+import { formatTime, parseTime } from "@coxswain/apimachinery/meta/time";
+import type { Job, JobCondition, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** A condition that a Job is to have, and the Event that tells of it. */
+export interface Announced {
+  readonly condition: Omit<JobCondition, "lastProbeTime" | "lastTransitionTime">;
+  readonly event: readonly ["Normal" | "Warning", reason: string, message: string];
+}
+
+const announced = (
+  type: string,
+  status: "True" | "False",
+  [reason, message]: readonly [string, string],
+  event: Announced["event"],
+): Announced => ({ condition: { type, status, ...(reason !== "" && { reason, message }) }, event });
+
+const failed = (reason: string, message: string): Announced =>
+  announced("Failed", "True", [reason, message], ["Warning", reason, message]);
+
+/** Source: pkg/controller/job/job_controller.go, syncJob */
+export const complete = announced("Complete", "True", ["", ""], ["Normal", "Completed", "Job completed"]);
+export const backoffLimitExceeded = failed("BackoffLimitExceeded", "Job has reached the specified backoff limit");
+export const deadlineExceeded = failed("DeadlineExceeded", "Job was active longer than specified deadline");
+export const suspended = announced(
+  "Suspended",
+  "True",
+  ["JobSuspended", "Job suspended"],
+  ["Normal", "Suspended", "Job suspended"],
+);
+export const resumed = announced("Suspended", "False", ["JobResumed", "Job resumed"], ["Normal", "Resumed", "Job resumed"]);
+
+/**
+ * The status with this condition, in the place of the one of its type.
+ * @returns the argument itself when it says so already, or when it would be told that what never was is not
+ */
+export function withCondition(status: JobStatus, { condition }: Announced, now: number): JobStatus {
+  const conditions = status.conditions ?? [];
+  const index = conditions.findIndex(({ type }) => type === condition.type);
+  if (index < 0 && condition.status === "False") return status;
+  const before = conditions[index];
+  const { reason = "", message = "" } = condition;
+  if (before?.status === condition.status && (before.reason ?? "") === reason && (before.message ?? "") === message)
+    return status;
+  const time = formatTime(now);
+  const stamped: JobCondition = { ...condition, lastProbeTime: time, lastTransitionTime: time };
+  return { ...status, conditions: index < 0 ? [...conditions, stamped] : conditions.with(index, stamped) };
+}
+
+export function isSuspended({ conditions }: JobStatus): boolean {
+  return conditions?.some(({ type, status }) => type === "Suspended" && status === "True") === true;
+}
+
+/** The restarts of containers that are restarted in place add up to too many. Source: pastBackoffLimitOnFailure */
+export function tooManyRestarts({ spec }: Job, pods: readonly Pod[]): boolean {
+  if (spec.template.spec?.restartPolicy !== "OnFailure") return false;
+  const running = pods.filter(({ status }) => status?.phase === "Running" || status?.phase === "Pending");
+  const restarts = running
+    .flatMap(({ status }) => [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])])
+    .reduce((sum, { restartCount }) => sum + restartCount, 0);
+  const limit = spec.backoffLimit ?? defaultBackoffLimit;
+  return limit === 0 ? restarts > 0 : restarts >= limit;
+}
+
+export const defaultBackoffLimit = 6;
+
+/** How long the Job may go on; negative when its time is over, undefined when nothing limits it (now). */
+export function remainingMs({ spec }: Job, startTime: string | null | undefined, now: number): number | undefined {
+  const start = startTime ? parseTime(startTime) : undefined;
+  if (spec.activeDeadlineSeconds == null || start === undefined || spec.suspend === true) return undefined;
+  return start + spec.activeDeadlineSeconds * 1000 - now;
+}

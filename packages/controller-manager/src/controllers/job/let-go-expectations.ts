@@ -1,0 +1,33 @@
+import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+
+/**
+ * Pods whose tracking finalizer was removed while the cache still shows it: counting them again would count them twice.
+ * Source: pkg/controller/job/tracking_utils.go
+ */
+export interface LetGoExpectations {
+  of(key: ObjectKey): ReadonlySet<string>;
+  /** Adds to what is expected already. */
+  expect(key: ObjectKey, uids: readonly string[]): void;
+  /** Seen without it, or it could not be removed. @returns whether that was expected */
+  observed(key: ObjectKey, uid: string): boolean;
+  forget(key: ObjectKey): void;
+}
+
+export function newLetGoExpectations(): LetGoExpectations {
+  const all = new Map<ObjectKey, Set<string>>();
+  return {
+    of: (key) => new Set(all.get(key)),
+    expect(key, uids) {
+      const expected = all.get(key) ?? new Set();
+      for (const uid of uids) expected.add(uid);
+      all.set(key, expected);
+    },
+    observed(key, uid) {
+      const expected = all.get(key);
+      if (expected?.delete(uid) !== true) return false;
+      if (expected.size === 0) all.delete(key);
+      return true;
+    },
+    forget: (key) => void all.delete(key),
+  };
+}

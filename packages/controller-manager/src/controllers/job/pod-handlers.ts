@@ -1,0 +1,83 @@
+import type { SourceQueue } from "@coxswain/apimachinery/controller/sources";
+import type { InformerHandler } from "@coxswain/apimachinery/informers/shared-informer";
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { keyOf, toKey } from "@coxswain/apimachinery/meta/object-key";
+import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
+import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { isJobFinished } from "../../jobs/job-state.ts";
+import type { JobRoom } from "./reconcile.ts";
+import { isHeld } from "./tracking-finalizer.ts";
+
+/** The Job that controls the Pod, by its uid: another one under the name is not it. */
+export function jobOfPod({ jobs }: Pick<JobRoom, "jobs">, pod: Pod): Job | undefined {
+  const ref = controllerOf(pod);
+  if (ref?.kind !== "Job") return undefined;
+  const job = jobs.lister.get(toKey(pod.metadata.namespace, ref.name));
+  return job?.metadata.uid === ref.uid ? job : undefined;
+}
+
+/** Which Jobs a change of a Pod concerns, and which expectations it meets. */
+export function podHandlers(room: JobRoom, queue: SourceQueue): InformerHandler<Pod> {
+  const { jobs, expectations, letGo, failures } = room;
+  const enqueueMatching = (pod: Pod): void => {
+    for (const job of jobs.lister.inNamespace(pod.metadata.namespace ?? "")) {
+      const selector = LabelSelector.fromObject(job.spec.selector ?? {});
+      if (!selector.empty && selector.matches(pod.metadata.labels)) queue.enqueue(keyOf(job));
+    }
+  };
+  /** Only here does a failing Job's backoff take effect: whatever else happens is looked at at once. */
+  const enqueue = (job: Job, pod: Pod): void => {
+    const key = keyOf(job);
+    const delayMs = pod.status?.phase === "Failed" ? failures.delayMs(key) : 0;
+    if (delayMs > 0) queue.enqueueAfter(key, delayMs);
+    else queue.enqueue(key);
+  };
+  /** @returns whether it is our own doing that nothing holds the Pod any more: it is counted, and no look at it is needed */
+  const noteLetGo = (job: Job, pod: Pod): boolean => !isHeld(pod) && letGo.observed(keyOf(job), pod.metadata.uid ?? "");
+  /** Held by a Job that is gone or over, and so counts no more. Says whether a Job is left to look at it. */
+  const isAbandoned = (pod: Pod, job: Job | undefined): boolean => {
+    if (job !== undefined && !isJobFinished(job)) return false;
+    if (isHeld(pod) && (controllerOf(pod)?.kind ?? "Job") === "Job") room.abandon(pod);
+    return true;
+  };
+  const leaving = (pod: Pod, gone: boolean): void => {
+    const job = jobOfPod(room, pod);
+    if (isAbandoned(pod, job) || job === undefined) return;
+    expectations.deletionObserved(keyOf(job), pod.metadata.uid ?? "");
+    if (gone) letGo.observed(keyOf(job), pod.metadata.uid ?? "");
+    else noteLetGo(job, pod);
+    queue.enqueue(keyOf(job));
+  };
+  return {
+    added(pod) {
+      if (pod.metadata.deletionTimestamp) return leaving(pod, false); // seen for the first time on its way out
+      const job = jobOfPod(room, pod);
+      const abandoned = isAbandoned(pod, job);
+      if (controllerOf(pod) === undefined) return enqueueMatching(pod);
+      if (abandoned || job === undefined) return;
+      expectations.creationObserved(keyOf(job));
+      queue.enqueue(keyOf(job));
+    },
+    updated(old, pod) {
+      if (old.metadata.resourceVersion === pod.metadata.resourceVersion) return; // a resync
+      if (pod.metadata.deletionTimestamp) return leaving(pod, false);
+      const moved = !deepEqual(controllerOf(old), controllerOf(pod));
+      const before = moved ? jobOfPod(room, old) : undefined;
+      if (before !== undefined) {
+        noteLetGo(before, pod);
+        enqueue(before, pod);
+      }
+      const job = jobOfPod(room, pod);
+      const abandoned = isAbandoned(pod, job);
+      if (controllerOf(pod) === undefined) {
+        if (moved || !deepEqual(old.metadata.labels ?? {}, pod.metadata.labels ?? {})) enqueueMatching(pod);
+        return;
+      }
+      if (abandoned || job === undefined) return;
+      if (!noteLetGo(job, pod)) enqueue(job, pod);
+    },
+    deleted: (pod) => leaving(pod, true),
+  };
+}

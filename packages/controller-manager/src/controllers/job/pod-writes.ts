@@ -1,0 +1,101 @@
+import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { jobs, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { createPod, deletePod, slowStartBatch } from "../../pods/pod-control.ts";
+import type { PodPlan } from "./plan.ts";
+import { podRecipes } from "./pods.ts";
+import type { Sync } from "./reconcile.ts";
+import { isHeld, letGoPatch } from "./tracking-finalizer.ts";
+
+/** @returns by how many the Job's active Pods changed, and the first failure */
+export async function applyPlan(sync: Sync, plan: PodPlan): Promise<{ change: number; error?: unknown }> {
+  if (plan.create.length > 0) return createPods(sync, plan.create);
+  if (plan.delete.length === 0) return { change: 0 };
+  const { expectations, ctx } = sync.room;
+  expectations.expectDeletions(sync.key, plan.delete.map(uidOf));
+  ctx.log.v(4)?.info("Too many pods running for job", { job: sync.key, deleting: plan.delete.length });
+  const { count, error } = await eachOf(plan.delete, async (pod) => {
+    try {
+      // Not counted: it is one too many, and did not fail.
+      if (isHeld(pod)) await letGo(sync, pod);
+      await deletePod(ctx, sync.job, pod, sync.signal);
+    } catch (err) {
+      expectations.deletionObserved(sync.key, uidOf(pod));
+      throw err;
+    }
+  });
+  return { change: -count, error };
+}
+
+async function createPods(
+  { room, key, job, tracked, signal }: Sync,
+  indexes: PodPlan["create"],
+): Promise<{ change: number; error?: unknown }> {
+  const { ctx, expectations } = room;
+  expectations.expectCreations(key, indexes.length);
+  ctx.log.v(4)?.info("Too few pods running", { job: key, creating: indexes.length });
+  const recipeOf = podRecipes(job, tracked);
+  const ref = newControllerRef(job, jobs);
+  const { succeeded, error } = await slowStartBatch(indexes.length, async (i) => {
+    const { template, generateName } = recipeOf(indexes[i]);
+    try {
+      await createPod(ctx, job, template, ref, signal, generateName);
+    } catch (err) {
+      if (!hasCause(err, "NamespaceTerminating")) throw err; // nothing will come of it; that it never comes must not hold us up
+    }
+  });
+  // What failed and what was not tried will not be seen.
+  for (let i = succeeded; i < indexes.length; i++) expectations.creationObserved(key);
+  return { change: succeeded, error };
+}
+
+/**
+ * Deletes Pods of a Job that failed. They keep their finalizer: they are counted before they go.
+ * @returns how many were deleted, and the first failure
+ */
+export function deleteAll({ room, job, signal }: Sync, active: readonly Pod[]): Promise<{ count: number; error?: unknown }> {
+  return eachOf(active, (pod) => deletePod(room.ctx, job, pod, signal));
+}
+
+/**
+ * Takes the finalizer from Pods that are in the stored status. The cache shows it later: until then they are expected
+ * to have none.
+ * @returns the uids of those that have none now, and the first failure
+ */
+export async function letGoOf(sync: Sync, held: readonly Pod[]): Promise<{ uids: ReadonlySet<string>; error?: unknown }> {
+  const { room, key } = sync;
+  const uids = new Set<string>();
+  if (sync.tracked) room.letGo.expect(key, held.map(uidOf));
+  const { error } = await eachOf(held, async (pod) => {
+    try {
+      await letGo(sync, pod);
+    } catch (err) {
+      room.letGo.observed(key, uidOf(pod)); // no event will tell
+      throw err;
+    }
+    uids.add(uidOf(pod));
+  });
+  return { uids, error };
+}
+
+async function letGo({ room, signal }: Sync, { metadata }: Pod): Promise<void> {
+  const { namespace, name = "" } = metadata;
+  try {
+    await room.ctx.client.patch(pods, { namespace, name }, { type: "strategic", body: letGoPatch }, { signal });
+  } catch (err) {
+    if (!isNotFound(err)) throw err;
+    // Gone, with whatever held it.
+  }
+}
+
+async function eachOf(all: readonly Pod[], work: (pod: Pod) => Promise<void>): Promise<{ count: number; error?: unknown }> {
+  const results = await Promise.allSettled(all.map(work));
+  const count = results.filter(({ status }) => status === "fulfilled").length;
+  const failed = results.find((result) => result.status === "rejected");
+  return { count, ...(failed && { error: failed.reason }) };
+}
+
+function uidOf({ metadata }: Pod): string {
+  return metadata.uid ?? "";
+}

@@ -1,0 +1,139 @@
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { Job, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { jobs } from "@coxswain/apimachinery/schema/kinds/resources";
+import { formatIndexes, type Intervals } from "./completion-indexes.ts";
+import { type Announced, complete, withCondition } from "./conditions.ts";
+import { letGoOf } from "./pod-writes.ts";
+import { completionIndexOf, isIndexed } from "./pods.ts";
+import type { Sync } from "./reconcile.ts";
+import { allCounted, noteEnded, settleCounters } from "./tracking.ts";
+import { isHeld } from "./tracking-finalizer.ts";
+
+/** What a look at a Job found. */
+export interface Counters {
+  /** Active Pods, after those that this look created and deleted. */
+  readonly running: number;
+  /** Undefined where the feature is off. */
+  readonly ready: number | undefined;
+  readonly succeeded: number;
+  readonly failed: number;
+  /** Of an indexed Job. */
+  readonly completed: { readonly before: Intervals; readonly now: Intervals } | undefined;
+  /** How the Job ends. */
+  readonly ending: Announced | undefined;
+  /** A condition that is in the status already, and is to be told of once that is stored. */
+  readonly told: Announced | undefined;
+}
+
+/**
+ * Counts Pods that finalizers hold, in an order that survives a crash at any point: first the status with their uids,
+ * then their finalizers, then the status with the counters (and the end of the Job, once nothing is left to count).
+ * @param status the stored one with this look's start time and conditions
+ * @returns whether the Job has ended
+ */
+export async function storeTracked(
+  sync: Sync,
+  status: JobStatus,
+  pods: readonly Pod[],
+  { letGo, running, ready, completed, ending, told }: Counters & { letGo: ReadonlySet<string> },
+): Promise<boolean> {
+  const { job } = sync;
+  const ordered = isIndexed(job) ? pods.toSorted((a, b) => (completionIndexOf(a) ?? -1) - (completionIndexOf(b) ?? -1)) : pods;
+  const current = withCounts({ uncountedTerminatedPods: {}, ...status }, { active: running, ready });
+  const noted = noteEnded(job, current, ordered, { letGo, completed: completed?.before ?? [], finishing: ending !== undefined });
+  const write = newStatusWriter(sync);
+
+  // A start time alone is stored with the first Pods.
+  const changed = noted.status !== current || told !== undefined || !sameCounts(job.status, running, ready);
+  let stored = changed ? await write(noted.status) : noted.status;
+  if (told !== undefined) sync.room.ctx.recorder.event(job, ...told.event);
+
+  const released = noted.release.length > 0 ? await letGoOf(sync, noted.release) : { uids: new Set<string>() };
+  const settled = settleCounters(stored, noted.held.difference(released.uids));
+  if (released.error !== undefined) {
+    if (settled !== stored) await write(settled);
+    throw released.error;
+  }
+  const finished = ending !== undefined && allCounted(settled);
+  if (!finished && settled === stored) return false;
+  stored = await write(finished ? ended(sync, settled, ending) : settled);
+  if (finished) tellEnd(sync, stored, ending);
+  return finished;
+}
+
+/** Counts the Pods that are there. @returns whether the Job has ended */
+export async function storeCounted(
+  sync: Sync,
+  status: JobStatus,
+  pods: readonly Pod[],
+  { running, ready, succeeded, failed, completed, ending, told }: Counters,
+): Promise<boolean> {
+  const { job } = sync;
+  const { error } = await letGoOf(sync, pods.filter(isHeld)); // left from when the Job was tracked
+  if (error !== undefined) throw error;
+  const { uncountedTerminatedPods: _, ...rest } = status;
+  const { succeeded: before = 0, failed: failedBefore = 0 } = job.status ?? {};
+  const same = sameCounts(job.status, running, ready) && before === succeeded && failedBefore === failed;
+  if (same && told === undefined && ending === undefined) return false;
+  const counted: JobStatus = {
+    ...withCounts(rest, { active: running, ready, succeeded, failed }),
+    ...(completed && { completedIndexes: formatIndexes(completed.now) }),
+  };
+  const stored = await newStatusWriter(sync)(ending === undefined ? counted : ended(sync, counted, ending));
+  if (told !== undefined) sync.room.ctx.recorder.event(job, ...told.event);
+  if (ending !== undefined) tellEnd(sync, stored, ending);
+  return ending !== undefined;
+}
+
+function ended({ room }: Sync, status: JobStatus, ending: Announced): JobStatus {
+  const next = withCondition(status, ending, room.ctx.clock.now());
+  const time = next.conditions?.at(-1)?.lastTransitionTime;
+  return ending === complete && time ? { ...next, completionTime: time } : next;
+}
+
+/** Told once it is stored: a conflict would have it told twice. */
+function tellEnd({ room, job }: Sync, status: JobStatus, ending: Announced): void {
+  const { recorder } = room.ctx;
+  const { completions, completionMode = "NonIndexed" } = job.spec;
+  if (ending === complete && completions != null && (status.succeeded ?? 0) > completions) {
+    const message = "Too many succeeded pods running after completion count reached";
+    recorder.event(job, "Warning", "TooManySucceededPods", message);
+  }
+  recorder.event(job, ...ending.event);
+  room.metrics.finished(completionMode, ending === complete ? "succeeded" : "failed");
+}
+
+/** Writes one status after the other, each over what the last one came to. */
+function newStatusWriter({ room, job, tracked, signal }: Sync): (status: JobStatus) => Promise<JobStatus> {
+  const { completionMode = "NonIndexed" } = job.spec;
+  let last: Job = job;
+  return async (status) => {
+    const { succeeded = 0, failed = 0 } = last.status ?? {};
+    last = await room.ctx.client.update<Job>(jobs, { ...last, status }, { subresource: "status", signal });
+    if (tracked) {
+      room.metrics.podsFinished(completionMode, "succeeded", (status.succeeded ?? 0) - succeeded);
+      room.metrics.podsFinished(completionMode, "failed", (status.failed ?? 0) - failed);
+    }
+    return status;
+  };
+}
+
+/** The API leaves out counts of nothing, except `ready`. */
+function withCounts(
+  status: JobStatus,
+  { ready, ...counts }: { active: number; ready: number | undefined; succeeded?: number; failed?: number },
+): JobStatus {
+  const next: JobStatus = { ...status };
+  for (const [name, count] of Object.entries(counts) as [keyof typeof counts, number][]) {
+    if (count === 0) delete next[name];
+    else next[name] = count;
+  }
+  if (ready === undefined) delete next.ready;
+  else next.ready = ready;
+  return next;
+}
+
+function sameCounts(stored: JobStatus | undefined, running: number, ready: number | undefined): boolean {
+  return semanticEqual([stored?.active ?? 0, stored?.ready ?? -1], [running, ready ?? -1]);
+}

@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import { aJob, aJobPod } from "../../testing/jobs.ts";
+import { parseIndexes } from "./completion-indexes.ts";
+import { maxUncounted, noteEnded, settleCounters, tallyPods } from "./tracking.ts";
+
+const deletedAt = "2022-01-01T00:00:00Z";
+const none: ReadonlySet<string> = new Set();
+const indexed = { completionMode: "Indexed", completions: 3, parallelism: 3 };
+
+test("tallies counters, uids and held pods, each once", () => {
+  const status = { succeeded: 2, failed: 1, uncountedTerminatedPods: { succeeded: ["a-uid"], failed: ["b-uid"] } };
+  const job = aJob({ status });
+  const pods = [
+    aJobPod(job, "a", { phase: "Succeeded" }), // its uid is noted
+    aJobPod(job, "b", { phase: "Failed", held: false }), // noted, and let go of
+    aJobPod(job, "c", { phase: "Succeeded", held: false }), // counted before
+    aJobPod(job, "d", { phase: "Succeeded" }),
+    aJobPod(job, "e", { phase: "Failed" }), // let go of, which the cache does not show
+    aJobPod(job, "f", { phase: "Running", deletedAt }),
+    aJobPod(job, "g", { phase: "Succeeded", deletedAt }),
+    aJobPod(job, "h"),
+  ];
+  assert.deepEqual(tallyPods(job, pods, new Set(["e-uid"])), { succeeded: 2 + 1 + 2, failed: 1 + 1 + 1 });
+  assert.deepEqual(tallyPods(job, pods, undefined), { succeeded: 4, failed: 2 });
+});
+
+test("an indexed job counts valid indexes only", () => {
+  const job = aJob({ spec: indexed });
+  const pods = [
+    aJobPod(job, "a", { phase: "Succeeded", index: 0 }),
+    aJobPod(job, "b", { phase: "Succeeded", index: 3 }),
+    aJobPod(job, "c", { phase: "Failed" }),
+  ];
+  assert.deepEqual(tallyPods(job, pods, none), { succeeded: 1, failed: 0 });
+});
+
+test("notes the uids of what ended and lets go of it, not of what runs", () => {
+  const job = aJob();
+  const pods = [
+    aJobPod(job, "a", { phase: "Succeeded" }),
+    aJobPod(job, "b", { phase: "Failed" }),
+    aJobPod(job, "c"),
+    aJobPod(job, "d", { deletedAt }),
+    aJobPod(job, "e", { phase: "Failed", held: false }),
+  ];
+  const { status, release, held } = noteEnded(job, {}, pods, { letGo: none, completed: [], finishing: false });
+  assert.deepEqual(status, { uncountedTerminatedPods: { succeeded: ["a-uid"], failed: ["b-uid", "d-uid"] } });
+  assert.deepEqual(
+    release.map(({ metadata }) => metadata.name),
+    ["a", "b", "d"],
+  );
+  const settled = settleCounters(status, held.difference(new Set(["a-uid", "b-uid"])));
+  assert.deepEqual(settled, { succeeded: 1, failed: 1, uncountedTerminatedPods: { failed: ["d-uid"] } });
+  assert.deepEqual(settleCounters(settled, none), { succeeded: 1, failed: 2, uncountedTerminatedPods: {} });
+});
+
+test("what runs when its job ends has failed; what runs when its job is deleted is only let go of", () => {
+  const [job, deleted] = [aJob(), aJob({ deletedAt })];
+  const ending = noteEnded(job, {}, [aJobPod(job, "a")], { letGo: none, completed: [], finishing: true });
+  assert.deepEqual(ending.status.uncountedTerminatedPods, { failed: ["a-uid"] });
+  const status: JobStatus = {};
+  const leaving = noteEnded(deleted, status, [aJobPod(deleted, "a")], { letGo: none, completed: [], finishing: false });
+  assert.equal(leaving.status, status);
+  assert.equal(leaving.release.length, 1);
+});
+
+test("an index that succeeded is counted at once, and once", () => {
+  const job = aJob({ spec: indexed });
+  const pods = [
+    aJobPod(job, "a", { phase: "Succeeded", index: 0 }),
+    aJobPod(job, "b", { phase: "Succeeded", index: 2 }),
+    aJobPod(job, "c", { phase: "Succeeded", index: 2 }),
+    aJobPod(job, "d", { phase: "Succeeded", index: 7 }),
+    aJobPod(job, "e", { phase: "Failed", index: 1 }),
+  ];
+  const options = { letGo: none, completed: parseIndexes("0", 3), finishing: false };
+  const { status, release } = noteEnded(job, { succeeded: 1, completedIndexes: "0" }, pods, options);
+  assert.deepEqual(status, { succeeded: 2, completedIndexes: "0,2", uncountedTerminatedPods: { failed: ["e-uid"] } });
+  assert.equal(release.length, 5);
+});
+
+test(`notes ${maxUncounted} at once at most`, () => {
+  const job = aJob();
+  const pods = Array.from({ length: maxUncounted + 100 }, (_, i) => aJobPod(job, `p${i}`, { phase: "Failed" }));
+  const { status, release } = noteEnded(job, {}, pods, { letGo: none, completed: [], finishing: false });
+  assert.equal(status.uncountedTerminatedPods?.failed?.length, maxUncounted);
+  assert.equal(release.length, maxUncounted);
+});

@@ -1,0 +1,132 @@
+import type { Job, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { isFinished } from "../../pods/pod-state.ts";
+import { countIndexes, formatIndexes, hasIndex, type Intervals, withIndexes } from "./completion-indexes.ts";
+import { completionIndexOf, hasValidIndex, isIndexed } from "./pods.ts";
+import { isHeld } from "./tracking-finalizer.ts";
+
+/**
+ * Counting each Pod exactly once, although Pods can vanish as soon as they have ended: a finalizer holds a Pod until
+ * its uid stands in `status.uncountedTerminatedPods`; once the finalizer is gone the uid becomes part of the counter.
+ * An index of an indexed Job that succeeded is its own proof and needs no uid. Pods on their way out count as failed.
+ * Source: KEP 2307; pkg/controller/job/job_controller.go, trackJobStatusAndRemoveFinalizers
+ */
+
+/** No more uids at once: the status would grow beyond some 20 kB, and a large Job would keep small ones waiting. */
+export const maxUncounted = 500;
+
+/** What became of the Pods that the Job's counters may not show yet. */
+export interface Tally {
+  readonly succeeded: number;
+  readonly failed: number;
+}
+
+/**
+ * Pods that succeeded and failed since the Job began.
+ * @param letGo uids of Pods whose finalizer was removed though the cache does not show it; undefined for a Job that is
+ * not tracked, which counts the Pods that are there
+ */
+export function tallyPods(job: Job, pods: readonly Pod[], letGo: ReadonlySet<string> | undefined): Tally {
+  const { succeeded = 0, failed = 0, uncountedTerminatedPods: uncounted = {} } = job.status ?? {};
+  const known = new Set([...(uncounted.succeeded ?? []), ...(uncounted.failed ?? []), ...(letGo ?? [])]);
+  const valid = pods.filter((pod) => hasValidIndex(job, pod));
+  const uncountedPods = letGo === undefined ? valid : valid.filter((pod) => isHeld(pod) && !known.has(uidOf(pod)));
+  const succeededPods = uncountedPods.filter(({ status }) => status?.phase === "Succeeded").length;
+  const failedPods = uncountedPods.filter((pod) => hasFailed(pod, letGo !== undefined)).length;
+  if (letGo === undefined) return { succeeded: succeededPods, failed: failedPods };
+  return {
+    succeeded: succeeded + (uncounted.succeeded?.length ?? 0) + succeededPods,
+    failed: failed + (uncounted.failed?.length ?? 0) + failedPods,
+  };
+}
+
+/** Orphans of a node that is gone never reach the phase Failed: of Pods that are held, being deleted is enough. */
+function hasFailed({ metadata, status }: Pod, tracked: boolean): boolean {
+  if (status?.phase === "Failed") return true;
+  return tracked && Boolean(metadata.deletionTimestamp) && status?.phase !== "Succeeded";
+}
+
+export interface Noted {
+  /** With the newly ended Pods' uids and indexes; the argument itself when there are none. */
+  readonly status: JobStatus;
+  /** Pods to let go of once the status is stored. */
+  readonly release: readonly Pod[];
+  /** Uids of Pods that are held still. */
+  readonly held: ReadonlySet<string>;
+}
+
+/**
+ * Notes in the status which Pods have ended.
+ * @param pods of an indexed Job in the order of their indexes
+ * @param options.finishing the Job is about to end: whatever still runs of it counts as failed
+ */
+export function noteEnded(
+  job: Job,
+  status: JobStatus,
+  pods: readonly Pod[],
+  options: { letGo: ReadonlySet<string>; completed: Intervals; finishing: boolean },
+): Noted {
+  const { letGo, completed, finishing } = options;
+  const heldPods = pods.filter((pod) => isHeld(pod) && !letGo.has(uidOf(pod)));
+  const held = new Set(heldPods.map(uidOf));
+  const settled = settleCounters(status, held);
+  const succeeded = new Set(settled.uncountedTerminatedPods?.succeeded);
+  const failed = new Set(settled.uncountedTerminatedPods?.failed);
+  const before = succeeded.size + failed.size;
+  const indexes = new Set<number>();
+  const release: Pod[] = [];
+  for (const pod of heldPods) {
+    const phase = pod.status?.phase;
+    const ending = finishing || Boolean(pod.metadata.deletionTimestamp);
+    if (isFinished(phase) || ending || job.metadata.deletionTimestamp) release.push(pod);
+    if (phase === "Succeeded") {
+      const index = completionIndexOf(pod);
+      if (!isIndexed(job)) succeeded.add(uidOf(pod));
+      else if (index !== undefined && hasValidIndex(job, pod) && !hasIndex(completed, index)) indexes.add(index);
+    } else if ((phase === "Failed" || ending) && hasValidIndex(job, pod)) failed.add(uidOf(pod));
+    if (indexes.size + succeeded.size + failed.size >= maxUncounted) break; // the rest at the next look
+  }
+  if (indexes.size === 0 && succeeded.size + failed.size === before) return { status: settled, release, held };
+  const all = withIndexes(completed, [...indexes].toSorted(ascending));
+  return {
+    status: {
+      ...settled,
+      ...(indexes.size > 0 && { succeeded: countIndexes(all), completedIndexes: formatIndexes(all) }),
+      uncountedTerminatedPods: uncountedOf([...succeeded], [...failed]),
+    },
+    release,
+    held,
+  };
+}
+
+/** Moves uids of Pods that nothing holds any more into the counters; the argument itself when there are none. */
+export function settleCounters(status: JobStatus, held: ReadonlySet<string>): JobStatus {
+  const { succeeded = [], failed = [] } = status.uncountedTerminatedPods ?? {};
+  const [stillSucceeded, stillFailed] = [succeeded, failed].map((uids) => uids.filter((uid) => held.has(uid))) as [
+    string[],
+    string[],
+  ];
+  const [moreSucceeded, moreFailed] = [succeeded.length - stillSucceeded.length, failed.length - stillFailed.length];
+  if (moreSucceeded + moreFailed === 0) return status;
+  return {
+    ...status,
+    ...(moreSucceeded > 0 && { succeeded: (status.succeeded ?? 0) + moreSucceeded }),
+    ...(moreFailed > 0 && { failed: (status.failed ?? 0) + moreFailed }),
+    uncountedTerminatedPods: uncountedOf(stillSucceeded, stillFailed),
+  };
+}
+
+/** Every Pod that ended is in a counter. */
+export function allCounted({ uncountedTerminatedPods: uncounted }: JobStatus): boolean {
+  return !uncounted?.succeeded?.length && !uncounted?.failed?.length;
+}
+
+function uncountedOf(succeeded: string[], failed: string[]): NonNullable<JobStatus["uncountedTerminatedPods"]> {
+  return { ...(succeeded.length > 0 && { succeeded }), ...(failed.length > 0 && { failed }) };
+}
+
+function uidOf({ metadata }: Pod): string {
+  return metadata.uid ?? "";
+}
+
+const ascending = (a: number, b: number): number => a - b;

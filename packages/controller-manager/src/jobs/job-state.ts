@@ -1,0 +1,10 @@
+import type { Job, JobCondition } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+
+/** How a Job ended: its condition Complete or Failed; undefined while it has not. Source: pkg/controller/job/utils.go */
+export function finishedConditionOf({ status }: Job): JobCondition | undefined {
+  return status?.conditions?.find(({ type, status: holds }) => (type === "Complete" || type === "Failed") && holds === "True");
+}
+
+export function isJobFinished(job: Job): boolean {
+  return finishedConditionOf(job) !== undefined;
+}
