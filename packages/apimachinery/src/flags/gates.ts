@@ -176,7 +176,6 @@ export const unbuiltGates: ReadonlySet<string> = new Set([
   "GracefulNodeShutdownBasedOnPodPriority",
   "HonorPVReclaimPolicy",
   "HPAContainerMetrics",
-  "JobReadyPods",
   "KubeletInUserNamespace",
   "LocalStorageCapacityIsolationFSQuotaMonitoring",
   "MemoryQoS",
