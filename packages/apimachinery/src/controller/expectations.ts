@@ -14,6 +14,8 @@ export interface Expectations {
   expectCreations(key: ObjectKey, count: number): void;
   /** Replaces what was expected for the key. @param uids what identifies each object that will be deleted. */
   expectDeletions(key: ObjectKey, uids: readonly string[]): void;
+  /** Both at once; replaces what was expected for the key. */
+  expect(key: ObjectKey, creations: number, deletedUids: readonly string[]): void;
   /** Seen, or the create failed. */
   creationObserved(key: ObjectKey): void;
   /** Seen, or the delete failed; the same uid counts once. */
@@ -23,6 +25,8 @@ export interface Expectations {
 
 export function newExpectations(clock: Clock): Expectations {
   const all = new Map<ObjectKey, { creations: number; deletions: Set<string>; since: number }>();
+  const expect = (key: ObjectKey, creations: number, deletedUids: readonly string[]): void =>
+    void all.set(key, { creations, deletions: new Set(deletedUids), since: clock.monotonic() });
   return {
     satisfied(key) {
       const expected = all.get(key);
@@ -30,8 +34,9 @@ export function newExpectations(clock: Clock): Expectations {
       if (expected.creations <= 0 && expected.deletions.size === 0) return true;
       return clock.monotonic() - expected.since > expectationsTimeoutMs;
     },
-    expectCreations: (key, count) => void all.set(key, { creations: count, deletions: new Set(), since: clock.monotonic() }),
-    expectDeletions: (key, uids) => void all.set(key, { creations: 0, deletions: new Set(uids), since: clock.monotonic() }),
+    expect,
+    expectCreations: (key, count) => expect(key, count, []),
+    expectDeletions: (key, uids) => expect(key, 0, uids),
     creationObserved(key) {
       const expected = all.get(key);
       if (expected !== undefined) expected.creations--;

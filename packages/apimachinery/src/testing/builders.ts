@@ -1,5 +1,5 @@
 import type { ObjectMeta, OwnerReference } from "../meta/types.ts";
-import type { Deployment, ReplicaSet } from "../schema/kinds/apps/v1.ts";
+import type { DaemonSet, Deployment, ReplicaSet, StatefulSet } from "../schema/kinds/apps/v1.ts";
 import type {
   Endpoints,
   Namespace,
@@ -158,6 +158,47 @@ export function aDeployment(
       ...spec,
     },
     status: {},
+  };
+}
+
+export function aDaemonSet(
+  options: MetaOptions & { app?: string; image?: string; spec?: Partial<DaemonSet["spec"]>; template?: Partial<PodSpec> } = {},
+): DaemonSet {
+  const { app = "agent", image = "busybox", spec, template } = options;
+  return {
+    apiVersion: "apps/v1",
+    kind: "DaemonSet",
+    metadata: metaOf({ labels: { app }, generation: 1, ...options }, app, "default"),
+    spec: {
+      selector: { matchLabels: { app } },
+      template: { metadata: { labels: { app } }, spec: { containers: [{ name: "main", image }], ...template } },
+      updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 1, maxSurge: 0 } },
+      revisionHistoryLimit: 10,
+      ...spec,
+    },
+    status: { currentNumberScheduled: 0, numberMisscheduled: 0, desiredNumberScheduled: 0, numberReady: 0 },
+  };
+}
+
+export function aStatefulSet(
+  options: MetaOptions & { replicas?: number; app?: string; image?: string; spec?: Partial<StatefulSet["spec"]> } = {},
+): StatefulSet {
+  const { replicas = 1, app = "db", image = "busybox", spec } = options;
+  return {
+    apiVersion: "apps/v1",
+    kind: "StatefulSet",
+    metadata: metaOf({ labels: { app }, generation: 1, ...options }, app, "default"),
+    spec: {
+      replicas,
+      serviceName: app,
+      selector: { matchLabels: { app } },
+      template: { metadata: { labels: { app } }, spec: { containers: [{ name: "main", image }] } },
+      podManagementPolicy: "OrderedReady",
+      updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: 0 } },
+      revisionHistoryLimit: 10,
+      ...spec,
+    },
+    status: { replicas: 0, availableReplicas: 0 },
   };
 }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { computeHash, fnv32a, safeEncode } from "./revision-hash.ts";
+import { computeHash, fnv32, fnv32a, safeEncode } from "./revision-hash.ts";
 
 const template = { metadata: { labels: { app: "web" } }, spec: { containers: [{ name: "main", image: "busybox" }] } };
 
@@ -8,6 +8,12 @@ test("is FNV-1a with 32 bits", () => {
   assert.equal(fnv32a(""), 0x811c9dc5);
   assert.equal(fnv32a("a"), 0xe40c292c);
   assert.equal(fnv32a("foobar"), 0xbf9cf968);
+});
+
+test("is FNV-1 where upstream's is", () => {
+  assert.equal(fnv32(""), 0x811c9dc5);
+  assert.equal(fnv32("a"), 0x050c5d7e);
+  assert.equal(fnv32("foobar"), 0x31f0b262);
 });
 
 test("uses only letters and digits that spell no words", () => {

@@ -25,6 +25,13 @@ export function fnv32a(text: string): number {
   return hash >>> 0;
 }
 
+/** FNV-1, the older order of its two steps: what names ControllerRevisions. */
+export function fnv32(text: string): number {
+  let hash = 0x811c9dc5;
+  for (const byte of Buffer.from(text, "utf8")) hash = Math.imul(hash, 0x01000193) ^ byte;
+  return hash >>> 0;
+}
+
 /** JSON with sorted keys; what is absent, null or empty says the same. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;

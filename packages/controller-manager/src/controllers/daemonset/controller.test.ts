@@ -1,0 +1,320 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { forbidden } from "@coxswain/apimachinery/errors/status-error";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import type { ControllerRevision, DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { controllerRevisions, daemonSets, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aDaemonSet, aNode, aPod } from "@coxswain/apimachinery/testing/builders";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newTestContext, type TestContext } from "../../testing/test-context.ts";
+import { newDaemonSetController } from "./controller.ts";
+import { targetNodeOf } from "./pod-template.ts";
+
+const key = "default/agent";
+const stored = ({ client }: TestContext): DaemonSet => client.object<DaemonSet>(daemonSets, key) as DaemonSet;
+const running = ({ client }: TestContext): Pod[] => client.objects<Pod>(pods);
+const revisions = ({ client }: TestContext): ControllerRevision[] =>
+  client.objects<ControllerRevision>(controllerRevisions).toSorted((a, b) => a.revision - b.revision);
+const images = (world: TestContext): Record<string, string> =>
+  Object.fromEntries(running(world).map((pod) => [targetNodeOf(pod) ?? "", pod.spec.containers[0]?.image ?? ""]));
+
+async function start(
+  t: { after(fn: () => void): void },
+  daemonSet: DaemonSet,
+  nodeNames: readonly string[] = ["a", "b", "c"],
+): Promise<TestContext> {
+  const world = newTestContext(t);
+  for (const name of nodeNames) world.client.put(nodes, aNode({ name }));
+  world.client.put(daemonSets, daemonSet);
+  await world.run(newDaemonSetController(world.ctx));
+  return world;
+}
+
+/** Scheduler and node agents: each pod is bound to its node, runs, and is ready. */
+async function makeReady(world: TestContext, which: (pod: Pod) => boolean = () => true): Promise<void> {
+  for (let quiet = 0; quiet < 2; ) {
+    const waiting = running(world).filter((pod) => pod.status?.conditions === undefined && which(pod));
+    quiet = waiting.length === 0 ? quiet + 1 : 0;
+    for (const pod of waiting) {
+      world.client.put(pods, {
+        ...pod,
+        spec: { ...pod.spec, nodeName: targetNodeOf(pod) ?? "" },
+        status: {
+          phase: "Running",
+          conditions: [{ type: "Ready", status: "True", lastTransitionTime: pod.metadata.creationTimestamp }],
+        },
+      } as Pod);
+    }
+    await settle(30);
+  }
+}
+
+function change(world: TestContext, edit: (daemonSet: DaemonSet) => void): Promise<void> {
+  const daemonSet = deepClone(stored(world));
+  edit(daemonSet);
+  daemonSet.metadata.generation = (daemonSet.metadata.generation ?? 0) + 1;
+  world.client.put(daemonSets, daemonSet);
+  return settle(30);
+}
+const setImage = (image: string) => (daemonSet: DaemonSet) => {
+  (daemonSet.spec.template.spec?.containers[0] as { image: string }).image = image;
+};
+
+test("puts a pod on each node, of a revision that it keeps, and counts them", async (t) => {
+  const world = await start(t, aDaemonSet({ generation: 3, annotations: { "kubernetes.io/change-cause": "first" } }));
+  assert.deepEqual(Object.keys(images(world)).toSorted(), ["a", "b", "c"]);
+  const [revision] = revisions(world) as [ControllerRevision];
+  assert.partialDeepStrictEqual(revision, {
+    revision: 1,
+    metadata: { annotations: { "kubernetes.io/change-cause": "first" }, ownerReferences: [{ kind: "DaemonSet", name: "agent" }] },
+  });
+  const hash = revision.metadata.labels?.["controller-revision-hash"];
+  assert.equal(revision.metadata.name, `agent-${hash}`);
+  for (const pod of running(world)) {
+    assert.equal(pod.metadata.labels?.["controller-revision-hash"], hash);
+    assert.match(pod.metadata.name ?? "", /^agent-/);
+  }
+  assert.equal(world.events.filter((event) => event.startsWith("Normal SuccessfulCreate Created pod: agent-")).length, 3);
+  await makeReady(world);
+  assert.partialDeepStrictEqual(stored(world).status, {
+    observedGeneration: 3,
+    desiredNumberScheduled: 3,
+    currentNumberScheduled: 3,
+    updatedNumberScheduled: 3,
+    numberReady: 3,
+    numberAvailable: 3,
+    numberMisscheduled: 0,
+  });
+  const writes = world.client.writes.length;
+  await change(world, () => {});
+  assert.equal(world.client.writes.length, writes + 1, "only the observed generation is written");
+});
+
+test("follows nodes that come, get labels and taints, and go", async (t) => {
+  const world = await start(t, aDaemonSet({ template: { nodeSelector: { disk: "ssd" } } }), []);
+  const put = async (node: Node): Promise<string[]> => {
+    world.client.put(nodes, node);
+    await settle(30);
+    await makeReady(world);
+    return Object.keys(images(world)).toSorted();
+  };
+  assert.deepEqual(await put(aNode({ name: "a", labels: { disk: "ssd" } })), ["a"]);
+  assert.deepEqual(await put(aNode({ name: "b" })), ["a"]);
+  assert.deepEqual(await put(aNode({ name: "b", labels: { disk: "ssd" } })), ["a", "b"]);
+  const tainted = aNode({ name: "b", labels: { disk: "ssd" }, taints: [{ key: "x", effect: "NoSchedule" }] });
+  assert.deepEqual(await put(tainted), ["a", "b"]);
+  assert.equal(stored(world).status?.numberMisscheduled, 1);
+  const evicting = aNode({ name: "b", labels: { disk: "ssd" }, taints: [{ key: "x", effect: "NoExecute" }] });
+  assert.deepEqual(await put(evicting), ["a"]);
+  assert.deepEqual(await put(aNode({ name: "a" })), []);
+  assert.equal(stored(world).status?.desiredNumberScheduled, 0);
+});
+
+test("rolls a new template out, never more nodes without a pod than it may", async (t) => {
+  const rollingUpdate = { maxUnavailable: 1, maxSurge: 0 };
+  const world = await start(t, aDaemonSet({ image: "v1", spec: { updateStrategy: { type: "RollingUpdate", rollingUpdate } } }));
+  await makeReady(world);
+  let fewest = 3;
+  world.client.react("*", "pods", () => {
+    fewest = Math.min(fewest, running(world).filter(({ status }) => status?.phase === "Running").length);
+    return undefined;
+  });
+  await change(world, setImage("v2"));
+  await makeReady(world);
+  assert.deepEqual(images(world), { a: "v2", b: "v2", c: "v2" });
+  assert.equal(fewest, 2);
+  assert.equal(stored(world).status?.updatedNumberScheduled, 3);
+  assert.deepEqual(
+    revisions(world).map(({ revision }) => revision),
+    [1, 2],
+  );
+});
+
+test("surges: the old pod goes when the new one on its node serves", async (t) => {
+  const rollingUpdate = { maxUnavailable: 0, maxSurge: 1 };
+  const world = await start(t, aDaemonSet({ image: "v1", spec: { updateStrategy: { type: "RollingUpdate", rollingUpdate } } }));
+  await makeReady(world);
+  await change(world, setImage("v2"));
+  assert.equal(running(world).length, 4);
+  const serving = (): number =>
+    new Set(
+      running(world)
+        .filter(({ status }) => status?.phase === "Running")
+        .map(targetNodeOf),
+    ).size;
+  let fewest = 3;
+  world.client.react("*", "pods", () => {
+    fewest = Math.min(fewest, serving());
+    return undefined;
+  });
+  await makeReady(world);
+  assert.deepEqual(images(world), { a: "v2", b: "v2", c: "v2" });
+  assert.deepEqual([running(world).length, fewest], [3, 3]);
+});
+
+test("with OnDelete a new template is for the next pod on a node", async (t) => {
+  const world = await start(t, aDaemonSet({ image: "v1", spec: { updateStrategy: { type: "OnDelete" } } }), ["a", "b"]);
+  await makeReady(world);
+  await change(world, setImage("v2"));
+  assert.deepEqual(images(world), { a: "v1", b: "v1" });
+  assert.equal(stored(world).status?.updatedNumberScheduled ?? 0, 0);
+  const [onA] = running(world).filter((pod) => targetNodeOf(pod) === "a") as [Pod];
+  world.client.remove(pods, `default/${onA.metadata.name}`);
+  await settle(30);
+  assert.deepEqual(images(world), { a: "v2", b: "v1" });
+});
+
+test("goes back to a revision it had, under a new number, and keeps only so many", async (t) => {
+  const world = await start(t, aDaemonSet({ image: "v1", spec: { revisionHistoryLimit: 1 } }), ["a"]);
+  await makeReady(world);
+  const first = revisions(world)[0]?.metadata.name;
+  await change(world, setImage("v2"));
+  await makeReady(world);
+  await change(world, setImage("v1"));
+  await makeReady(world);
+  assert.deepEqual(images(world), { a: "v1" });
+  assert.deepEqual(
+    revisions(world).map(({ revision }) => revision),
+    [2, 3],
+  );
+  assert.equal(revisions(world).at(-1)?.metadata.name, first);
+  await change(world, setImage("v3"));
+  await makeReady(world);
+  assert.deepEqual(
+    revisions(world).map(({ revision }) => revision),
+    [3, 4],
+  );
+});
+
+test("counts a name that another revision has, and takes the next hash", async (t) => {
+  const world = newTestContext(t);
+  world.client.put(nodes, aNode({ name: "a" }));
+  let name = "";
+  world.client.react("create", "controllerrevisions", ({ sent }) => {
+    if (name !== "") return undefined;
+    name = (sent as ControllerRevision).metadata.name ?? "";
+    const metadata = { name, namespace: "default", uid: "other" };
+    world.client.put(controllerRevisions, { metadata, revision: 1, data: { spec: { template: {} } } });
+    return undefined;
+  });
+  world.client.put(daemonSets, aDaemonSet());
+  await world.run(newDaemonSetController(world.ctx));
+  assert.equal(stored(world).status?.collisionCount, 1);
+  await world.clock.advance(1000);
+  assert.equal(running(world).length, 1);
+  assert.notEqual(`agent-${running(world)[0]?.metadata.labels?.["controller-revision-hash"]}`, name);
+  assert.equal(stored(world).status?.collisionCount, 1);
+});
+
+test("makes one of several revisions of the same template", async (t) => {
+  const world = await start(t, aDaemonSet(), ["a"]);
+  await makeReady(world);
+  const [revision] = revisions(world) as [ControllerRevision];
+  const twin = deepClone(revision);
+  twin.metadata = {
+    ...twin.metadata,
+    name: "agent-twin",
+    uid: "twin",
+    labels: { ...twin.metadata.labels, "controller-revision-hash": "twin" },
+  };
+  world.client.put(controllerRevisions, { ...twin, revision: 5 });
+  await settle(30);
+  assert.deepEqual(
+    revisions(world).map(({ metadata }) => metadata.name),
+    ["agent-twin"],
+  );
+  const [pod] = running(world) as [Pod];
+  assert.equal(pod.metadata.labels?.["controller-revision-hash"], "twin");
+  assert.equal(running(world).length, 1);
+});
+
+test("replaces a pod that failed, and waits longer when it fails again", async (t) => {
+  const world = await start(t, aDaemonSet(), ["a"]);
+  const fail = async (): Promise<string> => {
+    const [pod] = running(world) as [Pod];
+    world.client.put(pods, { ...pod, spec: { ...pod.spec, nodeName: "a" }, status: { phase: "Failed" } });
+    await settle(30);
+    return pod.metadata.name ?? "";
+  };
+  const first = await fail();
+  assert.ok(
+    world.events.includes(`Warning FailedDaemonPod Found failed daemon pod default/${first} on node a, will try to kill it`),
+  );
+  assert.equal(running(world).length, 1);
+  const second = await fail();
+  assert.notEqual(second, first);
+  assert.equal(running(world)[0]?.metadata.name, second, "it has to wait");
+  await world.clock.advance(1100);
+  assert.equal(running(world).length, 1);
+  assert.notEqual(running(world)[0]?.metadata.name, second);
+});
+
+test("adopts what it selects, and lets go of what it does not any more", async (t) => {
+  const world = newTestContext(t);
+  world.client.put(nodes, aNode({ name: "a" }));
+  world.client.put(pods, aPod({ name: "orphan", labels: { app: "agent" }, nodeName: "a" }));
+  world.client.put(daemonSets, aDaemonSet({ spec: { updateStrategy: { type: "OnDelete" } } }));
+  await world.run(newDaemonSetController(world.ctx));
+  const orphan = () => world.client.object<Pod>(pods, "default/orphan") as Pod;
+  assert.equal(orphan().metadata.ownerReferences?.[0]?.name, "agent");
+  assert.equal(running(world).length, 1);
+  world.client.put(pods, { ...orphan(), metadata: { ...orphan().metadata, labels: { app: "debug" } } });
+  await settle(30);
+  assert.deepEqual(orphan().metadata.ownerReferences ?? [], []);
+  assert.equal(running(world).length, 2);
+});
+
+test("does not create twice what its cache does not show yet", async (t) => {
+  const world = newTestContext(t);
+  for (const name of ["a", "b"]) world.client.put(nodes, aNode({ name }));
+  let created = 0;
+  world.client.react("create", "pods", () => {
+    created++;
+    return aPod({ name: `unseen-${created}` }); // stored nowhere: no event will come
+  });
+  world.client.put(daemonSets, aDaemonSet());
+  await world.run(newDaemonSetController(world.ctx));
+  await change(world, ({ metadata }) => {
+    metadata.labels = { touched: "yes" };
+  });
+  assert.equal(created, 2);
+});
+
+test("tries refused pods one at first, and goes on when it may", async (t) => {
+  const world = newTestContext(t);
+  for (const name of ["a", "b", "c"]) world.client.put(nodes, aNode({ name }));
+  let refused = 0;
+  let refuse = true;
+  world.client.react("create", "pods", () => {
+    if (!refuse) return undefined;
+    refused++;
+    throw forbidden(pods, "", "exceeded quota");
+  });
+  world.client.put(daemonSets, aDaemonSet());
+  await world.run(newDaemonSetController(world.ctx));
+  assert.ok(refused <= 2, `${refused} of three at once, at two looks: the second is for the status`);
+  assert.ok(world.events.some((event) => event.startsWith("Warning FailedCreate Error creating: ")));
+  assert.equal(stored(world).status?.desiredNumberScheduled, 3, "the status says so nevertheless");
+  refuse = false;
+  await world.clock.advance(1000);
+  assert.equal(running(world).length, 3);
+});
+
+test("counts a pod as available only after minReadySeconds, with nobody telling", async (t) => {
+  const world = await start(t, aDaemonSet({ spec: { minReadySeconds: 30 } }), ["a"]);
+  await makeReady(world);
+  assert.equal(stored(world).status?.numberAvailable ?? 0, 0);
+  await world.clock.advance(31_000);
+  assert.equal(stored(world).status?.numberAvailable, 1);
+});
+
+test("does nothing once it is being deleted, nor when it would select everything", async (t) => {
+  const deleted = await start(t, aDaemonSet({ deletedAt: "2024-01-01T00:00:00Z", finalizers: ["x"] }));
+  assert.deepEqual(deleted.client.writes, []);
+  const greedy = await start(t, aDaemonSet({ spec: { selector: {} } }));
+  assert.deepEqual(greedy.client.writes, []);
+  assert.deepEqual(greedy.events, [
+    "Warning SelectingAll This daemon set is selecting all pods. A non-empty selector is required.",
+  ]);
+});

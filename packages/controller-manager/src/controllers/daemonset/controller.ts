@@ -1,0 +1,241 @@
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { type Expectations, newExpectations } from "@coxswain/apimachinery/controller/expectations";
+import { enqueueBy, enqueueSelf, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
+import { hasCause } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
+import type { ControllerRevision, DaemonSet, DaemonSetStatus } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { controllerRevisions, daemonSets, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { ControllerContext } from "../../controller-context.ts";
+import { type Ownership, ownedHandlers } from "../../pods/owned-handlers.ts";
+import { byOrphan, claimObjects, orphanIndex } from "../../pods/ownership.ts";
+import { createPod, deletePod, slowStartBatch } from "../../pods/pod-control.ts";
+import { isReady } from "../../pods/pod-state.ts";
+import { writeStatus } from "../../pods/write-status.ts";
+import { eligibilityFor } from "./eligibility.ts";
+import { type FailedPodBackoff, newFailedPodBackoff } from "./failed-pod-backoff.ts";
+import { groupByNode, type Plan, type View } from "./node-pods.ts";
+import { planNodes } from "./plan.ts";
+import { pinnedTo, podTemplateOf } from "./pod-template.ts";
+import { cleanUpHistory, syncHistory } from "./revisions.ts";
+import { planRollingUpdate } from "./rolling-update.ts";
+import { daemonSetStatus } from "./status.ts";
+
+/**
+ * daemonset-controller: one Pod on each node that the template fits, of the present template in the end.
+ * Watches DaemonSets (own key), Pods and ControllerRevisions (key of the controlling DaemonSet; an orphan wakes every one
+ * that selects it) and Nodes (every DaemonSet for which the node became another); writes Pods, ControllerRevisions and
+ * daemonsets/status, Events on the DaemonSet.
+ * Source: pkg/controller/daemon
+ */
+export function newDaemonSetController(ctx: ControllerContext): Controller {
+  const room: Room = {
+    ctx,
+    daemonSets: ctx.informers.for<DaemonSet>(daemonSets),
+    pods: ctx.informers.for<Pod>(pods),
+    nodes: ctx.informers.for<Node>(nodes),
+    revisions: ctx.informers.for<ControllerRevision>(controllerRevisions),
+    expectations: newExpectations(ctx.clock),
+    backoff: newFailedPodBackoff(ctx.clock),
+  };
+  const { expectations } = room;
+  room.pods.addIndex(orphanIndex, byOrphan);
+  room.revisions.addIndex(orphanIndex, byOrphan);
+  room.daemonSets.addHandler({ deleted: (daemonSet) => expectations.forget(keyOf(daemonSet)) });
+  const ownership = { owners: room.daemonSets, selectorOf };
+  return newController({
+    name: "daemonset",
+    sources: [
+      enqueueSelf(room.daemonSets),
+      enqueueBy(room.pods, (queue) => ownedHandlers(podOwnership(room), queue)),
+      enqueueBy(room.revisions, (queue) => ownedHandlers(ownership, queue)),
+      enqueueBy(room.nodes, (queue) => nodeHandlers(room, queue)),
+    ],
+    reconcile: (key, signal) => reconcile(room, key, signal),
+    workers: concurrentSyncs,
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  });
+}
+
+/** No flag sets it. Source: pkg/controller/daemon/config/v1alpha1 */
+const concurrentSyncs = 2;
+/** No more than so many creates or deletes at once; the rest at the next look. Source: daemon_controller.go BurstReplicas */
+const burstReplicas = 250;
+
+interface Room {
+  readonly ctx: ControllerContext;
+  readonly daemonSets: SharedInformer<DaemonSet>;
+  readonly pods: SharedInformer<Pod>;
+  readonly nodes: SharedInformer<Node>;
+  readonly revisions: SharedInformer<ControllerRevision>;
+  readonly expectations: Expectations;
+  readonly backoff: FailedPodBackoff;
+}
+
+const selectorOf = ({ spec }: DaemonSet): LabelSelector => LabelSelector.fromObject(spec.selector);
+
+function podOwnership({ daemonSets: owners, expectations }: Room): Ownership<DaemonSet, Pod> {
+  return {
+    owners,
+    selectorOf,
+    created: (key) => expectations.creationObserved(key),
+    removed: (key, { metadata }) => expectations.deletionObserved(key, metadata.uid ?? ""),
+    changed(owner, old, now, queue) {
+      const { minReadySeconds = 0 } = owner.spec;
+      // One second more: the condition's time is in whole seconds.
+      if (!isReady(old) && isReady(now) && minReadySeconds > 0) queue.enqueueAfter(keyOf(owner), (minReadySeconds + 1) * 1000);
+    },
+  };
+}
+
+/** Nodes report often; only what makes a difference for a set wakes it. */
+function nodeHandlers({ daemonSets: owners }: Room, queue: SourceQueue) {
+  const wake = (differs: (daemonSet: DaemonSet) => boolean): void => {
+    for (const daemonSet of owners.lister.list()) if (differs(daemonSet)) queue.enqueue(keyOf(daemonSet));
+  };
+  const fits = (node: Node) => wake((daemonSet) => eligibilityFor(daemonSet)(node).shouldContinue);
+  return {
+    added: fits,
+    updated(old: Node, now: Node) {
+      const same = semanticEqual(old.metadata.labels, now.metadata.labels) && semanticEqual(old.spec?.taints, now.spec?.taints);
+      if (same) return;
+      wake((daemonSet) => {
+        const eligibility = eligibilityFor(daemonSet);
+        return !semanticEqual(eligibility(old), eligibility(now));
+      });
+    },
+    deleted: fits,
+  };
+}
+
+/** Level-based: looks at what is, never at which event woke it. A throw is retried with backoff. */
+async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { ctx, expectations } = room;
+  const daemonSet = room.daemonSets.lister.get(key);
+  if (daemonSet === undefined) {
+    expectations.forget(key);
+    return done; // deleted since it was queued
+  }
+  if (selectorOf(daemonSet).empty) {
+    const message = "This daemon set is selecting all pods. A non-empty selector is required.";
+    ctx.recorder.event(daemonSet, "Warning", "SelectingAll", message);
+    return done;
+  }
+  // Its revisions may be orphaned or gone already, so nothing could be said of its pods.
+  if (daemonSet.metadata.deletionTimestamp) return done;
+  const history = await syncHistory(room, daemonSet, signal);
+  // Asked before the Pods are read: what is seen in between would be counted twice.
+  const mayAct = expectations.satisfied(key);
+  const own = await claimPods(room, daemonSet, signal);
+  const view: View = {
+    daemonSet,
+    nodes: room.nodes.lister.list().map((node) => ({ name: node.metadata.name ?? "", ...eligibilityFor(daemonSet)(node) })),
+    pods: groupByNode(own),
+    hash: history.hash,
+    surgeEnabled: ctx.featureGates.enabled("DaemonSetUpdateSurge"),
+    now: ctx.clock.now(),
+  };
+  let failure: { error: unknown } | undefined;
+  let retryAfterMs: number | undefined;
+  if (mayAct) {
+    try {
+      retryAfterMs = await bringAbout(room, key, view, signal);
+      await cleanUpHistory(room, daemonSet, history, own, signal);
+    } catch (error) {
+      failure = { error };
+    }
+  }
+  const status = daemonSetStatus(view, mayAct);
+  if (!sameStatus(daemonSet.status, status)) await writeStatus(ctx.client, daemonSets, daemonSet, status, signal);
+  if (failure !== undefined) throw failure.error;
+  // A Pod may become available with no event to tell.
+  const { minReadySeconds = 0 } = daemonSet.spec;
+  const availableAfterMs =
+    minReadySeconds > 0 && status.numberReady !== status.numberAvailable ? minReadySeconds * 1000 : undefined;
+  const requeueAfterMs = Math.min(retryAfterMs ?? Number.POSITIVE_INFINITY, availableAfterMs ?? Number.POSITIVE_INFINITY);
+  return Number.isFinite(requeueAfterMs) ? { requeueAfterMs } : done;
+}
+
+function claimPods({ ctx, pods: podInformer }: Room, daemonSet: DaemonSet, signal: AbortSignal): Promise<Pod[]> {
+  const { lister } = podInformer;
+  return claimObjects<Pod>({
+    client: ctx.client,
+    ref: pods,
+    owner: daemonSet,
+    ownerResource: daemonSets,
+    controllerRef: newControllerRef(daemonSet, daemonSets),
+    selector: selectorOf(daemonSet),
+    candidates: [...lister.controlledBy(daemonSet), ...lister.byIndex(orphanIndex, daemonSet.metadata.namespace ?? "")],
+    signal,
+  });
+}
+
+/** @returns when a failed pod that has to wait may be deleted */
+async function bringAbout(room: Room, key: ObjectKey, view: View, signal: AbortSignal): Promise<number | undefined> {
+  const { ctx, backoff } = room;
+  const { daemonSet } = view;
+  const { uid } = daemonSet.metadata;
+  const generation = daemonSet.status?.observedGeneration ?? 0;
+  const backoffKey = (nodeName: string): string => `${uid}/${generation}/${nodeName}`;
+  const plan = planNodes(view, (nodeName) => backoff.remainingMs(backoffKey(nodeName)));
+  for (const { pod, nodeName } of plan.failed) {
+    backoff.next(backoffKey(nodeName));
+    const { namespace, name } = pod.metadata;
+    const message = `Found failed daemon pod ${namespace}/${name} on node ${nodeName}, will try to kill it`;
+    ctx.recorder.event(daemonSet, "Warning", "FailedDaemonPod", message);
+  }
+  const settled = plan.create.length === 0 && plan.delete.length === 0;
+  const rolls = settled && daemonSet.spec.updateStrategy?.type === "RollingUpdate";
+  await apply(room, key, view, rolls ? planRollingUpdate(view) : plan, signal);
+  return plan.retryAfterMs;
+}
+
+/** @throws the first failure, after everything else was tried */
+async function apply(room: Room, key: ObjectKey, { daemonSet, hash }: View, plan: Plan, signal: AbortSignal): Promise<void> {
+  const { ctx, expectations } = room;
+  const places = plan.create.slice(0, burstReplicas);
+  const doomed = plan.delete.slice(0, burstReplicas);
+  if (places.length === 0 && doomed.length === 0) return;
+  expectations.expect(
+    key,
+    places.length,
+    doomed.map(({ metadata }) => metadata.uid ?? ""),
+  );
+  ctx.log.v(2)?.info("Changing daemon pods", { daemonSet: key, creating: places.length, deleting: doomed.length });
+  const ref = newControllerRef(daemonSet, daemonSets);
+  const template = podTemplateOf(daemonSet, hash);
+  const { succeeded, error } = await slowStartBatch(places.length, async (index) => {
+    try {
+      await createPod(ctx, daemonSet, pinnedTo(template, places[index] as string), ref, signal);
+    } catch (err) {
+      if (!hasCause(err, "NamespaceTerminating")) throw err; // nothing will come of it; that it never comes must not hold us up
+    }
+  });
+  // What failed and what was not tried will not be seen.
+  for (let i = succeeded; i < places.length; i++) expectations.creationObserved(key);
+  const deletions = await Promise.allSettled(
+    doomed.map(async (pod) => {
+      try {
+        await deletePod(ctx, daemonSet, pod, signal);
+      } catch (err) {
+        expectations.deletionObserved(key, pod.metadata.uid ?? "");
+        throw err;
+      }
+    }),
+  );
+  const failed = deletions.find((result) => result.status === "rejected");
+  if (error !== undefined) throw error;
+  if (failed !== undefined) throw failed.reason;
+}
+
+/** The API leaves out counts of nothing. */
+function sameStatus(a: DaemonSetStatus | undefined, b: DaemonSetStatus): boolean {
+  const nonZero = (status: object): object => Object.fromEntries(Object.entries(status).filter(([, value]) => value !== 0));
+  return a !== undefined && semanticEqual(nonZero(a), nonZero(b));
+}

@@ -1,0 +1,88 @@
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import type { DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type {
+  Affinity,
+  NodeSelectorRequirement,
+  Pod,
+  PodSpec,
+  PodTemplateSpec,
+  Toleration,
+} from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** On revisions and their pods: which template a pod was made of. */
+export const hashLabel = "controller-revision-hash";
+const generationLabel = "pod-template-generation";
+const generationAnnotation = "deprecated.daemonset.template.generation";
+
+/**
+ * The template of the set's pods as they are created: with labels that say which revision they are, and with the
+ * tolerations by which they stay on nodes that are in trouble.
+ * Source: pkg/controller/daemon/util/daemonset_util.go CreatePodTemplate
+ */
+export function podTemplateOf({ metadata, spec }: DaemonSet, hash: string): PodTemplateSpec {
+  const { template } = spec;
+  const generation = metadata.annotations?.[generationAnnotation];
+  return {
+    ...template,
+    metadata: {
+      ...template.metadata,
+      labels: {
+        ...template.metadata?.labels,
+        ...(generation === undefined ? {} : { [generationLabel]: generation }),
+        [hashLabel]: hash,
+      },
+    },
+    spec: withDaemonTolerations(template.spec ?? { containers: [] }),
+  };
+}
+
+/** The same for one node: the scheduler finds no other that fits. Source: ReplaceDaemonSetPodNodeNameNodeAffinity */
+export function pinnedTo(template: PodTemplateSpec, nodeName: string): PodTemplateSpec {
+  const affinity: Affinity = deepClone(template.spec?.affinity ?? {});
+  affinity.nodeAffinity = {
+    ...affinity.nodeAffinity,
+    requiredDuringSchedulingIgnoredDuringExecution: {
+      nodeSelectorTerms: [{ matchFields: [{ key: nameField, operator: "In", values: [nodeName] }] }],
+    },
+  };
+  return { ...template, spec: { ...(template.spec ?? { containers: [] }), affinity } };
+}
+
+const nameField = "metadata.name";
+
+/** The node that a pod runs on, or that it is pinned to. @returns undefined when it says neither */
+export function targetNodeOf({ spec }: Pod): string | undefined {
+  if (spec.nodeName) return spec.nodeName;
+  const terms = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
+  const pin = terms
+    .flatMap(({ matchFields = [] }): NodeSelectorRequirement[] => matchFields)
+    .find(({ key, operator }) => key === nameField && operator === "In");
+  return pin?.values?.length === 1 ? pin.values[0] : undefined;
+}
+
+const troubles: readonly (readonly [condition: string, effect: "NoExecute" | "NoSchedule"])[] = [
+  ["not-ready", "NoExecute"],
+  ["unreachable", "NoExecute"],
+  ["disk-pressure", "NoSchedule"],
+  ["memory-pressure", "NoSchedule"],
+  ["pid-pressure", "NoSchedule"],
+  ["unschedulable", "NoSchedule"],
+];
+/** A pod in the node's network can run before there is another. */
+const withoutNetwork = ["network-unavailable", "NoSchedule"] as const;
+
+/** Source: daemonset_util.go AddOrUpdateDaemonPodTolerations */
+export function withDaemonTolerations(spec: PodSpec): PodSpec {
+  const own = [...(spec.tolerations ?? [])];
+  for (const [condition, effect] of spec.hostNetwork === true ? [...troubles, withoutNetwork] : troubles) {
+    const toleration: Toleration = { key: `node.kubernetes.io/${condition}`, operator: "Exists", effect };
+    const at = own.findIndex((had) => sameButForTime(had, toleration));
+    if (at < 0) own.push(toleration);
+    else own[at] = toleration; // one that ends after some time would end the pod
+  }
+  return { ...spec, tolerations: own };
+}
+
+function sameButForTime(a: Toleration, b: Toleration): boolean {
+  return a.key === b.key && a.effect === b.effect && a.operator === b.operator && (a.value ?? "") === (b.value ?? "");
+}

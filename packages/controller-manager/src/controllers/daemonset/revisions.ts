@@ -1,0 +1,135 @@
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
+import type { ControllerRevision, DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { controllerRevisions, daemonSets, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { ControllerContext } from "../../controller-context.ts";
+import { revisionData, sameData } from "../../history/revision-data.ts";
+import { byRevision, newRevision, nextRevision, oldestIdle, revisionCandidates } from "../../history/revisions.ts";
+import { createRevision, deleteRevisions, renumber } from "../../history/write-revision.ts";
+import { claimObjects } from "../../pods/ownership.ts";
+import { computeHash } from "../../pods/revision-hash.ts";
+import { hashLabel } from "./pod-template.ts";
+
+interface Room {
+  readonly ctx: ControllerContext;
+  readonly revisions: SharedInformer<ControllerRevision>;
+  readonly pods: SharedInformer<Pod>;
+}
+
+export interface History {
+  /** Of the present template, as its pods carry it. */
+  readonly hash: string;
+  readonly old: readonly ControllerRevision[];
+}
+
+/**
+ * The revisions of the set, with one of the present template above all others: made when there is none, numbered anew
+ * when the set went back to it.
+ * @throws Error after a collision of hashes, which the set's status counts: the next try has another hash
+ * Source: pkg/controller/daemon/update.go constructHistory
+ */
+export async function syncHistory(room: Room, daemonSet: DaemonSet, signal: AbortSignal): Promise<History> {
+  const { ctx } = room;
+  const all: ControllerRevision[] = [];
+  for (const revision of await claimRevisions(room, daemonSet, signal)) all.push(await labelled(ctx, revision, signal));
+  const data = revisionData(daemonSet.spec.template);
+  const present = all.filter((revision) => sameData(revision.data, data)).toSorted(byRevision);
+  const old = all.filter((revision) => !present.includes(revision));
+  const number = nextRevision(old);
+  const newest = present.pop();
+  if (newest === undefined) return { hash: hashOf(await snapshot(ctx, daemonSet, number, signal)), old };
+  if (present.length > 0) await mergeInto(room, daemonSet, newest, present, signal);
+  if (newest.revision < number) await renumber(ctx.client, newest, number, signal);
+  return { hash: hashOf(newest), old };
+}
+
+/** Keeps `spec.revisionHistoryLimit` old revisions, and those that pods still run of. */
+export async function cleanUpHistory(
+  { ctx }: Room,
+  { spec }: DaemonSet,
+  { old }: History,
+  ownPods: readonly Pod[],
+  signal: AbortSignal,
+): Promise<void> {
+  const live = new Set(ownPods.map(({ metadata }) => metadata.labels?.[hashLabel] ?? ""));
+  const surplus = oldestIdle(old, old.length - (spec.revisionHistoryLimit ?? 10), (revision) => live.has(hashOf(revision)));
+  await deleteRevisions(ctx.client, surplus, signal);
+}
+
+function hashOf({ metadata }: ControllerRevision): string {
+  return metadata.labels?.[hashLabel] ?? "";
+}
+
+function claimRevisions({ ctx, revisions }: Room, daemonSet: DaemonSet, signal: AbortSignal): Promise<ControllerRevision[]> {
+  const selector = LabelSelector.fromObject(daemonSet.spec.selector);
+  return claimObjects<ControllerRevision>({
+    client: ctx.client,
+    ref: controllerRevisions,
+    owner: daemonSet,
+    ownerResource: daemonSets,
+    controllerRef: newControllerRef(daemonSet, daemonSets),
+    selector,
+    candidates: revisionCandidates(revisions, daemonSet, selector),
+    signal,
+  });
+}
+
+/** One without a hash has its name for one: that is nobody else's. */
+async function labelled(ctx: ControllerContext, revision: ControllerRevision, signal: AbortSignal): Promise<ControllerRevision> {
+  const { metadata } = revision;
+  if (metadata.labels?.[hashLabel] !== undefined) return revision;
+  const labels = { ...metadata.labels, [hashLabel]: metadata.name ?? "" };
+  return ctx.client.update(controllerRevisions, { ...revision, metadata: { ...metadata, labels } }, { signal });
+}
+
+async function snapshot(
+  ctx: ControllerContext,
+  daemonSet: DaemonSet,
+  revision: number,
+  signal: AbortSignal,
+): Promise<ControllerRevision> {
+  const { template } = daemonSet.spec;
+  const hash = computeHash(template, daemonSet.status?.collisionCount);
+  const wanted = newRevision(daemonSet, daemonSets, template, { hash, hashLabel, revision });
+  const stored = await createRevision(ctx.client, wanted, signal);
+  if (stored !== undefined) return stored;
+  const collisionCount = await countCollision(ctx, daemonSet, signal);
+  throw new Error(`the name ${wanted.metadata.name} is taken by another revision; collision ${collisionCount}`);
+}
+
+/** @throws Error when the count is a newer one than that of the set at hand: the hash was wrong, not taken */
+async function countCollision(ctx: ControllerContext, { metadata, status }: DaemonSet, signal: AbortSignal): Promise<number> {
+  const { namespace, name = "" } = metadata;
+  const fresh = await ctx.client.get<DaemonSet>(daemonSets, { namespace, name }, { signal });
+  const count = fresh.status?.collisionCount;
+  if (count !== status?.collisionCount) {
+    throw new Error(
+      `found a stale collision count (${status?.collisionCount ?? 0}, expected ${count ?? 0}) of DaemonSet "${name}"`,
+    );
+  }
+  const collisionCount = (count ?? 0) + 1;
+  const counted = { ...fresh, status: { ...(fresh.status as NonNullable<DaemonSet["status"]>), collisionCount } };
+  await ctx.client.update<DaemonSet>(daemonSets, counted, { subresource: "status", signal });
+  ctx.log.v(2)?.info("Found a hash collision for DaemonSet", { daemonSet: `${namespace}/${name}`, collisionCount });
+  return collisionCount;
+}
+
+/** Several revisions of one template become one; their pods are that one's. */
+async function mergeInto(
+  { ctx, pods: podInformer }: Room,
+  daemonSet: DaemonSet,
+  kept: ControllerRevision,
+  duplicates: readonly ControllerRevision[],
+  signal: AbortSignal,
+): Promise<void> {
+  const hashes = new Set(duplicates.map(hashOf));
+  for (const { metadata } of podInformer.lister.controlledBy(daemonSet)) {
+    if (!hashes.has(metadata.labels?.[hashLabel] ?? "")) continue;
+    const { namespace, name = "" } = metadata;
+    const body = { metadata: { labels: { [hashLabel]: hashOf(kept) } } };
+    await ctx.client.patch(pods, { namespace, name }, { type: "merge", body }, { signal });
+  }
+  await deleteRevisions(ctx.client, duplicates, signal);
+}

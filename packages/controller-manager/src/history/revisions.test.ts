@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ControllerRevision } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { aPod } from "@coxswain/apimachinery/testing/builders";
+import { revisionData, sameData, templateOf } from "./revision-data.ts";
+import { byRevision, newRevision, nextRevision, oldestIdle } from "./revisions.ts";
+
+const template = { metadata: { labels: { app: "db" } }, spec: { containers: [{ name: "main", image: "busybox" }] } };
+const revision = (name: string, number: number, createdAt = "2024-01-01T00:00:00Z"): ControllerRevision => ({
+  metadata: { name, creationTimestamp: createdAt },
+  revision: number,
+});
+
+test("keeps the template as a patch that replaces it, with sorted keys", () => {
+  assert.equal(
+    JSON.stringify(revisionData(template)),
+    '{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"app":"db"}},"spec":{"containers":[{"image":"busybox","name":"main"}]}}}}',
+  );
+  assert.deepEqual(templateOf({ metadata: {}, revision: 1, data: revisionData(template) }), template);
+  assert.equal(templateOf({ metadata: {}, revision: 1, data: { spec: {} } }), undefined);
+});
+
+for (const { name, other, same } of [
+  { name: "the order of keys", other: { spec: template.spec, metadata: template.metadata }, same: true },
+  {
+    name: "a null that another writer put",
+    other: { ...template, metadata: { ...template.metadata, creationTimestamp: null } },
+    same: true,
+  },
+  { name: "another label", other: { ...template, metadata: { labels: { app: "db", v: "2" } } }, same: false },
+  {
+    name: "a volume of no kind and one in memory",
+    other: { ...template, spec: { ...template.spec, volumes: [{ name: "x", emptyDir: {} }] } },
+    same: false,
+  },
+]) {
+  test(`${name} ${same ? "makes no other" : "makes another"} revision`, () => {
+    const base = name.includes("volume") ? { ...template, spec: { ...template.spec, volumes: [{ name: "x" }] } } : template;
+    assert.equal(sameData(revisionData(base), revisionData(other)), same);
+  });
+}
+
+test("is named after its owner and its hash, and carries the owner's annotations", () => {
+  const owner = aPod({ name: "x".repeat(240), namespace: "shop", annotations: { "kubernetes.io/change-cause": "why" } });
+  const made = newRevision(owner, { group: "apps", version: "v1", kind: "DaemonSet" }, template, {
+    hash: "abc",
+    hashLabel: "controller-revision-hash",
+    revision: 4,
+  });
+  assert.equal(made.metadata.name, `${"x".repeat(223)}-abc`);
+  assert.partialDeepStrictEqual(made, {
+    metadata: {
+      namespace: "shop",
+      labels: { app: "db", "controller-revision-hash": "abc" },
+      annotations: { "kubernetes.io/change-cause": "why" },
+      ownerReferences: [{ kind: "DaemonSet", uid: owner.metadata.uid, controller: true }],
+    },
+    revision: 4,
+  });
+});
+
+test("counts on from the highest", () => {
+  assert.equal(nextRevision([]), 1);
+  assert.equal(nextRevision([revision("b", 7), revision("a", 2)]), 8);
+});
+
+test("orders by number, then age, then name, and gives up the oldest that nothing runs of", () => {
+  const revisions = [
+    revision("d", 2),
+    revision("c", 1, "2024-01-02T00:00:00Z"),
+    revision("b", 1),
+    revision("a", 1),
+    revision("e", 3),
+  ];
+  assert.deepEqual(
+    revisions.toSorted(byRevision).map(({ metadata }) => metadata.name),
+    ["a", "b", "c", "d", "e"],
+  );
+  const idle = oldestIdle(revisions, 2, ({ metadata }) => metadata.name === "a");
+  assert.deepEqual(
+    idle.map(({ metadata }) => metadata.name),
+    ["b", "c"],
+  );
+  assert.deepEqual(
+    oldestIdle(revisions, -1, () => false),
+    [],
+  );
+});

@@ -1,0 +1,75 @@
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
+import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
+import { parseTime } from "@coxswain/apimachinery/meta/time";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { ControllerRevision } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { controllerRevisions } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { orphanIndex } from "../pods/ownership.ts";
+import { revisionData } from "./revision-data.ts";
+
+/** Oldest first: by revision, then age, then name. Source: pkg/controller/history SortControllerRevisions */
+export function byRevision(a: ControllerRevision, b: ControllerRevision): number {
+  const createdAt = ({ metadata }: ControllerRevision): number => parseTime(metadata.creationTimestamp ?? "") ?? 0;
+  return a.revision - b.revision || createdAt(a) - createdAt(b) || ((a.metadata.name ?? "") < (b.metadata.name ?? "") ? -1 : 1);
+}
+
+/** One more than the highest; the first is 1. */
+export function nextRevision(revisions: readonly ControllerRevision[]): number {
+  return revisions.reduce((most, { revision }) => Math.max(most, revision), 0) + 1;
+}
+
+/** The `count` oldest ones that nothing runs of. */
+export function oldestIdle(
+  revisions: readonly ControllerRevision[],
+  count: number,
+  isLive: (revision: ControllerRevision) => boolean,
+): ControllerRevision[] {
+  if (count <= 0) return [];
+  return revisions
+    .toSorted(byRevision)
+    .filter((revision) => !isLive(revision))
+    .slice(0, count);
+}
+
+/** Those that the owner controls, and those of nobody that it selects. */
+export function revisionCandidates(
+  informer: SharedInformer<ControllerRevision>,
+  owner: KubeObject,
+  selector: LabelSelector,
+): ControllerRevision[] {
+  const orphans = informer.lister.byIndex(orphanIndex, owner.metadata.namespace ?? "");
+  return [...informer.lister.controlledBy(owner), ...orphans.filter(({ metadata }) => selector.matches(metadata.labels))];
+}
+
+/**
+ * A revision of the owner's pod template.
+ * @param hashLabel which of its labels says its hash
+ */
+export function newRevision(
+  owner: KubeObject,
+  gvk: GroupVersionKind,
+  template: PodTemplateSpec,
+  { hash, hashLabel, revision }: { hash: string; hashLabel: string; revision: number },
+): ControllerRevision {
+  const { name = "", namespace, annotations } = owner.metadata;
+  return {
+    apiVersion: formatGroupVersion(controllerRevisions),
+    kind: controllerRevisions.kind,
+    metadata: {
+      name: `${name.slice(0, longestPrefix)}-${hash}`,
+      ...(namespace === undefined ? {} : { namespace }),
+      labels: { ...template.metadata?.labels, [hashLabel]: hash },
+      ...(annotations === undefined ? {} : { annotations: deepClone(annotations) }),
+      ownerReferences: [newControllerRef(owner, gvk)],
+    },
+    data: revisionData(template),
+    revision,
+  };
+}
+
+/** Source: controller_history.go ControllerRevisionName */
+const longestPrefix = 223;

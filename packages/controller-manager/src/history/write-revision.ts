@@ -1,0 +1,47 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { ControllerRevision } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { controllerRevisions } from "@coxswain/apimachinery/schema/kinds/resources";
+import { sameData } from "./revision-data.ts";
+
+/**
+ * Stores a new revision; one of the same name and data is taken for it, since a cache may not show our own last write.
+ * @returns undefined when the name is another revision's: a collision of hashes
+ */
+export async function createRevision(
+  client: Client,
+  revision: ControllerRevision,
+  signal: AbortSignal,
+): Promise<ControllerRevision | undefined> {
+  try {
+    return await client.create<ControllerRevision>(controllerRevisions, revision, { signal });
+  } catch (err) {
+    if (!isAlreadyExists(err)) throw err;
+    const { namespace, name = "" } = revision.metadata;
+    const existing = await client.get<ControllerRevision>(controllerRevisions, { namespace, name }, { signal });
+    return sameData(existing.data, revision.data) ? existing : undefined;
+  }
+}
+
+/** Its number is all that may change of a revision, besides its metadata. */
+export function renumber(
+  client: Client,
+  stored: ControllerRevision,
+  revision: number,
+  signal: AbortSignal,
+): Promise<ControllerRevision> {
+  return client.update<ControllerRevision>(controllerRevisions, { ...stored, revision }, { signal });
+}
+
+export async function deleteRevisions(
+  client: Client,
+  revisions: readonly ControllerRevision[],
+  signal: AbortSignal,
+): Promise<void> {
+  for (const { metadata } of revisions) {
+    const { namespace, name = "" } = metadata;
+    await client.delete(controllerRevisions, { namespace, name }, { signal }).catch((err) => {
+      if (!isNotFound(err)) throw err;
+    });
+  }
+}
