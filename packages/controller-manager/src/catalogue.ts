@@ -4,6 +4,7 @@ import { newClusterRoleAggregationController } from "./controllers/clusterrole-a
 import { newCsrApprovingController } from "./controllers/csrapproving/controller.ts";
 import { newCsrCleaner } from "./controllers/csrcleaner/controller.ts";
 import { newCsrSigningController } from "./controllers/csrsigning/controller.ts";
+import { newDaemonSetController } from "./controllers/daemonset/controller.ts";
 import { newDeploymentController } from "./controllers/deployment/controller.ts";
 import { newDisruptionController } from "./controllers/disruption/controller.ts";
 import { newEndpointController } from "./controllers/endpoint/controller.ts";
@@ -86,7 +87,13 @@ export const catalogue: readonly CatalogueEntry[] = [
     rate: { qps: 2, burst: 2 },
     make: newGarbageCollector,
   },
-  missing("daemonset", "daemon-set-controller"),
+  {
+    name: "daemonset",
+    user: "daemon-set-controller",
+    component: "daemonset-controller",
+    onByDefault: true,
+    make: newDaemonSetController,
+  },
   { name: "job", user: "job-controller", onByDefault: true, make: newJobController },
   { name: "deployment", user: "deployment-controller", onByDefault: true, make: newDeploymentController },
   { name: "replicaset", user: "replicaset-controller", onByDefault: true, make: newReplicaSetController },
