@@ -9,13 +9,14 @@ import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Node, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { watchedCertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
 import { newBackground } from "./background.ts";
-import type { AgentConfig } from "./config.ts";
+import { type AgentConfig, asConfigError } from "./config.ts";
 import { readHostDns } from "./environment/host-dns.ts";
 import { type ApiConnection, newApiConnection } from "./node/api-connection.ts";
 import { rotateClientCertificate } from "./node/certificates.ts";
 import { runNodeLease } from "./node/lease.ts";
-import { filesystemOf, nodeAddresses, readMachine } from "./node/machine.ts";
+import { filesystemOf, type Machine, nodeAddresses, readMachine, refuseSwap } from "./node/machine.ts";
 import { initialNode, nodeStatus } from "./node/node-status.ts";
+import { newPodCidr } from "./node/pod-cidr.ts";
 import { newRegistration, type Registration } from "./node/registration.ts";
 import { newRuntimeHealth } from "./node/runtime-health.ts";
 import { admitPod, underPressure } from "./pods/admit.ts";
@@ -30,6 +31,8 @@ import { allocatable as newAllocatable } from "./resources/allocatable.ts";
 import { type Cgroups, newCgroups } from "./resources/cgroups.ts";
 import type { Pressure } from "./resources/eviction.ts";
 import { quantityOf, type ResourceList } from "./resources/pod-resources.ts";
+import { parseQosReserved } from "./resources/qos-reserve.ts";
+import { type Reservations, reservationsOf } from "./resources/reservations.ts";
 import { openCredentialProviders } from "./runtime/credential-providers.ts";
 import { newCriClient } from "./runtime/cri-client.ts";
 import type { Cri } from "./runtime/cri-schema.ts";
@@ -45,7 +48,7 @@ import { followApiserver } from "./sources/apiserver.ts";
 import { runFileSource } from "./sources/file.ts";
 import { runHttpSource } from "./sources/http.ts";
 import type { SourceName } from "./sources/merge.ts";
-import { newAgentEvents } from "./status/events.ts";
+import { type AgentEvents, newAgentEvents } from "./status/events.ts";
 import { newStatusManager } from "./status/status-manager.ts";
 import { startUpkeep } from "./upkeep.ts";
 import { systemMounter } from "./volumes/mount.ts";
@@ -90,11 +93,8 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   const podLogsDir = options.podLogsDir ?? "/var/log/pods";
   const containerLogsDir = options.containerLogsDir ?? "/var/log/containers";
   const machine = await readMachine();
-  if (config.failSwapOn && machine.swapBytes > 0) {
-    throw new ConfigError(
-      "running with swap on is not supported, please disable swap! or set --fail-swap-on flag to false. /proc/swaps contained entries",
-    );
-  }
+  if (config.failSwapOn) asConfigError(() => refuseSwap(machine));
+  const reservations = asConfigError(() => reservationsOf(config, machine));
   const hostname = config.hostnameOverride || machine.hostname;
   const nodeName = hostname.toLowerCase().trim();
   const podsDir = join(config.rootDir, "pods");
@@ -119,6 +119,8 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   const api = options.api && newApiConnection({ api: options.api, config, nodeName, metrics, clock, log });
   const tell = newAgentEvents({ recorder: api?.recorder, nodeName, log });
 
+  const podCidr = newPodCidr({ runtime, log });
+
   // ---- what the node is
   let lastNode: Node | undefined;
   let images: readonly Cri<"Image">[] = [];
@@ -132,6 +134,8 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       taints: config.registerWithTaints,
       schedulable: config.registerSchedulable,
       providerId: config.providerId,
+      controllerAttachDetach: config.controllerAttachDetach,
+      keepTerminatedPodVolumes: config.keepTerminatedPodVolumes,
       architecture: machine.architecture,
     });
   const registered = (): Node | undefined => api?.node.lister.get(nodeName) ?? lastNode;
@@ -155,7 +159,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       ips,
       maxPods: config.podsPerCore > 0 ? Math.min(config.maxPods, config.podsPerCore * machine.cpuCount) : config.maxPods,
       storageBytes: (await filesystemOf(config.rootDir)).capacityBytes,
-      reserved: { kube: config.kubeReserved, system: config.systemReserved, evictionHard: config.evictionHard },
+      reserved: reservations,
       runtime: runtimeHealth.version(),
       kubeletPort: config.port,
       images,
@@ -176,7 +180,15 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   const objects = api === undefined ? noObjects : newApiObjects(api.client, clock);
   const mounter = systemMounter;
   const volumes = newVolumeManager({ podsDir, objects, mounter, clock, log });
-  const cgroups = await startCgroups(config, ownStatus.capacity ?? {}, log);
+  const cgroups = await startCgroups({
+    config,
+    machine,
+    capacity: ownStatus.capacity ?? {},
+    reservations,
+    memoryReservePercent: featureGates.enabled("QOSReserved") ? parseQosReserved(config.qosReserved) : undefined,
+    tell,
+    log,
+  });
   const apiPods = (): NodePod[] => (api?.pods.lister.list() ?? []) as NodePod[];
   const mirrors = api && newMirrorPods({ client: api.client, log, apiPods, node: async () => registered() });
   const status = newStatusManager({
@@ -213,6 +225,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     },
     images: openImagePuller(options, runtime),
     volumes,
+    keepTerminatedPodVolumes: config.keepTerminatedPodVolumes,
     objects,
     cgroups,
     probes,
@@ -306,7 +319,6 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     }),
     context: {
       runtime,
-      events,
       metrics,
       probeMetrics,
       podLogsDir,
@@ -321,6 +333,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     },
   });
 
+  background.add(podCidr.update(config.podCidr));
   if (api === undefined) log.warn("Standalone mode, no API client");
   else {
     tell.node("Normal", "Starting", "Starting kubelet.");
@@ -336,6 +349,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       reportFrequencyMs: config.nodeStatusReportFrequencyMs,
       onUpdate: (updated) => {
         lastNode = updated;
+        background.add(podCidr.update((updated.spec?.podCIDRs ?? []).join(",")));
       },
       onReadyChange: (ready) => {
         const reason = ready ? "NodeReady" : "NodeNotReady";
@@ -414,26 +428,53 @@ function sourcesOf(config: AgentConfig, api: ApiConnection | undefined): SourceN
   return (Object.keys(wanted) as SourceName[]).filter((name) => wanted[name]);
 }
 
-/** @throws ConfigError when cgroups cannot be written */
-async function startCgroups(config: AgentConfig, capacity: Readonly<Record<string, string>>, log: RootLogger): Promise<Cgroups> {
+/** @throws ConfigError when cgroups cannot be written, or what is reserved has no cgroup */
+async function startCgroups(options: {
+  config: AgentConfig;
+  machine: Machine;
+  capacity: ResourceList;
+  reservations: Reservations;
+  memoryReservePercent: number | undefined;
+  tell: AgentEvents;
+  log: RootLogger;
+}): Promise<Cgroups> {
+  const { config, machine, capacity, reservations, tell } = options;
   const cgroups = await newCgroups({
     root: config.cgroupRoot || "/",
     perQos: config.cgroupsPerQos,
     cfsQuota: config.cpuCfsQuota,
     cfsPeriodUs: config.cpuCfsPeriodMs * 1000,
     podPidsLimit: config.podPidsLimit,
-    log,
+    memoryReservePercent: options.memoryReservePercent,
+    log: options.log,
   });
   // What eviction keeps free is not taken from the cgroup: eviction comes first, the kernel's killer after it.
-  const limits = newAllocatable(capacity, { kube: config.kubeReserved, system: config.systemReserved, evictionHard: {} });
+  const limits = newAllocatable({ ...capacity, pid: String(machine.maxPids) }, { ...reservations, evictionHard: {} });
   const amounts = {
     milliCpu: quantityOf(limits, "cpu").milliValue(),
     memoryBytes: quantityOf(limits, "memory").value(),
+    pids: quantityOf(limits, "pid").value(),
   };
+  const { enforceNodeAllocatable: enforce } = config;
   try {
-    await cgroups.start(amounts, config.enforceNodeAllocatable.includes("pods"));
+    await cgroups.start(amounts, enforce.includes("pods"));
   } catch (err) {
     throw new ConfigError(`Failed to initialize the cgroups of pods: ${(err as Error).message}`);
+  }
+  if (config.cgroupsPerQos) tell.node("Normal", "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods");
+  for (const [key, title, cgroup, reserved] of [
+    ["system-reserved", "System", config.systemReservedCgroup, reservations.system],
+    ["kube-reserved", "Kube", config.kubeReservedCgroup, reservations.kube],
+  ] as const) {
+    if (!enforce.includes(key)) continue;
+    try {
+      await cgroups.enforceReserved(cgroup, reserved);
+    } catch (err) {
+      const message = `Failed to enforce ${title} Reserved Cgroup Limits on ${JSON.stringify(cgroup)}: ${(err as Error).message}`;
+      tell.node("Warning", "FailedNodeAllocatableEnforcement", message);
+      throw new ConfigError(message);
+    }
+    tell.node("Normal", "NodeAllocatableEnforced", `Updated limits on ${title.toLowerCase()} reserved cgroup ${cgroup}`);
   }
   return cgroups;
 }

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
-import { type AgentConfig, ineffectiveFields, newAgentConfig } from "./config.ts";
+import { type AgentConfig, newAgentConfig } from "./config.ts";
+import { ineffectiveFields } from "./config-fields.ts";
 import { kubelet } from "./flags.ts";
 
 function configure(...argv: string[]): AgentConfig {
@@ -60,7 +61,7 @@ for (const { argv, want } of [
   { argv: ["--container-log-max-files=1"], want: /containerLogMaxFiles must be >= 2/ },
   {
     argv: ["--image-gc-high-threshold=50", "--image-gc-low-threshold=60"],
-    want: /imageGCLowThresholdPercent 60 must be less than/,
+    want: /imageGCLowThresholdPercent \(--image-gc-low-threshold\) 60 must be less than/,
   },
   { argv: ["--image-gc-high-threshold=101"], want: /must be between 0 and 100, inclusive/ },
   { argv: ["--authorization-mode=RBAC"], want: /unknown authorization-mode: RBAC/ },
@@ -71,16 +72,58 @@ for (const { argv, want } of [
     want: /--node-labels in the 'kubernetes.io' namespace must begin with an allowed prefix/,
   },
   { argv: ["--register-with-taints=a=b:Sometimes"], want: /invalid taint/ },
+  { argv: ["--event-burst=-1"], want: /^invalid configuration: eventBurst \(--event-burst\) -1 must not be a negative number$/ },
+  { argv: ["--event-qps=-1"], want: /eventRecordQPS \(--event-qps\) -1 must not be a negative number/ },
+  { argv: ["--max-open-files=-1"], want: /maxOpenFiles \(--max-open-files\) -1 must not be a negative number/ },
+  { argv: ["--oom-score-adj=-1001"], want: /oomScoreAdj \(--oom-score-adj\) -1001 must be between -1000 and 1000, inclusive/ },
+  { argv: ["--iptables-drop-bit=32"], want: /iptablesDropBit \(--iptables-drop-bit\) 32 must be between 0 and 31, inclusive/ },
+  { argv: ["--iptables-masquerade-bit=-1"], want: /iptablesMasqueradeBit \(--iptables-masquerade-bit\) -1 must be between/ },
+  {
+    argv: ["--hairpin-mode=both"],
+    want: /option "both" specified for hairpinMode \(--hairpin-mode\). Valid options are "none", "hairpin-veth" or "promiscuous-bridge"/,
+  },
+  {
+    argv: ["--topology-manager-policy=loose"],
+    want: /topologyManagerPolicy \(--topology-manager-policy\) "loose" must be one of/,
+  },
+  { argv: ["--topology-manager-scope=node"], want: /topologyManagerScope \(--topology-manager-scope\) "node" must be one of/ },
+  { argv: ["--reserved-cpus=0-"], want: /unable to parse reservedSystemCPUs \(--reserved-cpus\) 0-, error: strconv.Atoi/ },
+  {
+    argv: ["--reserved-cpus=0", "--kube-reserved-cgroup=/kube"],
+    want: /can't use reservedSystemCPUs \(--reserved-cpus\) with systemReservedCgroup/,
+  },
+  {
+    argv: ["--enforce-node-allocatable=kube-reserved"],
+    want: /kubeReservedCgroup \(--kube-reserved-cgroup\) must be specified when "kube-reserved" contained/,
+  },
+  { argv: ["--enforce-node-allocatable=none,pods"], want: /may not contain additional enforcements when "none" is specified/ },
+  { argv: ["--enforce-node-allocatable=all"], want: /Valid options are "pods", "system-reserved", "kube-reserved", or "none"/ },
+  { argv: ["--cgroups-per-qos=false"], want: /is not supported unless cgroupsPerQOS \(--cgroups-per-qos\) is set to true/ },
+  { argv: ["--qos-reserved=cpu=10%"], want: /cannot reserve "cpu" resource/ },
+  { argv: ["--qos-reserved=memory=101%"], want: /only percentages between 0 and 100 are allowed/ },
+  { argv: ["--reserved-memory=0:cpu=1"], want: /memory type conversion error, unknown type: "cpu"/ },
+  { argv: ["--reserved-memory=memory=1Gi"], want: /the reserved memory has incorrect format/ },
+  { argv: ["--reserved-memory=0:memory=0"], want: /reserved memory may not be zero for NUMA node 0 and resource "memory"/ },
+  {
+    argv: ["--reserved-memory=0:memory=1Gi", "--reserved-memory=0:memory=1Gi"],
+    want: /the reserved memory has a duplicate value for NUMA node 0 and resource "memory"/,
+  },
+  { argv: ["--exit-on-lock-contention"], want: /^cannot exit on lock file contention: no lock file specified$/ },
+  {
+    argv: ["--dynamic-config-dir=/dynamic"],
+    want: /^the DynamicKubeletConfig feature gate must be enabled in order to use the --dynamic-config-dir flag$/,
+  },
+  { argv: ["--feature-gates=NoSuchGate=true"], want: /^unrecognized feature gate: NoSuchGate$/ },
   { argv: ["--config=/no/such/file"], want: /failed to load config file \/no\/such\/file/ },
 ]) {
-  test(`refuses ${argv.join(" ")}`, () => assert.throws(() => configure(...argv), want));
+  test(`refuses ${argv.join(" ")}`, () => assert.throws(() => configure(...argv), { message: want }));
 }
 
 test("refuses fields that do not exist, and tells of those that do nothing", async (t) => {
   const wrong = await file(t, { maxPodz: 1 });
   assert.throws(() => configure(`--config=${wrong}`), /strict decoding error: unknown field "maxPodz"/);
-  const path = await file(t, { cpuManagerPolicy: "static", readOnlyPort: 0 });
-  assert.deepEqual(ineffectiveFields(configure(`--config=${path}`).written), ["cpuManagerPolicy"]);
+  const path = await file(t, { volumePluginDir: "/plugins", readOnlyPort: 0 });
+  assert.deepEqual(ineffectiveFields(configure(`--config=${path}`).written), ["volumePluginDir"]);
 });
 
 test("reads taints and labels", () => {
@@ -93,5 +136,26 @@ test("reads taints and labels", () => {
       ],
       nodeLabels: { "node.kubernetes.io/role": "x", team: "y" },
     },
+  );
+});
+
+test("memory is reserved by NUMA node, in one flag or several", async (t) => {
+  const want = [
+    { numaNode: 0, limits: { memory: "1Gi", "hugepages-2Mi": "2Gi" } },
+    { numaNode: 1, limits: { memory: "500Mi" } },
+  ];
+  const one = "--reserved-memory=0:memory=1Gi,hugepages-2Mi=2Gi;1:memory=500Mi";
+  assert.deepEqual(configure(one).reservedMemory, want);
+  const two = ["--reserved-memory=0:memory=1Gi,hugepages-2Mi=2Gi", "--reserved-memory=1:memory=500Mi"];
+  assert.deepEqual(configure(...two).reservedMemory, want);
+  assert.deepEqual(configure(`--config=${await file(t, { reservedMemory: want })}`).reservedMemory, want);
+});
+
+test("the CFS period is 100 ms unless the gate lets it be something else", () => {
+  assert.equal(configure("--cpu-cfs-quota-period=10ms").cpuCfsPeriodMs, 100);
+  assert.equal(configure("--cpu-cfs-quota-period=10ms", "--feature-gates=CustomCPUCFSQuotaPeriod=true").cpuCfsPeriodMs, 10);
+  assert.throws(
+    () => configure("--cpu-cfs-quota-period=2s", "--feature-gates=CustomCPUCFSQuotaPeriod=true"),
+    /cpuCFSQuotaPeriod \(--cpu-cfs-quota-period\) 2s must be between 1ms and 1sec, inclusive/,
   );
 });

@@ -1,9 +1,12 @@
 import { readConfigFile } from "@coxswain/apimachinery/flags/config-file";
+import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import { parseDuration } from "@coxswain/apimachinery/meta/time";
+import { checkConfig } from "./config-checks.ts";
+import { unknownFields } from "./config-fields.ts";
 import type { KubeletFlags } from "./flags.ts";
-import { parseThresholds } from "./resources/eviction.ts";
+import { parseReservedMemory, type ReservedMemory } from "./resources/memory/reserved-memory.ts";
 
 /** What the agent does, from its flags and its configuration file. Durations are in milliseconds. */
 export interface AgentConfig {
@@ -19,6 +22,9 @@ export interface AgentConfig {
   sandboxImage: string;
   hostnameOverride: string;
   nodeIp: string;
+  /** `--enable-controller-attach-detach`: volumes are attached by the controller, not by us. */
+  controllerAttachDetach: boolean;
+  keepTerminatedPodVolumes: boolean;
   nodeLabels: Readonly<Record<string, string>>;
   registerWithTaints: readonly { key: string; value?: string; effect: string }[];
   registerNode: boolean;
@@ -81,11 +87,20 @@ export interface AgentConfig {
 
   cgroupsPerQos: boolean;
   cgroupRoot: string;
+  /** The agent's own cgroup; `""` leaves it where it is. */
+  kubeletCgroups: string;
+  systemCgroups: string;
   cpuCfsQuota: boolean;
   cpuCfsPeriodMs: number;
   podPidsLimit: number;
   kubeReserved: Readonly<Record<string, string>>;
   systemReserved: Readonly<Record<string, string>>;
+  kubeReservedCgroup: string;
+  systemReservedCgroup: string;
+  /** A list such as `0,2-3`; `""` for none by name. */
+  reservedCpus: string;
+  /** `memory` → `50%`. */
+  qosReserved: Readonly<Record<string, string>>;
   evictionHard: Readonly<Record<string, string>>;
   evictionSoft: Readonly<Record<string, string>>;
   evictionSoftGraceMs: Readonly<Record<string, number>>;
@@ -93,9 +108,27 @@ export interface AgentConfig {
   evictionMaxPodGraceSeconds: number;
   evictionTransitionMs: number;
   enforceNodeAllocatable: readonly string[];
+  allocatableIgnoresEviction: boolean;
+  cpuManagerPolicy: string;
+  cpuManagerPolicyOptions: Readonly<Record<string, string>>;
+  cpuManagerReconcileMs: number;
+  memoryManagerPolicy: string;
+  reservedMemory: readonly ReservedMemory[];
+  topologyManagerPolicy: string;
+  topologyManagerScope: string;
   allowedUnsafeSysctls: readonly string[];
   seccompDefault: boolean;
   failSwapOn: boolean;
+  protectKernelDefaults: boolean;
+  oomScoreAdj: number;
+  maxOpenFiles: number;
+  lockFile: string;
+  exitOnLockContention: boolean;
+  dynamicConfigDir: string;
+  hairpinMode: string;
+  makeIptablesUtilChains: boolean;
+  iptablesMasqueradeBit: number;
+  iptablesDropBit: number;
   featureGates: Readonly<Record<string, boolean>>;
 
   kubeApiQps: number;
@@ -107,7 +140,9 @@ export interface AgentConfig {
   written: Readonly<Record<string, unknown>>;
 }
 
-type Written = Readonly<Record<string, unknown>>;
+export type Written = Readonly<Record<string, unknown>>;
+
+const defaultCfsPeriodMs = 100;
 
 /**
  * Flags on top of the file of `--config`. Without a file the flags' own defaults hold, with one the file's: a file makes
@@ -148,6 +183,8 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
   const updateMs = pickDuration("node-status-update-frequency", "nodeStatusUpdateFrequency");
   const logSize = Quantity.tryParse(pick<string>("container-log-max-size", "containerLogMaxSize"));
   if (logSize === undefined) throw new ConfigError("invalid configuration: containerLogMaxSize is not a quantity");
+  const featureGates = { ...(at(file, "featureGates") as Record<string, boolean> | undefined), ...flags["feature-gates"] };
+  const gates = asConfigError(() => newFeatureGates("kubelet", featureGates));
   const config: AgentConfig = {
     rootDir: flags["root-dir"],
     certDir: flags["cert-dir"],
@@ -160,6 +197,8 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     sandboxImage: flags["pod-infra-container-image"],
     hostnameOverride: flags["hostname-override"],
     nodeIp: flags["node-ip"],
+    controllerAttachDetach: pick("enable-controller-attach-detach", "enableControllerAttachDetach", true),
+    keepTerminatedPodVolumes: flags["keep-terminated-pod-volumes"],
     nodeLabels: flags["node-labels"],
     registerWithTaints: taintsOf(flags["register-with-taints"], at(file, "registerWithTaints")),
     registerNode: pick("register-node", "registerNode", true),
@@ -223,11 +262,19 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
 
     cgroupsPerQos: pick("cgroups-per-qos", "cgroupsPerQOS", true),
     cgroupRoot: pick("cgroup-root", "cgroupRoot"),
+    kubeletCgroups: pick("kubelet-cgroups", "kubeletCgroups"),
+    systemCgroups: pick("system-cgroups", "systemCgroups"),
     cpuCfsQuota: pick("cpu-cfs-quota", "cpuCFSQuota", true),
-    cpuCfsPeriodMs: pickDuration("cpu-cfs-quota-period", "cpuCFSQuotaPeriod"),
+    cpuCfsPeriodMs: gates.enabled("CustomCPUCFSQuotaPeriod")
+      ? pickDuration("cpu-cfs-quota-period", "cpuCFSQuotaPeriod")
+      : defaultCfsPeriodMs,
     podPidsLimit: pick("pod-max-pids", "podPidsLimit", -1),
     kubeReserved: pick("kube-reserved", "kubeReserved"),
     systemReserved: pick("system-reserved", "systemReserved"),
+    kubeReservedCgroup: pick("kube-reserved-cgroup", "kubeReservedCgroup"),
+    systemReservedCgroup: pick("system-reserved-cgroup", "systemReservedCgroup"),
+    reservedCpus: pick("reserved-cpus", "reservedSystemCPUs"),
+    qosReserved: pick("qos-reserved", "qosReserved"),
     evictionHard: pick("eviction-hard", "evictionHard"),
     evictionSoft: pick("eviction-soft", "evictionSoft"),
     evictionSoftGraceMs: durationsOf(pick("eviction-soft-grace-period", "evictionSoftGracePeriod")),
@@ -235,10 +282,28 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     evictionMaxPodGraceSeconds: pick("eviction-max-pod-grace-period", "evictionMaxPodGracePeriod"),
     evictionTransitionMs: pickDuration("eviction-pressure-transition-period", "evictionPressureTransitionPeriod"),
     enforceNodeAllocatable: pick("enforce-node-allocatable", "enforceNodeAllocatable", ["pods"]),
+    allocatableIgnoresEviction: flags["experimental-allocatable-ignore-eviction"],
+    cpuManagerPolicy: pick("cpu-manager-policy", "cpuManagerPolicy", "none"),
+    cpuManagerPolicyOptions: pick("cpu-manager-policy-options", "cpuManagerPolicyOptions") ?? {},
+    cpuManagerReconcileMs: pickDuration("cpu-manager-reconcile-period", "cpuManagerReconcilePeriod"),
+    memoryManagerPolicy: pick("memory-manager-policy", "memoryManagerPolicy", "None"),
+    reservedMemory: asConfigError(() => parseReservedMemory(flags["reserved-memory"], at(file, "reservedMemory"))),
+    topologyManagerPolicy: pick("topology-manager-policy", "topologyManagerPolicy", "none"),
+    topologyManagerScope: pick("topology-manager-scope", "topologyManagerScope", "container"),
     allowedUnsafeSysctls: pick("allowed-unsafe-sysctls", "allowedUnsafeSysctls"),
     seccompDefault: pick("seccomp-default", "seccompDefault", false),
     failSwapOn: pick("fail-swap-on", "failSwapOn", true),
-    featureGates: { ...(at(file, "featureGates") as Record<string, boolean> | undefined), ...flags["feature-gates"] },
+    protectKernelDefaults: pick("protect-kernel-defaults", "protectKernelDefaults", false),
+    oomScoreAdj: pick("oom-score-adj", "oomScoreAdj", -999),
+    maxOpenFiles: pick<number>("max-open-files", "maxOpenFiles", 1_000_000) || 1_000_000,
+    lockFile: flags["lock-file"],
+    exitOnLockContention: flags["exit-on-lock-contention"],
+    dynamicConfigDir: flags["dynamic-config-dir"],
+    hairpinMode: pick("hairpin-mode", "hairpinMode", "promiscuous-bridge"),
+    makeIptablesUtilChains: pick("make-iptables-util-chains", "makeIPTablesUtilChains", true),
+    iptablesMasqueradeBit: pick("iptables-masquerade-bit", "iptablesMasqueradeBit", 14),
+    iptablesDropBit: pick("iptables-drop-bit", "iptablesDropBit", 15),
+    featureGates,
 
     kubeApiQps: pick<number>("kube-api-qps", "kubeAPIQPS", 5) || 5,
     kubeApiBurst: pick<number>("kube-api-burst", "kubeAPIBurst", 10) || 10,
@@ -251,202 +316,19 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     const list = strange.map((name) => `unknown field ${JSON.stringify(name)}`).join(", ");
     throw new ConfigError(`failed to load config file ${path}: strict decoding error: ${list}`);
   }
-  const problems = checkConfig(config);
+  const problems = checkConfig(config, gates);
   if (problems.length > 0) throw new ConfigError(problems.length === 1 ? (problems[0] as string) : `[${problems.join(", ")}]`);
   return config;
 }
 
-/** Pure: everything that is wrong, at once. Source: pkg/kubelet/apis/config/validation/validation.go */
-export function checkConfig(config: AgentConfig): string[] {
-  const problems: string[] = [];
-  const between = (name: string, value: number, min: number, max: number): void => {
-    if (!(value >= min && value <= max))
-      problems.push(`invalid configuration: ${name} ${value} must be between ${min} and ${max}, inclusive`);
-  };
-  between("port", config.port, 1, 65_535);
-  between("healthzPort", config.healthzPort, 0, 65_535);
-  between("readOnlyPort", config.readOnlyPort, 0, 65_535);
-  between("imageGCHighThresholdPercent", config.imageGcHighThreshold, 0, 100);
-  between("imageGCLowThresholdPercent", config.imageGcLowThreshold, 0, 100);
-  if (config.imageGcLowThreshold >= config.imageGcHighThreshold && config.imageGcHighThreshold !== config.imageGcLowThreshold) {
-    problems.push(
-      `invalid configuration: imageGCLowThresholdPercent ${config.imageGcLowThreshold} must be less than imageGCHighThresholdPercent ${config.imageGcHighThreshold}`,
-    );
-  }
-  if (config.containerLogMaxFiles < 2) problems.push("invalid configuration: containerLogMaxFiles must be >= 2");
-  if (config.maxPods < 0) problems.push(`invalid configuration: maxPods ${config.maxPods} must not be a negative number`);
-  if (config.podsPerCore < 0)
-    problems.push(`invalid configuration: podsPerCore ${config.podsPerCore} must not be a negative number`);
-  if (config.eventBurst < 0)
-    problems.push(`invalid configuration: eventBurst ${config.eventBurst} must not be a negative number`);
-  try {
-    parseThresholds({
-      hard: config.evictionHard,
-      soft: config.evictionSoft,
-      softGraceMs: config.evictionSoftGraceMs,
-      minReclaim: config.evictionMinReclaim,
-    });
-  } catch (err) {
-    problems.push(`invalid configuration: ${(err as Error).message}`);
-  }
-  for (const name of Object.keys(config.nodeLabels)) {
-    const problem = forbiddenLabel(name);
-    if (problem !== undefined) problems.push(problem);
-  }
-  return problems;
-}
-
-const allowedKubernetesLabels = new Set([
-  "beta.kubernetes.io/arch",
-  "beta.kubernetes.io/instance-type",
-  "beta.kubernetes.io/os",
-  "failure-domain.beta.kubernetes.io/region",
-  "failure-domain.beta.kubernetes.io/zone",
-  "kubernetes.io/arch",
-  "kubernetes.io/hostname",
-  "kubernetes.io/os",
-  "node.kubernetes.io/instance-type",
-  "topology.kubernetes.io/region",
-  "topology.kubernetes.io/zone",
-]);
-
-/** In the names of the project a node may say only what it cannot lie about to its gain. */
-function forbiddenLabel(name: string): string | undefined {
-  const slash = name.indexOf("/");
-  const domain = slash < 0 ? "" : name.slice(0, slash);
-  const inside = (suffix: string): boolean => domain === suffix || domain.endsWith(`.${suffix}`);
-  if (!inside("kubernetes.io") && !inside("k8s.io")) return undefined;
-  if (inside("kubelet.kubernetes.io") || inside("node.kubernetes.io") || allowedKubernetesLabels.has(name)) return undefined;
-  return `unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels: [${name}]\n--node-labels in the 'kubernetes.io' namespace must begin with an allowed prefix (kubelet.kubernetes.io, node.kubernetes.io) or be in the specifically allowed set (${[...allowedKubernetesLabels].join(", ")})`;
-}
-
-/** Fields of KubeletConfiguration that the agent acts on. */
-const honouredFields = [
-  "apiVersion",
-  "kind",
-  "address",
-  "allowedUnsafeSysctls",
-  "authentication",
-  "authorization",
-  "cgroupDriver",
-  "cgroupRoot",
-  "cgroupsPerQOS",
-  "clusterDNS",
-  "clusterDomain",
-  "containerLogMaxFiles",
-  "containerLogMaxSize",
-  "cpuCFSQuota",
-  "cpuCFSQuotaPeriod",
-  "enableDebuggingHandlers",
-  "enableServer",
-  "enforceNodeAllocatable",
-  "eventBurst",
-  "eventRecordQPS",
-  "evictionHard",
-  "evictionMaxPodGracePeriod",
-  "evictionMinimumReclaim",
-  "evictionPressureTransitionPeriod",
-  "evictionSoft",
-  "evictionSoftGracePeriod",
-  "failSwapOn",
-  "featureGates",
-  "fileCheckFrequency",
-  "healthzBindAddress",
-  "healthzPort",
-  "httpCheckFrequency",
-  "imageGCHighThresholdPercent",
-  "imageGCLowThresholdPercent",
-  "imageMinimumGCAge",
-  "kubeAPIBurst",
-  "kubeAPIQPS",
-  "kubeReserved",
-  "maxPods",
-  "nodeLeaseDurationSeconds",
-  "nodeStatusMaxImages",
-  "nodeStatusReportFrequency",
-  "nodeStatusUpdateFrequency",
-  "podPidsLimit",
-  "podsPerCore",
-  "port",
-  "providerID",
-  "readOnlyPort",
-  "registerNode",
-  "registerWithTaints",
-  "registryBurst",
-  "registryPullQPS",
-  "resolvConf",
-  "rotateCertificates",
-  "runtimeRequestTimeout",
-  "seccompDefault",
-  "serializeImagePulls",
-  "staticPodPath",
-  "staticPodURL",
-  "staticPodURLHeader",
-  "syncFrequency",
-  "systemReserved",
-  "tlsCertFile",
-  "tlsCipherSuites",
-  "tlsMinVersion",
-  "tlsPrivateKeyFile",
-];
-
-/** The others, with the value that says what happens here anyway: any other value has no effect, and that is told. */
-const otherFields: Readonly<Record<string, unknown>> = {
-  configMapAndSecretChangeDetectionStrategy: "Get",
-  contentType: undefined,
-  cpuManagerPolicy: "none",
-  cpuManagerPolicyOptions: undefined,
-  cpuManagerReconcilePeriod: undefined,
-  enableContentionProfiling: false,
-  enableControllerAttachDetach: true,
-  enableDebugFlagsHandler: undefined,
-  enableProfilingHandler: undefined,
-  enableSystemLogHandler: false,
-  hairpinMode: undefined,
-  iptablesDropBit: undefined,
-  iptablesMasqueradeBit: undefined,
-  kernelMemcgNotification: false,
-  kubeReservedCgroup: "",
-  kubeletCgroups: "",
-  logging: undefined,
-  makeIPTablesUtilChains: undefined,
-  maxOpenFiles: undefined,
-  memoryManagerPolicy: "None",
-  memorySwap: undefined,
-  memoryThrottlingFactor: undefined,
-  oomScoreAdj: undefined,
-  podCIDR: "",
-  protectKernelDefaults: false,
-  qosReserved: undefined,
-  reservedMemory: undefined,
-  reservedSystemCPUs: "",
-  runOnce: false,
-  serverTLSBootstrap: false,
-  showHiddenMetricsForVersion: "",
-  shutdownGracePeriod: "0s",
-  shutdownGracePeriodByPodPriority: undefined,
-  shutdownGracePeriodCriticalPods: "0s",
-  streamingConnectionIdleTimeout: undefined,
-  systemCgroups: "",
-  systemReservedCgroup: "",
-  topologyManagerPolicy: "none",
-  topologyManagerScope: "container",
-  volumePluginDir: undefined,
-  volumeStatsAggPeriod: undefined,
-};
-
-function unknownFields(file: Written): string[] {
-  return Object.keys(file).filter((name) => !honouredFields.includes(name) && !Object.hasOwn(otherFields, name));
-}
-
-/** Fields of the file that were set and do nothing, for the log at start. */
-export function ineffectiveFields(file: Written): string[] {
-  return Object.keys(file).filter((name) => Object.hasOwn(otherFields, name) && file[name] !== otherFields[name]);
-}
-
 function readFile(path: string): Written {
+  return asConfigError(() => readConfigFile(path, "KubeletConfiguration", ["kubelet.config.k8s.io/v1beta1"]));
+}
+
+/** What is wrong with what the user wrote is told to the user in one line. @throws ConfigError */
+export function asConfigError<T>(check: () => T): T {
   try {
-    return readConfigFile(path, "KubeletConfiguration", ["kubelet.config.k8s.io/v1beta1"]);
+    return check();
   } catch (err) {
     throw new ConfigError((err as Error).message);
   }

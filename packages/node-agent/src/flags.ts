@@ -189,18 +189,15 @@ export const flagTable = flags(
     "cpu-manager-policy": string({
       default: "none",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The CPU manager's policy. Possible values: 'none', 'static'.",
     }),
     "cpu-manager-policy-options": mapStringString({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "key=value options that refine the CPU manager's policy.",
     }),
     "cpu-manager-reconcile-period": duration({
       default: "10s",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The period in which the CPU manager reconciles.",
     }),
     docker: string({
@@ -252,13 +249,11 @@ export const flagTable = flags(
     }),
     "dynamic-config-dir": string({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The directory in which downloaded configurations are kept.",
     }),
     "enable-controller-attach-detach": bool({
       default: true,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Lets the attach/detach controller manage the volumes of pods on this node, instead of the kubelet.",
     }),
     "enable-debugging-handlers": bool({
@@ -331,10 +326,9 @@ export const flagTable = flags(
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
       help: "Grace periods (memory.available=1m30s, say) for how long a soft threshold must be met before a pod is evicted.",
     }),
-    "exit-on-lock-contention": bool({ wired: false, help: "Whether the kubelet ends when somebody else takes the lock file." }),
+    "exit-on-lock-contention": bool({ help: "Whether the kubelet ends when somebody else takes the lock file." }),
     "experimental-allocatable-ignore-eviction": bool({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "When true, hard eviction thresholds are left out of node allocatable.",
     }),
     "experimental-bootstrap-kubeconfig": string({
@@ -391,7 +385,6 @@ export const flagTable = flags(
     "hairpin-mode": string({
       default: "promiscuous-bridge",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "How hairpin packets are set up, so that a service's endpoints can reach themselves through it. Possible values: 'promiscuous-bridge', 'hairpin-veth', 'none'.",
     }),
     "healthz-bind-address": ip({
@@ -441,18 +434,15 @@ export const flagTable = flags(
     "iptables-drop-bit": int32({
       default: 15,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The bit of the fwmark space that marks packets to drop, from 0 to 31.",
     }),
     "iptables-masquerade-bit": int32({
       default: 14,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The bit of the fwmark space that marks packets for SNAT, from 0 to 31. Must be the same as kube-proxy's.",
     }),
     "keep-terminated-pod-volumes": bool({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Keeps volumes of ended pods mounted on the node, to debug them.",
     }),
     "kernel-memcg-notification": bool({
@@ -482,16 +472,14 @@ export const flagTable = flags(
     }),
     "kube-reserved-cgroup": string({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Absolute name of the top cgroup of Kubernetes' own components, for --kube-reserved.",
     }),
     kubeconfig: string({ help: "Path to a kubeconfig file with authorization and location of the API server." }),
     "kubelet-cgroups": string({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Absolute name of the cgroup to make and run the kubelet in.",
     }),
-    "lock-file": string({ wired: false, help: "The path of the file that the kubelet locks." }),
+    "lock-file": string({ help: "The path of the file that the kubelet locks." }),
     "log-cadvisor-usage": bool({
       deprecated: "will be removed in a future version.",
       wired: false,
@@ -514,7 +502,6 @@ export const flagTable = flags(
     "make-iptables-util-chains": bool({
       default: true,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "If true, the kubelet makes sure that the iptables utility rules are there.",
     }),
     "manifest-url": string({
@@ -534,7 +521,6 @@ export const flagTable = flags(
     "max-open-files": int({
       default: 1000000,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Number of files that the kubelet process may open.",
     }),
     "max-pods": int32({
@@ -555,7 +541,6 @@ export const flagTable = flags(
     "memory-manager-policy": string({
       default: "None",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The memory manager's policy. Possible values: 'None', 'Static'.",
     }),
     "minimum-container-ttl-duration": duration({
@@ -602,7 +587,6 @@ export const flagTable = flags(
     "oom-score-adj": int32({
       default: -999,
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The kubelet's own oom_score_adj, from -1000 to 1000.",
     }),
     "pod-cidr": string({
@@ -633,7 +617,6 @@ export const flagTable = flags(
     }),
     "protect-kernel-defaults": bool({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "If true, kernel tunables that differ from the kubelet's defaults are an error; otherwise it changes them.",
     }),
     "provider-id": string({
@@ -642,7 +625,6 @@ export const flagTable = flags(
     }),
     "qos-reserved": mapStringString({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "[Alpha] Percentages of resources (memory only) reserved at the level of quality of service, as name=percentage pairs.",
     }),
     "read-only-port": int32({
@@ -679,11 +661,9 @@ export const flagTable = flags(
     }),
     "reserved-cpus": string({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "CPUs reserved for the system and Kubernetes, as a list or ranges. It replaces the cpu of --system-reserved and --kube-reserved.",
     }),
     "reserved-memory": stringSlice({
-      wired: false,
       help: "Memory reserved for each NUMA node, for the Static memory manager: '<node>:<type>=<quantity>[,<type>=<quantity>]', semicolon separated.",
     }),
     "resolv-conf": string({
@@ -786,7 +766,6 @@ export const flagTable = flags(
     }),
     "system-reserved-cgroup": string({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Absolute name of the top cgroup of what is not Kubernetes, for --system-reserved.",
     }),
     "tls-cert-file": string({
@@ -811,13 +790,11 @@ export const flagTable = flags(
     "topology-manager-policy": string({
       default: "none",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The topology manager's policy. Possible values: 'none', 'best-effort', 'restricted', 'single-numa-node'.",
     }),
     "topology-manager-scope": string({
       default: "container",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "The scope of topology hints. Possible values: 'container', 'pod'.",
     }),
     "volume-plugin-dir": string({

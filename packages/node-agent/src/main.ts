@@ -6,8 +6,10 @@ import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { startAgent } from "./agent.ts";
-import { ineffectiveFields, newAgentConfig } from "./config.ts";
+import { newAgentConfig } from "./config.ts";
+import { ineffectiveFields } from "./config-fields.ts";
 import { kubelet } from "./flags.ts";
+import { prepareHost } from "./host/prepare-host.ts";
 import { bootstrapKubeconfig } from "./node/certificates.ts";
 
 await runMain(kubelet, async (flags, { log, signal, set }) => {
@@ -16,6 +18,7 @@ await runMain(kubelet, async (flags, { log, signal, set }) => {
   if (ineffective.length > 0)
     log.warn("these fields of the configuration file have no effect yet", { fields: ineffective.join(",") });
   const featureGates = newFeatureGates("kubelet", config.featureGates);
+  const host = await prepareHost(config, { clock: realClock, log, signal });
   if (config.kubeconfig !== "" && config.bootstrapKubeconfig !== "") {
     const nodeName = (config.hostnameOverride || hostname()).toLowerCase().trim();
     const { kubeconfig, bootstrapKubeconfig: bootstrap, certDir } = config;
@@ -26,6 +29,7 @@ await runMain(kubelet, async (flags, { log, signal, set }) => {
   }
   const api = config.kubeconfig === "" ? undefined : await loadKubeconfig(config.kubeconfig);
   const agent = await startAgent({ config, api, featureGates, clock: realClock, log });
-  await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+  await Promise.race([stopped, host.contended]);
   await agent.stop();
 });

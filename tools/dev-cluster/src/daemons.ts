@@ -128,6 +128,8 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
     "--container-runtime=remote",
     `--container-runtime-endpoint=unix://${containerdSocket(settings)}`,
     "--fail-swap-on=false",
+    // Nobody here jumps to those chains, and they would stay behind when the cluster is gone.
+    "--make-iptables-util-chains=false",
     `--healthz-port=${settings.ports.kubeletHealthz}`,
     `--hostname-override=${settings.nodeName}`,
     // The default of 5 a second is meant for large clusters; here one node would only make itself wait.

@@ -1,12 +1,13 @@
 import { readFile, statfs } from "node:fs/promises";
-import { isIPv6 } from "node:net";
+import { isIP, isIPv6 } from "node:net";
 import { cpus, hostname, networkInterfaces, release } from "node:os";
 
 /** What the machine is, for the Node object. Numbers do not change while the agent runs. */
 export interface Machine {
   cpuCount: number;
   memoryBytes: number;
-  swapBytes: number;
+  /** The lines of /proc/swaps; more than its heading: swap is on. */
+  swaps: readonly string[];
   machineId: string;
   systemUuid: string;
   bootId: string;
@@ -15,6 +16,8 @@ export interface Machine {
   /** Go's names: `amd64`, `arm64`. */
   architecture: string;
   hostname: string;
+  /** Processes that the kernel lets there be. */
+  maxPids: number;
   /** Free huge pages by size, as the API names them: `2Mi` → bytes. */
   hugePages: Readonly<Record<string, number>>;
   pageSizes: readonly string[];
@@ -25,11 +28,10 @@ export async function readMachine(): Promise<Machine> {
   const kib = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, "m").exec(memInfo)?.[1] ?? 0) * 1024;
   const osRelease = await text("/etc/os-release");
   const machineId = (await text("/etc/machine-id")) || (await text("/var/lib/dbus/machine-id"));
-  const swaps = (await text("/proc/swaps")).trim().split("\n").slice(1);
   return {
     cpuCount: cpus().length,
     memoryBytes: kib("MemTotal"),
-    swapBytes: swaps.reduce((sum, line) => sum + Number(line.split(/\s+/)[2] ?? 0) * 1024, 0),
+    swaps: (await text("/proc/swaps")).trim().split("\n"),
     machineId: machineId.trim(),
     systemUuid: (await text("/sys/class/dmi/id/product_uuid")).trim() || machineId.trim(),
     bootId: (await text("/proc/sys/kernel/random/boot_id")).trim(),
@@ -37,9 +39,20 @@ export async function readMachine(): Promise<Machine> {
     osImage: /^PRETTY_NAME="?([^"\n]*)"?/m.exec(osRelease)?.[1] ?? "",
     architecture: goArchitecture(),
     hostname: hostname().toLowerCase().trim(),
+    maxPids: Math.min(
+      ...(await Promise.all(["pid_max", "threads-max"].map((name) => text(`/proc/sys/kernel/${name}`)))).map(Number),
+    ),
     hugePages: {},
     pageSizes: [],
   };
+}
+
+/** `--fail-swap-on`. @throws Error when swap is on. Source: pkg/kubelet/cm/container_manager_linux.go NewContainerManager */
+export function refuseSwap({ swaps }: Pick<Machine, "swaps">): void {
+  if (swaps.length <= 1) return;
+  throw new Error(
+    `running with swap on is not supported, please disable swap! or set --fail-swap-on flag to false. /proc/swaps contained: [${swaps.join(" ")}]`,
+  );
 }
 
 export function goArchitecture(): string {
@@ -83,10 +96,31 @@ export async function defaultAddress(preferIpv6: boolean): Promise<string | unde
   return undefined;
 }
 
+/** What is written of `--node-ip` that is an address; the rest is passed over. */
+const addressesIn = (nodeIp: string): string[] =>
+  nodeIp
+    .split(",")
+    .map((text) => text.trim())
+    .filter((text) => isIP(text) > 0);
+
+/** `0.0.0.0` and `::` name no address: they say which family the default one shall be of. */
+const isUnspecified = (ip: string): boolean => ip === "0.0.0.0" || /^[0:]+$/.test(ip);
+
+/** Pure: what is wrong with `--node-ip`. Source: cmd/kubelet/app/server.go RunKubelet */
+export function nodeIpProblem(nodeIp: string): string | undefined {
+  const ips = addressesIn(nodeIp);
+  if (ips.length > 2 || (ips.length === 2 && isIPv6(ips[0] as string) === isIPv6(ips[1] as string))) {
+    return `bad --node-ip ${JSON.stringify(nodeIp)}; must contain either a single IP or a dual-stack pair of IPs`;
+  }
+  if (ips.length === 2 && ips.some(isUnspecified))
+    return `dual-stack --node-ip ${JSON.stringify(nodeIp)} cannot include '0.0.0.0' or '::'`;
+  return undefined;
+}
+
 /** The addresses that the node tells: those given (`--node-ip`), else the one that has the default route. */
-export async function nodeAddresses(nodeIp: string): Promise<string[]> {
-  const given = nodeIp.split(",").filter((ip) => ip !== "" && ip !== "0.0.0.0" && ip !== "::");
-  if (given.length > 0) return given;
-  const found = await defaultAddress(isIPv6(nodeIp));
+export async function nodeAddresses(nodeIp: string, lookUp = defaultAddress): Promise<string[]> {
+  const given = addressesIn(nodeIp);
+  if (given.length > 0 && !given.some(isUnspecified)) return given;
+  const found = await lookUp(isIPv6(given[0] ?? ""));
   return found === undefined ? ["127.0.0.1"] : [found];
 }

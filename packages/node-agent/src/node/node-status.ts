@@ -157,6 +157,9 @@ export function statusChanged(a: NodeStatus, b: NodeStatus, equal: (a: unknown, 
   return !equal(without(a), without(b));
 }
 
+/** Volumes of this node are attached by the controller, not by the agent. */
+export const attachDetachAnnotation = "volumes.kubernetes.io/controller-managed-attach-detach";
+
 export interface InitialNodeInput {
   name: string;
   hostname: string;
@@ -165,6 +168,9 @@ export interface InitialNodeInput {
   schedulable: boolean;
   providerId: string;
   architecture: string;
+  /** `--enable-controller-attach-detach`, `--keep-terminated-pod-volumes`: the controller has to know of both. */
+  controllerAttachDetach: boolean;
+  keepTerminatedPodVolumes: boolean;
 }
 
 /** Pure: the Node object that is registered. Source: pkg/kubelet/kubelet_node_status.go initialNode */
@@ -184,7 +190,10 @@ export function initialNode(input: InitialNodeInput): Node {
         "kubernetes.io/os": "linux",
         ...input.labels,
       },
-      annotations: { "volumes.kubernetes.io/controller-managed-attach-detach": "true" },
+      annotations: {
+        ...(input.controllerAttachDetach && { [attachDetachAnnotation]: "true" }),
+        ...(input.keepTerminatedPodVolumes && { "volumes.kubernetes.io/keep-terminated-pod-volumes": "true" }),
+      },
     },
     spec: {
       ...(taints.length === 0 ? {} : { taints }),

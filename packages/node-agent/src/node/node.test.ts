@@ -23,7 +23,8 @@ const input: NodeStatusInput = {
   machine: {
     cpuCount: 4,
     memoryBytes: 8 * 1024 ** 3,
-    swapBytes: 0,
+    swaps: ["Filename"],
+    maxPids: 32_768,
     machineId: "m",
     systemUuid: "u",
     bootId: "b",
@@ -128,6 +129,8 @@ test("a new node has its labels, and a taint when it takes no pods", () => {
     schedulable: false,
     providerId: "p://1",
     architecture: "arm64",
+    controllerAttachDetach: true,
+    keepTerminatedPodVolumes: false,
   });
   assert.partialDeepStrictEqual(node.metadata.labels, {
     team: "x",

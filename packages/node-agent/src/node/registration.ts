@@ -3,9 +3,9 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { Node, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Node, NodeAddress, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
-import { statusChanged } from "./node-status.ts";
+import { attachDetachAnnotation, statusChanged } from "./node-status.ts";
 
 export interface RegistrationOptions {
   client: Client;
@@ -76,7 +76,7 @@ export function newRegistration(options: RegistrationOptions): Registration {
           options.onUpdate(current);
           return;
         }
-        const body = { status: { ...status, addresses: [...(status.addresses ?? []), { $patch: "replace" }] } };
+        const body = { status: { ...status, addresses: addressPatch(current.status?.addresses, status.addresses) } };
         const updated = await client.patch<Node>(
           nodes,
           { name: options.nodeName, subresource: "status" },
@@ -125,6 +125,15 @@ export function newRegistration(options: RegistrationOptions): Registration {
   };
 }
 
+/**
+ * Addresses are merged by type, and a node may have several of one: a changed list takes the old one's place as a whole.
+ * Where there is none to replace, the order to do so would be taken for an address.
+ * Source: pkg/util/node/node.go preparePatchBytesforNodeStatus
+ */
+function addressPatch(old: readonly NodeAddress[] = [], next: readonly NodeAddress[] = []): unknown[] {
+  return old.length === 0 ? [...next] : [...next, { $patch: "replace" }];
+}
+
 const defaultLabels = [
   "beta.kubernetes.io/arch",
   "beta.kubernetes.io/os",
@@ -142,6 +151,7 @@ function reconcile(current: Node, wanted: Node): Node | undefined {
     if (value !== undefined) labels[name] = value;
   }
   next.metadata.labels = labels;
-  next.metadata.annotations = { ...next.metadata.annotations, ...wanted.metadata.annotations };
+  const { [attachDetachAnnotation]: _, ...annotations } = next.metadata.annotations ?? {};
+  next.metadata.annotations = { ...annotations, ...wanted.metadata.annotations };
   return semanticEqual(next, current) ? undefined : next;
 }

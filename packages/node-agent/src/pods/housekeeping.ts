@@ -47,7 +47,7 @@ export async function keepHouse(options: HousekeepingOptions): Promise<void> {
     await volumes.remove(uid);
   }
   for (const uid of (await cgroups.list()).filter(isGone)) await cgroups.remove(uid);
-  await cgroups.updateBurstable(sources.list().filter(intake.isActive));
+  await cgroups.updateClasses(sources.list().filter(intake.isActive));
   await options.mirrors?.removeOrphans(sources.list());
   options.runner.collect();
 }

@@ -294,3 +294,24 @@ for (const when of ["before", "after"] as const) {
     }
   });
 }
+
+for (const keepTerminatedPodVolumes of [false, true]) {
+  test(`volumes of a pod that ended ${keepTerminatedPodVolumes ? "stay until it is deleted" : "go"} with --keep-terminated-pod-volumes=${keepTerminatedPodVolumes}`, async (t) => {
+    const { runtime, clock } = aRuntime();
+    const { runner, dir } = await newTestRunner(t, runtime, clock, { keepTerminatedPodVolumes });
+    const pod = aNodePod({ volumes: [{ name: "scratch", emptyDir: {} }] });
+    const volume = join(dir, "pods/uid-1/volumes/kubernetes.io~empty-dir/scratch");
+    const isThere = (): Promise<boolean> =>
+      readdir(volume).then(
+        () => true,
+        () => false,
+      );
+    await runner.sync(pod, never);
+    assert.equal(await isThere(), true);
+    await runner.terminate(pod, { runtimeOnly: false });
+    await runner.clean(pod, { deleted: false, runtimeOnly: false });
+    assert.equal(await isThere(), keepTerminatedPodVolumes);
+    await runner.clean(pod, { deleted: true, runtimeOnly: false });
+    assert.equal(await isThere(), false);
+  });
+}

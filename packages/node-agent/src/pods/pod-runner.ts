@@ -36,6 +36,8 @@ export interface PodRunnerOptions {
   containers: ContainerDependencies;
   images: ImagePuller;
   volumes: VolumeManager;
+  /** `--keep-terminated-pod-volumes`: those of ended Pods stay mounted until the Pod is deleted. */
+  keepTerminatedPodVolumes?: boolean;
   objects: PodObjects;
   cgroups: Cgroups;
   probes: ProbeManager;
@@ -458,7 +460,7 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
     startFailures.delete(uid);
     volumesMissingSince.delete(uid);
     if (!deleted) {
-      await volumes.unmount(uid);
+      if (!options.keepTerminatedPodVolumes) await volumes.unmount(uid);
       if (!(await options.cgroups.remove(uid))) throw new Error(`processes are left in the cgroup of pod ${uid}`);
       return;
     }

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Container, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { allocatable } from "./allocatable.ts";
-import { newCgroups, podLimits } from "./cgroups.ts";
+import { type CgroupOptions, type Cgroups, newCgroups, podLimits } from "./cgroups.ts";
 import { containerResources, cpuQuotaUs, cpuShares } from "./container-resources.ts";
 import { oomScoreAdj, qosClass } from "./qos.ts";
 
@@ -98,24 +98,63 @@ test("what is left for pods is the capacity without what is kept", () => {
   assert.deepEqual(got, { cpu: "3700m", memory: "7068Mi", pods: "110", "ephemeral-storage": "90Gi" });
 });
 
-test("pods get cgroups of their class in every tree, and lose them", async (t) => {
+/** Controllers as plain folders: what would be told to the kernel stands in files. */
+async function cgroupsIn(
+  t: TestContext,
+  options: Partial<CgroupOptions> = {},
+): Promise<{ cgroups: Cgroups; mountPoint: string; read(path: string): Promise<string> }> {
   const mountPoint = await mkdtemp(join(tmpdir(), "cox-cgroups-"));
   t.after(() => rm(mountPoint, { recursive: true, force: true }));
   for (const controller of ["cpu", "memory", "pids"]) {
     await mkdir(join(mountPoint, controller));
     await writeFile(join(mountPoint, controller, "cgroup.procs"), "");
   }
-  const cgroups = await newCgroups({
-    root: "/test",
-    perQos: true,
-    cfsQuota: true,
-    cfsPeriodUs: 100_000,
-    podPidsLimit: 50,
-    log: discardLogger,
-    mountPoint,
-  });
+  const settings = { root: "/test", perQos: true, cfsQuota: true, cfsPeriodUs: 100_000, podPidsLimit: 50 };
+  const cgroups = await newCgroups({ ...settings, log: discardLogger, mountPoint, ...options });
+  return { cgroups, mountPoint, read: (path) => readFile(join(mountPoint, path), "utf8") };
+}
+
+test("pods together get what the node has for them, and what is reserved its own cgroup's limits", async (t) => {
+  const { cgroups, mountPoint, read } = await cgroupsIn(t);
+  await cgroups.start({ milliCpu: 2000, memoryBytes: 1024 ** 3, pids: 1000 }, true);
+  assert.deepEqual(
+    [
+      await read("memory/test/kubepods/memory.limit_in_bytes"),
+      await read("cpu/test/kubepods/cpu.shares"),
+      await read("pids/test/kubepods/pids.max"),
+      await read("cpu/test/kubepods/besteffort/cpu.shares"),
+    ],
+    [String(1024 ** 3), "2048", "1000", "2"],
+  );
+  const reserved = { cpu: "500m", memory: "256Mi", pid: "100" };
+  await assert.rejects(cgroups.enforceReserved("/system", reserved), { message: '"/system" cgroup does not exist' });
+  for (const controller of ["cpu", "memory", "pids"]) await mkdir(join(mountPoint, controller, "system"));
+  await cgroups.enforceReserved("/system", reserved);
+  assert.deepEqual(
+    [await read("cpu/system/cpu.shares"), await read("memory/system/memory.limit_in_bytes"), await read("pids/system/pids.max")],
+    ["512", String(256 * 1024 ** 2), "100"],
+  );
+});
+
+test("with --qos-reserved the lower classes leave what the higher ones asked for", async (t) => {
+  const gi = 1024 ** 3;
+  const { cgroups, read } = await cgroupsIn(t, { memoryReservePercent: 50 });
+  await cgroups.start({ milliCpu: 2000, memoryBytes: 8 * gi }, true);
+  const limits = async (): Promise<number[]> =>
+    Promise.all(
+      ["burstable", "besteffort"].map(async (name) => Number(await read(`memory/test/kubepods/${name}/memory.limit_in_bytes`))),
+    );
+  await cgroups.updateClasses([
+    aNodePod({ containers: [container(full, full)] }),
+    aNodePod({ containers: [container({ cpu: "250m", memory: "2Gi" })] }),
+  ]);
+  assert.deepEqual(await limits(), [7.5 * gi, 6.5 * gi]);
+  assert.equal(await read("cpu/test/kubepods/burstable/cpu.shares"), "256");
+});
+
+test("pods get cgroups of their class in every tree, and lose them", async (t) => {
+  const { cgroups, mountPoint } = await cgroupsIn(t);
   await cgroups.start({ milliCpu: 2000, memoryBytes: 1024 ** 3 }, true);
-  assert.equal(await readFile(join(mountPoint, "memory/test/kubepods/memory.limit_in_bytes"), "utf8"), String(1024 ** 3));
   const pod = aNodePod({ containers: [container(full, full)] });
   assert.equal(cgroups.parentOf(pod), "/test/kubepods/poduid-1");
   assert.equal(cgroups.parentOf(aNodePod()), "/test/kubepods/besteffort/poduid-1");

@@ -131,7 +131,7 @@ export function newFakeRuntime(clock: Clock): FakeRuntime {
         },
       ],
     }),
-    updatePodCidr: async () => undefined,
+    updatePodCidr: async (cidr) => call("UpdateRuntimeConfig", cidr),
 
     async runPodSandbox(config) {
       call("RunPodSandbox", nameOf(config));

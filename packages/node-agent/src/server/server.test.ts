@@ -8,15 +8,15 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { discardLogger, newLogger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { type CertificatePool, newCertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { startHttpServer } from "@coxswain/apimachinery/serving/https-server";
+import { newDebugPages } from "@coxswain/apimachinery/serving/pprof";
 import type { TlsOptions } from "@coxswain/apimachinery/serving/tls-options";
 import type { NodePod } from "../pods/pod.ts";
 import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
-import { newLifecycleEvents } from "../runtime/lifecycle-events.ts";
 import { aNodePod } from "../testing/builders.ts";
 import { newTestRunner } from "../testing/runner.ts";
 import { attributesOf, newAuth } from "./auth.ts";
@@ -96,11 +96,11 @@ async function serve(
       auth: options.readOnly ? undefined : auth,
       log: discardLogger,
       runtime,
-      events: newLifecycleEvents({ runtime, clock, log: discardLogger, onChange: () => undefined }),
       metrics: newMetricsRegistry(),
       probeMetrics: newMetricsRegistry(),
       podLogsDir: dir,
       debuggingHandlers: !options.readOnly,
+      debugPages: options.readOnly ? undefined : newDebugPages({ log: newLogger({ write: () => undefined }), clock }),
       pods: () => [pod],
       podByName: byName,
       statusOf,
@@ -260,6 +260,28 @@ test("shows its pods with their present status", async (t) => {
   const list = JSON.parse((await get("/pods")).body);
   assert.equal(list.kind, "PodList");
   assert.partialDeepStrictEqual(list.items[0], { metadata: { name: "web" }, status: { phase: "Running" } });
+});
+
+test("/runningpods/ shows what the runtime runs, /configz the configuration, /debug the profiles", async (t) => {
+  const { get } = await serve(t);
+  assert.deepEqual(JSON.parse((await get("/runningpods/")).body), {
+    kind: "PodList",
+    apiVersion: "v1",
+    metadata: {},
+    items: [
+      {
+        metadata: { name: "web", namespace: "default", uid: "uid-1", creationTimestamp: null },
+        spec: { containers: [{ name: "main", image: "sha256:registry.test/busybox:1", resources: {} }] },
+        status: {},
+      },
+    ],
+  });
+  assert.deepEqual(JSON.parse((await get("/configz")).body), { kubeletconfig: { port: 1 } });
+  const index = await get("/debug/pprof/");
+  assert.equal(index.status, 200);
+  assert.match(index.body, /heap/);
+  assert.match((await get("/debug/pprof/cmdline")).body, /node/);
+  assert.equal((await get("/debug/flags/v")).status, 405, "the verbosity is set by PUT");
 });
 
 for (const { path, status, body } of [

@@ -4,8 +4,8 @@ import type { PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
 import type { DebugPages } from "@coxswain/apimachinery/serving/pprof";
 import type { NodePod } from "../pods/pod.ts";
-import type { LifecycleEvents } from "../runtime/lifecycle-events.ts";
-import type { ContainerRuntime } from "../runtime/runtime.ts";
+import { labelNames } from "../runtime/labels.ts";
+import { type ContainerRuntime, containerState, sandboxState } from "../runtime/runtime.ts";
 import type { Auth } from "./auth.ts";
 import { serveLogs } from "./logs.ts";
 import { cadvisorMetrics, resourceMetrics } from "./metrics.ts";
@@ -17,7 +17,6 @@ export interface ServerContext {
   auth: Auth | undefined;
   log: Logger;
   runtime: ContainerRuntime;
-  events: LifecycleEvents;
   metrics: MetricsRegistry;
   probeMetrics: MetricsRegistry;
   podLogsDir: string;
@@ -91,7 +90,7 @@ export function newKubeletHandler(context: ServerContext): ExchangeHandler {
     ["attach", debug((exchange, names, query) => serveAttach(exchange, context, names, query))],
     ["portForward", debug((exchange, names, query) => servePortForward(exchange, context, names, query))],
     ["run", debug((exchange, names, query) => serveRun(exchange, context, names, query))],
-    ["runningpods", debug((exchange) => sendJson(exchange, runningPods(context)))],
+    ["runningpods", debug(async (exchange) => sendJson(exchange, await runningPods(context)))],
     ["configz", debug((exchange) => sendJson(exchange, { kubeletconfig: context.config() }))],
     // Files of the host's log folder are not handed out: a container with access to it could place links there.
     ["logs", (exchange) => exchange.respond(405, text, "logs endpoint is disabled.\n")],
@@ -163,7 +162,9 @@ function parsePath(url: string): { path: string; segments: string[]; query: URLS
     if (decoded === "." || decoded === ".." || /[/\\\0;]/.test(decoded)) return undefined;
     segments.push(decoded);
   }
-  return { path: `/${segments.join("/")}`, segments, query: new URLSearchParams(mark < 0 ? "" : url.slice(mark + 1)) };
+  // Some pages are a folder: /debug/pprof/ and its profiles.
+  const folder = path.length > 1 && path.endsWith("/") ? "/" : "";
+  return { path: `/${segments.join("/")}${folder}`, segments, query: new URLSearchParams(mark < 0 ? "" : url.slice(mark + 1)) };
 }
 
 function podList(context: ServerContext): unknown {
@@ -174,11 +175,29 @@ function podList(context: ServerContext): unknown {
   return { kind: "PodList", apiVersion: "v1", metadata: {}, items };
 }
 
-function runningPods(context: ServerContext): unknown {
-  const items = [...(context.events.pods()?.values() ?? [])].map(({ name, namespace, uid }) => ({
-    metadata: { name, namespace, uid, creationTimestamp: null },
-    spec: { containers: [] },
-    status: {},
-  }));
-  return { kind: "PodList", apiVersion: "v1", metadata: {}, items };
+/** What the runtime runs now, wanted or not. Source: pkg/kubelet/container/runtime.go ToAPIPod */
+async function runningPods({ runtime }: ServerContext): Promise<unknown> {
+  const [sandboxes, containers] = await Promise.all([runtime.listPodSandboxes(), runtime.listContainers()]);
+  const running = containers.filter(({ state }) => state === containerState.running);
+  const pods = new Map<string, { metadata: Record<string, unknown>; spec: { containers: unknown[] | null }; status: object }>();
+  const podOf = (labels: Readonly<Record<string, string>>) => {
+    const uid = labels[labelNames.podUid];
+    if (uid === undefined) return undefined; // not one of ours
+    const metadata = {
+      name: labels[labelNames.podName],
+      namespace: labels[labelNames.podNamespace],
+      uid,
+      creationTimestamp: null,
+    };
+    const pod = pods.get(uid) ?? { metadata, spec: { containers: null }, status: {} };
+    pods.set(uid, pod);
+    return pod;
+  };
+  for (const { labels, state } of sandboxes) if (state === sandboxState.ready) podOf(labels);
+  for (const { labels, metadata, image } of running) {
+    const spec = podOf(labels)?.spec;
+    if (spec === undefined) continue;
+    spec.containers = [...(spec.containers ?? []), { name: metadata?.name, image: image?.image, resources: {} }];
+  }
+  return { kind: "PodList", apiVersion: "v1", metadata: {}, items: [...pods.values()] };
 }

@@ -26,12 +26,13 @@ export interface TestRunner {
 
 export const noCgroups: Cgroups = {
   start: async () => undefined,
+  enforceReserved: async () => undefined,
   parentOf: () => "",
   ensure: async () => undefined,
   exists: async () => false,
   remove: async () => true,
   list: async () => [],
-  updateBurstable: async () => undefined,
+  updateClasses: async () => undefined,
 };
 
 const noMounts: Mounter = { mount: async () => undefined, unmount: async () => undefined, mountsBelow: async () => [] };

@@ -1,0 +1,55 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+
+/** What containers count on: memory may be promised beyond what there is, and a kernel that panics starts anew. */
+const tunables: Readonly<Record<string, number>> = {
+  "vm/overcommit_memory": 1,
+  "vm/panic_on_oom": 0,
+  "kernel/panic": 10,
+  "kernel/panic_on_oops": 1,
+  "kernel/keys/root_maxkeys": 1_000_000,
+  "kernel/keys/root_maxbytes": 25_000_000,
+};
+
+export interface KernelTunableOptions {
+  /** `--protect-kernel-defaults`: what differs is an error, nothing is changed. */
+  protect: boolean;
+  log: Logger;
+  /** `/proc/sys`; another folder in tests. */
+  dir?: string;
+}
+
+/**
+ * Brings the kernel's settings to what the agent expects. One that cannot be written (in a container, say) is logged.
+ * @throws Error with everything that differs, when settings are protected
+ * Source: pkg/kubelet/cm/container_manager_linux.go setupKernelTunables
+ */
+export async function setKernelTunables({ protect, log, dir = "/proc/sys" }: KernelTunableOptions): Promise<void> {
+  const differences: string[] = [];
+  for (const [flag, expected] of Object.entries(tunables)) {
+    const path = join(dir, flag);
+    let actual: number;
+    try {
+      actual = Number(await readFile(path, "utf8"));
+    } catch (err) {
+      if (protect) differences.push((err as Error).message);
+      else log.error("cannot read a kernel flag", err, { flag });
+      continue;
+    }
+    if (actual === expected) continue;
+    if (protect) {
+      differences.push(`invalid kernel flag: ${flag}, expected value: ${expected}, actual value: ${actual}`);
+      continue;
+    }
+    log.v(2)?.info("Updating kernel flag", { flag, expectedValue: expected, actualValue: actual });
+    try {
+      await writeFile(path, String(expected));
+    } catch (err) {
+      log.error("Updating kernel flag failed", err, { flag });
+    }
+  }
+  if (differences.length === 0) return;
+  const list = differences.length === 1 ? (differences[0] as string) : `[${differences.join(", ")}]`;
+  throw new Error(`failed to start ContainerManager: ${list}`);
+}

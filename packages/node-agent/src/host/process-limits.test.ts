@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { type TestContext, test } from "node:test";
+import { setMaxOpenFiles, setOomScoreAdj } from "./process-limits.ts";
+
+function sleeper(t: TestContext): number {
+  const child = spawn("sleep", ["60"], { stdio: "ignore" });
+  t.after(() => void child.kill("SIGKILL"));
+  return child.pid ?? 0;
+}
+
+test("a process may hold as many files open as it is told, and one that asks for too many is told so", async (t) => {
+  const pid = sleeper(t);
+  await setMaxOpenFiles(pid, 321);
+  assert.match(await readFile(`/proc/${pid}/limits`, "utf8"), /^Max open files +321 +321 /m);
+  await assert.rejects(setMaxOpenFiles(pid, 2 ** 40));
+});
+
+test("a process gets its oom_score_adj", async (t) => {
+  const pid = sleeper(t);
+  await setOomScoreAdj(pid, 432);
+  assert.equal((await readFile(`/proc/${pid}/oom_score_adj`, "utf8")).trim(), "432");
+});

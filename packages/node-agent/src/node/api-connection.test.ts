@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { configMaps } from "@coxswain/apimachinery/schema/kinds/resources";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import type { AgentConfig } from "../config.ts";
+import { type ApiConnection, newApiConnection } from "./api-connection.ts";
+
+type Rates = Pick<AgentConfig, "eventQps" | "eventBurst" | "kubeApiQps" | "kubeApiBurst">;
+
+/** A server that takes everything and gives it back, and the connection to it; `count` is of the requests that arrived. */
+async function connect(t: TestContext, rates: Rates): Promise<{ api: ApiConnection; clock: FakeClock; count: () => number }> {
+  let arrived = 0;
+  const server = createServer((incoming, outgoing) => {
+    arrived++;
+    outgoing.writeHead(201, { "content-type": "application/json" });
+    incoming.pipe(outgoing);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => void server.close());
+  const clock = newFakeClock();
+  const api = newApiConnection({
+    api: { host: `http://127.0.0.1:${(server.address() as AddressInfo).port}` },
+    config: rates as AgentConfig,
+    nodeName: "n1",
+    metrics: newMetricsRegistry(),
+    clock,
+    log: discardLogger,
+  });
+  t.after(() => api.close());
+  return { api, clock, count: () => arrived };
+}
+
+for (const { eventQps, eventBurst, atOnce, everyMs } of [
+  { eventQps: 2, eventBurst: 3, atOnce: 3, everyMs: 500 },
+  { eventQps: 0, eventBurst: 0, atOnce: 10, everyMs: 200 },
+]) {
+  test(`--event-qps=${eventQps} --event-burst=${eventBurst}: ${atOnce} events at once, then one each ${everyMs} ms`, async (t) => {
+    const { api, clock, count } = await connect(t, { eventQps, eventBurst, kubeApiQps: 5, kubeApiBurst: 10 });
+    for (let i = 0; i < atOnce + 2; i++) {
+      api.recorder.event({ apiVersion: "v1", kind: "Node", name: `n${i}`, uid: `n${i}` }, "Normal", `Reason${i}`, `message ${i}`);
+    }
+    // Those that have no turn yet wait on the clock.
+    await waitFor(() => count() === atOnce && clock.waiting > 0, { what: "the burst" });
+    await clock.advance(everyMs - 1);
+    assert.equal(count(), atOnce);
+    await clock.advance(1);
+    await waitFor(() => count() === atOnce + 1 && clock.waiting > 0, { what: "one more" });
+    await clock.advance(everyMs);
+    await waitFor(() => count() === atOnce + 2, { what: "the last" });
+  });
+}
+
+test("--kube-api-qps and --kube-api-burst hold for requests, and not for heartbeats", async (t) => {
+  const { api, clock, count } = await connect(t, { eventQps: 5, eventBurst: 10, kubeApiQps: 1, kubeApiBurst: 2 });
+  const create = (client: ApiConnection["client"], name: string): Promise<unknown> =>
+    client.create(configMaps, { apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace: "default" } });
+  const all = ["a", "b", "c"].map((name) => create(api.client, name));
+  await waitFor(() => count() === 2 && clock.waiting > 0, { what: "the burst" });
+  await Promise.all(["d", "e", "f", "g"].map((name) => create(api.heartbeat, name)));
+  assert.equal(count(), 6);
+  await clock.advance(1000);
+  await Promise.all(all);
+  assert.equal(count(), 7);
+});

@@ -1,0 +1,21 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newFakeRuntime } from "../runtime/fake-runtime.ts";
+import { RuntimeError } from "../runtime/runtime.ts";
+import { newPodCidr } from "./pod-cidr.ts";
+
+test("the runtime is told of a range of pod addresses once, and again when it did not take it", async () => {
+  const runtime = newFakeRuntime(newFakeClock());
+  const podCidr = newPodCidr({ runtime, log: discardLogger });
+  await podCidr.update("");
+  assert.deepEqual(runtime.calls, [], "there is none yet");
+  runtime.failNext("UpdateRuntimeConfig", new RuntimeError("Unavailable", "not now"));
+  for (const cidr of ["10.1.0.0/24", "10.1.0.0/24", "10.1.0.0/24", "10.2.0.0/24,2001:db8::/64"]) await podCidr.update(cidr);
+  assert.deepEqual(runtime.calls, [
+    "UpdateRuntimeConfig 10.1.0.0/24",
+    "UpdateRuntimeConfig 10.1.0.0/24",
+    "UpdateRuntimeConfig 10.2.0.0/24,2001:db8::/64",
+  ]);
+});

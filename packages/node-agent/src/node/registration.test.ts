@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { initialNode } from "./node-status.ts";
+import { newRegistration } from "./registration.ts";
+
+test("the node's status is looked at every --node-status-update-frequency, and sent when it changed or is due", async () => {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  let images = 1;
+  let looks = 0;
+  const status = async (): Promise<NodeStatus> => {
+    looks++;
+    return {
+      conditions: [{ type: "Ready", status: "True", lastHeartbeatTime: new Date(clock.now()).toISOString() }],
+      images: Array.from({ length: images }, (_, i) => ({ names: [`i${i}`], sizeBytes: 1 })),
+    };
+  };
+  const registration = newRegistration({
+    client,
+    clock,
+    log: discardLogger,
+    initial: () => ({ apiVersion: "v1", kind: "Node", metadata: { name: "n1" }, spec: {} }),
+    register: true,
+    nodeName: "n1",
+    status,
+    updateFrequencyMs: 10_000,
+    reportFrequencyMs: 300_000,
+    onUpdate: () => undefined,
+    onReadyChange: () => undefined,
+  });
+  const stop = new AbortController();
+  const running = registration.run(stop.signal);
+  await settle();
+  const sent = (): string[] => client.writes.map(({ verb, subresource }) => `${verb} ${subresource}`);
+  assert.deepEqual(sent(), ["create ", "patch status"], "made, and told at once");
+  client.clearActions();
+  looks = 0;
+  await clock.advance(9_999);
+  assert.equal(looks, 0);
+  await clock.advance(50_001);
+  assert.deepEqual([looks, sent()], [6, []], "nothing but the time of the heartbeat is different");
+  images = 2;
+  await clock.advance(10_000);
+  assert.deepEqual(sent(), ["patch status"]);
+  client.clearActions();
+  await clock.advance(290_000);
+  assert.deepEqual(sent(), []);
+  await clock.advance(10_000);
+  assert.deepEqual(sent(), ["patch status"], "after --node-status-report-frequency it is told again");
+  looks = 0;
+  registration.hurry();
+  await settle();
+  assert.equal(looks, 1, "what is urgent does not wait");
+  stop.abort();
+  await clock.advance(10_000);
+  await running;
+});
+
+test("a node that is there already gets what is ours, and loses what is not any more", async () => {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  const ours = {
+    "volumes.kubernetes.io/controller-managed-attach-detach": "true",
+    "volumes.kubernetes.io/keep-terminated-pod-volumes": "true",
+  };
+  const node = (controllerAttachDetach: boolean) =>
+    initialNode({
+      name: "n1",
+      hostname: "host",
+      labels: {},
+      taints: [],
+      schedulable: true,
+      providerId: "",
+      architecture: "amd64",
+      controllerAttachDetach,
+      keepTerminatedPodVolumes: true,
+    });
+  assert.deepEqual(node(true).metadata.annotations, ours);
+  client.put(nodes, { ...node(true), metadata: { name: "n1", labels: { team: "x" }, annotations: { ...ours, mine: "1" } } });
+  const stop = new AbortController();
+  const running = newRegistration({
+    client,
+    clock,
+    log: discardLogger,
+    initial: () => node(false),
+    register: true,
+    nodeName: "n1",
+    status: async () => ({}),
+    updateFrequencyMs: 10_000,
+    reportFrequencyMs: 300_000,
+    onUpdate: () => undefined,
+    onReadyChange: () => undefined,
+  }).run(stop.signal);
+  await settle();
+  const { metadata } = await client.get(nodes, { name: "n1" });
+  assert.partialDeepStrictEqual(metadata.labels, { team: "x", "kubernetes.io/hostname": "host" });
+  assert.deepEqual(metadata.annotations, { "volumes.kubernetes.io/keep-terminated-pod-volumes": "true", mine: "1" });
+  stop.abort();
+  await running;
+});

@@ -1,0 +1,175 @@
+import { mkdir, readdir, readFile, rmdir, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+
+export interface CgroupTreeOptions {
+  cfsPeriodUs: number;
+  log: Logger;
+  /** Where the controllers are mounted; another folder in tests. */
+  mountPoint?: string | undefined;
+}
+
+/** Zero and absent are no limit. */
+export interface CgroupLimits {
+  shares?: number;
+  quotaUs?: number;
+  memoryBytes?: number;
+  pids?: number;
+}
+
+/** Cgroups by their path from the root, in every controller at once. */
+export interface CgroupTree {
+  make(path: string): Promise<void>;
+  exists(path: string): Promise<boolean>;
+  children(path: string): Promise<string[]>;
+  /** @returns false when the kernel refused one of them; that is in the log */
+  limit(path: string, limits: CgroupLimits): Promise<boolean>;
+  memoryUsageBytes(path: string): Promise<number>;
+  /** Moves a process, with all its threads. */
+  addProcess(path: string, pid: number): Promise<void>;
+  /** Takes a cgroup and those in it away; false while processes are left. */
+  remove(path: string): Promise<boolean>;
+}
+
+const controllersWithLimits = ["cpu", "memory", "pids"] as const;
+
+/**
+ * Cgroupfs, the first version of the hierarchy (one tree for each controller) or the unified one.
+ * Source: pkg/kubelet/cm/cgroup_manager_linux.go
+ */
+export async function openCgroupTree(options: CgroupTreeOptions): Promise<CgroupTree> {
+  const trees = await controllerTrees(options.mountPoint ?? "/sys/fs/cgroup");
+  const unified = trees.length === 1 && trees[0]?.controller === "";
+  /** The tree that tells which cgroups there are. */
+  const first = trees.find((tree) => tree.controller === "memory") ?? trees[0];
+  const treeOf = (controller: string): string | undefined =>
+    trees.find((candidate) => candidate.controller === controller || unified)?.dir;
+
+  /** A limit that the kernel refuses (no such controller here) is not worth a Pod. */
+  async function write(controller: string, path: string, file: string, value: string | number): Promise<boolean> {
+    const dir = treeOf(controller);
+    if (dir === undefined) return true;
+    try {
+      await writeFile(join(dir, path, file), String(value));
+      return true;
+    } catch (err) {
+      options.log.warn("cannot set a limit of a cgroup", { cgroup: path, file, value, reason: (err as Error).message });
+      return false;
+    }
+  }
+
+  return {
+    async make(path) {
+      for (const { dir, controller } of trees) {
+        await mkdir(join(dir, path), { recursive: true, mode: 0o755 });
+        if (controller === "cpuset") await inheritCpuset(dir, path);
+        if (unified) await delegate(dir, path);
+      }
+    },
+    exists: async (path) => first !== undefined && (await isDirectory(join(first.dir, path))),
+    children: async (path) => (first === undefined ? [] : readdirOrNone(join(first.dir, path))),
+    async limit(path, { shares, quotaUs = 0, memoryBytes = 0, pids = 0 }) {
+      const written: boolean[] = [];
+      if (shares !== undefined) {
+        if (unified) written.push(await write("cpu", path, "cpu.weight", 1 + Math.trunc(((shares - 2) * 9999) / 262_142)));
+        else written.push(await write("cpu", path, "cpu.shares", shares));
+      }
+      if (quotaUs > 0) {
+        if (unified) written.push(await write("cpu", path, "cpu.max", `${quotaUs} ${options.cfsPeriodUs}`));
+        else {
+          written.push(await write("cpu", path, "cpu.cfs_period_us", options.cfsPeriodUs));
+          written.push(await write("cpu", path, "cpu.cfs_quota_us", quotaUs));
+        }
+      }
+      if (memoryBytes > 0) {
+        written.push(await write("memory", path, unified ? "memory.max" : "memory.limit_in_bytes", memoryBytes));
+      }
+      if (pids > 0) written.push(await write("pids", path, "pids.max", pids));
+      return written.every(Boolean);
+    },
+    async memoryUsageBytes(path) {
+      const file = unified ? "memory.current" : "memory.usage_in_bytes";
+      return Number(await readFile(join(treeOf("memory") ?? "", path, file), "utf8"));
+    },
+    async addProcess(path, pid) {
+      for (const { dir } of trees) await writeFile(join(dir, path, "cgroup.procs"), String(pid));
+    },
+    async remove(path) {
+      let gone = true;
+      for (const { dir } of trees) gone = (await removeTree(join(dir, path))) && gone;
+      return gone;
+    },
+  };
+}
+
+async function controllerTrees(mountPoint: string): Promise<{ controller: string; dir: string }[]> {
+  const names = await readdirOrNone(mountPoint);
+  if (names.includes("cgroup.controllers")) return [{ controller: "", dir: mountPoint }];
+  const trees: { controller: string; dir: string }[] = [];
+  // `unified` beside the others has no controllers, but processes are in it too: its cgroups have to go with the rest.
+  for (const controller of names) {
+    if (controller.includes(",")) continue; // a link to one of two controllers that share a tree, or the tree of both
+    const entries = await readdirOrNone(join(mountPoint, controller));
+    if (entries.includes("cgroup.procs")) trees.push({ controller, dir: join(mountPoint, controller) });
+  }
+  return trees;
+}
+
+async function readdirOrNone(dir: string): Promise<string[]> {
+  try {
+    return await readdir(dir);
+  } catch {
+    return [];
+  }
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch {
+    return false;
+  }
+}
+
+/** A new cpuset has no CPUs and takes no process until it is given its parent's, from the top down. */
+async function inheritCpuset(dir: string, path: string): Promise<void> {
+  let at = dir;
+  for (const part of path.split("/").filter((name) => name !== "")) {
+    const next = join(at, part);
+    for (const file of ["cpuset.cpus", "cpuset.mems"]) {
+      const own = (await readFile(join(next, file), "utf8")).trim();
+      if (own === "") await writeFile(join(next, file), (await readFile(join(at, file), "utf8")).trim());
+    }
+    at = next;
+  }
+}
+
+/** In the unified tree a parent hands each controller down. */
+async function delegate(dir: string, path: string): Promise<void> {
+  let at = dir;
+  for (const part of path.split("/").filter((name) => name !== "")) {
+    const available = (await readFile(join(at, "cgroup.controllers"), "utf8")).trim().split(" ");
+    for (const controller of controllersWithLimits.filter((name) => available.includes(name))) {
+      await writeFile(join(at, "cgroup.subtree_control"), `+${controller}`);
+    }
+    at = join(at, part);
+  }
+}
+
+/** From the leaves up; a cgroup with processes stays. */
+async function removeTree(dir: string): Promise<boolean> {
+  let gone = true;
+  let entries: { name: string; isDirectory(): boolean }[];
+  try {
+    entries = await readdir(dir, { withFileTypes: true });
+  } catch {
+    return true;
+  }
+  for (const entry of entries) if (entry.isDirectory()) gone = (await removeTree(join(dir, entry.name))) && gone;
+  try {
+    await rmdir(dir);
+  } catch (err) {
+    if ((err as NodeJS.ErrnoException).code !== "ENOENT") return false;
+  }
+  return gone;
+}

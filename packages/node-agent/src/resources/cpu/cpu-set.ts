@@ -1,0 +1,61 @@
+/** CPUs by their numbers, always in ascending order and each once. Read-only: every function gives a new list. */
+export type CpuSet = readonly number[];
+
+/** So that a list cannot name more than any machine has. */
+const largestCpu = 65_535;
+
+/**
+ * @param text as the kernel writes it, `0-3,8`; empty for none
+ * @throws Error for anything else
+ * Source: pkg/kubelet/cm/cpuset/cpuset.go
+ */
+export function parseCpus(text: string): CpuSet {
+  const numbers = new Set<number>();
+  if (text === "") return [];
+  for (const range of text.split(",")) {
+    const bounds = range.split("-");
+    const [first, last] = [bounds[0], bounds.at(-1)].map(cpuNumber) as [number, number];
+    if (bounds.length > 2) throw new Error(`strconv.Atoi: parsing ${JSON.stringify(bounds.slice(1).join("-"))}: invalid syntax`);
+    if (first > last) throw new Error(`invalid range ${JSON.stringify(range)} (${first} >= ${last})`);
+    for (let cpu = first; cpu <= last; cpu++) numbers.add(cpu);
+  }
+  return cpuSet(numbers);
+}
+
+function cpuNumber(text = ""): number {
+  if (!/^\d{1,9}$/.test(text)) throw new Error(`strconv.Atoi: parsing ${JSON.stringify(text)}: invalid syntax`);
+  const cpu = Number(text);
+  if (cpu > largestCpu) throw new Error(`there is no CPU ${cpu}`);
+  return cpu;
+}
+
+/** `0-3,8`: neighbours are joined. */
+export function formatCpus(cpus: CpuSet): string {
+  const ranges: string[] = [];
+  for (let i = 0; i < cpus.length; i++) {
+    const first = cpus[i];
+    while (cpus[i + 1] === (cpus[i] as number) + 1) i++;
+    ranges.push(first === cpus[i] ? String(first) : `${first}-${cpus[i]}`);
+  }
+  return ranges.join(",");
+}
+
+export function cpuSet(numbers: Iterable<number>): CpuSet {
+  return [...new Set(numbers)].sort((a, b) => a - b);
+}
+
+export function union(...sets: readonly CpuSet[]): CpuSet {
+  return cpuSet(sets.flat());
+}
+
+export function without(all: CpuSet, taken: CpuSet): CpuSet {
+  return all.filter((cpu) => !taken.includes(cpu));
+}
+
+export function both(a: CpuSet, b: CpuSet): CpuSet {
+  return a.filter((cpu) => b.includes(cpu));
+}
+
+export function sameCpus(a: CpuSet, b: CpuSet): boolean {
+  return a.length === b.length && a.every((cpu, i) => cpu === b[i]);
+}

@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { gunzipSync } from "node:zlib";
+import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { type FakeRuntime, newFakeRuntime } from "./fake-runtime.ts";
+import { rotateLogs, runLogRotation } from "./log-rotation.ts";
+import { RuntimeError } from "./runtime.ts";
+
+/** A running container whose log is `main/0.log`; reopening it makes the file anew, as a runtime does. */
+async function logging(
+  t: TestContext,
+): Promise<{ clock: FakeClock; runtime: FakeRuntime; dir: string; id: string; log: string }> {
+  const folder = await mkdtemp(join(tmpdir(), "cox-rotate-"));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const sandbox = await runtime.runPodSandbox({ metadata: { name: "p" }, logDirectory: folder }, "");
+  const config = { metadata: { name: "main" }, image: { image: "i" }, logPath: "main/0.log" };
+  const id = await runtime.createContainer(sandbox, config, {});
+  await runtime.startContainer(id);
+  const dir = join(folder, "main");
+  const log = join(dir, "0.log");
+  await mkdir(dir);
+  const reopen = runtime.reopenContainerLog;
+  runtime.reopenContainerLog = async (container) => {
+    await reopen(container);
+    await writeFile(log, "");
+  };
+  return { clock, runtime, dir, id, log };
+}
+
+test("a log that is too large is closed and the one before it packed, up to the number of files that may be", async (t) => {
+  const { clock, runtime, dir, log } = await logging(t);
+  const stop = new AbortController();
+  const options = { runtime, clock, log: discardLogger, maxSizeBytes: 10, maxFiles: 3 };
+  await writeFile(log, "short");
+  await rotateLogs(options);
+  assert.deepEqual(await readdir(dir), ["0.log"], "within its size");
+  for (const text of ["first, too long", "second, too long", "third, too long"]) {
+    await writeFile(log, text);
+    await rotateLogs(options);
+    await clock.advance(1000);
+  }
+  const [current, packed, closed, ...more] = (await readdir(dir)).sort();
+  assert.deepEqual(
+    [current, packed, closed, more],
+    ["0.log", "0.log.20220101-000001.gz", "0.log.20220101-000002", []],
+    "three files: the oldest went",
+  );
+  assert.equal(gunzipSync(await readFile(join(dir, packed ?? ""))).toString(), "second, too long");
+  assert.equal(await readFile(join(dir, closed ?? ""), "utf8"), "third, too long");
+  assert.equal(await readFile(log, "utf8"), "", "the runtime writes to a new file");
+  stop.abort();
+});
+
+test("a log that the runtime does not open anew stays where it is; ended containers are left alone", async (t) => {
+  const { clock, runtime, dir, id, log } = await logging(t);
+  const options = { runtime, clock, log: discardLogger, maxSizeBytes: 10, maxFiles: 3 };
+  await writeFile(log, "long enough to be rotated");
+  const reopen = runtime.reopenContainerLog;
+  runtime.reopenContainerLog = async () => {
+    throw new RuntimeError("Unknown", "no");
+  };
+  await rotateLogs(options);
+  assert.deepEqual(await readdir(dir), ["0.log"]);
+  runtime.reopenContainerLog = reopen;
+  runtime.exit(id, 0);
+  await rotateLogs(options);
+  assert.deepEqual(await readdir(dir), ["0.log"]);
+});
+
+test("a rotation that broke off between closing and opening is brought to its end", async (t) => {
+  const { clock, runtime, dir } = await logging(t);
+  await rotateLogs({ runtime, clock, log: discardLogger, maxSizeBytes: 10, maxFiles: 3 });
+  assert.deepEqual(await readdir(dir), ["0.log"], "the runtime was told to open its log");
+});
+
+test("logs are looked at every ten seconds", async (t) => {
+  const { clock, runtime } = await logging(t);
+  let looks = 0;
+  runtime.listContainers = async () => {
+    looks++;
+    return [];
+  };
+  const stop = new AbortController();
+  const running = runLogRotation({ runtime, clock, log: discardLogger, maxSizeBytes: 10, maxFiles: 3 }, stop.signal);
+  await clock.advance(30_000);
+  assert.equal(looks, 4);
+  stop.abort();
+  await running;
+});

@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { runHttpSource } from "./http.ts";
+import { newPodSources } from "./merge.ts";
+
+const manifest = (name: string): string =>
+  JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata: { name }, spec: { containers: [{ name: "c", image: "i:1" }] } });
+
+test("pods of a URL are polled for; a URL that fails keeps those it gave last", async (t) => {
+  const clock = newFakeClock();
+  const asked: (string | undefined)[] = [];
+  let answer = { status: 200, text: manifest("web") };
+  const server = createServer((incoming, outgoing) => {
+    asked.push(incoming.headers["x-team"] as string | undefined);
+    outgoing.writeHead(answer.status).end(answer.text);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => void server.close());
+  const told: string[] = [];
+  const sources = newPodSources(["http"], {
+    added: (pod) => told.push(`added ${pod.metadata.name}`),
+    updated: (pod) => told.push(`updated ${pod.metadata.name}`),
+    removed: (pod) => told.push(`removed ${pod.metadata.name}`),
+  });
+  const stop = new AbortController();
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/pods`;
+  const headers = { "X-Team": ["a", "b"] };
+  const running = runHttpSource(
+    { url, headers, nodeName: "n1", frequencyMs: 20_000, sources, clock, log: discardLogger },
+    stop.signal,
+  );
+  /** Lets the source ask once more and sleep again. */
+  const nextPoll = async (next: typeof answer): Promise<string[]> => {
+    const before = asked.length;
+    answer = next;
+    await clock.advance(20_000);
+    await waitFor(() => asked.length > before && clock.waiting > 0, { what: "the next poll" });
+    return told.splice(0);
+  };
+  await waitFor(() => clock.waiting > 0, { what: "the first poll" });
+  assert.deepEqual([told.splice(0), sources.allSynced(), asked], [["added web-n1"], true, ["a, b"]]);
+  assert.partialDeepStrictEqual(sources.list()[0], {
+    metadata: { namespace: "default", annotations: { "kubernetes.io/config.source": "http" } },
+    spec: { nodeName: "n1", containers: [{ imagePullPolicy: "IfNotPresent" }] },
+  });
+  assert.deepEqual(await nextPoll({ status: 200, text: manifest("web") }), [], "the same again");
+  assert.deepEqual(await nextPoll({ status: 500, text: manifest("other") }), []);
+  assert.deepEqual(await nextPoll({ status: 200, text: "" }), []);
+  assert.deepEqual(await nextPoll({ status: 200, text: "{" }), []);
+  const list = JSON.stringify({ apiVersion: "v1", kind: "PodList", items: ["a", "b"].map((name) => JSON.parse(manifest(name))) });
+  assert.deepEqual(await nextPoll({ status: 200, text: list }), ["removed web-n1", "added a-n1", "added b-n1"]);
+  stop.abort();
+  await running;
+});
