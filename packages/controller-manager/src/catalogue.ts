@@ -15,6 +15,7 @@ import { newGarbageCollector } from "./controllers/garbagecollector/controller.t
 import { newJobController } from "./controllers/job/controller.ts";
 import { newNamespaceController } from "./controllers/namespace/controller.ts";
 import { newNodeLifecycleController } from "./controllers/nodelifecycle/controller.ts";
+import { newPersistentVolumeBinder } from "./controllers/persistentvolume-binder/controller.ts";
 import { newPodGarbageCollector } from "./controllers/podgc/controller.ts";
 import { newPvProtectionController } from "./controllers/pv-protection/controller.ts";
 import { newPvcProtectionController } from "./controllers/pvc-protection/controller.ts";
@@ -118,7 +119,13 @@ export const catalogue: readonly CatalogueEntry[] = [
   missing("service", "service-controller"),
   missing("route", "route-controller"),
   missing("cloud-node-lifecycle", "node-controller"),
-  missing("persistentvolume-binder", "persistent-volume-binder"),
+  {
+    name: "persistentvolume-binder",
+    user: "persistent-volume-binder",
+    component: "persistentvolume-controller",
+    onByDefault: true,
+    make: newPersistentVolumeBinder,
+  },
   missing("attachdetach", "attachdetach-controller"),
   missing("persistentvolume-expander", "expand-controller"),
   {

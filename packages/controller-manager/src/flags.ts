@@ -352,11 +352,9 @@ export const flagTable = flags(
   section("Persistentvolume-binder controller", {
     "enable-dynamic-provisioning": bool({
       default: true,
-      wired: false,
       help: "Enables dynamic provisioning where the environment supports it.",
     }),
     "enable-hostpath-provisioner": bool({
-      wired: false,
       help: "Enables host path provisioning when running without a cloud provider, to test and develop provisioning. Unsupported, and wrong on more than one node.",
     }),
     "flex-volume-plugin-dir": string({
@@ -366,44 +364,35 @@ export const flagTable = flags(
     }),
     "pv-recycler-increment-timeout-nfs": int32({
       default: 30,
-      wired: false,
       help: "Seconds added to ActiveDeadlineSeconds of an NFS scrubber pod for each Gi.",
     }),
     "pv-recycler-minimum-timeout-hostpath": int32({
       default: 60,
-      wired: false,
       help: "Least ActiveDeadlineSeconds of a HostPath recycler pod. For development and testing only.",
     }),
     "pv-recycler-minimum-timeout-nfs": int32({
       default: 300,
-      wired: false,
       help: "Least ActiveDeadlineSeconds of an NFS recycler pod.",
     }),
     "pv-recycler-pod-template-filepath-hostpath": string({
-      wired: false,
       help: "File with the pod definition that is the template for HostPath recycling. For development and testing only.",
     }),
     "pv-recycler-pod-template-filepath-nfs": string({
-      wired: false,
       help: "File with the pod definition that is the template for NFS recycling.",
     }),
     "pv-recycler-timeout-increment-hostpath": int32({
       default: 30,
-      wired: false,
       help: "Seconds added to ActiveDeadlineSeconds of a HostPath scrubber pod for each Gi. For development and testing only.",
     }),
     "pvclaimbinder-sync-period": duration({
       default: "15s",
-      wired: false,
       help: "The period of syncing persistent volumes and claims.",
     }),
     "volume-host-allow-local-loopback": bool({
       default: true,
-      wired: false,
       help: "If false, local loopback addresses are denied besides those of --volume-host-cidr-denylist.",
     }),
     "volume-host-cidr-denylist": stringSlice({
-      wired: false,
       help: "CIDR ranges of addresses that volume plugins must not use.",
     }),
   }),

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
-import { isIP } from "node:net";
 import { decodeParsed } from "@coxswain/apimachinery/codec/json";
 import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import { parseCidr } from "@coxswain/apimachinery/meta/ip";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { ControllerManagerFlags } from "../flags.ts";
 
@@ -28,7 +28,8 @@ export function volumesConfigOf(flags: ControllerManagerFlags, errors: string[])
   if (syncPeriodMs < 1000)
     errors.push("duration time must be greater than one second as set via command line option reconcile-sync-loop-period");
   for (const cidr of flags["volume-host-cidr-denylist"]) {
-    if (!isCidr(cidr)) errors.push(`failed to parse cidr value:${JSON.stringify(cidr)} with error:invalid CIDR address: ${cidr}`);
+    if (parseCidr(cidr) === undefined)
+      errors.push(`failed to parse cidr value:${JSON.stringify(cidr)} with error:invalid CIDR address: ${cidr}`);
   }
   return {
     binderSyncPeriodMs: flags["pvclaimbinder-sync-period"],
@@ -83,11 +84,4 @@ function readTemplate(path: string, what: string, errors: string[]): Pod {
     errors.push(`Could not create ${what} recycler pod from file ${path}: ${err instanceof Error ? err.message : String(err)}`);
     return defaultRecyclerPod;
   }
-}
-
-function isCidr(text: string): boolean {
-  const [address = "", bits = "", ...rest] = text.split("/");
-  const family = isIP(address);
-  if (family === 0 || rest.length > 0 || !/^\d{1,3}$/.test(bits)) return false;
-  return Number(bits) <= (family === 4 ? 32 : 128);
 }

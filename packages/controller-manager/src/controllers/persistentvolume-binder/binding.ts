@@ -1,0 +1,142 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import type {
+  PersistentVolume,
+  PersistentVolumeClaim,
+  PersistentVolumeClaimStatus,
+} from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { bindCompleted, boundByController } from "@coxswain/apimachinery/volumes/annotations";
+import { boundTo } from "@coxswain/apimachinery/volumes/matching";
+import type { Notice } from "./decide-claim.ts";
+import type { Newest } from "./newest.ts";
+
+/** The writes of the binder. Each gives back the object as it is stored now, and writes nothing that is so already. */
+export interface BindingWriter {
+  /** Volume, its phase, claim, its status, in this order; whatever is missing after a failure is made up for next time. */
+  bind(volume: PersistentVolume, claim: PersistentVolumeClaim, signal: AbortSignal): Promise<void>;
+  /** A volume that we bound is free again; one that a user reserved goes back to being reserved. */
+  unbind(volume: PersistentVolume, signal: AbortSignal): Promise<void>;
+  /** @param notice told when the phase was another */
+  setClaimPhase(
+    claim: PersistentVolumeClaim,
+    phase: string,
+    volume: PersistentVolume | undefined,
+    signal: AbortSignal,
+    notice?: Notice,
+  ): Promise<PersistentVolumeClaim>;
+  /** @param notice becomes the status' message, and is told when the phase was another */
+  setVolumePhase(volume: PersistentVolume, phase: string, signal: AbortSignal, notice?: Notice): Promise<PersistentVolume>;
+  updateClaim(claim: PersistentVolumeClaim, signal: AbortSignal): Promise<PersistentVolumeClaim>;
+  updateVolume(volume: PersistentVolume, signal: AbortSignal): Promise<PersistentVolume>;
+}
+
+export function newBindingWriter(
+  client: Client,
+  recorder: EventRecorder,
+  volumes: Newest<PersistentVolume>,
+  claims: Newest<PersistentVolumeClaim>,
+): BindingWriter {
+  const updateClaim = async (claim: PersistentVolumeClaim, signal: AbortSignal, subresource?: "status") => {
+    const stored = await client.update(persistentVolumeClaims, claim, { subresource, signal });
+    claims.written(stored);
+    return stored;
+  };
+  const updateVolume = async (volume: PersistentVolume, signal: AbortSignal, subresource?: "status") => {
+    const stored = await client.update(persistentVolumes, volume, { subresource, signal });
+    volumes.written(stored);
+    return stored;
+  };
+
+  const writer: BindingWriter = {
+    updateClaim: (claim, signal) => updateClaim(claim, signal),
+    updateVolume: (volume, signal) => updateVolume(volume, signal),
+    async bind(volume, claim, signal) {
+      const changedVolume = boundTo(volume, claim);
+      const bound = changedVolume === undefined ? volume : await updateVolume(changedVolume, signal);
+      await writer.setVolumePhase(bound, "Bound", signal);
+      const changedClaim = claimBoundTo(claim, bound);
+      const complete = changedClaim === undefined ? claim : await updateClaim(changedClaim, signal);
+      await writer.setClaimPhase(complete, "Bound", bound, signal);
+    },
+    async unbind(volume, signal) {
+      await writer.setVolumePhase(await updateVolume(unbound(volume), signal), "Available", signal);
+    },
+    async setClaimPhase(claim, phase, volume, signal, notice) {
+      // What is told with a phase is told when it begins.
+      if (notice !== undefined && claim.status?.phase === phase) return claim;
+      const status = claimStatus(claim, phase, volume);
+      if (status === undefined) return claim;
+      const stored = await updateClaim({ ...claim, status }, signal, "status");
+      if (notice !== undefined) recorder.event(stored, notice.type, notice.reason, notice.message);
+      return stored;
+    },
+    async setVolumePhase(volume, phase, signal, notice) {
+      if (volume.status?.phase === phase) return volume;
+      const { message: _, ...rest } = volume.status ?? {};
+      const status = { ...rest, phase, ...(notice === undefined ? {} : { message: notice.message }) };
+      const stored = await updateVolume({ ...volume, status }, signal, "status");
+      if (notice !== undefined) recorder.event(stored, notice.type, notice.reason, notice.message);
+      return stored;
+    },
+  };
+  return writer;
+}
+
+/** @returns undefined when the claim is so already */
+export function claimBoundTo(claim: PersistentVolumeClaim, volume: PersistentVolume): PersistentVolumeClaim | undefined {
+  const annotations = { ...claim.metadata.annotations };
+  const isNamed = claim.spec.volumeName === volume.metadata.name;
+  if (isNamed && annotations[bindCompleted] !== undefined) return undefined;
+  if (!isNamed) annotations[boundByController] ??= "yes";
+  annotations[bindCompleted] ??= "yes";
+  return {
+    ...claim,
+    metadata: { ...claim.metadata, annotations },
+    spec: { ...claim.spec, volumeName: volume.metadata.name ?? "" },
+  };
+}
+
+function unbound(volume: PersistentVolume): PersistentVolume {
+  const { [boundByController]: ours, ...annotations } = volume.metadata.annotations ?? {};
+  const { claimRef, ...spec } = volume.spec;
+  if (ours === undefined) {
+    const { uid: _, ...reserved } = claimRef ?? {};
+    return { ...volume, spec: { ...spec, claimRef: reserved } };
+  }
+  const { annotations: __, ...metadata } = volume.metadata;
+  return { ...volume, metadata: Object.keys(annotations).length === 0 ? metadata : { ...metadata, annotations }, spec };
+}
+
+/**
+ * Access modes follow the volume; the capacity only when the claim changes its phase: a bound claim's file system may be
+ * smaller than its volume until it has grown.
+ * @returns undefined when nothing changes
+ * @throws Error for a volume without a capacity
+ */
+export function claimStatus(
+  claim: PersistentVolumeClaim,
+  phase: string,
+  volume: PersistentVolume | undefined,
+): PersistentVolumeClaimStatus | undefined {
+  const { accessModes: _, capacity, ...rest } = claim.status ?? {};
+  const status: PersistentVolumeClaimStatus = { ...rest, phase };
+  if (volume !== undefined) {
+    if (volume.spec.accessModes !== undefined) status.accessModes = volume.spec.accessModes;
+    if (capacity !== undefined) status.capacity = capacity;
+    if (claim.status?.phase !== phase) {
+      const size = volume.spec.capacity?.["storage"];
+      if (size === undefined)
+        throw new Error(`PersistentVolume ${goQuote(volume.metadata.name ?? "")} is without a storage capacity`);
+      if (!isSameSize(size, capacity?.["storage"])) status.capacity = { ...volume.spec.capacity };
+    }
+  }
+  return deepEqual(status, claim.status ?? {}) ? undefined : status;
+}
+
+function isSameSize(one: unknown, other: unknown): boolean {
+  return other !== undefined && Quantity.parse(String(one)).equals(Quantity.parse(String(other)));
+}

@@ -1,0 +1,95 @@
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { bindCompleted, boundByController } from "@coxswain/apimachinery/volumes/annotations";
+import {
+  classNameOf,
+  findBestVolume,
+  hasSelectedNode,
+  isBoundTo,
+  mismatchOf,
+  waitsForConsumer,
+} from "@coxswain/apimachinery/volumes/matching";
+
+/** What is told to users of an object. */
+export interface Notice {
+  readonly type: "Normal" | "Warning";
+  readonly reason: string;
+  readonly message: string;
+}
+
+export type ClaimStep =
+  /** Both ends are written, as far as they are not so yet. */
+  | { readonly do: "bind"; readonly volume: PersistentVolume }
+  | { readonly do: "provision" }
+  /** Pending, until something changes or the next look at everything. */
+  | { readonly do: "wait"; readonly notice?: Notice }
+  /** It was bound and its data is gone. Told once. */
+  | { readonly do: "lose"; readonly notice: Notice }
+  | { readonly do: "fail"; readonly notice: Notice; readonly error: string };
+
+/** What the decision looks at besides the claim. */
+export interface ClaimSurroundings {
+  volume(name: string): PersistentVolume | undefined;
+  volumes(): Iterable<PersistentVolume>;
+  storageClass(name: string): StorageClass | undefined;
+  /** Names of the Pods that use the claim and are not placed yet. */
+  waitingPods(): readonly string[];
+}
+
+/** Source: pv_controller.go syncClaim */
+export function decideClaim(claim: PersistentVolumeClaim, around: ClaimSurroundings): ClaimStep {
+  if (claim.metadata.annotations?.[bindCompleted] !== undefined) return decideBound(claim, around);
+  return claim.spec.volumeName ? decideNamed(claim, claim.spec.volumeName, around) : decideOpen(claim, around);
+}
+
+/** Any volume that fits will do. @throws Error for a class that does not say when to bind */
+function decideOpen(claim: PersistentVolumeClaim, around: ClaimSurroundings): ClaimStep {
+  const className = classNameOf(claim);
+  const waits = className !== "" && waitsForConsumer(around.storageClass(className));
+  const volume = findBestVolume(claim, around.volumes(), waits);
+  if (volume !== undefined) return { do: "bind", volume };
+  if (waits && !hasSelectedNode(claim)) return { do: "wait", notice: whatItWaitsFor(around.waitingPods()) };
+  if (className !== "") return { do: "provision" };
+  const message = "no persistent volumes available for this claim and no storage class is set";
+  return { do: "wait", notice: { type: "Normal", reason: "FailedBinding", message } };
+}
+
+function whatItWaitsFor(pods: readonly string[]): Notice {
+  const [type, reason] = ["Normal", "WaitForPodScheduled"] as const;
+  if (pods.length === 1) return { type, reason, message: `waiting for pod ${pods[0]} to be scheduled` };
+  if (pods.length > 1) return { type, reason, message: `waiting for pods ${pods.join(",")} to be scheduled` };
+  return { type, reason: "WaitForFirstConsumer", message: "waiting for first consumer to be created before binding" };
+}
+
+/** The user, or a binding that was begun, names the volume. */
+function decideNamed(claim: PersistentVolumeClaim, name: string, around: ClaimSurroundings): ClaimStep {
+  const volume = around.volume(name);
+  if (volume === undefined) return { do: "wait" };
+  if (volume.spec.claimRef === undefined) {
+    const mismatch = mismatchOf(volume, claim);
+    if (mismatch === undefined) return { do: "bind", volume };
+    const message = `Cannot bind to requested volume ${goQuote(name)}: ${mismatch}`;
+    return { do: "wait", notice: { type: "Warning", reason: "VolumeMismatch", message } };
+  }
+  if (isBoundTo(volume, claim)) return { do: "bind", volume };
+  const message = `volume ${goQuote(name)} already bound to a different claim.`;
+  const notice: Notice = { type: "Warning", reason: "FailedBinding", message };
+  if (claim.metadata.annotations?.[boundByController] === undefined) return { do: "wait", notice };
+  const { namespace, name: other } = volume.spec.claimRef;
+  const what = `invalid binding of claim ${goQuote(keyOf(claim))} to volume ${goQuote(name)}`;
+  return { do: "fail", notice, error: `${what}: volume already claimed by ${goQuote(`${namespace}/${other}`)}` };
+}
+
+function decideBound(claim: PersistentVolumeClaim, around: ClaimSurroundings): ClaimStep {
+  const lost = (reason: string, message: string): ClaimStep => ({ do: "lose", notice: { type: "Warning", reason, message } });
+  const { volumeName } = claim.spec;
+  if (!volumeName) return lost("ClaimLost", "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!");
+  const volume = around.volume(volumeName);
+  if (volume === undefined) return lost("ClaimLost", "Bound claim has lost its PersistentVolume. Data on the volume is lost!");
+  const { claimRef } = volume.spec;
+  // A volume without a claim came unbound, or its own binding is not in the cache yet: there is no telling, and the same mends both.
+  if (claimRef === undefined || claimRef.uid === claim.metadata.uid) return { do: "bind", volume };
+  return lost("ClaimMisbound", "Two claims are bound to the same volume, this one is bound incorrectly");
+}

@@ -1,0 +1,32 @@
+import { randomUUID } from "node:crypto";
+import { mkdir, realpath, rm } from "node:fs/promises";
+import { basename, dirname, join, normalize } from "node:path";
+
+/** Volumes that are folders of this machine, for clusters of one node that somebody tries things out on. */
+
+/** @returns the path of a new, empty folder */
+export async function makeFolder(): Promise<string> {
+  const path = join("/tmp/hostpath_pv", randomUUID());
+  await mkdir(path, { recursive: true, mode: 0o750 });
+  return path;
+}
+
+/**
+ * Deletes what is at the path, but only below /tmp, and never through a link that leads out of it (upstream looks for
+ * `/tmp/` anywhere in the text).
+ * @throws Error with upstream's text for other paths
+ */
+export async function deleteFolder(path: string): Promise<void> {
+  const refuse = (): Error => new Error(`host_path deleter only supports /tmp/.+ but received provided ${path}`);
+  const wanted = normalize(path).replace(/\/$/, "");
+  if (!wanted.startsWith("/tmp/")) throw refuse();
+  let parent: string;
+  try {
+    parent = await realpath(dirname(wanted));
+  } catch (err) {
+    if ((err as NodeJS.ErrnoException).code === "ENOENT") return;
+    throw err;
+  }
+  if (parent !== "/tmp" && !parent.startsWith("/tmp/")) throw refuse();
+  await rm(join(parent, basename(wanted)), { recursive: true, force: true });
+}

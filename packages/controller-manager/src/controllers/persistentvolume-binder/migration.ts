@@ -1,0 +1,30 @@
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import {
+  betaStorageProvisioner,
+  migratedTo,
+  provisionedBy,
+  storageProvisioner,
+} from "@coxswain/apimachinery/volumes/annotations";
+import { driverOf } from "@coxswain/apimachinery/volumes/migration";
+
+/**
+ * Says on claims and volumes of in-tree plugins which CSI driver has taken over, and takes it back when none has.
+ * @returns undefined when nothing changes
+ * Source: pv_controller_base.go updateMigrationAnnotations
+ */
+export function withMigration<T extends KubeObject>(
+  object: T,
+  kind: "claim" | "volume",
+  gates: { enabled(name: string): boolean },
+): T | undefined {
+  const { annotations } = object.metadata;
+  if (annotations === undefined) return undefined;
+  const plugin =
+    kind === "volume" ? annotations[provisionedBy] : (annotations[storageProvisioner] ?? annotations[betaStorageProvisioner]);
+  if (plugin === undefined) return undefined;
+  const driver = driverOf(plugin, gates);
+  const { [migratedTo]: said, ...others } = annotations;
+  if ((said || undefined) === driver) return undefined;
+  const changed = driver === undefined ? others : { ...others, [migratedTo]: driver };
+  return { ...object, metadata: { ...object.metadata, annotations: changed } };
+}

@@ -1,0 +1,37 @@
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import { parseResourceVersion } from "@coxswain/apimachinery/meta/resource-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+
+/**
+ * What an informer knows, and what this process has written since. Binding is four writes to two objects: without its own
+ * writes the binder would take each event between them for a binding that somebody broke, and mend it.
+ * Source: pv_controller_base.go storeObjectUpdate
+ */
+export interface Newest<T> {
+  get(key: ObjectKey): T | undefined;
+  list(): Iterable<T>;
+  /** Takes what a write gave back; older than what is known, or of an object that is gone, it is not kept. */
+  written(object: T): void;
+}
+
+export function newNewest<T extends KubeObject>(informer: SharedInformer<T>): Newest<T> {
+  const objects = new Map<ObjectKey, T>();
+  const take = (object: T): void => {
+    const known = objects.get(keyOf(object));
+    if (known === undefined || known.metadata.uid !== object.metadata.uid || versionOf(object) >= versionOf(known))
+      objects.set(keyOf(object), object);
+  };
+  informer.addHandler({ added: take, updated: (_, now) => take(now), deleted: (last) => void objects.delete(keyOf(last)) });
+  return {
+    get: (key) => objects.get(key),
+    list: () => objects.values(),
+    written(object) {
+      if (informer.lister.get(keyOf(object))?.metadata.uid === object.metadata.uid) take(object);
+    },
+  };
+}
+
+function versionOf({ metadata }: KubeObject): number {
+  return parseResourceVersion(metadata.resourceVersion ?? "0");
+}

@@ -1,0 +1,212 @@
+import { referenceTo } from "@coxswain/apimachinery/controller/event-recorder";
+import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { notFound } from "@coxswain/apimachinery/errors/status-error";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes, persistentVolumes, storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import {
+  betaStorageProvisioner,
+  boundByController,
+  provisionedBy,
+  selectedNode,
+  storageProvisioner,
+} from "@coxswain/apimachinery/volumes/annotations";
+import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
+import { driverOf } from "@coxswain/apimachinery/volumes/migration";
+import { textOf } from "../../pods/pod-control.ts";
+import { observed, operationMetrics } from "../../volumes/operation-metrics.ts";
+import { deleteFolder, makeFolder } from "./host-path.ts";
+import { withMigration } from "./migration.ts";
+import { hostPathPlugin, type Plugin, provisionerNamed } from "./plugins.ts";
+import { type Room, say } from "./room.ts";
+
+/**
+ * Gets a volume made for a claim: by the provisioner that its class names, which is told by annotations, or as a folder
+ * of this machine.
+ * Source: pv_controller.go provisionClaim
+ */
+export function provision(room: Room, claim: PersistentVolumeClaim): void {
+  const { ctx, lifecycles, operations } = room;
+  if (!ctx.config.volumes.dynamicProvisioning) return;
+  let storageClass: StorageClass;
+  let plugin: Plugin | undefined;
+  try {
+    storageClass = classOf(room, claim);
+    plugin = driverOf(storageClass.provisioner, ctx.featureGates) ? undefined : provisionerNamed(storageClass.provisioner);
+  } catch (err) {
+    fail(room, claim, textOf(err));
+    return;
+  }
+  operations.start(`provision-${keyOf(claim)}[${claim.metadata.uid}]`, async (signal) => {
+    const provisioner = driverOf(storageClass.provisioner, ctx.featureGates) ?? storageClass.provisioner;
+    lifecycles.begin(keyOf(claim), plugin?.name ?? provisioner, "provision");
+    try {
+      if (plugin === undefined) await askProvisioner(room, claim, provisioner, signal);
+      else await makeHostPathVolume(room, claim, storageClass, signal);
+    } catch (err) {
+      lifecycles.fail(keyOf(claim));
+      throw err;
+    }
+  });
+}
+
+function classOf({ classes }: Room, claim: PersistentVolumeClaim): StorageClass {
+  const storageClass = classes.lister.get(classNameOf(claim));
+  // As client-go's listers say it.
+  if (storageClass === undefined) throw notFound({ ...storageClasses, resource: "storageclass" }, classNameOf(claim));
+  return storageClass;
+}
+
+function fail(room: Room, claim: PersistentVolumeClaim, message: string): void {
+  say(room, claim, { type: "Warning", reason: "ProvisioningFailed", message });
+}
+
+async function askProvisioner(room: Room, claim: PersistentVolumeClaim, provisioner: string, signal: AbortSignal): Promise<void> {
+  const asked = await nameProvisioner(room, claim, provisioner, signal);
+  const message = `waiting for a volume to be created, either by external provisioner ${goQuote(provisioner)} or manually created by system administrator`;
+  say(room, asked, { type: "Normal", reason: "ExternalProvisioning", message });
+}
+
+async function nameProvisioner(
+  { ctx, write }: Room,
+  claim: PersistentVolumeClaim,
+  provisioner: string,
+  signal: AbortSignal,
+): Promise<PersistentVolumeClaim> {
+  if (claim.metadata.annotations?.[storageProvisioner] === provisioner) return claim;
+  const annotations = {
+    ...claim.metadata.annotations,
+    [betaStorageProvisioner]: provisioner,
+    [storageProvisioner]: provisioner,
+  };
+  const named = { ...claim, metadata: { ...claim.metadata, annotations } };
+  return write.updateClaim(withMigration(named, "claim", ctx.featureGates) ?? named, signal);
+}
+
+async function makeHostPathVolume(
+  room: Room,
+  unnamed: PersistentVolumeClaim,
+  storageClass: StorageClass,
+  signal: AbortSignal,
+): Promise<void> {
+  const { ctx } = room;
+  const claim = await nameProvisioner(room, unnamed, storageClass.provisioner, signal);
+  const name = `pvc-${claim.metadata.uid}`;
+  if (await exists(room, name, signal)) return;
+  const { mountOptions = [] } = storageClass;
+  const className = goQuote(storageClass.metadata.name ?? "");
+  if (mountOptions.length > 0) {
+    const options = `[${mountOptions.join(" ")}]`;
+    fail(
+      room,
+      claim,
+      `Mount options are not supported by the provisioner but StorageClass ${className} has mount options ${options}`,
+    );
+    throw new Error(`provisioner ${goQuote(hostPathPlugin)} doesn't support mount options`);
+  }
+  if (!ctx.config.volumes.hostPathProvisioner) {
+    const disabled = `provisioning in volume plugin ${goQuote(hostPathPlugin)} is disabled`;
+    fail(room, claim, `Failed to create provisioner: ${disabled}`);
+    throw new Error(disabled);
+  }
+  await checkSelectedNode(room, claim, signal);
+  let path: string;
+  try {
+    path = await observed(operationMetrics(ctx.registry), ctx.clock, hostPathPlugin, "volume_provision", () => {
+      if (claim.spec.volumeMode === "Block") throw new Error(`${hostPathPlugin} does not support block volume provisioning`);
+      return makeFolder();
+    });
+  } catch (err) {
+    await chooseNodeAgain(room, claim, signal);
+    fail(room, claim, `Failed to provision volume with StorageClass ${className}: ${textOf(err)}`);
+    throw err;
+  }
+  const volume = hostPathVolume(name, path, claim, storageClass);
+  try {
+    await save(room, volume, signal);
+  } catch (err) {
+    fail(room, claim, `Error creating provisioned PV object for claim ${keyOf(claim)}: ${textOf(err)}. Deleting the volume.`);
+    try {
+      await deleteFolder(path);
+    } catch (cause) {
+      const message = `Error cleaning provisioned volume for claim ${keyOf(claim)}: ${textOf(cause)}. Please delete manually.`;
+      say(room, claim, { type: "Warning", reason: "ProvisioningCleanupFailed", message });
+    }
+    return;
+  }
+  const message = `Successfully provisioned volume ${name} using ${hostPathPlugin}`;
+  say(room, claim, { type: "Normal", reason: "ProvisioningSucceeded", message });
+}
+
+async function exists({ ctx }: Room, name: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    await ctx.client.get(persistentVolumes, { name }, { signal });
+    return true;
+  } catch (err) {
+    if (isNotFound(err)) return false;
+    throw err;
+  }
+}
+
+async function checkSelectedNode(room: Room, claim: PersistentVolumeClaim, signal: AbortSignal): Promise<void> {
+  const name = claim.metadata.annotations?.[selectedNode];
+  if (name === undefined) return;
+  try {
+    await room.ctx.client.get(nodes, { name }, { signal });
+  } catch (err) {
+    fail(room, claim, `Failed to get target node: ${textOf(err)}`);
+    throw err;
+  }
+}
+
+/** The scheduler's choice did not work out: it may make another. */
+async function chooseNodeAgain({ ctx, write }: Room, claim: PersistentVolumeClaim, signal: AbortSignal): Promise<void> {
+  const { [selectedNode]: chosen, ...annotations } = claim.metadata.annotations ?? {};
+  if (chosen === undefined) return;
+  try {
+    await write.updateClaim({ ...claim, metadata: { ...claim.metadata, annotations } }, signal);
+  } catch (err) {
+    ctx.log.error("the choice of a node could not be taken back", err, { claim: keyOf(claim) });
+  }
+}
+
+function hostPathVolume(name: string, path: string, claim: PersistentVolumeClaim, storageClass: StorageClass): PersistentVolume {
+  const { accessModes = [], resources } = claim.spec;
+  return {
+    metadata: {
+      name,
+      annotations: {
+        "kubernetes.io/createdby": "hostpath-dynamic-provisioner",
+        [boundByController]: "yes",
+        [provisionedBy]: hostPathPlugin,
+      },
+    },
+    spec: {
+      persistentVolumeReclaimPolicy: storageClass.reclaimPolicy ?? "Delete",
+      accessModes: accessModes.length > 0 ? accessModes : ["ReadWriteOnce"],
+      capacity: { storage: resources?.requests?.["storage"] ?? "0" },
+      hostPath: { path },
+      claimRef: referenceTo(claim),
+      storageClassName: classNameOf(claim),
+    },
+  };
+}
+
+const tries = 5;
+const betweenTriesMs = 10_000;
+
+/** @throws the last failure */
+async function save({ ctx }: Room, volume: PersistentVolume, signal: AbortSignal): Promise<void> {
+  for (let left = tries; ; left--) {
+    try {
+      await ctx.client.create(persistentVolumes, volume, { signal });
+      return;
+    } catch (err) {
+      if (isAlreadyExists(err)) return;
+      if (left === 1) throw err;
+    }
+    await ctx.clock.sleep(betweenTriesMs, signal);
+  }
+}

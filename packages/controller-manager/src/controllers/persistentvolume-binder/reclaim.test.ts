@@ -1,0 +1,150 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { PersistentVolume, PersistentVolumeSpec, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { persistentVolumes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aPod } from "@coxswain/apimachinery/testing/builders";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { migratedTo } from "@coxswain/apimachinery/volumes/annotations";
+import { newTestContext, type TestContext } from "../../testing/test-context.ts";
+import { aVolume } from "../../testing/volumes.ts";
+import { defaultRecyclerPod } from "../../volumes/config.ts";
+import { newPersistentVolumeBinder } from "./controller.ts";
+import { deleteFolder } from "./host-path.ts";
+import { recyclerPod } from "./recycler.ts";
+
+const claimRef = { namespace: "default", name: "data", uid: "data-uid" };
+const resyncMs = 15_000;
+const volumeOf = ({ client }: TestContext) => client.object<PersistentVolume>(persistentVolumes, "a");
+const recycler = "default/recycler-for-a";
+
+/** A volume whose claim is gone, in a cluster that runs the binder. */
+async function released(context: TestContext, spec: Partial<PersistentVolumeSpec>, annotations?: Record<string, string>) {
+  context.client.put(persistentVolumes, { ...aVolume("a", { claimRef, ...spec }, annotations), status: { phase: "Bound" } });
+  await context.run(newPersistentVolumeBinder(context.ctx));
+}
+
+/** The Pod that empties the volume ends so. */
+async function end(context: TestContext, status: Pod["status"]): Promise<void> {
+  const pod = context.client.object<Pod>(pods, recycler) as Pod;
+  context.client.put(pods, { ...pod, status });
+  await settle(30);
+}
+
+test("empties a volume by a pod, and it is free again", async (t) => {
+  const context = newTestContext(t);
+  await released(context, { persistentVolumeReclaimPolicy: "Recycle", capacity: { storage: "3Gi" } });
+  assert.equal(volumeOf(context)?.status?.phase, "Released");
+  assert.partialDeepStrictEqual(context.client.object<Pod>(pods, recycler)?.spec, {
+    activeDeadlineSeconds: 90,
+    restartPolicy: "Never",
+    volumes: [{ name: "vol", hostPath: { path: "/tmp/a" } }],
+  });
+  await end(context, { phase: "Succeeded" });
+  assert.equal(context.client.object(pods, recycler), undefined);
+  assert.deepEqual(context.events, ["Normal VolumeRecycled Volume recycled"]);
+  assert.equal(volumeOf(context)?.status?.phase, "Available");
+});
+
+test("says why a volume could not be emptied, and tries again", async (t) => {
+  const context = newTestContext(t);
+  await released(context, { persistentVolumeReclaimPolicy: "Recycle" });
+  await end(context, { phase: "Failed", message: "no such folder" });
+  const message = "Recycle failed: failed to recycle volume: no such folder";
+  assert.deepEqual(volumeOf(context)?.status, { phase: "Failed", message });
+  assert.deepEqual(context.events, [`Warning VolumeFailedRecycle ${message}`]);
+  await context.clock.advance(resyncMs);
+  await end(context, { phase: "Succeeded" });
+  assert.ok(context.events.includes("Normal VolumeRecycled Volume recycled"));
+});
+
+test("deletes a recycler that is there already, for it may be a forgery", async (t) => {
+  const context = newTestContext(t);
+  context.client.put(pods, aPod({ name: "recycler-for-a", phase: "Succeeded" }));
+  await released(context, { persistentVolumeReclaimPolicy: "Recycle" });
+  assert.equal(context.client.object(pods, recycler), undefined);
+  assert.deepEqual(context.events, ["Warning VolumeFailedRecycle Recycle failed: old recycler pod found, will retry later"]);
+});
+
+test("does not empty a volume that pods still use", async (t) => {
+  const context = newTestContext(t);
+  const user = { volumes: [{ name: "v", persistentVolumeClaim: { claimName: "data" } }] };
+  context.client.put(pods, aPod({ name: "web", nodeName: "n", spec: user }), aPod({ name: "db", nodeName: "n", spec: user }));
+  await released(context, { persistentVolumeReclaimPolicy: "Recycle" });
+  assert.equal(context.events[0], "Normal VolumeFailedRecycle Volume is used by pods: default/db,default/web");
+  assert.equal(context.client.object(pods, recycler), undefined);
+});
+
+for (const { name, spec, annotations, events } of [
+  {
+    name: "cannot be emptied",
+    spec: { persistentVolumeReclaimPolicy: "Recycle", hostPath: undefined, csi: { driver: "x", volumeHandle: "y" } },
+    events: ["Warning VolumeFailedRecycle No recycler plugin found for the volume!"],
+  },
+  {
+    name: "nobody can delete",
+    spec: { persistentVolumeReclaimPolicy: "Delete", hostPath: undefined, local: { path: "/mnt" } },
+    events: ['Warning VolumeFailedDelete error getting deleter volume plugin for volume "a": no deletable volume plugin matched'],
+  },
+  {
+    name: "is no folder below /tmp",
+    spec: { persistentVolumeReclaimPolicy: "Delete", hostPath: { path: "/tmp/../srv/data" } },
+    events: ["Warning VolumeFailedDelete host_path deleter only supports /tmp/.+ but received provided /tmp/../srv/data"],
+  },
+  {
+    name: "has a policy that nobody knows",
+    spec: { persistentVolumeReclaimPolicy: "Burn" },
+    events: ["Warning VolumeUnknownReclaimPolicy Volume has unrecognized PersistentVolumeReclaimPolicy"],
+  },
+  {
+    name: "its provisioner deletes",
+    spec: { persistentVolumeReclaimPolicy: "Delete" },
+    annotations: { "pv.kubernetes.io/provisioned-by": "disks.example.com" },
+    events: [],
+  },
+  {
+    name: "a CSI driver has taken over",
+    spec: { persistentVolumeReclaimPolicy: "Delete" },
+    annotations: { "pv.kubernetes.io/provisioned-by": "kubernetes.io/aws-ebs", [migratedTo]: "ebs.csi.aws.com" },
+    events: [],
+  },
+] as { name: string; spec: Partial<PersistentVolumeSpec>; annotations?: Record<string, string>; events: string[] }[]) {
+  test(`leaves a released volume that ${name}`, async (t) => {
+    const context = newTestContext(t);
+    await released(context, spec, annotations);
+    await waitFor(() => context.events.length === events.length, { what: "the event" });
+    assert.deepEqual(context.events, events);
+    assert.equal(volumeOf(context)?.status?.phase, events.length > 0 ? "Failed" : "Released");
+  });
+}
+
+test("gives a recycler a minimum of time, and more for each gibibyte", () => {
+  const seconds = (storage: string) =>
+    recyclerPod(aVolume("a", { capacity: { storage } }), {
+      template: defaultRecyclerPod,
+      minimumTimeoutSeconds: 300,
+      timeoutIncrementSeconds: 30,
+    }).spec.activeDeadlineSeconds;
+  assert.deepEqual([seconds("1Gi"), seconds("10Gi"), seconds("20Gi"), seconds("20479Mi")], [300, 300, 600, 570]);
+});
+
+test("deletes folders below /tmp only, and through no link that leads out of it", async (t) => {
+  const inside = mkdtempSync("/tmp/cox-folder-");
+  const outside = mkdtempSync("/var/tmp/cox-folder-");
+  t.after(() => {
+    for (const path of [inside, outside]) rmSync(path, { recursive: true, force: true });
+  });
+  mkdirSync(join(inside, "data"));
+  writeFileSync(join(inside, "data", "file"), "x");
+  writeFileSync(join(outside, "file"), "x");
+  symlinkSync(outside, join(inside, "link"));
+  await deleteFolder(join(inside, "data"));
+  assert.ok(!existsSync(join(inside, "data")));
+  await assert.rejects(deleteFolder(join(inside, "link", "file")), /host_path deleter only supports/);
+  await assert.rejects(deleteFolder("/tmp/"), /host_path deleter only supports/);
+  await assert.rejects(deleteFolder(join(outside, "tmp/x")), /host_path deleter only supports/);
+  await deleteFolder(join(inside, "link"));
+  await deleteFolder("/tmp/cox-never-there/a");
+  assert.ok(existsSync(join(outside, "file")));
+});

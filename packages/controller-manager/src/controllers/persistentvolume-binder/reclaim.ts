@@ -1,0 +1,125 @@
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import type { PersistentVolume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { migratedTo } from "@coxswain/apimachinery/volumes/annotations";
+import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
+import { driverOf } from "@coxswain/apimachinery/volumes/migration";
+import { textOf } from "../../pods/pod-control.ts";
+import { observed, operationMetrics } from "../../volumes/operation-metrics.ts";
+import { isTerminated } from "../../volumes/pod-volumes.ts";
+import { isReleased } from "./decide-volume.ts";
+import { deleteFolder } from "./host-path.ts";
+import { deleterOf, pluginOf } from "./plugins.ts";
+import { recycleByPod } from "./recycler.ts";
+import { claimKeyOf, type Room, say } from "./room.ts";
+
+/**
+ * Does with a released volume what its policy says. What takes long is only started; a failure stays in the volume's
+ * phase and is tried again with every look at everything.
+ * Source: pv_controller.go reclaimVolume
+ */
+export async function reclaim(room: Room, volume: PersistentVolume, signal: AbortSignal): Promise<void> {
+  // A CSI driver has taken over from the plugin, and its provisioner deletes.
+  if (volume.metadata.annotations?.[migratedTo]) return;
+  const { name = "", uid = "" } = volume.metadata;
+  switch (volume.spec.persistentVolumeReclaimPolicy) {
+    case "Retain":
+      return;
+    case "Recycle":
+      room.operations.start(`recycle-${name}[${uid}]`, (stop) => recycle(room, volume, stop));
+      return;
+    case "Delete":
+      room.lifecycles.begin(name, deleterName(room, volume), "delete");
+      room.operations.start(`delete-${name}[${uid}]`, (stop) => deleteVolume(room, volume, stop));
+      return;
+    default:
+      await room.write.setVolumePhase(volume, "Failed", signal, {
+        type: "Warning",
+        reason: "VolumeUnknownReclaimPolicy",
+        message: "Volume has unrecognized PersistentVolumeReclaimPolicy",
+      });
+  }
+}
+
+/** The volume as it is now, as long as it waits to be reclaimed. */
+async function stillReleased(
+  room: Room,
+  { metadata }: PersistentVolume,
+  signal: AbortSignal,
+): Promise<PersistentVolume | undefined> {
+  try {
+    const volume = await room.ctx.client.get<PersistentVolume>(persistentVolumes, { name: metadata.name ?? "" }, { signal });
+    return isReleased(volume, room.claims.get(claimKeyOf(volume))) ? volume : undefined;
+  } catch (err) {
+    if (isNotFound(err)) return undefined;
+    throw err;
+  }
+}
+
+async function recycle(room: Room, released: PersistentVolume, signal: AbortSignal): Promise<void> {
+  const { ctx } = room;
+  const volume = await stillReleased(room, released, signal);
+  if (volume === undefined) return;
+  const key = claimKeyOf(volume);
+  const users = room.podsOf(key).filter((pod) => !isTerminated(pod));
+  // A claim of that name is another one by now, and so are its Pods.
+  if (users.length > 0 && room.claims.get(key) === undefined) {
+    const names = [...new Set(users.map(keyOf))].sort().join(",");
+    say(room, volume, { type: "Normal", reason: "VolumeFailedRecycle", message: `Volume is used by pods: ${names}` });
+    return;
+  }
+  const failed = async (message: string): Promise<void> => {
+    await room.write.setVolumePhase(volume, "Failed", signal, { type: "Warning", reason: "VolumeFailedRecycle", message });
+  };
+  if (pluginOf(volume.spec)?.recycles !== true) return failed("No recycler plugin found for the volume!");
+  const { hostPath, nfs } = ctx.config.volumes.recyclers;
+  const config = volume.spec.hostPath === undefined ? nfs : hostPath;
+  try {
+    await recycleByPod(
+      ctx.client,
+      volume,
+      config,
+      (type, message) => say(room, volume, { type, reason: "RecyclerPod", message: `Recycler pod: ${message}` }),
+      signal,
+    );
+  } catch (err) {
+    if (signal.aborted) throw err;
+    return failed(`Recycle failed: ${textOf(err)}`);
+  }
+  say(room, volume, { type: "Normal", reason: "VolumeRecycled", message: "Volume recycled" });
+  await room.write.unbind(volume, signal);
+}
+
+async function deleteVolume(room: Room, released: PersistentVolume, signal: AbortSignal): Promise<void> {
+  const { ctx } = room;
+  const volume = await stillReleased(room, released, signal);
+  if (volume === undefined || volume.metadata.deletionTimestamp) return;
+  const { name = "" } = volume.metadata;
+  try {
+    const plugin = deleterOf(volume);
+    if (plugin === undefined) return; // its provisioner deletes it
+    const { hostPath } = volume.spec;
+    if (hostPath === undefined)
+      throw new Error(`Failed to create deleter for volume ${JSON.stringify(name)}: spec.PersistentVolumeSource.HostPath is nil`);
+    await observed(operationMetrics(ctx.registry), ctx.clock, plugin.name, "volume_delete", () => deleteFolder(hostPath.path));
+  } catch (err) {
+    room.lifecycles.fail(name);
+    const message = textOf(err);
+    await room.write.setVolumePhase(volume, "Failed", signal, { type: "Warning", reason: "VolumeFailedDelete", message });
+    throw err;
+  }
+  await ctx.client.delete(persistentVolumes, { name }, { signal });
+}
+
+/** For metrics: a few names, whatever provisioners write into their volumes. */
+function deleterName({ ctx, classes }: Room, volume: PersistentVolume): string {
+  try {
+    const plugin = deleterOf(volume);
+    if (plugin !== undefined) return plugin.name;
+  } catch {
+    return "N/A";
+  }
+  const provisioner = classes.lister.get(classNameOf(volume))?.provisioner;
+  return provisioner === undefined ? "N/A" : (driverOf(provisioner, ctx.featureGates) ?? provisioner);
+}

@@ -1,0 +1,120 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { Event, PersistentVolume, Pod, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { events, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { sizeOf } from "@coxswain/apimachinery/volumes/matching";
+import { textOf } from "../../pods/pod-control.ts";
+import type { RecyclerConfig } from "../../volumes/config.ts";
+
+/** Told of what happens to the Pod that empties a volume. */
+export type TellRecycling = (type: "Normal" | "Warning", message: string) => void;
+
+/**
+ * Empties a volume by a Pod, and waits for its end. The Pod is deleted in every case.
+ * @throws Error with upstream's text when it did not succeed
+ * Source: pkg/volume/util/recyclerclient
+ */
+export async function recycleByPod(
+  client: Client,
+  volume: PersistentVolume,
+  config: RecyclerConfig,
+  tell: TellRecycling,
+  signal: AbortSignal,
+): Promise<void> {
+  const pod = recyclerPod(volume, config);
+  const { namespace, name = "" } = pod.metadata;
+  const remove = async (): Promise<void> => {
+    try {
+      await client.delete(pods, { namespace, name }, { signal });
+    } catch (err) {
+      if (!isNotFound(err)) throw err;
+    }
+  };
+  let created: Pod;
+  try {
+    created = await client.create<Pod>(pods, pod, { signal });
+  } catch (err) {
+    if (!isAlreadyExists(err)) throw new Error(`unexpected error creating recycler pod:  ${textOf(err)}`, { cause: err });
+    // Left by another process, or forged by a user to stop us: it cannot be told.
+    try {
+      await remove();
+    } catch (cause) {
+      throw new Error(`failed to delete old recycler pod ${namespace}/${name}: ${textOf(cause)}`, { cause });
+    }
+    throw new Error("old recycler pod found, will retry later");
+  }
+  const listening = new AbortController();
+  const heard = tellEvents(client, created, tell, AbortSignal.any([signal, listening.signal]));
+  let failure: unknown;
+  try {
+    await waitForEnd(client, created, signal);
+  } catch (err) {
+    failure = err;
+  }
+  listening.abort();
+  await heard;
+  try {
+    await remove();
+  } catch (err) {
+    if (failure === undefined) throw new Error(`failed to delete recycler pod: ${textOf(err)}`, { cause: err });
+  }
+  if (failure !== undefined) throw new Error(`failed to recycle volume: ${textOf(failure)}`, { cause: failure });
+}
+
+/** The template with the volume put in, under the volume's name, and with time according to its size. */
+export function recyclerPod(volume: PersistentVolume, config: RecyclerConfig): Pod {
+  const { template, minimumTimeoutSeconds, timeoutIncrementSeconds } = config;
+  const { generateName: _, ...metadata } = template.metadata;
+  const [first, ...others] = template.spec.volumes ?? [];
+  const { hostPath, nfs } = volume.spec;
+  const source: Partial<Volume> =
+    hostPath !== undefined
+      ? { hostPath: { path: hostPath.path } }
+      : { nfs: { server: nfs?.server ?? "", path: nfs?.path ?? "" } };
+  const gibibytes = Math.floor(sizeOf(volume).value() / 2 ** 30);
+  return {
+    ...template,
+    metadata: { ...metadata, name: `recycler-for-${volume.metadata.name}` },
+    spec: {
+      ...template.spec,
+      activeDeadlineSeconds: Math.max(minimumTimeoutSeconds, gibibytes * timeoutIncrementSeconds),
+      volumes: [{ name: first?.name ?? "vol", ...source }, ...others],
+    },
+  };
+}
+
+/** Resolves when the Pod succeeded. @throws Error when it failed or went */
+async function waitForEnd(client: Client, created: Pod, signal: AbortSignal): Promise<void> {
+  const { namespace, name = "", uid } = created.metadata;
+  const fieldSelector = `metadata.name=${name}`;
+  let pod = created;
+  for (;;) {
+    const { resourceVersion } = pod.metadata;
+    for await (const { type, object } of client.watch<Pod>(pods, { namespace }, { resourceVersion, fieldSelector, signal })) {
+      if (type === "DELETED") throw new Error("recycler pod was deleted");
+      if (hasSucceeded(object)) return;
+    }
+    // The server ends watches now and then.
+    pod = await client.get<Pod>(pods, { namespace, name }, { signal });
+    if (pod.metadata.uid !== uid) throw new Error("recycler pod was deleted");
+    if (hasSucceeded(pod)) return;
+  }
+}
+
+function hasSucceeded({ status }: Pod): boolean {
+  if (status?.phase === "Failed") throw new Error(status.message || "pod failed, pod.Status.Message unknown");
+  return status?.phase === "Succeeded";
+}
+
+/** Passes the Pod's events on. Nothing depends on it: it ends quietly when it cannot go on. */
+async function tellEvents(client: Client, pod: Pod, tell: TellRecycling, signal: AbortSignal): Promise<void> {
+  const { namespace, name, resourceVersion } = pod.metadata;
+  const fieldSelector = `involvedObject.name=${name}`;
+  try {
+    for await (const { type, object } of client.watch<Event>(events, { namespace }, { resourceVersion, fieldSelector, signal })) {
+      if (type === "ADDED") tell(object.type === "Warning" ? "Warning" : "Normal", object.message ?? "");
+    }
+  } catch {
+    // Ended with the Pod, or by a server that does not let us read events.
+  }
+}

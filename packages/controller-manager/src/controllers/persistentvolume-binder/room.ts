@@ -1,0 +1,32 @@
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { ControllerContext } from "../../controller-context.ts";
+import type { BindingWriter } from "./binding.ts";
+import type { Notice } from "./decide-claim.ts";
+import type { Lifecycles } from "./metrics.ts";
+import type { Newest } from "./newest.ts";
+import type { Operations } from "./operations.ts";
+
+/** What the parts of the binder share. */
+export interface Room {
+  readonly ctx: ControllerContext;
+  readonly volumes: Newest<PersistentVolume>;
+  readonly claims: Newest<PersistentVolumeClaim>;
+  readonly classes: SharedInformer<StorageClass>;
+  readonly podsOf: (claim: ObjectKey) => Pod[];
+  readonly write: BindingWriter;
+  readonly operations: Operations;
+  readonly lifecycles: Lifecycles;
+}
+
+export function say({ ctx }: Room, object: KubeObject, { type, reason, message }: Notice): void {
+  ctx.recorder.event(object, type, reason, message);
+}
+
+/** The key of the claim that a volume names. */
+export function claimKeyOf({ spec: { claimRef } }: PersistentVolume): ObjectKey {
+  return `${claimRef?.namespace ?? ""}/${claimRef?.name ?? ""}`;
+}

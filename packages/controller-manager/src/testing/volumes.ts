@@ -1,0 +1,60 @@
+import type {
+  PersistentVolume,
+  PersistentVolumeClaim,
+  PersistentVolumeClaimSpec,
+  PersistentVolumeSpec,
+} from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+
+/** The claim `default/data` on 1Gi, Pending. */
+export function aClaim(
+  spec: Partial<PersistentVolumeClaimSpec> = {},
+  annotations?: Record<string, string>,
+): PersistentVolumeClaim {
+  return {
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: { namespace: "default", name: "data", uid: "data-uid", ...(annotations && { annotations }) },
+    spec: {
+      accessModes: ["ReadWriteOnce"],
+      resources: { requests: { storage: "1Gi" } },
+      volumeMode: "Filesystem",
+      ...spec,
+    },
+    status: { phase: "Pending" },
+  };
+}
+
+/** An available volume of 1Gi, a folder that is kept when it is released. */
+export function aVolume(
+  name: string,
+  spec: Partial<PersistentVolumeSpec> = {},
+  annotations?: Record<string, string>,
+): PersistentVolume {
+  return {
+    apiVersion: "v1",
+    kind: "PersistentVolume",
+    metadata: { name, uid: `${name}-uid`, ...(annotations && { annotations }) },
+    spec: {
+      capacity: { storage: "1Gi" },
+      accessModes: ["ReadWriteOnce"],
+      persistentVolumeReclaimPolicy: "Retain",
+      volumeMode: "Filesystem",
+      hostPath: { path: `/tmp/${name}` },
+      ...spec,
+    },
+    status: { phase: "Available" },
+  };
+}
+
+export function aStorageClass(name: string, rest: Partial<StorageClass> = {}): StorageClass {
+  return {
+    apiVersion: "storage.k8s.io/v1",
+    kind: "StorageClass",
+    metadata: { name, uid: `${name}-uid` },
+    provisioner: "disks.example.com",
+    reclaimPolicy: "Delete",
+    volumeBindingMode: "Immediate",
+    ...rest,
+  };
+}
