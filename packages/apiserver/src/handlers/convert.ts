@@ -7,6 +7,7 @@ import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { ownMemory } from "../storage/entry.ts";
 import type { Entry } from "../storage/storage.ts";
 import type { ServedResource } from "./served-resources.ts";
 
@@ -37,7 +38,7 @@ export function objectOf(entry: Entry, served: ServedResource): KubeObject {
 /** The entry as JSON in the request's version, without a newline. Shared. */
 export function jsonOf(entry: Entry, served: ServedResource): Buffer {
   if (served.isHub) return entry.json();
-  return entry.memo(`json:${slotOf(served)}`, () => encodeJson(fromHub(served, entry.object()), served.kind));
+  return entry.memo(`json:${slotOf(served)}`, () => ownMemory(encodeJson(fromHub(served, entry.object()), served.kind)));
 }
 
 /** The same with the newline that ends an answer: what a GET sends. */
@@ -50,7 +51,7 @@ const newline = Buffer.from("\n");
 
 /** The entry as protobuf with its envelope. Shared. */
 export function protobufOf(entry: Entry, served: ServedResource): Buffer {
-  return entry.memo(`protobuf:${slotOf(served)}`, () => encodeProtobuf(objectOf(entry, served), served.kind));
+  return entry.memo(`protobuf:${slotOf(served)}`, () => ownMemory(encodeProtobuf(objectOf(entry, served), served.kind)));
 }
 
 /** The bytes that begin every encoded object of this version and that its list leaves out; empty when it keeps them. */

@@ -9,7 +9,7 @@ import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { TableColumns } from "../registry/generic/strategy.ts";
 import type { Entry, WatchEvent } from "../storage/storage.ts";
-import { jsonOf, protobufOf, slotOf } from "./convert.ts";
+import { jsonOf, protobufOf } from "./convert.ts";
 import type { Call } from "./env.ts";
 import { encodeStatus, type Output, protobufType, tableOptions } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
@@ -90,16 +90,17 @@ function areSame(some: readonly WatchEvent[], others: readonly WatchEvent[]): bo
   return true;
 }
 
+type ChangeType = "ADDED" | "MODIFIED" | "DELETED";
+
 interface Form {
-  event(type: "ADDED" | "MODIFIED" | "DELETED", entry: Entry): Buffer;
+  event(type: ChangeType, entry: Entry): Buffer;
   bookmark(revision: number): Buffer;
 }
 
 function objectForm(served: ServedResource, mediaType: string): Form {
-  const slots = frameSlots(`${mediaType}:${slotOf(served)}`);
   const bytesOf = mediaType === protobufType ? protobufOf : jsonOf;
   return {
-    event: (type, entry) => entry.memo(slots[type], () => frameWatchEvent(type, bytesOf(entry, served), mediaType)),
+    event: madeOncePerTurn((type, entry) => frameWatchEvent(type, bytesOf(entry, served), mediaType)),
     bookmark(revision) {
       const object = bare(served.kind.kind, formatGroupVersion(served.kind), revision);
       const bytes = mediaType === protobufType ? encodeProtobuf(object, served.kind) : encodeJson(object, served.kind);
@@ -108,9 +109,23 @@ function objectForm(served: ServedResource, mediaType: string): Form {
   };
 }
 
-/** Where an entry keeps its frames of each type. */
-function frameSlots(form: string): Readonly<Record<"ADDED" | "MODIFIED" | "DELETED", string>> {
-  return { ADDED: `frame:ADDED:${form}`, MODIFIED: `frame:MODIFIED:${form}`, DELETED: `frame:DELETED:${form}` };
+/** Watchers with other selections meet the same event in the same turn; afterwards hardly anybody asks for its frame. */
+function madeOncePerTurn(make: Form["event"]): Form["event"] {
+  const frames: Readonly<Record<ChangeType, Map<Entry, Buffer>>> = { ADDED: new Map(), MODIFIED: new Map(), DELETED: new Map() };
+  let isEmpty = true;
+  const forget = (): void => {
+    for (const byEntry of Object.values(frames)) byEntry.clear();
+    isEmpty = true;
+  };
+  return (type, entry) => {
+    let frame = frames[type].get(entry);
+    if (frame !== undefined) return frame;
+    frame = make(type, entry);
+    frames[type].set(entry, frame);
+    if (isEmpty) atEndOfTurn(forget);
+    isEmpty = false;
+    return frame;
+  };
 }
 
 /** Rows depend on the time of day, so they are made for each watcher; only the first event brings the columns. */
@@ -130,12 +145,12 @@ function tableForm(call: Call, output: Output): Form {
 
 function metadataForm(mediaType: string, metaVersion: string): Form {
   const kind = { group: "meta.k8s.io", version: metaVersion, kind: "PartialObjectMetadata" };
-  const slots = frameSlots(`${mediaType}:${kind.kind}/${metaVersion}`);
   const encode = (object: KubeObject): Buffer =>
     mediaType === protobufType ? encodeProtobuf(object, kind) : encodeJson(object, kind);
   return {
-    event: (type, entry) =>
-      entry.memo(slots[type], () => frameWatchEvent(type, encode(partialMetadata(entry.object(), metaVersion)), mediaType)),
+    event: madeOncePerTurn((type, entry) =>
+      frameWatchEvent(type, encode(partialMetadata(entry.object(), metaVersion)), mediaType),
+    ),
     bookmark: (revision) => frameWatchEvent("BOOKMARK", encode(bare(kind.kind, formatGroupVersion(kind), revision)), mediaType),
   };
 }
