@@ -1,3 +1,5 @@
+// `for in` walks the keys that V8 keeps for a shape; Object.keys makes a list of them for each object of each write.
+
 /**
  * Compares JSON shapes. A key with the value undefined is as good as absent; everything else must be the same, in the
  * same order within lists.
@@ -10,12 +12,12 @@ export function deepEqual(a: unknown, b: unknown): boolean {
   const left = a as Record<string, unknown>;
   const right = b as Record<string, unknown>;
   let present = 0;
-  for (const key of Object.keys(left)) {
-    if (left[key] === undefined) continue;
+  for (const key in left) {
+    if (!Object.hasOwn(left, key) || left[key] === undefined) continue;
     if (!Object.hasOwn(right, key) || !deepEqual(left[key], right[key])) return false;
     present++;
   }
-  for (const key of Object.keys(right)) if (right[key] !== undefined) present--;
+  for (const key in right) if (Object.hasOwn(right, key) && right[key] !== undefined) present--;
   return present === 0;
 }
 
@@ -31,10 +33,13 @@ export function semanticEqual(a: unknown, b: unknown): boolean {
   if (Array.isArray(b)) return false;
   const left = a as Record<string, unknown>;
   const right = b as Record<string, unknown>;
-  for (const key of Object.keys(left)) {
+  for (const key in left) {
+    if (!Object.hasOwn(left, key)) continue;
     if (!semanticEqual(left[key], Object.hasOwn(right, key) ? right[key] : undefined)) return false;
   }
-  for (const key of Object.keys(right)) if (!Object.hasOwn(left, key) && !isEmpty(right[key])) return false;
+  for (const key in right) {
+    if (Object.hasOwn(right, key) && !Object.hasOwn(left, key) && !isEmpty(right[key])) return false;
+  }
   return true;
 }
 
@@ -64,7 +69,8 @@ function clone(value: unknown): unknown {
   }
   const source = value as Record<string, unknown>;
   const copy: Record<string, unknown> = {};
-  for (const key of Object.keys(source)) {
+  for (const key in source) {
+    if (!Object.hasOwn(source, key)) continue;
     if (key === "__proto__") {
       Object.defineProperty(copy, key, { value: clone(source[key]), enumerable: true, configurable: true, writable: true });
     } else copy[key] = clone(source[key]);

@@ -6,16 +6,17 @@ import { deepClone } from "../meta/deep-equal.ts";
  * @returns a new document that shares nothing with the arguments, which are left as they were
  */
 export function applyMergePatch(document: unknown, patch: unknown): unknown {
-  return merge(deepClone(document), deepClone(patch));
+  return mergePatchInto(deepClone(document), deepClone(patch));
 }
 
-function merge(target: unknown, patch: unknown): unknown {
+/** The same, made of the arguments, which it takes over. */
+export function mergePatchInto(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch;
   const result: Record<string, unknown> = isObject(target) ? target : {};
   for (const key of Object.keys(patch)) {
     const value = patch[key];
     if (value === null) delete result[key];
-    else setOwn(result, key, merge(Object.hasOwn(result, key) ? result[key] : undefined, value));
+    else setOwn(result, key, mergePatchInto(Object.hasOwn(result, key) ? result[key] : undefined, value));
   }
   return result;
 }

@@ -20,7 +20,7 @@ import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachiner
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
 import { goText } from "@coxswain/apimachinery/patch/go-text";
 import { applyJsonPatch } from "@coxswain/apimachinery/patch/json-patch";
-import { applyMergePatch } from "@coxswain/apimachinery/patch/merge-patch";
+import { mergePatchInto } from "@coxswain/apimachinery/patch/merge-patch";
 import { structOf } from "@coxswain/apimachinery/patch/patch-schema";
 import { checkRestorable } from "@coxswain/apimachinery/patch/restore";
 import { mergeInto } from "@coxswain/apimachinery/patch/strategic-merge";
@@ -182,10 +182,10 @@ function patchFunction(
     document ??= parsePatch(type, bytes, repeated);
     return document;
   };
-  if (type === "merge") return (object) => ({ value: applyMergePatch(object, parsed()) });
+  if (type === "merge") return (object) => ({ value: mergePatchInto(object, deepClone(parsed())) });
   return (object) => {
     const patch = deepClone(parsed()) as Unstructured;
-    return { value: mergeInto({ ...deepClone(object) }, patch, descriptor as TypeDescriptor), patch };
+    return { value: mergeInto({ ...object }, patch, descriptor as TypeDescriptor), patch };
   };
 }
 

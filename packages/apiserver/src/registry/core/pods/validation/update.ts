@@ -1,7 +1,7 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { duplicate, forbiddenField, internalField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
-import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { goDifference } from "@coxswain/apimachinery/schema/go/go-difference";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
@@ -37,9 +37,10 @@ export function validatePodUpdate(next: Pod, current: Pod, options: PodValidatio
   errors.push(...deadline);
   if (deadline.length > 0 && typeof next.spec.activeDeadlineSeconds === "number") return errors;
   errors.push(...onlyAdded(next.spec.tolerations ?? [], current.spec.tolerations ?? []));
-  const munged = deepClone(next.spec);
+  const munged = { ...next.spec };
   for (const field of ["containers", "initContainers"] as const) {
-    for (const [i, container] of (munged[field] ?? []).entries()) takeImage(container, current.spec[field]?.[i]);
+    const list = munged[field]?.map((container, i) => withImageOf(container, current.spec[field]?.[i]));
+    if (list !== undefined) munged[field] = list;
   }
   restore(munged, current.spec, "activeDeadlineSeconds");
   restore(munged, current.spec, "tolerations");
@@ -52,9 +53,10 @@ export function validatePodUpdate(next: Pod, current: Pod, options: PodValidatio
   return errors;
 }
 
-function takeImage(container: Container, from: Container | undefined): void {
-  if (from?.image === undefined) delete container.image;
-  else container.image = from.image;
+function withImageOf(container: Container, from: Container | undefined): Container {
+  const copy = { ...container };
+  restore(copy, from ?? ({} as Container), "image");
+  return copy;
 }
 
 function restore<T extends object, K extends keyof T>(next: T, current: T, field: K): void {
