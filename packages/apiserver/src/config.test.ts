@@ -54,6 +54,45 @@ test("APIServices cannot be turned off, and a proxy's certificate has to be ther
   assert.doesNotThrow(() => configOf(pair[0] as string), "one alone is nothing");
 });
 
+for (const { flag, message } of [
+  { flag: "--apiserver-count=0", message: "--apiserver-count should be a positive number, but value '0' provided" },
+  { flag: "--kubernetes-service-node-port=80", message: "kubernetes service port range 30000-32767 doesn't contain 80" },
+  {
+    flag: "--kubernetes-service-node-port=-1",
+    message:
+      "--kubernetes-service-node-port -1 must be between 0 and 65535, inclusive. If 0, the Kubernetes master service will be of type ClusterIP",
+  },
+  { flag: "--endpoint-reconciler-type=x", message: "--endpoint-reconciler-type: unknown endpoint reconciler type: x" },
+]) {
+  test(`${flag} ends the start`, () => assert.throws(() => configOf(flag), { message }));
+}
+
+for (const { ranges, message } of [
+  { ranges: "10.0.0.0/16,fd00::/112", message: undefined },
+  { ranges: "10.0.0.0/16,fd00::/112,fd01::/112", message: "--service-cluster-ip-range must not contain more than two entries" },
+  {
+    ranges: "10.0.0.0/16,10.1.0.0/16",
+    message: "--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP family",
+  },
+  {
+    ranges: "10.0.0.0/8",
+    message: "specified --service-cluster-ip-range is too large; for 32-bit addresses, the mask must be >= 12",
+  },
+  { ranges: "10.0.0.0/30", message: "the service cluster IP range must be at least 8 IP addresses" },
+]) {
+  test(`--service-cluster-ip-range=${ranges}: ${message ?? "taken"}`, () => {
+    const start = () => configOf(`--service-cluster-ip-range=${ranges}`);
+    if (message === undefined) assert.deepEqual(start().serviceClusterIpRange, ranges.split(","));
+    else assert.throws(start, { message });
+  });
+}
+
+test("--master-service-namespace is taken as upstream takes it: without effect, and on its way out", () => {
+  const flag = kubeApiserver.flags.table["master-service-namespace"];
+  assert.equal(flag.deprecated, "will be removed in a future version.");
+  assert.doesNotThrow(() => configOf("--master-service-namespace=services"));
+});
+
 test("several problems are told at once", () => {
   assert.throws(() => configOf("--secure-port=0", "--goaway-chance=1"), /^.*\[--secure-port 0 .*, --goaway-chance .*\]$/);
 });

@@ -97,6 +97,17 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
   require(["master-count", "lease", "none"].includes(
     flags["endpoint-reconciler-type"],
   ), `--endpoint-reconciler-type: unknown endpoint reconciler type: ${flags["endpoint-reconciler-type"]}`);
+  require(flags["apiserver-count"] >
+    0, `--apiserver-count should be a positive number, but value '${flags["apiserver-count"]}' provided`);
+  const servicePort = flags["kubernetes-service-node-port"];
+  require(servicePort >= 0 &&
+    servicePort <=
+      65_535, `--kubernetes-service-node-port ${servicePort} must be between 0 and 65535, inclusive. If 0, the Kubernetes master service will be of type ClusterIP`);
+  const nodePorts = flags["service-node-port-range"];
+  require(servicePort <= 0 ||
+    (servicePort >= nodePorts.first &&
+      servicePort <=
+        nodePorts.last), `kubernetes service port range ${nodePorts.first}-${nodePorts.last} doesn't contain ${servicePort}`);
   problems.push(...authorizationProblems(flags));
   require((flags["oidc-issuer-url"] === "") ===
     (flags["oidc-client-id"] === ""), "oidc-issuer-url and oidc-client-id should be specified together");
@@ -172,7 +183,11 @@ function advertiseAddress(flags: ApiserverFlags): string {
 /** Unspecified and loopback addresses. */
 const unreachable = /^(0\.0\.0\.0|127\..*|::|::1)$/;
 
-/** The first usable address of the primary range is that of the service `kubernetes`. */
+/**
+ * The first usable address of the primary range is that of the service `kubernetes`. Which addresses nodes and pods have
+ * the API server does not know: that the ranges are apart is up to whoever gives them.
+ * Source: cmd/kube-apiserver/app/options/validation.go, pkg/controlplane/services.go
+ */
 function serviceRange(text: string): string[] {
   const ranges = (text === "" ? "10.0.0.0/24" : text).split(",").map((range) => range.trim());
   if (ranges.length > 2) throw new Error("--service-cluster-ip-range must not contain more than two entries");
@@ -186,6 +201,7 @@ function serviceRange(text: string): string[] {
       throw new Error(
         `specified --service-cluster-ip-range is too large; for ${longest}-bit addresses, the mask must be >= ${longest - 20}`,
       );
+    if (longest - Number(bits) < 3) throw new Error("the service cluster IP range must be at least 8 IP addresses");
   }
   const families = ranges.map((range) => isIPv6(range.split("/")[0] as string));
   if (families.length === 2 && families[0] === families[1]) {

@@ -520,8 +520,7 @@ export const flagTable = flags(
     "master-service-namespace": string({
       default: "default",
       deprecated: "will be removed in a future version.",
-      wired: false,
-      help: "The namespace from which the kubernetes services are put into pods.",
+      help: "The namespace from which the kubernetes services are put into pods. Nothing reads it, here as upstream.",
     }),
     "max-connection-bytes-per-sec": int({
       help: "If not zero, limits each user connection to this number of bytes a second. Only for long-running requests at present.",

@@ -22,7 +22,13 @@ import {
   keepIdentityLease,
   renewIdentityLease,
 } from "./bootstrap/identity-lease.ts";
-import { ensureKubernetesService, type KubernetesServiceOptions, runKubernetesService } from "./bootstrap/kubernetes-service.ts";
+import {
+  ensureKubernetesService,
+  type KubernetesServiceOptions,
+  type LiveServers,
+  runKubernetesService,
+} from "./bootstrap/kubernetes-service.ts";
+import { newMasterCount } from "./bootstrap/master-count.ts";
 import { ensureNamespaces } from "./bootstrap/namespaces.ts";
 import { ensurePriorityClasses } from "./bootstrap/priority-classes.ts";
 import { ensureRbacPolicy } from "./bootstrap/rbac-policy.ts";
@@ -138,7 +144,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     });
     const service: KubernetesServiceOptions = {
       client: rooms.client,
-      leases: flags["endpoint-reconciler-type"] === "none" ? undefined : newServerLeases(storage.for(serverLeasesResource)),
+      servers: liveServers(flags, storage),
       advertiseAddress: config.advertiseAddress,
       securePort: server.port,
       clusterIp: firstAddress(config.serviceClusterIpRange[0] as string),
@@ -176,7 +182,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     authoritiesChanged = followAuthenticationInfo({ client: rooms.client, info, clock, log, signal });
     if (identity !== undefined) keepIdentityLease(identity, signal);
     void rooms.repair.run(signal).catch(() => {}); // ends with the server
-    if (flags["endpoint-reconciler-type"] !== "none") stopKubernetesService = runKubernetesService(service);
+    if (service.servers !== undefined) stopKubernetesService = runKubernetesService(service);
   };
   const started = start();
   started.catch((err: unknown) => {
@@ -221,6 +227,18 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
 
 /** For answers that are being sent when nothing is under way any more. Source: genericapiserver.go ShutdownTimeout */
 const lastAnswersMs = 2_000;
+
+/** @returns undefined when somebody else writes the endpoints of the service `kubernetes` */
+function liveServers(flags: ApiserverConfig["flags"], storage: StorageSet): LiveServers | undefined {
+  switch (flags["endpoint-reconciler-type"]) {
+    case "none":
+      return undefined;
+    case "master-count":
+      return newMasterCount(flags["apiserver-count"]);
+    default:
+      return newServerLeases(storage.for(serverLeasesResource));
+  }
+}
 
 function isRoot(log: Logger): log is RootLogger {
   return "setVerbosity" in log;

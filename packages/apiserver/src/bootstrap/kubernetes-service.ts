@@ -14,19 +14,24 @@ import { ensure } from "./ensure.ts";
 
 const name = "kubernetes";
 const namespace = "default";
+const skipMirror = "endpointslice.kubernetes.io/skip-mirror";
 export const reconcileIntervalMs = 10_000;
 
-/** Who is alive: each server renews its own address, which is forgotten 15 s after. */
-export interface ServerLeases {
-  renew(address: string): Promise<void>;
-  list(): Promise<string[]>;
-  remove(address: string): Promise<void>;
+/** From the addresses that the endpoints have to those that they should have. */
+export type Members = (current: readonly string[]) => readonly string[];
+
+/** Which API servers are alive, so that the endpoints have their addresses. */
+export interface LiveServers {
+  /** This one is. */
+  renew(address: string): Promise<Members>;
+  /** This one ends. */
+  remove(address: string): Promise<Members>;
 }
 
 export interface KubernetesServiceOptions {
   client: Client;
   /** undefined with --endpoint-reconciler-type=none: endpoints are left alone. */
-  leases: ServerLeases | undefined;
+  servers: LiveServers | undefined;
   advertiseAddress: string;
   securePort: number;
   clusterIp: string;
@@ -51,9 +56,8 @@ interface EndpointSlice extends KubeObject {
 /** Once; the controller below repeats it. */
 export async function ensureKubernetesService(options: KubernetesServiceOptions, signal?: AbortSignal): Promise<void> {
   await ensureService(options, signal);
-  if (options.leases === undefined) return;
-  await options.leases.renew(options.advertiseAddress);
-  await writeEndpoints(options, await options.leases.list(), signal);
+  if (options.servers === undefined) return;
+  await writeEndpoints(options, await options.servers.renew(options.advertiseAddress), signal);
 }
 
 /** @returns stops the loop and takes this server's address out of the endpoints. */
@@ -69,9 +73,8 @@ export function runKubernetesService(options: KubernetesServiceOptions): () => P
   return async () => {
     timer.cancel();
     await running;
-    if (options.leases === undefined) return;
-    await options.leases.remove(options.advertiseAddress);
-    await writeEndpoints(options, await options.leases.list());
+    if (options.servers === undefined) return;
+    await writeEndpoints(options, await options.servers.remove(options.advertiseAddress));
   };
 }
 
@@ -100,31 +103,36 @@ async function ensureService(options: KubernetesServiceOptions, signal: AbortSig
   );
 }
 
-async function writeEndpoints(
-  options: KubernetesServiceOptions,
-  addresses: readonly string[],
-  signal?: AbortSignal,
-): Promise<void> {
-  const sorted = [...new Set(addresses)].sort();
+/** As the addresses stand in endpoints. */
+export function byAddress(a: string, b: string): number {
+  return a.localeCompare(b, "en", { numeric: true });
+}
+
+async function writeEndpoints(options: KubernetesServiceOptions, members: Members, signal?: AbortSignal): Promise<void> {
   const ports = [{ name: "https", port: options.securePort, protocol: "TCP" }];
-  const subsets = sorted.length === 0 ? [] : [{ addresses: sorted.map((ip) => ({ ip })), ports }];
+  const subsetsOf = (addresses: readonly string[]) =>
+    addresses.length === 0 ? [] : [{ addresses: addresses.map((ip) => ({ ip })), ports }];
+  let addresses = [...members([])];
   await ensure<Endpoints>(
     options.client,
     endpoints,
-    { metadata: { namespace, name, labels: { "endpointslice.kubernetes.io/skip-mirror": "true" } }, subsets },
+    { metadata: { namespace, name, labels: { [skipMirror]: "true" } }, subsets: subsetsOf(addresses) },
     (existing) => {
-      const skip = existing.metadata.labels?.["endpointslice.kubernetes.io/skip-mirror"] === "true";
-      if (skip && semanticEqual(existing.subsets, subsets)) return undefined;
-      const labels = { ...existing.metadata.labels, "endpointslice.kubernetes.io/skip-mirror": "true" };
-      return { ...existing, metadata: { ...existing.metadata, labels }, subsets };
+      addresses = [...members(addressesOf(existing))].sort(byAddress);
+      const subsets = subsetsOf(addresses);
+      if (existing.metadata.labels?.[skipMirror] === "true" && semanticEqual(existing.subsets, subsets)) return undefined;
+      return {
+        ...existing,
+        metadata: { ...existing.metadata, labels: { ...existing.metadata.labels, [skipMirror]: "true" } },
+        subsets,
+      };
     },
     signal,
   );
-  const addressType = isIPv6(options.advertiseAddress) ? "IPv6" : "IPv4";
   const slice: EndpointSlice = {
     metadata: { namespace, name, labels: { "kubernetes.io/service-name": name } },
-    addressType,
-    endpoints: sorted.map((address) => ({ addresses: [address], conditions: { ready: true } })),
+    addressType: isIPv6(options.advertiseAddress) ? "IPv6" : "IPv4",
+    endpoints: addresses.map((address) => ({ addresses: [address], conditions: { ready: true } })),
     ports,
   };
   await ensure<EndpointSlice>(
@@ -137,4 +145,9 @@ async function writeEndpoints(
     },
     signal,
   );
+}
+
+/** Only one subset is ours; what others have written is written anew. */
+function addressesOf({ subsets }: Endpoints): string[] {
+  return subsets?.length === 1 ? (subsets[0]?.addresses ?? []).map(({ ip }) => ip) : [];
 }

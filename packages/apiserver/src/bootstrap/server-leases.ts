@@ -5,7 +5,7 @@
  */
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Storage } from "../storage/storage.ts";
-import type { ServerLeases } from "./kubernetes-service.ts";
+import type { LiveServers, Members } from "./kubernetes-service.ts";
 
 const ttlSeconds = 15;
 
@@ -24,7 +24,11 @@ interface Lease extends KubeObject {
   subsets?: { addresses?: { ip: string }[] }[];
 }
 
-export function newServerLeases(storage: Storage): ServerLeases {
+export function newServerLeases(storage: Storage): LiveServers {
+  const alive = async (): Promise<Members> => {
+    const { entries } = await storage.list({ prefix: "" });
+    return () => entries.map(({ key }) => key);
+  };
   return {
     async renew(address) {
       await storage.guaranteedUpdate(
@@ -42,13 +46,11 @@ export function newServerLeases(storage: Storage): ServerLeases {
         },
         { ignoreNotFound: true, ttlSeconds },
       );
-    },
-    async list() {
-      const { entries } = await storage.list({ prefix: "" });
-      return entries.map(({ key }) => key);
+      return alive();
     },
     async remove(address) {
       await storage.delete(address);
+      return alive();
     },
   };
 }
