@@ -53,6 +53,7 @@ export interface Concurrency {
   readonly deployment: number;
   readonly replicaSet: number;
   readonly replicationController: number;
+  readonly statefulSet: number;
   readonly endpoint: number;
   readonly endpointSlice: number;
   readonly endpointSliceMirroring: number;
@@ -108,6 +109,7 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
     deployment: flags["concurrent-deployment-syncs"],
     replicaSet: flags["concurrent-replicaset-syncs"],
     replicationController: flags["concurrent-rc-syncs"],
+    statefulSet: flags["concurrent-statefulset-syncs"],
     endpoint: flags["concurrent-endpoint-syncs"],
     endpointSlice: flags["concurrent-service-endpoint-syncs"],
     endpointSliceMirroring: flags["mirroring-concurrent-service-endpoint-syncs"],

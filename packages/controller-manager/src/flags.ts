@@ -425,7 +425,7 @@ export const flagTable = flags(
     }),
   }),
   section("Statefulset controller", {
-    "concurrent-statefulset-syncs": int32({ default: 5, wired: false, help: "StatefulSets that may be synced at once." }),
+    "concurrent-statefulset-syncs": int32({ default: 5, help: "StatefulSets that may be synced at once." }),
   }),
   section("Ttl-after-finished controller", {
     "concurrent-ttl-after-finished-syncs": int32({

@@ -32,6 +32,7 @@ export const defaultConfig: ControllerManagerConfig = {
     deployment: 5,
     replicaSet: 5,
     replicationController: 5,
+    statefulSet: 5,
     endpoint: 5,
     endpointSlice: 5,
     endpointSliceMirroring: 5,
