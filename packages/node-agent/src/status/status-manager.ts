@@ -176,11 +176,16 @@ function isUpToDate(target: Pod, status: PodStatus): boolean {
 
 const removable = ["reason", "message", "podIP", "hostIP", "initContainerStatuses", "ephemeralContainerStatuses"] as const;
 
-/** A strategic merge patch: conditions are merged by type, addresses replaced, what is gone is null. */
+/**
+ * A strategic merge patch: conditions are merged by type, addresses replaced, what is gone is null. Where there are no
+ * addresses to replace, the order to do so would be taken for one.
+ */
 export function statusPatch(present: PodStatus | undefined, status: PodStatus): Record<string, unknown> {
   const { nominatedNodeName: _, podIPs, ...fields } = status;
   const patch: Record<string, unknown> = { ...fields };
   for (const field of removable) if (patch[field] === undefined && present?.[field] !== undefined) patch[field] = null;
-  if (!semanticEqual(podIPs ?? [], present?.podIPs ?? [])) patch.podIPs = [...(podIPs ?? []), { $patch: "replace" }];
+  if (!semanticEqual(podIPs ?? [], present?.podIPs ?? [])) {
+    patch.podIPs = [...(podIPs ?? []), ...(present?.podIPs?.length ? [{ $patch: "replace" }] : [])];
+  }
   return patch;
 }

@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { applyStrategicMerge } from "@coxswain/apimachinery/patch/strategic-merge";
+import type { PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { scheme } from "@coxswain/apimachinery/schema/scheme";
+import { statusPatch } from "./status-manager.ts";
+
+const descriptor = scheme.kind(pods);
+const addresses = (...ips: string[]) => ({ podIP: ips[0] ?? "", podIPs: ips.map((ip) => ({ ip })) });
+
+for (const { name, present, next } of [
+  { name: "the first addresses", present: { phase: "Pending" }, next: { phase: "Running", ...addresses("10.0.0.1") } },
+  { name: "other addresses", present: addresses("10.0.0.1", "fd00::1"), next: addresses("10.0.0.2") },
+  { name: "no addresses any more", present: addresses("10.0.0.1"), next: {} },
+  { name: "no reason any more", present: { reason: "Evicted", message: "gone" }, next: { phase: "Failed" } },
+] as { name: string; present: PodStatus; next: PodStatus }[]) {
+  test(`a status's patch makes the server's status ours: ${name}`, () => {
+    assert.ok(descriptor);
+    const patched = applyStrategicMerge({ status: present }, { status: statusPatch(present, next) }, descriptor);
+    const { podIPs = [], ...rest } = (patched as { status: PodStatus }).status;
+    const { podIPs: wanted = [], ...others } = next;
+    assert.deepEqual(podIPs, wanted);
+    assert.partialDeepStrictEqual(rest, others);
+    assert.equal(Object.hasOwn(rest, "reason"), false);
+  });
+}
