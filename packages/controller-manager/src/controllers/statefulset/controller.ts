@@ -1,0 +1,152 @@
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { enqueueBy, enqueueSelf, needsSynced, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
+import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
+import type { ControllerRevision, StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { controllerRevisions, persistentVolumeClaims, pods, statefulSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { ControllerContext } from "../../controller-context.ts";
+import { type Ownership, ownedHandlers } from "../../pods/owned-handlers.ts";
+import { byOrphan, claimObjects, orphanIndex } from "../../pods/ownership.ts";
+import { isReady } from "../../pods/pod-state.ts";
+import { writeStatus } from "../../pods/write-status.ts";
+import { isMember, parsePodName } from "./identity.ts";
+import { revisionOf } from "./new-pod.ts";
+import { planSteps, type Step, type View } from "./plan.ts";
+import { knownRevisions, ownRevisions, syncRevisions, truncateHistory } from "./revisions.ts";
+import { isOutdated, statefulSetStatus } from "./status.ts";
+import { takeStep } from "./take-step.ts";
+
+/**
+ * statefulset-controller: Pods with names, claims and an order that stay.
+ * Watches StatefulSets (own key) and Pods (key of the controlling StatefulSet; an orphan wakes every one that selects it)
+ * and PersistentVolumeClaims (one of its own that is gone); reads ControllerRevisions; writes all of these and statefulsets/status, Events on the StatefulSet.
+ * A Pod's name is taken once, so a cache that lags makes no second one: the server refuses it.
+ * Source: pkg/controller/statefulset
+ */
+export function newStatefulSetController(ctx: ControllerContext): Controller {
+  const room: Room = {
+    ctx,
+    sets: ctx.informers.for<StatefulSet>(statefulSets),
+    pods: ctx.informers.for<Pod>(pods),
+    claims: ctx.informers.for<PersistentVolumeClaim>(persistentVolumeClaims),
+    revisions: ctx.informers.for<ControllerRevision>(controllerRevisions),
+  };
+  room.pods.addIndex(orphanIndex, byOrphan);
+  room.revisions.addIndex(orphanIndex, byOrphan);
+  return newController({
+    name: "statefulset",
+    sources: [
+      enqueueSelf(room.sets),
+      enqueueBy(room.pods, (queue) => ownedHandlers(podOwnership(room), queue)),
+      enqueueBy(room.claims, (queue) => claimHandlers(room, queue)),
+      needsSynced(room.revisions),
+    ],
+    reconcile: (key, signal) => reconcile(room, key, signal),
+    workers: ctx.config.concurrency.statefulSet,
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  });
+}
+
+interface Room {
+  readonly ctx: ControllerContext;
+  readonly sets: SharedInformer<StatefulSet>;
+  readonly pods: SharedInformer<Pod>;
+  readonly claims: SharedInformer<PersistentVolumeClaim>;
+  readonly revisions: SharedInformer<ControllerRevision>;
+}
+
+const selectorOf = ({ spec }: StatefulSet): LabelSelector => LabelSelector.fromObject(spec.selector);
+
+function minReadySecondsOf({ featureGates }: ControllerContext, { spec }: StatefulSet): number {
+  return featureGates.enabled("StatefulSetMinReadySeconds") ? (spec.minReadySeconds ?? 0) : 0;
+}
+
+function podOwnership({ ctx, sets: owners }: Room): Ownership<StatefulSet, Pod> {
+  return {
+    owners,
+    selectorOf,
+    changed(owner, old, now, queue) {
+      const minReadySeconds = minReadySecondsOf(ctx, owner);
+      // One second more: the condition's time is in whole seconds.
+      if (!isReady(old) && isReady(now) && minReadySeconds > 0) queue.enqueueAfter(keyOf(owner), (minReadySeconds + 1) * 1000);
+    },
+  };
+}
+
+/** A pod may wait for a former claim to be gone. */
+function claimHandlers({ sets }: Room, queue: SourceQueue) {
+  return {
+    deleted({ metadata }: PersistentVolumeClaim) {
+      const prefix = parsePodName(metadata.name ?? "")?.parent;
+      for (const set of sets.lister.inNamespace(metadata.namespace ?? "")) {
+        const templates = set.spec.volumeClaimTemplates ?? [];
+        if (templates.some(({ metadata: { name } }) => prefix === `${name}-${set.metadata.name}`)) queue.enqueue(keyOf(set));
+      }
+    },
+  };
+}
+
+/** Level-based: looks at what is, never at which event woke it. A throw is retried with backoff. */
+async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { ctx } = room;
+  const set = room.sets.lister.get(key);
+  if (set === undefined) return done; // deleted since it was queued
+  const revisionsBefore = await ownRevisions(room, set, signal);
+  const own = await claimPods(room, set, signal);
+  const synced = set.metadata.deletionTimestamp
+    ? knownRevisions(set, revisionsBefore)
+    : await syncRevisions(room, set, revisionsBefore, signal);
+  if (synced === undefined) return done; // on its way out, its revisions are gone already
+  const { revisions, collisionCount } = synced;
+  const minReadySeconds = minReadySecondsOf(ctx, set);
+  const { namespace } = set.metadata;
+  const view: View = {
+    set,
+    pods: own,
+    revisions,
+    minReadySeconds,
+    claims: ctx.featureGates.enabled("StatefulSetAutoDeletePVC")
+      ? (name) => room.claims.lister.get(toKey(namespace, name))
+      : undefined,
+    now: ctx.clock.now(),
+  };
+  const taken: Step[] = [];
+  let failure: { error: unknown } | undefined;
+  try {
+    for (const step of planSteps(view)) {
+      await takeStep(room, set, step, signal);
+      taken.push(step);
+    }
+  } catch (error) {
+    failure = { error };
+  }
+  const status = statefulSetStatus(view, taken, collisionCount);
+  if (isOutdated(set, status)) await writeStatus(ctx.client, statefulSets, set, status, signal);
+  const { current, update } = revisions;
+  const inUse = new Set([current.metadata.name ?? "", update.metadata.name ?? "", ...own.map(revisionOf)]);
+  await truncateHistory(room, set, revisionsBefore, inUse, signal);
+  if (failure !== undefined) throw failure.error;
+  // A Pod may become available with no event to tell.
+  const waits = minReadySeconds > 0 && status.availableReplicas !== (set.spec.replicas ?? 1);
+  return waits ? { requeueAfterMs: minReadySeconds * 1000 } : done;
+}
+
+function claimPods({ ctx, pods: podInformer }: Room, set: StatefulSet, signal: AbortSignal): Promise<Pod[]> {
+  const { lister } = podInformer;
+  return claimObjects<Pod>({
+    client: ctx.client,
+    ref: pods,
+    owner: set,
+    ownerResource: statefulSets,
+    controllerRef: newControllerRef(set, statefulSets),
+    selector: selectorOf(set),
+    candidates: [...lister.controlledBy(set), ...lister.byIndex(orphanIndex, set.metadata.namespace ?? "")],
+    filter: (pod) => isMember(set, pod),
+    signal,
+  });
+}

@@ -1,0 +1,44 @@
+import type { StatefulSet, StatefulSetStatus } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { revisionOf } from "./new-pod.ts";
+import { isRunningAndReady, isTerminating, type Step, serves, type View } from "./plan.ts";
+
+export type CountedStatus = Required<Omit<StatefulSetStatus, "conditions">>;
+
+/**
+ * Pure: the pods counted, as they are after the steps that were taken.
+ * Source: stateful_set_control.go updateStatefulSet, completeRollingUpdate
+ */
+export function statefulSetStatus(view: View, taken: readonly Step[], collisionCount: number): CountedStatus {
+  const { set, pods, revisions } = view;
+  const [current, update] = [revisions.current.metadata.name ?? "", revisions.update.metadata.name ?? ""];
+  const created = taken.filter(({ action }) => action === "create").map(({ pod }) => pod);
+  const replaced = new Set(taken.filter(({ action }) => action === "delete failed").map(({ pod }) => pod));
+  const leaving = new Set(taken.filter(({ action }) => action === "delete").map(({ pod }) => pod));
+  const there = [...pods.filter((pod) => !replaced.has(pod)), ...created];
+  const staying = there.filter((pod) => !isTerminating(pod) && !leaving.has(pod));
+  const status: CountedStatus = {
+    observedGeneration: set.metadata.generation ?? 0,
+    replicas: there.length,
+    readyReplicas: pods.filter(isRunningAndReady).length,
+    availableReplicas: pods.filter((pod) => serves(view, pod)).length,
+    currentReplicas: staying.filter((pod) => revisionOf(pod) === current).length,
+    updatedReplicas: staying.filter((pod) => revisionOf(pod) === update).length,
+    currentRevision: current,
+    updateRevision: update,
+    collisionCount,
+  };
+  const { type } = set.spec.updateStrategy ?? {};
+  const complete = status.updatedReplicas === status.replicas && status.readyReplicas === status.replicas;
+  return type === "RollingUpdate" && complete
+    ? { ...status, currentReplicas: status.updatedReplicas, currentRevision: update }
+    : status;
+}
+
+/** Source: stateful_set_utils.go inconsistentStatus */
+export function isOutdated({ status }: StatefulSet, wanted: CountedStatus): boolean {
+  const { observedGeneration, ...counts } = wanted;
+  if (observedGeneration > (status?.observedGeneration ?? 0)) return true;
+  return (Object.keys(counts) as (keyof typeof counts)[]).some(
+    (name) => (status?.[name] ?? (name.endsWith("Revision") ? "" : 0)) !== counts[name],
+  );
+}

@@ -1,0 +1,137 @@
+import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { toKey } from "@coxswain/apimachinery/meta/object-key";
+import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { persistentVolumeClaims, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ControllerContext } from "../../controller-context.ts";
+import { textOf } from "../../pods/pod-control.ts";
+import { wantedOwners } from "./claim-retention.ts";
+import { claimsOf, hasIdentity, hasStorage, ordinalOf, withIdentity, withStorage } from "./identity.ts";
+import type { Action, Step } from "./plan.ts";
+
+interface Room {
+  readonly ctx: ControllerContext;
+  readonly claims: SharedInformer<PersistentVolumeClaim>;
+}
+
+type Deed = (room: Room, set: StatefulSet, pod: Pod, signal: AbortSignal) => Promise<void>;
+
+/**
+ * Does one step and tells of it on the set.
+ * @throws the client's error after an event of it; AlreadyExists, without one, for a pod that the cache does not show yet
+ * Source: pkg/controller/statefulset/stateful_pod_control.go
+ */
+export function takeStep(room: Room, set: StatefulSet, { action, pod }: Step, signal: AbortSignal): Promise<void> {
+  return deeds[action](room, set, pod, signal);
+}
+
+const deeds: Readonly<Record<Action, Deed>> = {
+  async create(room, set, pod, signal) {
+    const { client } = room.ctx;
+    const created = await telling(room, set, pod, "create", async () => {
+      await createClaims(room, set, pod, signal);
+      return client.create<Pod>(pods, pod, { signal });
+    });
+    await telling(room, set, pod, "update", () => settleClaims(room, set, created, signal));
+    tell(room, set, pod, "create");
+  },
+  async delete(room, set, pod, signal) {
+    const { namespace, name = "", uid } = pod.metadata;
+    const preconditions = uid === undefined ? {} : { preconditions: { uid } };
+    await telling(room, set, pod, "delete", () =>
+      room.ctx.client.delete(pods, { namespace, name }, { ...preconditions, signal }).catch((err) => {
+        if (!isNotFound(err)) throw err; // somebody was faster
+      }),
+    );
+    tell(room, set, pod, "delete");
+  },
+  "delete failed"(room, set, pod, signal) {
+    const message = `StatefulSet ${set.metadata.namespace}/${set.metadata.name} is recreating failed Pod ${pod.metadata.name}`;
+    room.ctx.recorder.event(set, "Warning", "RecreatingFailedPod", message);
+    return deeds.delete(room, set, pod, signal);
+  },
+  async repair(room, set, pod, signal) {
+    if (!hasIdentity(set, pod) || !hasStorage(set, pod)) {
+      await telling(room, set, pod, "update", async () => {
+        if (!hasStorage(set, pod)) await createClaims(room, set, pod, signal);
+        await updatePod(room, set, pod, signal);
+      });
+      tell(room, set, pod, "update");
+    }
+    await telling(room, set, pod, "update", () => settleClaims(room, set, pod, signal));
+  },
+  "settle claims": (room, set, pod, signal) => settleClaims(room, set, pod, signal),
+};
+
+const reasons = { create: "Create", update: "Update", delete: "Delete" } as const;
+
+/** Tells of a failure before it is passed on; not of a pod that the cache does not show yet. */
+async function telling<T>(
+  room: Room,
+  set: StatefulSet,
+  pod: Pod,
+  verb: keyof typeof reasons,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (err) {
+    if (!isAlreadyExists(err)) tell(room, set, pod, verb, err);
+    throw err;
+  }
+}
+
+function tell({ ctx }: Room, set: StatefulSet, pod: Pod, verb: keyof typeof reasons, err?: unknown): void {
+  const what = `${verb} Pod ${pod.metadata.name} in StatefulSet ${set.metadata.name}`;
+  if (err === undefined) ctx.recorder.event(set, "Normal", `Successful${reasons[verb]}`, `${what} successful`);
+  else ctx.recorder.event(set, "Warning", `Failed${reasons[verb]}`, `${what} failed error: ${textOf(err)}`);
+}
+
+/** After a conflict once more, on the pod as it is then. */
+async function updatePod({ ctx }: Room, set: StatefulSet, pod: Pod, signal: AbortSignal): Promise<void> {
+  const repaired = (found: Pod): Pod => withStorage(set, withIdentity(set, found));
+  try {
+    await ctx.client.update<Pod>(pods, repaired(pod), { signal });
+  } catch (err) {
+    if (!isConflict(err)) throw err;
+    const { namespace, name = "" } = pod.metadata;
+    const found = await ctx.client.get<Pod>(pods, { namespace, name }, { signal });
+    await ctx.client.update<Pod>(pods, repaired(found), { signal });
+  }
+}
+
+/** Claims that are there stay as they are. @throws Error that names every claim that could not be made */
+async function createClaims({ ctx, claims }: Room, set: StatefulSet, pod: Pod, signal: AbortSignal): Promise<void> {
+  const failures: string[] = [];
+  for (const claim of claimsOf(set, ordinalOf(pod)).values()) {
+    const { namespace, name = "" } = claim.metadata;
+    const there = claims.lister.get(toKey(namespace, name));
+    if (there?.metadata.deletionTimestamp) failures.push(`pvc ${name} is being deleted`);
+    if (there !== undefined) continue;
+    try {
+      await ctx.client.create<PersistentVolumeClaim>(persistentVolumeClaims, claim, { signal });
+      const message = `create Claim ${name} Pod ${pod.metadata.name} in StatefulSet ${set.metadata.name} success`;
+      ctx.recorder.event(set, "Normal", "SuccessfulCreate", message);
+    } catch (err) {
+      if (isAlreadyExists(err)) continue; // the cache does not show it yet
+      failures.push(`failed to create PVC ${name}: ${textOf(err)}`);
+      const what = `create Claim ${name} for Pod ${pod.metadata.name} in StatefulSet ${set.metadata.name}`;
+      ctx.recorder.event(set, "Warning", "FailedCreate", `${what} failed error: ${textOf(err)}`);
+    }
+  }
+  if (failures.length > 0) throw new Error(failures.length === 1 ? failures[0] : `[${failures.join(", ")}]`);
+}
+
+/** Gives claims the owners that the set's retention policy wants; nothing with the gate off. */
+async function settleClaims({ ctx, claims }: Room, set: StatefulSet, pod: Pod, signal: AbortSignal): Promise<void> {
+  if (!ctx.featureGates.enabled("StatefulSetAutoDeletePVC")) return;
+  for (const { metadata } of claimsOf(set, ordinalOf(pod)).values()) {
+    // One that the cache does not show yet is settled at a later look.
+    const claim = claims.lister.get(toKey(metadata.namespace, metadata.name ?? ""));
+    const owners = claim === undefined ? undefined : wantedOwners(set, pod, claim);
+    if (claim === undefined || owners === undefined) continue;
+    const settled = { ...claim, metadata: { ...claim.metadata, ownerReferences: owners } };
+    await ctx.client.update<PersistentVolumeClaim>(persistentVolumeClaims, settled, { signal });
+  }
+}
