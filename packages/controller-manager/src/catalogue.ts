@@ -12,10 +12,12 @@ import { newEndpointSliceController } from "./controllers/endpointslice/controll
 import { newEndpointSliceMirroringController } from "./controllers/endpointslicemirroring/controller.ts";
 import { newEphemeralVolumeController } from "./controllers/ephemeral-volume/controller.ts";
 import { newGarbageCollector } from "./controllers/garbagecollector/controller.ts";
+import { newHorizontalPodAutoscalerController } from "./controllers/horizontalpodautoscaling/controller.ts";
 import { newJobController } from "./controllers/job/controller.ts";
 import { newNamespaceController } from "./controllers/namespace/controller.ts";
 import { newNodeLifecycleController } from "./controllers/nodelifecycle/controller.ts";
 import { newPersistentVolumeBinder } from "./controllers/persistentvolume-binder/controller.ts";
+import { newExpandController } from "./controllers/persistentvolume-expander/controller.ts";
 import { newPodGarbageCollector } from "./controllers/podgc/controller.ts";
 import { newPvProtectionController } from "./controllers/pv-protection/controller.ts";
 import { newPvcProtectionController } from "./controllers/pvc-protection/controller.ts";
@@ -25,6 +27,7 @@ import { newResourceQuotaController } from "./controllers/resourcequota/controll
 import { newRootCaCertPublisher } from "./controllers/root-ca-cert-publisher/controller.ts";
 import { newServiceAccountController } from "./controllers/serviceaccount/controller.ts";
 import { newServiceAccountTokenController } from "./controllers/serviceaccount-token/controller.ts";
+import { newStatefulSetController } from "./controllers/statefulset/controller.ts";
 import { newTokenCleaner } from "./controllers/tokencleaner/controller.ts";
 
 export interface CatalogueEntry {
@@ -98,7 +101,12 @@ export const catalogue: readonly CatalogueEntry[] = [
   { name: "job", user: "job-controller", onByDefault: true, make: newJobController },
   { name: "deployment", user: "deployment-controller", onByDefault: true, make: newDeploymentController },
   { name: "replicaset", user: "replicaset-controller", onByDefault: true, make: newReplicaSetController },
-  missing("horizontalpodautoscaling", "horizontal-pod-autoscaler"),
+  {
+    name: "horizontalpodautoscaling",
+    user: "horizontal-pod-autoscaler",
+    onByDefault: true,
+    make: newHorizontalPodAutoscalerController,
+  },
   {
     name: "disruption",
     user: "disruption-controller",
@@ -106,7 +114,7 @@ export const catalogue: readonly CatalogueEntry[] = [
     onByDefault: true,
     make: newDisruptionController,
   },
-  missing("statefulset", "statefulset-controller"),
+  { name: "statefulset", user: "statefulset-controller", onByDefault: true, make: newStatefulSetController },
   missing("cronjob", "cronjob-controller"),
   { name: "csrsigning", user: "certificate-controller", onByDefault: true, make: newCsrSigningController },
   { name: "csrapproving", user: "certificate-controller", onByDefault: true, make: newCsrApprovingController },
@@ -127,7 +135,13 @@ export const catalogue: readonly CatalogueEntry[] = [
     make: newPersistentVolumeBinder,
   },
   missing("attachdetach", "attachdetach-controller"),
-  missing("persistentvolume-expander", "expand-controller"),
+  {
+    name: "persistentvolume-expander",
+    user: "expand-controller",
+    component: "volume_expand",
+    onByDefault: true,
+    make: newExpandController,
+  },
   {
     name: "clusterrole-aggregation",
     user: "clusterrole-aggregation-controller",

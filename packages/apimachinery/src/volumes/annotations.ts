@@ -17,3 +17,5 @@ export const selectedNode = "volume.kubernetes.io/selected-node";
 export const storageResizer = "volume.kubernetes.io/storage-resizer";
 /** On claims and volumes: the class, from before there was a field; it beats the field. */
 export const betaStorageClass = "volume.beta.kubernetes.io/storage-class";
+/** On a volume: its size before it grew, until the file system on it has grown too. */
+export const preResizeCapacity = "volume.alpha.kubernetes.io/pre-resize-capacity";

@@ -1,24 +1,46 @@
+import type { PersistentVolumeSource } from "../schema/kinds/core/v1.ts";
+
 /** An in-tree plugin whose volumes a CSI driver takes over when its gate is on. */
 export interface MigratedPlugin {
   readonly plugin: string;
+  /** Its field in volumes. */
+  readonly source: keyof PersistentVolumeSource;
   readonly driver: string;
   readonly gate: string;
 }
 
 /** Source: staging/src/k8s.io/csi-translation-lib/plugins; pkg/volume/csimigration */
 export const migratedPlugins: readonly MigratedPlugin[] = [
-  { plugin: "kubernetes.io/aws-ebs", driver: "ebs.csi.aws.com", gate: "CSIMigrationAWS" },
-  { plugin: "kubernetes.io/gce-pd", driver: "pd.csi.storage.gke.io", gate: "CSIMigrationGCE" },
-  { plugin: "kubernetes.io/cinder", driver: "cinder.csi.openstack.org", gate: "CSIMigrationOpenStack" },
-  { plugin: "kubernetes.io/azure-disk", driver: "disk.csi.azure.com", gate: "CSIMigrationAzureDisk" },
-  { plugin: "kubernetes.io/azure-file", driver: "file.csi.azure.com", gate: "CSIMigrationAzureFile" },
-  { plugin: "kubernetes.io/vsphere-volume", driver: "csi.vsphere.vmware.com", gate: "CSIMigrationvSphere" },
-  { plugin: "kubernetes.io/portworx-volume", driver: "pxd.portworx.com", gate: "CSIMigrationPortworx" },
-  { plugin: "kubernetes.io/rbd", driver: "rbd.csi.ceph.com", gate: "csiMigrationRBD" },
+  { plugin: "kubernetes.io/aws-ebs", source: "awsElasticBlockStore", driver: "ebs.csi.aws.com", gate: "CSIMigrationAWS" },
+  { plugin: "kubernetes.io/gce-pd", source: "gcePersistentDisk", driver: "pd.csi.storage.gke.io", gate: "CSIMigrationGCE" },
+  { plugin: "kubernetes.io/cinder", source: "cinder", driver: "cinder.csi.openstack.org", gate: "CSIMigrationOpenStack" },
+  { plugin: "kubernetes.io/azure-disk", source: "azureDisk", driver: "disk.csi.azure.com", gate: "CSIMigrationAzureDisk" },
+  { plugin: "kubernetes.io/azure-file", source: "azureFile", driver: "file.csi.azure.com", gate: "CSIMigrationAzureFile" },
+  {
+    plugin: "kubernetes.io/vsphere-volume",
+    source: "vsphereVolume",
+    driver: "csi.vsphere.vmware.com",
+    gate: "CSIMigrationvSphere",
+  },
+  { plugin: "kubernetes.io/portworx-volume", source: "portworxVolume", driver: "pxd.portworx.com", gate: "CSIMigrationPortworx" },
+  { plugin: "kubernetes.io/rbd", source: "rbd", driver: "rbd.csi.ceph.com", gate: "csiMigrationRBD" },
 ];
 
 /** @returns the CSI driver that does the work of an in-tree plugin; undefined when none does */
 export function driverOf(plugin: string, gates: { enabled(name: string): boolean }): string | undefined {
-  const migrated = migratedPlugins.find((row) => row.plugin === plugin);
-  return migrated !== undefined && gates.enabled("CSIMigration") && gates.enabled(migrated.gate) ? migrated.driver : undefined;
+  const row = migratedPlugins.find((known) => known.plugin === plugin);
+  return row !== undefined && isMigrated(row, gates) ? row.driver : undefined;
+}
+
+/** @returns the in-tree plugin of a volume whose work a CSI driver does; undefined for all other volumes */
+export function migratedPluginOf(
+  source: PersistentVolumeSource,
+  gates: { enabled(name: string): boolean },
+): MigratedPlugin | undefined {
+  const row = migratedPlugins.find((known) => source[known.source] !== undefined);
+  return row !== undefined && isMigrated(row, gates) ? row : undefined;
+}
+
+function isMigrated({ gate }: MigratedPlugin, gates: { enabled(name: string): boolean }): boolean {
+  return gates.enabled("CSIMigration") && gates.enabled(gate);
 }

@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PersistentVolumeClaim, PersistentVolumeSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { storageResizer } from "@coxswain/apimachinery/volumes/annotations";
+import { newTestContext, type TestContext } from "../../testing/test-context.ts";
+import { aClaim, aVolume } from "../../testing/volumes.ts";
+import { newExpandController } from "./controller.ts";
+
+const claimRef = { namespace: "default", name: "data", uid: "data-uid" };
+const ebs = { hostPath: undefined, awsElasticBlockStore: { volumeID: "vol-1" } } as unknown as Partial<PersistentVolumeSpec>;
+const csi = { hostPath: undefined, csi: { driver: "x", volumeHandle: "y" } } as unknown as Partial<PersistentVolumeSpec>;
+const gluster = { hostPath: undefined, glusterfs: { endpoints: "e", path: "p" } } as unknown as Partial<PersistentVolumeSpec>;
+
+function bound(storage: string, phase = "Bound"): PersistentVolumeClaim {
+  const claim = aClaim({ volumeName: "a", resources: { requests: { storage } } });
+  return { ...claim, status: { phase, capacity: { storage: "1Gi" } } };
+}
+
+async function growing(context: TestContext, spec: Partial<PersistentVolumeSpec>, claim = bound("2Gi")): Promise<void> {
+  context.client.put(persistentVolumes, aVolume("a", { claimRef, ...spec }));
+  context.client.put(persistentVolumeClaims, claim);
+  await context.run(newExpandController(context.ctx));
+}
+
+const ignored =
+  "Ignoring the PVC: didn't find a plugin capable of expanding the volume; waiting for an external controller to process this PVC.";
+
+for (const { name, spec, claim, gates, events } of [
+  { name: "a driver beside the control plane", spec: csi, events: [`Normal ExternalExpanding ${ignored}`] },
+  { name: "a plugin that is not known", spec: gluster, events: [`Warning ExternalExpanding ${ignored}`] },
+  {
+    name: "an in-tree plugin that nothing has taken over",
+    spec: ebs,
+    gates: { CSIMigrationAWS: false },
+    events: [`Warning ExternalExpanding ${ignored}`],
+  },
+  { name: "a claim that has what it asks for", spec: csi, claim: bound("1Gi"), events: [] },
+  { name: "a claim that is not bound", spec: csi, claim: bound("2Gi", "Pending"), events: [] },
+  { name: "a volume of another claim", spec: { ...csi, claimRef: { ...claimRef, uid: "other" } }, events: [] },
+] as {
+  name: string;
+  spec: Partial<PersistentVolumeSpec>;
+  claim?: PersistentVolumeClaim;
+  gates?: Record<string, boolean>;
+  events: string[];
+}[]) {
+  test(`says what it does about ${name}`, async (t) => {
+    const context = newTestContext(t, {}, gates);
+    await growing(context, spec, claim);
+    assert.deepEqual(context.events, events);
+    assert.deepEqual(context.client.writes, []);
+  });
+}
+
+test("names the CSI driver that grows the volumes of an in-tree plugin, once", async (t) => {
+  const context = newTestContext(t);
+  await growing(context, ebs);
+  const claim = context.client.object(persistentVolumeClaims, "default/data");
+  assert.equal(claim?.metadata.annotations?.[storageResizer], "ebs.csi.aws.com");
+  assert.deepEqual(context.events, [
+    "Normal ExternalExpanding CSI migration enabled for kubernetes.io/aws-ebs; waiting for external resizer to expand the pvc",
+  ]);
+  assert.deepEqual(
+    context.client.writes.map(({ verb, subresource }) => `${verb} ${subresource}`),
+    ["patch status"],
+  );
+});
+
+test("looks at a claim when it asks for more, not whenever it changes", async (t) => {
+  const context = newTestContext(t);
+  await growing(context, csi, bound("1Gi"));
+  const put = async (storage: string, labels: Record<string, string>) => {
+    const claim = bound(storage);
+    context.client.put(persistentVolumeClaims, { ...claim, metadata: { ...claim.metadata, labels } });
+    await settle(30);
+    return context.events.length;
+  };
+  assert.deepEqual([await put("1Gi", { a: "1" }), await put("2Gi", { a: "2" }), await put("2Gi", { a: "3" })], [0, 1, 1]);
+});
+
+test("is not there when claims cannot grow", (t) => {
+  assert.equal(newExpandController(newTestContext(t, {}, { ExpandPersistentVolumes: false }).ctx), undefined);
+});

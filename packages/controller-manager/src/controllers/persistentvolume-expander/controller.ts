@@ -1,0 +1,97 @@
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { enqueueBy } from "@coxswain/apimachinery/controller/sources";
+import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { preResizeCapacity, storageResizer } from "@coxswain/apimachinery/volumes/annotations";
+import { requestedSize } from "@coxswain/apimachinery/volumes/matching";
+import { migratedPluginOf } from "@coxswain/apimachinery/volumes/migration";
+import type { ControllerContext } from "../../controller-context.ts";
+import { textOf } from "../../pods/pod-control.ts";
+
+/**
+ * expand-controller: notices claims that ask for more than they have. No plugin here makes volumes larger itself: it says
+ * who is waited for, and names the CSI driver that has taken over from an in-tree plugin.
+ * Source: pkg/controller/volume/expand
+ */
+export function newExpandController(ctx: ControllerContext): Controller | undefined {
+  if (!ctx.featureGates.enabled("ExpandPersistentVolumes")) return undefined;
+  const claims = ctx.informers.for<PersistentVolumeClaim>(persistentVolumeClaims);
+  return newController({
+    name: "volume_expand",
+    sources: [
+      enqueueBy(claims, ({ enqueue }) => {
+        const look = (claim: PersistentVolumeClaim): void => {
+          if (claim.status?.phase === "Bound") enqueue(keyOf(claim));
+        };
+        return {
+          added: look,
+          updated(old, now) {
+            const hasGrown = sizeOf(now).cmp(sizeOf(old)) > 0;
+            if (hasGrown || requestedSize(now).cmp(requestedSize(old)) > 0) look(now);
+          },
+        };
+      }),
+    ],
+    async reconcile(key, signal): Promise<Result> {
+      const claim = claims.lister.get(key);
+      if (claim !== undefined) await expand(ctx, claim, signal);
+      return done;
+    },
+    workers: 10,
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  });
+}
+
+async function expand(ctx: ControllerContext, claim: PersistentVolumeClaim, signal: AbortSignal): Promise<void> {
+  const { client, recorder, featureGates } = ctx;
+  const name = claim.spec.volumeName ?? "";
+  const volume = await client.get<PersistentVolume>(persistentVolumes, { name }, { signal });
+  const { claimRef } = volume.spec;
+  if (claimRef?.namespace !== claim.metadata.namespace || claimRef?.uid !== claim.metadata.uid)
+    throw new Error(`persistent Volume is not bound to PVC being updated : ${keyOf(claim)}`);
+  const wantsMore = requestedSize(claim).cmp(sizeOf(claim)) > 0;
+  if (!wantsMore && volume.metadata.annotations?.[preResizeCapacity] === undefined) return;
+  const say = (type: "Normal" | "Warning", message: string): void => recorder.event(claim, type, "ExternalExpanding", message);
+
+  const migrated = migratedPluginOf(volume.spec, featureGates);
+  if (migrated === undefined) {
+    const type = isKnown(volume) ? "Normal" : "Warning";
+    const why = "didn't find a plugin capable of expanding the volume; waiting for an external controller to process this PVC";
+    say(type, `Ignoring the PVC: ${why}.`);
+    return;
+  }
+  say("Normal", `CSI migration enabled for ${migrated.plugin}; waiting for external resizer to expand the pvc`);
+  try {
+    await nameResizer(ctx, claim, migrated.driver, signal);
+  } catch (err) {
+    const message = `Error setting resizer annotation to pvc ${keyOf(claim)}, with error ${textOf(err)}`;
+    say("Warning", message);
+    throw new Error(message, { cause: err });
+  }
+}
+
+/** By the status, which is what this controller may write of claims. */
+async function nameResizer(
+  { client }: ControllerContext,
+  { metadata }: PersistentVolumeClaim,
+  driver: string,
+  signal: AbortSignal,
+): Promise<void> {
+  if (metadata.annotations?.[storageResizer] === driver) return;
+  const { namespace, name = "", resourceVersion } = metadata;
+  const body = { metadata: { resourceVersion, annotations: { [storageResizer]: driver } } };
+  await client.patch(persistentVolumeClaims, { namespace, name, subresource: "status" }, { type: "merge", body }, { signal });
+}
+
+/** A kind of volume whose plugin is known and leaves growing to others. */
+function isKnown({ spec }: PersistentVolume): boolean {
+  return [spec.csi, spec.hostPath, spec.nfs, spec.local, spec.flexVolume].some((source) => source !== undefined);
+}
+
+function sizeOf({ status }: PersistentVolumeClaim): Quantity {
+  return Quantity.tryParse(String(status?.capacity?.["storage"] ?? "0")) ?? Quantity.fromValue(0);
+}
