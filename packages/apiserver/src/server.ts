@@ -80,6 +80,7 @@ const leastFlushMs = 2000;
 export async function startApiserver(config: ApiserverConfig, runtime: ApiserverRuntime): Promise<RunningApiserver> {
   const { flags } = config;
   const { log, clock = realClock } = runtime;
+  refuseTracing(flags, runtime.featureGates);
   const metrics = newMetricsRegistry({ processMetrics: true, disabled: flags["disabled-metrics"] });
   const auditor = newAuditor(flags, { clock, log, metrics });
   const stopping = new AbortController();
@@ -163,7 +164,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
           log,
         }
       : undefined;
-    const hooks = hooksOf(config, rooms, service, info(), identity, clock, log);
+    const hooks = hooksOf(config, rooms, service, info(), identity, featureEnabled, clock, log);
     const running = newPostStartHooks(hooks, clock, log);
     for (const { name } of hooks) {
       edge.addHook(`poststarthook/${name}`, () => running.problem(name));
@@ -227,6 +228,13 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
 
 /** For answers that are being sent when nothing is under way any more. Source: genericapiserver.go ShutdownTimeout */
 const lastAnswersMs = 2_000;
+
+/** Spans are not made. @throws Error, also with the gate */
+function refuseTracing(flags: ApiserverConfig["flags"], featureGates: FeatureGates): void {
+  if (flags["tracing-config-file"] === "") return;
+  if (featureGates.enabled("APIServerTracing")) throw new Error("--tracing-config-file: this server makes no traces");
+  throw new Error("APIServerTracing feature is not enabled, but tracing config file was provided");
+}
 
 /** @returns undefined when somebody else writes the endpoints of the service `kubernetes` */
 function liveServers(flags: ApiserverConfig["flags"], storage: StorageSet): LiveServers | undefined {
@@ -316,6 +324,7 @@ function hooksOf(
   service: KubernetesServiceOptions,
   info: AuthenticationInfo,
   identity: IdentityLeaseOptions | undefined,
+  featureEnabled: (gate: string) => boolean,
   clock: Clock,
   log: Logger,
 ): PostStartHook[] {
@@ -339,7 +348,7 @@ function hooksOf(
         name: "rbac/bootstrap-roles",
         async run(signal) {
           await ensureNamespaces(client, signal);
-          await ensureRbacPolicy(client, signal);
+          await ensureRbacPolicy(client, featureEnabled, signal);
         },
       },
     serves("scheduling.k8s.io", "v1", "priorityclasses") && {

@@ -13,6 +13,8 @@ export interface RuleRow {
 export interface ClusterRoleRow {
   name: string;
   rules?: RuleRow[];
+  /** More rules, by the feature gate that they come with. */
+  gated?: Readonly<Record<string, RuleRow[]>>;
   /** Its rules come from the roles with the label `aggregate-to-<this>`. */
   aggregateFrom?: string;
   aggregateTo?: string;
@@ -405,6 +407,7 @@ export const clusterRoles: readonly ClusterRoleRow[] = [
       rule("create,get", "", "persistentvolumeclaims"),
       events,
     ],
+    gated: { StatefulSetAutoDeletePVC: [rule("delete,update", "", "persistentvolumeclaims")] },
   },
   { name: "system:controller:ttl-after-finished-controller", rules: [rule("delete,get,list,watch", "batch", "jobs"), events] },
   { name: "system:controller:ttl-controller", rules: [rule("list,patch,update,watch", "", "nodes"), events] },

@@ -52,6 +52,15 @@ test("the start gives back what default roles and bindings lost, and leaves what
   assert.equal(dns.roleRef.name, "system:kube-dns", "a binding to another role is made anew");
 });
 
+test("a role has the rules of a feature when its gate is on", async (t) => {
+  const server = await startTestServer(t, ["--feature-gates=StatefulSetAutoDeletePVC=true"]);
+  const { body } = await server.request("GET", `${rbac}/clusterroles/system:controller:statefulset-controller`);
+  const rule = { apiGroups: [""], resources: ["persistentvolumeclaims"], verbs: ["delete", "update"] };
+  assert.deepEqual(body.rules.at(-1), rule);
+  const without = clusterRoles.find(({ name }) => name === body.metadata.name)?.rules ?? [];
+  assert.deepEqual(body.rules.slice(0, -1), without);
+});
+
 test("every default binding leads to a default role, and every object stands once", () => {
   const names = clusterRoles.map(({ name }) => name);
   assert.equal(new Set(names).size, names.length);

@@ -46,10 +46,14 @@ interface Binding extends KubeObject {
 /** The rules a node agent has whatever its pods need; the Node authorizer grants them without a binding. */
 export const nodeRules: readonly RuleRow[] = clusterRoles.find(({ name }) => name === "system:node")?.rules ?? [];
 
-export async function ensureRbacPolicy(client: Client, signal?: AbortSignal): Promise<void> {
-  await forEachLimited(clusterRoles.map(clusterRoleOf), atOnce, (wanted) =>
-    ensure(client, clusterRolesRef, wanted, bringRole(wanted), signal),
-  );
+/** @param featureEnabled for rules that only the features need which a gate turns on */
+export async function ensureRbacPolicy(
+  client: Client,
+  featureEnabled: (gate: string) => boolean,
+  signal?: AbortSignal,
+): Promise<void> {
+  const wantedRoles = clusterRoles.map((row) => clusterRoleOf(row, featureEnabled));
+  await forEachLimited(wantedRoles, atOnce, (wanted) => ensure(client, clusterRolesRef, wanted, bringRole(wanted), signal));
   await forEachLimited(allClusterRoleBindings(), atOnce, (wanted) =>
     ensureBinding(client, clusterRoleBindingsRef, wanted, signal),
   );
@@ -71,14 +75,19 @@ function metadataOf(name: string, namespace?: string, labels: Record<string, str
   };
 }
 
-function clusterRoleOf(row: ClusterRoleRow): Role {
+function clusterRoleOf(row: ClusterRoleRow, featureEnabled: (gate: string) => boolean): Role {
   const labels = row.aggregateTo === undefined ? {} : { [aggregateLabel + row.aggregateTo]: "true" };
   const metadata = metadataOf(row.name, undefined, labels);
-  if (row.aggregateFrom === undefined) return { metadata, rules: row.rules ?? [] };
+  if (row.aggregateFrom === undefined) return { metadata, rules: rulesOf(row, featureEnabled) };
   return {
     metadata,
     aggregationRule: { clusterRoleSelectors: [{ matchLabels: { [aggregateLabel + row.aggregateFrom]: "true" } }] },
   };
+}
+
+function rulesOf({ rules = [], gated = {} }: ClusterRoleRow, featureEnabled: (gate: string) => boolean): RuleRow[] {
+  const extra = Object.entries(gated).filter(([gate]) => featureEnabled(gate));
+  return [...rules, ...extra.flatMap(([, rows]) => rows)];
 }
 
 /** Each controller's role is bound to its service account in kube-system. */
