@@ -6,6 +6,7 @@ export const apimachineryRooms: readonly string[] = [
   "logging",
   "metrics",
   "meta",
+  "cron",
   "errors",
   "validation",
   "selectors",
@@ -48,8 +49,10 @@ export const apiserverRooms: readonly Room[] = [
   { path: "request", imports: [] },
   ...filters.map((path) => ({ path, imports: ["request", ...filters] })),
   { path: "handlers", imports: ["request", "admission", "registry/generic", "node-proxy", "storage/storage.ts"] },
-  { path: "node-proxy", imports: ["request", "registry/generic"] },
-  { path: "admission", imports: ["request", "authorization/authorizer.ts", "authorization/pod-references.ts"] },
+  { path: "node-proxy", imports: ["request", "registry/generic", "egress"] },
+  // The way out of the server.
+  { path: "egress", imports: [] },
+  { path: "admission", imports: ["request", "egress", "authorization/authorizer.ts", "authorization/pod-references.ts"] },
   // The server's own client: reads the stores directly, writes through the router.
   { path: "loopback", imports: ["request", "registry/generic", "storage/storage.ts"] },
   { path: "registry", imports: contracts },
@@ -63,7 +66,7 @@ export const apiserverRooms: readonly Room[] = [
     imports: ["registry/generic", "registry/definition.ts", "registry/apiextensions", "request", ...storageViews],
   },
   // Sends requests on as the node proxy does.
-  { path: "aggregation", imports: ["request", "node-proxy"] },
+  { path: "aggregation", imports: ["request", "node-proxy", "egress"] },
   { path: "bootstrap", imports: ["registry/generic", "request", "storage/storage.ts"] },
   { path: "testing", imports: ["*"] },
   { path: "server.ts", imports: ["*"] },

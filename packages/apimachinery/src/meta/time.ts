@@ -1,3 +1,5 @@
+import { goQuote } from "./go-quote.ts";
+
 /** RFC 3339 with seconds, UTC, as metav1.Time is written. @param ms since the epoch */
 export function formatTime(ms: number): string {
   const seconds = Math.floor(ms / 1000);
@@ -92,6 +94,21 @@ export function parseDuration(text: string): number | undefined {
   for (const [, number, unit] of text.matchAll(durationPart)) total += Number(number) * (unitMs[unit as string] as number);
   if (total > 9_223_372_036_854.775) return undefined; // beyond 2^63 nanoseconds
   return text.startsWith("-") ? -total : total;
+}
+
+/** Why Go refuses a text that `parseDuration` cannot read. Source: Go time.ParseDuration */
+export function durationRefusal(text: string): string {
+  let rest = text.replace(/^[+-]/, "");
+  while (rest !== "") {
+    const number = /^(?:\d+(?:\.\d*)?|\.\d+)/.exec(rest)?.[0];
+    if (number === undefined) break;
+    rest = rest.slice(number.length);
+    const unit = /^[^.\d]*/.exec(rest)?.[0] ?? "";
+    if (unit === "") return `time: missing unit in duration ${goQuote(text)}`;
+    if (!Object.hasOwn(unitMs, unit)) return `time: unknown unit ${goQuote(unit)} in duration ${goQuote(text)}`;
+    rest = rest.slice(unit.length);
+  }
+  return `time: invalid duration ${goQuote(text)}`;
 }
 
 /** An age as kubectl shows it: `5d3h`, `118s`, `<invalid>` for the future. Source: duration.HumanDuration */

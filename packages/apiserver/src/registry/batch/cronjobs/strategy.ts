@@ -1,3 +1,4 @@
+import { parseSchedule } from "@coxswain/apimachinery/cron/parse";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
 import { goLabelSelector } from "@coxswain/apimachinery/schema/go/go-print";
@@ -7,7 +8,6 @@ import { nonNegative } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
 import { validateJobSpec } from "../jobs/validation.ts";
-import { scheduleError } from "./schedule.ts";
 
 /** Names of its jobs get eleven characters more and must stay labels. */
 const longestName = 52;
@@ -34,10 +34,7 @@ function validateCronJob(cronJob: CronJob, options: PodValidationOptions): Field
   const spec = cronJob.spec ?? ({} as NonNullable<CronJob["spec"]>);
   const errors: FieldError[] = [];
   if (!spec.schedule) errors.push(required("spec.schedule", ""));
-  else {
-    const error = scheduleError(spec.schedule);
-    if (error !== undefined) errors.push(invalidValue("spec.schedule", spec.schedule, error));
-  }
+  else errors.push(...validateSchedule(spec.schedule));
   errors.push(...nonNegative(spec.startingDeadlineSeconds, "spec.startingDeadlineSeconds"));
   const policy: string = spec.concurrencyPolicy ?? "";
   if (policy === "") errors.push(required("spec.concurrencyPolicy", ""));
@@ -54,4 +51,13 @@ function validateCronJob(cronJob: CronJob, options: PodValidationOptions): Field
   errors.push(...nonNegative(spec.successfulJobsHistoryLimit, "spec.successfulJobsHistoryLimit"));
   errors.push(...nonNegative(spec.failedJobsHistoryLimit, "spec.failedJobsHistoryLimit"));
   return errors;
+}
+
+function validateSchedule(schedule: string): FieldError[] {
+  try {
+    parseSchedule(schedule);
+    return [];
+  } catch (err) {
+    return [invalidValue("spec.schedule", schedule, err instanceof Error ? err.message : String(err))];
+  }
 }

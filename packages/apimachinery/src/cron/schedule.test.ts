@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { parseSchedule } from "./parse.ts";
+
+/** The next time, in the form in which the test wrote the first. */
+function next(schedule: string, after: string): string {
+  const time = parseSchedule(schedule).next(Date.parse(after));
+  return time === undefined ? "never" : new Date(time).toISOString().replace(".000Z", "Z");
+}
+
+for (const { schedule, after, want } of [
+  { schedule: "TZ=UTC 0/15 * * * *", after: "2012-07-09T14:45:00Z", want: "2012-07-09T15:00:00Z" },
+  { schedule: "TZ=UTC 0/15 * * * *", after: "2012-07-09T14:59:59.9Z", want: "2012-07-09T15:00:00Z" },
+  { schedule: "TZ=UTC 20-35/15 * * * *", after: "2012-07-09T15:45:00Z", want: "2012-07-09T16:20:00Z" },
+  { schedule: "TZ=UTC 20-35/15 1/2 */2 * *", after: "2012-07-09T23:35:51Z", want: "2012-07-11T01:20:00Z" },
+  { schedule: "TZ=UTC 20-35/15 * 9-20 Jul *", after: "2012-07-09T23:35:51Z", want: "2012-07-10T00:20:00Z" },
+  { schedule: "TZ=UTC * * * * *", after: "2012-12-31T23:59:45Z", want: "2013-01-01T00:00:00Z" },
+  { schedule: "TZ=UTC 0 0 9 Apr-Oct ?", after: "2012-07-09T23:35:00Z", want: "2012-08-09T00:00:00Z" },
+  { schedule: "TZ=UTC 0 0 * Feb Mon", after: "2012-07-09T23:35:00Z", want: "2013-02-04T00:00:00Z" },
+  { schedule: "TZ=UTC 0 0 * Feb Mon/2", after: "2012-07-09T23:35:00Z", want: "2013-02-01T00:00:00Z" },
+  { schedule: "TZ=UTC 0 0 29 Feb ?", after: "2012-07-09T23:35:00Z", want: "2016-02-29T00:00:00Z" },
+  // Days restricted by both fields: one is enough; a star with a step restricts too.
+  { schedule: "TZ=UTC 0 0 1,15 * Sun", after: "2012-06-03T00:00:00Z", want: "2012-06-10T00:00:00Z" },
+  { schedule: "TZ=UTC 0 0 1,15 * Sun", after: "2012-06-10T00:00:00Z", want: "2012-06-15T00:00:00Z" },
+  { schedule: "TZ=UTC 0 0 */5 Apr,Aug,Oct Mon", after: "2012-07-09T23:35:00Z", want: "2012-08-01T00:00:00Z" },
+  { schedule: "TZ=UTC 0 0 1,15 * *", after: "2012-07-09T23:35:00Z", want: "2012-07-15T00:00:00Z" },
+  // Never
+  { schedule: "TZ=UTC 0 0 30 Feb ?", after: "2012-07-09T23:35:00Z", want: "never" },
+  { schedule: "TZ=UTC 0 0 31 Apr ?", after: "2012-07-09T23:35:00Z", want: "never" },
+  { schedule: "TZ=UTC , * * * *", after: "2012-07-09T23:35:00Z", want: "never" },
+  // Descriptors
+  { schedule: "TZ=UTC @hourly", after: "2012-07-09T15:04:00Z", want: "2012-07-09T16:00:00Z" },
+  { schedule: "TZ=UTC @daily", after: "2012-07-09T00:00:00Z", want: "2012-07-10T00:00:00Z" },
+  { schedule: "TZ=UTC @weekly", after: "2012-07-09T00:00:00Z", want: "2012-07-15T00:00:00Z" },
+  { schedule: "TZ=UTC @monthly", after: "2012-07-01T00:00:00Z", want: "2012-08-01T00:00:00Z" },
+  { schedule: "TZ=UTC @annually", after: "2012-07-01T00:00:00Z", want: "2013-01-01T00:00:00Z" },
+  { schedule: "@every 1h30m", after: "2012-07-09T14:45:30.4Z", want: "2012-07-09T16:15:30Z" },
+  { schedule: "@every 300ms", after: "2012-07-09T14:45:00Z", want: "2012-07-09T14:45:01Z" },
+  { schedule: "@every 90.7s", after: "2012-07-09T14:45:00Z", want: "2012-07-09T14:46:30Z" },
+  // New York's clocks go from 2 to 3: what is due between is left out.
+  { schedule: "TZ=America/New_York 0 * * * *", after: "2012-03-11T01:00:00-05:00", want: "2012-03-11T07:00:00Z" },
+  { schedule: "CRON_TZ=America/New_York 0 1 * * *", after: "2012-03-11T01:00:00-05:00", want: "2012-03-12T05:00:00Z" },
+  { schedule: "TZ=America/New_York 0 2 * * *", after: "2012-03-11T00:00:00-05:00", want: "2012-03-12T06:00:00Z" },
+  { schedule: "TZ=America/New_York 30 2 11 Mar ?", after: "2012-03-11T00:00:00-05:00", want: "2013-03-11T06:30:00Z" },
+  // …and from 2 back to 1: what is due between is due twice.
+  { schedule: "TZ=America/New_York 0 1 * * *", after: "2012-11-04T00:00:00-04:00", want: "2012-11-04T05:00:00Z" },
+  { schedule: "TZ=America/New_York 0 1 * * *", after: "2012-11-04T01:00:00-04:00", want: "2012-11-04T06:00:00Z" },
+  { schedule: "TZ=America/New_York 0 1 * * *", after: "2012-11-04T01:00:00-05:00", want: "2012-11-05T06:00:00Z" },
+  { schedule: "TZ=America/New_York 30 1 04 Nov ?", after: "2012-11-04T01:45:00-04:00", want: "2012-11-04T06:30:00Z" },
+  { schedule: "TZ=America/New_York 0 2 * * *", after: "2012-11-04T00:00:00-04:00", want: "2012-11-04T07:00:00Z" },
+  // São Paulo's went from 0 to 1: the day begins an hour later.
+  { schedule: "TZ=America/Sao_Paulo 30 9 * * 0", after: "2018-11-01T00:00:00-03:00", want: "2018-11-04T11:30:00Z" },
+  { schedule: "TZ=Asia/Kolkata 0 0 * * *", after: "2022-01-01T00:00:00Z", want: "2022-01-01T18:30:00Z" },
+]) {
+  test(`${schedule} after ${after}: ${want}`, () => assert.equal(next(schedule, after), want));
+}
+
+test("is due at times that match, later than asked, and at none between", () => {
+  const field = (min: number, max: number) =>
+    fc.oneof(
+      fc.constant("*"),
+      fc.integer({ min, max }).map(String),
+      fc.tuple(fc.integer({ min, max }), fc.integer({ min: 1, max: 7 })).map(([from, step]) => `${from}/${step}`),
+    );
+  const spec = fc.tuple(field(0, 59), field(0, 23), field(1, 28), field(1, 12), fc.constant("*"));
+  const start = fc.integer({ min: 1_577_836_800, max: 1_893_456_000 });
+  fc.assert(
+    fc.property(spec, start, (fields, seconds) => {
+      const schedule = parseSchedule(`TZ=UTC ${fields.join(" ")}`);
+      const due = schedule.next(seconds * 1000);
+      assert.ok(due !== undefined && due > seconds * 1000);
+      const at = new Date(due);
+      const shown = [at.getUTCMinutes(), at.getUTCHours(), at.getUTCDate(), at.getUTCMonth() + 1];
+      for (const [i, value] of shown.entries()) assert.ok(matches(fields[i] as string, value), `${fields[i]} at ${value}`);
+      const between = seconds * 1000 + Math.floor((due - seconds * 1000) / 2);
+      assert.equal(schedule.next(between), due);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+function matches(field: string, value: number): boolean {
+  if (field === "*") return true;
+  const [from, step] = field.split("/").map(Number) as [number, number?];
+  return step === undefined ? value === from : value >= from && (value - from) % step === 0;
+}
