@@ -87,6 +87,14 @@ for (const { ranges, message } of [
   });
 }
 
+test("--cloud-config has to be there, --cloud-provider=external needs nothing", () => {
+  assert.throws(
+    () => configOf("--cloud-config=/nowhere"),
+    /^Error: Error reading from cloud configuration file \/nowhere: ENOENT/,
+  );
+  assert.doesNotThrow(() => configOf("--cloud-provider=external"));
+});
+
 test("--master-service-namespace is taken as upstream takes it: without effect, and on its way out", () => {
   const flag = kubeApiserver.flags.table["master-service-namespace"];
   assert.equal(flag.deprecated, "will be removed in a future version.");

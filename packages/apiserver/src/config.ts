@@ -20,6 +20,7 @@ import { checkTokenWebhookVersion } from "./authentication/webhook.ts";
 import { type AbacPolicies, loadAbacPolicies } from "./authorization/abac.ts";
 import type { AuthorizationWebhookOptions } from "./authorization/build.ts";
 import { checkAuthorizationWebhookVersion } from "./authorization/webhook.ts";
+import { readEgressConfiguration, type Transport } from "./egress/configuration.ts";
 import { originPatterns } from "./filters/cors.ts";
 import type { ApiserverFlags } from "./flags.ts";
 import { type IsServed, readRuntimeConfig } from "./server/runtime-config.ts";
@@ -52,6 +53,8 @@ export interface ApiserverConfig {
     readonly clientCertificate: { readonly cert: Buffer; readonly key: Buffer } | undefined;
     readonly certificateAuthority: Buffer | undefined;
   };
+  /** How the cluster is reached; undefined: directly. --egress-selector-config-file. */
+  readonly egress: Transport | undefined;
   /** Is a version served that is on or off by default? --runtime-config. */
   readonly served: IsServed;
 }
@@ -147,6 +150,7 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
       clientCertificate: check(() => keyPair(flags["kubelet-client-certificate"], flags["kubelet-client-key"]), undefined),
       certificateAuthority: check(() => optionalFile(flags["kubelet-certificate-authority"]), undefined),
     },
+    egress: check(() => readEgressConfiguration(flags["egress-selector-config-file"]), undefined),
     served: check(
       () => readRuntimeConfig(flags["runtime-config"]),
       () => true,
@@ -162,10 +166,20 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
     true,
   ), "API group/version apiregistration.k8s.io/v1 must be enabled");
   check(() => void readProxyCertificate(flags), undefined);
+  check(() => void readCloudConfig(flags["cloud-config"]), undefined);
   check(() => void selectPlugins(config.plugins), undefined);
   check(() => void originPatterns(flags["cors-allowed-origins"]), undefined);
   if (problems.length > 0) throw new ConfigError(problems.length === 1 ? problems[0] : `[${problems.join(", ")}]`);
   return config;
+}
+
+/** No provider of ours reads it, but a file that is not there ends the start, as upstream. */
+function readCloudConfig(path: string): void {
+  try {
+    if (path !== "") readFileSync(path);
+  } catch (err) {
+    throw new Error(`Error reading from cloud configuration file ${path}: ${(err as Error).message}`);
+  }
 }
 
 /** --advertise-address, else --bind-address where others can reach it, else the address of an interface. */

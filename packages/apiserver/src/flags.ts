@@ -393,8 +393,11 @@ export const flagTable = flags(
     }),
   }),
   section("Cloud provider", {
-    "cloud-config": string({ wired: false, help: "The path to the configuration file of the cloud provider. Empty for none." }),
-    "cloud-provider": string({ wired: false, help: "The provider of cloud services. Empty for none." }),
+    "cloud-config": string({ help: "The path to the configuration file of the cloud provider. Empty for none." }),
+    "cloud-provider": string({
+      wired: false,
+      help: "The provider of cloud services: none is built in. Empty or external for none.",
+    }),
     "cloud-provider-gce-l7lb-src-cidrs": text("cidrs", {
       default: "130.211.0.0/22,35.191.0.0/16",
       wired: false,
@@ -415,7 +418,7 @@ export const flagTable = flags(
     }),
   }),
   section("Egress selector", {
-    "egress-selector-config-file": string({ wired: false, help: "File with the configuration of egress selectors." }),
+    "egress-selector-config-file": string({ help: "File with the configuration of egress selectors." }),
   }),
   section("Admission", {
     "admission-control": stringSlice({
@@ -453,7 +456,7 @@ export const flagTable = flags(
   }),
   section("Logs", loggingFlags),
   section("Traces", {
-    "tracing-config-file": string({ wired: false, help: "File with the configuration of tracing." }),
+    "tracing-config-file": string({ help: "File with the configuration of tracing." }),
   }),
   section("Misc", {
     "allow-privileged": bool({ help: "If true, allow privileged containers." }),

@@ -13,6 +13,7 @@ import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Authorizer } from "../authorization/authorizer.ts";
+import type { Tunnel } from "../egress/tunnel.ts";
 import type { PluginConfigurations } from "./configuration.ts";
 import type { AdmissionPlugin } from "./plugin.ts";
 import { alwaysAdmit } from "./plugins/always-admit.ts";
@@ -67,6 +68,8 @@ export interface PluginContext {
   readonly metrics: MetricsRegistry;
   /** For webhooks that are services. */
   readonly resolveService: ResolveService;
+  /** How webhooks behind services are reached; undefined: directly. */
+  readonly tunnel?: Tunnel | undefined;
   /** Shown to webhooks that nothing else is configured for; PEM. */
   readonly proxyCertificate: { readonly current: { readonly cert: string; readonly key: string } | undefined };
   /** What --admission-control-config-file says about the plugin; undefined for nothing. */

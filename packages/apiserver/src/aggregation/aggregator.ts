@@ -16,6 +16,7 @@ import {
   endpoints as endpointsRef,
   services as servicesRef,
 } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Tunnel } from "../egress/tunnel.ts";
 import type { RequestContext } from "../request/context.ts";
 import {
   type AnnouncedGroup,
@@ -39,6 +40,8 @@ import type { ServiceResolver } from "./service-resolver.ts";
 
 export interface AggregatorOptions {
   readonly informers: InformerFactory;
+  /** How servers behind services are reached; undefined: directly. */
+  readonly tunnel: Tunnel | undefined;
   readonly certificate: Pick<ProxyCertificate, "current">;
   readonly resolve: ServiceResolver;
   /** What this server serves of its own. */
@@ -71,8 +74,8 @@ export function newAggregator(options: AggregatorOptions): Aggregator {
   const { informers, resolve, queues, clock, log } = options;
   const apiServices = informers.for<ApiService>(apiServicesRef);
   const metrics = newAggregatorMetrics(options.metrics);
-  const backends = newBackends(options.certificate);
-  const probed = newBackends(options.certificate);
+  const backends = newBackends(options.certificate, options.tunnel);
+  const probed = newBackends(options.certificate, options.tunnel);
   const proxy = newProxy({ resolve, refused: options.refused, clock, log });
   let groups: readonly AnnouncedGroup[] | undefined;
   /** Those that other servers answer for: most clusters have few, and every request asks. */

@@ -4,11 +4,12 @@
  * Source: kube-aggregator pkg/apiserver/handler_proxy.go updateAPIService
  */
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
-import { Agent, request as httpsRequest } from "node:https";
+import { type Agent, request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
 import { checkServerIdentity, createSecureContext, type PeerCertificate } from "node:tls";
 import type { ServiceReference } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
 import { parseBundle } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
+import { type Tunnel, tunnelledAgent } from "../egress/tunnel.ts";
 import { type ApiService, nameOf, serviceOf } from "./api-services.ts";
 import type { KeyPair, ProxyCertificate } from "./proxy-certificate.ts";
 import { formatLocation, type Location } from "./service-resolver.ts";
@@ -28,6 +29,8 @@ export interface Backend {
   /** Why there can be no connection: the bundle is none. */
   readonly problem: string | undefined;
   readonly agent: Agent;
+  /** undefined: it is reached directly. */
+  readonly tunnel?: Tunnel | undefined;
 }
 
 export interface Backends {
@@ -39,7 +42,7 @@ export interface Backends {
 /** Less than servers keep idle connections for: one must not end while a request is on its way. */
 const idleMs = 30_000;
 
-export function newBackends(certificate: Pick<ProxyCertificate, "current">): Backends {
+export function newBackends(certificate: Pick<ProxyCertificate, "current">, tunnel?: Tunnel): Backends {
   const known = new Map<string, { readonly backend: Backend; readonly pair: KeyPair | undefined; readonly bundle: string }>();
   return {
     of(apiService) {
@@ -58,7 +61,7 @@ export function newBackends(certificate: Pick<ProxyCertificate, "current">): Bac
       ) {
         return before.backend;
       }
-      const backend = newBackend(service, caBundle, insecureSkipTLSVerify, pair);
+      const backend = newBackend(service, caBundle, insecureSkipTLSVerify, pair, tunnel);
       known.set(name, { backend, pair, bundle: caBundle });
       return backend;
     },
@@ -75,6 +78,7 @@ function newBackend(
   caBundle: string,
   insecure: boolean,
   pair: KeyPair | undefined,
+  tunnel: Tunnel | undefined,
 ): Backend {
   const ca = Buffer.from(caBundle, "base64").toString("latin1");
   const tls: BackendTls = {
@@ -84,7 +88,8 @@ function newBackend(
     ...pair,
     checkServerIdentity: identityFault,
   };
-  return { service, tls, problem: bundleProblem(ca), agent: new Agent({ keepAlive: true, timeout: idleMs, ...tls }) };
+  const agent = tunnelledAgent({ keepAlive: true, timeout: idleMs, ...tls }, tunnel);
+  return { service, tls, problem: bundleProblem(ca), agent, tunnel };
 }
 
 function bundleProblem(ca: string): string | undefined {
@@ -129,6 +134,11 @@ export interface BackendRequest {
   readonly signal: AbortSignal;
 }
 
+/** For one request. */
+function ownAgent({ tls, tunnel }: Pick<Backend, "tls" | "tunnel">): Agent | false {
+  return tunnel === undefined ? false : tunnelledAgent({ ...tls }, tunnel);
+}
+
 /** Sent twice they do no harm. */
 const replayable: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
@@ -138,14 +148,14 @@ const replayable: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
  * @throws Error of the socket; the signal's reason as an AbortError
  */
 export function send(
-  backend: Pick<Backend, "agent" | "tls">,
+  backend: Pick<Backend, "agent" | "tls" | "tunnel">,
   { host, port }: Location,
   request: BackendRequest,
 ): Promise<IncomingMessage> {
   const { body, ...head } = request;
   return new Promise((resolve, reject) => {
     const mayWait = body === undefined && replayable.has(head.method);
-    const connection = mayWait ? { agent: backend.agent } : { agent: false, ...backend.tls };
+    const connection = mayWait ? { agent: backend.agent } : { agent: ownAgent(backend), ...backend.tls };
     const outgoing = httpsRequest({ ...head, host, port, setHost: false, ...connection });
     let isAnswered = false;
     outgoing.once("response", (answer) => {

@@ -109,6 +109,7 @@ async function tunnel(
     secure: true,
     tls: backend.tls,
     timeoutMs: dialTimeoutMs,
+    tunnel: backend.tunnel,
   };
   await splice(ctx, upgrade, target, dial, { log }, { host: formatLocation(location), ...identityHeaders(ctx.user) });
 }

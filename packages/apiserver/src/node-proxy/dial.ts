@@ -9,6 +9,7 @@ import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import { badRequest, plainError } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import { type Tunnel, tunnelledAgent, tunnelledPlainAgent } from "../egress/tunnel.ts";
 import type { ConnectTarget } from "../registry/generic/subresource.ts";
 import { checkKubelet, checkProxyable, isLocal } from "./proxyable-address.ts";
 
@@ -25,6 +26,8 @@ export interface NodeProxyConfig {
   readonly log: Logger;
   /** Where this server listens: nobody reaches it through itself, where its own client certificate might count. */
   readonly ownPort?: () => number;
+  /** How to get out; undefined: directly. */
+  readonly tunnel?: Tunnel | undefined;
   /** @returns one address of a host name. Default: the system's resolver. */
   readonly lookup?: (name: string) => Promise<{ readonly address: string }>;
 }
@@ -42,6 +45,7 @@ export interface Dial {
     servername: string;
   };
   readonly timeoutMs: number;
+  readonly tunnel?: Tunnel | undefined;
 }
 
 /**
@@ -71,6 +75,7 @@ export async function resolveTarget(target: ConnectTarget, config: NodeProxyConf
       servername: isIP(host) === 0 ? host : "",
     },
     timeoutMs: config.dialTimeoutMs ?? 5_000,
+    tunnel: config.tunnel,
   };
 }
 
@@ -89,9 +94,11 @@ export function openRequest(
   target: ConnectTarget,
   request: Pick<RequestOptions, "method" | "path" | "signal"> & { headers: Record<string, string | string[]> },
 ): ClientRequest {
-  const options: RequestOptions = { ...request, host: dial.address, port: dial.port, agent: false };
-  if (!dial.secure) return httpRequest(options);
-  return httpsRequest({ ...options, ...dial.tls, ...identity(dial, target) });
+  const { tunnel } = dial;
+  const options: RequestOptions = { ...request, host: dial.address, port: dial.port };
+  if (!dial.secure) return httpRequest({ ...options, agent: tunnel === undefined ? false : tunnelledPlainAgent(tunnel) });
+  const tls = { ...dial.tls, ...identity(dial, target) };
+  return httpsRequest({ ...options, ...tls, agent: tunnel === undefined ? false : tunnelledAgent(tls, tunnel) });
 }
 
 /**
@@ -102,7 +109,9 @@ export function answerOf(request: ClientRequest, dial: Dial): Promise<IncomingMe
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => request.destroy(new Error(`${dialled(dial)}: i/o timeout`)), dial.timeoutMs);
     request.once("socket", (socket) => {
-      socket.once(dial.secure ? "secureConnect" : "connect", () => clearTimeout(timer));
+      if (!dial.secure && !socket.connecting)
+        clearTimeout(timer); // the tunnel's
+      else socket.once(dial.secure ? "secureConnect" : "connect", () => clearTimeout(timer));
     });
     request.once("response", (response) => {
       clearTimeout(timer);
@@ -116,11 +125,16 @@ export function answerOf(request: ClientRequest, dial: Dial): Promise<IncomingMe
 }
 
 /** @throws 500 in upstream's words. */
-export function openSocket(dial: Dial, target: ConnectTarget): Promise<Socket> {
+export async function openSocket(dial: Dial, target: ConnectTarget): Promise<Socket> {
+  const { address: host, port } = dial;
+  const through = await dial.tunnel?.(host, port).catch((err: Error) => {
+    throw plainError(`error dialing backend: ${err.message}`, { cause: err });
+  });
+  if (through !== undefined && !dial.secure) return through;
   return new Promise((resolve, reject) => {
-    const { address: host, port } = dial;
+    const way = through === undefined ? { host, port } : { socket: through };
     const socket: Socket = dial.secure
-      ? tlsConnect({ host, port, ALPNProtocols: ["http/1.1"], ...dial.tls, ...identity(dial, target) })
+      ? tlsConnect({ ...way, ALPNProtocols: ["http/1.1"], ...dial.tls, ...identity(dial, target) })
       : netConnect({ host, port });
     const timer = setTimeout(() => socket.destroy(new Error(`${dialled(dial)}: i/o timeout`)), dial.timeoutMs);
     const refuse = (err: Error): void => {

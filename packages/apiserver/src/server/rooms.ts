@@ -30,6 +30,7 @@ import { nodeRules } from "../bootstrap/rbac-policy.ts";
 import type { ApiserverConfig } from "../config.ts";
 import { type CustomResources, newCustomResources } from "../custom-resources/custom-resources.ts";
 import { converterOf } from "../custom-resources/webhook-conversion.ts";
+import { newTunnel } from "../egress/tunnel.ts";
 import type { Auditor } from "../filters/audit.ts";
 import { newFilterChain } from "../filters/chain.ts";
 import type { Drain } from "../filters/drain.ts";
@@ -141,9 +142,11 @@ export function connectRooms(options: RoomOptions): Rooms {
     self: options.self,
   });
   const queues = queueMetrics(metrics, clock);
+  const tunnel = config.egress && newTunnel(config.egress, clock, metrics);
   const aggregator = newAggregator({
     informers,
     certificate: options.proxyCertificate,
+    tunnel,
     resolve,
     builtIn: groupVersions(resources),
     refused: (ctx, code) => countTermination(requestMetrics, ctx, "aggregator", code),
@@ -153,7 +156,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     clock,
     log: log.named("aggregator"),
   });
-  const conversionWebhooks = newWebhookCaller(resolve, webhookCredentials(undefined, options.proxyCertificate));
+  const conversionWebhooks = newWebhookCaller(resolve, webhookCredentials(undefined, options.proxyCertificate), tunnel);
   const isDefinable = resources.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") !== undefined;
   const customResources = !isDefinable
     ? undefined
@@ -188,6 +191,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     versions: objectVersions(resources),
     webhookMetrics: newWebhookMetrics(metrics),
     resolveService: resolve,
+    tunnel,
     proxyCertificate: options.proxyCertificate,
     metrics,
     configurationOf: config.pluginConfigurations,
@@ -238,6 +242,7 @@ export function connectRooms(options: RoomOptions): Rooms {
       clock,
       log: log.named("node-proxy"),
       ownPort: () => options.self().port,
+      tunnel,
     }),
     log,
     metrics,

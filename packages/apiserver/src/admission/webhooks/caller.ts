@@ -3,13 +3,14 @@
  * has a size and a time that it must keep to.
  * Source: k8s.io/apiserver pkg/util/webhook/client.go, client-go rest/request.go
  */
-import { Agent, type RequestOptions as HttpsRequestOptions, request as httpsRequest } from "node:https";
+import { type Agent, type RequestOptions as HttpsRequestOptions, request as httpsRequest } from "node:https";
 import { userAgentOf } from "@coxswain/apimachinery/client/config";
 import { parseJson } from "@coxswain/apimachinery/codec/json";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import { genericServerResponse, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Status } from "@coxswain/apimachinery/meta/types";
 import type { WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
+import { type Tunnel, tunnelledAgent } from "../../egress/tunnel.ts";
 import type { Credentials, CredentialsFor } from "./credentials.ts";
 import { type Endpoint, endpointOf, type ResolveService } from "./endpoint.ts";
 
@@ -40,14 +41,15 @@ const longestAnswerBytes = 16 * 1024 * 1024;
 const idleMs = 90_000;
 const mostAgents = 200;
 
-export function newWebhookCaller(resolve: ResolveService, credentialsFor: CredentialsFor): WebhookCaller {
+/** @param tunnel to webhooks behind services, and to no others; undefined: directly */
+export function newWebhookCaller(resolve: ResolveService, credentialsFor: CredentialsFor, tunnel?: Tunnel): WebhookCaller {
   const agents = new Map<string, Agent>();
-  const agentFor = (caBundle: string | undefined, certificate: Credentials["certificate"]): Agent => {
-    const key = JSON.stringify([caBundle, certificate]);
+  const agentFor = (caBundle: string | undefined, certificate: Credentials["certificate"], way: Tunnel | undefined): Agent => {
+    const key = JSON.stringify([caBundle, certificate, way !== undefined]);
     let agent = agents.get(key);
     if (agent === undefined) {
       const ca = caBundle === undefined ? {} : { ca: Buffer.from(caBundle, "base64") };
-      agent = new Agent({ keepAlive: true, timeout: idleMs, ...ca, ...certificate });
+      agent = tunnelledAgent({ keepAlive: true, timeout: idleMs, ...ca, ...certificate }, way);
       // Bundles change when certificates are renewed; old ones are not used again.
       if (agents.size > mostAgents) agents.clear();
       agents.set(key, agent);
@@ -65,7 +67,7 @@ export function newWebhookCaller(resolve: ResolveService, credentialsFor: Creden
         throw new WebhookCallError(`could not get REST client: ${(err as Error).message}`, 500, err);
       }
       if (namesTimeout) endpoint.url.searchParams.set("timeout", `${timeoutSeconds}s`);
-      const agent = agentFor(config.caBundle, credentials.certificate);
+      const agent = agentFor(config.caBundle, credentials.certificate, endpoint.locate === undefined ? undefined : tunnel);
       const patience = AbortSignal.timeout(timeoutSeconds * 1000);
       const deadline = signal === undefined ? patience : AbortSignal.any([signal, patience]);
       return post(endpoint, body, agent, credentials.headers, deadline);

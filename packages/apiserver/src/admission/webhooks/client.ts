@@ -3,6 +3,7 @@
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go
  */
 import type { WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
+import type { Tunnel } from "../../egress/tunnel.ts";
 import { newWebhookCaller, WebhookCallError } from "./caller.ts";
 import type { CredentialsFor } from "./credentials.ts";
 import type { ResolveService } from "./endpoint.ts";
@@ -20,8 +21,8 @@ export interface WebhookClient {
 
 const defaultTimeoutSeconds = 10;
 
-export function newWebhookClient(resolve: ResolveService, credentialsFor: CredentialsFor): WebhookClient {
-  const caller = newWebhookCaller(resolve, credentialsFor);
+export function newWebhookClient(resolve: ResolveService, credentialsFor: CredentialsFor, tunnel?: Tunnel): WebhookClient {
+  const caller = newWebhookCaller(resolve, credentialsFor, tunnel);
   return {
     async review({ clientConfig, timeoutSeconds = defaultTimeoutSeconds }, review, expectsPatch, signal) {
       const body = await caller
