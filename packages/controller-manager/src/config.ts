@@ -23,6 +23,7 @@ export interface ControllerManagerConfig {
   readonly endpointSliceUpdatesBatchMs: number;
   readonly maxEndpointsPerSlice: number;
   readonly mirroring: { readonly maxEndpointsPerSubset: number; readonly updatesBatchMs: number };
+  readonly horizontalPodAutoscaler: HorizontalPodAutoscalerConfig;
   readonly garbageCollector: boolean;
   readonly namespaceSyncPeriodMs: number;
   readonly resourceQuotaSyncPeriodMs: number;
@@ -62,6 +63,16 @@ export interface Concurrency {
   readonly resourceQuota: number;
   readonly serviceAccountToken: number;
   readonly ephemeralVolume: number;
+}
+
+export interface HorizontalPodAutoscalerConfig {
+  readonly syncPeriodMs: number;
+  readonly downscaleStabilizationMs: number;
+  readonly rules: {
+    readonly tolerance: number;
+    readonly cpuInitializationMs: number;
+    readonly initialReadinessMs: number;
+  };
 }
 
 export interface NodeLifecycleConfig {
@@ -141,6 +152,15 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
     mirroring: {
       maxEndpointsPerSubset: flags["mirroring-max-endpoints-per-subset"],
       updatesBatchMs: flags["mirroring-endpointslice-updates-batch-period"],
+    },
+    horizontalPodAutoscaler: {
+      syncPeriodMs: flags["horizontal-pod-autoscaler-sync-period"],
+      downscaleStabilizationMs: flags["horizontal-pod-autoscaler-downscale-stabilization"],
+      rules: {
+        tolerance: flags["horizontal-pod-autoscaler-tolerance"],
+        cpuInitializationMs: flags["horizontal-pod-autoscaler-cpu-initialization-period"],
+        initialReadinessMs: flags["horizontal-pod-autoscaler-initial-readiness-delay"],
+      },
     },
     garbageCollector: flags["enable-garbage-collector"],
     namespaceSyncPeriodMs: flags["namespace-sync-period"],

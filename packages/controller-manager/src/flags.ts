@@ -230,7 +230,6 @@ export const flagTable = flags(
   section("Horizontalpodautoscaling controller", {
     "horizontal-pod-autoscaler-cpu-initialization-period": duration({
       default: "5m0s",
-      wired: false,
       help: "Time after a pod's start in which its CPU samples may be skipped.",
     }),
     "horizontal-pod-autoscaler-downscale-delay": duration({
@@ -242,22 +241,18 @@ export const flagTable = flags(
     }),
     "horizontal-pod-autoscaler-downscale-stabilization": duration({
       default: "5m0s",
-      wired: false,
       help: "How long the autoscaler looks back, so as not to scale below what it recommended in that time.",
     }),
     "horizontal-pod-autoscaler-initial-readiness-delay": duration({
       default: "30s",
-      wired: false,
       help: "Time after a pod's start in which readiness changes count as its first readiness.",
     }),
     "horizontal-pod-autoscaler-sync-period": duration({
       default: "15s",
-      wired: false,
       help: "The period of syncing the number of pods.",
     }),
     "horizontal-pod-autoscaler-tolerance": float({
       default: 0.1,
-      wired: false,
       help: "The least change of the ratio of wanted to actual metrics that makes the autoscaler act.",
     }),
     "horizontal-pod-autoscaler-upscale-delay": duration({

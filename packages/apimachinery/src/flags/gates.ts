@@ -163,7 +163,6 @@ export const gates: Readonly<Record<string, GateSpec>> = {
 export const unbuiltGates: ReadonlySet<string> = new Set([
   "AnyVolumeDataSource",
   "APIServerTracing",
-  "CPUManagerPolicyAlphaOptions",
   "CSIMigrationAzureFile",
   "CSIMigrationPortworx",
   "csiMigrationRBD",
@@ -174,7 +173,6 @@ export const unbuiltGates: ReadonlySet<string> = new Set([
   "ExperimentalHostUserNamespaceDefaulting",
   "GracefulNodeShutdownBasedOnPodPriority",
   "HonorPVReclaimPolicy",
-  "HPAContainerMetrics",
   "KubeletInUserNamespace",
   "LocalStorageCapacityIsolationFSQuotaMonitoring",
   "MemoryQoS",

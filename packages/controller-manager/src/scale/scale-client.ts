@@ -8,9 +8,10 @@ import type { Scale } from "@coxswain/apimachinery/schema/kinds/autoscaling/v1";
 export interface ScaleClient {
   /**
    * @param apiVersion of the kind, as a reference gives it; the answer is at the version that the server prefers
+   * @param scope what upstream looked through, which its text says
    * @throws Error with upstream's text when the server has no such kind, or the version cannot be read
    */
-  resourceOf(apiVersion: string, kind: string): Promise<ResourceRef>;
+  resourceOf(apiVersion: string, kind: string, scope?: "this version" | "any version"): Promise<ResourceRef>;
   /** @throws NotFound when the object is not there, and also when its resource has no scale */
   get(ref: ResourceRef, target: { namespace?: string | undefined; name: string }, signal: AbortSignal): Promise<Scale>;
   /** Sets `spec.replicas`. @throws Conflict when the object changed since `scale` was read */
@@ -39,11 +40,14 @@ export function newScaleClient(client: Client, clock: Clock): ScaleClient {
   };
 
   return {
-    async resourceOf(apiVersion, kind) {
+    async resourceOf(apiVersion, kind, scope = "this version") {
       const version = parseGroupVersion(apiVersion);
       if (version === undefined) throw new Error(`unexpected GroupVersion string: ${apiVersion}`);
       const found = (await discover()).find((resource) => resource.group === version.group && resource.kind === kind);
-      if (found === undefined) throw new Error(`no matches for kind "${kind}" in version "${apiVersion}"`);
+      if (found === undefined) {
+        const where = scope === "this version" ? `version "${apiVersion}"` : `group "${version.group}"`;
+        throw new Error(`no matches for kind "${kind}" in ${where}`);
+      }
       return found;
     },
     get: (ref, target, signal) => client.get<Scale>(ref, { ...target, subresource: "scale" }, { signal }),

@@ -46,6 +46,11 @@ export const defaultConfig: ControllerManagerConfig = {
   endpointSliceUpdatesBatchMs: 0,
   maxEndpointsPerSlice: 100,
   mirroring: { maxEndpointsPerSubset: 1000, updatesBatchMs: 0 },
+  horizontalPodAutoscaler: {
+    syncPeriodMs: 15_000,
+    downscaleStabilizationMs: 300_000,
+    rules: { tolerance: 0.1, cpuInitializationMs: 300_000, initialReadinessMs: 30_000 },
+  },
   garbageCollector: true,
   namespaceSyncPeriodMs: 300_000,
   resourceQuotaSyncPeriodMs: 300_000,

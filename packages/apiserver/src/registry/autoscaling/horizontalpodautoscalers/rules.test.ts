@@ -95,6 +95,18 @@ testKindRules(
       ],
     },
     {
+      name: "a container's resource while its gate is off",
+      change: {
+        "spec.metrics": [
+          {
+            type: "ContainerResource",
+            containerResource: { name: "cpu", container: "c", target: { type: "Utilization", averageUtilization: 50 } },
+          },
+        ],
+      },
+      want: ["spec.metrics[0].containerResource: Required value: must populate information for the given metric source"],
+    },
+    {
       name: "pods without a value",
       change: { "spec.metrics": [{ type: "Pods", pods: { metric: { name: "m" }, target: { type: "AverageValue" } } }] },
       want: ["spec.metrics[0].pods.target.averageValue: Required value: must specify a positive target averageValue"],
@@ -166,6 +178,7 @@ testKindRules(
     },
     {
       name: "metrics without targets, of things without names",
+      gates: { HPAContainerMetrics: true },
       change: {
         "spec.metrics": [
           { type: "ContainerResource", containerResource: { name: "cpu", container: "c", target: {} } },

@@ -13,8 +13,13 @@ type Autoscaler = HorizontalPodAutoscaler;
 export const autoscalerStrategy: Strategy<Autoscaler> = strategyOf<Autoscaler>({
   namespaced: true,
   status: true,
-  prepareForCreate(next) {
+  prepareForCreate(next, ctx) {
     next.status = { desiredReplicas: 0 } as NonNullable<Autoscaler["status"]>;
+    if (!ctx.featureEnabled("HPAContainerMetrics")) dropContainerSources(next);
+  },
+  prepareForUpdate(next, current, ctx) {
+    const inUse = (current.spec?.metrics ?? []).some(({ containerResource }) => containerResource !== undefined);
+    if (!ctx.featureEnabled("HPAContainerMetrics") && !inUse) dropContainerSources(next);
   },
   validate: (next, ctx) => validateAutoscaler(next, ctx.featureEnabled),
 });
@@ -28,6 +33,11 @@ export const autoscalerStatusStrategy: Strategy<Autoscaler> = statusStrategyOf({
     ];
   },
 });
+
+/** Their types stay, and make validation ask for what was dropped. */
+function dropContainerSources({ spec }: Autoscaler): void {
+  for (const metric of spec?.metrics ?? []) delete metric.containerResource;
+}
 
 function validateAutoscaler(autoscaler: Autoscaler, featureEnabled: (gate: string) => boolean): FieldError[] {
   const spec = autoscaler.spec ?? ({} as Autoscaler["spec"]);

@@ -1,0 +1,239 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { HorizontalPodAutoscalerBehavior, HPAScalingRules } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
+import { newHistory, type SmoothingOptions, smooth, withScaleEvent } from "./behavior.ts";
+
+const second = 1000;
+const now = 1_000_000 * second;
+/** As the API server completes them. */
+const up = (rules: HPAScalingRules = {}): HPAScalingRules => ({
+  stabilizationWindowSeconds: 0,
+  selectPolicy: "Max",
+  policies: [
+    { type: "Pods", value: 4, periodSeconds: 15 },
+    { type: "Percent", value: 100, periodSeconds: 15 },
+  ],
+  ...rules,
+});
+const down = (rules: HPAScalingRules = {}): HPAScalingRules => ({
+  selectPolicy: "Max",
+  policies: [{ type: "Percent", value: 100, periodSeconds: 15 }],
+  ...rules,
+});
+const behavior = (scaleUp: HPAScalingRules = {}, scaleDown: HPAScalingRules = {}): HorizontalPodAutoscalerBehavior => ({
+  scaleUp: up(scaleUp),
+  scaleDown: down(scaleDown),
+});
+const smoothed = (options: Partial<SmoothingOptions> & Pick<SmoothingOptions, "current" | "desired">) =>
+  smooth({
+    behavior: undefined,
+    history: { ...newHistory(options.current, now - 3600 * second), recommendations: [] },
+    minReplicas: 2,
+    maxReplicas: 20,
+    downscaleStabilizationMs: 300 * second,
+    now,
+    ...options,
+  });
+const ago = (seconds: number, replicas: number) => ({ at: now - seconds * second, replicas });
+const past = (...recommendations: { at: number; replicas: number }[]) => ({ recommendations, scaledUp: [], scaledDown: [] });
+const events = (direction: "scaledUp" | "scaledDown", ...changes: [seconds: number, change: number][]) => ({
+  ...past(),
+  [direction]: changes.map(([seconds, change]) => ({ at: now - seconds * second, change })),
+});
+
+for (const { name, options, replicas, able = "ReadyForNewScale", limited } of [
+  {
+    name: "does what is asked within the bounds",
+    options: { current: 5, desired: 7 },
+    replicas: 7,
+    limited: "False DesiredWithinRange",
+  },
+  { name: "at most doubles", options: { current: 5, desired: 15 }, replicas: 10, limited: "True ScaleUpLimit" },
+  {
+    name: "may go to four at once",
+    options: { current: 1, desired: 9, minReplicas: 1 },
+    replicas: 4,
+    limited: "True ScaleUpLimit",
+  },
+  { name: "stays below the most", options: { current: 15, desired: 25 }, replicas: 20, limited: "True TooManyReplicas" },
+  { name: "stays above the least", options: { current: 3, desired: 1 }, replicas: 2, limited: "True TooFewReplicas" },
+  {
+    name: "waits with going down for what was asked lately",
+    options: { current: 10, desired: 3, history: past(ago(299, 8), ago(301, 9)) },
+    replicas: 8,
+    able: "ScaleDownStabilized",
+    limited: "False DesiredWithinRange",
+  },
+  {
+    name: "rules: at most doubles, or adds four",
+    options: { current: 2, desired: 15, behavior: behavior() },
+    replicas: 6,
+    limited: "True ScaleUpLimit",
+  },
+  {
+    name: "rules: the policy that changes least",
+    options: { current: 10, desired: 19, behavior: behavior({ selectPolicy: "Min" }) },
+    replicas: 14,
+    limited: "True ScaleUpLimit",
+  },
+  {
+    name: "rules: no way up",
+    options: { current: 5, desired: 9, behavior: behavior({ selectPolicy: "Disabled" }) },
+    replicas: 5,
+    limited: "True ScaleUpLimit",
+  },
+  {
+    name: "rules: no way down",
+    options: { current: 5, desired: 3, behavior: behavior({}, { selectPolicy: "Disabled" }) },
+    replicas: 5,
+    limited: "True ScaleDownLimit",
+  },
+  {
+    name: "rules: what was added in the period counts",
+    options: {
+      current: 8,
+      desired: 20,
+      behavior: behavior({ policies: [{ type: "Pods", value: 4, periodSeconds: 60 }] }),
+      history: events("scaledUp", [59, 3], [60, 5]),
+    },
+    replicas: 9,
+    limited: "True ScaleUpLimit",
+  },
+  {
+    name: "rules: more than allowed was added already",
+    options: {
+      current: 12,
+      desired: 20,
+      behavior: behavior({ policies: [{ type: "Pods", value: 2, periodSeconds: 60 }] }),
+      history: events("scaledUp", [10, 6]),
+    },
+    replicas: 12,
+    limited: "True ScaleUpLimit",
+  },
+  {
+    name: "rules: a share of what there was at the start of the period",
+    options: {
+      current: 12,
+      desired: 20,
+      behavior: behavior({ policies: [{ type: "Percent", value: 50, periodSeconds: 60 }] }),
+      history: events("scaledUp", [30, 2]),
+    },
+    replicas: 15,
+    limited: "True ScaleUpLimit",
+  },
+  {
+    name: "rules: takes away no more than allowed in the period",
+    options: {
+      current: 10,
+      desired: 2,
+      behavior: behavior({}, { policies: [{ type: "Pods", value: 4, periodSeconds: 60 }] }),
+      history: events("scaledDown", [30, 3]),
+    },
+    replicas: 9,
+    limited: "True ScaleDownLimit",
+  },
+  {
+    name: "rules: of two ways down the one that changes most",
+    options: {
+      current: 10,
+      desired: 2,
+      behavior: behavior(
+        {},
+        {
+          policies: [
+            { type: "Pods", value: 2, periodSeconds: 60 },
+            { type: "Percent", value: 50, periodSeconds: 60 },
+          ],
+        },
+      ),
+    },
+    replicas: 5,
+    limited: "True ScaleDownLimit",
+  },
+  {
+    name: "rules: of two ways down the one that changes least",
+    options: {
+      current: 10,
+      desired: 2,
+      behavior: behavior(
+        {},
+        {
+          selectPolicy: "Min",
+          policies: [
+            { type: "Pods", value: 2, periodSeconds: 60 },
+            { type: "Percent", value: 50, periodSeconds: 60 },
+          ],
+        },
+      ),
+    },
+    replicas: 8,
+    limited: "True ScaleDownLimit",
+  },
+  {
+    name: "rules: bounds come before speed",
+    options: { current: 3, desired: 1, behavior: behavior() },
+    replicas: 2,
+    limited: "True TooFewReplicas",
+  },
+  {
+    name: "rules: up only when all lately agree",
+    options: {
+      current: 4,
+      desired: 9,
+      behavior: behavior({ stabilizationWindowSeconds: 60 }),
+      history: past(ago(59, 6), ago(60, 2)),
+    },
+    replicas: 6,
+    able: "ScaleUpStabilized",
+    limited: "False DesiredWithinRange",
+  },
+  {
+    name: "rules: stays where those lately do not agree on the direction",
+    options: { current: 4, desired: 9, behavior: behavior({ stabilizationWindowSeconds: 60 }), history: past(ago(30, 2)) },
+    replicas: 4,
+    able: "ScaleUpStabilized",
+    limited: "False DesiredWithinRange",
+  },
+  {
+    name: "rules: down waits for the autoscaler's own window",
+    options: {
+      current: 9,
+      desired: 3,
+      behavior: behavior({}, { stabilizationWindowSeconds: 60 }),
+      history: past(ago(59, 5), ago(61, 8)),
+    },
+    replicas: 5,
+    able: "ScaleDownStabilized",
+    limited: "False DesiredWithinRange",
+  },
+  {
+    name: "rules: down waits for the flag's window where there is none",
+    options: { current: 9, desired: 3, behavior: behavior(), history: past(ago(299, 5)) },
+    replicas: 5,
+    able: "ScaleDownStabilized",
+    limited: "False DesiredWithinRange",
+  },
+] as const) {
+  test(name, () => {
+    const result = smoothed(options as never);
+    assert.equal(result.replicas, replicas);
+    assert.equal(result.ableToScale.reason, able);
+    assert.equal(`${result.scalingLimited.status} ${result.scalingLimited.reason}`, limited);
+  });
+}
+
+test("remembers what was asked, and forgets what no window reaches", () => {
+  const { recommendations } = smoothed({ current: 5, desired: 7, history: past(ago(301, 1), ago(300, 2)) });
+  assert.deepEqual(recommendations, [ago(300, 2), ago(0, 7)]);
+});
+
+test("remembers changes as long as a policy looks back, and none without a behavior", () => {
+  const rules = behavior({ policies: [{ type: "Pods", value: 4, periodSeconds: 60 }] });
+  const history = events("scaledUp", [61, 1], [60, 2]);
+  assert.deepEqual(withScaleEvent(history, rules, 5, 8, now).scaledUp, [
+    { at: now - 60 * second, change: 2 },
+    { at: now, change: 3 },
+  ]);
+  assert.deepEqual(withScaleEvent(history, rules, 8, 5, now).scaledDown, [{ at: now, change: 3 }]);
+  assert.equal(withScaleEvent(history, undefined, 5, 8, now), history);
+});

@@ -1,0 +1,300 @@
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { Scale } from "@coxswain/apimachinery/schema/kinds/autoscaling/v1";
+import type {
+  HorizontalPodAutoscaler,
+  HorizontalPodAutoscalerStatus,
+  MetricStatus,
+} from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { horizontalPodAutoscalers, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { RateLimiter } from "@coxswain/apimachinery/workqueue/rate-limiters";
+import type { ControllerContext } from "../../controller-context.ts";
+import { textOf } from "../../pods/pod-control.ts";
+import { newScaleClient, type ScaleClient } from "../../scale/scale-client.ts";
+import { type History, newHistory, smooth, withScaleEvent } from "./behavior.ts";
+import { type MetricsClient, newMetricsClient } from "./metrics-client.ts";
+import { MetricError, type MetricProposal, proposalOf } from "./proposals.ts";
+import { newStatus, type StatusDraft } from "./status-draft.ts";
+
+/**
+ * horizontal-pod-autoscaler: gives each target as many replicas as its metrics ask for, every sync period.
+ * Watches HorizontalPodAutoscalers; reads Pods, scales and the metrics APIs; writes scales and
+ * horizontalpodautoscalers/status.
+ * Source: pkg/controller/podautoscaler/horizontal.go
+ */
+export function newHorizontalPodAutoscalerController(ctx: ControllerContext): Controller {
+  const { syncPeriodMs } = ctx.config.horizontalPodAutoscaler;
+  const { client, clock } = ctx;
+  const scales = newScaleClient(client, clock);
+  const room: Room = {
+    ctx,
+    autoscalers: ctx.informers.for<HorizontalPodAutoscaler>(horizontalPodAutoscalers),
+    pods: ctx.informers.for<Pod>(pods),
+    scales,
+    metrics: newMetricsClient({ client, scales, clock, believedForMs: syncPeriodMs }),
+    histories: new Map(),
+  };
+  return newController({
+    name: "horizontalpodautoscaler",
+    sources: [enqueueSelf(room.autoscalers), needsSynced(room.pods)],
+    reconcile: (key, signal) => reconcile(room, key, signal),
+    // Whatever happens, an autoscaler is looked at once in a period: what it sees changes by itself.
+    batchMs: syncPeriodMs,
+    limiter: everyPeriod(syncPeriodMs),
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  });
+}
+
+interface Room {
+  readonly ctx: ControllerContext;
+  readonly autoscalers: ReturnType<typeof autoscalersOf>;
+  readonly pods: ReturnType<typeof podsOf>;
+  readonly scales: ScaleClient;
+  readonly metrics: MetricsClient;
+  readonly histories: Map<ObjectKey, History>;
+}
+
+const autoscalersOf = ({ informers }: ControllerContext) => informers.for<HorizontalPodAutoscaler>(horizontalPodAutoscalers);
+const podsOf = ({ informers }: ControllerContext) => informers.for<Pod>(pods);
+
+function everyPeriod(periodMs: number): RateLimiter<ObjectKey> {
+  return { when: () => periodMs, forget() {}, numRequeues: () => 0 };
+}
+
+async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
+  const { ctx, histories } = room;
+  const autoscaler = room.autoscalers.lister.get(key);
+  if (autoscaler === undefined) {
+    histories.delete(key);
+    return done;
+  }
+  const draft = newStatus(autoscaler, ctx.clock.now());
+  try {
+    await scaleTarget(room, key, autoscaler, draft, signal);
+  } finally {
+    if (!signal.aborted) await writeStatus(ctx, autoscaler, draft, signal);
+  }
+  return { requeueAfterMs: ctx.config.horizontalPodAutoscaler.syncPeriodMs };
+}
+
+async function scaleTarget(
+  room: Room,
+  key: ObjectKey,
+  autoscaler: HorizontalPodAutoscaler,
+  draft: StatusDraft,
+  signal: AbortSignal,
+): Promise<void> {
+  const { ctx, scales, histories } = room;
+  const { metadata, spec } = autoscaler;
+  const { kind, name } = spec.scaleTargetRef;
+  const { namespace } = metadata;
+  const reference = `${kind}/${namespace}/${name}`;
+  const { ref, scale } = await readScale(room, autoscaler, draft, reference, signal);
+  draft.condition("AbleToScale", "True", "SucceededGetScale", "the HPA controller was able to get the target's current scale");
+  const current = scale.spec.replicas ?? 0;
+  const now = ctx.clock.now();
+  if (!histories.has(key)) histories.set(key, newHistory(current, now));
+  draft.currentReplicas(current);
+
+  const decision = await decide(room, key, autoscaler, scale, draft, reference, signal);
+  if (decision.replicas !== current) {
+    const tell = tellOf(ctx, autoscaler);
+    const what = `New size: ${decision.replicas}; reason: ${decision.reason}`;
+    try {
+      await scales.update(ref, { ...scale, spec: { ...scale.spec, replicas: decision.replicas } }, signal);
+    } catch (err) {
+      tell("Warning", "FailedRescale", `${what}; error: ${textOf(err)}`);
+      const message = `the HPA controller was unable to update the target scale: ${textOf(err)}`;
+      draft.condition("AbleToScale", "False", "FailedUpdateScale", message);
+      throw new Error(`failed to rescale ${reference}`, { cause: err });
+    }
+    const message = `the HPA controller was able to update the target scale to ${decision.replicas}`;
+    draft.condition("AbleToScale", "True", "SucceededRescale", message);
+    tell("Normal", "SuccessfulRescale", what);
+    const history = histories.get(key) as History;
+    histories.set(key, withScaleEvent(history, spec.behavior, current, decision.replicas, now));
+    ctx.log.info("Successful rescale", { hpa: key, from: current, to: decision.replicas, reason: decision.reason });
+    draft.rescaled(formatTime(now));
+  }
+  draft.replicas(current, decision.replicas, decision.metrics);
+}
+
+async function readScale(
+  { ctx, scales }: Room,
+  autoscaler: HorizontalPodAutoscaler,
+  draft: StatusDraft,
+  reference: string,
+  signal: AbortSignal,
+): Promise<{ ref: ResourceRef; scale: Scale }> {
+  const { apiVersion = "", kind, name } = autoscaler.spec.scaleTargetRef;
+  let doing = "unable to determine resource for scale target reference";
+  try {
+    const ref = await scales.resourceOf(apiVersion, kind, "any version");
+    doing = `failed to query scale subresource for ${reference}`;
+    return { ref, scale: await scales.get(ref, { namespace: autoscaler.metadata.namespace, name }, signal) };
+  } catch (err) {
+    tellOf(ctx, autoscaler)("Warning", "FailedGetScale", textOf(err));
+    const message = `the HPA controller was unable to get the target's current scale: ${textOf(err)}`;
+    draft.condition("AbleToScale", "False", "FailedGetScale", message);
+    throw new Error(doing, { cause: err });
+  }
+}
+
+interface Decision {
+  readonly replicas: number;
+  /** As events tell it. */
+  readonly reason: string;
+  readonly metrics: readonly MetricStatus[];
+}
+
+async function decide(
+  room: Room,
+  key: ObjectKey,
+  autoscaler: HorizontalPodAutoscaler,
+  scale: Scale,
+  draft: StatusDraft,
+  reference: string,
+  signal: AbortSignal,
+): Promise<Decision> {
+  const { minReplicas = 1, maxReplicas, behavior } = autoscaler.spec;
+  const current = scale.spec.replicas ?? 0;
+  if (current === 0 && minReplicas !== 0) {
+    const message = "scaling is disabled since the replica count of the target is zero";
+    draft.condition("ScalingActive", "False", "ScalingDisabled", message);
+    return { replicas: 0, reason: "", metrics: [] };
+  }
+  if (current > maxReplicas)
+    return { replicas: maxReplicas, reason: "Current number of replicas above Spec.MaxReplicas", metrics: [] };
+  if (current < minReplicas)
+    return { replicas: minReplicas, reason: "Current number of replicas below Spec.MinReplicas", metrics: [] };
+
+  const {
+    replicas: desired,
+    name,
+    statuses,
+  } = await askMetrics(room, autoscaler, scale, draft, signal).catch((err) => {
+    tellOf(room.ctx, autoscaler)("Warning", "FailedComputeMetricsReplicas", textOf(err));
+    throw new Error(`failed to compute desired number of replicas based on listed metrics for ${reference}`, { cause: err });
+  });
+  const history = room.histories.get(key) as History;
+  const smoothed = smooth({
+    behavior,
+    history,
+    current,
+    desired,
+    minReplicas,
+    maxReplicas,
+    downscaleStabilizationMs: room.ctx.config.horizontalPodAutoscaler.downscaleStabilizationMs,
+    now: room.ctx.clock.now(),
+  });
+  room.histories.set(key, { ...history, recommendations: smoothed.recommendations });
+  for (const [type, { status, reason, message }] of [
+    ["AbleToScale", smoothed.ableToScale],
+    ["ScalingLimited", smoothed.scalingLimited],
+  ] as const)
+    draft.condition(type, status, reason, message);
+  const reason = desired > current ? `${name} above target` : desired < current ? "All metrics below target" : "";
+  return { replicas: smoothed.replicas, reason, metrics: statuses };
+}
+
+/**
+ * The most that any metric asks for. One that fails keeps the target from being made smaller.
+ * @throws Error when none can be told, or one cannot and the others ask for less
+ */
+async function askMetrics(
+  room: Room,
+  autoscaler: HorizontalPodAutoscaler,
+  scale: Scale,
+  draft: StatusDraft,
+  signal: AbortSignal,
+): Promise<{ replicas: number; name: string; statuses: MetricStatus[] }> {
+  const { ctx, metrics: client } = room;
+  const { horizontalPodAutoscaler: config } = ctx.config;
+  const { namespace = "" } = autoscaler.metadata;
+  const tell = tellOf(ctx, autoscaler);
+  const selector = selectorOf(scale, draft, tell);
+  const specReplicas = scale.spec.replicas ?? 0;
+  const target = {
+    namespace,
+    selector,
+    pods: room.pods.lister.select(selector, namespace),
+    specReplicas,
+    statusReplicas: scale.status?.replicas ?? 0,
+  };
+  const metrics = { client, rules: { ...config.rules, now: ctx.clock.now() } };
+  const specs = autoscaler.spec.metrics ?? [];
+  const failures: MetricError[] = [];
+  const statuses: MetricStatus[] = [];
+  let best: MetricProposal | undefined;
+  for (const spec of specs) {
+    try {
+      const proposal = await proposalOf(spec, target, metrics, signal);
+      statuses.push(proposal.status);
+      if (best === undefined || best.replicas === 0 || proposal.replicas > best.replicas) best = proposal;
+    } catch (err) {
+      if (!(err instanceof MetricError)) throw err;
+      tell("Warning", err.reason, err.shown);
+      failures.push(err);
+      statuses.push({ type: "" }); // in its place, with nothing to tell
+    }
+  }
+  const [first] = failures;
+  if (best === undefined || (first !== undefined && best.replicas < specReplicas)) {
+    if (first !== undefined) {
+      const message = `the HPA was unable to compute the replica count: ${first.shown}`;
+      draft.condition("ScalingActive", "False", first.reason, message);
+    }
+    const count = `${failures.length} invalid out of ${specs.length}`;
+    throw new Error(`invalid metrics (${count}), first error is: ${first === undefined ? "<nil>" : first.message}`);
+  }
+  const message = `the HPA was able to successfully calculate a replica count from ${best.name}`;
+  draft.condition("ScalingActive", "True", "ValidMetricFound", message);
+  return { replicas: best.replicas, name: best.name, statuses };
+}
+
+function selectorOf(scale: Scale, draft: StatusDraft, tell: ReturnType<typeof tellOf>): LabelSelector {
+  const text = scale.status?.selector ?? "";
+  if (text === "") {
+    tell("Warning", "SelectorRequired", "selector is required");
+    draft.condition("ScalingActive", "False", "InvalidSelector", "the HPA target's scale is missing a selector");
+    throw new Error("selector is required");
+  }
+  try {
+    return LabelSelector.parse(text);
+  } catch (err) {
+    const message = `couldn't convert selector into a corresponding internal selector object: ${textOf(err)}`;
+    tell("Warning", "InvalidSelector", message);
+    draft.condition("ScalingActive", "False", "InvalidSelector", message);
+    throw new Error(message, { cause: err });
+  }
+}
+
+function tellOf({ recorder }: ControllerContext, autoscaler: HorizontalPodAutoscaler) {
+  return (type: "Normal" | "Warning", reason: string, message: string): void =>
+    recorder.event({ ...autoscaler, apiVersion: "autoscaling/v2", kind: "HorizontalPodAutoscaler" }, type, reason, message);
+}
+
+async function writeStatus(
+  ctx: ControllerContext,
+  autoscaler: HorizontalPodAutoscaler,
+  draft: StatusDraft,
+  signal: AbortSignal,
+): Promise<void> {
+  const status: HorizontalPodAutoscalerStatus = draft.status();
+  if (semanticEqual(autoscaler.status, status)) return;
+  try {
+    const changed = { ...autoscaler, status };
+    await ctx.client.update<HorizontalPodAutoscaler>(horizontalPodAutoscalers, changed, { subresource: "status", signal });
+  } catch (err) {
+    tellOf(ctx, autoscaler)("Warning", "FailedUpdateStatus", textOf(err));
+    throw new Error(`failed to update status for ${autoscaler.metadata.name}`, { cause: err });
+  }
+}

@@ -1,0 +1,42 @@
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type {
+  HorizontalPodAutoscaler,
+  HorizontalPodAutoscalerCondition,
+  HorizontalPodAutoscalerStatus,
+  MetricStatus,
+} from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
+
+/** A status as one look at an autoscaler makes it, step by step: what was found out stays, however the look ends. */
+export interface StatusDraft {
+  /** A condition keeps its time while its status does not change. */
+  condition(type: string, status: "True" | "False", reason: string, message: string): void;
+  currentReplicas(count: number): void;
+  replicas(current: number, desired: number, metrics: readonly MetricStatus[]): void;
+  /** @param at RFC 3339 */
+  rescaled(at: string): void;
+  status(): HorizontalPodAutoscalerStatus;
+}
+
+/** @param now ms since the epoch */
+export function newStatus({ status }: HorizontalPodAutoscaler, now: number): StatusDraft {
+  let conditions: readonly HorizontalPodAutoscalerCondition[] = status?.conditions ?? [];
+  let draft: Omit<HorizontalPodAutoscalerStatus, "conditions"> = { desiredReplicas: 0, currentMetrics: [], ...status };
+  return {
+    condition(type, wanted, reason, message) {
+      const known = conditions.find((condition) => condition.type === type);
+      const lastTransitionTime = known?.status === wanted ? known.lastTransitionTime : formatTime(now);
+      const next = { type, status: wanted, lastTransitionTime, reason, message } as HorizontalPodAutoscalerCondition;
+      conditions = known === undefined ? [...conditions, next] : conditions.map((old) => (old === known ? next : old));
+    },
+    currentReplicas(count) {
+      draft = { ...draft, currentReplicas: count };
+    },
+    replicas(current, desired, metrics) {
+      draft = { ...draft, currentReplicas: current, desiredReplicas: desired, currentMetrics: [...metrics] };
+    },
+    rescaled(at) {
+      draft = { ...draft, lastScaleTime: at };
+    },
+    status: () => ({ ...draft, ...(conditions.length === 0 ? {} : { conditions: [...conditions] }) }),
+  };
+}
