@@ -1,56 +1,65 @@
 import type { PodInfo } from "./cache/node-info.ts";
+import type { Extender } from "./extenders/extender.ts";
 import type { CycleState } from "./framework/cycle-state.ts";
-import type { Plugin } from "./framework/extension-points.ts";
 import type { Profile } from "./framework/profile.ts";
-import type { Status } from "./framework/status.ts";
+import { PluginError, type Status } from "./framework/status.ts";
 
-/**
- * permit → pre-bind → bind → post-bind for a pod that is assumed on its node. When one refuses, what was reserved is
- * given back, in reverse order.
- * @returns the refusal, undefined when the pod is bound.
- */
-export async function bindPod(profile: Profile, state: CycleState, pod: PodInfo, nodeName: string): Promise<Status | undefined> {
-  const refusal = await firstRefusal(profile.plugins, pod, state, nodeName);
-  if (refusal !== undefined) {
-    unreserve(profile, state, pod, nodeName);
-    return refusal;
-  }
-  for (const plugin of profile.plugins) plugin.postBind?.(state, pod, nodeName);
-  return undefined;
-}
-
-/** @returns the first refusal, after giving back what others reserved. */
-export function reserve(profile: Profile, state: CycleState, pod: PodInfo, nodeName: string): Status | undefined {
-  for (const plugin of profile.plugins) {
+/** @throws PluginError for the first refusal, after what others reserved is given back. */
+export function reserve(profile: Profile, state: CycleState, pod: PodInfo, nodeName: string): void {
+  for (const plugin of profile.at.reserve) {
     const status = plugin.reserve?.(state, pod, nodeName);
     if (status === undefined) continue;
     unreserve(profile, state, pod, nodeName);
-    return { ...status, plugin: plugin.name };
+    throw new PluginError("Reserve", { ...status, plugin: plugin.name });
   }
-  return undefined;
 }
 
+/** In the opposite order. */
 function unreserve(profile: Profile, state: CycleState, pod: PodInfo, nodeName: string): void {
-  for (const plugin of profile.plugins.toReversed()) plugin.unreserve?.(state, pod, nodeName);
+  for (const plugin of profile.at.reserve.toReversed()) plugin.unreserve?.(state, pod, nodeName);
 }
 
-async function firstRefusal(
-  plugins: readonly Plugin[],
-  pod: PodInfo,
+/**
+ * permit → pre-bind → bind → post-bind for a pod that is assumed on its node.
+ * @throws Error of the first refusal; what was reserved is given back
+ */
+export async function bindPod(
+  profile: Profile,
   state: CycleState,
+  pod: PodInfo,
   nodeName: string,
-): Promise<Status | undefined> {
-  for (const point of ["permit", "preBind"] as const) {
-    for (const plugin of plugins) {
-      const status = await plugin[point]?.(state, pod, nodeName);
-      if (status !== undefined) return { ...status, plugin: plugin.name };
-    }
+  extenders: readonly Extender[] = [],
+): Promise<void> {
+  try {
+    for (const plugin of profile.at.permit) refuseWith("Permit", plugin.name, await plugin.permit?.(state, pod, nodeName));
+    for (const plugin of profile.at.preBind) refuseWith("PreBind", plugin.name, await plugin.preBind?.(state, pod, nodeName));
+    await bind(profile, state, pod, nodeName, extenders).catch((err: unknown) => {
+      throw new Error(`binding rejected: ${err instanceof Error ? err.message : String(err)}`, { cause: err });
+    });
+  } catch (err) {
+    unreserve(profile, state, pod, nodeName);
+    throw err;
   }
-  for (const plugin of plugins) {
-    if (plugin.bind === undefined) continue;
-    const status = await plugin.bind(state, pod, nodeName);
-    if (status?.code === "Skip") continue;
-    return status === undefined ? undefined : { ...status, plugin: plugin.name };
+  for (const plugin of profile.at.postBind) plugin.postBind?.(state, pod, nodeName);
+}
+
+/** An extender that binds goes before the plugins, of which the first that does not pass binds. */
+async function bind(
+  profile: Profile,
+  state: CycleState,
+  pod: PodInfo,
+  nodeName: string,
+  extenders: readonly Extender[],
+): Promise<void> {
+  const binder = extenders.find((extender) => extender.binds && extender.isInterested(pod.pod));
+  if (binder !== undefined) return binder.bind(pod.pod, nodeName);
+  for (const plugin of profile.at.bind) {
+    const status = await plugin.bind?.(state, pod, nodeName);
+    if (status?.code !== "Skip") return refuseWith("Bind", plugin.name, status);
   }
-  return { code: "Error", reasons: ["no plugin binds the pod"] };
+  throw new Error("bind status: Skip, ");
+}
+
+function refuseWith(point: string, plugin: string, status: Status | undefined): void {
+  if (status !== undefined) throw new PluginError(point, { ...status, plugin });
 }

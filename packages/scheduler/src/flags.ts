@@ -38,7 +38,6 @@ export const flagTable = flags(
     "contention-profiling": bool({
       default: true,
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "Turns lock contention profiling on, if profiling is on.",
     }),
     "kube-api-burst": int32({
@@ -64,13 +63,11 @@ export const flagTable = flags(
     "lock-object-name": string({
       default: "kube-scheduler",
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "The name of the lock object.",
     }),
     "lock-object-namespace": string({
       default: "kube-system",
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "The namespace of the lock object.",
     }),
     port: int({

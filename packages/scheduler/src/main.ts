@@ -14,22 +14,37 @@ import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
-import { completeConfig, type SchedulerConfig } from "./config.ts";
+import { completeConfig, type SchedulerConfig } from "./config/config.ts";
+import { asWritten, asYaml } from "./config/written.ts";
+import { newHttpExtender } from "./extenders/http-extender.ts";
 import { kubeScheduler } from "./flags.ts";
 import { newSchedulerMetrics } from "./metrics.ts";
-import { plugins } from "./plugins/catalogue.ts";
-import { newScheduler } from "./scheduler.ts";
+import { newScheduler, type Scheduler, type SchedulerOptions } from "./scheduler.ts";
 
-await runMain(kubeScheduler, async (flags, { log, signal, set }) => {
-  const config = completeConfig(flags, set);
-  if (flags["write-config-to"] !== "")
-    return writeFileSync(flags["write-config-to"], `${JSON.stringify(asWritten(config), undefined, 2)}\n`);
+await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) => {
+  const config = completeConfig(flags, set, featureGates);
   const clock = realClock;
   const metrics = newMetricsRegistry({ processMetrics: true, disabled: flags["disabled-metrics"] });
   const client = await clientOf(config, metrics);
+  const informers = newInformerFactory(client, { log, clock });
+  const scheduler = schedulerOf({
+    client,
+    informers,
+    clock,
+    log,
+    gates: featureGates,
+    profiles: config.profiles,
+    extenders: config.extenders.map(newHttpExtender),
+    percentageOfNodesToScore: config.percentageOfNodesToScore,
+    podInitialBackoffMs: config.podInitialBackoffSeconds * 1000,
+    podMaxBackoffMs: config.podMaxBackoffSeconds * 1000,
+    recorder: newEventRecorder({ client, component: "default-scheduler", log, clock }),
+    metrics: newSchedulerMetrics(metrics, clock),
+  });
+  if (flags["write-config-to"] !== "") return writeFileSync(flags["write-config-to"], asYaml(config));
   const server = await startComponentServer({
     name: "kube-scheduler",
-    flags,
+    flags: { ...flags, profiling: config.enableProfiling },
     log,
     clock,
     metrics,
@@ -38,20 +53,6 @@ await runMain(kubeScheduler, async (flags, { log, signal, set }) => {
   });
 
   const lead = async (leading: AbortSignal): Promise<void> => {
-    const informers = newInformerFactory(client, { log, clock });
-    const scheduler = newScheduler({
-      ...config,
-      client,
-      informers,
-      clock,
-      log,
-      profiles: config.profiles.map((profile) => ({
-        ...profile,
-        plugins: profile.plugins.flatMap((name) => plugins[name]?.({ client }) ?? []),
-      })),
-      recorder: newEventRecorder({ client, component: "default-scheduler", log, clock }),
-      metrics: newSchedulerMetrics(metrics, clock),
-    });
     informers.start(leading);
     await scheduler.run(leading);
   };
@@ -86,32 +87,18 @@ await runMain(kubeScheduler, async (flags, { log, signal, set }) => {
   await server?.close(1_000);
 });
 
-async function clientOf({ kubeconfig, master, qps, burst }: SchedulerConfig, metrics: MetricsRegistry) {
+async function clientOf({ clientConnection, master }: SchedulerConfig, metrics: MetricsRegistry) {
+  const { kubeconfig, qps, burst } = clientConnection;
   if (kubeconfig === "" && master === "") throw new ConfigError("--kubeconfig or --master is needed to find the API server");
   const config = kubeconfig === "" ? { host: master } : await loadKubeconfig(kubeconfig, { master });
   return newClient({ ...config, qps, burst, userAgent: userAgentOf("kube-scheduler") }, { observer: clientMetrics(metrics) });
 }
 
-/** As the configuration file spells it. */
-function asWritten(config: SchedulerConfig): unknown {
-  const seconds = (ms: number): string => `${ms / 1000}s`;
-  const { leaderElection } = config;
-  return {
-    apiVersion: "kubescheduler.config.k8s.io/v1beta2",
-    kind: "KubeSchedulerConfiguration",
-    clientConnection: { kubeconfig: config.kubeconfig, qps: config.qps, burst: config.burst },
-    leaderElection: {
-      leaderElect: leaderElection.enabled,
-      leaseDuration: seconds(leaderElection.leaseDurationMs),
-      renewDeadline: seconds(leaderElection.renewDeadlineMs),
-      retryPeriod: seconds(leaderElection.retryPeriodMs),
-      resourceLock: leaderElection.resourceLock,
-      resourceName: leaderElection.resourceName,
-      resourceNamespace: leaderElection.resourceNamespace,
-    },
-    percentageOfNodesToScore: config.percentageOfNodesToScore,
-    podInitialBackoffSeconds: config.podInitialBackoffMs / 1000,
-    podMaxBackoffSeconds: config.podMaxBackoffMs / 1000,
-    profiles: config.profiles.map(({ schedulerName }) => ({ schedulerName })),
-  };
+/** @throws ConfigError for profiles that cannot be put together */
+function schedulerOf(options: SchedulerOptions): Scheduler {
+  try {
+    return newScheduler(options);
+  } catch (err) {
+    throw new ConfigError(`couldn't create scheduler: initializing profiles: ${(err as Error).message}`, { cause: err });
+  }
 }

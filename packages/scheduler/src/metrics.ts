@@ -1,77 +1,170 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { exponentialBuckets, linearBuckets, type MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { PluginTimer } from "./framework/plugin-timer.ts";
 import type { QueuedPod } from "./queue/scheduling-queue.ts";
+import type { CycleTimer } from "./scheduling-cycle.ts";
 
 /** What the scheduler counts, under upstream's names. Source: pkg/scheduler/metrics/metrics.go */
 export interface SchedulerMetrics {
   attempted(result: "scheduled" | "unschedulable" | "error", profile: string, beginMs: number): void;
-  /** A node was found and assumed. */
-  decided(profile: string, beginMs: number): void;
+  /** A node was found. */
+  decided(beginMs: number): void;
   podScheduled(entry: QueuedPod, nowMs: number): void;
+  /** A pod came into a part of the queue. */
+  incoming(part: string, event: string): void;
+  /** @returns called when the binding has ended */
+  binding(): () => void;
+  /** Times one cycle; undefined where nobody looks. */
+  cycle(profile: string): CycleTimer | undefined;
+  preemptionAttempted(): void;
+  preempted(victims: number): void;
+  volumeStageFailed(operation: "predicate" | "assume" | "bind"): void;
   queueSizes(
     queue: { active: number; backoff: number; unschedulable: number },
     cache: { nodes: number; pods: number; assumedPods: number },
   ): void;
 }
 
-const exponential = (start: number, factor: number, count: number): number[] =>
-  Array.from({ length: count }, (_, i) => start * factor ** i);
+/** Of a hundred cycles, in how many each plugin is timed. Source: scheduler.go pluginMetricsSamplePercent */
+const pluginSamplePercent = 10;
 
-export function newSchedulerMetrics(registry: MetricsRegistry, clock: Clock): SchedulerMetrics {
-  const seconds = exponential(0.001, 2, 15);
+export function newSchedulerMetrics(
+  registry: MetricsRegistry,
+  clock: Clock,
+  random: () => number = Math.random,
+): SchedulerMetrics {
+  const seconds = exponentialBuckets(0.001, 2, 15);
+  const stable = { stability: "STABLE" } as const;
   const attempts = registry.counter({
+    ...stable,
     name: "scheduler_schedule_attempts_total",
-    help: "Attempts to schedule pods, by the result: 'unschedulable' fits nowhere, 'error' is a problem of the scheduler.",
+    help: "Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be scheduled, while 'error' means an internal scheduler problem.",
     labels: ["result", "profile"],
   });
   const attemptDuration = registry.histogram({
+    ...stable,
     name: "scheduler_scheduling_attempt_duration_seconds",
-    help: "Time of an attempt, decision and binding together.",
+    help: "Scheduling attempt latency in seconds (scheduling algorithm + binding)",
     labels: ["result", "profile"],
     buckets: seconds,
   });
   const endToEnd = registry.histogram({
     name: "scheduler_e2e_scheduling_duration_seconds",
-    help: "Time of an attempt, decision and binding together; the older name.",
+    help: "(Deprecated since 1.23.0) E2e scheduling latency in seconds (scheduling algorithm + binding). This metric is replaced by scheduling_attempt_duration_seconds.",
     labels: ["result", "profile"],
     buckets: seconds,
   });
   const algorithm = registry.histogram({
     name: "scheduler_scheduling_algorithm_duration_seconds",
-    help: "Time to decide.",
-    labels: [],
+    help: "Scheduling algorithm latency in seconds",
     buckets: seconds,
   });
+  const victims = registry.histogram({
+    ...stable,
+    name: "scheduler_preemption_victims",
+    help: "Number of selected preemption victims",
+    buckets: linearBuckets(5, 5, 10),
+  });
+  const preemptions = registry.counter({
+    ...stable,
+    name: "scheduler_preemption_attempts_total",
+    help: "Total preemption attempts in the cluster till now",
+  });
+  const pending = registry.gauge({
+    ...stable,
+    name: "scheduler_pending_pods",
+    help: "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' means number of pods in backoffQ; 'unschedulable' means number of pods in unschedulableQ.",
+    labels: ["queue"],
+  });
+  const goroutines = registry.gauge({
+    name: "scheduler_scheduler_goroutines",
+    help: "Number of running goroutines split by the work they do such as binding.",
+    labels: ["work"],
+  });
   const perPod = registry.histogram({
+    ...stable,
     name: "scheduler_pod_scheduling_duration_seconds",
-    help: "Time from a pod's first place in the queue to its binding, all attempts together.",
+    help: "E2e latency for a pod being scheduled which may include multiple scheduling attempts.",
     labels: ["attempts"],
-    buckets: exponential(0.01, 2, 20),
+    buckets: exponentialBuckets(0.01, 2, 20),
   });
   const podAttempts = registry.histogram({
+    ...stable,
     name: "scheduler_pod_scheduling_attempts",
-    help: "Attempts that a scheduled pod needed.",
-    labels: [],
-    buckets: exponential(1, 2, 5),
+    help: "Number of attempts to successfully schedule a pod.",
+    buckets: exponentialBuckets(1, 2, 5),
   });
-  const pending = registry.gauge({ name: "scheduler_pending_pods", help: "Pods that wait, by where.", labels: ["queue"] });
+  const points = registry.histogram({
+    ...stable,
+    name: "scheduler_framework_extension_point_duration_seconds",
+    help: "Latency for running all plugins of a specific extension point.",
+    labels: ["extension_point", "status", "profile"],
+    buckets: exponentialBuckets(0.0001, 2, 12),
+  });
+  const pluginDuration = registry.histogram({
+    name: "scheduler_plugin_execution_duration_seconds",
+    help: "Duration for running a plugin at a specific extension point.",
+    labels: ["plugin", "extension_point", "status"],
+    buckets: exponentialBuckets(0.00001, 1.5, 20),
+  });
+  const queued = registry.counter({
+    ...stable,
+    name: "scheduler_queue_incoming_pods_total",
+    help: "Number of pods added to scheduling queues by event and queue type.",
+    labels: ["queue", "event"],
+  });
   const cached = registry.gauge({
     name: "scheduler_scheduler_cache_size",
-    help: "Nodes, pods and assumed pods that the scheduler knows.",
+    help: "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.",
     labels: ["type"],
   });
+  const volumeFailures = registry.counter({
+    name: "scheduler_volume_scheduling_stage_error_total",
+    help: "Volume scheduling stage error count",
+    labels: ["operation"],
+  });
   const since = (beginMs: number): number => (clock.monotonic() - beginMs) / 1000;
+  const plugins: PluginTimer = {
+    now: () => clock.monotonic(),
+    plugin(name, point, status, beginMs) {
+      if (beginMs !== undefined) pluginDuration.labels(name, point, status?.code ?? "Success").observe(since(beginMs));
+    },
+  };
+  const timePoint = <T>(profile: string, name: string, run: () => T): T => {
+    const begin = clock.monotonic();
+    let status = "Error";
+    try {
+      const outcome = run();
+      // A refusal before any node was looked at is an outcome, and nothing else is.
+      status = (name === "PreFilter" && (outcome as { code?: string } | undefined)?.code) || "Success";
+      return outcome;
+    } finally {
+      points.labels(name, status, profile).observe(since(begin));
+    }
+  };
   return {
     attempted(result, profile, beginMs) {
       attempts.labels(result, profile).inc();
       attemptDuration.labels(result, profile).observe(since(beginMs));
       endToEnd.labels(result, profile).observe(since(beginMs));
     },
-    decided: (_, beginMs) => algorithm.labels().observe(since(beginMs)),
+    decided: (beginMs) => algorithm.observe(since(beginMs)),
     podScheduled(entry, nowMs) {
       perPod.labels(entry.attempts > 15 ? "15+" : String(entry.attempts)).observe((nowMs - entry.firstQueuedAtMs) / 1000);
-      podAttempts.labels().observe(entry.attempts);
+      podAttempts.observe(entry.attempts);
     },
+    incoming: (part, event) => queued.labels(part, event).inc(),
+    binding() {
+      goroutines.labels("binding").inc();
+      return () => goroutines.labels("binding").dec();
+    },
+    cycle: (profile) => ({
+      plugins: random() * 100 < pluginSamplePercent ? plugins : undefined,
+      point: (name, run) => timePoint(profile, name, run),
+    }),
+    preemptionAttempted: () => preemptions.inc(),
+    preempted: (count) => victims.observe(count),
+    volumeStageFailed: (operation) => volumeFailures.labels(operation).inc(),
     queueSizes(queue, cache) {
       for (const [name, size] of Object.entries(queue)) pending.labels(name).set(size);
       cached.labels("nodes").set(cache.nodes);
@@ -82,4 +175,15 @@ export function newSchedulerMetrics(registry: MetricsRegistry, clock: Clock): Sc
 }
 
 /** For tests. */
-export const noMetrics: SchedulerMetrics = { attempted() {}, decided() {}, podScheduled() {}, queueSizes() {} };
+export const noMetrics: SchedulerMetrics = {
+  attempted() {},
+  decided() {},
+  podScheduled() {},
+  incoming() {},
+  binding: () => () => {},
+  cycle: () => undefined,
+  preemptionAttempted() {},
+  preempted() {},
+  volumeStageFailed() {},
+  queueSizes() {},
+};

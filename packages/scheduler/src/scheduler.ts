@@ -2,28 +2,34 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { keyOf } from "@coxswain/apimachinery/meta/object-key";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Namespace, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
 import { bindPod, reserve } from "./binding-cycle.ts";
 import { newClusterCache } from "./cache/cluster-cache.ts";
 import { newPodInfo, type PodInfo } from "./cache/node-info.ts";
+import { watchCluster } from "./cluster-events.ts";
+import type { ProfileConfig } from "./config/config.ts";
+import type { Extender } from "./extenders/extender.ts";
 import type { CycleState } from "./framework/cycle-state.ts";
-import type { ClusterEvent } from "./framework/extension-points.ts";
-import { compareWith, mayHelp, type Profile } from "./framework/profile.ts";
-import { FitError } from "./framework/status.ts";
+import { newNominator } from "./framework/nominator.ts";
+import { compareWith, mayHelp, newProfile, type Profile } from "./framework/profile.ts";
+import { FitError, NoNodesError } from "./framework/status.ts";
 import type { SchedulerMetrics } from "./metrics.ts";
+import { plugins } from "./plugins/catalogue.ts";
+import { patchScheduling } from "./pod-status.ts";
 import { newSchedulingQueue, type QueuedPod } from "./queue/scheduling-queue.ts";
 import { decide } from "./scheduling-cycle.ts";
 
 export interface SchedulerOptions {
   readonly client: Client;
   readonly informers: InformerFactory;
-  readonly profiles: readonly Profile[];
+  readonly profiles: readonly ProfileConfig[];
+  readonly extenders?: readonly Extender[];
+  readonly gates: Pick<FeatureGates, "enabled">;
   readonly recorder: EventRecorder;
   readonly clock: Clock;
   readonly log: Logger;
@@ -35,165 +41,159 @@ export interface SchedulerOptions {
 }
 
 export interface Scheduler {
+  readonly profiles: readonly Profile[];
   /** Schedules until the signal is aborted. Informers have to be started by the caller. */
   run(signal: AbortSignal): Promise<void>;
 }
 
 const flushPeriodMs = 1_000;
+const defaultSchedulerName = "default-scheduler";
 
 /**
  * Gives each pod that names one of our profiles a node: next pod → decide → assume → bind. Deciding is one pod at a time;
  * binding goes on beside it.
+ * @throws Error for profiles that cannot be put together
  * Source: pkg/scheduler/scheduler.go
  */
 export function newScheduler(options: SchedulerOptions): Scheduler {
-  const {
-    client,
-    informers,
-    profiles,
-    recorder,
-    clock,
-    log,
-    metrics,
-    percentageOfNodesToScore = 0,
-    random = Math.random,
-  } = options;
+  const { client, informers, gates, recorder, clock, log, metrics } = options;
+  const { extenders = [], percentageOfNodesToScore = 0, random = Math.random } = options;
+  const nominator = newNominator();
+  const profiles = newProfiles({ ...options, extenders, nominator, random });
   const byName = new Map(profiles.map((profile) => [profile.schedulerName, profile]));
   const [firstProfile] = profiles;
-  if (firstProfile === undefined) throw new Error("a scheduler needs a profile");
+  if (firstProfile === undefined) throw new Error("at least one profile is required");
   const cache = newClusterCache(clock);
   const queue = newSchedulingQueue({
     clock,
     compare: compareWith(firstProfile),
     mayHelp: (plugin, event) => mayHelp(profiles, plugin, event),
+    incoming: metrics.incoming,
     initialBackoffMs: options.podInitialBackoffMs,
     maxBackoffMs: options.podMaxBackoffMs,
   });
-  const podInformer = informers.for<Pod>(pods, { fieldSelector: "status.phase!=Succeeded,status.phase!=Failed" });
-  const nodeInformer = informers.for<Node>(nodes);
+  const profileOf = (pod: Pod): Profile | undefined => byName.get(pod.spec.schedulerName ?? defaultSchedulerName);
+  const namespaceLister = informers.for<Namespace>(namespaces).lister;
+  const podLister = watchCluster({
+    informers,
+    profiles,
+    cache,
+    queue,
+    nominator,
+    isOurs: (pod) => profileOf(pod) !== undefined,
+    namespaceLabels: (name) => namespaceLister.get(name)?.metadata.labels,
+  });
+  const preferNominatedNode = gates.enabled("PreferNominatedNode");
   let startIndex = 0;
-
-  const isOurs = (pod: Pod): boolean => byName.has(pod.spec.schedulerName ?? "default-scheduler");
-
-  podInformer.addHandler({
-    added(pod) {
-      if (pod.spec.nodeName) {
-        cache.setPod(pod);
-        queue.wakeUp("Pod/Add");
-      } else if (isOurs(pod)) queue.add(pod);
-    },
-    updated(old, pod) {
-      if (pod.spec.nodeName) {
-        if (!old.spec.nodeName) queue.delete(pod);
-        cache.setPod(pod);
-        queue.wakeUp("Pod/Update");
-      } else if (isOurs(pod) && old !== pod && !cache.isAssumed(pod)) queue.update(old, pod);
-    },
-    deleted(pod) {
-      if (pod.spec.nodeName) {
-        cache.removePod(pod);
-        queue.wakeUp("Pod/Delete");
-      } else {
-        queue.delete(pod);
-        cache.forget(pod);
-      }
-    },
-  });
-  nodeInformer.addHandler({
-    added(node) {
-      cache.setNode(node);
-      queue.wakeUp("Node/Add");
-    },
-    updated(old, node) {
-      cache.setNode(node);
-      const event = nodeChange(old, node);
-      if (event !== undefined) queue.wakeUp(event);
-    },
-    deleted: (node) => cache.removeNode(node),
-  });
 
   /** The pod as the API shows it now, unless it needs no node any more. */
   const stillWaiting = (entry: QueuedPod): Pod | undefined => {
-    const pod = podInformer.lister.get(keyOf(entry.pod));
+    const pod = podLister.get(keyOf(entry.pod));
     if (pod === undefined || pod.metadata.uid !== entry.pod.metadata.uid || pod.spec.nodeName) return undefined;
     return pod;
   };
 
-  const refuse = async (entry: QueuedPod, cycle: number, err: unknown): Promise<void> => {
-    const fit = err instanceof FitError ? err : undefined;
+  /** Back into the queue, and users are told why. @param nominatedNode `""` takes a nomination back, absent leaves it */
+  const refuse = async (attempt: Attempt, err: unknown, reason: string, nominatedNode: string | undefined): Promise<void> => {
+    const { entry, profile, begin } = attempt;
+    const refused = err instanceof FitError || err instanceof NoNodesError;
     const message = err instanceof Error ? err.message : String(err);
-    metrics.attempted(fit === undefined ? "error" : "unschedulable", profileOf(entry.pod), clock.monotonic());
-    if (fit === undefined) log.error("cannot schedule pod; it goes on waiting", err, { pod: keyOf(entry.pod) });
-    else log.v(2)?.info("unable to schedule pod; no fit; waiting", { pod: keyOf(entry.pod), err: message });
+    metrics.attempted(refused ? "unschedulable" : "error", profile.schedulerName, begin);
+    if (refused) log.v(2)?.info("unable to schedule pod; no fit; waiting", { pod: keyOf(entry.pod), err: message });
+    else log.error("cannot schedule pod; it goes on waiting", err, { pod: keyOf(entry.pod) });
     const current = stillWaiting(entry);
     if (current === undefined) return;
     entry.pod = current;
-    entry.unschedulablePlugins = fit?.unschedulablePlugins ?? new Set();
-    queue.addUnschedulable(entry, cycle);
-    recorder.event(current, "Warning", "FailedScheduling", message);
+    entry.unschedulablePlugins = err instanceof FitError ? err.unschedulablePlugins : new Set();
+    queue.addUnschedulable(entry, attempt.cycle);
+    nominator.set(current, nominatedNode);
+    recorder.event(current, "Warning", "FailedScheduling", truncated(message), { action: "Scheduling" });
     try {
-      await setUnscheduled(client, current, fit === undefined ? "SchedulerError" : "Unschedulable", message, clock.now());
+      await patchScheduling(client, current, { reason, message, nominatedNode, nowMs: clock.now() });
     } catch (failure) {
       if (!isNotFound(failure))
-        log.error("cannot update the condition of a pod that does not fit", failure, { pod: keyOf(current) });
+        log.error("cannot update the status of a pod that does not fit", failure, { pod: keyOf(current) });
     }
   };
 
-  const profileOf = (pod: Pod): string => pod.spec.schedulerName ?? "default-scheduler";
-
-  const bind = async (
-    profile: Profile,
-    state: CycleState,
-    entry: QueuedPod,
-    info: PodInfo,
-    nodeName: string,
-    cycle: number,
-    begin: number,
-  ): Promise<void> => {
+  const bind = async (attempt: Attempt, nodeName: string): Promise<void> => {
+    const { entry, profile, state, info, begin } = attempt;
     const { pod } = info;
+    const done = metrics.binding();
     try {
-      const refusal = await bindPod(profile, state, info, nodeName);
-      if (refusal !== undefined) throw new Error(refusal.reasons.join(", "));
+      await bindPod(profile, state, info, nodeName, extenders);
       cache.finishBinding(pod);
       metrics.attempted("scheduled", profile.schedulerName, begin);
       metrics.podScheduled(entry, clock.now());
       log.v(2)?.info("successfully bound pod to node", { pod: keyOf(pod), node: nodeName });
-      recorder.event(pod, "Normal", "Scheduled", `Successfully assigned ${keyOf(pod)} to ${nodeName}`);
+      recorder.event(pod, "Normal", "Scheduled", `Successfully assigned ${keyOf(pod)} to ${nodeName}`, { action: "Binding" });
     } catch (err) {
       cache.forget(pod);
-      // What it was to take is free again.
-      queue.wakeUp("Pod/Delete");
-      await refuse(entry, cycle, err);
+      await refuse(attempt, err, "SchedulerError", "");
+      // What it was to take is free again, for others.
+      queue.wakeUp("Pod/Delete", (other) => other.metadata.uid !== pod.metadata.uid);
+    } finally {
+      done();
     }
   };
 
-  /** One cycle, without an await between the look at the cluster and `assume`. */
-  const schedule = (entry: QueuedPod): void => {
+  /** Nothing fits: looks for pods that would have to go. The answer to the pod is the refusal all the same. */
+  const refuseOrPreempt = async (attempt: Attempt, err: unknown): Promise<void> => {
+    let nominated: string | undefined;
+    if (!(err instanceof FitError)) nominated = "";
+    else {
+      for (const plugin of attempt.profile.at.postFilter) {
+        try {
+          const result = await plugin.postFilter?.(attempt.state, attempt.info, err.statuses, cache.snapshot());
+          if (result?.nominatedNode !== undefined) nominated = result.nominatedNode;
+          if (result?.status === undefined) break;
+        } catch (failure) {
+          log.error("running a postFilter plugin failed", failure, { plugin: plugin.name, pod: keyOf(attempt.info.pod) });
+          break;
+        }
+      }
+    }
+    await refuse(attempt, err, "Unschedulable", nominated);
+  };
+
+  /** One cycle. Without extenders there is no await between the look at the cluster and `assume`. */
+  const schedule = async (entry: QueuedPod): Promise<void> => {
     const cycle = queue.cycle;
     const current = stillWaiting(entry);
-    if (current === undefined || current.metadata.deletionTimestamp || cache.isAssumed(current)) return;
-    const profile = byName.get(profileOf(current));
+    if (current === undefined || cache.isAssumed(current)) return;
+    const profile = profileOf(current);
     if (profile === undefined) return;
-    const begin = clock.monotonic();
-    const info = newPodInfo(current);
-    const state: CycleState = new Map();
-    try {
-      const decision = decide(profile, state, info, cache.snapshot(), { percentageOfNodesToScore, startIndex, random });
-      startIndex = decision.nextStartIndex;
-      cache.assume(info, decision.nodeName);
-      const refusal = reserve(profile, state, info, decision.nodeName);
-      if (refusal !== undefined) {
-        cache.forget(current);
-        throw new Error(refusal.reasons.join(", "));
-      }
-      metrics.decided(profile.schedulerName, begin);
-      void bind(profile, state, entry, info, decision.nodeName, cycle, begin);
-    } catch (err) {
-      void refuse(entry, cycle, err);
+    if (current.metadata.deletionTimestamp) {
+      const message = `skip schedule deleting pod: ${keyOf(current)}`;
+      return recorder.event(current, "Warning", "FailedScheduling", message, { action: "Scheduling" });
     }
+    const attempt: Attempt = { entry, cycle, profile, state: new Map(), info: newPodInfo(current), begin: clock.monotonic() };
+    const { state, info } = attempt;
+    let nodeName: string;
+    try {
+      const timer = metrics.cycle(profile.schedulerName);
+      const choice = { percentageOfNodesToScore, startIndex, random, nominator, extenders, preferNominatedNode, timer };
+      const outcome = decide(profile, state, info, cache.snapshot(), choice);
+      const decision = outcome instanceof Promise ? await outcome : outcome;
+      startIndex = decision.nextStartIndex;
+      nodeName = decision.nodeName;
+    } catch (err) {
+      return refuseOrPreempt(attempt, err);
+    }
+    metrics.decided(attempt.begin);
+    cache.assume(info, nodeName);
+    nominator.delete(current);
+    try {
+      reserve(profile, state, info, nodeName);
+    } catch (err) {
+      cache.forget(current);
+      return refuse(attempt, err, "SchedulerError", "");
+    }
+    void bind(attempt, nodeName);
   };
 
   return {
+    profiles,
     async run(signal) {
       await informers.waitForSync(signal);
       const flushing = clock.every(flushPeriodMs, () => {
@@ -206,7 +206,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
         for (let decided = 1; !signal.aborted; decided++) {
           const entry = await queue.pop();
           if (entry === undefined) return;
-          schedule(entry);
+          await schedule(entry);
           // Lets answers and watch events in between: a queue of thousands must not hold up the loop.
           if (decided % 16 === 0) await new Promise((resolve) => setImmediate(resolve));
         }
@@ -218,25 +218,46 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
   };
 }
 
-/** What of a node changed, when it can make a pod fit. Source: eventhandlers.go nodeSchedulingPropertiesChange */
-export function nodeChange(old: Node, node: Node): ClusterEvent | undefined {
-  if (old.spec?.unschedulable && !node.spec?.unschedulable) return "Node/UpdateTaint";
-  if (!semanticEqual(old.status?.allocatable, node.status?.allocatable)) return "Node/UpdateAllocatable";
-  if (!semanticEqual(old.metadata.labels, node.metadata.labels)) return "Node/UpdateLabel";
-  if (!semanticEqual(old.spec?.taints, node.spec?.taints)) return "Node/UpdateTaint";
-  const conditions = (of: Node): unknown =>
-    Object.fromEntries((of.status?.conditions ?? []).map(({ type, status }) => [type, status]));
-  return semanticEqual(conditions(old), conditions(node)) ? undefined : "Node/UpdateCondition";
+/** One try to place one pod. */
+interface Attempt {
+  readonly entry: QueuedPod;
+  readonly cycle: number;
+  readonly profile: Profile;
+  readonly state: CycleState;
+  readonly info: PodInfo;
+  readonly begin: number;
 }
 
-async function setUnscheduled(client: Client, pod: Pod, reason: string, message: string, nowMs: number): Promise<void> {
-  const before = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
-  if (before?.status === "False" && before.reason === reason && before.message === message) return;
-  const lastTransitionTime = before?.status === "False" ? before.lastTransitionTime : formatTime(nowMs);
-  const condition = { type: "PodScheduled", status: "False", reason, message, lastProbeTime: null, lastTransitionTime };
-  const target = { namespace: pod.metadata.namespace, name: pod.metadata.name ?? "", subresource: "status" };
-  await client.patch(pods, target, {
-    type: "strategic",
-    body: { metadata: { uid: pod.metadata.uid }, status: { conditions: [condition] } },
+type ProfileParts = SchedulerOptions & {
+  readonly extenders: readonly Extender[];
+  readonly nominator: ReturnType<typeof newNominator>;
+  readonly random: () => number;
+};
+
+function newProfiles(parts: ProfileParts): Profile[] {
+  return parts.profiles.map(({ schedulerName, plugins: sets, args }) => {
+    let profile: Profile | undefined;
+    const context = {
+      ...parts,
+      profile(): Profile {
+        if (profile === undefined) throw new Error("a plugin asked for its profile too early");
+        return profile;
+      },
+    };
+    try {
+      profile = newProfile(schedulerName, sets, (name) =>
+        Object.hasOwn(plugins, name) ? plugins[name]?.(context, args) : undefined,
+      );
+    } catch (err) {
+      throw new Error(`creating profile for scheduler name ${schedulerName}: ${(err as Error).message}`, { cause: err });
+    }
+    return profile;
   });
+}
+
+/** As long as an event's note may be. Source: scheduler.go truncateMessage */
+const longestMessage = 1024;
+
+function truncated(message: string): string {
+  return message.length <= longestMessage ? message : `${message.slice(0, longestMessage - 4)} ...`;
 }

@@ -1,50 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Client } from "@coxswain/apimachinery/client/client";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
-import type { Node, Pod, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Pod, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { newClusterCache } from "./cache/cluster-cache.ts";
 import { newPodInfo } from "./cache/node-info.ts";
-import type { Profile } from "./framework/profile.ts";
-import { FitError } from "./framework/status.ts";
-import { defaultWeights, plugins } from "./plugins/catalogue.ts";
-import { decide, nodesToFind, selectBest } from "./scheduling-cycle.ts";
-
-const profile: Profile = {
-  schedulerName: "default-scheduler",
-  plugins: Object.values(plugins).map((make) => make({ client: {} as Client })),
-  weights: defaultWeights,
-};
-
-const node = (name: string, more: { cpu?: string; labels?: Record<string, string>; spec?: object; pods?: string } = {}): Node =>
-  ({
-    metadata: { name, labels: { "kubernetes.io/hostname": name, ...more.labels } },
-    spec: more.spec ?? {},
-    status: { allocatable: { cpu: more.cpu ?? "4", memory: "8Gi", pods: more.pods ?? "110" } },
-  }) as unknown as Node;
+import { NoNodesError } from "./framework/status.ts";
+import { nodesToFind, selectBest } from "./scheduling-cycle.ts";
+import { aTestPod, newTestCluster, aTestNode as node } from "./testing/test-cluster.ts";
 
 let count = 0;
-const pod = (spec: Partial<PodSpec> = {}, cpu = "1"): Pod =>
-  ({
-    metadata: { name: `pod-${++count}`, namespace: "default", uid: `uid-${count}` },
-    spec: { containers: [{ name: "main", image: "busybox", resources: { requests: { cpu } } }], ...spec },
-  }) as unknown as Pod;
-
-function place(wanted: Pod, nodes: Node[], present: [Pod, string][] = []): string {
-  const cache = newClusterCache(newFakeClock());
-  for (const each of nodes) cache.setNode(each);
-  for (const [each, nodeName] of present) cache.setPod({ ...each, spec: { ...each.spec, nodeName } });
-  try {
-    return decide(profile, new Map(), newPodInfo(wanted), cache.snapshot(), {
-      percentageOfNodesToScore: 0,
-      startIndex: 0,
-      random: () => 0.99,
-    }).nodeName;
-  } catch (err) {
-    if (err instanceof FitError) return err.message;
-    throw err;
-  }
-}
+const pod = (spec: Partial<PodSpec> = {}, cpu = "1"): Pod => aTestPod(`pod-${++count}`, { spec, cpu });
+const podOn = (on: string, spec: Partial<PodSpec> = {}, cpu = "1"): Pod => aTestPod(`pod-${++count}`, { on, spec, cpu });
 
 const noSchedule = { taints: [{ key: "dedicated", value: "db", effect: "NoSchedule" }] };
 const required = (key: string, operator: string, values?: string[]): Partial<PodSpec> => ({
@@ -59,12 +25,11 @@ const port = (hostPort: number): Partial<PodSpec> => ({
 });
 
 for (const { name, wanted, nodes, present, want } of [
-  { name: "no node at all", wanted: pod(), nodes: [], want: "0/0 nodes are available." },
   {
     name: "prefers the emptier node",
     wanted: pod(),
     nodes: [node("a"), node("b")],
-    present: [[pod(), "a"]] as [Pod, string][],
+    present: [podOn("a")],
     want: "b",
   },
   {
@@ -77,14 +42,14 @@ for (const { name, wanted, nodes, present, want } of [
     name: "counts what is taken",
     wanted: pod({}, "2"),
     nodes: [node("a")],
-    present: [[pod({}, "3"), "a"]] as [Pod, string][],
+    present: [podOn("a", {}, "3")],
     want: "0/1 nodes are available: 1 Insufficient cpu.",
   },
   {
     name: "the number of pods has a limit",
     wanted: pod(),
     nodes: [node("a", { pods: "1" })],
-    present: [[pod(), "a"]] as [Pod, string][],
+    present: [podOn("a")],
     want: "0/1 nodes are available: 1 Too many pods.",
   },
   {
@@ -139,13 +104,21 @@ for (const { name, wanted, nodes, present, want } of [
     name: "a host port is taken once",
     wanted: pod(port(8080)),
     nodes: [node("a")],
-    present: [[pod(port(8080)), "a"]] as [Pod, string][],
+    present: [podOn("a", port(8080))],
     want: "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.",
   },
   { name: "a pod that names its node", wanted: pod({ nodeName: "b" }), nodes: [node("a"), node("b")], want: "b" },
 ]) {
-  test(name, () => assert.equal(place(wanted, nodes, present), want));
+  test(name, async () => assert.equal(await newTestCluster({ nodes, pods: present ?? [] }).place(wanted), want));
 }
+
+test("without any node it says so", async () => {
+  const failure = await newTestCluster()
+    .decide(pod())
+    .catch((err: unknown) => err);
+  assert.ok(failure instanceof NoNodesError);
+  assert.equal(failure.message, "no nodes available to schedule pods");
+});
 
 test("the largest init container counts where it asks for more than the containers together", () => {
   const info = newPodInfo(

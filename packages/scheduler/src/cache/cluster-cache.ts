@@ -35,6 +35,8 @@ export function newClusterCache(clock: Clock): ClusterCache {
   const present = new Set<string>();
   const podNodes = new Map<string, string>();
   const assumed = new Map<string, { pod: PodInfo; expiresMs: number | undefined }>();
+  const havingAffinity = new Set<NodeInfo>();
+  const havingRequiredAntiAffinity = new Set<NodeInfo>();
   let order: NodeInfo[] | undefined;
 
   const infoOf = (name: string): NodeInfo => {
@@ -45,20 +47,30 @@ export function newClusterCache(clock: Clock): ClusterCache {
     }
     return info;
   };
+  const noteAffinity = (info: NodeInfo): void => {
+    const refuses = [...info.podsWithAffinity].some(({ affinity }) => (affinity?.requiredAnti.length ?? 0) > 0);
+    setMembership(havingAffinity, info, info.podsWithAffinity.size > 0);
+    setMembership(havingRequiredAntiAffinity, info, refuses);
+  };
+  const isPresent = (info: NodeInfo): boolean => present.has(info.name);
   const detach = (uid: string): void => {
     const nodeName = podNodes.get(uid);
     if (nodeName === undefined) return;
     podNodes.delete(uid);
     const info = infos.get(nodeName);
     if (info === undefined) return;
+    const hadAffinity = info.podsWithAffinity.size > 0;
     removePod(info, uid);
+    if (hadAffinity) noteAffinity(info);
     if (info.pods.size === 0 && !present.has(nodeName)) infos.delete(nodeName);
   };
   const attach = (pod: PodInfo, nodeName: string): void => {
     const uid = pod.pod.metadata.uid ?? "";
     detach(uid);
     podNodes.set(uid, nodeName);
-    addPod(infoOf(nodeName), pod);
+    const info = infoOf(nodeName);
+    addPod(info, pod);
+    if (pod.affinity !== undefined) noteAffinity(info);
   };
   const expire = (): void => {
     const now = clock.now();
@@ -107,12 +119,22 @@ export function newClusterCache(clock: Clock): ClusterCache {
     snapshot() {
       expire();
       order ??= spreadOverZones([...present].map((name) => infoOf(name)));
-      return { nodes: order, get: (name) => (present.has(name) ? infos.get(name) : undefined) };
+      return {
+        nodes: order,
+        havingAffinity: [...havingAffinity].filter(isPresent),
+        havingRequiredAntiAffinity: [...havingRequiredAntiAffinity].filter(isPresent),
+        get: (name) => (present.has(name) ? infos.get(name) : undefined),
+      };
     },
     get counts() {
       return { nodes: present.size, pods: podNodes.size, assumedPods: assumed.size };
     },
   };
+}
+
+function setMembership<T>(set: Set<T>, member: T, belongs: boolean): void {
+  if (belongs) set.add(member);
+  else set.delete(member);
 }
 
 /** One node of each zone in turn, so that a look at a part of the nodes sees all zones. Source: node_tree.go */

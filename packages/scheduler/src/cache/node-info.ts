@@ -1,5 +1,6 @@
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { Container, Node, Pod, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { type PodAffinityTerms, parseAffinity } from "./affinity-terms.ts";
 
 /** Amounts as plain numbers: cpu in thousandths, memory and storage in bytes, others in units. */
 export interface Resources {
@@ -17,6 +18,8 @@ export interface PodInfo {
   /** Requests with upstream's minimum for containers that ask for nothing; for scoring only. */
   readonly nonZero: { readonly milliCpu: number; readonly memory: number };
   readonly hostPorts: readonly HostPort[];
+  /** Absent for a pod that has neither affinity nor anti-affinity to pods. */
+  readonly affinity?: PodAffinityTerms;
 }
 
 export interface HostPort {
@@ -35,14 +38,14 @@ export interface NodeInfo {
   taints: readonly Taint[];
   allocatable: Resources;
   readonly pods: Map<string, PodInfo>;
+  /** Those of `pods` that have affinity or anti-affinity terms of any kind. */
+  readonly podsWithAffinity: Set<PodInfo>;
   readonly requested: Resources;
   readonly nonZeroRequested: { milliCpu: number; memory: number };
   /** `protocol/port` → addresses in use. */
   readonly usedPorts: Map<string, Set<string>>;
   /** Image name → bytes. */
   images: ReadonlyMap<string, number>;
-  /** Grows with each change; tells a snapshot what to copy. */
-  generation: number;
 }
 
 export const noResources = (): Resources => ({ milliCpu: 0, memory: 0, ephemeralStorage: 0, pods: 0, scalars: new Map() });
@@ -54,14 +57,26 @@ export function newNodeInfo(node: Node): NodeInfo {
     taints: [],
     allocatable: noResources(),
     pods: new Map(),
+    podsWithAffinity: new Set(),
     requested: noResources(),
     nonZeroRequested: { milliCpu: 0, memory: 0 },
     usedPorts: new Map(),
     images: new Map(),
-    generation: 0,
   };
   setNode(info, node);
   return info;
+}
+
+/** To try what happens with other pods on the node. */
+export function cloneNodeInfo(info: NodeInfo): NodeInfo {
+  return {
+    ...info,
+    pods: new Map(info.pods),
+    podsWithAffinity: new Set(info.podsWithAffinity),
+    requested: { ...info.requested, scalars: new Map(info.requested.scalars) },
+    nonZeroRequested: { ...info.nonZeroRequested },
+    usedPorts: new Map([...info.usedPorts].map(([port, addresses]) => [port, new Set(addresses)])),
+  };
 }
 
 export function setNode(info: NodeInfo, node: Node): void {
@@ -80,6 +95,7 @@ export function addPod(info: NodeInfo, pod: PodInfo): void {
   const uid = pod.pod.metadata.uid ?? "";
   removePod(info, uid);
   info.pods.set(uid, pod);
+  if (pod.affinity !== undefined) info.podsWithAffinity.add(pod);
   add(info.requested, pod.requests);
   info.nonZeroRequested.milliCpu += pod.nonZero.milliCpu;
   info.nonZeroRequested.memory += pod.nonZero.memory;
@@ -94,6 +110,7 @@ export function removePod(info: NodeInfo, uid: string): void {
   const pod = info.pods.get(uid);
   if (pod === undefined) return;
   info.pods.delete(uid);
+  info.podsWithAffinity.delete(pod);
   add(info.requested, pod.requests, -1);
   info.nonZeroRequested.milliCpu -= pod.nonZero.milliCpu;
   info.nonZeroRequested.memory -= pod.nonZero.memory;
@@ -124,7 +141,8 @@ export function newPodInfo(pod: Pod): PodInfo {
   nonZero.milliCpu += overhead.milliCpu;
   nonZero.memory += overhead.memory;
   requests.pods = 1;
-  return { pod, requests, nonZero, hostPorts: hostPortsOf(pod) };
+  const affinity = parseAffinity(pod);
+  return { pod, requests, nonZero, hostPorts: hostPortsOf(pod), ...(affinity === undefined ? {} : { affinity }) };
 }
 
 function withMinimum(container: Container): { milliCpu: number; memory: number } {

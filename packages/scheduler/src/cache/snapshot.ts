@@ -7,5 +7,8 @@ import type { NodeInfo } from "./node-info.ts";
 export interface ClusterSnapshot {
   /** Nodes that exist, spread over zones in turn. */
   readonly nodes: readonly NodeInfo[];
+  /** Those of `nodes` with pods that have affinity terms; and with pods that refuse others by required anti-affinity. */
+  readonly havingAffinity: readonly NodeInfo[];
+  readonly havingRequiredAntiAffinity: readonly NodeInfo[];
   get(name: string): NodeInfo | undefined;
 }

@@ -13,24 +13,38 @@ export const unresolvable = (...reasons: string[]): Status => ({ code: "Unschedu
 
 export const failed = (err: unknown): Status => ({ code: "Error", reasons: [err instanceof Error ? err.message : String(err)] });
 
-/** Why a pod fits nowhere. */
+/** A plugin said no with its own problem, or against a decision that was made. */
+export class PluginError extends Error {
+  constructor(point: string, { plugin, reasons }: Status) {
+    const name = JSON.stringify(plugin ?? "");
+    const what = point === "Filter" ? `${name} filter plugin` : `${point} plugin ${name}`;
+    super(`running ${what}: ${reasons.join(", ")}`);
+  }
+}
+
+/** Why a pod fits nowhere. `statuses` has each node's refusal by the node's name. */
 export class FitError extends Error {
   readonly statuses: ReadonlyMap<string, Status>;
   readonly unschedulablePlugins: ReadonlySet<string>;
 
-  constructor(nodeCount: number, statuses: ReadonlyMap<string, Status>, preFilterReason?: Status) {
-    super(fitMessage(nodeCount, statuses, preFilterReason));
+  constructor(nodeCount: number, statuses: ReadonlyMap<string, Status>) {
+    super(fitMessage(nodeCount, statuses));
     this.statuses = statuses;
-    const all = preFilterReason === undefined ? [...statuses.values()] : [preFilterReason];
-    this.unschedulablePlugins = new Set(all.flatMap((status) => status.plugin ?? []));
+    this.unschedulablePlugins = new Set([...statuses.values()].flatMap(({ plugin }) => plugin ?? []));
+  }
+}
+
+/** There is no node at all; as far as users can tell that is a refusal, too. Source: ErrNoNodesAvailable */
+export class NoNodesError extends Error {
+  constructor() {
+    super("no nodes available to schedule pods");
   }
 }
 
 /** `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.` */
-function fitMessage(nodeCount: number, statuses: ReadonlyMap<string, Status>, preFilterReason: Status | undefined): string {
-  if (preFilterReason !== undefined) return `0/${nodeCount} nodes are available: ${preFilterReason.reasons.join(", ")}.`;
+export function fitMessage(nodeCount: number, statuses: ReadonlyMap<string, Status>): string {
   const counts = new Map<string, number>();
   for (const { reasons } of statuses.values()) for (const reason of reasons) counts.set(reason, (counts.get(reason) ?? 0) + 1);
   const parts = [...counts].map(([reason, count]) => `${count} ${reason}`).sort();
-  return `0/${nodeCount} nodes are available${parts.length > 0 ? `: ${parts.join(", ")}` : ""}.`;
+  return `0/${nodeCount} nodes are available: ${parts.join(", ")}.`;
 }

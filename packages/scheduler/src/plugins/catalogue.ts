@@ -1,58 +1,47 @@
-import type { Client } from "@coxswain/apimachinery/client/client";
+import type { PluginArgs } from "../config/plugin-args.ts";
 import type { Plugin } from "../framework/extension-points.ts";
+import type { PluginContext } from "../framework/plugin-context.ts";
 import { newDefaultBinder } from "./default-binder.ts";
+import { newDefaultPreemption } from "./default-preemption.ts";
 import { newImageLocality } from "./image-locality.ts";
+import { newInterPodAffinity } from "./inter-pod-affinity.ts";
 import { newNodeAffinity } from "./node-affinity.ts";
 import { newNodeName } from "./node-name.ts";
 import { newNodePorts } from "./node-ports.ts";
 import { newNodeResourcesBalancedAllocation } from "./node-resources-balanced-allocation.ts";
 import { newNodeResourcesFit } from "./node-resources-fit.ts";
 import { newNodeUnschedulable } from "./node-unschedulable.ts";
+import { newPodTopologySpread } from "./pod-topology-spread.ts";
 import { newPrioritySort } from "./priority-sort.ts";
+import { newSelectorSpread } from "./selector-spread.ts";
 import { newTaintToleration } from "./taint-toleration.ts";
+import { newVolumeBinding } from "./volume-binding.ts";
+import { newDiskLimits, newNodeVolumeLimits } from "./volume-limits.ts";
+import { newVolumeRestrictions } from "./volume-restrictions.ts";
+import { newVolumeZone } from "./volume-zone.ts";
 
-export interface PluginContext {
-  readonly client: Client;
-}
-
-/** THE list: name in the configuration → constructor. */
-export const plugins: Readonly<Record<string, (context: PluginContext) => Plugin>> = {
+/** THE list: name in the configuration → constructor, with the arguments of its profile. */
+export const plugins: Readonly<Record<string, (context: PluginContext, args: PluginArgs) => Plugin>> = {
   PrioritySort: newPrioritySort,
   NodeUnschedulable: newNodeUnschedulable,
   NodeName: newNodeName,
   TaintToleration: newTaintToleration,
-  NodeAffinity: newNodeAffinity,
+  NodeAffinity: (_, { NodeAffinity }) => newNodeAffinity(NodeAffinity),
   NodePorts: newNodePorts,
-  NodeResourcesFit: newNodeResourcesFit,
-  NodeResourcesBalancedAllocation: newNodeResourcesBalancedAllocation,
+  NodeResourcesFit: (_, { NodeResourcesFit }) => newNodeResourcesFit(NodeResourcesFit),
+  VolumeRestrictions: (context) => newVolumeRestrictions(context),
+  EBSLimits: (context) => newDiskLimits(context, "EBSLimits"),
+  GCEPDLimits: (context) => newDiskLimits(context, "GCEPDLimits"),
+  NodeVolumeLimits: (context) => newNodeVolumeLimits(context),
+  AzureDiskLimits: (context) => newDiskLimits(context, "AzureDiskLimits"),
+  CinderLimits: (context) => newDiskLimits(context, "CinderLimits"),
+  VolumeBinding: (context, { VolumeBinding }) => newVolumeBinding(context, VolumeBinding),
+  VolumeZone: (context) => newVolumeZone(context),
+  PodTopologySpread: (context, { PodTopologySpread }) => newPodTopologySpread(context, PodTopologySpread),
+  InterPodAffinity: (context, { InterPodAffinity }) => newInterPodAffinity(context, InterPodAffinity),
+  DefaultPreemption: (context, { DefaultPreemption }) => newDefaultPreemption(context, DefaultPreemption),
+  NodeResourcesBalancedAllocation: (_, args) => newNodeResourcesBalancedAllocation(args.NodeResourcesBalancedAllocation),
   ImageLocality: newImageLocality,
+  SelectorSpread: (context) => newSelectorSpread(context),
   DefaultBinder: ({ client }) => newDefaultBinder(client),
-};
-
-/** Known to upstream's 1.23 and not built yet; docs/compatibility.md says what follows from that. */
-export const missingPlugins: readonly string[] = [
-  "DefaultPreemption",
-  "InterPodAffinity",
-  "PodTopologySpread",
-  "VolumeBinding",
-  "VolumeRestrictions",
-  "VolumeZone",
-  "NodeVolumeLimits",
-  "EBSLimits",
-  "GCEPDLimits",
-  "AzureDiskLimits",
-  "CinderLimits",
-  "SelectorSpread",
-  "ServiceAffinity",
-  "NodeLabel",
-  "NodePreferAvoidPods",
-];
-
-/** Plugins of the default profile with the weight of their score. Source: apis/config/v1beta3/default_plugins.go */
-export const defaultWeights: Readonly<Record<string, number>> = {
-  NodeResourcesBalancedAllocation: 1,
-  ImageLocality: 1,
-  NodeResourcesFit: 1,
-  NodeAffinity: 1,
-  TaintToleration: 1,
 };

@@ -1,21 +1,33 @@
 import { matchesNode, matchesTerm } from "@coxswain/apimachinery/scheduling/node-selector";
+import type { Node, NodeAffinity, PreferredSchedulingTerm } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PluginArgs } from "../config/plugin-args.ts";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unresolvable } from "../framework/status.ts";
 import { normalizeByLargest } from "./normalize.ts";
 
-/** nodeSelector and node affinity: required decides, preferred adds its weights. */
-export const newNodeAffinity = (): Plugin => ({
+/** nodeSelector and node affinity, the pod's and what the configuration adds: required decides, preferred adds its weights. */
+export const newNodeAffinity = ({ addedAffinity }: PluginArgs["NodeAffinity"] = {}): Plugin => ({
   name: "NodeAffinity",
+  idleAt: ["preFilter", "preScore"],
   wakeUpOn: ["Node/Add", "Node/UpdateLabel"],
-  filter: (_, { pod }, { node }) =>
-    matchesNode(pod, node) ? undefined : unresolvable("node(s) didn't match Pod's node affinity/selector"),
-  score(_, { pod }, { node }) {
-    let score = 0;
-    for (const { weight, preference } of pod.spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []) {
-      const isEmpty = (preference.matchExpressions ?? []).length === 0 && (preference.matchFields ?? []).length === 0;
-      if (weight !== 0 && (isEmpty || matchesTerm(preference, node))) score += weight;
-    }
-    return score;
+  filter(_, { pod }, { node }) {
+    if (!meets(addedAffinity, node)) return unresolvable("node(s) didn't match scheduler-enforced node affinity");
+    return matchesNode(pod, node) ? undefined : unresolvable("node(s) didn't match Pod's node affinity/selector");
   },
+  score: (_, { pod }, { node }) =>
+    weightOf(addedAffinity?.preferredDuringSchedulingIgnoredDuringExecution, node) +
+    weightOf(pod.spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution, node),
   normalize: (_, __, scores) => normalizeByLargest(scores, false),
 });
+
+function meets(affinity: NodeAffinity | undefined, node: Node): boolean {
+  const required = affinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  return required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
+}
+
+function weightOf(terms: readonly PreferredSchedulingTerm[] = [], node: Node): number {
+  let sum = 0;
+  // A term without any requirement matches nothing.
+  for (const { weight, preference } of terms) if (weight !== 0 && matchesTerm(preference, node)) sum += weight;
+  return sum;
+}

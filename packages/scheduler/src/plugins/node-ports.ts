@@ -1,16 +1,19 @@
-import type { HostPort, NodeInfo } from "../cache/node-info.ts";
+import type { HostPort, NodeInfo, PodInfo } from "../cache/node-info.ts";
 import type { Plugin } from "../framework/extension-points.ts";
 import { unschedulable } from "../framework/status.ts";
 
 /** No two pods of a node share a host port on one address. */
 export const newNodePorts = (): Plugin => ({
   name: "NodePorts",
+  idleAt: ["preFilter"],
   wakeUpOn: ["Pod/Delete", "Node/Add"],
-  filter: (_, { hostPorts }, node) =>
-    hostPorts.some((port) => isTaken(port, node))
-      ? unschedulable("node(s) didn't have free ports for the requested pod ports")
-      : undefined,
+  filter: (_, pod, node) =>
+    hasFreePorts(pod, node) ? undefined : unschedulable("node(s) didn't have free ports for the requested pod ports"),
 });
+
+export function hasFreePorts({ hostPorts }: PodInfo, node: NodeInfo): boolean {
+  return !hostPorts.some((port) => isTaken(port, node));
+}
 
 function isTaken({ ip, protocol, port }: HostPort, { usedPorts }: NodeInfo): boolean {
   const addresses = usedPorts.get(`${protocol}/${port}`);

@@ -1,19 +1,23 @@
+import { defaultPluginArgs, type PluginArgs } from "../config/plugin-args.ts";
 import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
+import { allocationsOf } from "./resource-allocation.ts";
 
-/** Prefers nodes where cpu and memory would be used to the same share. */
-export const newNodeResourcesBalancedAllocation = (): Plugin => ({
+/** Prefers nodes where the resources would be used to the same share. */
+export const newNodeResourcesBalancedAllocation = (
+  { resources }: PluginArgs["NodeResourcesBalancedAllocation"] = defaultPluginArgs.NodeResourcesBalancedAllocation,
+): Plugin => ({
   name: "NodeResourcesBalancedAllocation",
-  score(_, { requests }, { requested, allocatable }) {
-    const shares = [
-      [requested.milliCpu + requests.milliCpu, allocatable.milliCpu],
-      [requested.memory + requests.memory, allocatable.memory],
-    ].flatMap(([used = 0, capacity = 0]) => (capacity === 0 ? [] : [Math.min(used / capacity, 1)]));
+  score(_, pod, node) {
+    const shares = allocationsOf(resources, pod, node, false).map(({ requested, allocatable }) =>
+      Math.min(requested / allocatable, 1),
+    );
     return Math.trunc((1 - standardDeviation(shares)) * maxNodeScore);
   },
 });
 
 function standardDeviation(values: readonly number[]): number {
+  if (values.length < 2) return 0;
   if (values.length === 2) return Math.abs(((values[0] as number) - (values[1] as number)) / 2);
-  const mean = values.reduce((sum, value) => sum + value, 0) / Math.max(values.length, 1);
-  return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / Math.max(values.length, 1));
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length);
 }

@@ -1,25 +1,39 @@
 import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
-import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
+import { defaultPluginArgs, type PluginArgs } from "../config/plugin-args.ts";
+import type { Plugin } from "../framework/extension-points.ts";
 import { unschedulable } from "../framework/status.ts";
+import { allocationsOf, scorerOf } from "./resource-allocation.ts";
 
-/** Only pods that fit into what is left; prefers nodes with more left (LeastAllocated). */
-export const newNodeResourcesFit = (): Plugin => ({
-  name: "NodeResourcesFit",
-  wakeUpOn: ["Pod/Delete", "Node/Add", "Node/UpdateAllocatable"],
-  filter(_, pod, node) {
-    const reasons = insufficient(pod, node);
-    return reasons.length === 0 ? undefined : unschedulable(...reasons);
-  },
-  score(_, pod, node) {
-    const cpu = leastRequested(node.nonZeroRequested.milliCpu + pod.nonZero.milliCpu, node.allocatable.milliCpu);
-    const memory = leastRequested(node.nonZeroRequested.memory + pod.nonZero.memory, node.allocatable.memory);
-    const scores = [cpu, memory].filter((score) => score !== undefined);
-    return scores.length === 0 ? 0 : Math.trunc(scores.reduce((sum, score) => sum + score, 0) / scores.length);
-  },
-});
+/**
+ * Only pods that fit into what is left; prefers nodes by the configured strategy, those with more left by default.
+ * @throws Error for a strategy that does not exist
+ */
+export function newNodeResourcesFit(args: PluginArgs["NodeResourcesFit"] = defaultPluginArgs.NodeResourcesFit): Plugin {
+  const { scoringStrategy, ignoredResources = [], ignoredResourceGroups = [] } = args;
+  const scorer = scorerOf(scoringStrategy);
+  if (scorer === undefined) throw new Error(`scoring strategy ${scoringStrategy.type} is not supported`);
+  const names = new Set(ignoredResources);
+  const groups = new Set(ignoredResourceGroups);
+  const isIgnored = (name: string): boolean =>
+    isExtended(name) && (names.has(name) || groups.has(name.slice(0, name.indexOf("/"))));
+  return {
+    name: "NodeResourcesFit",
+    idleAt: ["preFilter"],
+    wakeUpOn: ["Pod/Delete", "Node/Add", "Node/UpdateAllocatable"],
+    filter(_, pod, node) {
+      const reasons = insufficient(pod, node, isIgnored);
+      return reasons.length === 0 ? undefined : unschedulable(...reasons);
+    },
+    score: (_, pod, node) => scorer(allocationsOf(scoringStrategy.resources, pod, node, true)),
+  };
+}
 
 /** Pure: what the node has too little of, in upstream's words. */
-export function insufficient({ requests }: PodInfo, { pods, allocatable, requested }: NodeInfo): string[] {
+export function insufficient(
+  { requests }: PodInfo,
+  { pods, allocatable, requested }: NodeInfo,
+  isIgnored: (resource: string) => boolean = () => false,
+): string[] {
   const reasons: string[] = [];
   if (pods.size + 1 > allocatable.pods) reasons.push("Too many pods");
   const asks = requests.milliCpu > 0 || requests.memory > 0 || requests.ephemeralStorage > 0 || requests.scalars.size > 0;
@@ -29,13 +43,12 @@ export function insufficient({ requests }: PodInfo, { pods, allocatable, request
   if (requests.ephemeralStorage > allocatable.ephemeralStorage - requested.ephemeralStorage)
     reasons.push("Insufficient ephemeral-storage");
   for (const [name, amount] of requests.scalars) {
+    if (isIgnored(name)) continue;
     if (amount > (allocatable.scalars.get(name) ?? 0) - (requested.scalars.get(name) ?? 0)) reasons.push(`Insufficient ${name}`);
   }
   return reasons;
 }
 
-/** From 0 (full) to 100 (empty); undefined when the node does not say how much it has. */
-function leastRequested(requested: number, capacity: number): number | undefined {
-  if (capacity === 0) return undefined;
-  return requested > capacity ? 0 : Math.trunc(((capacity - requested) * maxNodeScore) / capacity);
-}
+/** Not one of Kubernetes' own. Source: pkg/apis/core/v1/helper IsExtendedResourceName */
+const isExtended = (name: string): boolean =>
+  name.includes("/") && !/(^|\.)kubernetes\.io\//.test(name) && !name.startsWith("requests.");

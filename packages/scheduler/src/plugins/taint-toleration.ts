@@ -6,6 +6,7 @@ import { normalizeByLargest } from "./normalize.ts";
 /** Keeps pods off tainted nodes, and prefers nodes with fewer taints that only ask to stay away. */
 export const newTaintToleration = (): Plugin => ({
   name: "TaintToleration",
+  idleAt: ["preScore"],
   wakeUpOn: ["Node/Add", "Node/UpdateTaint"],
   filter(_, { pod }, { taints }) {
     if (taints.length === 0) return undefined;

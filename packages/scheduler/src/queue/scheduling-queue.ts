@@ -2,7 +2,8 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { keyOf } from "@coxswain/apimachinery/meta/object-key";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { ClusterEvent, QueuedPodView } from "../framework/extension-points.ts";
+import { type ClusterEvent, labelOf } from "../framework/cluster-event.ts";
+import type { QueuedPodView } from "../framework/extension-points.ts";
 import { KeyedHeap } from "./heap.ts";
 
 export interface QueuedPod extends QueuedPodView {
@@ -27,8 +28,8 @@ export interface SchedulingQueue {
   pop(): Promise<QueuedPod | undefined>;
   /** Back after a cycle that found no node, or that failed. */
   addUnschedulable(entry: QueuedPod, cycle: number): void;
-  /** Something changed: pods whose refusal it may lift go on. */
-  wakeUp(event: ClusterEvent): void;
+  /** Something changed: pods whose refusal it may lift, and that pass the check, go on. */
+  wakeUp(event: ClusterEvent, check?: (pod: Pod) => boolean): void;
   /** Counts `pop`s; remember it before a cycle and hand it to `addUnschedulable`. */
   readonly cycle: number;
   readonly counts: { active: number; backoff: number; unschedulable: number };
@@ -42,6 +43,8 @@ export interface SchedulingQueueOptions {
   readonly compare: (a: QueuedPodView, b: QueuedPodView) => number;
   /** May this event lift a refusal by this plugin? */
   readonly mayHelp: (plugin: string, event: ClusterEvent) => boolean;
+  /** Told of each pod that comes into a part of the queue, and why. */
+  readonly incoming?: ((part: "active" | "backoff" | "unschedulable", why: string) => void) | undefined;
   readonly initialBackoffMs?: number;
   readonly maxBackoffMs?: number;
 }
@@ -50,7 +53,7 @@ export interface SchedulingQueueOptions {
 const longestWaitMs = 60_000;
 
 export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQueue {
-  const { clock, compare, mayHelp, initialBackoffMs = 1_000, maxBackoffMs = 10_000 } = options;
+  const { clock, compare, mayHelp, incoming, initialBackoffMs = 1_000, maxBackoffMs = 10_000 } = options;
   const keyOfEntry = (entry: QueuedPod): string => keyOf(entry.pod);
   const backoffEnd = (entry: QueuedPod): number =>
     entry.queuedAtMs + Math.min(initialBackoffMs * 2 ** Math.max(entry.attempts - 1, 0), maxBackoffMs);
@@ -71,16 +74,21 @@ export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQ
     }
     return entry;
   };
-  const activate = (entry: QueuedPod): void => {
+  const activate = (entry: QueuedPod, why: string): void => {
     active.set(entry);
+    incoming?.("active", why);
     if (waiting === undefined) return;
     const hand = waiting;
     waiting = undefined;
     hand(take());
   };
-  const activateOrBackOff = (entry: QueuedPod): void => {
-    if (backoffEnd(entry) > clock.now()) backoff.set(entry);
-    else activate(entry);
+  const backOff = (entry: QueuedPod, why: string): void => {
+    backoff.set(entry);
+    incoming?.("backoff", why);
+  };
+  const activateOrBackOff = (entry: QueuedPod, why: string): void => {
+    if (backoffEnd(entry) > clock.now()) backOff(entry, why);
+    else activate(entry, why);
   };
   const isHelpedBy = (entry: QueuedPod, event: ClusterEvent): boolean =>
     entry.unschedulablePlugins.size === 0 || [...entry.unschedulablePlugins].some((plugin) => mayHelp(plugin, event));
@@ -90,7 +98,8 @@ export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQ
       const key = keyOf(pod);
       unschedulable.delete(key);
       backoff.delete(key);
-      activate({ pod, queuedAtMs: clock.now(), firstQueuedAtMs: clock.now(), attempts: 0, unschedulablePlugins: new Set() });
+      const now = clock.now();
+      activate({ pod, queuedAtMs: now, firstQueuedAtMs: now, attempts: 0, unschedulablePlugins: new Set() }, "PodAdd");
     },
     update(old, pod) {
       const key = keyOf(pod);
@@ -108,7 +117,7 @@ export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQ
       waitingEntry.pod = pod;
       if (old !== undefined && !isMoreThanStatus(old, pod)) return;
       unschedulable.delete(key);
-      activateOrBackOff(waitingEntry);
+      activateOrBackOff(waitingEntry, "PodUpdate");
     },
     delete(pod) {
       const key = keyOf(pod);
@@ -128,15 +137,16 @@ export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQ
       const key = keyOf(entry.pod);
       if (active.get(key) !== undefined || backoff.get(key) !== undefined) return;
       entry.queuedAtMs = clock.now();
-      if (wakeUpCycle >= cycleOfEntry) backoff.set(entry);
-      else unschedulable.set(key, entry);
+      if (wakeUpCycle >= cycleOfEntry) return backOff(entry, "ScheduleAttemptFailure");
+      unschedulable.set(key, entry);
+      incoming?.("unschedulable", "ScheduleAttemptFailure");
     },
-    wakeUp(event) {
+    wakeUp(event, check) {
       wakeUpCycle = cycle;
       for (const [key, entry] of unschedulable) {
-        if (!isHelpedBy(entry, event)) continue;
+        if (!isHelpedBy(entry, event) || check?.(entry.pod) === false) continue;
         unschedulable.delete(key);
-        activateOrBackOff(entry);
+        activateOrBackOff(entry, labelOf(event));
       }
     },
     get cycle() {
@@ -149,12 +159,12 @@ export function newSchedulingQueue(options: SchedulingQueueOptions): SchedulingQ
       const now = clock.now();
       for (let first = backoff.peek(); first !== undefined && backoffEnd(first) <= now; first = backoff.peek()) {
         backoff.pop();
-        activate(first);
+        activate(first, "BackoffComplete");
       }
       for (const [key, entry] of unschedulable) {
         if (now - entry.queuedAtMs < longestWaitMs) continue;
         unschedulable.delete(key);
-        activateOrBackOff(entry);
+        activateOrBackOff(entry, labelOf("*/*"));
       }
     },
     close() {

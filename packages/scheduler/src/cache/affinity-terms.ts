@@ -1,0 +1,71 @@
+import type { Pod, PodAffinityTerm, WeightedPodAffinityTerm } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+
+/** Which other pods a term is about, and over which label of nodes it reaches. */
+export interface AffinityTerm {
+  readonly namespaces: ReadonlySet<string>;
+  /** Namespaces by their labels, besides the named ones. */
+  readonly namespaceSelector: LabelSelector;
+  readonly selector: LabelSelector;
+  readonly topologyKey: string;
+}
+
+export interface WeightedAffinityTerm extends AffinityTerm {
+  readonly weight: number;
+}
+
+/** What a pod asks of the pods around it, parsed once. */
+export interface PodAffinityTerms {
+  readonly required: readonly AffinityTerm[];
+  readonly requiredAnti: readonly AffinityTerm[];
+  readonly preferred: readonly WeightedAffinityTerm[];
+  readonly preferredAnti: readonly WeightedAffinityTerm[];
+  /** A selector that cannot be read; such a pod fits nowhere. */
+  readonly parseError?: string;
+}
+
+/** @returns undefined for a pod without such terms. Source: pkg/scheduler/framework/types.go PodInfo.Update */
+export function parseAffinity(pod: Pod): PodAffinityTerms | undefined {
+  const { podAffinity, podAntiAffinity } = pod.spec.affinity ?? {};
+  if (podAffinity === undefined && podAntiAffinity === undefined) return undefined;
+  try {
+    const terms: PodAffinityTerms = {
+      required: (podAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? []).map((term) => parse(pod, term)),
+      requiredAnti: (podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? []).map((term) => parse(pod, term)),
+      preferred: (podAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []).map((term) => parseWeighted(pod, term)),
+      preferredAnti: (podAntiAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? []).map((term) =>
+        parseWeighted(pod, term),
+      ),
+    };
+    return Object.values(terms).some((list: readonly unknown[]) => list.length > 0) ? terms : undefined;
+  } catch (err) {
+    return { required: [], requiredAnti: [], preferred: [], preferredAnti: [], parseError: (err as Error).message };
+  }
+}
+
+function parse({ metadata }: Pod, term: PodAffinityTerm): AffinityTerm {
+  const named = term.namespaces ?? [];
+  // A term that names no namespaces in any way is about the pod's own.
+  const namespaces = named.length === 0 && term.namespaceSelector === undefined ? [metadata.namespace ?? ""] : named;
+  return {
+    namespaces: new Set(namespaces),
+    namespaceSelector: LabelSelector.fromObject(term.namespaceSelector),
+    selector: LabelSelector.fromObject(term.labelSelector),
+    topologyKey: term.topologyKey,
+  };
+}
+
+const parseWeighted = (pod: Pod, { weight, podAffinityTerm }: WeightedPodAffinityTerm): WeightedAffinityTerm => ({
+  ...parse(pod, podAffinityTerm),
+  weight,
+});
+
+/** @param namespaceLabels of the pod's namespace; undefined when the selector of namespaces was resolved to names before */
+export function matchesAffinityTerm(
+  term: AffinityTerm,
+  { metadata }: Pod,
+  namespaceLabels?: Readonly<Record<string, string>>,
+): boolean {
+  if (!term.namespaces.has(metadata.namespace ?? "") && !term.namespaceSelector.matches(namespaceLabels)) return false;
+  return term.selector.matches(metadata.labels);
+}

@@ -1,0 +1,160 @@
+import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import type { Lister } from "@coxswain/apimachinery/informers/lister";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import {
+  csiDrivers,
+  csiNodes,
+  csiStorageCapacities,
+  nodes,
+  persistentVolumeClaims,
+  persistentVolumes,
+  pods,
+  storageClasses,
+} from "@coxswain/apimachinery/schema/kinds/resources";
+import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { matchesAffinityTerm, parseAffinity } from "./cache/affinity-terms.ts";
+import type { ClusterCache } from "./cache/cluster-cache.ts";
+import { type NodeInfo, newNodeInfo, newPodInfo } from "./cache/node-info.ts";
+import { type ClusterEvent, covers, type EventResource } from "./framework/cluster-event.ts";
+import type { Nominator } from "./framework/nominator.ts";
+import { interestsOf, type Profile } from "./framework/profile.ts";
+import { fitsAtAll } from "./node-pre-check.ts";
+import type { SchedulingQueue } from "./queue/scheduling-queue.ts";
+
+export interface ClusterWatch {
+  readonly informers: InformerFactory;
+  readonly profiles: readonly Profile[];
+  readonly cache: ClusterCache;
+  readonly queue: SchedulingQueue;
+  readonly nominator: Nominator;
+  readonly isOurs: (pod: Pod) => boolean;
+  readonly namespaceLabels: (namespace: string) => Readonly<Record<string, string>> | undefined;
+}
+
+/** Resources that plugins may wait for, besides pods and nodes. */
+const others = {
+  PersistentVolume: persistentVolumes,
+  PersistentVolumeClaim: persistentVolumeClaims,
+  CSINode: csiNodes,
+  CSIDriver: csiDrivers,
+  CSIStorageCapacity: csiStorageCapacities,
+} as const satisfies Partial<Record<EventResource, unknown>>;
+
+/**
+ * Keeps the cache as the API shows the cluster, the queue filled with pods that need a node, and wakes those that
+ * changes may help.
+ * @returns the pods that are known
+ * Source: pkg/scheduler/eventhandlers.go
+ */
+export function watchCluster(watch: ClusterWatch): Lister<Pod> {
+  const { informers, profiles, queue } = watch;
+  const wanted = interestsOf(profiles);
+  const wakeUpIfWanted = (event: ClusterEvent): void => {
+    if ([...wanted].some((interest) => covers(interest, event))) queue.wakeUp(event);
+  };
+  const isWanted = (resource: string): boolean => [...wanted].some((interest) => interest.split("/")[0] === resource);
+  for (const [resource, ref] of Object.entries(others) as [keyof typeof others, (typeof others)[keyof typeof others]][]) {
+    if (!isWanted(resource)) continue;
+    informers.for<KubeObject>(ref).addHandler({
+      added: () => wakeUpIfWanted(`${resource}/Add`),
+      updated: () => wakeUpIfWanted(`${resource}/Update`),
+      deleted: () => wakeUpIfWanted(`${resource}/Delete`),
+    });
+  }
+  if (isWanted("StorageClass")) {
+    informers.for<StorageClass>(storageClasses).addHandler({
+      // Only such a class makes a claim that is not bound good enough.
+      added: ({ volumeBindingMode }) => {
+        if (volumeBindingMode === "WaitForFirstConsumer") wakeUpIfWanted("StorageClass/Add");
+      },
+      updated: () => wakeUpIfWanted("StorageClass/Update"),
+    });
+  }
+  watchNodes(watch);
+  return watchPods(watch);
+}
+
+function watchPods({ informers, cache, queue, nominator, isOurs, namespaceLabels }: ClusterWatch): Lister<Pod> {
+  const informer = informers.for<Pod>(pods, { fieldSelector: "status.phase!=Succeeded,status.phase!=Failed" });
+  const assigned = (pod: Pod, event: ClusterEvent): void => {
+    cache.setPod(pod);
+    const labels = namespaceLabels(pod.metadata.namespace ?? "");
+    queue.wakeUp(event, (waiting) => wantsNear(waiting, pod, labels));
+  };
+  informer.addHandler({
+    added(pod) {
+      if (pod.spec.nodeName) assigned(pod, "Pod/Add");
+      else if (isOurs(pod)) {
+        queue.add(pod);
+        nominator.set(pod);
+      }
+    },
+    updated(old, pod) {
+      if (pod.spec.nodeName) {
+        if (!old.spec.nodeName) {
+          queue.delete(pod);
+          nominator.delete(pod);
+        }
+        assigned(pod, "Pod/Update");
+      } else if (isOurs(pod) && old.metadata.resourceVersion !== pod.metadata.resourceVersion && !cache.isAssumed(pod)) {
+        queue.update(old, pod);
+        nominator.update(old, pod);
+      }
+    },
+    deleted(pod) {
+      nominator.delete(pod);
+      if (pod.spec.nodeName) {
+        cache.removePod(pod);
+        queue.wakeUp("Pod/Delete");
+      } else {
+        queue.delete(pod);
+        if (!cache.isAssumed(pod)) return;
+        cache.forget(pod);
+        queue.wakeUp("Pod/Delete");
+      }
+    },
+  });
+  return informer.lister;
+}
+
+/** A pod on a node helps one that has to be near such pods. */
+function wantsNear(waiting: Pod, pod: Pod, namespaceLabels: Readonly<Record<string, string>> | undefined): boolean {
+  if (waiting.spec.affinity?.podAffinity === undefined) return false;
+  return parseAffinity(waiting)?.required.some((term) => matchesAffinityTerm(term, pod, namespaceLabels)) ?? false;
+}
+
+function watchNodes({ informers, cache, queue }: ClusterWatch): void {
+  const checkOf = (node: Node): ((pod: Pod) => boolean) => {
+    // Mostly nobody waits, and nobody asks.
+    let info: NodeInfo | undefined;
+    return (pod) => {
+      info ??= cache.snapshot().get(node.metadata.name ?? "") ?? newNodeInfo(node);
+      return fitsAtAll(newPodInfo(pod), info);
+    };
+  };
+  informers.for<Node>(nodes).addHandler({
+    added(node) {
+      cache.setNode(node);
+      queue.wakeUp("Node/Add", checkOf(node));
+    },
+    updated(old, node) {
+      cache.setNode(node);
+      const event = nodeChange(old, node);
+      if (event !== undefined) queue.wakeUp(event, checkOf(node));
+    },
+    deleted: (node) => cache.removeNode(node),
+  });
+}
+
+/** What of a node changed, when it can make a pod fit. Source: eventhandlers.go nodeSchedulingPropertiesChange */
+export function nodeChange(old: Node, node: Node): ClusterEvent | undefined {
+  if (old.spec?.unschedulable && !node.spec?.unschedulable) return "Node/UpdateUnschedulable";
+  if (!semanticEqual(old.status?.allocatable, node.status?.allocatable)) return "Node/UpdateAllocatable";
+  if (!semanticEqual(old.metadata.labels, node.metadata.labels)) return "Node/UpdateLabel";
+  if (!semanticEqual(old.spec?.taints, node.spec?.taints)) return "Node/UpdateTaint";
+  const conditions = (of: Node): unknown =>
+    Object.fromEntries((of.status?.conditions ?? []).map(({ type, status }) => [type, status]));
+  return semanticEqual(conditions(old), conditions(node)) ? undefined : "Node/UpdateCondition";
+}

@@ -1,0 +1,199 @@
+import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
+import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import type { SchedulerFlags } from "../flags.ts";
+import { decodeArgs, type ExtenderConfig, readSchedulerConfig, type WrittenConfig, type WrittenProfile } from "./file.ts";
+import { defaultPluginArgs, type PluginArgs } from "./plugin-args.ts";
+import { type ConfigVersion, defaultPluginSets, mergePluginSets, type PluginSet, type PluginSets } from "./plugin-sets.ts";
+import { validateConfig } from "./validation.ts";
+
+/** What the scheduler runs with; times in ms. */
+export interface SchedulerConfig {
+  readonly version: ConfigVersion;
+  readonly master: string;
+  readonly clientConnection: {
+    readonly kubeconfig: string;
+    readonly acceptContentTypes: string;
+    readonly contentType: string;
+    readonly qps: number;
+    readonly burst: number;
+  };
+  readonly leaderElection: LeaderElectionConfig;
+  readonly enableProfiling: boolean;
+  readonly enableContentionProfiling: boolean;
+  readonly healthzBindAddress: string;
+  readonly metricsBindAddress: string;
+  /** Read and checked; there is one thread. */
+  readonly parallelism: number;
+  readonly profiles: readonly ProfileConfig[];
+  readonly extenders: readonly ExtenderConfig[];
+  readonly percentageOfNodesToScore: number;
+  readonly podInitialBackoffSeconds: number;
+  readonly podMaxBackoffSeconds: number;
+}
+
+export interface LeaderElectionConfig {
+  readonly enabled: boolean;
+  readonly leaseDurationMs: number;
+  readonly renewDeadlineMs: number;
+  readonly retryPeriodMs: number;
+  readonly resourceLock: string;
+  readonly resourceName: string;
+  readonly resourceNamespace: string;
+}
+
+export interface ProfileConfig {
+  readonly schedulerName: string;
+  readonly plugins: PluginSets;
+  readonly args: PluginArgs;
+  /** Names for which arguments are written, in the order they stand; for validation. */
+  readonly configured: readonly string[];
+}
+
+interface Gates {
+  enabled(name: string): boolean;
+}
+
+/**
+ * The configuration file with leader election flags that were set on top; without a file the flags alone.
+ * @throws ConfigError for what cannot be honoured
+ * Source: pkg/scheduler/apis/config/v1beta3/defaults.go, cmd/kube-scheduler/app/options
+ */
+export function completeConfig(flags: SchedulerFlags, set: ReadonlySet<string>, gates: Gates): SchedulerConfig {
+  let config: SchedulerConfig;
+  try {
+    const hasFile = flags.config !== "";
+    const file: WrittenConfig = hasFile ? readSchedulerConfig(flags.config) : ofFlags(flags, set);
+    config = complete(file, flags, set, gates);
+  } catch (err) {
+    throw new ConfigError((err as Error).message, { cause: err });
+  }
+  const errors = validateConfig(config);
+  if (errors.length > 0) throw new ConfigError(formatFieldErrors(errors));
+  return config;
+}
+
+/** Deprecated flags; with a file they do not count. */
+function ofFlags(flags: SchedulerFlags, set: ReadonlySet<string>): WrittenConfig {
+  const lock = (flag: "lock-object-name" | "lock-object-namespace"): string | undefined =>
+    set.has(flag) ? flags[flag] : undefined;
+  const resourceName = lock("lock-object-name");
+  const resourceNamespace = lock("lock-object-namespace");
+  return {
+    version: "v1beta3",
+    clientConnection: { kubeconfig: flags.kubeconfig, qps: flags["kube-api-qps"], burst: flags["kube-api-burst"] },
+    leaderElection: {
+      ...(resourceName === undefined ? {} : { resourceName }),
+      ...(resourceNamespace === undefined ? {} : { resourceNamespace }),
+    },
+    enableProfiling: flags.profiling,
+    enableContentionProfiling: flags["contention-profiling"],
+  };
+}
+
+function complete(file: WrittenConfig, flags: SchedulerFlags, set: ReadonlySet<string>, gates: Gates): SchedulerConfig {
+  const { clientConnection: connection = {} } = file;
+  const written = file.profiles ?? [];
+  const profiles: readonly WrittenProfile[] = written.length === 0 ? [{}] : written;
+  return {
+    version: file.version,
+    master: flags.master,
+    clientConnection: {
+      kubeconfig: connection.kubeconfig ?? "",
+      acceptContentTypes: connection.acceptContentTypes ?? "",
+      contentType: connection.contentType || "application/vnd.kubernetes.protobuf",
+      qps: connection.qps || 50,
+      burst: connection.burst || 100,
+    },
+    leaderElection: leaderElection(file, flags, set),
+    enableProfiling: file.enableProfiling ?? true,
+    enableContentionProfiling: file.enableContentionProfiling ?? true,
+    healthzBindAddress: file.healthzBindAddress ?? "",
+    metricsBindAddress: file.metricsBindAddress ?? "",
+    parallelism: file.parallelism ?? 16,
+    // A single profile may leave its name out.
+    profiles: profiles.map((profile) => completeProfile(profile, profiles.length === 1 ? "default-scheduler" : "", file, gates)),
+    extenders: file.extenders ?? [],
+    percentageOfNodesToScore: file.percentageOfNodesToScore ?? 0,
+    podInitialBackoffSeconds: file.podInitialBackoffSeconds ?? 1,
+    podMaxBackoffSeconds: file.podMaxBackoffSeconds ?? 10,
+  };
+}
+
+function leaderElection(
+  { leaderElection: file = {} }: WrittenConfig,
+  flags: SchedulerFlags,
+  set: ReadonlySet<string>,
+): LeaderElectionConfig {
+  const pick = <T>(flag: keyof SchedulerFlags & string, written: T | undefined): T =>
+    written === undefined || set.has(flag) ? (flags[flag] as T) : written;
+  return {
+    enabled: pick("leader-elect", file.leaderElect),
+    leaseDurationMs: pick("leader-elect-lease-duration", file.leaseDuration),
+    renewDeadlineMs: pick("leader-elect-renew-deadline", file.renewDeadline),
+    retryPeriodMs: pick("leader-elect-retry-period", file.retryPeriod),
+    resourceLock: pick("leader-elect-resource-lock", file.resourceLock || undefined),
+    resourceName: pick("leader-elect-resource-name", file.resourceName || undefined),
+    resourceNamespace: pick("leader-elect-resource-namespace", file.resourceNamespace || undefined),
+  };
+}
+
+function completeProfile(written: WrittenProfile, defaultName: string, file: WrittenConfig, gates: Gates): ProfileConfig {
+  const { version, extenders = [] } = file;
+  const spreadByTopology = gates.enabled("DefaultPodTopologySpread");
+  const custom = Object.fromEntries(
+    Object.entries(written.plugins ?? {}).map(([point, { enabled = [], disabled = [] }]): [string, PluginSet] => [
+      point,
+      {
+        enabled: enabled.map(({ name = "", weight = 0 }) => ({ name, weight })),
+        disabled: disabled.map(({ name = "" }) => ({ name, weight: 0 })),
+      },
+    ]),
+  ) as Partial<PluginSets>;
+  const own: Record<string, object> = {};
+  const configured: string[] = [];
+  for (const { name = "", args } of written.pluginConfig ?? []) {
+    const decoded = decodeArgs(name, args, version);
+    configured.push(name);
+    if (decoded !== undefined) own[name] = decoded;
+  }
+  const args = completeArgs(own, spreadByTopology);
+  // What extenders look after is not the scheduler's to count.
+  const ignored = extenders.flatMap(({ managedResources = [] }) =>
+    managedResources.flatMap(({ name = "", ignoredByScheduler }) => (ignoredByScheduler ? [name] : [])),
+  );
+  const fit = args.NodeResourcesFit;
+  return {
+    schedulerName: written.schedulerName || defaultName,
+    plugins: mergePluginSets(defaultPluginSets(version, spreadByTopology), custom),
+    args: {
+      ...args,
+      NodeResourcesFit: ignored.length === 0 ? fit : { ...fit, ignoredResources: [...(fit.ignoredResources ?? []), ...ignored] },
+    },
+    configured,
+  };
+}
+
+function completeArgs(own: Readonly<Record<string, object>>, spreadByTopology: boolean): PluginArgs {
+  const args = Object.fromEntries(
+    Object.entries(defaultPluginArgs).map(([name, defaults]) => [name, { ...(defaults as object), ...own[name] }]),
+  ) as unknown as { -readonly [Name in keyof PluginArgs]: PluginArgs[Name] };
+  const weighted = (resources: readonly { name: string; weight?: number }[]): { name: string; weight: number }[] =>
+    resources.map(({ name, weight }) => ({ name, weight: weight || 1 }));
+  const { scoringStrategy } = args.NodeResourcesFit;
+  const { resources } = scoringStrategy;
+  args.NodeResourcesFit = {
+    ...args.NodeResourcesFit,
+    scoringStrategy: {
+      ...scoringStrategy,
+      type: scoringStrategy.type ?? "LeastAllocated",
+      resources: weighted(resources?.length ? resources : defaultPluginArgs.NodeResourcesFit.scoringStrategy.resources),
+    },
+  };
+  const balanced = args.NodeResourcesBalancedAllocation.resources;
+  args.NodeResourcesBalancedAllocation = {
+    resources: weighted(balanced.length > 0 ? balanced : defaultPluginArgs.NodeResourcesBalancedAllocation.resources),
+  };
+  if (own["PodTopologySpread"] === undefined || !("defaultingType" in own["PodTopologySpread"]))
+    args.PodTopologySpread = { ...args.PodTopologySpread, defaultingType: spreadByTopology ? "System" : "List" };
+  return args;
+}

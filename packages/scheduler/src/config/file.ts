@@ -1,0 +1,122 @@
+import { readFileSync } from "node:fs";
+import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import { DecodeError, decodeShape } from "./decode.ts";
+import type { ConfigVersion, PluginPoint } from "./plugin-sets.ts";
+import { argsShapes, configurationShapes } from "./shapes.ts";
+
+/** What stands in a configuration file; times in ms. */
+export interface WrittenConfig {
+  readonly version: ConfigVersion;
+  readonly parallelism?: number;
+  readonly leaderElection?: {
+    readonly leaderElect?: boolean;
+    readonly leaseDuration?: number;
+    readonly renewDeadline?: number;
+    readonly retryPeriod?: number;
+    readonly resourceLock?: string;
+    readonly resourceName?: string;
+    readonly resourceNamespace?: string;
+  };
+  readonly clientConnection?: {
+    readonly kubeconfig?: string;
+    readonly acceptContentTypes?: string;
+    readonly contentType?: string;
+    readonly qps?: number;
+    readonly burst?: number;
+  };
+  readonly enableProfiling?: boolean;
+  readonly enableContentionProfiling?: boolean;
+  readonly healthzBindAddress?: string;
+  readonly metricsBindAddress?: string;
+  readonly percentageOfNodesToScore?: number;
+  readonly podInitialBackoffSeconds?: number;
+  readonly podMaxBackoffSeconds?: number;
+  readonly profiles?: readonly WrittenProfile[];
+  readonly extenders?: readonly ExtenderConfig[];
+}
+
+export interface WrittenProfile {
+  readonly schedulerName?: string;
+  readonly plugins?: Partial<Record<PluginPoint, WrittenPluginSet>>;
+  readonly pluginConfig?: readonly { readonly name?: string; readonly args?: unknown }[];
+}
+
+interface WrittenPluginSet {
+  readonly enabled?: readonly { readonly name?: string; readonly weight?: number }[];
+  readonly disabled?: readonly { readonly name?: string }[];
+}
+
+export interface ExtenderConfig {
+  readonly urlPrefix?: string;
+  readonly filterVerb?: string;
+  readonly preemptVerb?: string;
+  readonly prioritizeVerb?: string;
+  readonly weight?: number;
+  readonly bindVerb?: string;
+  readonly enableHTTPS?: boolean;
+  readonly tlsConfig?: {
+    readonly insecure?: boolean;
+    readonly serverName?: string;
+    readonly certFile?: string;
+    readonly keyFile?: string;
+    readonly caFile?: string;
+    readonly certData?: string;
+    readonly keyData?: string;
+    readonly caData?: string;
+  };
+  readonly httpTimeout?: number;
+  readonly nodeCacheCapable?: boolean;
+  readonly managedResources?: readonly { readonly name?: string; readonly ignoredByScheduler?: boolean }[];
+  readonly ignorable?: boolean;
+}
+
+const group = "kubescheduler.config.k8s.io";
+
+/**
+ * @throws Error for a file that cannot be read, is of another kind or version, or has fields that do not exist
+ * Source: cmd/kube-scheduler/app/options/configfile.go; strict decoding since v1beta1
+ */
+export function readSchedulerConfig(path: string): WrittenConfig {
+  const parsed = parseYaml(readFileSync(path, "utf8"));
+  const { apiVersion, kind } = (parsed ?? {}) as { apiVersion?: unknown; kind?: unknown };
+  const version = String(apiVersion).startsWith(`${group}/`) ? String(apiVersion).slice(group.length + 1) : "";
+  if (kind !== "KubeSchedulerConfiguration" || !Object.hasOwn(configurationShapes, version)) {
+    throw new Error(
+      `no kind ${JSON.stringify(kind ?? "")} is registered for version ${JSON.stringify(apiVersion ?? "")} in scheme "k8s.io/kubernetes/pkg/scheduler/apis/config/scheme/scheme.go:30"`,
+    );
+  }
+  const decoded = strictly(parsed, configurationShapes[version as ConfigVersion]);
+  return { ...(decoded as Omit<WrittenConfig, "version">), version: version as ConfigVersion };
+}
+
+/**
+ * The arguments of a plugin that takes some; those of others are nobody's business here.
+ * @throws Error for arguments of another kind, or with fields that do not exist
+ */
+export function decodeArgs(name: string, args: unknown, version: ConfigVersion): object | undefined {
+  const shape = Object.hasOwn(argsShapes, name) ? argsShapes[name] : undefined;
+  if (shape === undefined) return undefined;
+  const { kind, apiVersion } = (args ?? {}) as { kind?: unknown; apiVersion?: unknown };
+  const ofVersion = apiVersion === undefined || apiVersion === `${group}/${version}`;
+  if (kind !== undefined && (kind !== `${name}Args` || !ofVersion))
+    throw new Error(`args for plugin ${name} were not of type ${name}Args.${group}, got ${String(kind)}.${group}`);
+  try {
+    const { apiVersion: _, kind: __, ...own } = strictly(args ?? {}, shape) as Record<string, unknown>;
+    return own;
+  } catch (err) {
+    throw new Error(`decoding args for plugin ${name}: ${(err as Error).message}`, { cause: err });
+  }
+}
+
+function strictly(value: unknown, shape: Parameters<typeof decodeShape>[1]): unknown {
+  const unknown: string[] = [];
+  let decoded: unknown;
+  try {
+    decoded = decodeShape(value, shape, unknown);
+  } catch (err) {
+    throw err instanceof DecodeError ? new Error(err.message, { cause: err }) : err;
+  }
+  if (unknown.length > 0)
+    throw new Error(`strict decoding error: ${unknown.map((path) => `unknown field ${JSON.stringify(path)}`).join(", ")}`);
+  return decoded;
+}

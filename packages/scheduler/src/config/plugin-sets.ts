@@ -1,0 +1,145 @@
+import { type ExtensionPoint, extensionPoints } from "../framework/extension-points.ts";
+
+/** One plugin as a configuration names it; 0 is no weight of its own. */
+export interface PluginRef {
+  readonly name: string;
+  readonly weight: number;
+}
+
+export interface PluginSet {
+  readonly enabled: readonly PluginRef[];
+  readonly disabled: readonly PluginRef[];
+}
+
+/** `multiPoint` stands for all the points in which a plugin takes part. */
+export type PluginPoint = ExtensionPoint | "multiPoint";
+export type PluginSets = Readonly<Record<PluginPoint, PluginSet>>;
+
+export const pluginPoints: readonly PluginPoint[] = [...(Object.keys(extensionPoints) as ExtensionPoint[]), "multiPoint"];
+
+export const emptyPluginSet: PluginSet = { enabled: [], disabled: [] };
+
+/** Every plugin that is enabled somewhere. */
+export function pluginNames(sets: PluginSets): ReadonlySet<string> {
+  return new Set(pluginPoints.flatMap((point) => sets[point].enabled.map(({ name }) => name)));
+}
+
+/** What is written for a profile over the defaults: disabled ones go, configured ones take their place, new ones follow. */
+export function mergePluginSets(defaults: PluginSets, custom: Partial<PluginSets>): PluginSets {
+  const merged = Object.fromEntries(pluginPoints.map((point) => [point, mergeSet(defaults[point], custom[point])]));
+  return merged as Record<PluginPoint, PluginSet>;
+}
+
+/** Source: pkg/scheduler/apis/config/v1beta3/default_plugins.go mergePluginSet */
+function mergeSet(defaults: PluginSet, custom: PluginSet = emptyPluginSet): PluginSet {
+  const disabled = [...custom.disabled, ...defaults.disabled].map(({ name }) => ({ name, weight: 0 }));
+  const isDisabled = new Set(disabled.map(({ name }) => name));
+  const enabled: PluginRef[] = [];
+  const placed = new Set<PluginRef>();
+  if (!isDisabled.has("*")) {
+    for (const plugin of defaults.enabled) {
+      if (isDisabled.has(plugin.name)) continue;
+      const own = custom.enabled.findLast(({ name }) => name === plugin.name);
+      if (own !== undefined) placed.add(own);
+      enabled.push(own ?? plugin);
+    }
+  }
+  return { enabled: [...enabled, ...custom.enabled.filter((plugin) => !placed.has(plugin))], disabled };
+}
+
+const ref = (name: string): PluginRef => {
+  const [plugin = "", weight = "0"] = name.split(":");
+  return { name: plugin, weight: Number(weight) };
+};
+
+function pluginSets(enabled: Partial<Record<PluginPoint, readonly string[]>>): PluginSets {
+  const sets = Object.fromEntries(
+    pluginPoints.map((point) => [point, { enabled: (enabled[point] ?? []).map(ref), disabled: [] }]),
+  );
+  return sets as unknown as Record<PluginPoint, PluginSet>;
+}
+
+export type ConfigVersion = "v1beta2" | "v1beta3";
+
+/** By version of the configuration, `name:weight`. Source: pkg/scheduler/apis/config/<version>/default_plugins.go */
+const defaultPlugins: Readonly<Record<ConfigVersion, PluginSets>> = {
+  v1beta3: pluginSets({
+    multiPoint: [
+      "PrioritySort",
+      "NodeUnschedulable",
+      "NodeName",
+      "TaintToleration:3",
+      "NodeAffinity:2",
+      "NodePorts",
+      "NodeResourcesFit:1",
+      "VolumeRestrictions",
+      "EBSLimits",
+      "GCEPDLimits",
+      "NodeVolumeLimits",
+      "AzureDiskLimits",
+      "VolumeBinding",
+      "VolumeZone",
+      "PodTopologySpread:2",
+      "InterPodAffinity:2",
+      "DefaultPreemption",
+      "NodeResourcesBalancedAllocation:1",
+      "ImageLocality:1",
+      "DefaultBinder",
+    ],
+  }),
+  v1beta2: pluginSets({
+    queueSort: ["PrioritySort"],
+    preFilter: [
+      "NodeResourcesFit",
+      "NodePorts",
+      "VolumeRestrictions",
+      "PodTopologySpread",
+      "InterPodAffinity",
+      "VolumeBinding",
+      "NodeAffinity",
+    ],
+    filter: [
+      "NodeUnschedulable",
+      "NodeName",
+      "TaintToleration",
+      "NodeAffinity",
+      "NodePorts",
+      "NodeResourcesFit",
+      "VolumeRestrictions",
+      "EBSLimits",
+      "GCEPDLimits",
+      "NodeVolumeLimits",
+      "AzureDiskLimits",
+      "VolumeBinding",
+      "VolumeZone",
+      "PodTopologySpread",
+      "InterPodAffinity",
+    ],
+    postFilter: ["DefaultPreemption"],
+    preScore: ["InterPodAffinity", "PodTopologySpread", "TaintToleration", "NodeAffinity"],
+    score: [
+      "NodeResourcesBalancedAllocation:1",
+      "ImageLocality:1",
+      "InterPodAffinity:1",
+      "NodeResourcesFit:1",
+      "NodeAffinity:1",
+      "PodTopologySpread:2",
+      "TaintToleration:1",
+    ],
+    reserve: ["VolumeBinding"],
+    preBind: ["VolumeBinding"],
+    bind: ["DefaultBinder"],
+  }),
+};
+
+/** @param spreadByTopology DefaultPodTopologySpread: without it SelectorSpread spreads the pods of a service */
+export function defaultPluginSets(version: ConfigVersion, spreadByTopology = true): PluginSets {
+  const sets = defaultPlugins[version];
+  if (spreadByTopology) return sets;
+  const with_ = (point: PluginPoint, weight: number): Partial<PluginSets> => ({
+    [point]: { enabled: [...sets[point].enabled, { name: "SelectorSpread", weight }], disabled: [] },
+  });
+  return version === "v1beta3"
+    ? { ...sets, ...with_("multiPoint", 1) }
+    : { ...sets, ...with_("preScore", 0), ...with_("score", 1) };
+}

@@ -1,0 +1,181 @@
+import { readFileSync } from "node:fs";
+import { request as httpRequest, type RequestOptions } from "node:http";
+import { request as httpsRequest } from "node:https";
+import { stringifyWire } from "@coxswain/apimachinery/client/wire-json";
+import type { Container, Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { NodeInfo } from "../cache/node-info.ts";
+import type { ClusterSnapshot } from "../cache/snapshot.ts";
+import type { ExtenderConfig } from "../config/file.ts";
+import type { Extender, Victims } from "./extender.ts";
+
+/** Source: pkg/scheduler/extender.go DefaultExtenderTimeout */
+const defaultTimeoutMs = 5_000;
+/** Answers of programs that have lost their mind end here. */
+const longestAnswer = 256 * 1024 * 1024;
+
+/** An extender over HTTP: each verb is a POST to its URL, JSON both ways, 200 or failed. */
+export function newHttpExtender(config: ExtenderConfig): Extender {
+  const { urlPrefix = "", filterVerb, prioritizeVerb, preemptVerb, bindVerb, weight = 0, ignorable = false } = config;
+  const managed = new Set((config.managedResources ?? []).map(({ name = "" }) => name));
+  const post = newPost(config);
+  const nodesFor = (nodes: readonly NodeInfo[]): { Nodes: unknown; NodeNames: unknown } =>
+    config.nodeCacheCapable
+      ? { Nodes: null, NodeNames: nodes.map(({ name }) => name) }
+      : { Nodes: { metadata: {}, items: nodes.map(({ node }) => node) }, NodeNames: null };
+
+  return {
+    name: urlPrefix,
+    ignorable,
+    binds: Boolean(bindVerb),
+    preempts: Boolean(preemptVerb),
+    isInterested: ({ spec }) =>
+      managed.size === 0 || [...spec.containers, ...(spec.initContainers ?? [])].some((container) => asksFor(container, managed)),
+
+    async filter(pod, nodes) {
+      if (!filterVerb) return { feasible: nodes, failed: new Map(), unresolvable: new Map() };
+      const answer = fieldsOf(await post(filterVerb, { Pod: pod, ...nodesFor(nodes) }));
+      const error = answer("Error");
+      if (error) throw new Error(String(error));
+      const names = namesIn(answer, config.nodeCacheCapable ?? false);
+      const byName = new Map(nodes.map((node) => [node.name, node]));
+      const feasible = names.map((name) => {
+        const node = byName.get(name);
+        if (node !== undefined) return node;
+        throw new Error(
+          `extender ${JSON.stringify(urlPrefix)} claims a filtered node ${JSON.stringify(name)} which is not found in the input node list`,
+        );
+      });
+      return {
+        feasible,
+        failed: textsOf(answer("FailedNodes")),
+        unresolvable: textsOf(answer("FailedAndUnresolvableNodes")),
+      };
+    },
+
+    async prioritize(pod, nodes) {
+      const scores = new Map<string, number>();
+      if (!prioritizeVerb) return scores;
+      const answer = await post(prioritizeVerb, { Pod: pod, ...nodesFor(nodes) });
+      for (const each of Array.isArray(answer) ? answer : []) {
+        const field = fieldsOf(each);
+        scores.set(String(field("Host")), Number(field("Score") ?? 0) * weight);
+      }
+      return scores;
+    },
+
+    async preempt(pod, candidates, snapshot) {
+      const sent = Object.fromEntries(
+        [...candidates].map(([node, { pods, violations }]) => [
+          node,
+          {
+            Pods: config.nodeCacheCapable ? pods.map(({ metadata }) => ({ UID: metadata.uid })) : pods,
+            NumPDBViolations: violations,
+          },
+        ]),
+      );
+      const args = config.nodeCacheCapable
+        ? { NodeNameToVictims: null, NodeNameToMetaVictims: sent }
+        : { NodeNameToVictims: sent, NodeNameToMetaVictims: null };
+      const answer = fieldsOf(await post(preemptVerb ?? "", { Pod: pod, ...args }));
+      const agreed = Object.entries((answer("NodeNameToMetaVictims") ?? {}) as object);
+      return new Map(agreed.map(([node, victims]): [string, Victims] => [node, victimsOf(urlPrefix, node, victims, snapshot)]));
+    },
+
+    async bind({ metadata }, nodeName) {
+      const { name, namespace, uid } = metadata;
+      const answer = fieldsOf(
+        await post(bindVerb ?? "", { PodName: name, PodNamespace: namespace, PodUID: uid, Node: nodeName }),
+      );
+      const error = answer("Error");
+      if (error) throw new Error(String(error));
+    },
+  };
+}
+
+const asksFor = ({ resources }: Container, managed: ReadonlySet<string>): boolean =>
+  [...Object.keys(resources?.requests ?? {}), ...Object.keys(resources?.limits ?? {})].some((name) => managed.has(name));
+
+/** Go reads field names whatever their case, and writes them as declared. */
+function fieldsOf(answer: unknown): (name: string) => unknown {
+  const fields = new Map(Object.entries((answer ?? {}) as object).map(([name, value]) => [name.toLowerCase(), value as unknown]));
+  return (name) => fields.get(name.toLowerCase()) ?? undefined;
+}
+
+function namesIn(answer: (name: string) => unknown, byName: boolean): string[] {
+  const names = answer("NodeNames");
+  if (byName && Array.isArray(names)) return names.map(String);
+  const items = fieldsOf(answer("Nodes"))("items");
+  return Array.isArray(items) ? items.map(({ metadata }: Node) => metadata.name ?? "") : [];
+}
+
+const textsOf = (value: unknown): ReadonlyMap<string, string> =>
+  new Map(Object.entries((value ?? {}) as object).map(([name, text]) => [name, String(text)]));
+
+/** Its victims are uids; they have to be on that node. */
+function victimsOf(url: string, nodeName: string, victims: unknown, snapshot: ClusterSnapshot): Victims {
+  const field = fieldsOf(victims);
+  const node = snapshot.get(nodeName);
+  if (node === undefined) throw new Error(`nodeinfo not found for node name ${JSON.stringify(nodeName)}`);
+  const pods = ((field("Pods") ?? []) as unknown[]).map((meta): Pod => {
+    const uid = String(fieldsOf(meta)("UID"));
+    const found = node.pods.get(uid);
+    if (found !== undefined) return found.pod;
+    throw new Error(
+      `extender: ${url} claims to preempt pod (UID: ${uid}) on node: ${nodeName}, but the pod is not found on that node`,
+    );
+  });
+  return { pods, violations: Number(field("NumPDBViolations") ?? 0) };
+}
+
+function newPost(config: ExtenderConfig): (verb: string, body: object) => Promise<unknown> {
+  const { urlPrefix = "", httpTimeout, enableHTTPS = false, tlsConfig } = config;
+  const timeoutMs = httpTimeout || defaultTimeoutMs;
+  const base = urlPrefix.replace(/\/{1,9}$/, "");
+  const tls = tlsOptions(tlsConfig, enableHTTPS);
+  return async (verb, body) => {
+    const url = `${base}/${verb}`;
+    const { status, text } = await exchange(url, Buffer.from(stringifyWire(body)), tls, timeoutMs);
+    if (status !== 200) throw new Error(`failed ${verb} with extender at URL ${url}, code ${status}`);
+    return JSON.parse(text) as unknown;
+  };
+}
+
+/** Without an authority HTTPS trusts whoever answers, as upstream does. */
+function tlsOptions(tls: ExtenderConfig["tlsConfig"] = {}, enableHttps: boolean): RequestOptions {
+  const read = (data: string | undefined, file: string | undefined): Buffer | undefined =>
+    data ? Buffer.from(data, "base64") : file ? readFileSync(file) : undefined;
+  const ca = read(tls.caData, tls.caFile);
+  const options = {
+    ca,
+    cert: read(tls.certData, tls.certFile),
+    key: read(tls.keyData, tls.keyFile),
+    servername: tls.serverName,
+    rejectUnauthorized: !(tls.insecure || (enableHttps && ca === undefined)),
+  };
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as RequestOptions;
+}
+
+function exchange(url: string, body: Buffer, tls: RequestOptions, timeoutMs: number): Promise<{ status: number; text: string }> {
+  return new Promise((resolve, reject) => {
+    const request = url.startsWith("https:") ? httpsRequest : httpRequest;
+    const headers = { "content-type": "application/json", "content-length": body.length };
+    const signal = AbortSignal.timeout(timeoutMs);
+    const outgoing = request(url, { ...tls, method: "POST", headers, signal }, (response) => {
+      const parts: Buffer[] = [];
+      let size = 0;
+      response.on("data", (part: Buffer) => {
+        size += part.length;
+        if (size > longestAnswer) outgoing.destroy(new Error(`the answer of ${url} is too long`));
+        parts.push(part);
+      });
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, text: Buffer.concat(parts).toString() }));
+      response.on("error", reject);
+    });
+    outgoing.on("error", (err) =>
+      reject(
+        new Error(`Post ${JSON.stringify(url)}: ${signal.aborted ? "context deadline exceeded" : err.message}`, { cause: err }),
+      ),
+    );
+    outgoing.end(body);
+  });
+}

@@ -1,0 +1,54 @@
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { NodeInfo } from "../cache/node-info.ts";
+import { maxNodeScore } from "../framework/extension-points.ts";
+import type { Status } from "../framework/status.ts";
+import type { Extender } from "./extender.ts";
+
+/** Extenders give scores up to 10. */
+const scoreScale = maxNodeScore / 10;
+
+/**
+ * One after the other, each is asked about what those before it left. Refusals are added to `statuses`.
+ * @throws what an extender throws that is not ignorable
+ * Source: pkg/scheduler/generic_scheduler.go findNodesThatPassExtenders
+ */
+export async function filterByExtenders(
+  extenders: readonly Extender[],
+  pod: Pod,
+  nodes: readonly NodeInfo[],
+  statuses: Map<string, Status>,
+): Promise<readonly NodeInfo[]> {
+  let left = nodes;
+  for (const extender of extenders) {
+    if (left.length === 0) break;
+    try {
+      const { feasible, failed, unresolvable } = await extender.filter(pod, left);
+      for (const [name, reason] of unresolvable) addRefusal(statuses, name, reason, "UnschedulableAndUnresolvable");
+      for (const [name, reason] of failed) if (!unresolvable.has(name)) addRefusal(statuses, name, reason, undefined);
+      left = feasible;
+    } catch (err) {
+      if (!extender.ignorable) throw err;
+    }
+  }
+  return left;
+}
+
+function addRefusal(statuses: Map<string, Status>, name: string, reason: string, code: Status["code"] | undefined): void {
+  const before = statuses.get(name);
+  const reasons = [...(before?.reasons ?? []), reason];
+  statuses.set(name, { ...before, code: code ?? before?.code ?? "Unschedulable", reasons });
+}
+
+/** Adds to `totals`, which are in the order of the nodes; one that does not answer has no say. */
+export async function addExtenderScores(
+  extenders: readonly Extender[],
+  pod: Pod,
+  nodes: readonly NodeInfo[],
+  totals: number[],
+): Promise<void> {
+  const answers = await Promise.allSettled(extenders.map((extender) => extender.prioritize(pod, nodes)));
+  for (const answer of answers) {
+    if (answer.status === "rejected") continue;
+    for (const [i, { name }] of nodes.entries()) totals[i] = (totals[i] as number) + scoreScale * (answer.value.get(name) ?? 0);
+  }
+}

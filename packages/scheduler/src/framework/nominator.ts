@@ -1,0 +1,57 @@
+import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { newPodInfo, type PodInfo } from "../cache/node-info.ts";
+
+/**
+ * Pods that wait for a node which was made free for them: other pods of no higher priority must not take the place.
+ * Source: pkg/scheduler/internal/queue PodNominator
+ */
+export interface Nominator {
+  /** Notes the pod's own nomination, or the one given; drops an earlier one. `""`: none. */
+  set(pod: Pod, nodeName?: string): void;
+  delete(pod: Pod): void;
+  /** Keeps a nomination that the API does not show yet across an update that is about something else. */
+  update(old: Pod | undefined, pod: Pod): void;
+  onNode(nodeName: string): readonly PodInfo[];
+}
+
+export function newNominator(isLive: (pod: Pod) => boolean = () => true): Nominator {
+  const byUid = new Map<string, { nodeName: string; info: PodInfo }>();
+  const byNode = new Map<string, Map<string, PodInfo>>();
+
+  const remove = (uid: string): void => {
+    const nomination = byUid.get(uid);
+    if (nomination === undefined) return;
+    byUid.delete(uid);
+    const pods = byNode.get(nomination.nodeName);
+    pods?.delete(uid);
+    if (pods?.size === 0) byNode.delete(nomination.nodeName);
+  };
+  const set = (pod: Pod, nodeName = pod.status?.nominatedNodeName ?? ""): void => {
+    const uid = uidOf(pod);
+    remove(uid);
+    if (nodeName === "" || pod.spec.nodeName || !isLive(pod)) return;
+    const info = newPodInfo(pod);
+    byUid.set(uid, { nodeName, info });
+    const pods = byNode.get(nodeName) ?? new Map<string, PodInfo>();
+    byNode.set(nodeName, pods.set(uid, info));
+  };
+
+  return {
+    set,
+    delete: (pod) => remove(uidOf(pod)),
+    update(old, pod) {
+      const before = old?.status?.nominatedNodeName ?? "";
+      const after = pod.status?.nominatedNodeName ?? "";
+      const kept = before === "" && after === "" ? byUid.get(uidOf(pod))?.nodeName : undefined;
+      set(pod, kept ?? after);
+    },
+    onNode: (nodeName) => {
+      const pods = byNode.get(nodeName);
+      return pods === undefined ? none : [...pods.values()];
+    },
+  };
+}
+
+const none: readonly PodInfo[] = [];
+const uidOf = (pod: Pod): string => pod.metadata.uid ?? keyOf(pod);

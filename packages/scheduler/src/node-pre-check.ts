@@ -1,0 +1,20 @@
+import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
+import { untolerated } from "@coxswain/apimachinery/scheduling/tolerations";
+import type { NodeInfo, PodInfo } from "./cache/node-info.ts";
+import { hasFreePorts } from "./plugins/node-ports.ts";
+import { insufficient } from "./plugins/node-resources-fit.ts";
+
+/**
+ * Could the pod run on the node, as far as the two alone can tell? A node that changed wakes no other pods.
+ * Source: pkg/scheduler/eventhandlers.go preCheckForNode
+ */
+export function fitsAtAll(pod: PodInfo, node: NodeInfo): boolean {
+  const { spec } = pod.pod;
+  return (
+    insufficient(pod, node).length === 0 &&
+    matchesNode(pod.pod, node.node) &&
+    (!spec.nodeName || spec.nodeName === node.name) &&
+    hasFreePorts(pod, node) &&
+    untolerated(node.taints, spec.tolerations ?? [], ["NoSchedule", "NoExecute"]) === undefined
+  );
+}

@@ -1,0 +1,49 @@
+import type { PersistentVolume, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { CSINode } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { PluginContext } from "../framework/plugin-context.ts";
+
+/** A kind of disk that Kubernetes once attached itself and that a CSI driver may have taken over. */
+export interface InTreeDisk {
+  /** As provisioner: `kubernetes.io/aws-ebs`. */
+  readonly plugin: string;
+  readonly driver: string;
+  readonly gate: string;
+  /** The disk behind a pod's volume, or a persistent one. */
+  readonly idOf: (source: Pick<Volume & PersistentVolume["spec"], DiskField>) => string | undefined;
+}
+type DiskField = "awsElasticBlockStore" | "gcePersistentDisk" | "azureDisk" | "cinder";
+
+/** Source: k8s.io/csi-translation-lib plugins; features of the same names */
+export const inTreeDisks = {
+  EBS: {
+    plugin: "kubernetes.io/aws-ebs",
+    driver: "ebs.csi.aws.com",
+    gate: "CSIMigrationAWS",
+    idOf: ({ awsElasticBlockStore }) => awsElasticBlockStore?.volumeID,
+  },
+  GCE: {
+    plugin: "kubernetes.io/gce-pd",
+    driver: "pd.csi.storage.gke.io",
+    gate: "CSIMigrationGCE",
+    idOf: ({ gcePersistentDisk }) => gcePersistentDisk?.pdName,
+  },
+  AzureDisk: {
+    plugin: "kubernetes.io/azure-disk",
+    driver: "disk.csi.azure.com",
+    gate: "CSIMigrationAzureDisk",
+    idOf: ({ azureDisk }) => azureDisk?.diskName,
+  },
+  Cinder: {
+    plugin: "kubernetes.io/cinder",
+    driver: "cinder.csi.openstack.org",
+    gate: "CSIMigrationOpenStack",
+    idOf: ({ cinder }) => cinder?.volumeID,
+  },
+} as const satisfies Record<string, InTreeDisk>;
+
+/** The node's agent says for itself which plugins have moved to CSI there. */
+export function isMigrated({ plugin, gate }: InTreeDisk, node: CSINode | undefined, gates: PluginContext["gates"]): boolean {
+  if (node === undefined || !gates.enabled("CSIMigration") || !gates.enabled(gate)) return false;
+  const migrated = node.metadata.annotations?.["storage.alpha.kubernetes.io/migrated-plugins"] ?? "";
+  return migrated.split(",").includes(plugin);
+}

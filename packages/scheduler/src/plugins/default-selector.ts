@@ -1,0 +1,50 @@
+import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
+import type { ReplicaSet, StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import type { Pod, ReplicationController, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { replicaSets, replicationControllers, services, statefulSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+
+/** Takes the pods that belong together with this one; everything (an empty selector) when it belongs to nothing. */
+export type SelectorOf = (pod: Pod) => LabelSelector;
+
+/**
+ * By the services that select the pod and the set that controls it.
+ * Source: pkg/scheduler/framework/plugins/helper/spread.go DefaultSelector
+ */
+export function newDefaultSelector(informers: Pick<InformerFactory, "for">): SelectorOf {
+  const serviceLister = informers.for<Service>(services).lister;
+  const owners = {
+    "v1/ReplicationController": informers.for<ReplicationController>(replicationControllers).lister,
+    "apps/v1/ReplicaSet": informers.for<ReplicaSet>(replicaSets).lister,
+    "apps/v1/StatefulSet": informers.for<StatefulSet>(statefulSets).lister,
+  };
+  return (pod) => {
+    const namespace = pod.metadata.namespace ?? "";
+    const labels: Record<string, string> = {};
+    for (const { spec } of serviceLister.inNamespace(namespace)) {
+      const selected = spec?.selector;
+      if (selected !== undefined && selects(selected, pod)) setAll(labels, selected);
+    }
+    const owner = controllerOf(pod);
+    const kind = `${owner?.apiVersion}/${owner?.kind}`;
+    if (owner === undefined || !Object.hasOwn(owners, kind)) return LabelSelector.fromSet(labels);
+    const selector = owners[kind as keyof typeof owners].get(`${namespace}/${owner.name}`)?.spec?.selector;
+    if (selector === undefined) return LabelSelector.fromSet(labels);
+    if (kind === "v1/ReplicationController") {
+      setAll(labels, selector as Record<string, string>);
+      return LabelSelector.fromSet(labels);
+    }
+    return LabelSelector.fromSet(labels).and(LabelSelector.fromObject(selector));
+  };
+}
+
+function selects(selector: Readonly<Record<string, string>>, { metadata }: Pod): boolean {
+  return Object.entries(selector).every(([key, value]) => metadata.labels?.[key] === value);
+}
+
+/** Label keys come from users: `__proto__` is one. */
+function setAll(target: Record<string, string>, from: Readonly<Record<string, string>>): void {
+  for (const [key, value] of Object.entries(from))
+    Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
+}

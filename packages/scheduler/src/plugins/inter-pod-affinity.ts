@@ -1,0 +1,184 @@
+import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { type AffinityTerm, matchesAffinityTerm, type WeightedAffinityTerm } from "../cache/affinity-terms.ts";
+import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
+import type { PluginArgs } from "../config/plugin-args.ts";
+import { type Cloneable, readState } from "../framework/cycle-state.ts";
+import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
+import type { PluginContext } from "../framework/plugin-context.ts";
+import { unresolvable, unschedulable } from "../framework/status.ts";
+import { TopologyCounts } from "./topology-counts.ts";
+
+type Labels = Readonly<Record<string, string>>;
+
+/** How many pods match, by domain; the incoming pod's terms have their namespaces resolved. */
+class AffinityState implements Cloneable {
+  readonly required: readonly AffinityTerm[];
+  readonly requiredAnti: readonly AffinityTerm[];
+  readonly namespaceLabels: Labels | undefined;
+  /** Pods that all of the pod's affinity terms mean. */
+  near = new TopologyCounts();
+  /** Pods that one of its anti-affinity terms means. */
+  away = new TopologyCounts();
+  /** Pods whose own anti-affinity means the incoming one. */
+  refusing = new TopologyCounts();
+
+  constructor(required: readonly AffinityTerm[], requiredAnti: readonly AffinityTerm[], namespaceLabels: Labels | undefined) {
+    this.required = required;
+    this.requiredAnti = requiredAnti;
+    this.namespaceLabels = namespaceLabels;
+  }
+
+  clone(): AffinityState {
+    const copy = new AffinityState(this.required, this.requiredAnti, this.namespaceLabels);
+    copy.near = TopologyCounts.copyOf(this.near);
+    copy.away = TopologyCounts.copyOf(this.away);
+    copy.refusing = TopologyCounts.copyOf(this.refusing);
+    return copy;
+  }
+
+  countRefusal(pod: PodInfo, other: PodInfo, node: NodeInfo, by: number): void {
+    for (const term of other.affinity?.requiredAnti ?? [])
+      if (matchesAffinityTerm(term, pod.pod, this.namespaceLabels)) count(this.refusing, term, node, by);
+  }
+
+  countWish(other: PodInfo, node: NodeInfo, by: number): void {
+    if (matchesAll(this.required, other)) for (const term of this.required) count(this.near, term, node, by);
+    for (const term of this.requiredAnti) if (matchesAffinityTerm(term, other.pod)) count(this.away, term, node, by);
+  }
+}
+
+function count(counts: TopologyCounts, { topologyKey }: AffinityTerm, { node }: NodeInfo, by: number): void {
+  const value = node.metadata.labels?.[topologyKey];
+  if (value !== undefined) counts.add(topologyKey, value, by, true);
+}
+
+const matchesAll = (terms: readonly AffinityTerm[], { pod }: PodInfo): boolean =>
+  terms.length > 0 && terms.every((term) => matchesAffinityTerm(term, pod));
+
+const filterKey = "PreFilterInterPodAffinity";
+const scoreKey = "PreScoreInterPodAffinity";
+
+/**
+ * Affinity and anti-affinity between pods, from both sides: what the incoming pod asks, and what the pods that run
+ * already ask of it.
+ * Source: pkg/scheduler/framework/plugins/interpodaffinity
+ */
+export function newInterPodAffinity(
+  { informers, gates }: Pick<PluginContext, "informers" | "gates">,
+  { hardPodAffinityWeight }: PluginArgs["InterPodAffinity"],
+): Plugin {
+  const selectsNamespaces = gates.enabled("PodAffinityNamespaceSelector");
+  const namespaceLister = selectsNamespaces ? informers.for<Namespace>(namespaces).lister : undefined;
+  const labelsOf = (namespace: string | undefined): Labels | undefined =>
+    namespaceLister === undefined ? undefined : (namespaceLister.get(namespace ?? "")?.metadata.labels ?? {});
+
+  /** Namespaces by labels → by name, once instead of for each pod. An empty selector takes all anyway. */
+  const resolve = <T extends AffinityTerm>(term: T): T => {
+    if (namespaceLister === undefined) return { ...term, namespaceSelector: LabelSelector.nothing };
+    if (term.namespaceSelector === LabelSelector.nothing || term.namespaceSelector.empty) return term;
+    const selected = namespaceLister.select(term.namespaceSelector).map(({ metadata }) => metadata.name ?? "");
+    return { ...term, namespaces: new Set([...term.namespaces, ...selected]), namespaceSelector: LabelSelector.nothing };
+  };
+
+  return {
+    name: "InterPodAffinity",
+    wakeUpOn: ["Pod/*", "Node/Add", "Node/UpdateLabel"],
+
+    preFilter(state, pod, snapshot) {
+      const { required = [], requiredAnti = [], parseError } = pod.affinity ?? {};
+      if (parseError !== undefined) return unresolvable(`parsing pod: ${parseError}`);
+      const counted = new AffinityState(required.map(resolve), requiredAnti.map(resolve), labelsOf(pod.pod.metadata.namespace));
+      for (const node of snapshot.havingRequiredAntiAffinity)
+        for (const other of node.podsWithAffinity) counted.countRefusal(pod, other, node, 1);
+      if (required.length > 0 || requiredAnti.length > 0)
+        for (const node of snapshot.nodes) for (const other of node.pods.values()) counted.countWish(other, node, 1);
+      state.set(filterKey, counted);
+      return undefined;
+    },
+    addPod(state, pod, other, node) {
+      const counted = readState<AffinityState>(state, filterKey);
+      counted.countRefusal(pod, other, node, 1);
+      counted.countWish(other, node, 1);
+    },
+    removePod(state, pod, other, node) {
+      const counted = readState<AffinityState>(state, filterKey);
+      counted.countRefusal(pod, other, node, -1);
+      counted.countWish(other, node, -1);
+    },
+    filter(state, pod, { node }) {
+      const counted = readState<AffinityState>(state, filterKey);
+      const labels = node.metadata.labels ?? {};
+      if (!isNear(counted, pod, labels)) return unresolvable("node(s) didn't match pod affinity rules");
+      if (counted.requiredAnti.some(({ topologyKey }) => countAt(counted.away, topologyKey, labels) > 0))
+        return unschedulable("node(s) didn't match pod anti-affinity rules");
+      for (const key of counted.refusing.keys())
+        if (countAt(counted.refusing, key, labels) > 0)
+          return unschedulable("node(s) didn't satisfy existing pods anti-affinity rules");
+      return undefined;
+    },
+
+    preScore(state, pod, _, snapshot) {
+      const { parseError } = pod.affinity ?? {};
+      if (parseError !== undefined) return { code: "Error", reasons: [`parsing pod: ${parseError}`] };
+      const preferred = (pod.affinity?.preferred ?? []).map(resolve);
+      const preferredAnti = (pod.affinity?.preferredAnti ?? []).map(resolve);
+      const labels = labelsOf(pod.pod.metadata.namespace);
+      const counts = new TopologyCounts();
+      const add = (terms: readonly WeightedAffinityTerm[], to: PodInfo, node: NodeInfo, sign: 1 | -1, of?: Labels): void => {
+        for (const term of terms) if (matchesAffinityTerm(term, to.pod, of)) count(counts, term, node, sign * term.weight);
+      };
+      const hasWishes = preferred.length > 0 || preferredAnti.length > 0;
+      for (const node of hasWishes ? snapshot.nodes : snapshot.havingAffinity) {
+        for (const other of hasWishes ? node.pods.values() : node.podsWithAffinity) {
+          add(preferred, other, node, 1);
+          add(preferredAnti, other, node, -1);
+          if (other.affinity === undefined) continue;
+          // Who must be near such pods would like this one, too.
+          if (hardPodAffinityWeight > 0)
+            add(
+              other.affinity.required.map((term) => ({ ...term, weight: hardPodAffinityWeight })),
+              pod,
+              node,
+              1,
+              labels,
+            );
+          add(other.affinity.preferred, pod, node, 1, labels);
+          add(other.affinity.preferredAnti, pod, node, -1, labels);
+        }
+      }
+      state.set(scoreKey, counts);
+      return undefined;
+    },
+    score(state, _, { node }) {
+      const counts = readState<TopologyCounts>(state, scoreKey);
+      let score = 0;
+      for (const key of counts.keys()) score += countAt(counts, key, node.metadata.labels ?? {});
+      return score;
+    },
+    normalize(state, _, scores) {
+      if (readState<TopologyCounts>(state, scoreKey).empty) return;
+      const least = scores.reduce((min, score) => Math.min(min, score), 0);
+      const most = scores.reduce((max, score) => Math.max(max, score), 0);
+      const range = most - least;
+      for (const [i, score] of scores.entries()) scores[i] = range > 0 ? Math.trunc(maxNodeScore * ((score - least) / range)) : 0;
+    },
+  };
+}
+
+function isNear({ required, near }: AffinityState, pod: PodInfo, labels: Labels): boolean {
+  let found = true;
+  for (const { topologyKey } of required) {
+    const value = labels[topologyKey];
+    if (value === undefined) return false;
+    if ((near.get(topologyKey, value) ?? 0) <= 0) found = false;
+  }
+  // The first of a series of pods that want each other has nobody to be near to.
+  return found || (near.empty && matchesAll(required, pod));
+}
+
+function countAt(counts: TopologyCounts, key: string, labels: Labels): number {
+  const value = labels[key];
+  return value === undefined ? 0 : (counts.get(key, value) ?? 0);
+}

@@ -1,0 +1,34 @@
+import type { Lister } from "@coxswain/apimachinery/informers/lister";
+import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
+import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** A claim that a pod uses, under its own name or made for one of its ephemeral volumes. */
+export interface ClaimUse {
+  readonly name: string;
+  readonly ephemeral: boolean;
+}
+
+/** In the order of the pod's volumes. Source: component-helpers storage/ephemeral VolumeClaimName */
+export function claimsOf({ metadata, spec }: Pod): ClaimUse[] {
+  return (spec.volumes ?? []).flatMap(({ name, persistentVolumeClaim, ephemeral }): ClaimUse[] => {
+    if (persistentVolumeClaim !== undefined) return [{ name: persistentVolumeClaim.claimName, ephemeral: false }];
+    return ephemeral === undefined ? [] : [{ name: `${metadata.name}-${name}`, ephemeral: true }];
+  });
+}
+
+/**
+ * @returns undefined when the claim is not there
+ * @throws Error when it was to be made for this pod and is somebody else's
+ */
+export function findClaim(
+  claims: Pick<Lister<PersistentVolumeClaim>, "get">,
+  pod: Pod,
+  { name, ephemeral }: ClaimUse,
+): PersistentVolumeClaim | undefined {
+  const { namespace = "" } = pod.metadata;
+  const claim = claims.get(`${namespace}/${name}`);
+  if (claim !== undefined && ephemeral && controllerOf(claim)?.uid !== pod.metadata.uid) {
+    throw new Error(`PVC ${namespace}/${name} was not created for pod ${namespace}/${pod.metadata.name} (pod is not owner)`);
+  }
+  return claim;
+}

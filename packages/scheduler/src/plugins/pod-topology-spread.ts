@@ -1,0 +1,210 @@
+import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
+import type { TopologySpreadConstraint } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
+import type { ClusterSnapshot } from "../cache/snapshot.ts";
+import type { PluginArgs } from "../config/plugin-args.ts";
+import { type Cloneable, readState } from "../framework/cycle-state.ts";
+import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
+import type { PluginContext } from "../framework/plugin-context.ts";
+import { failed, unresolvable, unschedulable } from "../framework/status.ts";
+import { newDefaultSelector, type SelectorOf } from "./default-selector.ts";
+import { countMatching, hasAllKeys, parseConstraints, type SpreadConstraint, TopologyCounts } from "./topology-counts.ts";
+
+const hostname = "kubernetes.io/hostname";
+const mismatch = "node(s) didn't match pod topology spread constraints";
+
+const systemConstraints: readonly TopologySpreadConstraint[] = [
+  { topologyKey: hostname, whenUnsatisfiable: "ScheduleAnyway", maxSkew: 3 },
+  { topologyKey: "topology.kubernetes.io/zone", whenUnsatisfiable: "ScheduleAnyway", maxSkew: 5 },
+];
+
+/** What is counted before the filters. */
+class HardState implements Cloneable {
+  readonly constraints: readonly SpreadConstraint[];
+  readonly counts: TopologyCounts;
+
+  constructor(constraints: readonly SpreadConstraint[], counts: TopologyCounts) {
+    this.constraints = constraints;
+    this.counts = counts;
+  }
+
+  clone(): HardState {
+    return this.constraints.length === 0 ? this : new HardState(this.constraints, TopologyCounts.copyOf(this.counts));
+  }
+}
+
+interface SoftState {
+  readonly constraints: readonly SpreadConstraint[];
+  /** Nodes that lack a label; they score nothing. */
+  readonly ignored: ReadonlySet<string>;
+  readonly counts: TopologyCounts;
+  /** For each constraint: many small domains must not count less than a few large ones. */
+  readonly weights: readonly number[];
+}
+
+const hardKey = "PreFilterPodTopologySpread";
+const softKey = "PreScorePodTopologySpread";
+
+/**
+ * Spreads pods that belong together over domains, which are the values of a node label: by the pod's constraints, or by
+ * the configuration's for pods that have none.
+ * Source: KEP-895; pkg/scheduler/framework/plugins/podtopologyspread
+ */
+export function newPodTopologySpread(
+  { informers }: Pick<PluginContext, "informers">,
+  { defaultConstraints = [], defaultingType }: PluginArgs["PodTopologySpread"],
+): Plugin {
+  const isSystem = defaultingType === "System";
+  const defaults = isSystem ? systemConstraints : defaultConstraints;
+  const selectorOf: SelectorOf | undefined = defaults.length === 0 ? undefined : newDefaultSelector(informers);
+
+  const constraintsOf = ({ pod }: PodInfo, action: TopologySpreadConstraint["whenUnsatisfiable"]): SpreadConstraint[] => {
+    const own = pod.spec.topologySpreadConstraints ?? [];
+    if (own.length > 0) return parseConstraints(own, action);
+    const constraints = parseConstraints(defaults, action);
+    if (constraints.length === 0 || selectorOf === undefined) return [];
+    const selector = selectorOf(pod);
+    return selector.empty ? [] : constraints.map((constraint) => ({ ...constraint, selector }));
+  };
+
+  return {
+    name: "PodTopologySpread",
+    wakeUpOn: ["Pod/*", "Node/Add", "Node/Delete", "Node/UpdateLabel"],
+
+    preFilter(state, pod, snapshot) {
+      try {
+        const constraints = constraintsOf(pod, "DoNotSchedule");
+        state.set(hardKey, new HardState(constraints, countHard(constraints, pod, snapshot)));
+        return undefined;
+      } catch (err) {
+        return failed(err);
+      }
+    },
+    addPod: (state, pod, other, node) => change(readState<HardState>(state, hardKey), pod, other, node, 1),
+    removePod: (state, pod, other, node) => change(readState<HardState>(state, hardKey), pod, other, node, -1),
+    filter(state, { pod }, { node }) {
+      const { constraints, counts } = readState<HardState>(state, hardKey);
+      const labels = node.metadata.labels ?? {};
+      for (const { topologyKey, selector, maxSkew } of constraints) {
+        const value = labels[topologyKey];
+        if (value === undefined) return unresolvable(`${mismatch} (missing required label)`);
+        const own = selector.matches(pod.metadata.labels) ? 1 : 0;
+        const skew = (counts.get(topologyKey, value) ?? 0) + own - counts.least(topologyKey);
+        if (skew > maxSkew) return unschedulable(mismatch);
+      }
+      return undefined;
+    },
+
+    preScore(state, pod, nodes, snapshot) {
+      try {
+        const constraints = constraintsOf(pod, "ScheduleAnyway");
+        // Nodes without a zone are still spread over by the system's defaults.
+        const needsAllKeys = !isSystem || (pod.pod.spec.topologySpreadConstraints ?? []).length > 0;
+        state.set(softKey, countSoft(constraints, needsAllKeys, pod, nodes, snapshot));
+        return undefined;
+      } catch (err) {
+        return failed(err);
+      }
+    },
+    score(state, { pod }, info) {
+      const { constraints, ignored, counts, weights } = readState<SoftState>(state, softKey);
+      if (ignored.has(info.name)) return 0;
+      let score = 0;
+      for (const [i, { topologyKey, selector, maxSkew }] of constraints.entries()) {
+        const value = info.node.metadata.labels?.[topologyKey];
+        if (value === undefined) continue;
+        const count =
+          topologyKey === hostname
+            ? countMatching(info, selector, pod.metadata.namespace)
+            : (counts.get(topologyKey, value) ?? 0);
+        // A larger allowed skew waters the difference between domains down.
+        score += count * (weights[i] as number) + (maxSkew - 1);
+      }
+      return Math.trunc(score);
+    },
+    normalize(state, _, scores, nodes) {
+      const { ignored } = readState<SoftState>(state, softKey);
+      let least = Number.POSITIVE_INFINITY;
+      let most = 0;
+      for (const [i, { name }] of nodes.entries()) {
+        if (ignored.has(name)) continue;
+        least = Math.min(least, scores[i] as number);
+        most = Math.max(most, scores[i] as number);
+      }
+      for (const [i, { name }] of nodes.entries()) {
+        if (ignored.has(name)) scores[i] = 0;
+        else if (most === 0) scores[i] = maxNodeScore;
+        else scores[i] = Math.trunc((maxNodeScore * (most + least - (scores[i] as number))) / most);
+      }
+    },
+  };
+}
+
+/** Only nodes count that the pod may run on and that have all the labels. */
+function countHard(constraints: readonly SpreadConstraint[], { pod }: PodInfo, { nodes }: ClusterSnapshot): TopologyCounts {
+  const counts = new TopologyCounts();
+  if (constraints.length === 0) return counts;
+  const isEligible = ({ node }: NodeInfo): boolean =>
+    matchesNode(pod, node) && hasAllKeys(node.metadata.labels ?? {}, constraints);
+  for (const info of nodes.filter(isEligible))
+    for (const { topologyKey } of constraints) counts.add(topologyKey, info.node.metadata.labels?.[topologyKey] ?? "", 0);
+  // A domain that has eligible nodes counts with all its nodes.
+  for (const info of nodes) {
+    for (const { topologyKey, selector } of constraints) {
+      const value = info.node.metadata.labels?.[topologyKey] ?? "";
+      if (counts.get(topologyKey, value) === undefined) continue;
+      counts.add(topologyKey, value, countMatching(info, selector, pod.metadata.namespace));
+    }
+  }
+  return counts;
+}
+
+function change({ constraints, counts }: HardState, pod: PodInfo, other: PodInfo, { node }: NodeInfo, by: 1 | -1): void {
+  if (other.pod.metadata.namespace !== pod.pod.metadata.namespace) return;
+  const labels = node.metadata.labels ?? {};
+  if (!hasAllKeys(labels, constraints) || !matchesNode(pod.pod, node)) return;
+  for (const { topologyKey, selector } of constraints) {
+    if (selector.matches(other.pod.metadata.labels)) counts.add(topologyKey, labels[topologyKey] ?? "", by);
+  }
+}
+
+function countSoft(
+  constraints: readonly SpreadConstraint[],
+  needsAllKeys: boolean,
+  { pod }: PodInfo,
+  candidates: readonly NodeInfo[],
+  { nodes }: ClusterSnapshot,
+): SoftState {
+  const counts = new TopologyCounts();
+  const ignored = new Set<string>();
+  const domains = constraints.map(() => 0);
+  const lacksKey = ({ node }: NodeInfo): boolean => needsAllKeys && !hasAllKeys(node.metadata.labels ?? {}, constraints);
+  if (constraints.length === 0) return { constraints, ignored, counts, weights: [] };
+  for (const info of candidates) {
+    if (lacksKey(info)) {
+      ignored.add(info.name);
+      continue;
+    }
+    for (const [i, { topologyKey }] of constraints.entries()) {
+      const value = info.node.metadata.labels?.[topologyKey] ?? "";
+      if (topologyKey === hostname || counts.get(topologyKey, value) !== undefined) continue;
+      counts.add(topologyKey, value, 0);
+      domains[i] = (domains[i] as number) + 1;
+    }
+  }
+  const beyondHosts = constraints.filter(({ topologyKey }) => topologyKey !== hostname);
+  if (beyondHosts.length > 0) {
+    for (const info of nodes) {
+      if (lacksKey(info) || !matchesNode(pod, info.node)) continue;
+      for (const { topologyKey, selector } of beyondHosts) {
+        const value = info.node.metadata.labels?.[topologyKey] ?? "";
+        if (counts.get(topologyKey, value) === undefined) continue;
+        counts.add(topologyKey, value, countMatching(info, selector, pod.metadata.namespace));
+      }
+    }
+  }
+  const weights = constraints.map(({ topologyKey }, i) =>
+    Math.log((topologyKey === hostname ? candidates.length - ignored.size : (domains[i] as number)) + 2),
+  );
+  return { constraints, ignored, counts, weights };
+}

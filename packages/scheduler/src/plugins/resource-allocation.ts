@@ -1,0 +1,98 @@
+import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
+import type { ResourceWeight, ScoringStrategy, ShapePoint } from "../config/plugin-args.ts";
+import { maxNodeScore } from "../framework/extension-points.ts";
+
+/** What would be taken of one resource with the pod on the node, and what there is. */
+export interface Allocation {
+  readonly requested: number;
+  readonly allocatable: number;
+  readonly weight: number;
+}
+
+/**
+ * The resources that count for a score: those that the node has, and of extended ones those that the pod asks for.
+ * @param nonZero counts a little for containers that ask for no cpu or memory
+ * Source: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go
+ */
+export function allocationsOf(
+  resources: readonly ResourceWeight[],
+  pod: PodInfo,
+  { allocatable, requested, nonZeroRequested }: NodeInfo,
+  nonZero: boolean,
+): Allocation[] {
+  const allocations: Allocation[] = [];
+  const push = (taken: number, asked: number, capacity: number, weight: number): void => {
+    if (capacity !== 0) allocations.push({ requested: taken + asked, allocatable: capacity, weight });
+  };
+  const base = nonZero ? nonZeroRequested : requested;
+  const asked = nonZero ? pod.nonZero : pod.requests;
+  for (const { name, weight } of resources) {
+    if (name === "cpu") push(base.milliCpu, asked.milliCpu, allocatable.milliCpu, weight);
+    else if (name === "memory") push(base.memory, asked.memory, allocatable.memory, weight);
+    else if (name === "ephemeral-storage")
+      push(requested.ephemeralStorage, pod.requests.ephemeralStorage, allocatable.ephemeralStorage, weight);
+    else {
+      const wanted = pod.requests.scalars.get(name) ?? 0;
+      if (wanted > 0) push(requested.scalars.get(name) ?? 0, wanted, allocatable.scalars.get(name) ?? 0, weight);
+    }
+  }
+  return allocations;
+}
+
+/** How well a pod would sit by what its node has left. @returns undefined for a strategy that is not known */
+export function scorerOf({
+  type,
+  requestedToCapacityRatio,
+}: ScoringStrategy): ((of: readonly Allocation[]) => number) | undefined {
+  if (type === "LeastAllocated") return (of) => weightedMean(of, leastAllocated);
+  if (type === "MostAllocated") return (of) => weightedMean(of, mostAllocated);
+  if (type !== "RequestedToCapacityRatio") return undefined;
+  const shape = requestedToCapacityRatio?.shape ?? [];
+  return (of) => ratioScore(of, shape);
+}
+
+function weightedMean(allocations: readonly Allocation[], score: (allocation: Allocation) => number): number {
+  let sum = 0;
+  let weights = 0;
+  for (const allocation of allocations) {
+    sum += score(allocation) * allocation.weight;
+    weights += allocation.weight;
+  }
+  return weights === 0 ? 0 : Math.trunc(sum / weights);
+}
+
+const leastAllocated = ({ requested, allocatable }: Allocation): number =>
+  requested > allocatable ? 0 : Math.trunc(((allocatable - requested) * maxNodeScore) / allocatable);
+
+const mostAllocated = ({ requested, allocatable }: Allocation): number =>
+  Math.trunc((Math.min(requested, allocatable) * maxNodeScore) / allocatable);
+
+/** Resources that score nothing do not count. Source: requested_to_capacity_ratio.go */
+function ratioScore(allocations: readonly Allocation[], shape: readonly ShapePoint[]): number {
+  let sum = 0;
+  let weights = 0;
+  for (const { requested, allocatable, weight } of allocations) {
+    const utilization = requested > allocatable ? 100 : Math.trunc((requested * 100) / allocatable);
+    const score = onShape(shape, utilization);
+    if (score <= 0) continue;
+    sum += score * weight;
+    weights += weight;
+  }
+  return weights === 0 ? 0 : Math.round(sum / weights);
+}
+
+/** On the broken line through the points; flat beyond both its ends. */
+function onShape(shape: readonly ShapePoint[], utilization: number): number {
+  const scale = (score: number): number => score * (maxNodeScore / 10);
+  for (const [i, point] of shape.entries()) {
+    if (utilization > point.utilization) continue;
+    const before = shape[i - 1];
+    if (before === undefined) return scale(point.score);
+    const share = Math.trunc(
+      ((scale(point.score) - scale(before.score)) * (utilization - before.utilization)) /
+        (point.utilization - before.utilization),
+    );
+    return scale(before.score) + share;
+  }
+  return scale(shape.at(-1)?.score ?? 0);
+}

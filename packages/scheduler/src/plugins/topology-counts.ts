@@ -1,0 +1,83 @@
+import type { TopologySpreadConstraint } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import type { NodeInfo } from "../cache/node-info.ts";
+
+/** A constraint with its selector parsed. */
+export interface SpreadConstraint {
+  readonly maxSkew: number;
+  readonly topologyKey: string;
+  readonly selector: LabelSelector;
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Numbers by topology key and value. */
+export class TopologyCounts {
+  readonly #byKey = new Map<string, Map<string, number>>();
+  /** Every node asks for it; until a count of the key changes it stays. */
+  readonly #least = new Map<string, number>();
+
+  static copyOf(counts: TopologyCounts): TopologyCounts {
+    const copy = new TopologyCounts();
+    for (const [key, values] of counts.#byKey) copy.#byKey.set(key, new Map(values));
+    return copy;
+  }
+
+  get(key: string, value: string): number | undefined {
+    return this.#byKey.get(key)?.get(value);
+  }
+
+  /** Gone when it comes to nothing, if `forgetZero`. */
+  add(key: string, value: string, count: number, forgetZero = false): void {
+    this.#least.delete(key);
+    const values = this.#byKey.get(key) ?? new Map<string, number>();
+    const sum = (values.get(value) ?? 0) + count;
+    if (sum !== 0 || !forgetZero) this.#byKey.set(key, values.set(value, sum));
+    else if (values.delete(value) && values.size === 0) this.#byKey.delete(key);
+  }
+
+  /** Of the values of a key; infinite when there is none. */
+  least(key: string): number {
+    const known = this.#least.get(key);
+    if (known !== undefined) return known;
+    let least = Number.POSITIVE_INFINITY;
+    for (const count of this.#byKey.get(key)?.values() ?? []) if (count < least) least = count;
+    this.#least.set(key, least);
+    return least;
+  }
+
+  keys(): IterableIterator<string> {
+    return this.#byKey.keys();
+  }
+
+  get empty(): boolean {
+    return this.#byKey.size === 0;
+  }
+}
+
+/** @throws BadRequest for a selector that cannot be read */
+export function parseConstraints(
+  constraints: readonly TopologySpreadConstraint[],
+  action: TopologySpreadConstraint["whenUnsatisfiable"],
+): SpreadConstraint[] {
+  return constraints
+    .filter(({ whenUnsatisfiable }) => whenUnsatisfiable === action)
+    .map(({ maxSkew, topologyKey, labelSelector }) => ({
+      maxSkew,
+      topologyKey,
+      selector: LabelSelector.fromObject(labelSelector),
+    }));
+}
+
+export const hasAllKeys = (labels: Labels, constraints: readonly SpreadConstraint[]): boolean =>
+  constraints.every(({ topologyKey }) => labels[topologyKey] !== undefined);
+
+/** Pods of the namespace on the node that the selector takes, less those that are on their way out. */
+export function countMatching({ pods }: NodeInfo, selector: LabelSelector, namespace: string | undefined): number {
+  let count = 0;
+  for (const { pod } of pods.values()) {
+    const { metadata } = pod;
+    if (!metadata.deletionTimestamp && metadata.namespace === namespace && selector.matches(metadata.labels)) count++;
+  }
+  return count;
+}

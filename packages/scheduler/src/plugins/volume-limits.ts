@@ -1,0 +1,188 @@
+import { createHash } from "node:crypto";
+import { generateName } from "@coxswain/apimachinery/meta/names";
+import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import {
+  csiNodes,
+  persistentVolumeClaims,
+  persistentVolumes,
+  storageClasses,
+} from "@coxswain/apimachinery/schema/kinds/resources";
+import type { CSINode, StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
+import type { NodeInfo } from "../cache/node-info.ts";
+import type { Plugin } from "../framework/extension-points.ts";
+import type { PluginContext } from "../framework/plugin-context.ts";
+import { failed, unschedulable } from "../framework/status.ts";
+import { type InTreeDisk, inTreeDisks, isMigrated } from "./csi-migration.ts";
+import { claimsOf, findClaim } from "./pod-claims.ts";
+
+const exceeded = (): ReturnType<typeof unschedulable> => unschedulable("node(s) exceed max volume count");
+const limitPrefix = "attachable-volumes-";
+type Context = Pick<PluginContext, "informers" | "gates">;
+
+interface Listers {
+  claims(pod: Pod, isNew: boolean): PersistentVolumeClaim[];
+  volume(name: string | undefined): PersistentVolume | undefined;
+  storageClass(claim: PersistentVolumeClaim): StorageClass | undefined;
+  csiNode(name: string): CSINode | undefined;
+}
+
+function listersOf({ informers }: Context): Listers {
+  const claims = informers.for<PersistentVolumeClaim>(persistentVolumeClaims).lister;
+  const volumes = informers.for<PersistentVolume>(persistentVolumes).lister;
+  const classes = informers.for<StorageClass>(storageClasses).lister;
+  const nodes = informers.for<CSINode>(csiNodes).lister;
+  return {
+    claims(pod, isNew) {
+      return claimsOf(pod).flatMap((use) => {
+        if (use.name === "") throw new Error("PersistentVolumeClaim had no name");
+        const claim = findClaim(claims, pod, use);
+        if (claim !== undefined) return [claim];
+        // A pod that runs somewhere may have lost its claim; a new one cannot do without.
+        if (!isNew) return [];
+        const { namespace } = pod.metadata;
+        throw new Error(`looking up PVC ${namespace}/${use.name}: persistentvolumeclaim "${use.name}" not found`);
+      });
+    },
+    volume: (name) => (name ? volumes.get(name) : undefined),
+    storageClass: (claim) => classes.get(classNameOf(claim)),
+    csiNode: (name) => nodes.get(name),
+  };
+}
+
+/** What the node's agent says it can attach, by limit. */
+const limitsIn = ({ allocatable }: NodeInfo): Map<string, number> =>
+  new Map([...allocatable.scalars].filter(([name]) => name.startsWith(limitPrefix)));
+
+/** Stands for a disk that is not made yet; no real disk is called so. */
+const standIn = (): ((claim: PersistentVolumeClaim) => string) => {
+  const prefix = generateName("claim-");
+  return ({ metadata }) => `${prefix}-${metadata.namespace}/${metadata.name}`;
+};
+
+/**
+ * No more volumes of a CSI driver on a node than the driver said that it can attach there.
+ * Source: pkg/scheduler/framework/plugins/nodevolumelimits/csi.go
+ */
+export function newNodeVolumeLimits(context: Context): Plugin {
+  const listers = listersOf(context);
+  const nameOf = standIn();
+
+  /** Driver and handle; undefined for volumes that no driver attaches. */
+  const volumeOf = (claim: PersistentVolumeClaim, node: CSINode | undefined): readonly [string, string] | undefined => {
+    const volume = listers.volume(claim.spec.volumeName);
+    if (volume?.spec.csi !== undefined) return [volume.spec.csi.driver, volume.spec.csi.volumeHandle];
+    const disks: readonly InTreeDisk[] = Object.values(inTreeDisks);
+    if (volume !== undefined) {
+      const disk = disks.find(({ idOf }) => idOf(volume.spec) !== undefined);
+      if (disk === undefined || !isMigrated(disk, node, context.gates)) return undefined;
+      return [disk.driver, disk.idOf(volume.spec) ?? ""];
+    }
+    const provisioner = listers.storageClass(claim)?.provisioner;
+    if (provisioner === undefined) return undefined;
+    const disk = disks.find(({ plugin }) => plugin === provisioner);
+    if (disk === undefined) return [provisioner, nameOf(claim)];
+    return isMigrated(disk, node, context.gates) ? [disk.driver, nameOf(claim)] : undefined;
+  };
+  /** Unique volume → limit that it counts for. */
+  const volumesOf = (pod: Pod, isNew: boolean, node: CSINode | undefined): [string, string][] =>
+    listers.claims(pod, isNew).flatMap((claim): [string, string][] => {
+      const volume = volumeOf(claim, node);
+      return volume === undefined ? [] : [[volume.join("/"), csiLimitKey(volume[0])]];
+    });
+
+  return {
+    name: "NodeVolumeLimits",
+    wakeUpOn: ["CSINode/Add", "Pod/Delete"],
+    filter(_, { pod }, info) {
+      if ((pod.spec.volumes ?? []).length === 0) return undefined;
+      try {
+        const csiNode = listers.csiNode(info.name);
+        const wanted = new Map(volumesOf(pod, true, csiNode));
+        if (wanted.size === 0) return undefined;
+        const limits = limitsIn(info);
+        for (const { name, allocatable } of csiNode?.spec.drivers ?? [])
+          if (allocatable?.count !== undefined) limits.set(csiLimitKey(name), allocatable.count);
+        if (limits.size === 0) return undefined;
+        const attached = new Map([...info.pods.values()].flatMap(({ pod: other }) => volumesOf(other, false, csiNode)));
+        const counts = new Map<string, number>();
+        for (const key of new Map([...attached, ...wanted]).values()) counts.set(key, (counts.get(key) ?? 0) + 1);
+        // Only what is new can be too much.
+        for (const [volume, key] of wanted)
+          if (!attached.has(volume) && (counts.get(key) ?? 0) > (limits.get(key) ?? Number.POSITIVE_INFINITY)) return exceeded();
+        return undefined;
+      } catch (err) {
+        return failed(err);
+      }
+    },
+  };
+}
+
+/** `attachable-volumes-csi-<driver>`, shortened where that is too long. Source: pkg/volume/util GetCSIAttachLimitKey */
+export function csiLimitKey(driver: string): string {
+  const prefix = `${limitPrefix}csi-`;
+  if (prefix.length + driver.length <= 63) return `${prefix}${driver}`;
+  return `${prefix}${driver.slice(0, 23)}${createHash("sha1").update(driver).digest("hex").slice(0, 16)}`;
+}
+
+interface DiskLimit {
+  readonly name: string;
+  readonly disk: InTreeDisk;
+  readonly key: string;
+  readonly most: (node: Node) => number;
+}
+
+/** Newer machines attach fewer. Source: pkg/volume/util EBSNitroLimitRegex, DefaultMaxEBSVolumes */
+function mostEbsVolumes({ metadata: { labels = {} } }: Node): number {
+  const type = labels["node.kubernetes.io/instance-type"] ?? labels["beta.kubernetes.io/instance-type"] ?? "";
+  return /^[cmr]5|t3|z1d/.test(type) ? 25 : 39;
+}
+
+const diskLimits: Readonly<Record<string, DiskLimit>> = {
+  EBSLimits: { name: "EBSLimits", disk: inTreeDisks.EBS, key: "aws-ebs", most: mostEbsVolumes },
+  GCEPDLimits: { name: "GCEPDLimits", disk: inTreeDisks.GCE, key: "gce-pd", most: () => 16 },
+  AzureDiskLimits: { name: "AzureDiskLimits", disk: inTreeDisks.AzureDisk, key: "azure-disk", most: () => 16 },
+  CinderLimits: { name: "CinderLimits", disk: inTreeDisks.Cinder, key: "cinder", most: () => 256 },
+};
+
+/**
+ * The same for one kind of disk that Kubernetes attaches without a driver. KUBE_MAX_PD_VOLS sets the limit for all kinds;
+ * what the node says comes first.
+ * @param name one of the four plugins
+ * Source: pkg/scheduler/framework/plugins/nodevolumelimits/non_csi.go
+ */
+export function newDiskLimits(context: Context, name: "EBSLimits" | "GCEPDLimits" | "AzureDiskLimits" | "CinderLimits"): Plugin {
+  const { disk, key, most } = diskLimits[name] as DiskLimit;
+  const listers = listersOf(context);
+  const nameOf = standIn();
+  const configured = Number.parseInt(process.env["KUBE_MAX_PD_VOLS"] ?? "", 10);
+
+  const disksOf = (pod: Pod, isNew: boolean): string[] => {
+    const inline = (pod.spec.volumes ?? []).flatMap((volume) => disk.idOf(volume) ?? []);
+    const claimed = listers.claims(pod, isNew).flatMap((claim) => {
+      const volume = listers.volume(claim.spec.volumeName);
+      if (volume !== undefined) return disk.idOf(volume.spec) ?? [];
+      // Not bound, or bound to what is gone: it will come back as one of this kind.
+      return listers.storageClass(claim)?.provisioner === disk.plugin ? [nameOf(claim)] : [];
+    });
+    return [...inline, ...claimed];
+  };
+
+  return {
+    name,
+    wakeUpOn: ["Node/Add", "Pod/Delete"],
+    filter(_, { pod }, info) {
+      if ((pod.spec.volumes ?? []).length === 0) return undefined;
+      try {
+        const wanted = disksOf(pod, true);
+        if (wanted.length === 0 || isMigrated(disk, listers.csiNode(info.name), context.gates)) return undefined;
+        const all = new Set([...info.pods.values()].flatMap(({ pod: other }) => disksOf(other, false)));
+        for (const id of wanted) all.add(id);
+        const limit = limitsIn(info).get(`${limitPrefix}${key}`) ?? (configured > 0 ? configured : most(info.node));
+        return all.size > limit ? exceeded() : undefined;
+      } catch (err) {
+        return failed(err);
+      }
+    },
+  };
+}

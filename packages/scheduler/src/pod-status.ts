@@ -1,0 +1,37 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
+
+export interface SchedulingState {
+  /** `Unschedulable` or `SchedulerError` */
+  readonly reason: string;
+  readonly message: string;
+  /** `""` takes an earlier nomination back; undefined leaves it as it is. */
+  readonly nominatedNode: string | undefined;
+  readonly nowMs: number;
+}
+
+/** Notes in a pod's status that it has no node and why; nothing is sent when that stands there already. */
+export async function patchScheduling(client: Client, pod: Pod, state: SchedulingState): Promise<void> {
+  const { reason, message, nominatedNode, nowMs } = state;
+  const before = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");
+  const status: Record<string, unknown> = {};
+  if (before?.status !== "False" || before.reason !== reason || before.message !== message) {
+    const lastTransitionTime = before?.status === "False" ? before.lastTransitionTime : formatTime(nowMs);
+    status["conditions"] = [{ type: "PodScheduled", status: "False", reason, message, lastProbeTime: null, lastTransitionTime }];
+  }
+  if (nominatedNode !== undefined && nominatedNode !== (pod.status?.nominatedNodeName ?? ""))
+    status["nominatedNodeName"] = nominatedNode || null;
+  if (Object.keys(status).length > 0) await patchStatus(client, pod, status);
+}
+
+/** Takes a nomination back; pods without one are left alone. Source: pkg/scheduler/util ClearNominatedNodeName */
+export async function clearNomination(client: Client, pod: Pod): Promise<void> {
+  if (pod.status?.nominatedNodeName) await patchStatus(client, pod, { nominatedNodeName: null });
+}
+
+async function patchStatus(client: Client, { metadata }: Pod, status: Record<string, unknown>): Promise<void> {
+  const target = { namespace: metadata.namespace, name: metadata.name ?? "", subresource: "status" };
+  await client.patch(pods, target, { type: "strategic", body: { metadata: { uid: metadata.uid }, status } });
+}

@@ -1,0 +1,105 @@
+import { parseTime } from "@coxswain/apimachinery/meta/time";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PodDisruptionBudget } from "@coxswain/apimachinery/schema/kinds/policy/v1";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { addPod, cloneNodeInfo, type NodeInfo, type PodInfo, removePod } from "../cache/node-info.ts";
+import type { Victims } from "../extenders/extender.ts";
+import { type CycleState, cloneState } from "../framework/cycle-state.ts";
+import type { Nominator } from "../framework/nominator.ts";
+import { type Profile, runFiltersWithNominated } from "../framework/profile.ts";
+import { type Status, unresolvable } from "../framework/status.ts";
+
+export const priorityOf = (pod: Pod): number => pod.spec.priority ?? 0;
+
+/**
+ * Pure: which pods would have to leave the node for the pod to fit, as few and as unimportant ones as can be: all less
+ * important ones go on trial, then they come back one by one while the pod still fits, those first whose disruption
+ * budget does not allow it.
+ * @param budgets what each allows to be disrupted still is counted down on a copy
+ * @returns a Status when it would not help
+ * Source: pkg/scheduler/framework/plugins/defaultpreemption SelectVictimsOnNode
+ */
+export function selectVictims(
+  profile: Profile,
+  state: CycleState,
+  pod: PodInfo,
+  node: NodeInfo,
+  budgets: readonly PodDisruptionBudget[],
+  nominator: Nominator,
+): Victims | Status {
+  const trialState = cloneState(state);
+  const trialNode = cloneNodeInfo(node);
+  const take = (other: PodInfo): void => {
+    removePod(trialNode, other.pod.metadata.uid ?? "");
+    for (const plugin of profile.at.preFilter) plugin.removePod?.(trialState, pod, other, trialNode);
+  };
+  const putBack = (other: PodInfo): void => {
+    addPod(trialNode, other);
+    for (const plugin of profile.at.preFilter) plugin.addPod?.(trialState, pod, other, trialNode);
+  };
+  const refusal = (): Status | undefined => runFiltersWithNominated(profile, trialState, pod, trialNode, nominator);
+
+  const lesser = [...node.pods.values()].filter((other) => priorityOf(other.pod) < priorityOf(pod.pod));
+  if (lesser.length === 0)
+    return unresolvable(`No victims found on node ${node.name} for preemptor pod ${pod.pod.metadata.name}`);
+  for (const other of lesser) take(other);
+  const status = refusal();
+  if (status !== undefined) return status;
+  const { violating, others } = splitByBudgets(
+    lesser.toSorted((a, b) => compareImportance(a.pod, b.pod)),
+    budgets,
+  );
+  const victims: Pod[] = [];
+  let violations = 0;
+  for (const other of [...violating, ...others]) {
+    putBack(other);
+    if (refusal() === undefined) continue;
+    take(other);
+    victims.push(other.pod);
+    if (violating.includes(other)) violations++;
+  }
+  return { pods: victims, violations };
+}
+
+/** Negative: `a` is more important: of higher priority, else running longer. Source: pkg/scheduler/util MoreImportantPod */
+export const compareImportance = (a: Pod, b: Pod): number => priorityOf(b) - priorityOf(a) || startOf(a) - startOf(b);
+
+/** In ms; a pod that has not started counts as the youngest. */
+export function startOf({ status }: Pod): number {
+  return (status?.startTime ? parseTime(status.startTime) : undefined) ?? Number.MAX_SAFE_INTEGER;
+}
+
+/** Pods that a budget does not let go any more, in the given order, and the rest. Source: filterPodsWithPDBViolation */
+export function splitByBudgets(
+  pods: readonly PodInfo[],
+  budgets: readonly PodDisruptionBudget[],
+): { violating: PodInfo[]; others: PodInfo[] } {
+  const left = budgets.map(({ status }) => status?.disruptionsAllowed ?? 0);
+  const selectors = budgets.map(({ spec }) => selectorOf(spec?.selector));
+  const violating: PodInfo[] = [];
+  const others: PodInfo[] = [];
+  for (const info of pods) {
+    const { metadata } = info.pod;
+    let violates = false;
+    for (const [i, { metadata: own, status }] of budgets.entries()) {
+      const selector = selectors[i];
+      if (own.namespace !== metadata.namespace || Object.keys(metadata.labels ?? {}).length === 0) continue;
+      // To the scheduler an empty selector means nobody.
+      if (selector === undefined || selector.empty || !selector.matches(metadata.labels)) continue;
+      // The API server has counted it already.
+      if (Object.hasOwn(status?.disruptedPods ?? {}, metadata.name ?? "")) continue;
+      left[i] = (left[i] as number) - 1;
+      if ((left[i] as number) < 0) violates = true;
+    }
+    (violates ? violating : others).push(info);
+  }
+  return { violating, others };
+}
+
+function selectorOf(selector: Parameters<typeof LabelSelector.fromObject>[0]): LabelSelector | undefined {
+  try {
+    return LabelSelector.fromObject(selector);
+  } catch {
+    return undefined; // such a budget protects nobody
+  }
+}

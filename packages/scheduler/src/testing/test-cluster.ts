@@ -1,0 +1,183 @@
+import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { gates as allGates } from "@coxswain/apimachinery/flags/gates";
+import { newLister } from "@coxswain/apimachinery/informers/lister";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { newObjectStore } from "@coxswain/apimachinery/informers/store";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Node, Pod, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { newClusterCache } from "../cache/cluster-cache.ts";
+import { newPodInfo } from "../cache/node-info.ts";
+import type { ClusterSnapshot } from "../cache/snapshot.ts";
+import { defaultPluginArgs, type PluginArgs } from "../config/plugin-args.ts";
+import { defaultPluginSets, type PluginSets } from "../config/plugin-sets.ts";
+import type { Extender } from "../extenders/extender.ts";
+import type { CycleState } from "../framework/cycle-state.ts";
+import { type Nominator, newNominator } from "../framework/nominator.ts";
+import type { PluginContext } from "../framework/plugin-context.ts";
+import { newProfile, type Profile, runPreFilter, scoreNodes } from "../framework/profile.ts";
+import { FitError } from "../framework/status.ts";
+import { noMetrics } from "../metrics.ts";
+import { plugins } from "../plugins/catalogue.ts";
+import { type Decision, decide } from "../scheduling-cycle.ts";
+
+export interface TestClusterOptions {
+  readonly nodes?: readonly Node[];
+  /** With the name of their node in `spec.nodeName`. */
+  readonly pods?: readonly Pod[];
+  /** What listers show besides, by resource. */
+  readonly objects?: readonly (readonly [ResourceRef, KubeObject])[];
+  readonly args?: Partial<PluginArgs>;
+  readonly sets?: PluginSets;
+  readonly extenders?: readonly Extender[];
+  readonly gates?: Readonly<Record<string, boolean>>;
+}
+
+/** A cluster in memory, and the default profile to decide about it. */
+export interface TestCluster {
+  readonly profile: Profile;
+  readonly nominator: Nominator;
+  readonly client: FakeClient;
+  readonly clock: FakeClock;
+  /** `<type> <reason> <message>` */
+  readonly events: string[];
+  snapshot(): ClusterSnapshot;
+  decide(pod: Pod): Promise<Decision>;
+  /** The node's name, or why there is none. */
+  place(pod: Pod): Promise<string>;
+  /** Of one plugin, by node, normalized. */
+  scores(plugin: string, pod: Pod): Record<string, number>;
+}
+
+export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
+  const { nodes = [], pods = [], args = {}, sets = defaultPluginSets("v1beta3"), extenders = [] } = options;
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  const cache = newClusterCache(clock);
+  const nominator = newNominator();
+  const events: string[] = [];
+  for (const node of nodes) cache.setNode(node);
+  for (const pod of pods) cache.setPod(pod);
+  let profile: Profile | undefined;
+  const context: PluginContext = {
+    client,
+    informers: listersOver(options.objects ?? []),
+    gates: { enabled: (name) => options.gates?.[name] ?? allGates[name]?.default ?? false },
+    clock,
+    log: discardLogger,
+    recorder: recorderInto(events),
+    metrics: noMetrics,
+    nominator,
+    extenders,
+    random: () => 0,
+    profile: () => profile as Profile,
+  };
+  profile = newProfile("default-scheduler", sets, (name) => plugins[name]?.(context, { ...defaultPluginArgs, ...args }));
+  const run = async (pod: Pod): Promise<Decision> =>
+    decide(profile, new Map(), newPodInfo(pod), cache.snapshot(), {
+      percentageOfNodesToScore: 0,
+      startIndex: 0,
+      random: () => 0.99,
+      nominator,
+      extenders,
+      preferNominatedNode: true,
+    });
+  return {
+    profile,
+    nominator,
+    client,
+    clock,
+    events,
+    snapshot: () => cache.snapshot(),
+    decide: run,
+    async place(pod) {
+      try {
+        return (await run(pod)).nodeName;
+      } catch (err) {
+        if (err instanceof FitError) return err.message;
+        throw err;
+      }
+    },
+    scores(plugin, pod) {
+      const info = newPodInfo(pod);
+      const state: CycleState = new Map();
+      const snapshot = cache.snapshot();
+      runPreFilter(profile, state, info, snapshot);
+      const only = { ...profile, at: { ...profile.at, score: profile.plugins.filter(({ name }) => name === plugin) } };
+      const weights = new Map([[plugin, 1]]);
+      const scores = scoreNodes({ ...only, weights }, state, info, snapshot.nodes, snapshot);
+      return Object.fromEntries(snapshot.nodes.map(({ name }, i) => [name, scores[i] as number]));
+    },
+  };
+}
+
+function recorderInto(events: string[]): EventRecorder {
+  return {
+    event: (_, type, reason, message) => void events.push(`${type} ${reason} ${message}`),
+    flush: () => Promise.resolve(),
+  };
+}
+
+/** Informers that know these objects and hear of no others. */
+function listersOver(objects: readonly (readonly [ResourceRef, KubeObject])[]): PluginContext["informers"] {
+  return {
+    for<T extends KubeObject>(ref: ResourceRef): SharedInformer<T> {
+      const store = newObjectStore<T>();
+      for (const [of, object] of objects) if (of.resource === ref.resource) store.set(object as T);
+      return {
+        ref,
+        lister: newLister(store),
+        synced: true,
+        addHandler: () => () => {},
+        addIndex: (name, index) => store.addIndex(name, index),
+        waitForSync: () => Promise.resolve(),
+        run: () => Promise.resolve(),
+      };
+    },
+  };
+}
+
+export interface NodeOptions {
+  readonly cpu?: string;
+  readonly pods?: string;
+  readonly labels?: Record<string, string>;
+  readonly spec?: object;
+}
+
+export const aTestNode = (name: string, { cpu = "4", pods = "110", labels, spec = {} }: NodeOptions = {}): Node =>
+  ({
+    metadata: { name, labels: { "kubernetes.io/hostname": name, ...labels } },
+    spec,
+    status: { allocatable: { cpu, memory: "8Gi", pods } },
+  }) as unknown as Node;
+
+export interface TestPodOptions {
+  readonly on?: string;
+  readonly cpu?: string;
+  readonly labels?: Record<string, string>;
+  readonly namespace?: string;
+  readonly priority?: number;
+  readonly spec?: Partial<PodSpec>;
+  readonly metadata?: object;
+  readonly status?: object;
+}
+
+/** Its uid is its name. */
+export const aTestPod = (name: string, options: TestPodOptions = {}): Pod => {
+  const { on, cpu = "1", labels, namespace = "default", priority, spec, metadata, status = {} } = options;
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace, uid: name, ...(labels === undefined ? {} : { labels }), ...metadata },
+    spec: {
+      containers: [{ name: "main", image: "busybox", resources: { requests: { cpu } } }],
+      ...(on === undefined ? {} : { nodeName: on }),
+      ...(priority === undefined ? {} : { priority }),
+      ...spec,
+    },
+    status,
+  } as unknown as Pod;
+};
