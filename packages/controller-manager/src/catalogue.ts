@@ -29,6 +29,7 @@ import { newServiceAccountController } from "./controllers/serviceaccount/contro
 import { newServiceAccountTokenController } from "./controllers/serviceaccount-token/controller.ts";
 import { newStatefulSetController } from "./controllers/statefulset/controller.ts";
 import { newTokenCleaner } from "./controllers/tokencleaner/controller.ts";
+import { newTtlController } from "./controllers/ttl/controller.ts";
 
 export interface CatalogueEntry {
   /** In `--controllers`. */
@@ -119,7 +120,7 @@ export const catalogue: readonly CatalogueEntry[] = [
   { name: "csrsigning", user: "certificate-controller", onByDefault: true, make: newCsrSigningController },
   { name: "csrapproving", user: "certificate-controller", onByDefault: true, make: newCsrApprovingController },
   { name: "csrcleaner", user: "certificate-controller", onByDefault: true, make: newCsrCleaner },
-  missing("ttl", "ttl-controller"),
+  { name: "ttl", user: "ttl-controller", onByDefault: true, make: newTtlController },
   { name: "bootstrapsigner", user: "bootstrap-signer", onByDefault: false, make: newBootstrapSigner },
   { name: "tokencleaner", user: "token-cleaner", onByDefault: false, make: newTokenCleaner },
   missing("nodeipam", "node-controller"),
