@@ -1,0 +1,57 @@
+import { fnv32a } from "../runtime/labels.ts";
+
+/**
+ * What a value is in Go: upstream's checksums are of the value as its debugging printer shows it, names of types
+ * included. `name` is the type's, as it is printed.
+ */
+export type GoType =
+  | { kind: "string" | "number"; name: string }
+  | { kind: "bytes"; name: "[]uint8" }
+  | { kind: "list"; name: string; of: GoType }
+  | { kind: "map"; name: string; of: GoType; numericKeys?: boolean }
+  | { kind: "struct"; name: string; fields: readonly (readonly [name: string, type: GoType])[] }
+  | { kind: "pointer"; to: GoType };
+
+/**
+ * The checksum of a checkpoint file, so that a kubelet that takes the folder over finds its state, and we that of one.
+ * @param value objects for structs, by the names of their fields; Maps for maps
+ * Source: pkg/kubelet/checkpointmanager/checksum, pkg/util/hash; github.com/davecgh/go-spew, %#v with sorted keys
+ */
+export function goChecksum(value: unknown, type: GoType): number {
+  return fnv32a(Buffer.from(show(value, type, true)));
+}
+
+function show(value: unknown, type: GoType, withType: boolean): string {
+  if (type.kind === "pointer") {
+    // One asterisk for the type that is pointed to, which is not named again.
+    const asterisk = withType ? `(*${nameOf(type.to)})` : "<*>";
+    return asterisk + show(value, type.to, false);
+  }
+  const head = withType ? `(${type.name})` : "";
+  if (value === undefined || value === null) return `${head}<nil>`;
+  return head + body(value, type);
+}
+
+function body(value: unknown, type: Exclude<GoType, { kind: "pointer" }>): string {
+  switch (type.kind) {
+    case "string":
+    case "number":
+      return String(value);
+    case "bytes":
+      return `[${[...(value as Buffer)].join(" ")}]`;
+    case "list":
+      return `[${(value as readonly unknown[]).map((item) => show(item, type.of, false)).join(" ")}]`;
+    case "map": {
+      const entries = [...(value as ReadonlyMap<string, unknown>)].sort(([a], [b]) =>
+        type.numericKeys ? Number(a) - Number(b) : Buffer.compare(Buffer.from(a), Buffer.from(b)),
+      );
+      return `map[${entries.map(([key, item]) => `${key}:${show(item, type.of, false)}`).join(" ")}]`;
+    }
+    case "struct": {
+      const fields = value as Readonly<Record<string, unknown>>;
+      return `{${type.fields.map(([name, of]) => `${name}:${show(fields[name], of, true)}`).join(" ")}}`;
+    }
+  }
+}
+
+const nameOf = (type: GoType): string => (type.kind === "pointer" ? `*${nameOf(type.to)}` : type.name);

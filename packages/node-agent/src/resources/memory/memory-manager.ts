@@ -1,0 +1,228 @@
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { AnyContainer, NodePod } from "../../pods/pod.ts";
+import type { CheckpointFile } from "../checkpoint-file.ts";
+import { quantityOf } from "../pod-resources.ts";
+import { qosClass } from "../qos.ts";
+import type { Hint, Hints } from "../topology/hints.ts";
+import type { HintProvider } from "../topology/topology-manager.ts";
+import type { MemoryBlock, MemoryState } from "./memory-state.ts";
+import {
+  chooseNodes,
+  type MemoryRequest,
+  memoryHints,
+  moveBlock,
+  type NodesMemory,
+  type ReusableMemory,
+  reusableAfter,
+  reusableOn,
+  sameMemory,
+} from "./numa-memory.ts";
+import { isMemoryResource } from "./reserved-memory.ts";
+
+export interface MemoryManager extends HintProvider {
+  /** Promises a container of a Guaranteed Pod its memory from certain nodes; the same again when it has it. @throws Error */
+  allocate(pod: NodePod, container: AnyContainer, hint: Hint): void;
+  /** Where a container's memory shall come from; empty when nobody cares. */
+  nodesOf(uid: string, container: string): readonly number[];
+  blocksOf(uid: string, container: string): readonly MemoryBlock[];
+  /** What may be promised, by node and kind. */
+  allocatable(): MemoryBlock[];
+  /** A container has been made: the init containers before it have ended, and their memory is free. */
+  started(pod: NodePod, container: AnyContainer): void;
+  release(pods: readonly NodePod[]): void;
+}
+
+/**
+ * `--memory-manager-policy`: `None`, or `Static`, which promises containers of Guaranteed Pods memory of NUMA nodes.
+ * @param machine what the nodes have when nothing is promised; undefined for `None`
+ * @throws Error when the kept state is not of this policy or machine
+ * Source: pkg/kubelet/cm/memorymanager
+ */
+export function newMemoryManager(options: {
+  machine: NodesMemory | undefined;
+  file: CheckpointFile<MemoryState>;
+  log: Logger;
+}): MemoryManager {
+  const { machine, file, log } = options;
+  const policy = machine === undefined ? "None" : "Static";
+  let state = restore();
+  let reusable: { uid: string; memory: ReusableMemory } = { uid: "", memory: new Map() };
+
+  function restore(): MemoryState {
+    try {
+      const kept = file.load();
+      if (kept !== undefined && kept.policy !== policy) {
+        throw new Error(
+          `[memorymanager] configured policy ${JSON.stringify(policy)} differs from state checkpoint policy ${JSON.stringify(kept.policy)}`,
+        );
+      }
+      const valid = machine === undefined ? (kept ?? emptyState(policy, new Map())) : validState(machine, kept);
+      file.save(valid);
+      return valid;
+    } catch (err) {
+      throw new Error(`start memory manager error: ${(err as Error).message}`);
+    }
+  }
+
+  function change(next: Omit<MemoryState, "policy">): void {
+    state = { policy, ...next };
+    file.save(state);
+  }
+
+  /** Takes back what these containers were given. */
+  function remove(gone: (uid: string, container: string) => boolean): void {
+    let { nodes } = state;
+    const assigned = new Map<string, ReadonlyMap<string, readonly MemoryBlock[]>>();
+    let changed = false;
+    for (const [uid, of] of state.assigned) {
+      const kept = new Map<string, readonly MemoryBlock[]>();
+      for (const [name, blocks] of of) {
+        if (!gone(uid, name)) {
+          kept.set(name, blocks);
+          continue;
+        }
+        changed = true;
+        for (const block of blocks) nodes = moveBlock(nodes, block, -1);
+      }
+      if (kept.size > 0) assigned.set(uid, kept);
+    }
+    if (changed) change({ nodes, assigned });
+  }
+
+  const given = (uid: string, container: string): readonly MemoryBlock[] | undefined => state.assigned.get(uid)?.get(container);
+  const reusableOf = (uid: string): ReusableMemory => (reusable.uid === uid ? reusable.memory : new Map());
+  const cares = (pod: NodePod): boolean => machine !== undefined && qosClass(pod) === "Guaranteed";
+
+  function hintsOf(pod: NodePod, request: MemoryRequest, has: readonly MemoryBlock[] | undefined): Hints {
+    if (has !== undefined) return hintsOfBlocks(has, request);
+    const hints = memoryHints(state.nodes, request, reusableOf(pod.metadata.uid));
+    // Hints are of all kinds together; where none is possible, that is said of each.
+    return new Map([...request.keys()].map((type) => [type, hints]));
+  }
+
+  return {
+    hints(pod, container) {
+      if (!cares(pod)) return new Map();
+      return hintsOf(pod, requestOf(container), given(pod.metadata.uid, container.name));
+    },
+    podHints(pod) {
+      if (!cares(pod)) return new Map();
+      const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+      const has = all.map(({ name }) => given(pod.metadata.uid, name)).find((blocks) => blocks !== undefined);
+      return hintsOf(pod, podRequest(pod), has);
+    },
+    allocate(pod, container, hint) {
+      if (!cares(pod)) return;
+      const { uid } = pod.metadata;
+      const initContainers = pod.spec.initContainers ?? [];
+      const isInit = initContainers.some(({ name }) => name === container.name);
+      let blocks = given(uid, container.name);
+      if (blocks === undefined) {
+        const request = requestOf(container);
+        const from = chooseNodes(state.nodes, request, hint, reusableOf(uid));
+        blocks = [...request].map(([type, sizeBytes]) => ({ nodes: from, type, sizeBytes }));
+        let { nodes } = state;
+        for (const block of blocks) {
+          const sizeBytes = Math.max(0, block.sizeBytes - reusableOn(reusableOf(uid), from, block.type));
+          nodes = moveBlock(nodes, { ...block, sizeBytes }, 1);
+        }
+        const own = new Map(state.assigned.get(uid));
+        handOver(own, initContainers, container.name, blocks);
+        change({ nodes, assigned: new Map(state.assigned).set(uid, own.set(container.name, blocks)) });
+        log.info("promised a container memory", { podUID: uid, container: container.name, numaNodes: from.join(",") });
+      }
+      reusable = { uid, memory: reusableAfter(reusableOf(uid), blocks, isInit) };
+    },
+    nodesOf: (uid, container) => [...new Set((given(uid, container) ?? []).flatMap(({ nodes }) => nodes))].sort((a, b) => a - b),
+    blocksOf: (uid, container) => given(uid, container) ?? [],
+    allocatable: () =>
+      [...(machine ?? [])].flatMap(([id, { tables }]) =>
+        [...tables]
+          .filter(([, { allocatable }]) => allocatable > 0)
+          .map(([type, { allocatable }]) => ({ nodes: [id], type, sizeBytes: allocatable })),
+      ),
+    started(pod, container) {
+      if (!cares(pod)) return;
+      const names = (pod.spec.initContainers ?? []).map(({ name }) => name);
+      const place = names.indexOf(container.name);
+      const ended = place < 0 ? names : names.slice(0, place);
+      remove((uid, name) => uid === pod.metadata.uid && ended.includes(name));
+    },
+    release: (pods) => remove((uid) => !pods.some((pod) => pod.metadata.uid === uid)),
+  };
+}
+
+const emptyState = (policy: string, nodes: NodesMemory): MemoryState => ({ policy, nodes, assigned: new Map() });
+
+/** @throws Error when what was kept is not of this machine. Source: policy_static.go validateState */
+function validState(machine: NodesMemory, kept: MemoryState | undefined): MemoryState {
+  if (kept === undefined || kept.nodes.size === 0) {
+    if (kept !== undefined && kept.assigned.size > 0)
+      throw new Error("[memorymanager] machine state can not be empty when it has memory assignments");
+    return emptyState("Static", machine);
+  }
+  let expected = machine;
+  for (const [uid, of] of kept.assigned) {
+    for (const [name, blocks] of of) {
+      for (const block of blocks) {
+        const where = `[memorymanager] (pod: ${uid}, container: ${name}) the memory assignment uses`;
+        const nodes = block.nodes.map((id) => machine.get(id));
+        if (nodes.includes(undefined)) throw new Error(`${where} the NUMA that does not exist`);
+        if (nodes.some((node) => !node?.tables.has(block.type))) throw new Error(`${where} memory resource that does not exist`);
+        expected = moveBlock(expected, block, 1);
+      }
+    }
+  }
+  if (!sameMemory(expected, kept.nodes))
+    throw new Error("[memorymanager] the expected machine state is different from the real one");
+  return kept;
+}
+
+/** What init containers before this one were given and this one uses again is no longer counted as theirs. */
+function handOver(
+  own: Map<string, readonly MemoryBlock[]>,
+  initContainers: readonly AnyContainer[],
+  to: string,
+  blocks: readonly MemoryBlock[],
+): void {
+  for (const block of blocks) {
+    let left = block.sizeBytes;
+    for (const { name } of initContainers) {
+      if (name === to) break;
+      const before = own.get(name);
+      if (before === undefined) continue;
+      const after = before.map((one) => {
+        if (one.type !== block.type || String(one.nodes) !== String(block.nodes)) return one;
+        const taken = Math.min(left, one.sizeBytes);
+        left -= taken;
+        return { ...one, sizeBytes: one.sizeBytes - taken };
+      });
+      own.set(name, after);
+    }
+  }
+}
+
+function requestOf(container: AnyContainer): MemoryRequest {
+  const requests = ("resources" in container ? container.resources?.requests : undefined) ?? {};
+  return new Map(
+    Object.keys(requests)
+      .filter(isMemoryResource)
+      .map((type) => [type, quantityOf(requests, type).value()]),
+  );
+}
+
+/** The sum of the containers, or the largest init container, whichever is more. */
+function podRequest(pod: NodePod): MemoryRequest {
+  const total = new Map<string, number>();
+  for (const container of pod.spec.containers)
+    for (const [type, size] of requestOf(container)) total.set(type, (total.get(type) ?? 0) + size);
+  for (const container of pod.spec.initContainers ?? [])
+    for (const [type, size] of requestOf(container)) if (total.has(type)) total.set(type, Math.max(total.get(type) ?? 0, size));
+  return total;
+}
+
+/** After a restart: what was given is where it was given. Not asked for in this way any more: nothing is said of it. */
+function hintsOfBlocks(blocks: readonly MemoryBlock[], request: MemoryRequest): Hints {
+  if (blocks.length !== request.size || blocks.some(({ type, sizeBytes }) => request.get(type) !== sizeBytes)) return new Map();
+  return new Map(blocks.map(({ type, nodes }) => [type, [{ nodes, preferred: true }]]));
+}

@@ -1,0 +1,188 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { Container } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { NodePod } from "../../pods/pod.ts";
+import { aContainer, aNodePod } from "../../testing/builders.ts";
+import { newCheckpointFile } from "../checkpoint-file.ts";
+import type { Hint } from "../topology/hints.ts";
+import type { NumaNode } from "../topology/machine-topology.ts";
+import { type MemoryManager, newMemoryManager } from "./memory-manager.ts";
+import { memoryStateForm } from "./memory-state.ts";
+import { emptyMemory, memoryHints } from "./numa-memory.ts";
+
+const gi = 1024 ** 3;
+const mi = 1024 ** 2;
+const twoNodes: NumaNode[] = [
+  { id: 0, memoryBytes: 5 * gi, hugePages: new Map([[2 * mi, 512]]) },
+  { id: 1, memoryBytes: 4 * gi, hugePages: new Map() },
+];
+const reserved = [{ numaNode: 0, limits: { memory: "1Gi" } }];
+const machine = emptyMemory(twoNodes, reserved, { memory: "1Gi", cpu: "1" });
+
+test("a node's memory is for containers without what is reserved and what is in huge pages", () => {
+  assert.deepEqual(
+    machine.get(0)?.tables,
+    new Map([
+      ["hugepages-2Mi", { total: gi, systemReserved: 0, allocatable: gi, reserved: 0, free: gi }],
+      ["memory", { total: 5 * gi, systemReserved: gi, allocatable: 3 * gi, reserved: 0, free: 3 * gi }],
+    ]),
+  );
+});
+
+for (const { name, own, inAll, want } of [
+  {
+    name: "of a node that is not there",
+    own: [{ numaNode: 2, limits: { memory: "1Gi" } }],
+    inAll: { memory: "1Gi" },
+    want: /references a NUMA node 2 that does not exist on this machine/,
+  },
+  {
+    name: "that is not what is reserved in all",
+    own: reserved,
+    inAll: { memory: "2Gi" },
+    want: /^the total amount "1Gi" of type "memory" is not equal to the value "2Gi" determined by Node Allocatable feature$/,
+  },
+  { name: "of none", own: [], inAll: {}, want: /^\[memorymanager\] you should specify the system reserved memory$/ },
+]) {
+  test(`refuses reserved memory ${name}`, () =>
+    assert.throws(() => emptyMemory(twoNodes, own, inAll as never), { message: want }));
+}
+
+const shown = (hints: readonly Hint[] = []): string[] => hints.map(({ nodes, preferred }) => `${nodes} ${preferred}`);
+
+test("hints are the nodes with enough memory; preferred are the fewest that an empty machine needs", () => {
+  const of = (bytes: number, type = "memory"): string[] => shown(memoryHints(machine, new Map([[type, bytes]]), new Map()));
+  assert.deepEqual(of(2 * gi), ["0 true", "1 true", "0,1 false"]);
+  assert.deepEqual(of(4 * gi), ["1 true", "0,1 false"]);
+  assert.deepEqual(of(6 * gi), ["0,1 true"]);
+  assert.deepEqual(of(mi, "hugepages-2Mi"), ["0 true", "0,1 false"]);
+  assert.deepEqual(of(9 * gi), []);
+});
+
+const asking = (memory: string, name = "main", more: Record<string, string> = {}): Container => {
+  const amounts = { cpu: "1", memory, ...more };
+  return aContainer({ name, resources: { requests: amounts, limits: amounts } });
+};
+const podOf = (uid: string, ...containers: Container[]): NodePod => aNodePod({ containers }, { uid });
+const anywhere: Hint = { preferred: false };
+
+async function managerIn(
+  t: TestContext,
+  content?: string,
+  own: typeof machine | undefined = machine,
+): Promise<{ manager: MemoryManager; path: string; again(): MemoryManager }> {
+  const dir = await mkdtemp(join(tmpdir(), "cox-memory-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const path = join(dir, "memory_manager_state");
+  if (content !== undefined) await writeFile(path, content);
+  const again = (): MemoryManager =>
+    newMemoryManager({ machine: own, file: newCheckpointFile(path, memoryStateForm), log: discardLogger });
+  return { manager: again(), path, again };
+}
+
+test("containers of Guaranteed pods are promised memory of nodes, and keep it over a restart", async (t) => {
+  const { manager, path, again } = await managerIn(t);
+  const pod = podOf("u1", asking("2Gi", "a", { "hugepages-2Mi": "512Mi" }), asking("4Gi", "b"));
+  for (const container of pod.spec.containers) manager.allocate(pod, container, anywhere);
+  const burstable = aNodePod({ containers: [aContainer({ resources: { requests: { memory: "1Gi" } } })] }, { uid: "u2" });
+  manager.allocate(burstable, burstable.spec.containers[0] as Container, anywhere);
+  assert.deepEqual([manager.nodesOf("u1", "a"), manager.nodesOf("u1", "b"), manager.nodesOf("u2", "main")], [[0], [1], []]);
+  assert.partialDeepStrictEqual(JSON.parse(await readFile(path, "utf8")), {
+    policyName: "Static",
+    machineState: {
+      0: {
+        numberOfAssignments: 2,
+        memoryMap: { memory: { allocatable: 3 * gi, reserved: 2 * gi, free: gi }, "hugepages-2Mi": { reserved: 512 * mi } },
+        cells: [0],
+      },
+    },
+    entries: { u1: { b: [{ numaAffinity: [1], type: "memory", size: 4 * gi }] } },
+  });
+  const after = again();
+  after.allocate(pod, pod.spec.containers[1] as Container, anywhere);
+  assert.deepEqual(after.nodesOf("u1", "b"), [1]);
+  assert.deepEqual(shown(after.hints(pod, pod.spec.containers[1] as Container).get("memory")), ["1 true"]);
+  after.release([burstable]);
+  assert.deepEqual(again().nodesOf("u1", "b"), []);
+  assert.deepEqual(JSON.parse(await readFile(path, "utf8")).machineState[1].memoryMap.memory.free, 4 * gi);
+});
+
+test("nodes that give memory together give none alone, until it is given back", async (t) => {
+  const { manager } = await managerIn(t);
+  const large = podOf("u1", asking("6Gi"));
+  manager.allocate(large, large.spec.containers[0] as Container, anywhere);
+  assert.deepEqual(manager.nodesOf("u1", "main"), [0, 1]);
+  const small = podOf("u2", asking("512Mi"));
+  assert.deepEqual(shown(manager.podHints(small).get("memory")), ["0,1 false"]);
+  manager.allocate(small, small.spec.containers[0] as Container, anywhere);
+  assert.deepEqual(manager.nodesOf("u2", "main"), [0, 1]);
+  manager.release([]);
+  assert.deepEqual(shown(manager.podHints(small).get("memory")), ["0 true", "1 true", "0,1 false"]);
+});
+
+test("a hint that is too narrow is widened, unless it promised that it is not", async (t) => {
+  const { manager } = await managerIn(t);
+  const pod = podOf("u1", asking("4Gi"));
+  const [container] = pod.spec.containers as [Container];
+  assert.throws(() => manager.allocate(pod, container, { nodes: [0], preferred: true }), {
+    message: "[memorymanager] failed to find the extended preferred hint",
+  });
+  manager.allocate(pod, container, { nodes: [0], preferred: false });
+  assert.deepEqual(manager.nodesOf("u1", "main"), [0, 1]);
+  assert.throws(() => manager.allocate(podOf("u2", asking("8Gi")), asking("8Gi"), anywhere), {
+    message: "[memorymanager] failed to get the default NUMA affinity, no NUMA nodes with enough memory is available",
+  });
+});
+
+test("memory of init containers is used again, and theirs is free once the next container has started", async (t) => {
+  const { manager, path } = await managerIn(t);
+  const init = asking("3Gi", "init");
+  const main = asking("2Gi");
+  const pod = aNodePod({ initContainers: [init], containers: [main] }, { uid: "u1" });
+  manager.allocate(pod, init, { nodes: [0], preferred: true });
+  manager.allocate(pod, main, { nodes: [0], preferred: false });
+  const free = async (): Promise<number> => JSON.parse(await readFile(path, "utf8")).machineState[0].memoryMap.memory.free;
+  assert.deepEqual([manager.nodesOf("u1", "main"), await free()], [[0], 0]);
+  manager.started(pod, init);
+  assert.equal(manager.blocksOf("u1", "init").length, 1);
+  manager.started(pod, main);
+  assert.equal(manager.blocksOf("u1", "init").length, 0);
+});
+
+for (const { name, content, want } of [
+  { name: "no JSON", content: "{", want: /^start memory manager error: / },
+  {
+    name: "another policy",
+    content: memoryStateForm.encode({ policy: "None", nodes: new Map(), assigned: new Map() }),
+    want: /\[memorymanager\] configured policy "Static" differs from state checkpoint policy "None"$/,
+  },
+  {
+    name: "another machine",
+    content: memoryStateForm.encode({ policy: "Static", nodes: new Map([...machine].slice(1)), assigned: new Map() }),
+    want: /the expected machine state is different from the real one$/,
+  },
+  {
+    name: "a node that is not there",
+    content: memoryStateForm.encode({
+      policy: "Static",
+      nodes: machine,
+      assigned: new Map([["u", new Map([["c", [{ nodes: [7], type: "memory", sizeBytes: 1 }]]])]]),
+    }),
+    want: /\(pod: u, container: c\) the memory assignment uses the NUMA that does not exist$/,
+  },
+]) {
+  test(`a memory state of ${name} keeps the agent from starting`, async (t) => {
+    await assert.rejects(managerIn(t, content), { message: want });
+  });
+}
+
+test("memory states are read as upstream's kubelet writes them", () => {
+  const table = '{"total":2048,"systemReserved":512,"allocatable":1536,"reserved":512,"free":1024}';
+  const content = `{"policyName":"static","machineState":{"0":{"numberOfAssignments":0,"memoryMap":{"memory":${table}},"cells":[]}},"entries":{"pod":{"container1":[{"numaAffinity":[0],"type":"memory","size":512}]}},"checksum":4215593881}`;
+  assert.equal(memoryStateForm.encode(memoryStateForm.decode(content)), content);
+  assert.throws(() => memoryStateForm.decode(content.replace("1536", "1535")), { message: "checkpoint is corrupted" });
+});

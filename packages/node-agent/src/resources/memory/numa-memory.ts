@@ -1,0 +1,188 @@
+import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import type { ResourceList } from "../pod-resources.ts";
+import { choicesOf, type Hint, narrowerFirst } from "../topology/hints.ts";
+import type { NumaNode } from "../topology/machine-topology.ts";
+import type { MemoryBlock, MemoryState, MemoryTable, NumaNodeMemory } from "./memory-state.ts";
+import { isMemoryResource, type ReservedMemory } from "./reserved-memory.ts";
+
+export type NodesMemory = MemoryState["nodes"];
+/** Kind of memory → bytes. */
+export type MemoryRequest = ReadonlyMap<string, number>;
+/** Bytes that ended init containers of a Pod leave to those after them, by nodes (`0,1`) and kind. */
+export type ReusableMemory = ReadonlyMap<string, MemoryRequest>;
+
+const keyOf = (nodes: readonly number[]): string => nodes.join(",");
+
+/**
+ * Pure: what each node has when nothing is given away.
+ * @throws Error when what is reserved by node is not what is reserved in all, or is nothing
+ * Source: pkg/kubelet/cm/memorymanager/memory_manager.go validateReservedMemory, policy_static.go getDefaultMachineState
+ */
+export function emptyMemory(
+  machine: readonly NumaNode[],
+  reserved: readonly ReservedMemory[],
+  reservedInAll: ResourceList,
+): NodesMemory {
+  checkReserved(machine, reserved, reservedInAll);
+  const reservedOf = (node: number, type: string): number =>
+    reserved
+      .filter(({ numaNode }) => numaNode === node)
+      .reduce((sum, { limits }) => sum + (limits[type] === undefined ? 0 : Quantity.parse(limits[type]).value()), 0);
+  const nodes = new Map<number, NumaNodeMemory>();
+  for (const { id, memoryBytes, hugePages } of machine) {
+    const tables = new Map<string, MemoryTable>();
+    const add = (type: string, total: number, elsewhere = 0): void => {
+      const systemReserved = reservedOf(id, type);
+      const allocatable = total - systemReserved - elsewhere;
+      tables.set(type, { total, systemReserved, allocatable, reserved: 0, free: allocatable });
+    };
+    let huge = 0;
+    for (const [pageBytes, count] of hugePages) {
+      add(`hugepages-${Quantity.fromValue(pageBytes, "BinarySI")}`, pageBytes * count);
+      huge += pageBytes * count;
+    }
+    add("memory", memoryBytes, huge);
+    nodes.set(id, { assignments: 0, group: [id], tables });
+  }
+  return nodes;
+}
+
+function checkReserved(machine: readonly NumaNode[], reserved: readonly ReservedMemory[], inAll: ResourceList): void {
+  const sums = new Map<string, Quantity>();
+  for (const { numaNode, limits } of reserved) {
+    if (!machine.some(({ id }) => id === numaNode)) {
+      throw new Error(`the reserved memory configuration references a NUMA node ${numaNode} that does not exist on this machine`);
+    }
+    for (const [type, amount] of Object.entries(limits)) {
+      const quantity = Quantity.parse(amount);
+      sums.set(type, sums.get(type)?.add(quantity) ?? quantity);
+    }
+  }
+  const zero = Quantity.parse("0");
+  for (const type of new Set([...sums.keys(), ...Object.keys(inAll).filter(isMemoryResource)])) {
+    const sum = sums.get(type) ?? zero;
+    const wanted = inAll[type] === undefined ? zero : Quantity.parse(inAll[type]);
+    if (sum.cmp(wanted) !== 0) {
+      throw new Error(
+        `the total amount ${JSON.stringify(sum.toString())} of type ${JSON.stringify(type)} is not equal to the value ${JSON.stringify(wanted.toString())} determined by Node Allocatable feature`,
+      );
+    }
+  }
+  if ((sums.get("memory") ?? zero).isZero) throw new Error("[memorymanager] you should specify the system reserved memory");
+}
+
+/**
+ * Pure: takes (or, with a negative size, gives back) a block: node after node, as far as each has some.
+ * Source: policy_static.go updateMachineState, RemoveContainer
+ */
+export function moveBlock(nodes: NodesMemory, { nodes: from, type, sizeBytes }: MemoryBlock, direction: 1 | -1): NodesMemory {
+  const next = new Map(nodes);
+  let left = sizeBytes;
+  for (const id of from) {
+    const node = next.get(id);
+    const table = node?.tables.get(type);
+    if (node === undefined || table === undefined) continue;
+    const moved = Math.min(left, Math.max(0, direction === 1 ? table.free : table.reserved));
+    left -= moved;
+    const assignments = node.assignments + direction;
+    next.set(id, {
+      assignments,
+      group: direction === 1 ? from : assignments === 0 ? [id] : node.group,
+      tables: new Map(node.tables).set(type, {
+        ...table,
+        free: table.free - direction * moved,
+        reserved: table.reserved + direction * moved,
+      }),
+    });
+  }
+  return next;
+}
+
+const sumOf = (nodes: NodesMemory, ids: readonly number[], type: string, field: "free" | "allocatable"): number =>
+  ids.reduce((sum, id) => sum + (nodes.get(id)?.tables.get(type)?.[field] ?? 0), 0);
+
+/**
+ * Pure: from which nodes a request could be met. A node that gives memory alone gives none together with others, and
+ * those that give together do so always. Source: policy_static.go calculateHints
+ */
+export function memoryHints(nodes: NodesMemory, request: MemoryRequest, reusable: ReusableMemory): Hint[] {
+  const ids = [...nodes.keys()].sort((a, b) => a - b);
+  let fewest = ids.length;
+  const possible: number[][] = [];
+  for (const choice of choicesOf(ids)) {
+    const fits = (has: (type: string) => number): boolean => [...request].every(([type, size]) => has(type) >= size);
+    if (!fits((type) => sumOf(nodes, choice, type, "allocatable"))) continue;
+    fewest = Math.min(fewest, choice.length);
+    const members = choice.map((id) => nodes.get(id) as NumaNodeMemory);
+    const alone = choice.length === 1;
+    if (alone && members.some(({ group }) => group.length > 1)) continue;
+    const used = members.filter(({ assignments }) => assignments > 0);
+    if (!alone && used.some(({ group }) => keyOf([...group].sort((a, b) => a - b)) !== keyOf(choice))) continue;
+    if (!fits((type) => sumOf(nodes, choice, type, "free") + (reusable.get(keyOf(choice))?.get(type) ?? 0))) continue;
+    possible.push(choice);
+  }
+  return possible.map((choice) => ({ nodes: choice, preferred: choice.length === fewest }));
+}
+
+/**
+ * Pure: the nodes that give the memory: the hint's if they have enough, else the best that includes them.
+ * @throws Error when none has enough, or only some that are worse than what the hint promised
+ * Source: policy_static.go Allocate, getDefaultHint, extendTopologyManagerHint
+ */
+export function chooseNodes(nodes: NodesMemory, request: MemoryRequest, hint: Hint, reusable: ReusableMemory): readonly number[] {
+  const hints = memoryHints(nodes, request, reusable);
+  const { nodes: wanted, preferred } = hint.nodes === undefined ? defaultHint(hints, hint) : { ...hint, nodes: hint.nodes };
+  if ([...request].every(([type, size]) => sumOf(nodes, wanted, type, "free") >= size)) return wanted;
+  const wider = bestOf(hints.filter((other) => wanted.every((id) => other.nodes?.includes(id))));
+  if (wider?.nodes === undefined)
+    throw new Error("[memorymanager] failed to find NUMA nodes to extend the current topology hint");
+  if (!wider.preferred && preferred) throw new Error("[memorymanager] failed to find the extended preferred hint");
+  return wider.nodes;
+}
+
+/** Where nobody said where: the best there is, and as good as was promised. */
+function defaultHint(hints: readonly Hint[], { preferred }: Hint): { nodes: readonly number[]; preferred: boolean } {
+  const best = bestOf(hints);
+  if (best?.nodes === undefined)
+    throw new Error("[memorymanager] failed to get the default NUMA affinity, no NUMA nodes with enough memory is available");
+  if (!best.preferred && preferred) throw new Error("[memorymanager] failed to find the default preferred hint");
+  return { nodes: best.nodes, preferred: best.preferred };
+}
+
+/** A preferred one before others, a narrower one before a wider. */
+function bestOf(hints: readonly Hint[]): Hint | undefined {
+  return [...hints].sort((a, b) => Number(b.preferred) - Number(a.preferred) || narrowerFirst(a.nodes ?? [], b.nodes ?? []))[0];
+}
+
+/** Pure: after a container took blocks: an init container leaves its own to be used again, another one has used some up. */
+export function reusableAfter(reusable: ReusableMemory, blocks: readonly MemoryBlock[], isInit: boolean): ReusableMemory {
+  const next = new Map<string, Map<string, number>>([...reusable].map(([key, of]) => [key, new Map(of)]));
+  for (const { nodes, type, sizeBytes } of blocks) {
+    const of = next.get(keyOf(nodes)) ?? new Map<string, number>();
+    const before = of.get(type) ?? 0;
+    of.set(type, isInit ? Math.max(before, sizeBytes) : Math.max(0, before - sizeBytes));
+    next.set(keyOf(nodes), of);
+  }
+  return next;
+}
+
+export const reusableOn = (reusable: ReusableMemory, nodes: readonly number[], type: string): number =>
+  reusable.get(keyOf(nodes))?.get(type) ?? 0;
+
+/** Whether two machines have the same, and gave away the same. */
+export function sameMemory(a: NodesMemory, b: NodesMemory): boolean {
+  const shown = (nodes: NodesMemory): string =>
+    JSON.stringify(
+      [...nodes]
+        .sort(([x], [y]) => x - y)
+        .map(([id, { assignments, group, tables }]) => [
+          id,
+          assignments,
+          [...group].sort((x, y) => x - y),
+          [...tables]
+            .sort(([x], [y]) => (x < y ? -1 : 1))
+            .map(([type, t]) => [type, t.total, t.systemReserved, t.allocatable, t.reserved, t.free]),
+        ]),
+    );
+  return shown(a) === shown(b);
+}

@@ -1,0 +1,76 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type CpuSet, cpuSet, parseCpus } from "../cpu/cpu-set.ts";
+
+export interface Cpu {
+  id: number;
+  /** The lowest CPU of the same core; hyperthreads share one. */
+  core: number;
+  socket: number;
+  numaNode: number;
+}
+
+export interface NumaNode {
+  id: number;
+  memoryBytes: number;
+  /** Size of a page in bytes → how many there are. */
+  hugePages: ReadonlyMap<number, number>;
+}
+
+/** Where the machine's CPUs and memory are; CPUs that are offline are not there. */
+export interface MachineTopology {
+  cpus: readonly Cpu[];
+  numaNodes: readonly NumaNode[];
+}
+
+/** @param dir `/sys/devices/system`; another folder in tests */
+export async function readMachineTopology(memoryBytes: number, dir = "/sys/devices/system"): Promise<MachineTopology> {
+  const numaNodes: NumaNode[] = [];
+  const nodeOfCpu = new Map<number, number>();
+  for (const id of await numbered(join(dir, "node"), "node")) {
+    const folder = join(dir, "node", `node${id}`);
+    for (const cpu of parseCpus(await text(join(folder, "cpulist")))) nodeOfCpu.set(cpu, id);
+    const kib = /MemTotal:\s+(\d+) kB/.exec(await text(join(folder, "meminfo")))?.[1];
+    numaNodes.push({
+      id,
+      memoryBytes: kib === undefined ? 0 : Number(kib) * 1024,
+      hugePages: await hugePages(join(folder, "hugepages")),
+    });
+  }
+  // A kernel without NUMA has no such folder: then all of the machine is one node.
+  if (numaNodes.length === 0) numaNodes.push({ id: 0, memoryBytes, hugePages: await hugePages("/sys/kernel/mm/hugepages") });
+
+  const cpus: Cpu[] = [];
+  for (const id of await onlineCpus(dir)) {
+    const folder = join(dir, "cpu", `cpu${id}`, "topology");
+    const siblings = parseCpus(await text(join(folder, "thread_siblings_list")));
+    const socket = Number(await text(join(folder, "physical_package_id")));
+    cpus.push({ id, core: siblings[0] ?? id, socket: Math.max(0, socket), numaNode: nodeOfCpu.get(id) ?? numaNodes[0]?.id ?? 0 });
+  }
+  return { cpus, numaNodes };
+}
+
+async function onlineCpus(dir: string): Promise<CpuSet> {
+  const online = await text(join(dir, "cpu", "online"));
+  return online === "" ? cpuSet(await numbered(join(dir, "cpu"), "cpu")) : parseCpus(online);
+}
+
+async function hugePages(dir: string): Promise<Map<number, number>> {
+  const pages = new Map<number, number>();
+  for (const name of await readdir(dir).catch(() => [] as string[])) {
+    const kib = /^hugepages-(\d+)kB$/.exec(name)?.[1];
+    if (kib !== undefined) pages.set(Number(kib) * 1024, Number(await text(join(dir, name, "nr_hugepages"))));
+  }
+  return pages;
+}
+
+/** The numbers of `<prefix><number>` in a folder, in order. */
+async function numbered(dir: string, prefix: string): Promise<number[]> {
+  const names = await readdir(dir).catch(() => [] as string[]);
+  const numbers = names.filter((name) => name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length)));
+  return numbers.map((name) => Number(name.slice(prefix.length))).sort((a, b) => a - b);
+}
+
+async function text(path: string): Promise<string> {
+  return (await readFile(path, "utf8").catch(() => "")).trim();
+}

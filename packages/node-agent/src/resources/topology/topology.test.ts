@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { aContainer, aNodePod } from "../../testing/builders.ts";
+import { choicesOf, type Hint, type Hints, mergeHints } from "./hints.ts";
+import { readMachineTopology } from "./machine-topology.ts";
+import { decidePlace, newTopologyManager, TopologyAffinityError, type TopologyPolicy } from "./topology-manager.ts";
+
+async function files(t: TestContext, content: Record<string, string>): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), "cox-sys-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  for (const [path, text] of Object.entries(content)) {
+    await mkdir(dirname(join(dir, path)), { recursive: true });
+    await writeFile(join(dir, path), `${text}\n`);
+  }
+  return dir;
+}
+
+const cpu = (id: number, socket: number, siblings: string): Record<string, string> => ({
+  [`cpu/cpu${id}/topology/physical_package_id`]: String(socket),
+  [`cpu/cpu${id}/topology/thread_siblings_list`]: siblings,
+});
+
+test("CPUs, cores, sockets and NUMA nodes are read as the kernel shows them", async (t) => {
+  const dir = await files(t, {
+    "cpu/online": "0-2,4",
+    ...cpu(0, 0, "0,2"),
+    ...cpu(1, 1, "1"),
+    ...cpu(2, 0, "0,2"),
+    ...cpu(4, 1, "4"),
+    "node/node0/cpulist": "0,2",
+    "node/node0/meminfo": "Node 0 MemTotal:       2048 kB\nNode 0 MemFree:        1 kB",
+    "node/node0/hugepages/hugepages-2048kB/nr_hugepages": "3",
+    "node/node1/cpulist": "1,3-4",
+    "node/node1/meminfo": "Node 1 MemTotal:       1024 kB",
+    "node/has_cpu": "0-1",
+  });
+  assert.deepEqual(await readMachineTopology(1, dir), {
+    cpus: [
+      { id: 0, core: 0, socket: 0, numaNode: 0 },
+      { id: 1, core: 1, socket: 1, numaNode: 1 },
+      { id: 2, core: 0, socket: 0, numaNode: 0 },
+      { id: 4, core: 4, socket: 1, numaNode: 1 },
+    ],
+    numaNodes: [
+      { id: 0, memoryBytes: 2048 * 1024, hugePages: new Map([[2048 * 1024, 3]]) },
+      { id: 1, memoryBytes: 1024 * 1024, hugePages: new Map() },
+    ],
+  });
+});
+
+test("a machine without NUMA is one node", async (t) => {
+  const dir = await files(t, { "cpu/online": "0", ...cpu(0, 0, "0") });
+  const { cpus, numaNodes } = await readMachineTopology(4096, dir);
+  assert.deepEqual(cpus, [{ id: 0, core: 0, socket: 0, numaNode: 0 }]);
+  assert.partialDeepStrictEqual(numaNodes, [{ id: 0, memoryBytes: 4096 }]);
+});
+
+test("choices of nodes are the narrow ones first", () => {
+  assert.deepEqual(choicesOf([0, 1, 2]), [[0], [1], [2], [0, 1], [0, 2], [1, 2], [0, 1, 2]]);
+});
+
+const hint = (preferred: boolean, ...nodes: number[]): Hint => ({ preferred, ...(nodes.length > 0 && { nodes }) });
+
+for (const { name, hints, want } of [
+  { name: "nothing to say is everywhere, and preferred", hints: [], want: hint(true, 0, 1) },
+  { name: "one node that both have", hints: [[hint(true, 0), hint(true, 1)], [hint(true, 1)]], want: hint(true, 1) },
+  {
+    name: "a preferred hint wins over a narrower one that is not",
+    hints: [[hint(false, 0), hint(true, 0, 1)]],
+    want: hint(true, 0, 1),
+  },
+  {
+    name: "what is common, not preferred because one is not",
+    hints: [[hint(true, 0)], [hint(false, 0, 1)]],
+    want: hint(false, 0),
+  },
+  { name: "no common node is everywhere, not preferred", hints: [[hint(true, 0)], [hint(true, 1)]], want: hint(false, 0, 1) },
+  { name: "the lower node of two that are as good", hints: [[hint(true, 1), hint(true, 0)]], want: hint(true, 0) },
+  { name: "what cannot be given leaves the rest as it is", hints: [[hint(false)], [hint(true, 1)]], want: hint(false, 1) },
+]) {
+  test(`hints are merged: ${name}`, () => assert.deepEqual(mergeHints([0, 1], hints), want));
+}
+
+const both: Hints = new Map([
+  ["cpu", [hint(false, 0, 1)]],
+  ["memory", [hint(true, 0)]],
+]);
+const apart: Hints = new Map([["cpu", [hint(true, 0), hint(true, 1), hint(false, 0, 1)]]]);
+
+for (const { policy, hints, admit, nodes } of [
+  { policy: "none", hints: both, admit: true, nodes: undefined },
+  { policy: "best-effort", hints: both, admit: true, nodes: [0] },
+  { policy: "restricted", hints: both, admit: false, nodes: [0] },
+  { policy: "restricted", hints: apart, admit: true, nodes: [0] },
+  { policy: "single-numa-node", hints: apart, admit: true, nodes: [0] },
+  { policy: "single-numa-node", hints: new Map([["cpu", [hint(true, 0, 1)]]]), admit: false, nodes: undefined },
+  { policy: "restricted", hints: new Map([["cpu", [hint(true, 0, 1)]]]), admit: true, nodes: [0, 1] },
+  { policy: "single-numa-node", hints: new Map(), admit: true, nodes: undefined },
+  { policy: "best-effort", hints: new Map([["gpu", []]]), admit: true, nodes: [0, 1] },
+  { policy: "restricted", hints: new Map([["gpu", []]]), admit: false, nodes: [0, 1] },
+] as { policy: TopologyPolicy; hints: Hints; admit: boolean; nodes: number[] | undefined }[]) {
+  const shown = [...hints].map(([name, list]) => `${name} ${JSON.stringify(list)}`).join(", ");
+  test(`${policy} ${admit ? "admits" : "rejects"} ${shown || "a pod that asks for nothing"}`, () => {
+    const got = decidePlace(policy, [0, 1], [hints]);
+    assert.deepEqual([got.admit, got.hint.nodes], [admit, nodes]);
+  });
+}
+
+for (const { scope, want } of [
+  { scope: "container", want: ["init 0", "a 0", "b 1"] },
+  { scope: "pod", want: ["init 1", "a 1", "b 1"] },
+] as const) {
+  test(`with --topology-manager-scope=${scope} a place is decided for each ${scope}`, async () => {
+    const pod = aNodePod({
+      initContainers: [aContainer({ name: "init" })],
+      containers: [aContainer({ name: "a" }), aContainer({ name: "b" })],
+    });
+    const provider = {
+      hints: (_: unknown, { name }: { name: string }): Hints => new Map([["cpu", [hint(true, name === "b" ? 1 : 0)]]]),
+      podHints: (): Hints => new Map([["cpu", [hint(true, 1)]]]),
+    };
+    const manager = newTopologyManager({ policy: "restricted", scope, numaNodes: [0, 1], providers: [provider] });
+    const places: string[] = [];
+    await manager.place(pod, async ({ name }, place) => void places.push(`${name} ${place.nodes}`));
+    assert.deepEqual(places, want);
+  });
+}
+
+test("a pod whose place the policy does not allow is a TopologyAffinityError", async () => {
+  const provider = { hints: () => both, podHints: () => both };
+  const manager = newTopologyManager({ policy: "restricted", scope: "container", numaNodes: [0, 1], providers: [provider] });
+  await assert.rejects(
+    manager.place(aNodePod(), async () => assert.fail("nothing is given")),
+    TopologyAffinityError,
+  );
+  const many = Array.from({ length: 9 }, (_, i) => i);
+  assert.throws(() => newTopologyManager({ policy: "restricted", scope: "pod", numaNodes: many, providers: [] }), {
+    message: "unsupported on machines with more than 8 NUMA Nodes",
+  });
+});
