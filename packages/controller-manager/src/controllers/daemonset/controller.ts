@@ -129,6 +129,16 @@ async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promi
   }
   // Its revisions may be orphaned or gone already, so nothing could be said of its pods.
   if (daemonSet.metadata.deletionTimestamp) return done;
+  try {
+    return await sync(room, key, daemonSet, signal);
+  } catch (err) {
+    if (hasCause(err, "NamespaceTerminating")) return done; // nothing will come of it
+    throw err;
+  }
+}
+
+async function sync(room: Room, key: ObjectKey, daemonSet: DaemonSet, signal: AbortSignal): Promise<Result> {
+  const { ctx, expectations } = room;
   const history = await syncHistory(room, daemonSet, signal);
   // Asked before the Pods are read: what is seen in between would be counted twice.
   const mayAct = expectations.satisfied(key);

@@ -1,5 +1,6 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, enqueueSelf, needsSynced, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
+import { hasCause } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
 import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
@@ -93,9 +94,18 @@ function claimHandlers({ sets }: Room, queue: SourceQueue) {
 
 /** Level-based: looks at what is, never at which event woke it. A throw is retried with backoff. */
 async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const { ctx } = room;
   const set = room.sets.lister.get(key);
   if (set === undefined) return done; // deleted since it was queued
+  try {
+    return await sync(room, set, signal);
+  } catch (err) {
+    if (hasCause(err, "NamespaceTerminating")) return done; // nothing will come of it
+    throw err;
+  }
+}
+
+async function sync(room: Room, set: StatefulSet, signal: AbortSignal): Promise<Result> {
+  const { ctx } = room;
   const revisionsBefore = await ownRevisions(room, set, signal);
   const own = await claimPods(room, set, signal);
   const synced = set.metadata.deletionTimestamp
