@@ -108,23 +108,27 @@ export class Quantity {
   }
 }
 
-const canonicalForms = new Map<string, string>();
+/** @returns the quantity, or the text of the error. */
+const parse = remembered(parseText);
 
 /** @returns the canonical form of a quantity's text, undefined when it is none. */
-export function canonicalQuantity(text: string): string | undefined {
-  const known = canonicalForms.get(text);
-  if (known !== undefined) return known;
-  const canonical = Quantity.tryParse(text)?.toString();
-  if (canonical === undefined) return undefined;
-  if (text.length <= 32) {
-    if (canonicalForms.size >= 4096) canonicalForms.clear();
-    canonicalForms.set(text, canonical);
-  }
-  return canonical;
+export const canonicalQuantity = remembered((text) => Quantity.tryParse(text)?.toString());
+
+/** The same few texts come again and again, several times in each pod. What users make up does not fill the memory. */
+function remembered<T>(read: (text: string) => T): (text: string) => T {
+  const known = new Map<string, T>();
+  return (text) => {
+    let value = known.get(text);
+    if (value !== undefined) return value;
+    value = read(text);
+    if (text.length > 32) return value;
+    if (known.size >= 4096) known.clear();
+    known.set(text, value);
+    return value;
+  };
 }
 
-/** @returns the quantity, or the text of the error. */
-function parse(text: string): Quantity | string {
+function parseText(text: string): Quantity | string {
   if (text.length > 1000) return quantityFormError;
   const match = form.exec(text);
   if (match === null) return quantityFormError;

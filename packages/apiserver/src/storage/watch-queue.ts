@@ -57,7 +57,9 @@ export class WatchQueue implements WatchStream {
       this.#finish();
       return false;
     }
-    this.#events.push(event);
+    // A list of its one event: pushed to an empty one, it gets room for a dozen more, at each of a thousand watchers.
+    if (this.#events.length === 0) this.#events = [event];
+    else this.#events.push(event);
     this.#wakeReader();
     return true;
   }
