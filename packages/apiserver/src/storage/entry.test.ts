@@ -4,7 +4,7 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { cool, type EntryCodec, keptBytesLimit, keptEncodingBytes, keptIdleMs, newEntry } from "./entry.ts";
 
 const codec: EntryCodec = {
-  toJson: (object) => Buffer.from(JSON.stringify(object)),
+  toJson: (object) => JSON.stringify(object),
   fromStored: (bytes) => JSON.parse(bytes.toString()) as KubeObject,
   fromJson: (bytes) => JSON.parse(bytes.toString()) as KubeObject,
   fieldsOf: () => ({}),

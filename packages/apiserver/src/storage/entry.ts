@@ -5,7 +5,7 @@ import type { Entry } from "./storage.ts";
 export interface EntryCodec {
   /** As etcd holds it: the object without its resourceVersion. */
   fromStored(bytes: Buffer): KubeObject;
-  toJson(object: KubeObject): Buffer;
+  toJson(object: KubeObject): string;
   fromJson(bytes: Buffer): KubeObject;
   fieldsOf(object: KubeObject): Record<string, string>;
 }
@@ -41,6 +41,11 @@ export function atRevision(entry: Entry, revision: number): Entry {
  */
 export function cool(entry: Entry, stored?: Buffer): void {
   (entry as StoredEntry).cool(stored);
+}
+
+/** The bytes that etcd holds of an entry, kept as long as it is hot: an update asks whether it changes any. */
+export function storedBytes(entry: Entry, make: () => Buffer): Buffer {
+  return entry.memo("stored", make);
 }
 
 /** Takes a new entry of a cache among the hot ones, so that its turn to be dropped comes. */
@@ -140,11 +145,12 @@ export function ownMemory(bytes: Buffer): Buffer {
   return copy;
 }
 
-/** The same bytes in memory of their own, where a newline follows them: a GET answers with both and copies nothing. */
-function beforeNewline(bytes: Buffer): Buffer {
-  const line = Buffer.allocUnsafeSlow(bytes.length + 1);
-  line.set(bytes);
-  line[bytes.length] = 0x0a;
+/** Bytes in memory of their own, where a newline follows them: a GET answers with both and copies nothing. */
+function beforeNewline(json: string): Buffer {
+  const size = Buffer.byteLength(json);
+  const line = Buffer.allocUnsafeSlow(size + 1);
+  line.write(json);
+  line[size] = 0x0a;
   return line.subarray(0, -1);
 }
 

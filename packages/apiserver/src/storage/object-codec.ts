@@ -1,4 +1,4 @@
-import { encodeJson, parseJson } from "@coxswain/apimachinery/codec/json";
+import { encodeJson, encodeJsonText, parseJson } from "@coxswain/apimachinery/codec/json";
 import { decodeProtobuf, encodeProtobuf, hasProtobufForm } from "@coxswain/apimachinery/codec/protobuf";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupResource, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
@@ -86,7 +86,7 @@ export function newObjectCodec(resource: StoredResource, mediaType: string): Obj
       return toHub(isProtobuf ? decodeProtobuf(bytes) : (parseJson(bytes) as KubeObject));
     },
     toJson(object) {
-      return encodeJson(object, hub);
+      return encodeJsonText(object, hub);
     },
     fromJson(bytes) {
       return parseJson(bytes) as KubeObject;

@@ -1,20 +1,45 @@
-import { newEntry } from "../entry.ts";
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { newEntry, ownMemory, storedBytes } from "../entry.ts";
 import type { ObjectCodec } from "../object-codec.ts";
 import type { Entry } from "../storage.ts";
 
-/** A write of ours: whoever hears of it first, by its answer or its event, decodes it for both. */
+type WithSpec = KubeObject & { spec?: unknown };
+
+/** A write of ours: whoever hears of it first, by its answer or its event, has its entry for both. */
 export interface OwnWrite {
   /** As etcd gets it. */
   readonly value: Buffer;
+  /** Decodes while etcd writes: what waits for the event gets it sooner. */
+  prepare(): void;
   entry(revision: number): Entry;
 }
 
-export function ownWrite(codec: ObjectCodec, key: string, bytes: Buffer, value: Buffer): OwnWrite {
+/**
+ * @param bytes what `value` holds encrypted
+ * @param before what is replaced; a spec that stays the same is shared with it, and known by that (`validatePodUpdate`)
+ */
+export function ownWrite(codec: ObjectCodec, key: string, bytes: Buffer, value: Buffer, before: Entry | undefined): OwnWrite {
+  let decoded: KubeObject | undefined;
   let made: Entry | undefined;
+  const decode = (): KubeObject => {
+    const object: WithSpec = codec.fromStored(bytes);
+    const spec = (before?.object() as WithSpec | undefined)?.spec;
+    if (spec !== undefined && deepEqual(object.spec, spec)) object.spec = spec;
+    return object;
+  };
   return {
     value,
+    prepare() {
+      setImmediate(() => {
+        if (made === undefined) decoded = decode();
+      });
+    },
     entry(revision) {
-      if (made?.revision !== revision) made = newEntry(codec, key, revision, codec.fromStored(bytes));
+      if (made?.revision === revision) return made;
+      made = newEntry(codec, key, revision, decoded ?? decode());
+      decoded = undefined; // it has this revision now
+      storedBytes(made, () => ownMemory(bytes));
       return made;
     },
   };

@@ -10,7 +10,7 @@ import {
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { atRevision, cool, newEntry, newUnstoredEntry } from "../entry.ts";
+import { atRevision, cool, newEntry, newUnstoredEntry, storedBytes } from "../entry.ts";
 import { folderPrefix, isBuiltInGroup, storageFolder } from "../key-layout.ts";
 import { goTypeName, type StorageMetrics } from "../metrics.ts";
 import type { ObjectCodec } from "../object-codec.ts";
@@ -183,21 +183,23 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
     }
   }
 
-  /** @param failure done when the key is not at `revision` @returns what was written; undefined when the comparison failed */
+  /** @param before what is there; @param failure done when that is not so any more @returns what was written; undefined when the comparison failed */
   async function write(
     operation: "create" | "update",
     key: string,
     bytes: Buffer,
-    revision: number,
+    before: Entry | undefined,
     failure: readonly Operation[],
     ttlSeconds: number | undefined,
   ): Promise<{ entry: Entry } | { answer: TxnResponse; entry?: never }> {
-    const own = ownWrite(codec, key, bytes, await transformer.toStored(bytes, prefix + key));
+    const own = ownWrite(codec, key, bytes, await transformer.toStored(bytes, prefix + key), before);
     const put = await putOperation(key, own.value, ttlSeconds);
     underWay.set(key, own);
     try {
-      const compare = [{ key: prefix + key, target: "modRevision", value: revision }] as const;
-      const answer = await timed(operation, client.txn({ compare, success: [put], failure }));
+      const compare = [{ key: prefix + key, target: "modRevision", value: before?.revision ?? 0 }] as const;
+      const sent = client.txn({ compare, success: [put], failure });
+      own.prepare();
+      const answer = await timed(operation, sent);
       return answer.succeeded ? { entry: own.entry(answer.revision) } : { answer };
     } finally {
       if (underWay.get(key) === own) underWay.delete(key);
@@ -210,7 +212,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
       return newUnstoredEntry(codec, key, object);
     }
     if (object.metadata.resourceVersion) throw plainError("resourceVersion should not be set on objects to be created");
-    const { entry } = await write("create", key, codec.toStored(object), 0, [], options.ttlSeconds);
+    const { entry } = await write("create", key, codec.toStored(object), undefined, [], options.ttlSeconds);
     if (entry === undefined) throw alreadyExists(resource, nameOf(key));
     return entry;
   }
@@ -242,7 +244,11 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
       }
       if (current !== undefined && next === current.object() && !state.suggested && !state.rewrite) return current;
       const bytes = codec.toStored(next);
-      if (current !== undefined && !state.rewrite && bytes.equals(state.bytes ?? codec.toStored(current.object()))) {
+      if (
+        current !== undefined &&
+        !state.rewrite &&
+        bytes.equals(state.bytes ?? storedBytes(current, () => codec.toStored(current.object())))
+      ) {
         if (!state.suggested) return current;
         const fresh = await readKey(key);
         // Bytes of an older storage version are written anew, though the object stays what it is: so it is migrated.
@@ -260,7 +266,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
         continue;
       }
       const present: Operation = { type: "range", range: { key: prefix + key } };
-      const written = await write("update", key, bytes, current?.revision ?? 0, [present], update.ttlSeconds);
+      const written = await write("update", key, bytes, current, [present], update.ttlSeconds);
       if (written.entry !== undefined) return written.entry;
       state = await failureState(written.answer);
     }

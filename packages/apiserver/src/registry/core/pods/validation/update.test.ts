@@ -92,3 +92,31 @@ test("ephemeral containers are added and neither changed nor removed", () => {
   changed.spec.ephemeralContainers = [{ ...debug, image: "y" }];
   assert.equal(validateEphemeralContainersUpdate(changed, added, options).length, 1);
 });
+
+test("a spec that stays the same is found without fault once for all revisions that share it", () => {
+  const current = aPod();
+  const next = (): Pod => ({ ...deepClone(current), metadata: { ...current.metadata, labels: { a: "b" } } });
+  assert.deepEqual(validatePodUpdate(next(), current, options), []);
+  // Nobody does this: it shows that the spec is not looked at again.
+  Object.assign(current.spec, { dnsPolicy: "Wrong" });
+  assert.deepEqual(validatePodUpdate(next(), current, options), []);
+  const [error] = validatePodUpdate({ ...next(), spec: { ...next().spec, restartPolicy: "Never" } }, current, options);
+  assert.equal(error?.field, "spec.dnsPolicy", "a change is looked at whole");
+});
+
+test("a stored spec that is wrong by today's rules is refused every time, though it stays the same", () => {
+  const current = aPod({ dnsPolicy: "Wrong" });
+  const fields = () => validatePodUpdate(deepClone(current), current, options).map(({ field }) => field);
+  assert.deepEqual(fields(), ["spec.dnsPolicy"]);
+  assert.deepEqual(fields(), ["spec.dnsPolicy"]);
+});
+
+test("annotations are looked at with a known spec too, and told twice as upstream does", () => {
+  const current = aPod();
+  validatePodUpdate(deepClone(current), current, options);
+  const key = "controller.kubernetes.io/pod-deletion-cost";
+  const next = { ...deepClone(current), metadata: { ...current.metadata, annotations: { [key]: "much" } } };
+  const strict = { ...options, anyPodDeletionCost: false };
+  const fields = validatePodUpdate(next, current, strict).map(({ field }) => field);
+  assert.deepEqual(fields, [`metadata.annotations[${key}]`, `metadata.annotations[${key}]`]);
+});

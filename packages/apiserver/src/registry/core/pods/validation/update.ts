@@ -5,11 +5,11 @@ import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { goDifference } from "@coxswain/apimachinery/schema/go/go-difference";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
-import type { Container, ContainerStatus, Pod, PodIP, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Container, ContainerStatus, Pod, PodIP, PodSpec, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { dns1123Subdomain, isIpv4Text, isValidIp, qualifiedName } from "../../../field-checks.ts";
 import { each, need, saying, wholeObject } from "../../../rules.ts";
 import { validateTolerations } from "./affinity.ts";
-import { isMirrorPod, validatePodAnnotationsUpdate } from "./annotations.ts";
+import { isMirrorPod, validatePodAnnotations, validatePodAnnotationsUpdate } from "./annotations.ts";
 import { withoutSpaces } from "./containers.ts";
 import type { PodValidationOptions } from "./options.ts";
 import { validatePodCommon } from "./pod.ts";
@@ -22,10 +22,24 @@ const updatableText =
  * Source: pkg/apis/core/validation ValidatePodUpdate
  */
 export function validatePodUpdate(next: Pod, current: Pod, options: PodValidationOptions): FieldError[] {
-  const errors = [
-    ...validatePodCommon(next, options),
-    ...validatePodAnnotationsUpdate(next, current, "metadata.annotations", options),
-  ];
+  const isSame = semanticEqual(next.spec, current.spec);
+  const path = "metadata.annotations";
+  const annotations = validatePodAnnotationsUpdate(next, current, path, options);
+  if (isSame && faultless.has(current.spec))
+    return [...validatePodAnnotations(next.metadata.annotations, next.spec, path, options), ...annotations];
+  const errors = [...validatePodCommon(next, options), ...annotations, ...validateSpecUpdate(next, current)];
+  if (isSame && errors.length === 0) faultless.add(current.spec);
+  return errors;
+}
+
+/**
+ * Specs that were found to be without fault as what an update leaves as it is: most updates do, and revisions of a pod share
+ * such a spec. What is stored and not among them may have been valid for an older release only.
+ */
+const faultless = new WeakSet<PodSpec>();
+
+function validateSpecUpdate(next: Pod, current: Pod): FieldError[] {
+  const errors: FieldError[] = [];
   for (const field of ["containers", "initContainers"] as const) {
     const path = child("spec", field);
     if ((next.spec[field] ?? []).length !== (current.spec[field] ?? []).length)
