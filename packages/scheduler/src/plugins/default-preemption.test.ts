@@ -1,0 +1,177 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { podDisruptionBudgets, pods as podsRef } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newPodInfo } from "../cache/node-info.ts";
+import type { Extender, Victims } from "../extenders/extender.ts";
+import type { CycleState } from "../framework/cycle-state.ts";
+import type { PostFilterResult } from "../framework/extension-points.ts";
+import { FitError } from "../framework/status.ts";
+import { decide } from "../scheduling-cycle.ts";
+import { aTestNode, aTestPod, newTestCluster, type TestCluster, type TestClusterOptions } from "../testing/test-cluster.ts";
+import { candidatesWanted } from "./default-preemption.ts";
+
+/** A cluster in which the pod fits nowhere, and what preemption makes of it. */
+async function preempt(pod: Pod, options: TestClusterOptions): Promise<{ cluster: TestCluster; result: PostFilterResult }> {
+  const known = [...(options.pods ?? []), pod];
+  const objects = [...(options.objects ?? []), ...known.map((each) => [podsRef, each] as const)];
+  const cluster = newTestCluster({ ...options, objects });
+  cluster.client.put(podsRef, ...known);
+  const state: CycleState = new Map();
+  const snapshot = cluster.snapshot();
+  const choice = {
+    percentageOfNodesToScore: 0,
+    startIndex: 0,
+    random: () => 0,
+    nominator: cluster.nominator,
+    extenders: [],
+    preferNominatedNode: true,
+  };
+  const [plugin] = cluster.profile.at.postFilter;
+  try {
+    decide(cluster.profile, state, newPodInfo(pod), snapshot, choice);
+  } catch (err) {
+    assert.ok(err instanceof FitError, String(err));
+    const result = await plugin?.postFilter?.(state, newPodInfo(pod), err.statuses, snapshot);
+    assert.ok(result);
+    return { cluster, result };
+  }
+  throw new Error("it fits");
+}
+const gone = ({ client }: TestCluster): string[] =>
+  client.writes.flatMap(({ verb, resource, name }) => (verb === "delete" && resource === "pods" ? [name] : []));
+const low = (name: string, on: string, more: object = {}): Pod => aTestPod(name, { on, cpu: "4", priority: 1, ...more });
+const urgent = (more: object = {}): Pod => aTestPod("urgent", { cpu: "3", priority: 10, ...more });
+const nodes = [aTestNode("a"), aTestNode("b")];
+
+test("a less important pod goes, its place is kept, and it is told who came", async () => {
+  const { cluster, result } = await preempt(urgent(), { nodes, pods: [low("a1", "a"), low("b1", "b", { priority: 5 })] });
+  assert.deepEqual(result, { nominatedNode: "a" });
+  assert.deepEqual(gone(cluster), ["a1"]);
+  assert.deepEqual(cluster.events, ["Normal Preempted Preempted by default/urgent on node a"]);
+  assert.deepEqual(
+    cluster.nominator.onNode("a").map(({ pod }) => pod.metadata.name),
+    ["urgent"],
+  );
+});
+
+test("as few pods go as will do, the least important first", async () => {
+  const pods = [
+    aTestPod("one", { on: "a", cpu: "1", priority: 1 }),
+    aTestPod("two", { on: "a", cpu: "1", priority: 2 }),
+    aTestPod("three", { on: "a", cpu: "2", priority: 3 }),
+  ];
+  const { cluster } = await preempt(urgent({ cpu: "2" }), { nodes: [aTestNode("a")], pods });
+  assert.deepEqual(gone(cluster).toSorted(), ["one", "two"]);
+});
+
+test("pods whose budget is used up stay where others can go", async () => {
+  const labels = { app: "web" };
+  const budget = {
+    metadata: { name: "web", namespace: "default" },
+    spec: { selector: { matchLabels: labels } },
+    status: { disruptionsAllowed: 0 },
+  };
+  const pods = [low("guarded", "a", { labels }), low("free", "b", { priority: 5 })];
+  const { cluster, result } = await preempt(urgent(), { nodes, pods, objects: [[podDisruptionBudgets, budget]] });
+  assert.equal(result.nominatedNode, "b");
+  assert.deepEqual(gone(cluster), ["free"]);
+});
+
+for (const { name, pod, pods, want } of [
+  {
+    name: "preemptionPolicy Never",
+    pod: urgent({ spec: { preemptionPolicy: "Never" } }),
+    pods: [low("a1", "a"), low("b1", "b")],
+    want: {},
+  },
+  {
+    name: "victims of before that are still going on the nominated node",
+    pod: urgent({ status: { nominatedNodeName: "a" } }),
+    pods: [low("a1", "a", { metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" } }), low("b1", "b")],
+    want: {},
+  },
+  { name: "only equals", pod: urgent({ priority: 1 }), pods: [low("a1", "a"), low("b1", "b")], want: { nominatedNode: "" } },
+  {
+    name: "not enough room even without them",
+    pod: urgent({ cpu: "40" }),
+    pods: [low("a1", "a"), low("b1", "b")],
+    want: { nominatedNode: "" },
+  },
+  {
+    name: "a refusal that no pod's end can lift",
+    pod: urgent({ spec: { nodeSelector: { disk: "ssd" } } }),
+    pods: [low("a1", "a"), low("b1", "b")],
+    want: { nominatedNode: "" },
+  },
+]) {
+  test(`nobody goes: ${name}`, async () => {
+    const { cluster, result } = await preempt(pod, { nodes, pods });
+    assert.deepEqual(gone(cluster), []);
+    assert.equal(result.nominatedNode, (want as PostFilterResult).nominatedNode);
+    assert.equal(result.status?.code, "Unschedulable");
+  });
+}
+
+test("anti-affinity of running pods gives way to a more important one", async () => {
+  const labels = { app: "web" };
+  const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: labels } };
+  const affinity = { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } };
+  const pods = [aTestPod("web", { on: "a", labels, priority: 1, spec: { affinity } }), aTestPod("db", { on: "a", priority: 1 })];
+  const { cluster } = await preempt(urgent({ labels, cpu: "1" }), { nodes: [aTestNode("a")], pods });
+  assert.deepEqual(gone(cluster), ["web"]);
+});
+
+test("nominations of less important pods on that node are taken back", async () => {
+  const waiting = aTestPod("waiting", { priority: 5, cpu: "100m", status: { nominatedNodeName: "a" } });
+  const pods = [low("a1", "a")];
+  const known = [...pods, waiting, urgent()];
+  const cluster = newTestCluster({ nodes: [aTestNode("a")], pods, objects: known.map((each) => [podsRef, each] as const) });
+  cluster.client.put(podsRef, ...known);
+  cluster.nominator.set(waiting);
+  const [plugin] = cluster.profile.at.postFilter;
+  const state: CycleState = new Map();
+  const info = newPodInfo(urgent());
+  for (const each of cluster.profile.at.preFilter) each.preFilter?.(state, info, cluster.snapshot());
+  await plugin?.postFilter?.(state, info, new Map(), cluster.snapshot());
+  assert.deepEqual(
+    cluster.nominator.onNode("a").map(({ pod }) => pod.metadata.name),
+    ["urgent"],
+  );
+  assert.equal(cluster.client.object<Pod>(podsRef, "default/waiting")?.status?.nominatedNodeName, undefined);
+});
+
+test("an extender strikes candidates out", async () => {
+  const extender: Extender = {
+    name: "http://extender",
+    ignorable: false,
+    binds: false,
+    preempts: true,
+    isInterested: () => true,
+    filter: (_, feasible) => Promise.resolve({ feasible, failed: new Map(), unresolvable: new Map() }),
+    prioritize: () => Promise.resolve(new Map()),
+    preempt: (_, candidates) => Promise.resolve(new Map([["b", candidates.get("b") as Victims]])),
+    bind: () => Promise.resolve(),
+  };
+  const pods = [low("a1", "a"), low("b1", "b", { priority: 5 })];
+  const { cluster, result } = await preempt(urgent(), { nodes, pods, extenders: [extender] });
+  assert.equal(result.nominatedNode, "b");
+  assert.deepEqual(gone(cluster), ["b1"]);
+});
+
+for (const [nodeCount, want] of [
+  [50, 50],
+  [500, 100],
+  [5_000, 500],
+] as const) {
+  test(`of ${nodeCount} nodes ${want} are tried by default`, () =>
+    assert.equal(candidatesWanted(nodeCount, { minCandidateNodesPercentage: 10, minCandidateNodesAbsolute: 100 }), want));
+}
+
+test("the place of a nominated pod is taken only by a more important one", async () => {
+  const cluster = newTestCluster({ nodes: [aTestNode("a")] });
+  cluster.nominator.set(aTestPod("waiting", { priority: 5, cpu: "4", status: { nominatedNodeName: "a" } }));
+  assert.equal(await cluster.place(aTestPod("lesser", { priority: 1 })), "0/1 nodes are available: 1 Insufficient cpu.");
+  assert.equal(await cluster.place(aTestPod("greater", { priority: 9 })), "a");
+  assert.equal(await cluster.place(aTestPod("waiting", { priority: 5, cpu: "4", status: { nominatedNodeName: "a" } })), "a");
+});

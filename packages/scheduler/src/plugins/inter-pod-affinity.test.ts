@@ -1,0 +1,181 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Affinity, Pod, PodAffinityTerm } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aNamespace } from "@coxswain/apimachinery/testing/builders";
+import { aTestNode, aTestPod, newTestCluster } from "../testing/test-cluster.ts";
+
+const zone = "zone";
+const node = (name: string, value: string) => aTestNode(name, { labels: { [zone]: value } });
+const nodes = [node("a", "x"), node("b", "x"), node("c", "y")];
+const term = (app: string, more: Partial<PodAffinityTerm> = {}): PodAffinityTerm => ({
+  topologyKey: zone,
+  labelSelector: { matchLabels: { app } },
+  ...more,
+});
+const near = (...terms: PodAffinityTerm[]): Affinity => ({
+  podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: terms },
+});
+const away = (...terms: PodAffinityTerm[]): Affinity => ({
+  podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: terms },
+});
+const pod = (name: string, app: string, affinity?: Affinity, more: object = {}): Pod =>
+  aTestPod(name, { labels: { app }, spec: affinity === undefined ? {} : { affinity }, cpu: "100m", ...more });
+const notNear = "node(s) didn't match pod affinity rules";
+const notAway = "node(s) didn't match pod anti-affinity rules";
+const existing = "node(s) didn't satisfy existing pods anti-affinity rules";
+const teams = [
+  [namespaces, aNamespace({ name: "default", labels: { team: "one" } })],
+  [namespaces, aNamespace({ name: "other", labels: { team: "two" } })],
+] as const;
+
+for (const { name, wanted, pods, want } of [
+  {
+    name: "a pod goes where its neighbour is",
+    wanted: pod("new", "web", near(term("db"))),
+    pods: [pod("db", "db", undefined, { on: "c" })],
+    want: "c",
+  },
+  {
+    name: "without its neighbour it goes nowhere",
+    wanted: pod("new", "web", near(term("db"))),
+    pods: [],
+    want: `0/3 nodes are available: 3 ${notNear}.`,
+  },
+  {
+    name: "the first of a series that want each other may go anywhere",
+    wanted: pod("new", "web", near(term("web"))),
+    pods: [],
+    want: "a",
+  },
+  {
+    name: "the second of them goes to the first",
+    wanted: pod("new", "web", near(term("web"))),
+    pods: [pod("web-1", "web", near(term("web")), { on: "c" })],
+    want: "c",
+  },
+  {
+    name: "every term needs a pod that all terms mean",
+    wanted: pod("new", "web", near(term("db"), term("cache"))),
+    pods: [pod("db", "db", undefined, { on: "c" }), pod("cache", "cache", undefined, { on: "c" })],
+    want: `0/3 nodes are available: 3 ${notNear}.`,
+  },
+  {
+    name: "a pod stays out of the domain of those it avoids",
+    wanted: pod("new", "web", away(term("db"))),
+    pods: [pod("db", "db", undefined, { on: "a" })],
+    want: "c",
+  },
+  {
+    name: "avoided in every domain, it goes nowhere",
+    wanted: pod("new", "web", away(term("db"))),
+    pods: [pod("db-1", "db", undefined, { on: "a" }), pod("db-2", "db", undefined, { on: "c" })],
+    want: `0/3 nodes are available: 3 ${notAway}.`,
+  },
+  {
+    name: "a pod that runs already keeps others away by its own anti-affinity",
+    wanted: pod("new", "web"),
+    pods: [pod("db-1", "db", away(term("web")), { on: "a" }), pod("db-2", "db", away(term("web")), { on: "c" })],
+    want: `0/3 nodes are available: 3 ${existing}.`,
+  },
+  {
+    name: "terms are about the pod's own namespace",
+    wanted: pod("new", "web", away(term("db"))),
+    pods: ["a", "b", "c"].map((on) => pod(`db-${on}`, "db", undefined, { on, namespace: "other" })),
+    want: "a",
+  },
+  {
+    name: "terms name other namespaces",
+    wanted: pod("new", "web", near(term("db", { namespaces: ["other"] }))),
+    pods: [pod("db", "db", undefined, { on: "c", namespace: "other" })],
+    want: "c",
+  },
+  {
+    name: "terms select namespaces by their labels",
+    wanted: pod("new", "web", near(term("db", { namespaceSelector: { matchLabels: { team: "two" } } }))),
+    pods: [pod("mine", "db", undefined, { on: "a" }), pod("db", "db", undefined, { on: "c", namespace: "other" })],
+    want: "c",
+  },
+  {
+    name: "an empty selector of namespaces means all of them, also in the terms of pods that run",
+    wanted: pod("new", "web"),
+    pods: [pod("db", "db", away(term("web", { namespaceSelector: {} })), { on: "c", namespace: "other" })],
+    want: "a",
+  },
+  {
+    name: "a running pod's selector of namespaces looks at the new pod's namespace",
+    wanted: pod("new", "web"),
+    pods: ["a", "c"].map((on) =>
+      pod(`db-${on}`, "db", away(term("web", { namespaceSelector: { matchLabels: { team: "one" } } })), {
+        on,
+        namespace: "other",
+      }),
+    ),
+    want: `0/3 nodes are available: 3 ${existing}.`,
+  },
+]) {
+  test(name, async () => assert.equal(await newTestCluster({ nodes, pods, objects: teams }).place(wanted), want));
+}
+
+test("without PodAffinityNamespaceSelector selectors of namespaces mean nobody", async () => {
+  const wanted = pod("new", "web", near(term("db", { namespaceSelector: {} })));
+  const pods = [pod("db", "db", undefined, { on: "c" })];
+  const cluster = newTestCluster({ nodes, pods, gates: { PodAffinityNamespaceSelector: false } });
+  assert.equal(await cluster.place(wanted), `0/3 nodes are available: 3 ${notNear}.`);
+});
+
+const preferred = (weight: number, podAffinityTerm: PodAffinityTerm) => [{ weight, podAffinityTerm }];
+
+for (const { name, wanted, pods, weight = 1, want } of [
+  {
+    name: "prefers to be near",
+    wanted: pod("new", "web", { podAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred(5, term("db")) } }),
+    pods: [pod("db", "db", undefined, { on: "c" })],
+    want: { a: 0, b: 0, c: 100 },
+  },
+  {
+    name: "prefers to be away",
+    wanted: pod("new", "web", {
+      podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred(5, term("db")) },
+    }),
+    pods: [pod("db", "db", undefined, { on: "c" })],
+    want: { a: 100, b: 100, c: 0 },
+  },
+  {
+    name: "what running pods would like counts, too",
+    wanted: pod("new", "web"),
+    pods: [
+      pod(
+        "db",
+        "db",
+        { podAffinity: { preferredDuringSchedulingIgnoredDuringExecution: preferred(5, term("web")) } },
+        { on: "c" },
+      ),
+    ],
+    want: { a: 0, b: 0, c: 100 },
+  },
+  {
+    name: "a running pod that has to be near such pods attracts them by hardPodAffinityWeight",
+    wanted: pod("new", "web"),
+    pods: [pod("db", "db", near(term("web")), { on: "c" })],
+    want: { a: 0, b: 0, c: 100 },
+  },
+  {
+    name: "and does not with a weight of 0",
+    wanted: pod("new", "web"),
+    pods: [pod("db", "db", near(term("web")), { on: "c" })],
+    weight: 0,
+    want: { a: 0, b: 0, c: 0 },
+  },
+]) {
+  test(name, () => {
+    const cluster = newTestCluster({ nodes, pods, args: { InterPodAffinity: { hardPodAffinityWeight: weight } } });
+    assert.deepEqual(cluster.scores("InterPodAffinity", wanted), want);
+  });
+}
+
+test("a selector that cannot be read fits nowhere, and says so", async () => {
+  const bad = { topologyKey: zone, labelSelector: { matchExpressions: [{ key: "app", operator: "Sometimes" }] } };
+  const answer = await newTestCluster({ nodes }).place(pod("new", "web", near(bad as PodAffinityTerm)));
+  assert.equal(answer, '0/3 nodes are available: 3 parsing pod: "Sometimes" is not a valid label selector operator.');
+});

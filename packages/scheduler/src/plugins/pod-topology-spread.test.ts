@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Node, Pod, TopologySpreadConstraint } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { replicaSets, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aReplicaSet } from "@coxswain/apimachinery/testing/builders";
+import { addPod, cloneNodeInfo, newPodInfo, removePod } from "../cache/node-info.ts";
+import type { CycleState } from "../framework/cycle-state.ts";
+import { cloneState } from "../framework/cycle-state.ts";
+import { runFilters, runPreFilter } from "../framework/profile.ts";
+import { aTestNode, aTestPod, newTestCluster, type TestClusterOptions } from "../testing/test-cluster.ts";
+
+const zoneKey = "topology.kubernetes.io/zone";
+const hostKey = "kubernetes.io/hostname";
+const inZone = (name: string, zone: string, more: Record<string, string> = {}): Node =>
+  aTestNode(name, { labels: { [zoneKey]: zone, ...more } });
+const web = { app: "web" };
+const hard = (topologyKey: string, maxSkew = 1): TopologySpreadConstraint => ({
+  maxSkew,
+  topologyKey,
+  whenUnsatisfiable: "DoNotSchedule",
+  labelSelector: { matchLabels: web },
+});
+const spread = (...topologySpreadConstraints: TopologySpreadConstraint[]): Pod =>
+  aTestPod("new", { labels: web, spec: { topologySpreadConstraints } });
+let count = 0;
+const webOn = (on: string, more: object = {}): Pod => aTestPod(`web-${++count}`, { on, labels: web, cpu: "100m", ...more });
+const refusal = "node(s) didn't match pod topology spread constraints";
+const twoZones = [inZone("a", "x"), inZone("b", "x"), inZone("c", "y")];
+
+for (const { name, wanted, nodes = twoZones, pods = [], want } of [
+  { name: "the zone with fewer pods is the only one", wanted: spread(hard(zoneKey)), pods: [webOn("a")], want: "c" },
+  {
+    name: "a skew of two leaves room where one does not",
+    wanted: spread(hard(zoneKey, 2)),
+    nodes: [inZone("a", "x"), aTestNode("full", { cpu: "0", labels: { [zoneKey]: "y" } })],
+    pods: [webOn("a")],
+    want: "a",
+  },
+  {
+    name: "a zone that is full for other reasons still counts",
+    wanted: spread(hard(zoneKey)),
+    nodes: [inZone("a", "x"), aTestNode("full", { cpu: "0", labels: { [zoneKey]: "y" } })],
+    pods: [webOn("a")],
+    want: `0/2 nodes are available: 1 Insufficient cpu, 1 ${refusal}.`,
+  },
+  {
+    name: "both constraints have to hold",
+    wanted: spread(hard(zoneKey), hard(hostKey)),
+    pods: [webOn("a"), webOn("c")],
+    want: "b",
+  },
+  {
+    name: "a node without the label is out of the question",
+    wanted: spread(hard(zoneKey)),
+    nodes: [aTestNode("bare")],
+    want: `0/1 nodes are available: 1 ${refusal} (missing required label).`,
+  },
+  {
+    name: "pods of other namespaces and those that are going do not count",
+    wanted: spread(hard(zoneKey)),
+    nodes: [inZone("a", "x"), aTestNode("full", { cpu: "0", labels: { [zoneKey]: "y" } })],
+    pods: [webOn("a", { namespace: "other" }), webOn("a", { metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" } })],
+    want: "a",
+  },
+  {
+    name: "nodes that the pod may not run on are no domains",
+    wanted: aTestPod("new", { labels: web, spec: { nodeSelector: { pool: "1" }, topologySpreadConstraints: [hard(zoneKey)] } }),
+    nodes: [inZone("a", "x", { pool: "1" }), inZone("c", "y")],
+    pods: [webOn("a")],
+    want: "a",
+  },
+  {
+    name: "a pod that its own selector does not mean is no more",
+    wanted: aTestPod("new", { labels: { app: "db" }, spec: { topologySpreadConstraints: [hard(zoneKey)] } }),
+    nodes: [inZone("a", "x"), aTestNode("full", { cpu: "0", labels: { [zoneKey]: "y" } })],
+    pods: [webOn("a")],
+    want: "a",
+  },
+]) {
+  test(name, async () => assert.equal(await newTestCluster({ nodes, pods }).place(wanted), want));
+}
+
+const serviceOfWeb = {
+  apiVersion: "v1",
+  kind: "Service",
+  metadata: { name: "web", namespace: "default" },
+  spec: { selector: web },
+};
+
+for (const { name, options, want } of [
+  {
+    name: "prefers zones and hosts with fewer pods of the same service, by the system's defaults",
+    options: { objects: [[services, serviceOfWeb]] },
+    want: ["c", "b", "a"],
+  },
+  {
+    name: "prefers them for pods of the same replica set",
+    options: { objects: [[replicaSets, aReplicaSet({ name: "web" })]] },
+    want: ["c", "b", "a"],
+  },
+  { name: "a pod that belongs to nothing is spread over nothing", options: {}, want: ["a", "b", "c"] },
+  {
+    name: "a list of constraints takes the place of the system's defaults",
+    options: {
+      objects: [[services, serviceOfWeb]],
+      args: {
+        PodTopologySpread: {
+          defaultingType: "List",
+          defaultConstraints: [{ maxSkew: 1, topologyKey: zoneKey, whenUnsatisfiable: "ScheduleAnyway" }],
+        },
+      },
+    },
+    want: ["c", "a", "b"],
+  },
+] as const) {
+  test(name, () => {
+    const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "web-uid", controller: true };
+    const wanted = aTestPod("new", { labels: web, metadata: { ownerReferences: [owner] } });
+    const cluster = newTestCluster({ nodes: twoZones, pods: [webOn("a")], ...(options as TestClusterOptions) });
+    const scores = Object.entries(cluster.scores("PodTopologySpread", wanted));
+    assert.deepEqual(
+      scores.toSorted(([first, a], [second, b]) => b - a || (first < second ? -1 : 1)).map(([node]) => node),
+      want,
+    );
+  });
+}
+
+test("nodes without a zone are still spread over by host, and score nothing by constraints of the pod's own", () => {
+  const nodes = [aTestNode("a"), aTestNode("b")];
+  const byDefault = newTestCluster({ nodes, pods: [webOn("a")], objects: [[services, serviceOfWeb]] });
+  const plain = byDefault.scores("PodTopologySpread", aTestPod("new", { labels: web }));
+  assert.ok((plain["b"] as number) > (plain["a"] as number), JSON.stringify(plain));
+  const own = spread({ ...hard(zoneKey), whenUnsatisfiable: "ScheduleAnyway" });
+  assert.deepEqual(newTestCluster({ nodes, pods: [webOn("a")] }).scores("PodTopologySpread", own), { a: 0, b: 0 });
+});
+
+test("a pod that is taken off a node on trial counts no more, and the original count stays", () => {
+  const taken = webOn("a");
+  const cluster = newTestCluster({ nodes: twoZones, pods: [taken] });
+  const { profile } = cluster;
+  const snapshot = cluster.snapshot();
+  const state: CycleState = new Map();
+  const pod = newPodInfo(spread(hard(zoneKey)));
+  assert.equal(runPreFilter(profile, state, pod, snapshot), undefined);
+  const node = snapshot.get("a");
+  const other = node?.pods.get(taken.metadata.uid ?? "");
+  assert.ok(node && other);
+  const trial = cloneState(state);
+  const trialNode = cloneNodeInfo(node);
+  removePod(trialNode, taken.metadata.uid ?? "");
+  for (const plugin of profile.at.preFilter) plugin.removePod?.(trial, pod, other, trialNode);
+  assert.equal(runFilters(profile, trial, pod, trialNode), undefined);
+  assert.equal(runFilters(profile, state, pod, node)?.plugin, "PodTopologySpread");
+  addPod(trialNode, other);
+  for (const plugin of profile.at.preFilter) plugin.addPod?.(trial, pod, other, trialNode);
+  assert.equal(runFilters(profile, trial, pod, trialNode)?.plugin, "PodTopologySpread");
+});

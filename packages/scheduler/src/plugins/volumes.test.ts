@@ -1,0 +1,310 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Pod, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import {
+  csiDrivers,
+  csiNodes,
+  csiStorageCapacities,
+  persistentVolumeClaims,
+  persistentVolumes,
+  storageClasses,
+} from "@coxswain/apimachinery/schema/kinds/resources";
+import { aTestNode, aTestPod, newTestCluster } from "../testing/test-cluster.ts";
+import { csiLimitKey } from "./volume-limits.ts";
+
+type Stored = readonly [ResourceRef, KubeObject];
+const zone = "topology.kubernetes.io/zone";
+const nodes = [aTestNode("a", { labels: { [zone]: "x" } }), aTestNode("b", { labels: { [zone]: "y" } })];
+const using = (...volumes: object[]): Pod =>
+  aTestPod("new", { spec: { volumes: volumes.map((volume, i) => ({ name: `v${i}`, ...volume })) as Volume[] } });
+const claimed = (claimName: string): object => ({ persistentVolumeClaim: { claimName } });
+const claim = (name: string, spec: object = {}, more: { metadata?: object; status?: object } = {}): Stored => [
+  persistentVolumeClaims,
+  {
+    metadata: { name, namespace: "default", uid: `${name}-uid`, ...more.metadata },
+    spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } }, ...spec },
+    status: more.status ?? {},
+  } as KubeObject,
+];
+const bound = (name: string, volumeName: string, spec: object = {}): Stored =>
+  claim(name, { volumeName, ...spec }, { metadata: { annotations: { "pv.kubernetes.io/bind-completed": "yes" } } });
+const onNode = (name: string): object => ({
+  nodeAffinity: {
+    required: {
+      nodeSelectorTerms: [{ matchExpressions: [{ key: "kubernetes.io/hostname", operator: "In", values: [name] }] }],
+    },
+  },
+});
+const volume = (name: string, spec: object = {}, labels: Record<string, string> = {}): Stored => [
+  persistentVolumes,
+  {
+    metadata: { name, labels },
+    spec: { capacity: { storage: "1Gi" }, accessModes: ["ReadWriteOnce"], ...spec },
+    status: { phase: "Available" },
+  } as KubeObject,
+];
+const storageClass = (name: string, more: object = {}): Stored => [
+  storageClasses,
+  { metadata: { name }, provisioner: "example.com/disk", volumeBindingMode: "WaitForFirstConsumer", ...more } as KubeObject,
+];
+const slow = { storageClassName: "slow" };
+const no = (reason: string): string => `0/2 nodes are available: 2 ${reason}.`;
+
+for (const { name, wanted, objects, want, gates = {} } of [
+  {
+    name: "a claim that is not there",
+    wanted: using(claimed("data")),
+    objects: [],
+    want: no('persistentvolumeclaim "data" not found'),
+  },
+  {
+    name: "a claim that is going",
+    wanted: using(claimed("data")),
+    objects: [claim("data", {}, { metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" } })],
+    want: no('persistentvolumeclaim "data" is being deleted'),
+  },
+  {
+    name: "a claim that lost its volume",
+    wanted: using(claimed("data")),
+    objects: [claim("data", { volumeName: "pv" }, { status: { phase: "Lost" } })],
+    want: no('persistentvolumeclaim "data" bound to non-existent persistentvolume "pv"'),
+  },
+  {
+    name: "the claim of an ephemeral volume is not made yet",
+    wanted: using({ ephemeral: {} }),
+    objects: [],
+    want: no('waiting for ephemeral volume controller to create the persistentvolumeclaim "new-v0"'),
+  },
+  {
+    name: "the claim of an ephemeral volume is somebody else's",
+    wanted: using({ ephemeral: {} }),
+    objects: [claim("new-v0")],
+    want: no("PVC default/new-v0 was not created for pod default/new (pod is not owner)"),
+  },
+  {
+    name: "a claim that is bound at once, and is not",
+    wanted: using(claimed("data")),
+    objects: [claim("data", slow), storageClass("slow", { volumeBindingMode: "Immediate" })],
+    want: no("pod has unbound immediate PersistentVolumeClaims"),
+  },
+  {
+    name: "a bound volume leads to its node",
+    wanted: using(claimed("data")),
+    objects: [bound("data", "pv"), volume("pv", onNode("b"))],
+    want: "b",
+  },
+  {
+    name: "a bound volume that no node reaches",
+    wanted: using(claimed("data")),
+    objects: [bound("data", "pv"), volume("pv", onNode("c"))],
+    want: no("node(s) had volume node affinity conflict"),
+  },
+  {
+    name: "a bound volume that is gone",
+    wanted: using(claimed("data")),
+    objects: [bound("data", "pv")],
+    want: no("node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"),
+  },
+  {
+    name: "a claim that waits takes the node that has a volume for it",
+    wanted: using(claimed("data")),
+    objects: [
+      claim("data", slow),
+      storageClass("slow", { provisioner: "kubernetes.io/no-provisioner" }),
+      volume("pv", { ...slow, ...onNode("b") }),
+    ],
+    want: "b",
+  },
+  {
+    name: "two claims do not share one volume",
+    wanted: using(claimed("one"), claimed("two")),
+    objects: [
+      claim("one", slow),
+      claim("two", slow),
+      storageClass("slow", { provisioner: "kubernetes.io/no-provisioner" }),
+      volume("pv", { ...slow, ...onNode("b") }),
+    ],
+    want: no("node(s) didn't find available persistent volumes to bind"),
+  },
+  {
+    name: "a volume can be made anywhere",
+    wanted: using(claimed("data")),
+    objects: [claim("data", slow), storageClass("slow")],
+    want: "a",
+  },
+  {
+    name: "a volume can be made where the class allows it",
+    wanted: using(claimed("data")),
+    objects: [
+      claim("data", slow),
+      storageClass("slow", { allowedTopologies: [{ matchLabelExpressions: [{ key: zone, values: ["y"] }] }] }),
+    ],
+    want: "b",
+  },
+  {
+    name: "a claim for which a node was chosen goes nowhere else",
+    wanted: using(claimed("data")),
+    objects: [
+      claim("data", slow, { metadata: { annotations: { "volume.kubernetes.io/selected-node": "b" } } }),
+      storageClass("slow"),
+    ],
+    want: "b",
+  },
+  {
+    name: "a driver that publishes its capacity is held to it",
+    wanted: using(claimed("data")),
+    objects: [
+      claim("data", slow),
+      storageClass("slow"),
+      [csiDrivers, { metadata: { name: "example.com/disk" }, spec: { storageCapacity: true } } as KubeObject],
+      [
+        csiStorageCapacities,
+        {
+          metadata: { name: "y", namespace: "default" },
+          storageClassName: "slow",
+          capacity: "2Gi",
+          nodeTopology: { matchLabels: { [zone]: "y" } },
+        } as KubeObject,
+      ],
+    ],
+    want: "b",
+  },
+  {
+    name: "no space anywhere",
+    wanted: using(claimed("data")),
+    objects: [
+      claim("data", slow),
+      storageClass("slow"),
+      [csiDrivers, { metadata: { name: "example.com/disk" }, spec: { storageCapacity: true } } as KubeObject],
+    ],
+    want: no("node(s) did not have enough free storage"),
+  },
+  {
+    name: "a volume's zone labels hold, one of several zones is enough",
+    wanted: using(claimed("data")),
+    objects: [bound("data", "pv"), volume("pv", {}, { [zone]: "y__z" })],
+    want: "b",
+  },
+  {
+    name: "a volume of another zone",
+    wanted: using(claimed("data")),
+    objects: [bound("data", "pv"), volume("pv", {}, { [zone]: "z" })],
+    want: no("node(s) had no available volume zone"),
+  },
+  {
+    name: "a claim that only one pod may use",
+    wanted: using(claimed("data")),
+    objects: [bound("data", "pv", { accessModes: ["ReadWriteOncePod"] }), volume("pv", { accessModes: ["ReadWriteOncePod"] })],
+    gates: { ReadWriteOncePod: true },
+    want: no("node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"),
+  },
+] as { name: string; wanted: Pod; objects: Stored[]; want: string; gates?: Record<string, boolean> }[]) {
+  test(`volumes: ${name}`, async () => {
+    const pods = [aTestPod("old", { on: "a", cpu: "10m", spec: { volumes: [{ name: "v", ...claimed("data") }] as Volume[] } })];
+    const cluster = newTestCluster({ nodes, objects, gates, pods: gates["ReadWriteOncePod"] ? pods : [] });
+    assert.equal(await cluster.place(wanted), want);
+  });
+}
+
+const gce = (pdName: string, readOnly = false): object => ({ gcePersistentDisk: { pdName, readOnly } });
+const rbd = (monitors: string[], image: string): object => ({ rbd: { monitors, image } });
+
+for (const { name, wanted, there, want } of [
+  { name: "one GCE disk, written twice", wanted: gce("d"), there: gce("d"), want: "b" },
+  { name: "one GCE disk, only read", wanted: gce("d", true), there: gce("d", true), want: "a" },
+  {
+    name: "one EBS volume, even only read",
+    wanted: { awsElasticBlockStore: { volumeID: "d", readOnly: true } },
+    there: { awsElasticBlockStore: { volumeID: "d", readOnly: true } },
+    want: "b",
+  },
+  { name: "two disks", wanted: gce("d"), there: gce("e"), want: "a" },
+  { name: "one iSCSI target", wanted: { iscsi: { iqn: "i" } }, there: { iscsi: { iqn: "i" } }, want: "b" },
+  { name: "one RBD image by a shared monitor", wanted: rbd(["1", "2"], "i"), there: rbd(["2"], "i"), want: "b" },
+  { name: "RBD images of other monitors", wanted: rbd(["1"], "i"), there: rbd(["2"], "i"), want: "a" },
+]) {
+  test(`shared disks: ${name}`, async () => {
+    const two = [aTestNode("a"), aTestNode("b", { cpu: "2" })];
+    const there_ = aTestPod("old", { on: "a", cpu: "10m", spec: { volumes: [{ name: "v", ...there }] as Volume[] } });
+    assert.equal(await newTestCluster({ nodes: two, pods: [there_] }).place(using(wanted)), want);
+  });
+}
+
+const limited = (allocatable: Record<string, string>) => {
+  const node = aTestNode("a");
+  return { ...node, status: { ...node.status, allocatable: { ...node.status?.allocatable, ...allocatable } } };
+};
+const ebs = (volumeID: string): object => ({ awsElasticBlockStore: { volumeID } });
+const csi = (name: string): object => ({ csi: { driver: "d.example.com", volumeHandle: name } });
+const driverOn = (count: number): Stored => [
+  csiNodes,
+  { metadata: { name: "a" }, spec: { drivers: [{ name: "d.example.com", nodeID: "a", allocatable: { count } }] } } as KubeObject,
+];
+const exceeded = "0/1 nodes are available: 1 node(s) exceed max volume count.";
+const many = (count: number): object[] => Array.from({ length: count }, (_, i) => ebs(`vol-${i}`));
+
+for (const { name, node, wanted, there = [], objects = [], want } of [
+  { name: "39 EBS volumes fit", node: aTestNode("a"), wanted: using(...many(39)), want: "a" },
+  { name: "40 do not", node: aTestNode("a"), wanted: using(...many(40)), want: exceeded },
+  {
+    name: "a node of a newer type attaches 25",
+    node: aTestNode("a", { labels: { "node.kubernetes.io/instance-type": "m5.large" } }),
+    wanted: using(...many(26)),
+    want: exceeded,
+  },
+  {
+    name: "what the node says comes first",
+    node: limited({ "attachable-volumes-aws-ebs": "1" }),
+    wanted: using(...many(2)),
+    want: exceeded,
+  },
+  {
+    name: "a volume that is attached already is not counted twice",
+    node: limited({ "attachable-volumes-aws-ebs": "1" }),
+    wanted: using(ebs("vol-0")),
+    there: [ebs("vol-0")],
+    want: "exclusive",
+  },
+  {
+    name: "CSI volumes up to what the driver says",
+    node: aTestNode("a"),
+    wanted: using(claimed("one"), claimed("two")),
+    objects: [bound("one", "pv1"), bound("two", "pv2"), volume("pv1", csi("1")), volume("pv2", csi("2")), driverOn(2)],
+    want: "a",
+  },
+  {
+    name: "and no further",
+    node: aTestNode("a"),
+    wanted: using(claimed("one"), claimed("two")),
+    objects: [bound("one", "pv1"), bound("two", "pv2"), volume("pv1", csi("1")), volume("pv2", csi("2")), driverOn(1)],
+    want: exceeded,
+  },
+  {
+    name: "a CSI volume that is attached already is not counted twice",
+    node: aTestNode("a"),
+    wanted: using(claimed("one")),
+    there: [claimed("one")],
+    objects: [bound("one", "pv1"), volume("pv1", csi("1")), driverOn(1)],
+    want: "a",
+  },
+] as { name: string; node: ReturnType<typeof aTestNode>; wanted: Pod; there?: object[]; objects?: Stored[]; want: string }[]) {
+  test(`volume limits: ${name}`, async () => {
+    const old = aTestPod("old", {
+      on: "a",
+      cpu: "10m",
+      spec: { volumes: there.map((v, i) => ({ name: `v${i}`, ...v })) as Volume[] },
+    });
+    const cluster = newTestCluster({ nodes: [node], pods: there.length > 0 ? [old] : [], objects });
+    // Limits do not mind it; only one pod may have such a disk at all.
+    const expected = want === "exclusive" ? "0/1 nodes are available: 1 node(s) had no available disk." : want;
+    assert.equal(await cluster.place(wanted), expected);
+  });
+}
+
+test("a long driver name has a short limit", () => {
+  assert.equal(csiLimitKey("d.example.com"), "attachable-volumes-csi-d.example.com");
+  const long = csiLimitKey("a-driver-with-a-very-long-name.csi.storage.example.com");
+  assert.match(long, /^attachable-volumes-csi-a-driver-with-a-very-lo[0-9a-f]{16}$/);
+});

@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { newPodInfo } from "../cache/node-info.ts";
+import type { Victims } from "../extenders/extender.ts";
+import { aTestPod } from "../testing/test-cluster.ts";
+import { pickNode } from "./pick-node.ts";
+import { compareImportance, splitByBudgets } from "./victims.ts";
+
+const pod = (name: string, priority: number, startTime?: string): Pod =>
+  aTestPod(name, { priority, status: startTime === undefined ? {} : { startTime } });
+const victims = (violations: number, ...pods: Pod[]): Victims => ({ violations, pods });
+const early = "2024-01-01T00:00:00Z";
+const late = "2024-01-01T01:00:00Z";
+
+for (const { name, candidates, want } of [
+  { name: "nothing to choose from", candidates: {}, want: undefined },
+  {
+    name: "first the node where fewer budgets are violated",
+    candidates: { a: victims(1, pod("1", 0)), b: victims(0, pod("2", 9)) },
+    want: "b",
+  },
+  {
+    name: "then the one whose most important victim is less important",
+    candidates: { a: victims(0, pod("1", 5)), b: victims(0, pod("2", 4), pod("3", 4)) },
+    want: "b",
+  },
+  {
+    name: "then the lower sum of priorities",
+    candidates: { a: victims(0, pod("1", 5), pod("2", 5)), b: victims(0, pod("3", 5), pod("4", 1)) },
+    want: "b",
+  },
+  {
+    name: "few victims of negative priority do not make more of them look good",
+    candidates: { a: victims(0, pod("1", -5), pod("2", -5)), b: victims(0, pod("3", -5)) },
+    want: "b",
+  },
+  {
+    name: "then the one whose most important victim started last",
+    candidates: { a: victims(0, pod("1", 5, early)), b: victims(0, pod("2", 5, late)) },
+    want: "b",
+  },
+  { name: "then the first", candidates: { a: victims(0, pod("1", 5, early)), b: victims(0, pod("2", 5, early)) }, want: "a" },
+]) {
+  test(`picks a node: ${name}`, () => assert.equal(pickNode(new Map(Object.entries(candidates))), want));
+}
+
+test("the more important pod has the higher priority, or runs longer", () => {
+  const sorted = [pod("new", 1), pod("late", 1, late), pod("urgent", 2, late), pod("early", 1, early)].toSorted(
+    compareImportance,
+  );
+  assert.deepEqual(
+    sorted.map(({ metadata }) => metadata.name),
+    ["urgent", "early", "late", "new"],
+  );
+});
+
+const budget = (disruptionsAllowed: number, matchLabels: Record<string, string> | undefined, more: object = {}) => ({
+  metadata: { name: "budget", namespace: "default" },
+  spec: { selector: { matchLabels: matchLabels ?? {} } },
+  status: { disruptionsAllowed, currentHealthy: 1, desiredHealthy: 1, expectedPods: 1, ...more },
+});
+const web = { app: "web" };
+
+for (const { name, budgets, want } of [
+  { name: "without budgets nobody", budgets: [], want: [] },
+  { name: "the budget is used up one by one", budgets: [budget(1, web)], want: ["2", "3"] },
+  { name: "an empty selector means nobody", budgets: [budget(0, undefined)], want: [] },
+  { name: "other labels, nobody", budgets: [budget(0, { app: "db" })], want: [] },
+  {
+    name: "a pod that is counted already is not counted again",
+    budgets: [budget(1, web, { disruptedPods: { "1": early } })],
+    want: ["3"],
+  },
+]) {
+  test(`who violates a budget: ${name}`, () => {
+    const pods = ["1", "2", "3"].map((each) => newPodInfo(aTestPod(each, { labels: web })));
+    const { violating, others } = splitByBudgets(pods, budgets);
+    assert.deepEqual(
+      violating.map(({ pod: each }) => each.metadata.name),
+      want,
+    );
+    assert.equal(violating.length + others.length, 3);
+  });
+}
