@@ -1,6 +1,7 @@
 import type { ControllerContext, Runnable } from "./controller-context.ts";
 import { newBootstrapSigner } from "./controllers/bootstrapsigner/controller.ts";
 import { newClusterRoleAggregationController } from "./controllers/clusterrole-aggregation/controller.ts";
+import { newCronJobController } from "./controllers/cronjob/controller.ts";
 import { newCsrApprovingController } from "./controllers/csrapproving/controller.ts";
 import { newCsrCleaner } from "./controllers/csrcleaner/controller.ts";
 import { newCsrSigningController } from "./controllers/csrsigning/controller.ts";
@@ -29,6 +30,7 @@ import { newServiceAccountController } from "./controllers/serviceaccount/contro
 import { newServiceAccountTokenController } from "./controllers/serviceaccount-token/controller.ts";
 import { newStatefulSetController } from "./controllers/statefulset/controller.ts";
 import { newTokenCleaner } from "./controllers/tokencleaner/controller.ts";
+import { newTtlAfterFinishedController } from "./controllers/ttl-after-finished/controller.ts";
 import { newTtlController } from "./controllers/ttl/controller.ts";
 
 export interface CatalogueEntry {
@@ -116,7 +118,7 @@ export const catalogue: readonly CatalogueEntry[] = [
     make: newDisruptionController,
   },
   { name: "statefulset", user: "statefulset-controller", onByDefault: true, make: newStatefulSetController },
-  missing("cronjob", "cronjob-controller"),
+  { name: "cronjob", user: "cronjob-controller", onByDefault: true, make: newCronJobController },
   { name: "csrsigning", user: "certificate-controller", onByDefault: true, make: newCsrSigningController },
   { name: "csrapproving", user: "certificate-controller", onByDefault: true, make: newCsrApprovingController },
   { name: "csrcleaner", user: "certificate-controller", onByDefault: true, make: newCsrCleaner },
@@ -151,7 +153,12 @@ export const catalogue: readonly CatalogueEntry[] = [
   },
   { name: "pvc-protection", user: "pvc-protection-controller", onByDefault: true, make: newPvcProtectionController },
   { name: "pv-protection", user: "pv-protection-controller", onByDefault: true, make: newPvProtectionController },
-  missing("ttl-after-finished", "ttl-after-finished-controller"),
+  {
+    name: "ttl-after-finished",
+    user: "ttl-after-finished-controller",
+    onByDefault: true,
+    make: newTtlAfterFinishedController,
+  },
   { name: "root-ca-cert-publisher", user: "root-ca-cert-publisher", onByDefault: true, make: newRootCaCertPublisher },
   {
     name: "ephemeral-volume",

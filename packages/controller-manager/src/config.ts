@@ -63,6 +63,7 @@ export interface Concurrency {
   readonly resourceQuota: number;
   readonly serviceAccountToken: number;
   readonly ephemeralVolume: number;
+  readonly ttlAfterFinished: number;
 }
 
 export interface HorizontalPodAutoscalerConfig {
@@ -128,6 +129,7 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
     namespace: flags["concurrent-namespace-syncs"],
     resourceQuota: flags["concurrent-resource-quota-syncs"],
     serviceAccountToken: flags["concurrent-serviceaccount-token-syncs"],
+    ttlAfterFinished: flags["concurrent-ttl-after-finished-syncs"],
     ephemeralVolume: flags["concurrent-ephemeralvolume-syncs"],
   };
   if (concurrency.ephemeralVolume < 1) errors.push("concurrent-ephemeralvolume-syncs must be greater than 0");

@@ -425,7 +425,6 @@ export const flagTable = flags(
   section("Ttl-after-finished controller", {
     "concurrent-ttl-after-finished-syncs": int32({
       default: 5,
-      wired: false,
       help: "Workers of the ttl-after-finished controller.",
     }),
   }),

@@ -40,6 +40,7 @@ export const defaultConfig: ControllerManagerConfig = {
     namespace: 10,
     resourceQuota: 5,
     serviceAccountToken: 5,
+    ttlAfterFinished: 5,
     ephemeralVolume: 5,
   },
   endpointUpdatesBatchMs: 0,

@@ -1,0 +1,202 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { conflict, forbidden } from "@coxswain/apimachinery/errors/status-error";
+import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
+import type { CronJob, Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import { cronJobs, jobs } from "@coxswain/apimachinery/schema/kinds/resources";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { aCronJob, aJob, finishedAt } from "../../testing/jobs.ts";
+import { newTestContext } from "../../testing/test-context.ts";
+import { newCronJobController } from "./controller.ts";
+
+type Test = Parameters<typeof newTestContext>[0];
+
+/** A world with one CronJob, made at midnight. */
+async function runCronJob(t: Test, cronJob: CronJob, ...children: Job[]) {
+  const context = newTestContext(t);
+  const { client, ctx, clock, run } = context;
+  client.put(cronJobs, cronJob);
+  client.put(jobs, ...children);
+  await run(newCronJobController(ctx));
+  const current = (): CronJob => client.object<CronJob>(cronJobs, "default/tick") as CronJob;
+  return {
+    ...context,
+    current,
+    status: () => current().status ?? {},
+    names: () => client.objects<Job>(jobs).map(({ metadata }) => metadata.name),
+    async pass(ms: number) {
+      await clock.advance(ms);
+      await settle(30);
+    },
+    async finish(name: string, type: "Complete" | "Failed" = "Complete") {
+      const time = new Date(clock.now()).toISOString().replace(/\.\d+/, "");
+      const job = client.object<Job>(jobs, `default/${name}`) as Job;
+      const completionTime = type === "Complete" ? { completionTime: time } : {};
+      client.put(jobs, { ...job, status: { ...completionTime, conditions: [finishedAt(time, type)] } });
+      await settle(30);
+    },
+    async change(spec: Partial<CronJob["spec"]>) {
+      client.put(cronJobs, { ...current(), spec: { ...current().spec, ...spec } });
+      await settle(30);
+    },
+  };
+}
+
+/** The first minutes of 2022, as names of Jobs show them. */
+const first = 27_349_921;
+const childOf = (cronJob: CronJob, name: string, status: Job["status"] = {}): Job =>
+  aJob({ name, status, owner: newControllerRef(cronJob, cronJobs) });
+
+test("starts a job each minute, and keeps the list of those that run", async (t) => {
+  const { names, status, pass, client, events, finish, ctx } = await runCronJob(t, aCronJob());
+  assert.deepEqual(names(), []);
+  await pass(60_200);
+  assert.deepEqual(names(), [`tick-${first}`]);
+  const [job] = client.objects<Job>(jobs) as [Job];
+  assert.deepEqual(job.metadata.labels, { app: "tick" });
+  assert.deepEqual(job.metadata.annotations, { note: "kept" });
+  assert.partialDeepStrictEqual(job.metadata.ownerReferences, [{ kind: "CronJob", name: "tick", controller: true }]);
+  assert.deepEqual(job.spec.template, aCronJob().spec.jobTemplate.spec.template);
+  const { active = [], lastScheduleTime } = status();
+  const { name, namespace, uid } = job.metadata;
+  assert.partialDeepStrictEqual(active, [{ apiVersion: "batch/v1", kind: "Job", name, namespace, uid }]);
+  assert.equal(lastScheduleTime, "2022-01-01T00:01:00Z");
+  assert.ok(events.includes(`Normal SuccessfulCreate Created job tick-${first}`));
+  assert.match(await ctx.registry.render(), /^cronjob_controller_cronjob_job_creation_skew_duration_seconds_count 1$/m);
+
+  await pass(60_000);
+  assert.deepEqual(names(), [`tick-${first}`, `tick-${first + 1}`]);
+  await finish(`tick-${first}`);
+  assert.deepEqual(
+    status().active?.map((reference) => reference.name),
+    [`tick-${first + 1}`],
+  );
+  assert.equal(status().lastSuccessfulTime, "2022-01-01T00:02:00Z");
+  assert.equal(
+    events.filter((event) => event === `Normal SawCompletedJob Saw completed job: tick-${first}, status: Complete`).length,
+    1,
+  );
+});
+
+test("Forbid waits until the job that runs has ended", async (t) => {
+  const { names, pass, finish, events } = await runCronJob(t, aCronJob({ spec: { concurrencyPolicy: "Forbid" } }));
+  await pass(60_200);
+  await pass(60_000);
+  assert.deepEqual(names(), [`tick-${first}`]);
+  assert.ok(events.some((event) => event.startsWith("Normal JobAlreadyActive ")));
+  await finish(`tick-${first}`);
+  assert.deepEqual(names(), [`tick-${first}`, `tick-${first + 1}`]);
+});
+
+test("Replace deletes the job that runs", async (t) => {
+  const { names, pass, status, events, client } = await runCronJob(t, aCronJob({ spec: { concurrencyPolicy: "Replace" } }));
+  await pass(60_200);
+  await pass(60_000);
+  assert.deepEqual(names(), [`tick-${first + 1}`]);
+  assert.equal(status().active?.length, 1);
+  assert.ok(events.includes(`Normal SuccessfulDelete Deleted job tick-${first}`));
+  const deletion = client.writes.find(({ verb }) => verb === "delete");
+  assert.deepEqual(deletion?.sent, { propagationPolicy: "Background" });
+});
+
+test("suspended it starts nothing, resumed what is due", async (t) => {
+  const { names, pass, change } = await runCronJob(t, aCronJob({ spec: { suspend: true } }));
+  await pass(150_000);
+  assert.deepEqual(names(), []);
+  await change({ suspend: false });
+  assert.deepEqual(names(), [`tick-${first + 1}`]);
+});
+
+test("a changed schedule counts from then on", async (t) => {
+  const { names, pass, change, events } = await runCronJob(t, aCronJob({ spec: { schedule: "0 0 1 * *" } }));
+  await pass(90_000);
+  await change({ schedule: "* * * * *" });
+  assert.deepEqual(names(), []);
+  await pass(30_200);
+  assert.deepEqual(names(), [`tick-${first + 1}`]);
+  await change({ schedule: "never" });
+  assert.ok(events.includes("Warning UnParseableCronJobSchedule unparseable schedule for cronjob: never"));
+});
+
+test("keeps three successes and one failure, the latest", async (t) => {
+  const cronJob = aCronJob({ spec: { suspend: true } });
+  const ended = (name: string, minute: number, type: "Complete" | "Failed"): Job => {
+    const time = `2022-01-01T00:0${minute}:00Z`;
+    const completionTime = type === "Complete" ? { completionTime: time } : {};
+    return childOf(cronJob, name, { startTime: time, ...completionTime, conditions: [finishedAt(time, type)] });
+  };
+  const children = [
+    ...[5, 3, 1, 4, 2].map((minute) => ended(`done-${minute}`, minute, "Complete")),
+    ...[2, 1].map((minute) => ended(`failed-${minute}`, minute, "Failed")),
+  ];
+  const { names, events, status } = await runCronJob(t, cronJob, ...children);
+  assert.deepEqual(names().toSorted(), ["done-3", "done-4", "done-5", "failed-2"]);
+  assert.equal(status().lastSuccessfulTime, "2022-01-01T00:05:00Z");
+  assert.equal(events.filter((event) => event.startsWith("Normal SuccessfulDelete Deleted job ")).length, 3);
+});
+
+test("tells of jobs that it does not know, and of those that went missing", async (t) => {
+  const lost = { kind: "Job", apiVersion: "batch/v1", namespace: "default", name: "lost", uid: "lost-uid" };
+  const cronJob = aCronJob({ spec: { suspend: true }, status: { active: [lost] } });
+  const { events, status } = await runCronJob(t, cronJob, childOf(cronJob, "found"));
+  assert.ok(events.includes("Warning UnexpectedJob Saw a job that the controller did not create or forgot: found"));
+  assert.ok(events.includes("Normal MissingJob Active job went missing: lost"));
+  assert.deepEqual(status().active ?? [], []);
+});
+
+test("a job that was started but not noted is noted, and not started again", async (t) => {
+  const { names, status, pass, events } = await runCronJob(t, aCronJob(), childOf(aCronJob(), `tick-${first}`));
+  await pass(60_200);
+  assert.deepEqual(names(), [`tick-${first}`]);
+  assert.deepEqual(
+    status().active?.map(({ name }) => name),
+    [`tick-${first}`],
+  );
+  assert.equal(status().lastScheduleTime, "2022-01-01T00:01:00Z");
+  assert.ok(!events.some((event) => event.includes("SuccessfulCreate")));
+});
+
+test("someone else's job of that name is left alone", async (t) => {
+  const { names, status, pass } = await runCronJob(t, aCronJob(), aJob({ name: `tick-${first}` }));
+  await pass(60_200);
+  assert.deepEqual(status(), {});
+  await pass(60_000);
+  assert.deepEqual(names(), [`tick-${first}`, `tick-${first + 1}`]);
+});
+
+test("starts each job once though its status cannot be stored at first", async (t) => {
+  const { client, names, status, pass, events } = await runCronJob(t, aCronJob());
+  let refusals = 2;
+  client.react("update", "cronjobs", () => {
+    if (refusals-- > 0) throw conflict(cronJobs, "tick", "try again");
+    return undefined;
+  });
+  await pass(61_000);
+  assert.deepEqual(names(), [`tick-${first}`]);
+  assert.equal(status().active?.length, 1);
+  assert.equal(events.filter((event) => event.includes("SuccessfulCreate")).length, 1);
+});
+
+test("says when it may not create, and goes on trying", async (t) => {
+  const { client, names, pass, events } = await runCronJob(t, aCronJob());
+  let refuse = true;
+  client.react("create", "jobs", () => {
+    if (refuse) throw forbidden(jobs, "", "exceeded quota");
+    return undefined;
+  });
+  await pass(60_200);
+  assert.ok(events.some((event) => event.startsWith("Warning FailedCreate Error creating job: jobs.batch")));
+  refuse = false;
+  await pass(30_000);
+  assert.deepEqual(names(), [`tick-${first}`]);
+});
+
+test("being deleted it starts nothing, but keeps its list", async (t) => {
+  const status = { active: [{ kind: "Job", namespace: "default", name: "run", uid: "run-uid" }] };
+  const cronJob = aCronJob({ deletedAt: "2022-01-01T00:00:00Z", status });
+  const job = childOf(cronJob, "run", { conditions: [finishedAt("2022-01-01T00:00:00Z", "Failed")] });
+  const { names, pass, current } = await runCronJob(t, cronJob, job);
+  await pass(120_000);
+  assert.deepEqual(names(), ["run"]);
+  assert.deepEqual(current().status?.active ?? [], []);
+});

@@ -1,0 +1,102 @@
+import { hasCause, isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import { isControlledBy, newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
+import { parseTime } from "@coxswain/apimachinery/meta/time";
+import type { CronJob, Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import type { ObjectReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { cronJobs, jobs } from "@coxswain/apimachinery/schema/kinds/resources";
+import { finishedConditionOf, isJobFinished } from "../../jobs/job-state.ts";
+import { textOf } from "../../pods/pod-control.ts";
+import { jobName } from "./decide.ts";
+import type { Look } from "./reconcile.ts";
+
+/**
+ * Makes the Job of one time. Its name is the lock: one that is there already was made by a look that could not store
+ * its status.
+ * @returns what refers to it; `over` when it has ended since; undefined when it is not ours, or the namespace is going
+ */
+export async function startJob(look: Look, time: number): Promise<ObjectReference | "over" | undefined> {
+  const { room, cronJob, signal } = look;
+  const { client, recorder } = room.ctx;
+  const job = jobOf(cronJob, time);
+  const { namespace, name = "" } = job.metadata;
+  let created: Job;
+  try {
+    created = await client.create<Job>(jobs, job, { namespace, signal });
+  } catch (err) {
+    if (hasCause(err, "NamespaceTerminating")) return undefined;
+    if (!isAlreadyExists(err)) {
+      recorder.event(cronJob, "Warning", "FailedCreate", `Error creating job: ${textOf(err)}`);
+      throw err;
+    }
+    const existing = await client.get<Job>(jobs, { namespace, name }, { signal });
+    if (!isControlledBy(existing, cronJob)) return undefined;
+    return isJobFinished(existing) ? "over" : referenceTo(existing);
+  }
+  const createdAt = parseTime(created.metadata.creationTimestamp ?? "") ?? time;
+  room.creationSkew.observe((createdAt - time) / 1000);
+  recorder.event(cronJob, "Normal", "SuccessfulCreate", `Created job ${name}`);
+  return referenceTo(created);
+}
+
+function jobOf(cronJob: CronJob, time: number): Job {
+  const { metadata = {}, spec } = cronJob.spec.jobTemplate;
+  const { namespace } = cronJob.metadata;
+  return deepClone({
+    apiVersion: "batch/v1",
+    kind: "Job",
+    metadata: {
+      name: jobName(cronJob, time),
+      ...(namespace !== undefined && { namespace }),
+      ...(metadata.labels && { labels: metadata.labels }),
+      ...(metadata.annotations && { annotations: metadata.annotations }),
+      ownerReferences: [newControllerRef(cronJob, cronJobs)],
+    },
+    spec,
+  });
+}
+
+function referenceTo({ metadata }: Job): ObjectReference {
+  const { namespace = "", name = "", uid = "", resourceVersion = "" } = metadata;
+  return { kind: "Job", namespace, name, uid, apiVersion: "batch/v1", resourceVersion };
+}
+
+/** Deletes what is beyond the history limits, the oldest first. @returns the uids of those that are gone */
+export async function deleteSurplusJobs(look: Look, children: readonly Job[]): Promise<string[]> {
+  const { successfulJobsHistoryLimit, failedJobsHistoryLimit } = look.cronJob.spec;
+  const surplus = [
+    ...beyond(successfulJobsHistoryLimit, children, "Complete"),
+    ...beyond(failedJobsHistoryLimit, children, "Failed"),
+  ];
+  const gone: string[] = [];
+  for (const job of surplus) if (await deleteJob(look, job)) gone.push(job.metadata.uid ?? "");
+  return gone;
+}
+
+function beyond(limit: number | undefined, children: readonly Job[], end: "Complete" | "Failed"): Job[] {
+  if (limit == null) return [];
+  const ended = children.filter((job) => finishedConditionOf(job)?.type === end && !job.metadata.deletionTimestamp);
+  return ended.toSorted(byStart).slice(0, Math.max(0, ended.length - limit));
+}
+
+/** Those that never started last. */
+function byStart(a: Job, b: Job): number {
+  const [left, right] = [a, b].map(({ status }) => (status?.startTime ? parseTime(status.startTime) : undefined) ?? Infinity);
+  if (left !== right) return (left as number) < (right as number) ? -1 : 1;
+  return (a.metadata.name ?? "") < (b.metadata.name ?? "") ? -1 : 1;
+}
+
+/** @returns whether it is gone; why not is told */
+export async function deleteJob({ room, cronJob, signal }: Look, { metadata }: Job): Promise<boolean> {
+  const { client, recorder } = room.ctx;
+  const { namespace, name = "" } = metadata;
+  try {
+    await client.delete(jobs, { namespace, name }, { propagationPolicy: "Background", signal });
+  } catch (err) {
+    if (isNotFound(err)) return true; // our cache is behind
+    recorder.event(cronJob, "Warning", "FailedDelete", `Deleted job: ${textOf(err)}`);
+    return false;
+  }
+  recorder.event(cronJob, "Normal", "SuccessfulDelete", `Deleted job ${name}`);
+  return true;
+}

@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
+import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import { jobs } from "@coxswain/apimachinery/schema/kinds/resources";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { aJob, finishedAt } from "../../testing/jobs.ts";
+import { newTestContext } from "../../testing/test-context.ts";
+import { newTtlAfterFinishedController } from "./controller.ts";
+
+const ended = (ttl: number | undefined, type: "Complete" | "Failed" = "Complete", time = "2022-01-01T00:00:00Z"): Job =>
+  aJob({
+    spec: ttl === undefined ? {} : { ttlSecondsAfterFinished: ttl },
+    status: { conditions: [{ type: "Suspended", status: "False" }, finishedAt(time, type)] },
+  });
+
+async function runWith(t: Parameters<typeof newTestContext>[0], job: Job) {
+  const context = newTestContext(t);
+  const { client, clock, ctx, run } = context;
+  client.put(jobs, job);
+  await run(newTtlAfterFinishedController(ctx));
+  const stored = () => client.object<Job>(jobs, "default/work");
+  return {
+    ...context,
+    stored,
+    /** Deleted in the foreground: it waits for its Pods. */
+    isDeleted: () => stored()?.metadata.deletionTimestamp !== undefined,
+    async pass(ms: number) {
+      await clock.advance(ms);
+      await settle(30);
+    },
+  };
+}
+
+for (const type of ["Complete", "Failed"] as const) {
+  test(`deletes a job when its time after it ended is over: ${type}`, async (t) => {
+    const { isDeleted, pass, client, ctx } = await runWith(t, ended(30, type));
+    await pass(29_000);
+    assert.ok(!isDeleted());
+    await pass(1000);
+    assert.ok(isDeleted());
+    const { sent } = client.writes.find(({ verb }) => verb === "delete") ?? {};
+    assert.deepEqual(sent, { propagationPolicy: "Foreground", preconditions: { uid: "work-uid" } });
+    const metrics = await ctx.registry.render();
+    assert.match(metrics, /^ttl_after_finished_controller_job_deletion_duration_seconds_count 1$/m);
+  });
+}
+
+for (const { name, job } of [
+  { name: "that has no such time", job: ended(undefined) },
+  { name: "that has not ended", job: aJob({ spec: { ttlSecondsAfterFinished: 0 } }) },
+  {
+    name: "that failed once but goes on",
+    job: aJob({ spec: { ttlSecondsAfterFinished: 0 }, status: { conditions: [{ type: "Failed", status: "False" }] } }),
+  },
+]) {
+  test(`leaves a job alone ${name}`, async (t) => {
+    const { pass, client } = await runWith(t, job);
+    await pass(3_600_000);
+    assert.deepEqual(client.writes, []);
+  });
+}
+
+test("a job that ends is deleted at once when its time is 0", async (t) => {
+  const { client, isDeleted } = await runWith(t, aJob({ spec: { ttlSecondsAfterFinished: 0 } }));
+  client.put(jobs, ended(0));
+  await settle(30);
+  assert.ok(isDeleted());
+});
+
+test("asks the server before it deletes: its time may have been made longer", async (t) => {
+  const { client, isDeleted, pass } = await runWith(t, ended(30));
+  client.react("get", "jobs", () => ended(60));
+  await pass(30_000);
+  assert.ok(!isDeleted());
+  await pass(29_000);
+  assert.ok(!isDeleted());
+  await pass(1000);
+  assert.ok(isDeleted());
+});
+
+test("does not delete another job that has its name now", async (t) => {
+  const { client, isDeleted, pass, stored } = await runWith(t, ended(30));
+  const other: Job = { ...ended(30), metadata: { ...ended(30).metadata, uid: "other-uid" } };
+  client.react("get", "jobs", () => ended(30)); // read just before the other was made
+  client.react("watch", "jobs", () => undefined);
+  client.remove(jobs, "default/work");
+  client.put(jobs, { ...other, status: {} });
+  await pass(60_000);
+  assert.ok(!isDeleted());
+  assert.equal(stored()?.metadata.uid, "other-uid");
+});
+
+test("tries again when the server is away", async (t) => {
+  const { client, isDeleted, pass } = await runWith(t, ended(30));
+  let refusals = 2;
+  client.react("delete", "jobs", () => {
+    if (refusals-- > 0) throw serviceUnavailable("not now");
+    return undefined;
+  });
+  await pass(31_000);
+  assert.ok(isDeleted());
+});
