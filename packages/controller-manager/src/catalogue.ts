@@ -16,6 +16,7 @@ import { newGarbageCollector } from "./controllers/garbagecollector/controller.t
 import { newHorizontalPodAutoscalerController } from "./controllers/horizontalpodautoscaling/controller.ts";
 import { newJobController } from "./controllers/job/controller.ts";
 import { newNamespaceController } from "./controllers/namespace/controller.ts";
+import { newNodeIpamController } from "./controllers/nodeipam/controller.ts";
 import { newNodeLifecycleController } from "./controllers/nodelifecycle/controller.ts";
 import { newPersistentVolumeBinder } from "./controllers/persistentvolume-binder/controller.ts";
 import { newExpandController } from "./controllers/persistentvolume-expander/controller.ts";
@@ -30,8 +31,8 @@ import { newServiceAccountController } from "./controllers/serviceaccount/contro
 import { newServiceAccountTokenController } from "./controllers/serviceaccount-token/controller.ts";
 import { newStatefulSetController } from "./controllers/statefulset/controller.ts";
 import { newTokenCleaner } from "./controllers/tokencleaner/controller.ts";
-import { newTtlAfterFinishedController } from "./controllers/ttl-after-finished/controller.ts";
 import { newTtlController } from "./controllers/ttl/controller.ts";
+import { newTtlAfterFinishedController } from "./controllers/ttl-after-finished/controller.ts";
 
 export interface CatalogueEntry {
   /** In `--controllers`. */
@@ -125,7 +126,7 @@ export const catalogue: readonly CatalogueEntry[] = [
   { name: "ttl", user: "ttl-controller", onByDefault: true, make: newTtlController },
   { name: "bootstrapsigner", user: "bootstrap-signer", onByDefault: false, make: newBootstrapSigner },
   { name: "tokencleaner", user: "token-cleaner", onByDefault: false, make: newTokenCleaner },
-  missing("nodeipam", "node-controller"),
+  { name: "nodeipam", user: "node-controller", component: "cidrAllocator", onByDefault: true, make: newNodeIpamController },
   { name: "nodelifecycle", user: "node-controller", onByDefault: true, make: newNodeLifecycleController },
   missing("service", "service-controller"),
   missing("route", "route-controller"),

@@ -32,6 +32,7 @@ for (const { flags, message } of [
   { flags: ["--root-ca-file=/nowhere"], message: /--root-ca-file: ENOENT/ },
   { flags: ["--controllers=x"], message: /"x" is not in the list of known controllers/ },
   { flags: ["--cluster-cidr=10.0.0.0/8"], message: /needs --allocate-node-cidrs/ },
+  { flags: ["--service-cluster-ip-range=10.0.0.0/24"], message: /needs --allocate-node-cidrs/ },
 ]) {
   test(`refuses ${flags.join(" ")}`, () => assert.throws(() => complete(...flags), message));
 }

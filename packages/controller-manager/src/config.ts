@@ -4,6 +4,7 @@ import { resourceLockKinds } from "@coxswain/apimachinery/controller/resource-lo
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { enabledControllers } from "./catalogue.ts";
 import { type CertificateSigningConfig, certificateSigningOf } from "./certificates/signing-flags.ts";
+import { type NodeIpamConfig, nodeIpamConfigOf } from "./controllers/nodeipam/ranges-of-flags.ts";
 import type { ControllerManagerFlags } from "./flags.ts";
 import { type VolumesConfig, volumesConfigOf } from "./volumes/config.ts";
 
@@ -27,6 +28,7 @@ export interface ControllerManagerConfig {
   readonly garbageCollector: boolean;
   readonly namespaceSyncPeriodMs: number;
   readonly resourceQuotaSyncPeriodMs: number;
+  readonly nodeIpam: NodeIpamConfig;
   readonly nodeLifecycle: NodeLifecycleConfig;
   /** Terminated Pods beyond so many are deleted; 0 or less: none. */
   readonly terminatedPodGcThreshold: number;
@@ -111,8 +113,7 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
   };
   if (leaderElection.enabled) errors.push(...leaderElectionErrors(leaderElection));
   const controllers = enabledControllers(flags.controllers, errors);
-  if (flags["cluster-cidr"] !== "" && !flags["allocate-node-cidrs"])
-    errors.push("--cluster-cidr needs --allocate-node-cidrs=true");
+  const nodeIpam = nodeIpamConfigOf(flags, errors);
   const rootCa = readPem(flags["root-ca-file"], "--root-ca-file", errors);
   const serviceAccountKey = readPem(flags["service-account-private-key-file"], "--service-account-private-key-file", errors);
   const certificateSigning = certificateSigningOf(flags, errors);
@@ -167,6 +168,7 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
     garbageCollector: flags["enable-garbage-collector"],
     namespaceSyncPeriodMs: flags["namespace-sync-period"],
     resourceQuotaSyncPeriodMs: flags["resource-quota-sync-period"],
+    nodeIpam,
     nodeLifecycle: {
       monitorPeriodMs: flags["node-monitor-period"],
       monitorGraceMs: flags["node-monitor-grace-period"],

@@ -35,7 +35,7 @@ export const flagTable = flags(
       wired: false,
       help: "Lets the cluster run without the cluster ID on cloud instances.",
     }),
-    "cidr-allocator-type": string({ default: "RangeAllocator", wired: false, help: "Type of CIDR allocator." }),
+    "cidr-allocator-type": string({ default: "RangeAllocator", help: "Type of CIDR allocator." }),
     "cloud-config": string({ wired: false, help: "The path to the configuration file of the cloud provider. Empty for none." }),
     "cloud-provider": string({ wired: false, help: "The provider of cloud services. Empty for none." }),
     "cloud-provider-gce-lb-src-cidrs": text("cidrs", {
@@ -281,17 +281,14 @@ export const flagTable = flags(
     }),
   }),
   section("Nodeipam controller", {
-    "node-cidr-mask-size": int32({ wired: false, help: "Mask size of a node's CIDR. Default is 24 for IPv4 and 64 for IPv6." }),
+    "node-cidr-mask-size": int32({ help: "Mask size of a node's CIDR. Default is 24 for IPv4 and 64 for IPv6." }),
     "node-cidr-mask-size-ipv4": int32({
-      wired: false,
       help: "Mask size of a node's IPv4 CIDR in a dual-stack cluster. Default is 24.",
     }),
     "node-cidr-mask-size-ipv6": int32({
-      wired: false,
       help: "Mask size of a node's IPv6 CIDR in a dual-stack cluster. Default is 64.",
     }),
     "service-cluster-ip-range": string({
-      wired: false,
       help: "CIDR ranges from which cluster IPs of services are given; they must not overlap with those of nodes and pods. At most two, one of each family.",
     }),
   }),

@@ -55,6 +55,7 @@ export const defaultConfig: ControllerManagerConfig = {
   garbageCollector: true,
   namespaceSyncPeriodMs: 300_000,
   resourceQuotaSyncPeriodMs: 300_000,
+  nodeIpam: { ranges: [], serviceCidrs: [] },
   nodeLifecycle: {
     monitorPeriodMs: 5000,
     monitorGraceMs: 40_000,

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newCidrSet } from "./cidr-set.ts";
+
+const newSet = (cidr: string, maskSize: number, registry = newMetricsRegistry()) => newCidrSet(cidr, maskSize, registry);
+const take = (set: ReturnType<typeof newSet>, count: number) => Array.from({ length: count }, () => set.allocateNext());
+
+for (const { cidr, maskSize, first } of [
+  { cidr: "10.244.0.0/16", maskSize: 24, first: ["10.244.0.0/24", "10.244.1.0/24", "10.244.2.0/24"] },
+  { cidr: "10.0.0.0/8", maskSize: 20, first: ["10.0.0.0/20", "10.0.16.0/20", "10.0.32.0/20"] },
+  { cidr: "127.123.234.3/30", maskSize: 32, first: ["127.123.234.0/32", "127.123.234.1/32", "127.123.234.2/32"] },
+  { cidr: "fd00:10::/48", maskSize: 64, first: ["fd00:10::/64", "fd00:10:0:1::/64", "fd00:10:0:2::/64"] },
+  {
+    cidr: "2001:db8:1234::/60",
+    maskSize: 72,
+    first: ["2001:db8:1234::/72", "2001:db8:1234:0:100::/72", "2001:db8:1234:0:200::/72"],
+  },
+]) {
+  test(`${cidr} in parts of /${maskSize}`, () => assert.deepEqual(take(newSet(cidr, maskSize), 3), first));
+}
+
+test("gives everything away once, and then again what came back", () => {
+  const set = newSet("10.0.0.0/22", 24);
+  const all = take(set, 4);
+  assert.equal(new Set(all).size, 4);
+  const none = { message: "CIDR allocation failed; there are no remaining CIDRs left to allocate in the accepted range" };
+  assert.throws(() => set.allocateNext(), none);
+  set.release("10.0.2.0/24");
+  assert.equal(set.allocateNext(), "10.0.2.0/24");
+  assert.throws(() => set.allocateNext(), none);
+});
+
+test("what came back is not given at once", () => {
+  const set = newSet("10.0.0.0/22", 24);
+  assert.equal(set.allocateNext(), "10.0.0.0/24");
+  set.release("10.0.0.0/24");
+  assert.equal(set.allocateNext(), "10.0.1.0/24");
+});
+
+for (const { name, cidr, occupied, left } of [
+  { name: "one part", cidr: "10.0.0.0/22", occupied: "10.0.1.0/24", left: ["10.0.0.0/24", "10.0.2.0/24", "10.0.3.0/24"] },
+  { name: "several parts", cidr: "10.0.0.0/22", occupied: "10.0.2.0/23", left: ["10.0.0.0/24", "10.0.1.0/24"] },
+  { name: "less than a part", cidr: "10.0.0.0/23", occupied: "10.0.0.128/28", left: ["10.0.1.0/24"] },
+  { name: "more than everything", cidr: "10.0.0.0/23", occupied: "10.0.0.0/8", left: [] },
+]) {
+  test(`does not give what is occupied: ${name}`, () => {
+    const set = newSet(cidr, 24);
+    set.occupy(occupied);
+    set.occupy(occupied);
+    assert.deepEqual(take(set, left.length), left);
+    assert.throws(() => set.allocateNext(), /no remaining/);
+  });
+}
+
+test("knows what is not its own", () => {
+  const set = newSet("10.0.0.0/16", 24);
+  const message = /^cidr .* is out the range of cluster cidr 10\.0\.0\.0\/16$/;
+  assert.throws(() => set.occupy("10.1.0.0/24"), { message });
+  assert.throws(() => set.release("fd00::/64"), { message });
+});
+
+test("counts under upstream's names", async () => {
+  const registry = newMetricsRegistry();
+  const set = newSet("10.0.0.0/22", 24, registry);
+  set.occupy("10.0.0.0/23");
+  set.allocateNext();
+  set.release("10.0.0.0/24");
+  const lines = (await registry.render()).split("\n");
+  for (const line of [
+    'node_ipam_controller_cidrset_cidrs_allocations_total{clusterCIDR="10.0.0.0/22"} 3',
+    'node_ipam_controller_cidrset_cidrs_releases_total{clusterCIDR="10.0.0.0/22"} 1',
+    'node_ipam_controller_cidrset_usage_cidrs{clusterCIDR="10.0.0.0/22"} 0.5',
+    'node_ipam_controller_cidrset_allocation_tries_per_request_sum{clusterCIDR="10.0.0.0/22"} 2',
+  ])
+    assert.ok(lines.includes(line), line);
+});

@@ -1,0 +1,115 @@
+import { bigIntToIp, ipToBigInt, parseCidr } from "@coxswain/apimachinery/meta/ip";
+import { exponentialBuckets, type MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+
+/** A range of addresses that is given away in parts of one size. Source: pkg/controller/nodeipam/ipam/cidrset */
+export interface CidrSet {
+  /** The next part after the last one that is free: what was given back rests for a while. @throws Error when all are in use */
+  allocateNext(): string;
+  /** Marks every part that the range touches; one that is marked already stays so. @throws Error where it touches none */
+  occupy(cidr: string): void;
+  /** @throws Error where it touches no part */
+  release(cidr: string): void;
+}
+
+/** How many more bits a part's mask may have than the whole's: upstream keeps a bitmap, and for IPv4 takes what comes. */
+const mostBits = 16;
+
+export function tooLarge(family: 4 | 6, bits: number, maskSize: number): boolean {
+  return family === 6 && maskSize - bits > mostBits;
+}
+
+/** @param cidr valid, and `maskSize` not smaller than its own mask */
+export function newCidrSet(cidr: string, maskSize: number, registry: MetricsRegistry): CidrSet {
+  const whole = rangeOf(cidr);
+  const { family } = whole;
+  const shift = BigInt((family === 4 ? 32 : 128) - maskSize);
+  const size = 2 ** (maskSize - whole.bits);
+  const text = `${bigIntToIp(whole.first, family)}/${whole.bits}`;
+  const metrics = metricsOf(registry, text);
+  const used = new Set<number>();
+  let next = 0;
+
+  const within = (address: bigint): bigint => (address < whole.first ? whole.first : address > whole.last ? whole.last : address);
+  const indexOf = (address: bigint): number => Number((address - whole.first) >> shift);
+  /** First and last part that a range touches. */
+  const partsOf = (other: string): [number, number] => {
+    const range = rangeOf(other);
+    if (range.family !== family || range.last < whole.first || range.first > whole.last)
+      throw new Error(`cidr ${other} is out the range of cluster cidr ${text}`);
+    return [indexOf(within(range.first)), indexOf(within(range.last))];
+  };
+  return {
+    allocateNext() {
+      if (used.size === size)
+        throw new Error("CIDR allocation failed; there are no remaining CIDRs left to allocate in the accepted range");
+      let tries = 0;
+      for (; used.has(next); tries++) next = (next + 1) % size;
+      used.add(next);
+      metrics.allocations.inc();
+      metrics.tries.observe(tries);
+      metrics.usage.set(used.size / size);
+      const part = `${bigIntToIp(whole.first + (BigInt(next) << shift), family)}/${maskSize}`;
+      next = (next + 1) % size;
+      return part;
+    },
+    occupy(other) {
+      const [first, last] = partsOf(other);
+      for (let i = first; i <= last; i++) {
+        if (used.has(i)) continue;
+        used.add(i);
+        metrics.allocations.inc();
+      }
+      metrics.usage.set(used.size / size);
+    },
+    release(other) {
+      const [first, last] = partsOf(other);
+      for (let i = first; i <= last; i++) if (used.delete(i)) metrics.releases.inc();
+      metrics.usage.set(used.size / size);
+    },
+  };
+}
+
+interface Range {
+  readonly family: 4 | 6;
+  readonly bits: number;
+  readonly first: bigint;
+  readonly last: bigint;
+}
+
+/** @throws Error for a text that is no range */
+function rangeOf(cidr: string): Range {
+  const parsed = parseCidr(cidr);
+  if (parsed === undefined) throw new Error(`invalid CIDR address: ${cidr}`);
+  const { ip, bits, family } = parsed;
+  const hostBits = BigInt((family === 4 ? 32 : 128) - bits);
+  const first = (ipToBigInt(ip) >> hostBits) << hostBits;
+  return { family, bits, first, last: first + (1n << hostBits) - 1n };
+}
+
+function metricsOf(registry: MetricsRegistry, clusterCidr: string) {
+  const name = (suffix: string): string => `node_ipam_controller_cidrset_${suffix}`;
+  const labels = ["clusterCIDR"];
+  return {
+    allocations: registry
+      .counter({
+        name: name("cidrs_allocations_total"),
+        help: "Counter measuring total number of CIDR allocations.",
+        labels,
+      })
+      .labels(clusterCidr),
+    releases: registry
+      .counter({ name: name("cidrs_releases_total"), help: "Counter measuring total number of CIDR releases.", labels })
+      .labels(clusterCidr),
+    usage: registry
+      .gauge({ name: name("usage_cidrs"), help: "Gauge measuring percentage of allocated CIDRs.", labels })
+      .labels(clusterCidr),
+    tries: registry
+      .histogram({
+        name: name("allocation_tries_per_request"),
+        help: "Number of endpoints added on each Service sync",
+        labels,
+        buckets: exponentialBuckets(1, 5, 5),
+      })
+      .labels(clusterCidr),
+  };
+}

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { internalError } from "@coxswain/apimachinery/errors/status-error";
+import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aNode } from "@coxswain/apimachinery/testing/builders";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newTestContext, type TestContext } from "../../testing/test-context.ts";
+import { newNodeIpamController } from "./controller.ts";
+import type { NodeIpamConfig } from "./ranges-of-flags.ts";
+
+const ipv4 = { cidr: "10.0.0.0/22", maskSize: 24 };
+const ipv6 = { cidr: "fd00::/60", maskSize: 64 };
+const prepared = (t: { after(fn: () => void): void }, config: Partial<NodeIpamConfig> = {}): TestContext =>
+  newTestContext(t, { nodeIpam: { ranges: [ipv4], serviceCidrs: [], ...config } });
+const named = (name: string, ...podCIDRs: string[]): Node => {
+  const node = aNode({ name });
+  return podCIDRs.length === 0 ? node : { ...node, spec: { ...node.spec, podCIDR: podCIDRs[0] as string, podCIDRs } };
+};
+const run = (world: TestContext) => world.run(newNodeIpamController(world.ctx));
+const rangesOf = ({ client }: TestContext) =>
+  Object.fromEntries(client.objects<Node>(nodes).map(({ metadata, spec }) => [metadata.name, spec?.podCIDRs?.join(",")]));
+
+test("gives nodes that have none their range, and leaves the others theirs", async (t) => {
+  const world = prepared(t);
+  world.client.put(nodes, named("old", "10.0.0.0/24"), named("a"), named("b"));
+  await run(world);
+  assert.deepEqual(rangesOf(world), { old: "10.0.0.0/24", a: "10.0.1.0/24", b: "10.0.2.0/24" });
+  assert.equal(world.client.object<Node>(nodes, "a")?.spec?.podCIDR, "10.0.1.0/24");
+  world.client.put(nodes, named("later"));
+  await settle(30);
+  assert.equal(rangesOf(world)["later"], "10.0.3.0/24");
+});
+
+test("gives one range of each family", async (t) => {
+  const world = prepared(t, { ranges: [ipv4, ipv6] });
+  world.client.put(nodes, named("a"), named("b"));
+  await run(world);
+  assert.deepEqual(rangesOf(world), { a: "10.0.0.0/24,fd00::/64", b: "10.0.1.0/24,fd00:0:0:1::/64" });
+});
+
+test("what services have is not given to nodes", async (t) => {
+  const world = prepared(t, { serviceCidrs: ["10.0.0.0/23", "nonsense", "192.0.2.0/24"] });
+  world.client.put(nodes, named("a"));
+  await run(world);
+  assert.deepEqual(rangesOf(world), { a: "10.0.2.0/24" });
+});
+
+test("a node that finds none left is told so, and gets the first that comes back", async (t) => {
+  const world = prepared(t);
+  for (let i = 0; i < 4; i++) world.client.put(nodes, named(`n${i}`));
+  await run(world);
+  world.client.put(nodes, named("late"));
+  await settle(30);
+  assert.equal(rangesOf(world)["late"], undefined);
+  assert.deepEqual([...new Set(world.events)], ["Normal CIDRNotAvailable Node late status is now: CIDRNotAvailable"]);
+  const { n2 } = rangesOf(world);
+  world.client.remove(nodes, "n2");
+  await settle(10);
+  await world.clock.advance(10_000);
+  await settle(30);
+  assert.equal(rangesOf(world)["late"], n2);
+});
+
+test("a range is not taken from one family when the other has none left", async (t) => {
+  const world = prepared(t, { ranges: [ipv4, { cidr: "fd00::/64", maskSize: 64 }] });
+  world.client.put(nodes, named("a"));
+  await run(world);
+  world.client.put(nodes, named("b"));
+  await settle(30);
+  world.client.remove(nodes, "a");
+  await settle(10);
+  await world.clock.advance(10_000);
+  await settle(30);
+  assert.match(rangesOf(world)["b"] ?? "", /^10\.0\.\d\.0\/24,fd00::\/64$/);
+  const lines = (await world.ctx.registry.render()).split("\n");
+  assert.ok(lines.includes('node_ipam_controller_cidrset_usage_cidrs{clusterCIDR="10.0.0.0/22"} 0.25'));
+});
+
+test("nothing is given twice while the cache is behind", async (t) => {
+  const world = prepared(t);
+  let patches = 0;
+  world.client.react("patch", "nodes", () => ({ metadata: { name: `unseen-${++patches}` } }));
+  world.client.put(nodes, named("a"));
+  await run(world);
+  world.client.put(nodes, aNode({ name: "a", labels: { touched: "yes" } }));
+  await settle(30);
+  assert.equal(patches, 1);
+});
+
+test("a range that cannot be written is given back, and written later", async (t) => {
+  const world = prepared(t);
+  let refusals = 0;
+  world.client.react("patch", "nodes", () => {
+    if (refusals++ < 3) throw internalError(new Error("no"));
+    return undefined;
+  });
+  world.client.put(nodes, named("a"));
+  await run(world);
+  assert.deepEqual(world.events, ["Normal CIDRAssignmentFailed Node a status is now: CIDRAssignmentFailed"]);
+  await world.clock.advance(1000);
+  await settle(30);
+  assert.equal(rangesOf(world)["a"], "10.0.1.0/24");
+  const lines = (await world.ctx.registry.render()).split("\n");
+  assert.ok(lines.includes('node_ipam_controller_cidrset_usage_cidrs{clusterCIDR="10.0.0.0/22"} 0.25'));
+});
+
+test("somebody else's choice stands, and ours comes back", async (t) => {
+  const world = prepared(t);
+  world.client.react("patch", "nodes", () => ({ metadata: {} }));
+  world.client.put(nodes, named("a"));
+  await run(world);
+  world.client.put(nodes, named("a", "10.0.3.0/24"));
+  await settle(30);
+  const lines = (await world.ctx.registry.render()).split("\n");
+  assert.ok(lines.includes('node_ipam_controller_cidrset_usage_cidrs{clusterCIDR="10.0.0.0/22"} 0.25'));
+});
+
+for (const { name, cidrs, message } of [
+  {
+    name: "outside of the range",
+    cidrs: ["192.0.2.0/24"],
+    message:
+      "failed to mark cidr[192.0.2.0/24] at idx [0] as occupied for node: a: cidr 192.0.2.0/24 is out the range of cluster cidr 10.0.0.0/22",
+  },
+  {
+    name: "of a second family",
+    cidrs: ["10.0.0.0/24", "fd00::/64"],
+    message: "node:a has an allocated cidr: fd00::/64 at index:1 that does not exist in cluster cidrs configuration",
+  },
+]) {
+  test(`does not start over a node with a range ${name}`, async (t) => {
+    const world = prepared(t);
+    world.client.put(nodes, named("a", ...cidrs));
+    const controller = newNodeIpamController(world.ctx);
+    world.ctx.informers.start(world.signal);
+    await assert.rejects(controller?.run(world.signal) ?? Promise.resolve(), { message });
+  });
+}
+
+test("without ranges it is not started", (t) => {
+  assert.equal(newNodeIpamController(prepared(t, { ranges: [] }).ctx), undefined);
+});

@@ -1,0 +1,180 @@
+import { done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import { isServerTimeout } from "@coxswain/apimachinery/errors/predicates";
+import { parseCidr } from "@coxswain/apimachinery/meta/ip";
+import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ControllerContext, Runnable } from "../../controller-context.ts";
+import { textOf } from "../../pods/pod-control.ts";
+import { type CidrSet, newCidrSet } from "./cidr-set.ts";
+
+/**
+ * node-controller (nodeipam): gives every node its part of each of the cluster's ranges, for its Pods.
+ * Watches and patches Nodes.
+ * Source: pkg/controller/nodeipam/ipam/range_allocator.go
+ */
+export function newNodeIpamController(ctx: ControllerContext): Runnable | undefined {
+  const { ranges, serviceCidrs } = ctx.config.nodeIpam;
+  if (ranges.length === 0) return undefined;
+  const informer = ctx.informers.for<Node>(nodes);
+  const sets = ranges.map(({ cidr, maskSize }) => newCidrSet(cidr, maskSize, ctx.registry));
+  for (const cidr of serviceCidrs) filterOut(ctx, sets, cidr);
+  const room: Room = { ctx, sets, given: new Map() };
+  informer.addHandler({ deleted: (node) => release(room, node) });
+  const controller = newController({
+    name: "cidrallocator",
+    sources: [enqueueSelf(informer)],
+    reconcile: (name, signal) => reconcile(room, name, signal),
+    workers: 30,
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  });
+  return {
+    async run(signal) {
+      await informer.waitForSync(signal).catch((err) => {
+        if (!signal.aborted) throw err;
+      });
+      // Nothing is given away before it is known what nodes have. A node outside of the ranges ends the program: somebody
+      // changed them under a running cluster.
+      for (const node of informer.lister.list()) occupy(room, node);
+      await controller.run(signal);
+    },
+  };
+}
+
+interface Room {
+  readonly ctx: ControllerContext;
+  /** In the order of the ranges. */
+  readonly sets: readonly CidrSet[];
+  /** What nodes were given that the cache does not show yet, by uid. */
+  readonly given: Map<string, readonly string[]>;
+}
+
+/** Where the range of services is among those of Pods, its part is for services. */
+function filterOut({ log }: ControllerContext, sets: readonly CidrSet[], cidr: string): void {
+  if (parseCidr(cidr) === undefined) {
+    log.warn("Unsuccessful parsing of service CIDR", { cidr });
+    return;
+  }
+  for (const set of sets) {
+    try {
+      set.occupy(cidr);
+    } catch {
+      // they do not touch
+    }
+  }
+}
+
+function rangesOf({ spec }: Node): readonly string[] {
+  return spec?.podCIDRs ?? [];
+}
+
+/** @throws Error for what cannot have come from these ranges */
+function occupy({ sets }: Room, node: Node): void {
+  const { name } = node.metadata;
+  for (const [i, cidr] of rangesOf(node).entries()) {
+    if (parseCidr(cidr) === undefined) throw new Error(`failed to parse node ${name}, CIDR ${node.spec?.podCIDR}`);
+    const set = sets[i];
+    if (set === undefined) {
+      const text = `that does not exist in cluster cidrs configuration`;
+      throw new Error(`node:${name} has an allocated cidr: ${cidr} at index:${i} ${text}`);
+    }
+    try {
+      set.occupy(cidr);
+    } catch (err) {
+      throw new Error(`failed to mark cidr[${cidr}] at idx [${i}] as occupied for node: ${name}: ${textOf(err)}`);
+    }
+  }
+}
+
+function release(room: Room, node: Node): void {
+  const { uid = "" } = node.metadata;
+  const shown = rangesOf(node);
+  giveBack(room, shown.length > 0 ? shown : (room.given.get(uid) ?? []), node);
+  room.given.delete(uid);
+}
+
+function giveBack({ ctx, sets }: Room, cidrs: readonly string[], { metadata }: Node): void {
+  for (const [i, cidr] of cidrs.entries()) {
+    try {
+      sets[i]?.release(cidr);
+    } catch (err) {
+      ctx.log.error("Error when releasing CIDR", err, { node: metadata.name, cidr });
+    }
+  }
+}
+
+async function reconcile(room: Room, name: string, signal: AbortSignal): Promise<Result> {
+  const { ctx, given } = room;
+  const node = ctx.informers.for<Node>(nodes).lister.get(name);
+  if (node === undefined) return done;
+  const { uid = "" } = node.metadata;
+  if (rangesOf(node).length > 0) {
+    takeOver(room, node);
+    return done;
+  }
+  if (given.has(uid)) return done; // the cache will show it
+  const cidrs = allocate(room, node);
+  given.set(uid, cidrs);
+  try {
+    await assign(ctx, name, cidrs, signal);
+  } catch (err) {
+    nodeEvent(ctx, node, "CIDRAssignmentFailed");
+    given.delete(uid);
+    // After a timeout it may be the node's all the same: rather lost until the next start than given twice.
+    if (!isServerTimeout(err)) giveBack(room, cidrs, node);
+    throw err;
+  }
+  ctx.log.info("Set Node PodCIDR", { node: name, cidrs: cidrs.join(",") });
+  return done;
+}
+
+/** A node that has ranges keeps them, whoever gave them. */
+function takeOver(room: Room, node: Node): void {
+  const { ctx, given } = room;
+  const { name, uid = "" } = node.metadata;
+  const own = given.get(uid);
+  given.delete(uid);
+  if (own !== undefined && own.join() !== rangesOf(node).join()) giveBack(room, own, node);
+  try {
+    occupy(room, node);
+  } catch (err) {
+    ctx.log.error("cannot occupy the node's CIDRs", err, { node: name });
+  }
+}
+
+/** One part of each range. @throws Error, after an event, when one has none left */
+function allocate(room: Room, node: Node): string[] {
+  const cidrs: string[] = [];
+  for (const [i, set] of room.sets.entries()) {
+    try {
+      cidrs.push(set.allocateNext());
+    } catch (err) {
+      giveBack(room, cidrs, node);
+      nodeEvent(room.ctx, node, "CIDRNotAvailable");
+      throw new Error(`failed to allocate cidr from cluster cidr at idx:${i}`, { cause: err });
+    }
+  }
+  return cidrs;
+}
+
+async function assign({ client }: ControllerContext, name: string, cidrs: readonly string[], signal: AbortSignal): Promise<void> {
+  const body = { spec: { podCIDR: cidrs[0], podCIDRs: cidrs } };
+  for (let tries = 1; ; tries++) {
+    try {
+      await client.patch(nodes, { name }, { type: "strategic", body }, { signal });
+      return;
+    } catch (err) {
+      if (signal.aborted || tries >= mostTries) throw err;
+    }
+  }
+}
+
+const mostTries = 3;
+
+function nodeEvent({ recorder }: ControllerContext, { metadata }: Node, reason: string): void {
+  const { name = "", uid } = metadata;
+  const node = { kind: "Node", name, ...(uid === undefined ? {} : { uid }) };
+  recorder.event(node, "Normal", reason, `Node ${name} status is now: ${reason}`);
+}

@@ -1,0 +1,106 @@
+import { parseCidr } from "@coxswain/apimachinery/meta/ip";
+import type { ControllerManagerFlags } from "../../flags.ts";
+import { tooLarge } from "./cidr-set.ts";
+
+/** From where nodes get the addresses of their Pods. */
+export interface NodeIpamConfig {
+  /** At most one of each family; each node gets one range of each. None: nodes get nothing from us. */
+  readonly ranges: readonly NodeRange[];
+  /** Not to be given to nodes. */
+  readonly serviceCidrs: readonly string[];
+}
+
+export interface NodeRange {
+  readonly cidr: string;
+  /** Of a node's part. */
+  readonly maskSize: number;
+}
+
+type Flags = Pick<
+  ControllerManagerFlags,
+  | "allocate-node-cidrs"
+  | "cidr-allocator-type"
+  | "cluster-cidr"
+  | "service-cluster-ip-range"
+  | "node-cidr-mask-size"
+  | "node-cidr-mask-size-ipv4"
+  | "node-cidr-mask-size-ipv6"
+>;
+
+/**
+ * @param errors takes what is wrong, in upstream's words
+ * Source: cmd/kube-controller-manager/app/core.go startNodeIpamController, setNodeCIDRMaskSizes
+ */
+export function nodeIpamConfigOf(flags: Flags, errors: string[]): NodeIpamConfig {
+  const serviceCidrs = flags["service-cluster-ip-range"] === "" ? [] : flags["service-cluster-ip-range"].split(",");
+  if (serviceCidrs.length > 2) errors.push("--service-cluster-ip-range can not contain more than two entries");
+  if (!flags["allocate-node-cidrs"]) {
+    for (const flag of ["cluster-cidr", "service-cluster-ip-range"] as const)
+      if (flags[flag] !== "") errors.push(`--${flag} needs --allocate-node-cidrs=true`);
+    return { ranges: [], serviceCidrs: [] };
+  }
+  if (flags["cidr-allocator-type"] !== "RangeAllocator") {
+    errors.push(`--cidr-allocator-type is set to '${flags["cidr-allocator-type"]}' but cloud provider is not configured`);
+    return { ranges: [], serviceCidrs: [] };
+  }
+  const families = serviceCidrs.map((cidr) => parseCidr(cidr.trim())?.family);
+  if (families.length === 2 && families[0] !== undefined && families[0] === families[1])
+    errors.push("serviceCIDR and secondaryServiceCIDR are not dualstack (from different IPfamiles)");
+  return { ranges: rangesOf(flags, errors), serviceCidrs: serviceCidrs.map((cidr) => cidr.trim()) };
+}
+
+const defaultMaskSizes = { 4: 24, 6: 64 } as const;
+
+function rangesOf(flags: Flags, errors: string[]): NodeRange[] {
+  const cidrs = flags["cluster-cidr"].trim().split(",");
+  const families: (4 | 6)[] = [];
+  for (const cidr of cidrs) {
+    const family = parseCidr(cidr)?.family;
+    if (family === undefined)
+      errors.push(`failed to parse cidr value:${JSON.stringify(cidr)} with error:invalid CIDR address: ${cidr}`);
+    else families.push(family);
+  }
+  if (families.length < cidrs.length) return [];
+  const isDual = new Set(families).size === 2;
+  if (cidrs.length > 1 && !isDual)
+    errors.push(
+      `len of ClusterCIDRs==${cidrs.length} and they are not configured as dual stack (at least one from each IPFamily)`,
+    );
+  else if (cidrs.length > 2) errors.push(`length of clusterCIDRs is:${cidrs.length} more than max allowed of 2`);
+  const sizes = maskSizesOf(flags, isDual ? "dual" : (families[0] as 4 | 6), errors);
+  return cidrs.map((cidr, i) => {
+    const family = families[i] as 4 | 6;
+    const maskSize = sizes[family];
+    const { bits } = parseCidr(cidr) as { bits: number };
+    if (bits > maskSize || maskSize > (family === 4 ? 32 : 128)) {
+      errors.push(
+        "Controller: Invalid --cluster-cidr, mask size of cluster CIDR must be less than or equal to --node-cidr-mask-size configured for CIDR family",
+      );
+    } else if (tooLarge(family, bits, maskSize)) {
+      errors.push("New CIDR set failed; the node CIDR size is too big");
+    }
+    return { cidr, maskSize };
+  });
+}
+
+function maskSizesOf(flags: Flags, stack: 4 | 6 | "dual", errors: string[]): { readonly 4: number; readonly 6: number } {
+  const { "node-cidr-mask-size": either, "node-cidr-mask-size-ipv4": ipv4, "node-cidr-mask-size-ipv6": ipv6 } = flags;
+  const own = { 4: ipv4 || defaultMaskSizes[4], 6: ipv6 || defaultMaskSizes[6] };
+  if (stack === "dual") {
+    if (either !== 0) errors.push("usage of --node-cidr-mask-size is not allowed with dual-stack clusters");
+    return own;
+  }
+  if (either !== 0) {
+    if (ipv4 !== 0 || ipv6 !== 0) {
+      errors.push(
+        "usage of --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6 is not allowed if --node-cidr-mask-size is set. For dual-stack clusters please unset it and use IPFamily specific flags",
+      );
+    }
+    return { 4: either, 6: either };
+  }
+  if (ipv4 !== 0 && stack === 6)
+    errors.push("usage of --node-cidr-mask-size-ipv4 is not allowed for a single-stack IPv6 cluster");
+  if (ipv6 !== 0 && stack === 4)
+    errors.push("usage of --node-cidr-mask-size-ipv6 is not allowed for a single-stack IPv4 cluster");
+  return own;
+}
