@@ -42,6 +42,7 @@ import { newAuditor } from "./server/audit.ts";
 import { customResourceHooks } from "./server/custom-resource-hooks.ts";
 import { type Edge, newEdge } from "./server/edge.ts";
 import { firstAddress } from "./server/first-address.ts";
+import { newGrpcMetrics } from "./server/grpc-metrics.ts";
 import { listen } from "./server/listen.ts";
 import { newPostStartHooks, type PostStartHook } from "./server/post-start-hooks.ts";
 import { connectRooms, type Rooms } from "./server/rooms.ts";
@@ -299,6 +300,7 @@ async function openWithRetry(
           healthTimeoutMs: flags["etcd-healthcheck-timeout"],
           leaseReuseSeconds: flags["lease-reuse-duration-seconds"],
           around,
+          calls: newGrpcMetrics(metrics),
         },
         watchCache: flags["watch-cache"] && flags["default-watch-cache-size"] > 0,
         watchCacheSizes: config.watchCacheSizes,

@@ -9,6 +9,16 @@ export function goQuote(text: string): string {
   return `${out}"`;
 }
 
+/** The same of a name that came as bytes: those that are no UTF-8, kept as halves of surrogates, are written `\xff`. */
+export function goQuoteName(name: string): string {
+  const parts = name.split(/([\udc80-\udcff])(?<![\ud800-\udbff].)/);
+  return parts.length === 1 ? goQuote(name) : `"${parts.map(partOf).join("")}"`;
+}
+
+function partOf(part: string, i: number): string {
+  return i % 2 === 0 ? goQuote(part).slice(1, -1) : `\\x${(part.charCodeAt(0) - 0xdc00).toString(16)}`;
+}
+
 const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
 const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S}]$/u;
 

@@ -193,6 +193,13 @@ for (const { protocol, ask, version } of [
     assert.equal((await ask(t, server, { path: "/%7Aa?b=%zz" })).body, "/%7Aa?b=%zz");
   });
 
+  test(`${protocol}: says of the server as a whole that it is there, and shows that to no handler`, async (t) => {
+    const server = await start(t, (exchange) => exchange.respond(403, {}, exchange.url));
+    const { status, headers, body } = await ask(t, server, { method: "OPTIONS", path: "*" });
+    assert.deepEqual([status, headers["content-length"], body], [200, "0", ""]);
+    assert.equal((await ask(t, server, { method: "OPTIONS", path: "/" })).status, 403);
+  });
+
   test(`${protocol}: answers HEAD and 204 without a body`, async (t) => {
     const server = await start(t, (exchange) =>
       exchange.respond(exchange.method === "HEAD" ? 200 : 204, {}, exchange.method === "HEAD" ? "abc" : ""),

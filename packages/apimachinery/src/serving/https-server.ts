@@ -202,6 +202,7 @@ class Connections {
     if (this.#draining) exchange.goAway();
     try {
       if (brokenPath.test(exchange.url)) refuseUrl(exchange);
+      else if (exchange.method === "OPTIONS" && exchange.url === "*") exchange.respond(200, {}, "");
       else await this.#options.handler(exchange);
     } catch (err) {
       this.#failed(exchange, err);
@@ -355,7 +356,7 @@ async function listen(server: NetServer, options: HttpServerOptions): Promise<vo
 /** An escape that is none, before the query. */
 const brokenPath = /^[^?]*%(?![0-9a-fA-F]{2})/;
 
-/** What Go's server answers by itself: nobody behind it sees such a request. */
+/** What Go's server answers by itself, as it does `OPTIONS *`: nobody behind it sees such a request. */
 function refuseUrl(exchange: Exchange): void {
   exchange.respond(400, { "content-type": "text/plain; charset=utf-8" }, "400 Bad Request");
 }

@@ -13,7 +13,6 @@ import type { GroupVersionKind } from "@coxswain/apimachinery/meta/group-version
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Authorizer } from "../authorization/authorizer.ts";
-import type { Tunnel } from "../egress/tunnel.ts";
 import type { PluginConfigurations } from "./configuration.ts";
 import type { AdmissionPlugin } from "./plugin.ts";
 import { alwaysAdmit } from "./plugins/always-admit.ts";
@@ -49,6 +48,7 @@ import { serviceAccount } from "./plugins/service-account.ts";
 import { storageObjectInUseProtection } from "./plugins/storage-object-in-use-protection.ts";
 import { taintNodesByCondition } from "./plugins/taint-nodes-by-condition.ts";
 import { validatingAdmissionWebhook } from "./plugins/validating-admission-webhook.ts";
+import type { WebhookWay } from "./webhooks/caller.ts";
 import type { ResolveService } from "./webhooks/endpoint.ts";
 import type { ResourceVersion } from "./webhooks/matcher.ts";
 
@@ -68,8 +68,7 @@ export interface PluginContext {
   readonly metrics: MetricsRegistry;
   /** For webhooks that are services. */
   readonly resolveService: ResolveService;
-  /** How webhooks behind services are reached; undefined: directly. */
-  readonly tunnel?: Tunnel | undefined;
+  readonly webhookWay?: WebhookWay;
   /** Shown to webhooks that nothing else is configured for; PEM. */
   readonly proxyCertificate: { readonly current: { readonly cert: string; readonly key: string } | undefined };
   /** What --admission-control-config-file says about the plugin; undefined for nothing. */

@@ -4,6 +4,7 @@
  * Source: pkg/kubeapiserver/authenticator/config.go New
  */
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
+import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -85,7 +86,7 @@ export function buildAuthentication(options: AuthenticationOptions): Authenticat
   if (options.oidc !== undefined) tokens.push(withApiAudiences(oidcToken(options.oidc, { clock, log, signal }), apiAudiences));
   if (options.tokenWebhook !== undefined) {
     const { config, version, cacheTtlMs } = options.tokenWebhook;
-    const review = newReviewWebhook({ config, clock, signal });
+    const review = newReviewWebhook({ config, clock, signal, observer: clientMetrics(options.metrics) });
     const asked = webhookToken({ review, version, implicitAudiences: apiAudiences });
     tokens.push(cachedTokens(asked, { successTtlMs: cacheTtlMs, failureTtlMs: cacheTtlMs, clock, metrics: cacheMetrics }));
   }

@@ -5,6 +5,7 @@
  */
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
+import type { ClientObserver } from "@coxswain/apimachinery/client/client";
 import { newClient } from "@coxswain/apimachinery/client/client";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
@@ -22,6 +23,7 @@ export interface ReviewWebhookOptions {
   readonly clock: Clock;
   /** Ends connections and waiting when the server stops. */
   readonly signal: AbortSignal;
+  readonly observer?: ClientObserver | undefined;
 }
 
 export interface Review {
@@ -57,9 +59,12 @@ function readText(path: string): string {
 
 const requestTimeoutMs = 30_000;
 
-export function newReviewWebhook({ config, clock, signal }: ReviewWebhookOptions): ReviewWebhook {
+export function newReviewWebhook({ config, clock, signal, observer }: ReviewWebhookOptions): ReviewWebhook {
   // How many are asked at once is for the filters to limit, not for the client.
-  const client = newClient({ ...config, qps: -1, userAgent: config.userAgent ?? "kube-apiserver" }, { clock });
+  const client = newClient(
+    { ...config, qps: -1, userAgent: config.userAgent ?? "kube-apiserver" },
+    { clock, ...(observer && { observer }) },
+  );
   signal.addEventListener("abort", () => client.close(), { once: true });
   const path = `${new URL(config.host).pathname === "/" ? "/" : ""}?timeout=${requestTimeoutMs / 1000}s`;
   const post = async (review: Review): Promise<Record<string, unknown>> => {

@@ -1,4 +1,5 @@
 /** The authorizers of --authorization-mode in the order given there. Source: pkg/kubeapiserver/authorizer/config.go New */
+import type { ClientObserver } from "@coxswain/apimachinery/client/client";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
@@ -23,6 +24,8 @@ export interface AuthorizationOptions {
   clock: Clock;
   /** Ends connections to others when the server stops. */
   signal: AbortSignal;
+  /** Told of each question to a webhook. */
+  observer?: ClientObserver;
 }
 
 /** --authorization-webhook-*. */
@@ -80,7 +83,7 @@ export function buildAuthorization(options: AuthorizationOptions): Authorization
         break;
       case "Webhook": {
         if (options.webhook === undefined) throw new Error("authorization-mode Webhook's authorization config file not passed");
-        const review = newReviewWebhook({ config: options.webhook.config, clock, signal });
+        const review = newReviewWebhook({ config: options.webhook.config, clock, signal, observer: options.observer });
         authorizers.push(webhookAuthorizer({ ...options.webhook, review, now: () => clock.monotonic() }));
         resolvers.push(webhookRules);
         break;

@@ -3,7 +3,7 @@
  * Source: k8s.io/apiserver pkg/endpoints/filters/authorization.go, handlers/responsewriters/errors.go
  */
 import { forbidden, type StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { goQuote, goQuoteName } from "@coxswain/apimachinery/meta/go-quote";
 import type { Attributes, Authorizer, Decision } from "../authorization/authorizer.ts";
 import type { AuditTrail } from "../request/audit-trail.ts";
 import type { UserInfo } from "../request/context.ts";
@@ -73,7 +73,7 @@ export function forbiddenError(attributes: Attributes, reason: string): StatusEr
 }
 
 function forbiddenMessage(attributes: Attributes): string {
-  const user = goQuote(attributes.user.name);
+  const user = goQuoteName(attributes.user.name);
   if (!attributes.isResourceRequest) return `User ${user} cannot ${attributes.verb} path ${goQuote(attributes.path)}`;
   const resource = attributes.subresource === "" ? attributes.resource : `${attributes.resource}/${attributes.subresource}`;
   const what = `User ${user} cannot ${attributes.verb} resource ${goQuote(resource)} in API group ${goQuote(attributes.group)}`;

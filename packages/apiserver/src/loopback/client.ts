@@ -4,7 +4,7 @@
  * system:apiserver, which is authorized for all.
  */
 import { randomUUID } from "node:crypto";
-import { type Client, newClient } from "@coxswain/apimachinery/client/client";
+import { type Client, type ClientObserver, newClient } from "@coxswain/apimachinery/client/client";
 import type { Transport } from "@coxswain/apimachinery/client/transport";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
@@ -28,13 +28,14 @@ export interface LoopbackOptions {
   storeOf: (ref: ResourceRef) => RegistryStore | undefined;
   /** Told of each read that goes to a store directly. */
   onRead: (verb: "GET" | "LIST" | "WATCH", ref: ResourceRef) => void;
+  observer?: ClientObserver;
 }
 
 export function newLoopbackClient(options: LoopbackOptions): Client {
   const user: UserInfo = { name: apiserverUser, uid: randomUUID(), groups: [privilegedGroup] };
   const wire = newClient(
     { host: "http://loopback", qps: -1, userAgent: "kube-apiserver/v1.23.0 loopback" },
-    { transport: transport(options, user) },
+    { transport: transport(options, user), ...(options.observer && { observer: options.observer }) },
   );
   return {
     ...wire,

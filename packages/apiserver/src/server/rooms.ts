@@ -3,6 +3,7 @@
  * its informers, and who may do what.
  */
 import type { Client } from "@coxswain/apimachinery/client/client";
+import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
@@ -111,7 +112,9 @@ export function connectRooms(options: RoomOptions): Rooms {
 
   let router: Router | undefined;
   const requestMetrics = newRequestMetrics(metrics);
+  const observer = clientMetrics(metrics);
   const client = newLoopbackClient({
+    observer,
     handle: async (request) => {
       const { resource, subresource } = request.info;
       requestMetrics.selfRequests.labels(reportedVerb(request), resource, subresource).inc();
@@ -131,6 +134,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     nodeRules: [...nodeRules],
     abacPolicies: config.abac.policies,
     webhook: config.authorizationWebhook,
+    observer,
     clock,
     signal: options.signal,
   });
@@ -156,7 +160,10 @@ export function connectRooms(options: RoomOptions): Rooms {
     clock,
     log: log.named("aggregator"),
   });
-  const conversionWebhooks = newWebhookCaller(resolve, webhookCredentials(undefined, options.proxyCertificate), tunnel);
+  const conversionWebhooks = newWebhookCaller(resolve, webhookCredentials(undefined, options.proxyCertificate), {
+    tunnel,
+    observer,
+  });
   const isDefinable = resources.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") !== undefined;
   const customResources = !isDefinable
     ? undefined
@@ -191,7 +198,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     versions: objectVersions(resources),
     webhookMetrics: newWebhookMetrics(metrics),
     resolveService: resolve,
-    tunnel,
+    webhookWay: { tunnel, observer },
     proxyCertificate: options.proxyCertificate,
     metrics,
     configurationOf: config.pluginConfigurations,

@@ -7,6 +7,7 @@ import { newWatchCache, type WatchCache } from "../watch/watch-cache.ts";
 import { type EtcdClient, newEtcdClient } from "./etcd/client.ts";
 import { startCompactor } from "./etcd/compactor.ts";
 import { statusErrorOf } from "./etcd/errors.ts";
+import type { GrpcCalls } from "./etcd/grpc-calls.ts";
 import { etcdWarning, newEtcdHealth } from "./etcd/health.ts";
 import { type Leases, newLeases } from "./etcd/leases.ts";
 import { newProgressTrust } from "./etcd/progress-trust.ts";
@@ -76,6 +77,8 @@ export interface EtcdOptions {
   /** 0: never. */
   compactionIntervalMs?: number;
   healthTimeoutMs?: number;
+  /** Told of each call. */
+  calls?: GrpcCalls | undefined;
   /** --lease-reuse-duration-seconds */
   leaseReuseSeconds?: number;
   /** Put around each cluster's client; for tests that fail at a chosen point of a write. */
@@ -235,7 +238,7 @@ function openCluster(servers: readonly string[], prefix: string, options: Storag
   const { clock, log, metrics } = options;
   const { ca, cert, key, compactionIntervalMs, leaseReuseSeconds } = options.etcd;
   const { around = (inner) => inner } = options.etcd;
-  const client = around(newEtcdClient({ servers, ca, cert, key }));
+  const client = around(newEtcdClient({ servers, ca, cert, key, calls: options.etcd.calls }));
   const below = `${prefix}/`;
   const trust = newProgressTrust({ client, clock, log });
   const feed = newChangeFeed({

@@ -4,6 +4,7 @@
  * Source: k8s.io/apiserver pkg/util/webhook/client.go, client-go rest/request.go
  */
 import { type Agent, type RequestOptions as HttpsRequestOptions, request as httpsRequest } from "node:https";
+import type { ClientObserver } from "@coxswain/apimachinery/client/client";
 import { userAgentOf } from "@coxswain/apimachinery/client/config";
 import { parseJson } from "@coxswain/apimachinery/codec/json";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
@@ -41,8 +42,18 @@ const longestAnswerBytes = 16 * 1024 * 1024;
 const idleMs = 90_000;
 const mostAgents = 200;
 
-/** @param tunnel to webhooks behind services, and to no others; undefined: directly */
-export function newWebhookCaller(resolve: ResolveService, credentialsFor: CredentialsFor, tunnel?: Tunnel): WebhookCaller {
+export interface WebhookWay {
+  /** To webhooks behind services, and to no others; undefined: directly. */
+  readonly tunnel?: Tunnel | undefined;
+  /** Told of each question. */
+  readonly observer?: ClientObserver;
+}
+
+export function newWebhookCaller(
+  resolve: ResolveService,
+  credentialsFor: CredentialsFor,
+  { tunnel, observer }: WebhookWay = {},
+): WebhookCaller {
   const agents = new Map<string, Agent>();
   const agentFor = (caBundle: string | undefined, certificate: Credentials["certificate"], way: Tunnel | undefined): Agent => {
     const key = JSON.stringify([caBundle, certificate, way !== undefined]);
@@ -70,7 +81,9 @@ export function newWebhookCaller(resolve: ResolveService, credentialsFor: Creden
       const agent = agentFor(config.caBundle, credentials.certificate, endpoint.locate === undefined ? undefined : tunnel);
       const patience = AbortSignal.timeout(timeoutSeconds * 1000);
       const deadline = signal === undefined ? patience : AbortSignal.any([signal, patience]);
-      return post(endpoint, body, agent, credentials.headers, deadline);
+      const startedMs = performance.now();
+      const asked = (code: string): void => observer?.requested("POST", endpoint.hostPort, code, performance.now() - startedMs);
+      return post(endpoint, body, agent, credentials.headers, deadline, asked);
     },
   };
 }
@@ -81,10 +94,13 @@ function post(
   agent: Agent,
   headers: Credentials["headers"],
   signal: AbortSignal,
+  asked: (code: string) => void,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const shown = locate === undefined ? url.href : `https://${hostPort}${url.pathname}${url.search}`;
+    let code = 0;
     const fail = (err: Error): void => {
+      if (code === 0) asked("<error>");
       reject(new WebhookCallError(`Post "${shown}": ${textOf(err)}`, 503, err));
     };
     let located: HttpsRequestOptions = {};
@@ -111,6 +127,8 @@ function post(
         },
       },
       (response) => {
+        code = response.statusCode ?? 0;
+        asked(String(code));
         const chunks: Buffer[] = [];
         let size = 0;
         response.on("data", (chunk: Buffer) => {
@@ -120,7 +138,6 @@ function post(
         });
         response.once("error", fail);
         response.once("end", () => {
-          const code = response.statusCode ?? 0;
           const answer = Buffer.concat(chunks);
           if (code >= 200 && code <= 206) return resolve(answer);
           const status = refusalOf(code, answer);

@@ -3,8 +3,7 @@
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go
  */
 import type { WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
-import type { Tunnel } from "../../egress/tunnel.ts";
-import { newWebhookCaller, WebhookCallError } from "./caller.ts";
+import { newWebhookCaller, WebhookCallError, type WebhookWay } from "./caller.ts";
 import type { CredentialsFor } from "./credentials.ts";
 import type { ResolveService } from "./endpoint.ts";
 import { type Review, readAnswer, type WebhookAnswer } from "./review.ts";
@@ -21,8 +20,8 @@ export interface WebhookClient {
 
 const defaultTimeoutSeconds = 10;
 
-export function newWebhookClient(resolve: ResolveService, credentialsFor: CredentialsFor, tunnel?: Tunnel): WebhookClient {
-  const caller = newWebhookCaller(resolve, credentialsFor, tunnel);
+export function newWebhookClient(resolve: ResolveService, credentialsFor: CredentialsFor, way?: WebhookWay): WebhookClient {
+  const caller = newWebhookCaller(resolve, credentialsFor, way);
   return {
     async review({ clientConfig, timeoutSeconds = defaultTimeoutSeconds }, review, expectsPatch, signal) {
       const body = await caller

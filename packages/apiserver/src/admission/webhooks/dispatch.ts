@@ -77,7 +77,7 @@ export function newWebhookDispatcher(ctx: PluginContext, names: DispatcherNames)
   const serviceInformer = ctx.informers.for<Service & KubeObject>(services);
   const namespaces = namespaceLookup(ctx.informers, ctx.client);
   const credentials = webhookCredentials(ctx.configurationOf(names.plugin), ctx.proxyCertificate);
-  const client = newWebhookClient(ctx.resolveService, credentials, ctx.tunnel);
+  const client = newWebhookClient(ctx.resolveService, credentials, ctx.webhookWay);
   let all: readonly RegisteredWebhook[] | undefined;
   const forget = (): void => {
     all = undefined;

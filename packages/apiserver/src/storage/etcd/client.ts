@@ -1,6 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { EtcdError } from "./errors.ts";
 import { type GrpcConnection, type GrpcStream, type GrpcStreamHandlers, newGrpcConnection } from "./grpc.ts";
+import type { GrpcCalls } from "./grpc-calls.ts";
 import { newRareCalls } from "./rare-calls.ts";
 import {
   decodeLeaseGrant,
@@ -52,6 +53,7 @@ export interface EtcdClientOptions {
   ca?: Buffer | undefined;
   cert?: Buffer | undefined;
   key?: Buffer | undefined;
+  calls?: GrpcCalls | undefined;
   /** Of one call, all its attempts together. */
   deadlineMs?: number;
 }

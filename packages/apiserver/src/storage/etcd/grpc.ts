@@ -1,4 +1,5 @@
 import { EtcdError, etcdErrorOf } from "./errors.ts";
+import { deadlineExceeded, type GrpcCalls, unavailable } from "./grpc-calls.ts";
 import { connectHttp2, type Http2Connection, type Http2Stream, type StreamEnd } from "./http2/connection.ts";
 import { encodeFields, type Fields } from "./http2/hpack.ts";
 
@@ -35,6 +36,8 @@ export interface GrpcOptions {
   ca?: Buffer | undefined;
   cert?: Buffer | undefined;
   key?: Buffer | undefined;
+  /** Told of each call. */
+  calls?: GrpcCalls | undefined;
 }
 
 const connectTimeoutMs = 2_000;
@@ -173,6 +176,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
   }
 
   function call(on: Http2Connection, path: string, message: Buffer, timeoutMs: number): Promise<Buffer> {
+    const counted = options.calls?.(path, "unary");
     return new Promise((resolve, reject) => {
       let status = noFields;
       let first: Buffer | undefined;
@@ -190,15 +194,20 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
           clearTimeout(timer);
           calls--;
           const body = more === undefined ? first : Buffer.concat(more);
+          if (body !== undefined) counted?.received();
+          counted?.handled(codeOf(status));
           if (end.type !== "ended" || status.get("grpc-status") !== "0") reject(failureOf(status, end));
           else if (body === undefined || body.length < 5) reject(new EtcdError("other", `${path}: answer without a message`));
           else resolve(body.subarray(5));
         },
       });
+      counted?.started();
+      counted?.sent();
       if (calls++ === 0) heard = Math.max(heard, Date.now() - silenceMs / 2);
       const timer = setTimeout(() => {
         calls--;
         stream.cancel();
+        counted?.handled(deadlineExceeded);
         reject(new EtcdError("deadline", `no answer from ${origin} in ${timeoutMs} ms`));
       }, timeoutMs);
     });
@@ -216,6 +225,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
 
     stream(path, handlers) {
       const waiting: Buffer[] = [];
+      const counted = options.calls?.(path, "bidi_stream");
       let stream: Http2Stream | undefined;
       let over = false;
       const end = (err: EtcdError): void => {
@@ -227,7 +237,9 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
         if (over) return;
         let status = noFields;
         const deframe = newDeframer((message) => {
-          if (!over) handlers.message(message);
+          if (over) return;
+          counted?.received();
+          handlers.message(message);
         });
         // A member that loses its leader is to end the watch, instead of keeping it silent.
         stream = request(on, blockOf(path, "hasleader", "true"), noBytes, false, {
@@ -237,11 +249,17 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
           data: deframe,
           closed(why) {
             streams--;
+            counted?.handled(codeOf(status));
             end(failureOf(status, why));
           },
         });
         streams++;
-        for (const message of waiting) stream.write(framed(message));
+        counted?.started();
+        for (const message of waiting) write(stream, message);
+      };
+      const write = (on: Http2Stream, message: Buffer): void => {
+        counted?.sent();
+        on.write(framed(message));
       };
       // Later even when it fails at once: the caller has to know its stream first.
       Promise.resolve()
@@ -251,7 +269,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
       return {
         write(message) {
           if (stream === undefined) waiting.push(message);
-          else stream.write(framed(message));
+          else write(stream, message);
         },
         cancel() {
           if (over) return;
@@ -308,6 +326,11 @@ function newDeframer(onMessage: (message: Buffer) => void): (chunk: Buffer) => v
     parts = rest.length === 0 ? [] : [rest];
     size = rest.length;
   };
+}
+
+/** Who gives no code is not there any more. */
+function codeOf(status: Fields): number {
+  return Number(status.get("grpc-status") ?? unavailable);
 }
 
 /** Why a stream ended without an answer. */

@@ -1,0 +1,14 @@
+/** Who counts calls to etcd. */
+export interface GrpcMethod {
+  started(): void;
+  sent(): void;
+  received(): void;
+  /** @param code of gRPC; 0: the answer came */
+  handled(code: number): void;
+}
+
+/** @param path `/etcdserverpb.KV/Txn` */
+export type GrpcCalls = (path: string, type: "unary" | "bidi_stream") => GrpcMethod;
+
+export const deadlineExceeded = 4;
+export const unavailable = 14;
