@@ -1,4 +1,5 @@
 import type { ControllerContext, Runnable } from "./controller-context.ts";
+import { newAttachDetachController } from "./controllers/attachdetach/controller.ts";
 import { newBootstrapSigner } from "./controllers/bootstrapsigner/controller.ts";
 import { newClusterRoleAggregationController } from "./controllers/clusterrole-aggregation/controller.ts";
 import { newCronJobController } from "./controllers/cronjob/controller.ts";
@@ -138,7 +139,7 @@ export const catalogue: readonly CatalogueEntry[] = [
     onByDefault: true,
     make: newPersistentVolumeBinder,
   },
-  missing("attachdetach", "attachdetach-controller"),
+  { name: "attachdetach", user: "attachdetach-controller", onByDefault: true, make: newAttachDetachController },
   {
     name: "persistentvolume-expander",
     user: "expand-controller",

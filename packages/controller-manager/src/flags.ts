@@ -117,11 +117,9 @@ export const flagTable = flags(
   section("Attachdetach controller", {
     "attach-detach-reconcile-sync-period": duration({
       default: "1m0s",
-      wired: false,
       help: "How often volume attachments are reconciled. Must be more than one second; a large value may make volumes and pods disagree.",
     }),
     "disable-attach-detach-reconcile-sync": bool({
-      wired: false,
       help: "Turns the periodic reconciling of volume attachments off. This may make volumes and pods disagree.",
     }),
   }),

@@ -11,8 +11,8 @@ import type {
 import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
 import { bindCompleted, boundByController } from "@coxswain/apimachinery/volumes/annotations";
 import { boundTo } from "@coxswain/apimachinery/volumes/matching";
+import type { Newest } from "../../volumes/newest.ts";
 import type { Notice } from "./decide-claim.ts";
-import type { Newest } from "./newest.ts";
 
 /** The writes of the binder. Each gives back the object as it is stored now, and writes nothing that is so already. */
 export interface BindingWriter {

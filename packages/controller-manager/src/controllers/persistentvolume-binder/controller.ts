@@ -6,6 +6,7 @@ import type { PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/api
 import { persistentVolumeClaims, persistentVolumes, pods, storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
+import { newNewest } from "../../volumes/newest.ts";
 import { isTerminated } from "../../volumes/pod-volumes.ts";
 import { podsByClaim } from "../../volumes/pods-by-claim.ts";
 import { newBindingWriter } from "./binding.ts";
@@ -13,7 +14,6 @@ import { decideClaim } from "./decide-claim.ts";
 import { decideVolume } from "./decide-volume.ts";
 import { countVolumes, newLifecycles } from "./metrics.ts";
 import { withMigration } from "./migration.ts";
-import { newNewest } from "./newest.ts";
 import { newOperations } from "./operations.ts";
 import { provision } from "./provision.ts";
 import { reclaim } from "./reclaim.ts";

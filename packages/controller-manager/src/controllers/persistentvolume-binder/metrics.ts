@@ -1,8 +1,8 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Gauge, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Newest } from "../../volumes/newest.ts";
 import { operationMetrics } from "../../volumes/operation-metrics.ts";
-import type { Newest } from "./newest.ts";
 import { pluginOf } from "./plugins.ts";
 
 /** Counts volumes and claims when somebody reads the metrics. Source: pkg/controller/volume/persistentvolume/metrics */

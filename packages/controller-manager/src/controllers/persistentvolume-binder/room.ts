@@ -4,10 +4,10 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import type { ControllerContext } from "../../controller-context.ts";
+import type { Newest } from "../../volumes/newest.ts";
 import type { BindingWriter } from "./binding.ts";
 import type { Notice } from "./decide-claim.ts";
 import type { Lifecycles } from "./metrics.ts";
-import type { Newest } from "./newest.ts";
 import type { Operations } from "./operations.ts";
 
 /** What the parts of the binder share. */

@@ -4,8 +4,8 @@ import { parseResourceVersion } from "@coxswain/apimachinery/meta/resource-versi
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 
 /**
- * What an informer knows, and what this process has written since. Binding is four writes to two objects: without its own
- * writes the binder would take each event between them for a binding that somebody broke, and mend it.
+ * What an informer knows, and what this process has written since: who acts on an older state than its own last write
+ * undoes it, or mends what is not broken.
  * Source: pv_controller_base.go storeObjectUpdate
  */
 export interface Newest<T> {

@@ -1,0 +1,84 @@
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import type { Node, PersistentVolume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { Attached } from "./plan.ts";
+import { csiFormOf } from "./resolve.ts";
+import { attachmentName, idOfSpec, parseVolumeId, type VolumeId } from "./volume.ts";
+
+/**
+ * What is attached where, read from the VolumeAttachments themselves: nothing has to be remembered over a restart. They
+ * name persistent volumes; of one whose volume is gone the node's own list still tells which disk it is.
+ */
+export interface Attachments {
+  /** @param nodes where to look besides: an attachment may stand there under another volume's name */
+  of(id: VolumeId, nodes: Iterable<string>): Attached[];
+  /** Volumes that are usable on a node: attached, and not on their way to be detached. */
+  onNode(node: string): VolumeId[];
+  /** @returns undefined for one that nothing is known of */
+  idOf(attachment: VolumeAttachment): VolumeId | undefined;
+}
+
+export interface AttachmentSources {
+  readonly attachments: SharedInformer<VolumeAttachment>;
+  readonly volumes: SharedInformer<PersistentVolume>;
+  readonly nodes: SharedInformer<Node>;
+  readonly gates: { enabled(name: string): boolean };
+}
+
+export function newAttachments({ attachments, volumes, nodes, gates }: AttachmentSources): Attachments {
+  volumes.addIndex("volume-id", (volume) => listed(idOfSpec(csiFormOf(volume, gates)?.spec)));
+  nodes.addIndex("attached", (node) => namesAttached(node));
+  attachments.addIndex("node", ({ spec }) => [spec.nodeName]);
+  attachments.addIndex("volume", ({ spec: { source } }) => listed(source.persistentVolumeName));
+  attachments.addIndex("inline", ({ spec: { source } }) => listed(idOfSpec(source.inlineVolumeSpec)));
+
+  const idOf = ({ metadata, spec }: VolumeAttachment): VolumeId | undefined => {
+    const { persistentVolumeName, inlineVolumeSpec } = spec.source;
+    const volume = persistentVolumeName === undefined ? undefined : volumes.lister.get(persistentVolumeName);
+    const known = volume === undefined ? idOfSpec(inlineVolumeSpec) : idOfSpec(csiFormOf(volume, gates)?.spec);
+    if (known !== undefined) return known;
+    const node = nodes.lister.get(spec.nodeName);
+    return node && namesAttached(node).find((id) => parseVolumeId(id) && attachmentName(id, spec.nodeName) === metadata.name);
+  };
+
+  return {
+    idOf,
+    of(id, others) {
+      const found = new Map<string, VolumeAttachment>();
+      const add = (attachment: VolumeAttachment | undefined): void => {
+        if (attachment !== undefined) found.set(attachment.metadata.name ?? "", attachment);
+      };
+      for (const volume of volumes.lister.byIndex("volume-id", id))
+        for (const attachment of attachments.lister.byIndex("volume", volume.metadata.name ?? "")) add(attachment);
+      for (const attachment of attachments.lister.byIndex("inline", id)) add(attachment);
+      const telling = nodes.lister.byIndex("attached", id).map(({ metadata }) => metadata.name ?? "");
+      for (const node of [...telling, ...others]) add(attachments.lister.get(attachmentName(id, node)));
+      return [...found.values()].map((attachment) => viewOf(attachment, nodes.lister.get(attachment.spec.nodeName), id));
+    },
+    onNode(node) {
+      return attachments.lister.byIndex("node", node).flatMap((attachment) => {
+        const isThere = attachment.status?.attached === true && !attachment.metadata.deletionTimestamp;
+        return (isThere ? idOf(attachment) : undefined) ?? [];
+      });
+    },
+  };
+}
+
+function viewOf({ metadata, spec, status }: VolumeAttachment, node: Node | undefined, id: VolumeId): Attached {
+  return {
+    node: spec.nodeName,
+    name: metadata.name ?? "",
+    attached: status?.attached === true,
+    deleting: Boolean(metadata.deletionTimestamp),
+    error: status?.attachError?.message,
+    inUse: node?.status?.volumesInUse?.includes(id) ?? false,
+  };
+}
+
+export function namesAttached({ status }: Node): VolumeId[] {
+  return (status?.volumesAttached ?? []).map(({ name }) => name);
+}
+
+function listed(value: string | undefined): string[] {
+  return value === undefined ? [] : [value];
+}

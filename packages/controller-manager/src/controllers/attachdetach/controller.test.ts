@@ -1,0 +1,374 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Node, PersistentVolumeSpec, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import {
+  csiDrivers,
+  csiNodes,
+  nodes,
+  persistentVolumeClaims,
+  persistentVolumes,
+  pods,
+  volumeAttachments,
+} from "@coxswain/apimachinery/schema/kinds/resources";
+import type { CSIDriver, CSINode, VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { aNode, aPod } from "@coxswain/apimachinery/testing/builders";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { queueMetrics } from "@coxswain/apimachinery/workqueue/metrics";
+import { defaultConfig, newTestContext, type TestContext } from "../../testing/test-context.ts";
+import { aClaim, aVolume } from "../../testing/volumes.ts";
+import { newAttachDetachController } from "./controller.ts";
+import { attachmentName, volumeId } from "./volume.ts";
+
+const driver = "disks.example.com";
+const id = volumeId(driver, "disk-1");
+const managed = { "volumes.kubernetes.io/controller-managed-attach-detach": "true" };
+const claimRef = { namespace: "default", name: "data", uid: "data-uid" };
+
+const aManagedNode = (name: string): Node => aNode({ name, annotations: managed });
+const user = (name: string, node: string): Pod =>
+  aPod({ name, nodeName: node, spec: { volumes: [{ name: "v", persistentVolumeClaim: { claimName: "data" } }] } });
+
+/** A cluster with the nodes a and b, and a disk that is bound to `default/data`. */
+function withDisk(context: TestContext, spec: Partial<PersistentVolumeSpec> = {}): void {
+  const source = { hostPath: undefined, csi: { driver, volumeHandle: "disk-1" } } as unknown as Partial<PersistentVolumeSpec>;
+  context.client.put(nodes, aManagedNode("a"), aManagedNode("b"));
+  context.client.put(persistentVolumes, aVolume("pv-1", { ...source, claimRef, ...spec }));
+  const claim = aClaim({ volumeName: "pv-1" });
+  context.client.put(persistentVolumeClaims, { ...claim, status: { phase: "Bound" } });
+}
+
+const attachmentOf = ({ client }: TestContext, node: string, of = id) =>
+  client.object<VolumeAttachment>(volumeAttachments, attachmentName(of, node));
+
+/** What the driver's attacher does. */
+async function answer(context: TestContext, node: string, status: VolumeAttachment["status"]): Promise<void> {
+  context.client.put(volumeAttachments, { ...(attachmentOf(context, node) as VolumeAttachment), status } as VolumeAttachment);
+  await settle(30);
+}
+
+const listOn = ({ client }: TestContext, node: string) => client.object<Node>(nodes, node)?.status?.volumesAttached;
+
+async function uses(context: TestContext, node: string, volumesInUse: string[]): Promise<void> {
+  const known = context.client.object<Node>(nodes, node) as Node;
+  context.client.put(nodes, { ...known, status: { ...known.status, volumesInUse } });
+  await settle(30);
+}
+
+/** A running cluster in which pod web uses the disk on node a. */
+async function attachedOnA(context: TestContext, spec: Partial<PersistentVolumeSpec> = {}): Promise<void> {
+  withDisk(context, spec);
+  context.client.put(pods, user("web", "a"));
+  await context.run(newAttachDetachController(context.ctx));
+  await answer(context, "a", { attached: true });
+}
+
+test("has a volume attached where a pod needs it, and then says so to node and pod", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context);
+  context.client.put(pods, user("web", "a"));
+  await context.run(newAttachDetachController(context.ctx));
+  assert.deepEqual(attachmentOf(context, "a")?.spec, {
+    attacher: driver,
+    nodeName: "a",
+    source: { persistentVolumeName: "pv-1" },
+  });
+  assert.equal(listOn(context, "a"), undefined, "not before it is there");
+  await answer(context, "a", { attached: true });
+  assert.deepEqual(listOn(context, "a"), [{ name: id, devicePath: "" }]);
+  assert.deepEqual(context.events, ['Normal SuccessfulAttachVolume AttachVolume.Attach succeeded for volume "pv-1" ']);
+  const text = await context.ctx.registry.render();
+  for (const line of [
+    `storage_count_attachable_volumes_in_use{node="a",volume_plugin="kubernetes.io/csi:${driver}"} 1`,
+    `attachdetach_controller_total_volumes{plugin_name="kubernetes.io/csi:${driver}",state="actual_state_of_world"} 1`,
+    `attachdetach_controller_total_volumes{plugin_name="kubernetes.io/csi:${driver}",state="desired_state_of_world"} 1`,
+    `storage_operation_duration_seconds_count{volume_plugin="kubernetes.io/csi:${driver}",operation_name="volume_attach",status="success",migrated="false"} 1`,
+  ])
+    assert.ok(text.includes(`${line}\n`), line);
+});
+
+test("makes an attachment's name as drivers and node agents do: of handle, driver and node", () => {
+  const name = "csi-9072ed11cc1acb5fa433a877ff339b6311d013f33bddd1d0092711a8ace5b16d";
+  assert.equal(attachmentName(volumeId("d", "h"), "n"), name);
+});
+
+test("takes a volume off its node when no pod needs it and the node is done with it", async (t) => {
+  const context = newTestContext(t);
+  await attachedOnA(context);
+  await uses(context, "a", [id]);
+  context.client.remove(pods, "default/web");
+  await settle(30);
+  assert.ok(attachmentOf(context, "a"), "the node uses it still");
+  assert.deepEqual(listOn(context, "a"), [{ name: id, devicePath: "" }]);
+  context.client.clearActions();
+  await uses(context, "a", []);
+  assert.equal(attachmentOf(context, "a"), undefined);
+  assert.equal(listOn(context, "a"), undefined);
+  assert.deepEqual(
+    context.client.actions.map(({ verb, resource, subresource }) => `${verb} ${resource} ${subresource}`.trim()),
+    ["patch nodes status", "get nodes", "delete volumeattachments"],
+    "first the node's list, then the node itself, then the driver",
+  );
+});
+
+test("takes it off by force after six minutes", async (t) => {
+  const context = newTestContext(t);
+  await attachedOnA(context);
+  await uses(context, "a", [id]);
+  context.client.remove(pods, "default/web");
+  await settle(30);
+  await context.clock.advance(5 * 60_000);
+  assert.ok(attachmentOf(context, "a"));
+  await context.clock.advance(61_000);
+  assert.equal(attachmentOf(context, "a"), undefined);
+  assert.match(await context.ctx.registry.render(), /attachdetach_controller_forced_detaches 1\n/);
+});
+
+test("does not trust its cache about a node that has begun to use it", async (t) => {
+  const context = newTestContext(t);
+  await attachedOnA(context);
+  const fresh = { ...aManagedNode("a"), status: { volumesInUse: [id] } };
+  context.client.react("get", "nodes", () => fresh);
+  context.client.remove(pods, "default/web");
+  await settle(30);
+  assert.ok(attachmentOf(context, "a"));
+  assert.deepEqual(listOn(context, "a"), [{ name: id, devicePath: "" }], "it may go on using it");
+});
+
+test("leaves a volume where a finished pod had it only if the node asks for that", async (t) => {
+  for (const keep of [false, true]) {
+    const context = newTestContext(t);
+    withDisk(context);
+    const annotations = { ...managed, ...(keep && { "volumes.kubernetes.io/keep-terminated-pod-volumes": "true" }) };
+    context.client.put(nodes, aNode({ name: "a", annotations }));
+    context.client.put(pods, user("web", "a"));
+    await context.run(newAttachDetachController(context.ctx));
+    await answer(context, "a", { attached: true });
+    context.client.put(pods, { ...user("web", "a"), status: { phase: "Succeeded" } });
+    await settle(30);
+    assert.equal(attachmentOf(context, "a") !== undefined, keep);
+  }
+});
+
+test("says to pods elsewhere that a volume can be on one node only, and moves it when it is free", async (t) => {
+  const context = newTestContext(t);
+  await attachedOnA(context);
+  context.events.length = 0;
+  context.client.put(pods, user("next", "b"));
+  await settle(30);
+  assert.equal(attachmentOf(context, "b"), undefined);
+  assert.deepEqual(context.events, [
+    'Warning FailedAttachVolume Multi-Attach error for volume "pv-1" Volume is already used by pod(s) web',
+  ]);
+  context.client.remove(pods, "default/web");
+  await settle(40);
+  assert.equal(attachmentOf(context, "a"), undefined);
+  assert.ok(attachmentOf(context, "b"));
+});
+
+test("has a volume that may be shared attached to both", async (t) => {
+  const context = newTestContext(t);
+  await attachedOnA(context, { accessModes: ["ReadWriteOnce", "ReadWriteMany"] });
+  context.client.put(pods, user("next", "b"));
+  await settle(30);
+  assert.ok(attachmentOf(context, "b"));
+});
+
+test("tells pods why a driver could not attach, less and less often", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context);
+  context.client.put(pods, user("web", "a"));
+  await context.run(newAttachDetachController(context.ctx));
+  await answer(context, "a", { attached: false, attachError: { message: "rpc error: no slot" } });
+  const failure = 'Warning FailedAttachVolume AttachVolume.Attach failed for volume "pv-1" : rpc error: no slot';
+  assert.deepEqual(context.events, [failure]);
+  await context.clock.advance(500);
+  assert.equal(context.events.length, 2);
+  await context.clock.advance(500);
+  assert.equal(context.events.length, 2);
+  await context.clock.advance(500);
+  assert.equal(context.events.length, 3);
+  await answer(context, "a", { attached: true });
+  assert.match(context.events.at(-1) ?? "", /^Normal SuccessfulAttachVolume/);
+});
+
+test("says after two minutes that a driver does not answer", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context);
+  context.client.put(pods, user("web", "a"));
+  await context.run(newAttachDetachController(context.ctx));
+  await context.clock.advance(2 * 60_000);
+  assert.deepEqual(context.events, [
+    `Warning FailedAttachVolume AttachVolume.Attach failed for volume "pv-1" : timed out waiting for external-attacher of ${driver} CSI driver to attach volume disk-1`,
+  ]);
+});
+
+test("tries again where the server refused, and goes on where another process stopped", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context);
+  let refuse = true;
+  context.client.react("create", "volumeattachments", () => {
+    if (refuse) throw new Error("connection lost");
+    return undefined;
+  });
+  context.client.put(pods, user("web", "a"));
+  await context.run(newAttachDetachController(context.ctx));
+  assert.match(
+    context.events[0] ?? "",
+    /AttachVolume.Attach failed for volume "pv-1" : attacher.Attach failed: connection lost$/,
+  );
+  refuse = false;
+  await context.clock.advance(500);
+  assert.ok(attachmentOf(context, "a"));
+});
+
+/** An attachment that was there before the controller was. */
+const left = (node: string): VolumeAttachment => ({
+  apiVersion: "storage.k8s.io/v1",
+  kind: "VolumeAttachment",
+  metadata: { name: attachmentName(id, node), uid: `va-${node}` },
+  spec: { attacher: driver, nodeName: node, source: { persistentVolumeName: "pv-1" } },
+  status: { attached: true },
+});
+
+test("takes back after a restart what nobody needs any more, and says nothing of what stays", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context);
+  context.client.put(volumeAttachments, left("a"), left("b"));
+  context.client.put(pods, user("web", "a"));
+  await context.run(newAttachDetachController(context.ctx));
+  assert.ok(attachmentOf(context, "a"));
+  assert.equal(attachmentOf(context, "b"), undefined);
+  assert.deepEqual(context.events, []);
+  assert.deepEqual(listOn(context, "a"), [{ name: id, devicePath: "" }]);
+});
+
+test("finds an attachment whose volume is gone by the node's own list", async (t) => {
+  const context = newTestContext(t);
+  context.client.put(nodes, { ...aManagedNode("a"), status: { volumesAttached: [{ name: id, devicePath: "" }] } });
+  context.client.put(volumeAttachments, left("a"));
+  await context.run(newAttachDetachController(context.ctx));
+  assert.equal(attachmentOf(context, "a"), undefined);
+  assert.equal(listOn(context, "a"), undefined);
+});
+
+test("leaves attachments alone that others make while it runs", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context);
+  await context.run(newAttachDetachController(context.ctx));
+  context.client.put(volumeAttachments, left("a"));
+  await settle(30);
+  assert.ok(attachmentOf(context, "a"));
+});
+
+test("keeps what others attached in a node's list", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context);
+  const foreign = { name: "kubernetes.io/gce-pd/x", devicePath: "/dev/sdb" };
+  context.client.put(nodes, { ...aManagedNode("a"), status: { volumesAttached: [foreign] } });
+  context.client.put(pods, user("web", "a"));
+  await context.run(newAttachDetachController(context.ctx));
+  await answer(context, "a", { attached: true });
+  assert.deepEqual(listOn(context, "a"), [foreign, { name: id, devicePath: "" }]);
+});
+
+for (const { name, prepare } of [
+  {
+    name: "on a node that attaches its volumes itself",
+    prepare: ({ client }: TestContext) => client.put(nodes, aNode({ name: "a" })),
+  },
+  {
+    name: "of a driver that has nothing to attach",
+    prepare: ({ client }: TestContext) =>
+      client.put(csiDrivers, { metadata: { name: driver }, spec: { attachRequired: false } } as CSIDriver),
+  },
+  {
+    name: "of a claim that is not bound",
+    prepare: ({ client }: TestContext) => client.put(persistentVolumeClaims, aClaim({ volumeName: "pv-1" })),
+  },
+  {
+    name: "of a claim whose volume is another's",
+    prepare: ({ client }: TestContext) =>
+      client.put(persistentVolumes, aVolume("pv-1", { claimRef: { ...claimRef, uid: "other" } })),
+  },
+]) {
+  test(`attaches no volume ${name}`, async (t) => {
+    const context = newTestContext(t);
+    withDisk(context);
+    prepare(context);
+    context.client.put(pods, user("web", "a"));
+    await context.run(newAttachDetachController(context.ctx));
+    assert.deepEqual(context.client.writes, []);
+  });
+}
+
+test("attaches as soon as the claim is bound", async (t) => {
+  const context = newTestContext(t);
+  withDisk(context);
+  context.client.put(persistentVolumeClaims, aClaim());
+  context.client.put(pods, user("web", "a"));
+  await context.run(newAttachDetachController(context.ctx));
+  assert.equal(attachmentOf(context, "a"), undefined);
+  context.client.put(persistentVolumeClaims, { ...aClaim({ volumeName: "pv-1" }), status: { phase: "Bound" } });
+  await settle(30);
+  assert.ok(attachmentOf(context, "a"));
+});
+
+test("keeps a running pod's volume though its claim cannot be seen any more", async (t) => {
+  const context = newTestContext(t);
+  await attachedOnA(context);
+  context.client.remove(persistentVolumeClaims, "default/data");
+  context.client.put(pods, { ...user("web", "a"), metadata: { ...user("web", "a").metadata, labels: { touched: "yes" } } });
+  await settle(30);
+  assert.ok(attachmentOf(context, "a"));
+});
+
+test("looks again when an attachment vanishes", async (t) => {
+  const context = newTestContext(t);
+  await attachedOnA(context);
+  context.client.remove(volumeAttachments, attachmentName(id, "a"));
+  await settle(30);
+  assert.equal(attachmentOf(context, "a")?.status, undefined, "made anew");
+  assert.ok(attachmentOf(context, "a"));
+  assert.equal(listOn(context, "a"), undefined);
+});
+
+test("looks at everything again each period, unless that is turned off", async (t) => {
+  for (const sync of [true, false]) {
+    const attachDetach = { syncPeriodMs: 60_000, sync };
+    const context = newTestContext(t, { volumes: { ...defaultConfig.volumes, attachDetach } });
+    const { client, clock, ctx } = context;
+    withDisk(context);
+    client.put(pods, user("web", "a"));
+    await context.run(newAttachDetachController({ ...ctx, metrics: queueMetrics(ctx.registry, clock) }));
+    await answer(context, "a", { attached: true });
+    const looks = async () =>
+      /workqueue_adds_total\{name="attachdetach_volumes"\} (\d+)/.exec(await ctx.registry.render())?.[1] ?? "";
+    const before = await looks();
+    await clock.advance(60_000);
+    assert.equal((await looks()) !== before, sync);
+  }
+});
+
+const ebs = volumeId("ebs.csi.aws.com", "vol-1");
+for (const { name, source } of [
+  { name: "behind a claim", source: { persistentVolumeName: "pv-1" } },
+  { name: "that stands in the pod", source: undefined },
+]) {
+  test(`has the CSI driver attach an in-tree volume ${name}, on nodes that have the driver`, async (t) => {
+    const context = newTestContext(t);
+    const disk = { awsElasticBlockStore: { volumeID: "aws://zone-1/vol-1" } };
+    withDisk(context, { csi: undefined, ...disk } as unknown as Partial<PersistentVolumeSpec>);
+    const inline = { name: "v", ...disk };
+    const pod = source === undefined ? aPod({ name: "web", nodeName: "a", spec: { volumes: [inline] } }) : user("web", "a");
+    context.client.put(pods, pod);
+    await context.run(newAttachDetachController(context.ctx));
+    assert.deepEqual(context.client.writes, []);
+    const annotations = { "storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs,kubernetes.io/gce-pd" };
+    context.client.put(csiNodes, { metadata: { name: "a", annotations }, spec: { drivers: [] } } as CSINode);
+    await settle(30);
+    const { spec } = attachmentOf(context, "a", ebs) ?? {};
+    assert.equal(spec?.attacher, "ebs.csi.aws.com");
+    if (source !== undefined) assert.deepEqual(spec?.source, source);
+    else assert.equal(spec?.source.inlineVolumeSpec?.csi?.volumeHandle, "vol-1");
+  });
+}

@@ -1,0 +1,150 @@
+import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
+import { needsSynced } from "@coxswain/apimachinery/controller/sources";
+import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import {
+  csiDrivers,
+  csiNodes,
+  nodes,
+  persistentVolumeClaims,
+  persistentVolumes,
+  pods,
+  volumeAttachments,
+} from "@coxswain/apimachinery/schema/kinds/resources";
+import type { CSIDriver, CSINode, VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { ControllerContext, Runnable } from "../../controller-context.ts";
+import { newNewest } from "../../volumes/newest.ts";
+import { operationMetrics } from "../../volumes/operation-metrics.ts";
+import { newAttachments } from "./attachments.ts";
+import { carryOut, detached, type Room } from "./carry-out.ts";
+import { attachMetrics } from "./metrics.ts";
+import { newNodeReport } from "./node-report.ts";
+import { planVolume } from "./plan.ts";
+import { newProgressTable } from "./progress.ts";
+import { resolve, type VolumeSources } from "./resolve.ts";
+import type { VolumeId } from "./volume.ts";
+import { type Informers, isManaged, wakeOnChanges } from "./wake.ts";
+import { newWantedVolumes } from "./wanted.ts";
+
+/**
+ * attachdetach-controller: has CSI drivers attach volumes to the nodes whose Pods need them (a VolumeAttachment for each)
+ * and detach them when the node is done with them, and says in each node's status what it may use. Only for nodes that
+ * leave it to the control plane, which they say by an annotation.
+ *
+ * Upstream keeps two tables, of what is wanted and of what is, and compares them ten times a second. Here what is, is the
+ * VolumeAttachments themselves, and a volume is looked at when something about it changes.
+ * Source: pkg/controller/volume/attachdetach, pkg/volume/csi/csi_attacher.go
+ */
+export function newAttachDetachController(ctx: ControllerContext): Runnable {
+  const informers: Informers = {
+    pods: ctx.informers.for<Pod>(pods),
+    nodes: ctx.informers.for<Node>(nodes),
+    claims: ctx.informers.for<PersistentVolumeClaim>(persistentVolumeClaims),
+    volumes: ctx.informers.for<PersistentVolume>(persistentVolumes),
+    drivers: ctx.informers.for<CSIDriver>(csiDrivers),
+    csiNodes: ctx.informers.for<CSINode>(csiNodes),
+    attachments: ctx.informers.for<VolumeAttachment>(volumeAttachments),
+  };
+  const gates = ctx.featureGates;
+  const attachments = newAttachments({ ...informers, gates });
+  const sources: VolumeSources = {
+    claims: informers.claims.lister,
+    volumes: informers.volumes.lister,
+    drivers: informers.drivers.lister,
+    nodes: informers.csiNodes.lister,
+    gates,
+  };
+  const wanted = newWantedVolumes((pod, volume) => resolve(pod, volume, sources));
+  const progress = newProgressTable();
+  const usable = (node: string): VolumeId[] => attachments.onNode(node).filter((id) => progress.peek(id, node)?.leaving !== true);
+  const report = newNodeReport(ctx.client, newNewest(informers.nodes), usable);
+  const room: Room = {
+    ctx,
+    wanted,
+    progress,
+    report,
+    pods: informers.pods.lister,
+    operations: operationMetrics(ctx.registry),
+    forcedDetaches: attachMetrics(ctx.registry, wanted, () =>
+      informers.attachments.lister.list().flatMap((attachment) => attachments.idOf(attachment) ?? []),
+    ),
+  };
+  /** Nodes whose attachments are ours to take back: of those from before we began, and of those that a Pod has needed since. */
+  const ours = new Map<VolumeId, Set<string>>();
+  const oursOf = (id: VolumeId): Set<string> => {
+    const known = ours.get(id) ?? new Set();
+    ours.set(id, known);
+    return known;
+  };
+
+  const reconcile = async (id: VolumeId, signal: AbortSignal): Promise<Result> => {
+    const wants = wanted.of(id);
+    const there = attachments.of(id, wants.keys());
+    const concerned = new Set([...wants.keys(), ...there.map(({ node }) => node)]);
+    const mine = oursOf(id);
+    for (const node of wants.keys()) mine.add(node);
+    for (const node of mine) if (!concerned.has(node)) mine.delete(node);
+    if (mine.size === 0) ours.delete(id);
+    progress.keep(id, concerned);
+    const steps = planVolume({
+      wanted: [...wants.keys()],
+      attachments: there.filter(({ node }) => mine.has(node)),
+      exclusive: [...wants.values()].some(({ volume }) => volume.exclusive),
+      unwantedSince: (node) => progress.peek(id, node)?.unwantedSince,
+      now: ctx.clock.monotonic(),
+    });
+    let againMs = Number.POSITIVE_INFINITY;
+    for (const step of steps) againMs = Math.min(againMs, await carryOut(room, id, step, signal));
+    return Number.isFinite(againMs) ? { requeueAfterMs: againMs } : done;
+  };
+
+  const common = {
+    sources: Object.values(informers).map((informer) => needsSynced<never>(informer as never)),
+    log: ctx.log,
+    clock: ctx.clock,
+    metrics: ctx.metrics,
+  };
+  const volumeLoop: Controller = newController({ ...common, name: "attachdetach_volumes", workers: 10, reconcile });
+  const nodeLoop: Controller = newController({
+    ...common,
+    name: "attachdetach_nodes",
+    workers: 5,
+    async reconcile(node, signal) {
+      const known = informers.nodes.lister.get(node);
+      if (known !== undefined && isManaged(known)) await report.write(node, signal);
+      return done;
+    },
+  });
+
+  const wakeAll = wakeOnChanges({
+    informers,
+    wanted,
+    attachments,
+    gates,
+    volume: volumeLoop.enqueue,
+    node: nodeLoop.enqueue,
+    gone: (id, node) => detached(room, id, node),
+  });
+
+  return {
+    async run(signal) {
+      try {
+        await Promise.all(Object.values(informers).map((informer) => informer.waitForSync(signal)));
+      } catch (err) {
+        if (signal.aborted) return;
+        throw err;
+      }
+      for (const attachment of informers.attachments.lister.list()) {
+        const id = attachments.idOf(attachment);
+        if (id !== undefined) oursOf(id).add(attachment.spec.nodeName);
+      }
+      wakeAll();
+      const { sync, syncPeriodMs } = ctx.config.volumes.attachDetach;
+      const resync = sync ? ctx.clock.every(syncPeriodMs, wakeAll) : undefined;
+      try {
+        await Promise.all([volumeLoop.run(signal), nodeLoop.run(signal)]);
+      } finally {
+        resync?.cancel();
+      }
+    },
+  };
+}

@@ -1,0 +1,23 @@
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+
+/** Upstream's words about a volume; what follows the name may be nothing, and then the space stays. */
+export function aboutVolume(what: string, label: string, more: string): string {
+  return `${what} for volume ${goQuote(label)} ${more}`;
+}
+
+/**
+ * Why a Pod does not get a volume that is on another node. Names of Pods in other namespaces are none of its business.
+ * @param users Pods that use the volume on other nodes
+ * Source: reconciler.go reportMultiAttachError
+ */
+export function multiAttachMessage(pod: Pod, users: readonly Pod[], label: string): string {
+  const own = users.filter(({ metadata }) => metadata.namespace === pod.metadata.namespace).map(({ metadata }) => metadata.name);
+  const elsewhere = users.length - own.length;
+  const inOthers = `${elsewhere} pod(s) in different namespaces`;
+  let why = `Volume is already used by pod(s) ${own.join(", ")}`;
+  if (users.length === 0) why = "Volume is already exclusively attached to one node and can't be attached to another";
+  else if (own.length === 0) why = `Volume is already used by ${inOthers}`;
+  else if (elsewhere > 0) why = `${why} and ${inOthers}`;
+  return aboutVolume("Multi-Attach error", label, why);
+}

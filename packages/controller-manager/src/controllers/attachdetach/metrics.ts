@@ -1,0 +1,41 @@
+import type { Counter, Gauge, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { parseVolumeId, pluginName, type VolumeId } from "./volume.ts";
+import type { WantedVolumes } from "./wanted.ts";
+
+/**
+ * Counts, when somebody reads the metrics, what is wanted and what is there.
+ * @param attached ids of attached volumes, one for each node
+ * @returns counts detachments that no node agreed to
+ * Source: pkg/controller/volume/attachdetach/metrics
+ */
+export function attachMetrics(registry: MetricsRegistry, wanted: WantedVolumes, attached: () => Iterable<VolumeId>): Counter {
+  registry.gauge({
+    name: "storage_count_attachable_volumes_in_use",
+    help: "Measure number of volumes in use",
+    labels: ["node", "volume_plugin"],
+    collect(gauge) {
+      gauge.reset();
+      for (const id of wanted.ids())
+        for (const [node, { volume, pods }] of wanted.of(id)) gauge.labels(node, pluginName(volume.driver)).inc(pods.size);
+    },
+  });
+  registry.gauge({
+    name: "attachdetach_controller_total_volumes",
+    help: "Number of volumes in A/D Controller",
+    labels: ["plugin_name", "state"],
+    collect(gauge) {
+      gauge.reset();
+      for (const id of wanted.ids())
+        for (const { volume } of wanted.of(id).values()) gauge.labels(pluginName(volume.driver), "desired_state_of_world").inc();
+      for (const id of attached()) countAttached(gauge, id);
+    },
+  });
+  return registry.counter({
+    name: "attachdetach_controller_forced_detaches",
+    help: "Number of times the A/D Controller performed a forced detach",
+  });
+}
+
+function countAttached(gauge: Gauge, id: VolumeId): void {
+  gauge.labels(pluginName(parseVolumeId(id)?.driver ?? ""), "actual_state_of_world").inc();
+}

@@ -1,0 +1,78 @@
+import type { Lister } from "@coxswain/apimachinery/informers/lister";
+import { toKey } from "@coxswain/apimachinery/meta/object-key";
+import type {
+  PersistentVolume,
+  PersistentVolumeClaim,
+  PersistentVolumeSource,
+  PersistentVolumeSpec,
+  Pod,
+  Volume,
+} from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { CSIDriver, CSINode } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-of-pod";
+import { translated } from "@coxswain/apimachinery/volumes/csi-translation";
+import { migratedPluginOf } from "@coxswain/apimachinery/volumes/migration";
+import { type AttachableVolume, attachable } from "./volume.ts";
+
+/** Where volumes of Pods are looked up. */
+export interface VolumeSources {
+  readonly claims: Lister<PersistentVolumeClaim>;
+  readonly volumes: Lister<PersistentVolume>;
+  readonly drivers: Lister<CSIDriver>;
+  readonly nodes: Lister<CSINode>;
+  readonly gates: { enabled(name: string): boolean };
+}
+
+/** What is known of a Pod's volume: `unknown` when its claim is not bound, or not seen, yet. */
+export type Resolved = AttachableVolume | "not attached" | "unknown";
+
+/** Source: pkg/controller/volume/attachdetach/util CreateVolumeSpec */
+export function resolve(pod: Pod, volume: Volume, sources: VolumeSources): Resolved {
+  const claimName = claimNameOf(pod, volume);
+  if (claimName === undefined) return inlineVolume(volume, pod, sources) ?? "not attached";
+  const claim = sources.claims.get(toKey(pod.metadata.namespace, claimName));
+  if (claim === undefined || (volume.ephemeral !== undefined && notMadeFor(pod, claim) !== undefined)) return "unknown";
+  const { volumeName } = claim.spec;
+  if (!volumeName || claim.status?.phase !== "Bound") return "unknown";
+  const bound = sources.volumes.get(volumeName);
+  if (bound === undefined || bound.spec.claimRef?.uid !== claim.metadata.uid) return "unknown";
+  const csi = asCsi(bound, pod, sources);
+  return unlessDriverRefrains(csi === undefined ? undefined : attachable(csi), sources) ?? "not attached";
+}
+
+/** An in-tree volume that stands in the Pod itself, and that a CSI driver has taken over. */
+function inlineVolume(volume: Volume, pod: Pod, sources: VolumeSources): AttachableVolume | undefined {
+  if (migratedPluginOf(volume as PersistentVolumeSource, sources.gates) === undefined) return undefined;
+  const { name, ...source } = volume;
+  const stored: PersistentVolume = {
+    metadata: { name },
+    spec: { ...source, accessModes: ["ReadWriteOnce"] } as PersistentVolumeSpec,
+  };
+  const csi = asCsi(stored, pod, sources);
+  if (csi?.spec.csi === undefined) return undefined;
+  const { driver, volumeHandle } = csi.spec.csi;
+  const found = unlessDriverRefrains(attachable({ ...csi, metadata: { name: `${driver}-${volumeHandle}` } }), sources);
+  return found === undefined ? undefined : { ...found, source: { inlineVolumeSpec: csi.spec } };
+}
+
+/** The same for a Pod: on nodes where the driver does not have the plugin's volumes yet, nobody attaches them. */
+function asCsi(volume: PersistentVolume, pod: Pod, { gates, nodes }: VolumeSources): PersistentVolume | undefined {
+  const migrated = migratedPluginOf(volume.spec, gates);
+  if (migrated === undefined) return csiFormOf(volume, gates);
+  const annotations = nodes.get(pod.spec.nodeName ?? "")?.metadata.annotations;
+  const onNode = annotations?.["storage.alpha.kubernetes.io/migrated-plugins"]?.split(",") ?? [];
+  return onNode.includes(migrated.plugin) ? csiFormOf(volume, gates) : undefined;
+}
+
+/** A CSI volume, or what a driver makes of the plugin's that it has taken over. */
+export function csiFormOf(volume: PersistentVolume, gates: VolumeSources["gates"]): PersistentVolume | undefined {
+  if (volume.spec.csi !== undefined) return volume;
+  const migrated = migratedPluginOf(volume.spec, gates);
+  return migrated === undefined ? undefined : translated(volume, migrated.plugin);
+}
+
+/** Some drivers have nothing to attach, and say so. */
+function unlessDriverRefrains(volume: AttachableVolume | undefined, { drivers }: VolumeSources): AttachableVolume | undefined {
+  if (volume === undefined || drivers.get(volume.driver)?.spec.attachRequired === false) return undefined;
+  return volume;
+}

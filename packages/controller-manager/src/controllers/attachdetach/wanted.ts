@@ -1,0 +1,88 @@
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import type { Pod, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Resolved } from "./resolve.ts";
+import type { AttachableVolume, VolumeId } from "./volume.ts";
+
+/** One volume on one node: who needs it there. */
+export interface Want {
+  readonly volume: AttachableVolume;
+  readonly pods: ReadonlySet<ObjectKey>;
+}
+
+/** Which volumes have to be attached where, by the Pods that are on nodes. */
+export interface WantedVolumes {
+  /** Looks at a Pod anew. @returns the volumes that this may concern */
+  set(pod: Pod, needsVolumes: boolean): VolumeId[];
+  has(pod: ObjectKey): boolean;
+  /** The Pod is gone. */
+  forget(pod: ObjectKey): VolumeId[];
+  /** By node. */
+  of(id: VolumeId): ReadonlyMap<string, Want>;
+  ids(): Iterable<VolumeId>;
+}
+
+interface Entry {
+  readonly node: string;
+  /** By their names in the Pod. */
+  readonly volumes: ReadonlyMap<string, AttachableVolume>;
+}
+
+const none: ReadonlyMap<string, Want> = new Map();
+
+/**
+ * @param resolve what a volume of a Pod is; while it is `unknown` what was known of it before holds: a claim that nobody
+ * can see any more must not cost a running Pod its disk
+ */
+export function newWantedVolumes(resolve: (pod: Pod, volume: Volume) => Resolved): WantedVolumes {
+  const byPod = new Map<ObjectKey, Entry>();
+  const byVolume = new Map<VolumeId, Map<string, { volume: AttachableVolume; pods: Set<ObjectKey> }>>();
+
+  const remove = (pod: ObjectKey): VolumeId[] => {
+    const entry = byPod.get(pod);
+    if (entry === undefined) return [];
+    byPod.delete(pod);
+    for (const { id } of entry.volumes.values()) {
+      const nodes = byVolume.get(id);
+      const want = nodes?.get(entry.node);
+      want?.pods.delete(pod);
+      if (want?.pods.size === 0) nodes?.delete(entry.node);
+      if (nodes?.size === 0) byVolume.delete(id);
+    }
+    return idsOf(entry);
+  };
+  const add = (pod: ObjectKey, entry: Entry): void => {
+    if (entry.volumes.size === 0) return;
+    byPod.set(pod, entry);
+    for (const volume of entry.volumes.values()) {
+      const nodes = byVolume.get(volume.id) ?? new Map();
+      byVolume.set(volume.id, nodes);
+      const pods = nodes.get(entry.node)?.pods ?? new Set();
+      nodes.set(entry.node, { volume, pods: pods.add(pod) });
+    }
+  };
+
+  return {
+    set(pod, needsVolumes) {
+      const key = keyOf(pod);
+      const node = pod.spec.nodeName ?? "";
+      const before = byPod.get(key);
+      const volumes = new Map<string, AttachableVolume>();
+      for (const volume of needsVolumes ? (pod.spec.volumes ?? []) : []) {
+        const now = resolve(pod, volume);
+        const known = now === "unknown" && before?.node === node ? before.volumes.get(volume.name) : now;
+        if (typeof known === "object") volumes.set(volume.name, known);
+      }
+      const concerned = new Set([...remove(key), ...idsOf({ node, volumes })]);
+      add(key, { node, volumes });
+      return [...concerned];
+    },
+    has: (pod) => byPod.has(pod),
+    forget: remove,
+    of: (id) => byVolume.get(id) ?? none,
+    ids: () => byVolume.keys(),
+  };
+}
+
+function idsOf({ volumes }: Entry): VolumeId[] {
+  return [...volumes.values()].map(({ id }) => id);
+}
