@@ -1,0 +1,187 @@
+import assert from "node:assert/strict";
+import { createServer, type IncomingMessage } from "node:http";
+import { createServer as createTlsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { bindPod } from "../binding-cycle.ts";
+import { newPodInfo } from "../cache/node-info.ts";
+import type { ExtenderConfig } from "../config/file.ts";
+import { aTestNode, aTestPod, newTestCluster, type TestClusterOptions } from "../testing/test-cluster.ts";
+import { newHttpExtender } from "./http-extender.ts";
+
+interface Call {
+  readonly path: string;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into what was sent.
+  readonly body: any;
+}
+type Answers = Readonly<Record<string, (body: Call["body"]) => unknown>>;
+
+async function bodyOf(request: IncomingMessage): Promise<Call["body"]> {
+  const parts: Buffer[] = [];
+  for await (const part of request) parts.push(part as Buffer);
+  return JSON.parse(Buffer.concat(parts).toString());
+}
+
+/** An extender on loopback that answers by path; what it has no answer for is a 500. */
+async function startExtender(t: { after(fn: () => void): void }, answers: Answers): Promise<{ url: string; calls: Call[] }> {
+  const calls: Call[] = [];
+  const server = createServer(async (request, response) => {
+    const path = (request.url ?? "").slice(1);
+    const body = await bodyOf(request);
+    calls.push({ path, body });
+    const answer = answers[path];
+    if (answer === undefined) response.writeHead(500);
+    response.end(JSON.stringify(answer?.(body) ?? {}));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => void server.close());
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, calls };
+}
+
+const nodes = [aTestNode("a"), aTestNode("b"), aTestNode("c")];
+const pod = aTestPod("web");
+const clusterWith = (config: ExtenderConfig, more: TestClusterOptions = {}) =>
+  newTestCluster({ nodes, extenders: [newHttpExtender(config)], ...more });
+
+test("an extender strikes nodes out by name, and tells why", async (t) => {
+  const { url, calls } = await startExtender(t, {
+    filter: () => ({ NodeNames: ["c"], FailedNodes: { a: "too far" }, FailedAndUnresolvableNodes: { b: "never" } }),
+  });
+  const config = { urlPrefix: url, filterVerb: "filter", nodeCacheCapable: true };
+  assert.equal(await clusterWith(config).place(pod), "c");
+  assert.deepEqual(calls[0]?.body.NodeNames.toSorted(), ["a", "b", "c"]);
+  assert.equal(calls[0]?.body.Nodes, null);
+  assert.equal(calls[0]?.body.Pod.metadata.name, "web");
+});
+
+test("one without a cache of its own gets and gives whole nodes", async (t) => {
+  const { url } = await startExtender(t, {
+    filter: ({ Nodes }) => ({
+      nodes: { items: Nodes.items.filter((node: { metadata: { name: string } }) => node.metadata.name === "b") },
+    }),
+  });
+  assert.equal(await clusterWith({ urlPrefix: url, filterVerb: "filter" }).place(pod), "b");
+});
+
+test("when it leaves none, its reasons are told", async (t) => {
+  const { url } = await startExtender(t, {
+    filter: () => ({ NodeNames: [], FailedNodes: { a: "too far", b: "too far", c: "too near" } }),
+  });
+  const config = { urlPrefix: url, filterVerb: "filter", nodeCacheCapable: true };
+  assert.equal(await clusterWith(config).place(pod), "0/3 nodes are available: 1 too near, 2 too far.");
+});
+
+test("its scores count ten times, by its weight", async (t) => {
+  const { url } = await startExtender(t, {
+    prioritize: () => [
+      { Host: "b", Score: 9 },
+      { Host: "a", Score: 1 },
+    ],
+  });
+  assert.equal(await clusterWith({ urlPrefix: url, prioritizeVerb: "prioritize", weight: 5 }).place(pod), "b");
+});
+
+test("scores that do not come are done without", async (t) => {
+  const { url } = await startExtender(t, {});
+  assert.equal(await clusterWith({ urlPrefix: url, prioritizeVerb: "prioritize", weight: 5 }).place(pod), "a");
+});
+
+test("a filter that fails fails the pod, unless it is ignorable", async (t) => {
+  const { url } = await startExtender(t, {});
+  const config = { urlPrefix: url, filterVerb: "filter" };
+  await assert.rejects(clusterWith(config).place(pod), { message: `failed filter with extender at URL ${url}filter, code 500` });
+  assert.equal(await clusterWith({ ...config, ignorable: true }).place(pod), "a");
+});
+
+test("a filter that says that it failed, and one that names strange nodes", async (t) => {
+  const failing = await startExtender(t, { filter: () => ({ Error: "no mood" }) });
+  await assert.rejects(clusterWith({ urlPrefix: failing.url, filterVerb: "filter" }).place(pod), { message: "no mood" });
+  const strange = await startExtender(t, { filter: () => ({ NodeNames: ["z"] }) });
+  const config = { urlPrefix: strange.url, filterVerb: "filter", nodeCacheCapable: true };
+  await assert.rejects(clusterWith(config).place(pod), {
+    message: `extender ${JSON.stringify(strange.url)} claims a filtered node "z" which is not found in the input node list`,
+  });
+});
+
+test("it is asked only about pods that want what it manages", async (t) => {
+  const { url, calls } = await startExtender(t, { filter: () => ({ NodeNames: ["c"] }) });
+  const managedResources = [{ name: "example.com/gpu" }];
+  const config = { urlPrefix: url, filterVerb: "filter", nodeCacheCapable: true, managedResources };
+  assert.equal(await clusterWith(config).place(pod), "a");
+  assert.equal(calls.length, 0);
+  const gpu = aTestPod("gpu", {
+    spec: { containers: [{ name: "main", image: "x", resources: { limits: { "example.com/gpu": "1" } } }] },
+  });
+  assert.equal(await clusterWith(config).place(gpu), "c");
+});
+
+test("one that does not answer in time is given up", async (t) => {
+  const server = createServer(() => {});
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => void server.closeAllConnections());
+  t.after(() => void server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await assert.rejects(clusterWith({ urlPrefix: url, filterVerb: "filter", httpTimeout: 50 }).place(pod), {
+    message: `Post "${url}/filter": context deadline exceeded`,
+  });
+});
+
+test("it binds in the scheduler's place", async (t) => {
+  const answers = [{}, { Error: "taken" }];
+  const { url, calls } = await startExtender(t, { bind: () => answers.shift() });
+  const cluster = clusterWith({ urlPrefix: url, bindVerb: "bind" });
+  const { extenders } = { extenders: [newHttpExtender({ urlPrefix: url, bindVerb: "bind" })] };
+  await bindPod(cluster.profile, new Map(), newPodInfo(pod), "a", extenders);
+  assert.deepEqual(calls[0]?.body, { PodName: "web", PodNamespace: "default", PodUID: "web", Node: "a" });
+  assert.deepEqual(cluster.client.writes, []);
+  await assert.rejects(bindPod(cluster.profile, new Map(), newPodInfo(pod), "a", extenders), {
+    message: "binding rejected: taken",
+  });
+});
+
+test("victims go out whole or by uid, and come back by uid", async (t) => {
+  const { url, calls } = await startExtender(t, {
+    preempt: () => ({ NodeNameToMetaVictims: { a: { Pods: [{ UID: "old" }], NumPDBViolations: 2 } } }),
+  });
+  const old = aTestPod("old", { on: "a" });
+  const cluster = newTestCluster({ nodes, pods: [old] });
+  const candidates = new Map([["a", { pods: [old], violations: 1 }]]);
+  const extender = newHttpExtender({ urlPrefix: url, preemptVerb: "preempt" });
+  const agreed = await extender.preempt(pod, candidates, cluster.snapshot());
+  assert.deepEqual(
+    [...agreed].map(([node, { pods, violations }]) => [node, pods[0]?.metadata.uid, violations]),
+    [["a", "old", 2]],
+  );
+  assert.equal(calls[0]?.body.NodeNameToVictims.a.Pods[0].metadata.name, "old");
+  await newHttpExtender({ urlPrefix: url, preemptVerb: "preempt", nodeCacheCapable: true }).preempt(
+    pod,
+    candidates,
+    cluster.snapshot(),
+  );
+  assert.deepEqual(calls[1]?.body.NodeNameToMetaVictims, { a: { Pods: [{ UID: "old" }], NumPDBViolations: 1 } });
+});
+
+test("over HTTPS the authority decides whom to trust, and without one anybody is", async (t) => {
+  const ca = await newCa({ commonName: "extender-ca" });
+  const pair = await newCertificate({ commonName: "extender", ips: ["127.0.0.1"], usages: ["server"], ca });
+  const server = createTlsServer({ cert: pair.certPem, key: pair.keyPem }, (_, response) => {
+    response.end(JSON.stringify({ NodeNames: ["b"] }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => void server.close());
+  const config = {
+    urlPrefix: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    filterVerb: "filter",
+    nodeCacheCapable: true,
+    enableHTTPS: true,
+  };
+  const pem = (text: string): string => Buffer.from(text).toString("base64");
+  assert.equal(await clusterWith({ ...config, tlsConfig: { caData: pem(ca.certPem) } }).place(pod), "b");
+  assert.equal(await clusterWith(config).place(pod), "b");
+  const stranger = await newCa({ commonName: "stranger" });
+  await assert.rejects(
+    clusterWith({ ...config, tlsConfig: { caData: pem(stranger.certPem) } }).place(pod),
+    /certificate|signature/,
+  );
+});

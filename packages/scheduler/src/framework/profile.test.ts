@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { emptyPluginSet, type PluginSets, pluginPoints } from "../config/plugin-sets.ts";
+import { type ClusterEvent, covers, labelOf } from "./cluster-event.ts";
+import type { Plugin } from "./extension-points.ts";
+import { mayHelp, newProfile } from "./profile.ts";
+
+const known: Record<string, Plugin> = {
+  Sort: { name: "Sort", compare: () => 0 },
+  OtherSort: { name: "OtherSort", compare: () => 0 },
+  Bind: { name: "Bind", bind: () => Promise.resolve(undefined) },
+  Both: { name: "Both", filter: () => undefined, score: () => 1 },
+  Quiet: { name: "Quiet", idleAt: ["preFilter"], filter: () => undefined, wakeUpOn: ["Node/Add"] },
+};
+const sets = (written: Record<string, { enabled?: string[]; disabled?: string[] }>): PluginSets => {
+  const refs = (names: string[] = []) =>
+    names.map((name) => ({ name: name.split(":")[0] ?? "", weight: Number(name.split(":")[1] ?? 0) }));
+  const own = Object.entries(written).map(([point, { enabled, disabled }]) => [
+    point,
+    { enabled: refs(enabled), disabled: refs(disabled) },
+  ]);
+  return {
+    ...Object.fromEntries(pluginPoints.map((point) => [point, emptyPluginSet])),
+    ...Object.fromEntries(own),
+  } as PluginSets;
+};
+const make = (written: Parameters<typeof sets>[0]) => newProfile("p", sets(written), (name) => known[name]);
+const base = ["Sort", "Bind", "Both:3"];
+
+test("multiPoint stands for every point in which a plugin takes part", () => {
+  const profile = make({ multiPoint: { enabled: base } });
+  assert.deepEqual(
+    Object.fromEntries(Object.entries(profile.at).map(([point, plugins]) => [point, plugins.map(({ name }) => name)])),
+    {
+      preFilter: [],
+      filter: ["Both"],
+      postFilter: [],
+      reserve: [],
+      preScore: [],
+      score: ["Both"],
+      preBind: [],
+      bind: ["Bind"],
+      postBind: [],
+      permit: [],
+      queueSort: ["Sort"],
+    },
+  );
+  assert.equal(profile.weights.get("Both"), 3);
+});
+
+test("a point's own list comes first and its weight wins", () => {
+  const profile = make({
+    multiPoint: { enabled: [...base, "Quiet"] },
+    score: { enabled: ["Both:7"] },
+    filter: { enabled: ["Quiet"] },
+  });
+  assert.equal(profile.weights.get("Both"), 7);
+  assert.deepEqual(
+    profile.at.filter.map(({ name }) => name),
+    ["Quiet", "Both"],
+  );
+});
+
+test("a plugin can be disabled at one point, or all can", () => {
+  assert.equal(make({ multiPoint: { enabled: base }, score: { disabled: ["Both"] } }).at.score.length, 0);
+  assert.equal(make({ multiPoint: { enabled: base }, filter: { disabled: ["*"] } }).at.filter.length, 0);
+});
+
+for (const [written, message] of [
+  [{ multiPoint: { enabled: ["Bind"] } }, 'one queue sort plugin required for profile with scheduler name "p"'],
+  [
+    { multiPoint: { enabled: ["Sort", "OtherSort", "Bind"] } },
+    'one queue sort plugin required for profile with scheduler name "p"',
+  ],
+  [{ multiPoint: { enabled: ["Sort"] } }, "at least one bind plugin is needed"],
+  [{ multiPoint: { enabled: base }, filter: { enabled: ["NodeLabel"] } }, 'FilterPlugin "NodeLabel" does not exist'],
+  [{ multiPoint: { enabled: base }, filter: { enabled: ["Bind"] } }, 'plugin "Bind" does not extend FilterPlugin plugin'],
+  [{ multiPoint: { enabled: [...base, "Both"] } }, 'plugin "Both" already registered as "FilterPlugin"'],
+  [{ multiPoint: { enabled: base }, preFilter: { enabled: ["Quiet"] } }, undefined],
+  [{ multiPoint: { enabled: ["Sort", "Bind", "Both:92233720368547758080"] } }, "total score of Score plugins could overflow"],
+] as const) {
+  test(`${JSON.stringify(written)}: ${message ?? "is accepted"}`, () => {
+    const run = () => make(written as unknown as Parameters<typeof sets>[0]);
+    if (message === undefined) assert.doesNotThrow(run);
+    else assert.throws(run, { message });
+  });
+}
+
+for (const [wanted, event, want] of [
+  ["Pod/*", "Pod/Delete", true],
+  ["Pod/Add", "Pod/Delete", false],
+  ["Node/Update", "Node/UpdateLabel", true],
+  ["Node/UpdateTaint", "Node/UpdateUnschedulable", true],
+  ["Node/UpdateLabel", "Node/UpdateTaint", false],
+  ["Node/Add", "*/*", true],
+  ["PersistentVolume/Add", "PersistentVolumeClaim/Add", false],
+] as [ClusterEvent, ClusterEvent, boolean][]) {
+  test(`${wanted} ${want ? "includes" : "does not include"} ${event}`, () => assert.equal(covers(wanted, event), want));
+}
+
+test("events have upstream's names in metrics", () => {
+  const events: ClusterEvent[] = ["Pod/Delete", "Node/UpdateTaint", "Node/Add", "PersistentVolumeClaim/Add", "*/*"];
+  const want = ["AssignedPodDelete", "NodeTaintChange", "NodeAdd", "PvcAdd", "UnschedulableTimeout"];
+  assert.deepEqual(events.map(labelOf), want);
+});
+
+test("who refused decides which events help", () => {
+  const profiles = [make({ multiPoint: { enabled: [...base, "Quiet"] } })];
+  assert.equal(mayHelp(profiles, "Quiet", "Pod/Delete"), false);
+  assert.equal(mayHelp(profiles, "Quiet", "Node/Add"), true);
+  assert.equal(mayHelp(profiles, "Both", "Pod/Delete"), true);
+  assert.equal(mayHelp(profiles, "SomebodyElse", "Pod/Delete"), true);
+});

@@ -1,0 +1,181 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { silentRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { PersistentVolume, PersistentVolumeClaim, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import {
+  nodes,
+  persistentVolumeClaims,
+  persistentVolumes,
+  pods,
+  storageClasses,
+} from "@coxswain/apimachinery/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { bindPod, reserve } from "../binding-cycle.ts";
+import { newNodeInfo, newPodInfo } from "../cache/node-info.ts";
+import { emptyPluginSet, type PluginSets, pluginPoints } from "../config/plugin-sets.ts";
+import type { CycleState } from "../framework/cycle-state.ts";
+import { newNominator } from "../framework/nominator.ts";
+import { newProfile, type Profile, runFilters, runPreFilter } from "../framework/profile.ts";
+import { noMetrics } from "../metrics.ts";
+import { aTestNode, aTestPod } from "../testing/test-cluster.ts";
+import { newDefaultBinder } from "./default-binder.ts";
+import { newPrioritySort } from "./priority-sort.ts";
+import { newVolumeBinding } from "./volume-binding.ts";
+
+const pod = aTestPod("web", {
+  spec: { volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data" } }] as Volume[] },
+});
+const claim = {
+  apiVersion: "v1",
+  kind: "PersistentVolumeClaim",
+  metadata: { name: "data", namespace: "default", uid: "claim-uid" },
+  spec: { storageClassName: "slow", accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } },
+  status: { phase: "Pending" },
+} as PersistentVolumeClaim;
+const volume = {
+  apiVersion: "v1",
+  kind: "PersistentVolume",
+  metadata: { name: "pv" },
+  spec: { storageClassName: "slow", capacity: { storage: "1Gi" }, accessModes: ["ReadWriteOnce"] },
+  status: { phase: "Available" },
+} as PersistentVolume;
+const aClass = (provisioner: string) => ({
+  apiVersion: "storage.k8s.io/v1",
+  kind: "StorageClass",
+  metadata: { name: "slow" },
+  provisioner,
+  volumeBindingMode: "WaitForFirstConsumer",
+});
+
+/** The plugin over a client in memory, up to and with `reserve` for a pod on node a. */
+async function start(t: { after(fn: () => void): void }, provisioner: string, volumes: PersistentVolume[]) {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  const node = { apiVersion: "v1", kind: "Node", ...aTestNode("a") };
+  client.put(nodes, node);
+  client.put(pods, pod);
+  client.put(persistentVolumeClaims, claim);
+  client.put(persistentVolumes, ...volumes);
+  client.put(storageClasses, aClass(provisioner));
+  const informers = newInformerFactory(client, { log: discardLogger, clock });
+  const stop = new AbortController();
+  t.after(() => stop.abort(new Error("the test is over")));
+  const context = {
+    client,
+    informers,
+    gates: { enabled: () => false },
+    clock,
+    log: discardLogger,
+    recorder: silentRecorder,
+    metrics: noMetrics,
+    nominator: newNominator(),
+    extenders: [],
+    random: () => 0,
+    profile: (): Profile => profile,
+  };
+  const made = {
+    VolumeBinding: newVolumeBinding(context, { bindTimeoutSeconds: 10 }),
+    DefaultBinder: newDefaultBinder(client),
+    PrioritySort: newPrioritySort(),
+  };
+  const multiPoint = { enabled: Object.keys(made).map((name) => ({ name, weight: 0 })), disabled: [] };
+  const sets = {
+    ...Object.fromEntries(pluginPoints.map((point) => [point, emptyPluginSet])),
+    multiPoint,
+  } as unknown as PluginSets;
+  const profile: Profile = newProfile("default-scheduler", sets, (name) => made[name as keyof typeof made]);
+  informers.start(stop.signal);
+  await settle(30);
+  const cycle = (): CycleState => {
+    const state: CycleState = new Map();
+    const snapshot = { nodes: [], havingAffinity: [], havingRequiredAntiAffinity: [], get: () => undefined };
+    assert.equal(runPreFilter(profile, state, newPodInfo(pod), snapshot), undefined);
+    return state;
+  };
+  const state = cycle();
+  assert.equal(runFilters(profile, state, newPodInfo(pod), newNodeInfo(node)), undefined);
+  reserve(profile, state, newPodInfo(pod), "a");
+  return { clock, client, profile, state, cycle, node };
+}
+
+/** What the persistent volume controller would do. */
+function bindAsController(client: ReturnType<typeof newFakeClient>, volumeName: string): void {
+  const current = client.object<PersistentVolumeClaim>(persistentVolumeClaims, "default/data");
+  assert.ok(current);
+  const annotations = { ...current.metadata.annotations, "pv.kubernetes.io/bind-completed": "yes" };
+  client.put(persistentVolumeClaims, {
+    ...current,
+    metadata: { ...current.metadata, annotations },
+    spec: { ...current.spec, volumeName },
+  });
+}
+
+test("a free volume is reserved for the claim, and the pod bound once the controller has bound both", async (t) => {
+  const { clock, client, profile, state, cycle, node } = await start(t, "kubernetes.io/no-provisioner", [volume]);
+  const second = cycle();
+  const other = runFilters(profile, second, newPodInfo(pod), newNodeInfo(node));
+  assert.equal(other, undefined, "its own claim may still have the volume that is assumed for it");
+  const done = bindPod(profile, state, newPodInfo(pod), "a");
+  await settle(30);
+  const written = client.object<PersistentVolume>(persistentVolumes, "pv");
+  assert.equal(written?.spec.claimRef?.name, "data");
+  assert.equal(written?.metadata.annotations?.["pv.kubernetes.io/bound-by-controller"], "yes");
+  await clock.advance(1_000);
+  assert.equal(client.actions.filter(({ subresource }) => subresource === "binding").length, 0);
+  bindAsController(client, "pv");
+  await settle(30);
+  await clock.advance(1_000);
+  await done;
+  assert.equal(client.actions.filter(({ subresource }) => subresource === "binding").length, 1);
+});
+
+test("a volume that has to be made is asked for by the node's name on the claim", async (t) => {
+  const { clock, client, profile, state } = await start(t, "example.com/disk", []);
+  const done = bindPod(profile, state, newPodInfo(pod), "a");
+  await settle(30);
+  const written = client.object<PersistentVolumeClaim>(persistentVolumeClaims, "default/data");
+  assert.equal(written?.metadata.annotations?.["volume.kubernetes.io/selected-node"], "a");
+  client.put(persistentVolumes, { ...volume, metadata: { name: "made" } });
+  bindAsController(client, "made");
+  await settle(30);
+  await clock.advance(1_000);
+  await done;
+});
+
+test("a provisioner that gives the node back makes the scheduler look again", async (t) => {
+  const { clock, client, profile, state } = await start(t, "example.com/disk", []);
+  const done = bindPod(profile, state, newPodInfo(pod), "a").catch((err: unknown) => (err as Error).message);
+  await settle(30);
+  client.put(persistentVolumeClaims, { ...claim, metadata: { ...claim.metadata, annotations: {} } });
+  await settle(30);
+  await clock.advance(1_000);
+  assert.equal(await done, 'running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "data"');
+});
+
+test("a binding that does not come in time is given up", async (t) => {
+  const { clock, profile, state } = await start(t, "example.com/disk", []);
+  const done = bindPod(profile, state, newPodInfo(pod), "a").catch((err: unknown) => (err as Error).message);
+  for (let i = 0; i < 11; i++) {
+    await settle(30);
+    await clock.advance(1_000);
+  }
+  const want = 'running PreBind plugin "VolumeBinding": binding volumes: timed out waiting for the condition';
+  assert.equal(await done, want);
+});
+
+test("what was reserved is free again when the pod is not bound", async (t) => {
+  const { client, profile, state, cycle, node } = await start(t, "kubernetes.io/no-provisioner", [volume]);
+  client.react("update", "persistentvolumes", () => {
+    throw new Error("no");
+  });
+  await assert.rejects(bindPod(profile, state, newPodInfo(pod), "a"), {
+    message: 'running PreBind plugin "VolumeBinding": binding volumes: no',
+  });
+  const again = cycle();
+  assert.equal(runFilters(profile, again, newPodInfo(pod), newNodeInfo(node)), undefined);
+  reserve(profile, again, newPodInfo(pod), "a");
+});
