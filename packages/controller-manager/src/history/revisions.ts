@@ -1,4 +1,3 @@
-import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
@@ -7,8 +6,6 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { ControllerRevision } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { controllerRevisions } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
-import { orphanIndex } from "../pods/ownership.ts";
 import { revisionData } from "./revision-data.ts";
 
 /** Oldest first: by revision, then age, then name. Source: pkg/controller/history SortControllerRevisions */
@@ -33,16 +30,6 @@ export function oldestIdle(
     .toSorted(byRevision)
     .filter((revision) => !isLive(revision))
     .slice(0, count);
-}
-
-/** Those that the owner controls, and those of nobody that it selects. */
-export function revisionCandidates(
-  informer: SharedInformer<ControllerRevision>,
-  owner: KubeObject,
-  selector: LabelSelector,
-): ControllerRevision[] {
-  const orphans = informer.lister.byIndex(orphanIndex, owner.metadata.namespace ?? "");
-  return [...informer.lister.controlledBy(owner), ...orphans.filter(({ metadata }) => selector.matches(metadata.labels))];
 }
 
 /**

@@ -4,7 +4,9 @@ import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
 import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import { isReady } from "./pod-state.ts";
 
 /** Owners of one kind, and what they want to know of the objects that they make. */
 export interface Ownership<T extends KubeObject, O extends KubeObject> {
@@ -70,6 +72,19 @@ export function ownedHandlers<T extends KubeObject, O extends KubeObject>(
       ownership.changed?.(owner, old, now, queue);
     },
     deleted,
+  };
+}
+
+/**
+ * `changed` for owners whose Pods count as available only after some time: looks again when it is over. One second
+ * more, since the condition's time is in whole seconds.
+ */
+export function wakeWhenAvailable<T extends KubeObject>(
+  minReadySecondsOf: (owner: T) => number,
+): NonNullable<Ownership<T, Pod>["changed"]> {
+  return (owner, old, now, queue) => {
+    const minReadySeconds = minReadySecondsOf(owner);
+    if (minReadySeconds > 0 && !isReady(old) && isReady(now)) queue.enqueueAfter(keyOf(owner), (minReadySeconds + 1) * 1000);
   };
 }
 

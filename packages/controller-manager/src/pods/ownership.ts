@@ -1,5 +1,6 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { isInvalid, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import { adoptPatch, controllerOf, releasePatch } from "@coxswain/apimachinery/meta/owner-references";
 import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/types";
@@ -112,6 +113,11 @@ async function release(claim: Writes, { metadata }: KubeObject): Promise<void> {
     // Gone, or another object under its name: nothing of ours is left to release.
     if (!isNotFound(err) && !isInvalid(err)) throw err;
   }
+}
+
+/** What may be an owner's, of an informer with `orphanIndex`: what it controls, and what nobody in its namespace does. */
+export function candidatesFor<T extends KubeObject>({ lister }: SharedInformer<T>, owner: KubeObject): T[] {
+  return [...lister.controlledBy(owner), ...lister.byIndex(orphanIndex, owner.metadata.namespace ?? "")];
 }
 
 /** Index of objects that nobody controls, by namespace: the candidates for adoption. */

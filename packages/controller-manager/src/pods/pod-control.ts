@@ -6,7 +6,7 @@ import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/typ
 import type { Pod, PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { pods } from "@coxswain/apimachinery/schema/kinds/resources";
 
-interface PodWriter {
+export interface PodWriter {
   readonly client: Client;
   readonly recorder: EventRecorder;
 }

@@ -11,10 +11,9 @@ import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { controllerRevisions, daemonSets, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
-import { type Ownership, ownedHandlers } from "../../pods/owned-handlers.ts";
-import { byOrphan, claimObjects, orphanIndex } from "../../pods/ownership.ts";
-import { createPod, deletePod, slowStartBatch } from "../../pods/pod-control.ts";
-import { isReady } from "../../pods/pod-state.ts";
+import { changePods } from "../../pods/change-pods.ts";
+import { type Ownership, ownedHandlers, wakeWhenAvailable } from "../../pods/owned-handlers.ts";
+import { byOrphan, candidatesFor, claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { writeStatus } from "../../pods/write-status.ts";
 import { eligibilityFor } from "./eligibility.ts";
 import { type FailedPodBackoff, newFailedPodBackoff } from "./failed-pod-backoff.ts";
@@ -86,11 +85,7 @@ function podOwnership({ daemonSets: owners, expectations }: Room): Ownership<Dae
     selectorOf,
     created: (key) => expectations.creationObserved(key),
     removed: (key, { metadata }) => expectations.deletionObserved(key, metadata.uid ?? ""),
-    changed(owner, old, now, queue) {
-      const { minReadySeconds = 0 } = owner.spec;
-      // One second more: the condition's time is in whole seconds.
-      if (!isReady(old) && isReady(now) && minReadySeconds > 0) queue.enqueueAfter(keyOf(owner), (minReadySeconds + 1) * 1000);
-    },
+    changed: wakeWhenAvailable(({ spec }) => spec.minReadySeconds ?? 0),
   };
 }
 
@@ -155,7 +150,7 @@ async function sync(room: Room, key: ObjectKey, daemonSet: DaemonSet, signal: Ab
   let retryAfterMs: number | undefined;
   if (mayAct) {
     try {
-      retryAfterMs = await bringAbout(room, key, view, signal);
+      retryAfterMs = await bringAbout(room, view, signal);
       await cleanUpHistory(room, daemonSet, history, own, signal);
     } catch (error) {
       failure = { error };
@@ -173,7 +168,6 @@ async function sync(room: Room, key: ObjectKey, daemonSet: DaemonSet, signal: Ab
 }
 
 function claimPods({ ctx, pods: podInformer }: Room, daemonSet: DaemonSet, signal: AbortSignal): Promise<Pod[]> {
-  const { lister } = podInformer;
   return claimObjects<Pod>({
     client: ctx.client,
     ref: pods,
@@ -181,13 +175,13 @@ function claimPods({ ctx, pods: podInformer }: Room, daemonSet: DaemonSet, signa
     ownerResource: daemonSets,
     controllerRef: newControllerRef(daemonSet, daemonSets),
     selector: selectorOf(daemonSet),
-    candidates: [...lister.controlledBy(daemonSet), ...lister.byIndex(orphanIndex, daemonSet.metadata.namespace ?? "")],
+    candidates: candidatesFor(podInformer, daemonSet),
     signal,
   });
 }
 
 /** @returns when a failed pod that has to wait may be deleted */
-async function bringAbout(room: Room, key: ObjectKey, view: View, signal: AbortSignal): Promise<number | undefined> {
+async function bringAbout(room: Room, view: View, signal: AbortSignal): Promise<number | undefined> {
   const { ctx, backoff } = room;
   const { daemonSet } = view;
   const { uid } = daemonSet.metadata;
@@ -202,46 +196,22 @@ async function bringAbout(room: Room, key: ObjectKey, view: View, signal: AbortS
   }
   const settled = plan.create.length === 0 && plan.delete.length === 0;
   const rolls = settled && daemonSet.spec.updateStrategy?.type === "RollingUpdate";
-  await apply(room, key, view, rolls ? planRollingUpdate(view) : plan, signal);
+  await apply(room, view, rolls ? planRollingUpdate(view) : plan, signal);
   return plan.retryAfterMs;
 }
 
 /** @throws the first failure, after everything else was tried */
-async function apply(room: Room, key: ObjectKey, { daemonSet, hash }: View, plan: Plan, signal: AbortSignal): Promise<void> {
-  const { ctx, expectations } = room;
-  const places = plan.create.slice(0, burstReplicas);
-  const doomed = plan.delete.slice(0, burstReplicas);
-  if (places.length === 0 && doomed.length === 0) return;
-  expectations.expect(
-    key,
-    places.length,
-    doomed.map(({ metadata }) => metadata.uid ?? ""),
-  );
-  ctx.log.v(2)?.info("Changing daemon pods", { daemonSet: key, creating: places.length, deleting: doomed.length });
-  const ref = newControllerRef(daemonSet, daemonSets);
+async function apply({ ctx, expectations }: Room, { daemonSet, hash }: View, plan: Plan, signal: AbortSignal): Promise<void> {
   const template = podTemplateOf(daemonSet, hash);
-  const { succeeded, error } = await slowStartBatch(places.length, async (index) => {
-    try {
-      await createPod(ctx, daemonSet, pinnedTo(template, places[index] as string), ref, signal);
-    } catch (err) {
-      if (!hasCause(err, "NamespaceTerminating")) throw err; // nothing will come of it; that it never comes must not hold us up
-    }
-  });
-  // What failed and what was not tried will not be seen.
-  for (let i = succeeded; i < places.length; i++) expectations.creationObserved(key);
-  const deletions = await Promise.allSettled(
-    doomed.map(async (pod) => {
-      try {
-        await deletePod(ctx, daemonSet, pod, signal);
-      } catch (err) {
-        expectations.deletionObserved(key, pod.metadata.uid ?? "");
-        throw err;
-      }
-    }),
-  );
-  const failed = deletions.find((result) => result.status === "rejected");
-  if (error !== undefined) throw error;
-  if (failed !== undefined) throw failed.reason;
+  const changes = {
+    owner: daemonSet,
+    ownerResource: daemonSets,
+    create: plan.create.slice(0, burstReplicas).map((nodeName) => pinnedTo(template, nodeName)),
+    delete: plan.delete.slice(0, burstReplicas),
+  };
+  const { creating, deleting } = await changePods(ctx, expectations, changes, signal);
+  if (creating !== undefined) throw creating;
+  if (deleting !== undefined) throw deleting;
 }
 
 /** The API leaves out counts of nothing. */

@@ -6,9 +6,9 @@ import { controllerRevisions, daemonSets, pods } from "@coxswain/apimachinery/sc
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
 import { revisionData, sameData } from "../../history/revision-data.ts";
-import { byRevision, newRevision, nextRevision, oldestIdle, revisionCandidates } from "../../history/revisions.ts";
+import { byRevision, newRevision, nextRevision, oldestIdle } from "../../history/revisions.ts";
 import { createRevision, deleteRevisions, renumber } from "../../history/write-revision.ts";
-import { claimObjects } from "../../pods/ownership.ts";
+import { candidatesFor, claimObjects } from "../../pods/ownership.ts";
 import { computeHash } from "../../pods/revision-hash.ts";
 import { hashLabel } from "./pod-template.ts";
 
@@ -63,15 +63,14 @@ function hashOf({ metadata }: ControllerRevision): string {
 }
 
 function claimRevisions({ ctx, revisions }: Room, daemonSet: DaemonSet, signal: AbortSignal): Promise<ControllerRevision[]> {
-  const selector = LabelSelector.fromObject(daemonSet.spec.selector);
   return claimObjects<ControllerRevision>({
     client: ctx.client,
     ref: controllerRevisions,
     owner: daemonSet,
     ownerResource: daemonSets,
     controllerRef: newControllerRef(daemonSet, daemonSets),
-    selector,
-    candidates: revisionCandidates(revisions, daemonSet, selector),
+    selector: LabelSelector.fromObject(daemonSet.spec.selector),
+    candidates: candidatesFor(revisions, daemonSet),
     signal,
   });
 }

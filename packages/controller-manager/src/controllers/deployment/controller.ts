@@ -10,7 +10,7 @@ import { deployments, pods, replicaSets } from "@coxswain/apimachinery/schema/ki
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
 import { controllingOwner, ownedHandlers } from "../../pods/owned-handlers.ts";
-import { byOrphan, claimObjects, orphanIndex } from "../../pods/ownership.ts";
+import { byOrphan, candidatesFor, claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { withCondition } from "./conditions.ts";
 import { findNewSet, planCleanup } from "./history.ts";
 import { syncNewSet } from "./new-replica-set.ts";
@@ -167,7 +167,6 @@ async function cleanUp({ ctx, deployment, signal }: Rollout, oldSets: readonly R
 }
 
 function claimSets({ ctx, deployment, signal }: Rollout, selector: LabelSelector): Promise<ReplicaSet[]> {
-  const { lister } = ctx.informers.for<ReplicaSet>(replicaSets);
   return claimObjects<ReplicaSet>({
     client: ctx.client,
     ref: replicaSets,
@@ -175,7 +174,7 @@ function claimSets({ ctx, deployment, signal }: Rollout, selector: LabelSelector
     ownerResource: deployments,
     controllerRef: newControllerRef(deployment, deployments),
     selector,
-    candidates: [...lister.controlledBy(deployment), ...lister.byIndex(orphanIndex, deployment.metadata.namespace ?? "")],
+    candidates: candidatesFor(ctx.informers.for<ReplicaSet>(replicaSets), deployment),
     signal,
   });
 }

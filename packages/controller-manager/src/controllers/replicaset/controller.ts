@@ -1,7 +1,6 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { type Expectations, newExpectations } from "@coxswain/apimachinery/controller/expectations";
 import { enqueueBy, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
-import { hasCause } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
@@ -13,10 +12,11 @@ import type { Pod, PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/c
 import { pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
-import { type Ownership, ownedHandlers } from "../../pods/owned-handlers.ts";
-import { byOrphan, claimObjects, orphanIndex } from "../../pods/ownership.ts";
-import { createPod, deletePod, slowStartBatch, textOf } from "../../pods/pod-control.ts";
-import { isActive, isReady } from "../../pods/pod-state.ts";
+import { changePods } from "../../pods/change-pods.ts";
+import { type Ownership, ownedHandlers, wakeWhenAvailable } from "../../pods/owned-handlers.ts";
+import { byOrphan, candidatesFor, claimObjects, orphanIndex } from "../../pods/ownership.ts";
+import { textOf } from "../../pods/pod-control.ts";
+import { isActive } from "../../pods/pod-state.ts";
 import { writeStatus } from "../../pods/write-status.ts";
 import { planReplicas } from "./plan.ts";
 import { type ReplicaFailure, replicaStatus } from "./status.ts";
@@ -88,11 +88,7 @@ function ownershipOf<T extends ReplicasOwner>({ owners, kind, expectations }: Ro
     selectorOf: kind.selectorOf,
     created: (key) => expectations.creationObserved(key),
     removed: (key, { metadata }) => expectations.deletionObserved(key, metadata.uid ?? ""),
-    changed(owner, old, now, queue) {
-      const { minReadySeconds = 0 } = owner.spec;
-      // One second more: the condition's time is in whole seconds.
-      if (!isReady(old) && isReady(now) && minReadySeconds > 0) queue.enqueueAfter(keyOf(owner), (minReadySeconds + 1) * 1000);
-    },
+    changed: wakeWhenAvailable(({ spec }) => spec.minReadySeconds ?? 0),
   };
 }
 
@@ -122,8 +118,6 @@ async function reconcile<T extends ReplicasOwner>(room: Room<T>, key: ObjectKey,
 
 function claimPods<T extends ReplicasOwner>(room: Room<T>, owner: T, signal: AbortSignal): Promise<Pod[]> {
   const { ctx, kind } = room;
-  const { lister } = room.pods;
-  const candidates = [...lister.controlledBy(owner), ...lister.byIndex(orphanIndex, owner.metadata.namespace ?? "")];
   return claimObjects<Pod>({
     client: ctx.client,
     ref: pods,
@@ -131,7 +125,7 @@ function claimPods<T extends ReplicasOwner>(room: Room<T>, owner: T, signal: Abo
     ownerResource: kind.ref,
     controllerRef: newControllerRef(owner, kind.ref),
     selector: kind.selectorOf(owner),
-    candidates: candidates.filter(isActive),
+    candidates: candidatesFor(room.pods, owner).filter(isActive),
     signal,
   });
 }
@@ -153,41 +147,15 @@ async function applyPlan<T extends ReplicasOwner>(
   const { replicas = 1, template = emptyTemplate } = owner.spec;
   const plan = planReplicas({ wanted: replicas, active: owned, kin: kinOf(room, owner), now: ctx.clock.now() });
 
-  if (plan.create > 0) {
-    expectations.expectCreations(key, plan.create);
-    ctx.log.v(2)?.info("Too few replicas", { owner: key, need: replicas, creating: plan.create });
-    const ref = newControllerRef(owner, kind.ref);
-    const { succeeded, error } = await slowStartBatch(plan.create, async () => {
-      try {
-        await createPod(ctx, owner, template, ref, signal);
-      } catch (err) {
-        if (!hasCause(err, "NamespaceTerminating")) throw err; // nothing will come of it; that it never comes must not hold us up
-      }
-    });
-    // What failed and what was not tried will not be seen.
-    for (let i = succeeded; i < plan.create; i++) expectations.creationObserved(key);
-    return error === undefined ? undefined : { shown: { reason: "FailedCreate", message: textOf(error) }, error };
+  if (plan.create > 0 || plan.delete.length > 0) {
+    const { create, delete: doomed } = plan;
+    ctx.log.v(2)?.info("Changing replicas", { owner: key, need: replicas, creating: create, deleting: doomed.length });
   }
-
-  if (plan.delete.length > 0) {
-    expectations.expectDeletions(
-      key,
-      plan.delete.map(({ metadata }) => metadata.uid ?? ""),
-    );
-    ctx.log.v(2)?.info("Too many replicas", { owner: key, need: replicas, deleting: plan.delete.length });
-    const results = await Promise.allSettled(
-      plan.delete.map(async (pod) => {
-        try {
-          await deletePod(ctx, owner, pod, signal);
-        } catch (err) {
-          expectations.deletionObserved(key, pod.metadata.uid ?? "");
-          throw err;
-        }
-      }),
-    );
-    const failed = results.find((result) => result.status === "rejected");
-    if (failed !== undefined) return { shown: { reason: "FailedDelete", message: textOf(failed.reason) }, error: failed.reason };
-  }
+  const create = Array.from({ length: plan.create }, () => template);
+  const changes = { owner, ownerResource: kind.ref, create, delete: plan.delete };
+  const { creating, deleting } = await changePods(ctx, expectations, changes, signal);
+  if (creating !== undefined) return { shown: { reason: "FailedCreate", message: textOf(creating) }, error: creating };
+  if (deleting !== undefined) return { shown: { reason: "FailedDelete", message: textOf(deleting) }, error: deleting };
   return undefined;
 }
 

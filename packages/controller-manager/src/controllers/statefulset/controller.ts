@@ -9,9 +9,8 @@ import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/k
 import { controllerRevisions, persistentVolumeClaims, pods, statefulSets } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
-import { type Ownership, ownedHandlers } from "../../pods/owned-handlers.ts";
-import { byOrphan, claimObjects, orphanIndex } from "../../pods/ownership.ts";
-import { isReady } from "../../pods/pod-state.ts";
+import { type Ownership, ownedHandlers, wakeWhenAvailable } from "../../pods/owned-handlers.ts";
+import { byOrphan, candidatesFor, claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { writeStatus } from "../../pods/write-status.ts";
 import { isMember, parsePodName } from "./identity.ts";
 import { revisionOf } from "./new-pod.ts";
@@ -71,11 +70,7 @@ function podOwnership({ ctx, sets: owners }: Room): Ownership<StatefulSet, Pod> 
   return {
     owners,
     selectorOf,
-    changed(owner, old, now, queue) {
-      const minReadySeconds = minReadySecondsOf(ctx, owner);
-      // One second more: the condition's time is in whole seconds.
-      if (!isReady(old) && isReady(now) && minReadySeconds > 0) queue.enqueueAfter(keyOf(owner), (minReadySeconds + 1) * 1000);
-    },
+    changed: wakeWhenAvailable((set) => minReadySecondsOf(ctx, set)),
   };
 }
 
@@ -147,7 +142,6 @@ async function sync(room: Room, set: StatefulSet, signal: AbortSignal): Promise<
 }
 
 function claimPods({ ctx, pods: podInformer }: Room, set: StatefulSet, signal: AbortSignal): Promise<Pod[]> {
-  const { lister } = podInformer;
   return claimObjects<Pod>({
     client: ctx.client,
     ref: pods,
@@ -155,7 +149,7 @@ function claimPods({ ctx, pods: podInformer }: Room, set: StatefulSet, signal: A
     ownerResource: statefulSets,
     controllerRef: newControllerRef(set, statefulSets),
     selector: selectorOf(set),
-    candidates: [...lister.controlledBy(set), ...lister.byIndex(orphanIndex, set.metadata.namespace ?? "")],
+    candidates: candidatesFor(podInformer, set),
     filter: (pod) => isMember(set, pod),
     signal,
   });

@@ -5,9 +5,9 @@ import { controllerRevisions, statefulSets } from "@coxswain/apimachinery/schema
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
 import { dataText, revisionData, sameData } from "../../history/revision-data.ts";
-import { byRevision, newRevision, nextRevision, oldestIdle, revisionCandidates } from "../../history/revisions.ts";
+import { byRevision, newRevision, nextRevision, oldestIdle } from "../../history/revisions.ts";
 import { createRevision, deleteRevisions, renumber } from "../../history/write-revision.ts";
-import { claimObjects } from "../../pods/ownership.ts";
+import { candidatesFor, claimObjects } from "../../pods/ownership.ts";
 import { fnv32, safeEncode } from "../../pods/revision-hash.ts";
 import type { Revisions } from "./new-pod.ts";
 
@@ -32,7 +32,7 @@ export async function ownRevisions(
     ownerResource: statefulSets,
     controllerRef: newControllerRef(set, statefulSets),
     selector,
-    candidates: revisionCandidates(revisions, set, selector).filter(({ metadata }) => selector.matches(metadata.labels)),
+    candidates: candidatesFor(revisions, set).filter(({ metadata }) => selector.matches(metadata.labels)),
     signal,
   });
   return claimed.toSorted(byRevision);
