@@ -1,0 +1,229 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { gates as allGates } from "@coxswain/apimachinery/flags/gates";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { defaultPluginArgs } from "./config/plugin-args.ts";
+import { defaultPluginSets } from "./config/plugin-sets.ts";
+import { newSchedulerMetrics } from "./metrics.ts";
+import { newScheduler } from "./scheduler.ts";
+import { aTestNode, aTestPod, type NodeOptions, type TestPodOptions } from "./testing/test-cluster.ts";
+
+/** The whole loop over a client in memory; `step` lets everything come to rest, and a second of back-off pass. */
+async function start(t: { after(fn: () => void): void }, schedulerNames = ["default-scheduler"]) {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  // What the API server does for a binding.
+  client.react("create", "pods", ({ subresource, namespace, name, sent }) => {
+    if (subresource !== "binding") return undefined;
+    const pod = client.object<Pod>(pods, `${namespace}/${name}`);
+    const nodeName = (sent as { target: { name: string } }).target.name;
+    if (pod !== undefined) client.put(pods, { ...pod, spec: { ...pod.spec, nodeName } });
+    return {};
+  });
+  const events: string[] = [];
+  const recorder: EventRecorder = {
+    event: ({ metadata }: { metadata?: { name?: string } } & object, type, reason, message, options) =>
+      void events.push(`${metadata?.name} ${type} ${reason} ${options?.action}: ${message}`),
+    flush: () => Promise.resolve(),
+  };
+  const registry = newMetricsRegistry();
+  const informers = newInformerFactory(client, { log: discardLogger, clock });
+  const scheduler = newScheduler({
+    client,
+    informers,
+    profiles: schedulerNames.map((schedulerName) => ({
+      schedulerName,
+      plugins: defaultPluginSets("v1beta3"),
+      args: defaultPluginArgs,
+      configured: [],
+    })),
+    gates: { enabled: (name) => allGates[name]?.default ?? false },
+    recorder,
+    clock,
+    log: discardLogger,
+    metrics: newSchedulerMetrics(registry, clock, () => 0),
+    random: () => 0.99,
+  });
+  const stop = new AbortController();
+  t.after(() => stop.abort(new Error("the test is over")));
+  informers.start(stop.signal);
+  void scheduler.run(stop.signal).catch(() => {});
+  await settle(60);
+  const step = async (ms = 0): Promise<void> => {
+    await settle(60);
+    if (ms > 0) await clock.advance(ms);
+    await settle(60);
+  };
+  return { client, clock, events, registry, step, names: { ...named(client) } };
+}
+
+const named = (client: FakeClient) => ({
+  node: (name: string, options?: NodeOptions) =>
+    client.put(nodes, { apiVersion: "v1", kind: "Node", ...aTestNode(name, options) }),
+  pod: (name: string, options?: TestPodOptions) => client.put(pods, aTestPod(name, options)),
+  where: (name: string) => client.object<Pod>(pods, `default/${name}`)?.spec.nodeName,
+  status: (name: string) => client.object<Pod>(pods, `default/${name}`)?.status,
+});
+
+test("a pod gets a node, and an event says which", async (t) => {
+  const { events, step, names } = await start(t);
+  names.node("a");
+  names.pod("web");
+  await step();
+  assert.equal(names.where("web"), "a");
+  assert.deepEqual(events, ["web Normal Scheduled Binding: Successfully assigned default/web to a"]);
+});
+
+test("a pod that fits nowhere is told so by event and condition, and gets its node when there is one", async (t) => {
+  const { events, step, names } = await start(t);
+  names.node("small", { cpu: "1" });
+  names.pod("web", { cpu: "2" });
+  await step();
+  const message = "0/1 nodes are available: 1 Insufficient cpu.";
+  assert.deepEqual(events, [`web Warning FailedScheduling Scheduling: ${message}`]);
+  const [condition] = names.status("web")?.conditions ?? [];
+  assert.deepEqual(
+    [condition?.type, condition?.status, condition?.reason, condition?.message],
+    ["PodScheduled", "False", "Unschedulable", message],
+  );
+  names.node("large");
+  await step(1_000);
+  assert.equal(names.where("web"), "large");
+});
+
+test("without nodes it waits for the first", async (t) => {
+  const { events, step, names } = await start(t);
+  names.pod("web");
+  await step();
+  assert.deepEqual(events, ["web Warning FailedScheduling Scheduling: no nodes available to schedule pods"]);
+  names.node("a");
+  await step(1_000);
+  assert.equal(names.where("web"), "a");
+});
+
+test("each scheduler name has its profile; pods of other schedulers are left alone", async (t) => {
+  const { step, names } = await start(t, ["default-scheduler", "second"]);
+  names.node("a");
+  names.pod("first", { spec: { schedulerName: "default-scheduler" } });
+  names.pod("second", { spec: { schedulerName: "second" } });
+  names.pod("foreign", { spec: { schedulerName: "somebody-else" } });
+  await step();
+  assert.deepEqual([names.where("first"), names.where("second"), names.where("foreign")], ["a", "a", undefined]);
+});
+
+test("a node that changes wakes no pod that it would not fit", async (t) => {
+  const { events, step, names } = await start(t);
+  names.node("a", { cpu: "1" });
+  names.pod("web", { cpu: "2" });
+  await step();
+  names.node("b", { cpu: "1" });
+  await step(1_000);
+  assert.equal(events.length, 1);
+  names.node("c", { cpu: "2" });
+  await step(1_000);
+  assert.equal(names.where("web"), "c");
+});
+
+test("an important pod sends a lesser one away, keeps its place while that one goes, and then has it", async (t) => {
+  const { client, events, step, names } = await start(t);
+  names.node("a");
+  names.pod("old", { on: "a", cpu: "4", priority: 1 });
+  await step();
+  // Deletion takes its time: the pod is marked and stays.
+  client.react("delete", "pods", ({ name }) => {
+    const pod = client.object<Pod>(pods, `default/${name}`);
+    if (pod !== undefined) client.put(pods, { ...pod, metadata: { ...pod.metadata, deletionTimestamp: "2024-01-01T00:00:00Z" } });
+    return {};
+  });
+  names.pod("urgent", { cpu: "3", priority: 10 });
+  await step();
+  assert.equal(names.status("urgent")?.nominatedNodeName, "a");
+  assert.deepEqual(events, [
+    "old Normal Preempted Preempting: Preempted by default/urgent on node a",
+    "urgent Warning FailedScheduling Scheduling: 0/1 nodes are available: 1 Insufficient cpu.",
+  ]);
+  names.pod("lesser", { cpu: "3", priority: 5 });
+  await step();
+  client.remove(pods, "default/old");
+  await step(1_000);
+  await step(1_000);
+  assert.equal(names.where("urgent"), "a");
+  assert.equal(names.where("lesser"), undefined);
+});
+
+test("a pod that is going is not placed any more", async (t) => {
+  const { events, step, names } = await start(t);
+  names.node("a");
+  names.pod("web", { metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" } });
+  await step();
+  assert.equal(names.where("web"), undefined);
+  assert.deepEqual(events, ["web Warning FailedScheduling Scheduling: skip schedule deleting pod: default/web"]);
+});
+
+test("a binding that fails frees the node, and is tried again", async (t) => {
+  const { client, events, step, names } = await start(t);
+  let failures = 1;
+  client.react("create", "pods", ({ subresource }) => {
+    if (subresource === "binding" && failures-- > 0) throw new Error("no luck");
+    return undefined;
+  });
+  names.node("a");
+  names.pod("web", { cpu: "4" });
+  await step();
+  assert.deepEqual(events, [
+    'web Warning FailedScheduling Scheduling: binding rejected: running Bind plugin "DefaultBinder": no luck',
+  ]);
+  assert.equal(names.status("web")?.conditions?.[0]?.reason, "SchedulerError");
+  // No event helps it; a minute does.
+  for (let i = 0; i < 62 && names.where("web") === undefined; i++) await step(1_000);
+  assert.equal(names.where("web"), "a");
+});
+
+test("a pod on a node wakes the one that has to be near it", async (t) => {
+  const { step, names } = await start(t);
+  names.node("a");
+  const term = { topologyKey: "kubernetes.io/hostname", labelSelector: { matchLabels: { app: "db" } } };
+  const affinity = { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [term] } };
+  names.pod("web", { spec: { affinity } });
+  await step();
+  assert.equal(names.where("web"), undefined);
+  names.pod("db", { on: "a", labels: { app: "db" } });
+  await step(1_000);
+  assert.equal(names.where("web"), "a");
+});
+
+test("counts attempts, queues, points and victims under upstream's names", async (t) => {
+  const { registry, step, names } = await start(t);
+  names.node("a");
+  names.pod("web");
+  await step();
+  names.pod("huge", { cpu: "40" });
+  await step(1_000);
+  const text = await registry.render();
+  for (const line of [
+    'scheduler_schedule_attempts_total{result="scheduled",profile="default-scheduler"} 1',
+    'scheduler_schedule_attempts_total{result="unschedulable",profile="default-scheduler"} 1',
+    'scheduler_queue_incoming_pods_total{queue="active",event="PodAdd"} 2',
+    'scheduler_queue_incoming_pods_total{queue="unschedulable",event="ScheduleAttemptFailure"} 1',
+    'scheduler_pending_pods{queue="unschedulable"} 1',
+    'scheduler_scheduler_cache_size{type="nodes"} 1',
+    "scheduler_preemption_attempts_total 1",
+    'scheduler_pod_scheduling_duration_seconds_count{attempts="1"} 1',
+    'scheduler_framework_extension_point_duration_seconds_count{extension_point="Filter",status="Success",profile="default-scheduler"} 2',
+    'scheduler_scheduler_goroutines{work="binding"} 0',
+  ]) {
+    assert.ok(text.includes(line), `${line}\n${text}`);
+  }
+  assert.match(
+    text,
+    /scheduler_plugin_execution_duration_seconds_count\{plugin="NodeResourcesFit",extension_point="Filter",status="Unschedulable"\} 1/,
+  );
+});
