@@ -1,0 +1,34 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+
+/** Numbers from 0 to 1, the same for the same seed. */
+export function seeded(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+/**
+ * A client that loses a share of its requests: half of those on their way, the other half on the way back, when the
+ * server has done what was asked.
+ */
+export function unreliable(client: Client, share: number, random: () => number): Client {
+  const losing =
+    <A extends unknown[], R>(call: (...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> => {
+      const fate = random();
+      if (fate < share / 2) throw new Error("connection refused");
+      const answer = await call(...args);
+      if (fate < share) throw new Error("connection reset");
+      return answer;
+    };
+  return {
+    ...client,
+    get: losing(client.get.bind(client)) as Client["get"],
+    create: losing(client.create.bind(client)) as Client["create"],
+    update: losing(client.update.bind(client)) as Client["update"],
+    patch: losing(client.patch.bind(client)) as Client["patch"],
+    delete: losing(client.delete.bind(client)),
+  };
+}
