@@ -1,4 +1,6 @@
 import { type Clock, realClock } from "../clock/clock.ts";
+import { protobufMediaType } from "../codec/negotiate.ts";
+import { decodeProtobuf, hasProtobufForm } from "../codec/protobuf.ts";
 import { genericServerResponse, StatusError } from "../errors/status-error.ts";
 import { formatGroupVersion, type ResourceRef, resourcePath } from "../meta/group-version.ts";
 import type { DeleteOptions, KubeList, KubeObject, Status, Unstructured } from "../meta/types.ts";
@@ -15,7 +17,7 @@ import {
   type TransportResponse,
   wasNotProcessed,
 } from "./transport.ts";
-import { decodeWatchStream } from "./watch-decoder.ts";
+import { decodeProtobufWatch, decodeWatchStream } from "./watch-decoder.ts";
 import { parseWire, stringifyWire } from "./wire-json.ts";
 
 /**
@@ -175,10 +177,28 @@ export function newClientFamily(config: ClientConfig, dependencies: Omit<ClientD
 }
 
 function memberOf(call: Call): Client {
+  const wanted = call.config.contentType === protobufMediaType ? `${protobufMediaType},${jsonType}` : jsonType;
+  const acceptOf = (ref: ResourceRef): string => (wanted !== jsonType && hasProtobufForm(ref) ? wanted : jsonType);
+  const accepting = (
+    ref: ResourceRef,
+    options: { metadataOnly?: boolean | undefined },
+    kind: string,
+  ): Record<string, string> => ({
+    accept: options.metadataOnly === true ? `${jsonType};as=${kind};g=meta.k8s.io;v=v1,${jsonType}` : acceptOf(ref),
+  });
+  const withJson = (
+    ref: ResourceRef,
+    method: string,
+    path: string,
+    body: unknown,
+    signal: AbortSignal | undefined,
+  ): TransportRequest => {
+    return { method, path, headers: { accept: acceptOf(ref), "content-type": jsonType }, body: stringifyWire(body), signal };
+  };
   const object = async <T>(verb: string, ref: ResourceRef, name: string, request: TransportRequest): Promise<T> => {
     const response = await send(call, request);
     const body = await readBody(response.body);
-    if (response.status >= 200 && response.status < 300) return parseWire(body.toString("utf8")) as T;
+    if (response.status >= 200 && response.status < 300) return objectIn(response, body) as T;
     throw errorOf(verb, ref, name, response, body);
   };
   const pathOf = (ref: ResourceRef, target: Target, query?: Query): string => {
@@ -192,14 +212,19 @@ function memberOf(call: Call): Client {
       return object("get", ref, target.name, {
         method: "GET",
         path,
-        headers: accepting(options, "PartialObjectMetadata"),
+        headers: accepting(ref, options, "PartialObjectMetadata"),
         signal: options.signal,
       });
     },
     list(ref, target = {}, options = {}) {
       const { signal, metadataOnly: _, ...query } = options;
       const path = pathOf(ref, target, query);
-      return object("list", ref, "", { method: "GET", path, headers: accepting(options, "PartialObjectMetadataList"), signal });
+      return object("list", ref, "", {
+        method: "GET",
+        path,
+        headers: accepting(ref, options, "PartialObjectMetadataList"),
+        signal,
+      });
     },
     create(ref, body, options = {}) {
       const { metadata } = body as unknown as KubeObject;
@@ -213,7 +238,7 @@ function memberOf(call: Call): Client {
         "create",
         ref,
         options.name ?? metadata?.name ?? "",
-        withJson("POST", path, withType(ref, body, options), options.signal),
+        withJson(ref, "POST", path, withType(ref, body, options), options.signal),
       );
     },
     update(ref, body, options = {}) {
@@ -224,12 +249,12 @@ function memberOf(call: Call): Client {
         "update",
         ref,
         name,
-        withJson("PUT", pathOf(ref, target, writeQuery(options)), withType(ref, body, options), options.signal),
+        withJson(ref, "PUT", pathOf(ref, target, writeQuery(options)), withType(ref, body, options), options.signal),
       );
     },
     patch(ref, target, patch, options = {}) {
       const query = { ...writeQuery(options), ...(options.force === undefined ? {} : { force: options.force }) };
-      const request = withJson("PATCH", pathOf(ref, target, query), patch.body, options.signal);
+      const request = withJson(ref, "PATCH", pathOf(ref, target, query), patch.body, options.signal);
       return object("patch", ref, target.name, {
         ...request,
         headers: { ...request.headers, "content-type": patchTypes[patch.type] },
@@ -237,19 +262,24 @@ function memberOf(call: Call): Client {
     },
     delete(ref, target, options = {}) {
       const { signal, ...deleteOptions } = options;
-      return object("delete", ref, target.name, withJson("DELETE", pathOf(ref, target), deleteBody(deleteOptions), signal));
+      return object("delete", ref, target.name, withJson(ref, "DELETE", pathOf(ref, target), deleteBody(deleteOptions), signal));
     },
     deleteCollection(ref, target, options = {}) {
       const { signal, labelSelector, fieldSelector, ...deleteOptions } = options;
       const path = pathOf(ref, target, { labelSelector, fieldSelector });
-      return object("delete", ref, "", withJson("DELETE", path, deleteBody(deleteOptions), signal));
+      return object("delete", ref, "", withJson(ref, "DELETE", path, deleteBody(deleteOptions), signal));
     },
     async *watch(ref, target, options) {
       const { signal, metadataOnly: _, ...query } = options;
       const path = pathOf(ref, target, { ...query, watch: true });
-      const response = await send(call, { method: "GET", path, headers: accepting(options, "PartialObjectMetadata"), signal });
+      const response = await send(call, {
+        method: "GET",
+        path,
+        headers: accepting(ref, options, "PartialObjectMetadata"),
+        signal,
+      });
       if (response.status !== 200) throw errorOf("watch", ref, "", response, await readBody(response.body));
-      yield* decodeWatchStream(response.body, signal);
+      yield* isProtobuf(response) ? decodeProtobufWatch(response.body, signal) : decodeWatchStream(response.body, signal);
     },
     async raw(method, path, options = {}) {
       const headers = { accept: jsonType, ...options.headers };
@@ -284,14 +314,6 @@ const patchTypes = {
 function limiterOf(config: Pick<ClientConfig, "qps" | "burst">, clock: Clock): TokenBucket {
   const qps = config.qps || 5;
   return qps < 0 ? unlimited : newTokenBucket({ qps, burst: config.burst || 10, clock });
-}
-
-function accepting(options: { metadataOnly?: boolean | undefined }, kind: string): Record<string, string> {
-  return { accept: options.metadataOnly === true ? `${jsonType};as=${kind};g=meta.k8s.io;v=v1,${jsonType}` : jsonType };
-}
-
-function withJson(method: string, path: string, body: unknown, signal: AbortSignal | undefined): TransportRequest {
-  return { method, path, headers: { accept: jsonType, "content-type": jsonType }, body: stringifyWire(body), signal };
 }
 
 /** The server wants apiVersion and kind in every body; items of lists come without. */
@@ -367,15 +389,24 @@ function retryAfterSeconds(response: TransportResponse): number | undefined {
 
 function errorOf(verb: string, ref: ResourceRef, name: string, response: TransportResponse, body: Buffer): StatusError {
   const text = body.toString("utf8");
-  const status = parseStatus(text);
+  const status = parseStatus(response, body);
   if (status !== undefined) return new StatusError(status);
   const retryAfter = Number(response.headers["retry-after"]);
   return genericServerResponse(response.status, verb, ref, name, text, Number.isFinite(retryAfter) ? retryAfter : 0, true);
 }
 
-function parseStatus(text: string): Status | undefined {
+function isProtobuf(response: TransportResponse): boolean {
+  return response.headers["content-type"]?.startsWith(protobufMediaType) === true;
+}
+
+/** @throws Error when the body is none of what the header says */
+function objectIn(response: TransportResponse, body: Buffer): unknown {
+  return isProtobuf(response) ? decodeProtobuf(body) : parseWire(body.toString("utf8"));
+}
+
+function parseStatus(response: TransportResponse, body: Buffer): Status | undefined {
   try {
-    const value = parseWire(text) as Partial<Status> | null;
+    const value = objectIn(response, body) as Partial<Status> | null;
     return value?.kind === "Status" && value.status !== "Success" ? (value as Status) : undefined;
   } catch {
     return undefined; // a proxy's page, say

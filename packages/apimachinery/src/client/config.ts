@@ -32,7 +32,10 @@ export interface ClientConfig {
   /** Requests at once, 10 when absent. */
   readonly burst?: number | undefined;
   readonly userAgent?: string | undefined;
-  /** Accepted for the flag's sake: on the wire this client speaks JSON, which every server has. */
+  /**
+   * `application/vnd.kubernetes.protobuf`: answers of built-in kinds may come so, which costs less to read. Bodies go in
+   * JSON, which costs less to write. Default: JSON alone.
+   */
   readonly contentType?: string | undefined;
 }
 

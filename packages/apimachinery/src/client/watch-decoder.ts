@@ -1,4 +1,6 @@
 import type { Readable } from "node:stream";
+import { protobufMediaType } from "../codec/negotiate.ts";
+import { WatchEventDecoder } from "../codec/stream.ts";
 import { StatusError } from "../errors/status-error.ts";
 import type { Status } from "../meta/types.ts";
 import type { ObjectEvent } from "../watch-stream/event.ts";
@@ -40,6 +42,25 @@ export async function* decodeWatchStream<T>(body: Readable, signal: AbortSignal)
     throw new Error("the watch ended in the middle of an event");
   }
   yield last;
+}
+
+/** The same of a stream of protobuf messages. */
+export async function* decodeProtobufWatch<T>(body: Readable, signal: AbortSignal): AsyncGenerator<ObjectEvent<T>> {
+  const decoder = new WatchEventDecoder(protobufMediaType);
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      for (const event of decoder.push(chunk)) {
+        if (event.type === "ERROR") throw new StatusError(event.object as unknown as Status);
+        yield event as unknown as ObjectEvent<T>;
+      }
+    }
+  } catch (err) {
+    throw signal.aborted ? signal.reason : err;
+  } finally {
+    body.destroy();
+  }
+  signal.throwIfAborted();
+  if (decoder.pendingBytes > 0) throw new Error("the watch ended in the middle of an event");
 }
 
 const newline = 0x0a;

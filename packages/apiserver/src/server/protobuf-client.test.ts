@@ -1,0 +1,101 @@
+/** Our client library with protobuf, as the other daemons use it by default, at the real server. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type Client, newClient } from "@coxswain/apimachinery/client/client";
+import { canonical } from "@coxswain/apimachinery/codec/json";
+import { protobufMediaType } from "@coxswain/apimachinery/codec/negotiate";
+import { isBadRequest, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { configMaps, deployments } from "@coxswain/apimachinery/schema/kinds/resources";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
+
+let server: TestServer;
+let client: Client;
+
+before(async () => {
+  server = await startTestServer(undefined);
+  const { url: host, ca, adminToken: token } = server;
+  client = newClient({ host, ca, token, qps: -1, contentType: protobufMediaType });
+});
+after(async () => {
+  client.close();
+  await server.stop();
+});
+
+const deployment = {
+  metadata: { name: "web", namespace: "default" },
+  spec: {
+    selector: { matchLabels: { a: "b" } },
+    template: { metadata: { labels: { a: "b" } }, spec: { containers: [{ name: "c", image: "i" }] } },
+  },
+};
+
+test("what is made, got, listed and watched is what JSON says of it, in canonical form", async () => {
+  const made = await client.create(deployments, deployment as KubeObject);
+  const inJson = canonical(await server.client.get(deployments, { namespace: "default", name: "web" }));
+  assert.deepEqual(made, inJson);
+  assert.deepEqual(await client.get(deployments, { namespace: "default", name: "web" }), inJson);
+  const list = await client.list(deployments, { namespace: "default" });
+  assert.deepEqual(list, canonical(await server.client.list(deployments, { namespace: "default" })));
+  const stop = new AbortController();
+  for await (const event of client.watch(deployments, {}, { signal: stop.signal, resourceVersion: "0" })) {
+    assert.deepEqual(event, { type: "ADDED", object: inJson });
+    break;
+  }
+});
+
+test("a refusal is a Status, also when it came as protobuf; a refused watch too", async () => {
+  await assert.rejects(client.get(configMaps, { namespace: "default", name: "none" }), isNotFound);
+  const { signal } = new AbortController();
+  const watch = client.watch(configMaps, {}, { signal, labelSelector: "a in" });
+  await assert.rejects(async () => {
+    for await (const _ of watch) break;
+  }, isBadRequest);
+});
+
+test("a deletion, a patch and a subresource are answered too", async () => {
+  const target = { namespace: "default", name: "web" };
+  const patched = await client.patch(deployments, target, { type: "merge", body: { spec: { replicas: 3 } } });
+  assert.equal((patched as { spec?: { replicas?: number } }).spec?.replicas, 3);
+  const scale = await client.get(deployments, { ...target, name: "web", subresource: "scale" } as never);
+  assert.equal(scale.kind, "Scale");
+  await client.delete(deployments, target);
+  await assert.rejects(client.get(deployments, target), isNotFound);
+});
+
+test("kinds that have no protobuf, metadata alone and bodies go in JSON", async () => {
+  await client.create(
+    {
+      group: "apiextensions.k8s.io",
+      version: "v1",
+      resource: "customresourcedefinitions",
+      kind: "CustomResourceDefinition",
+      namespaced: false,
+    },
+    {
+      metadata: { name: "things.example.com" },
+      spec: {
+        group: "example.com",
+        scope: "Namespaced",
+        names: { plural: "things", kind: "Thing" },
+        versions: [
+          {
+            name: "v1",
+            served: true,
+            storage: true,
+            schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
+          },
+        ],
+      },
+    } as KubeObject,
+  );
+  const things: ResourceRef = { group: "example.com", version: "v1", resource: "things", kind: "Thing", namespaced: true };
+  const thing = { apiVersion: "example.com/v1", kind: "Thing", metadata: { name: "a", namespace: "default" }, spec: { x: 1 } };
+  const made = await waitFor(() => client.create(things, thing as KubeObject).catch(() => undefined), { what: "the kind" });
+  assert.deepEqual((made as { spec?: unknown }).spec, { x: 1 });
+  await client.create(configMaps, { metadata: { name: "m", namespace: "default" }, data: { a: "b" } } as KubeObject);
+  const { items } = await client.list(configMaps, { namespace: "default" }, { metadataOnly: true });
+  assert.ok(items.every((item) => !("data" in item) && item.kind !== "ConfigMap"));
+});
