@@ -1,3 +1,4 @@
+import { newCloudNodeLifecycleController, newRouteController, newServiceLoadBalancerController } from "./cloud/without-cloud.ts";
 import type { ControllerContext, Runnable } from "./controller-context.ts";
 import { newAttachDetachController } from "./controllers/attachdetach/controller.ts";
 import { newBootstrapSigner } from "./controllers/bootstrapsigner/controller.ts";
@@ -47,8 +48,8 @@ export interface CatalogueEntry {
   readonly onByDefault: boolean;
   /** Its own limit of requests, as multiples of `--kube-api-qps` and `--kube-api-burst`. */
   readonly rate?: { readonly qps: number; readonly burst: number };
-  /** Absent: known by its name, not built yet. @returns undefined when its configuration leaves it nothing to do */
-  readonly make?: (ctx: ControllerContext) => Runnable | undefined;
+  /** @returns undefined when its configuration leaves it nothing to do */
+  readonly make: (ctx: ControllerContext) => Runnable | undefined;
 }
 
 /** THE list of controllers of Kubernetes 1.23, in the order in which they are started. */
@@ -129,9 +130,9 @@ export const catalogue: readonly CatalogueEntry[] = [
   { name: "tokencleaner", user: "token-cleaner", onByDefault: false, make: newTokenCleaner },
   { name: "nodeipam", user: "node-controller", component: "cidrAllocator", onByDefault: true, make: newNodeIpamController },
   { name: "nodelifecycle", user: "node-controller", onByDefault: true, make: newNodeLifecycleController },
-  missing("service", "service-controller"),
-  missing("route", "route-controller"),
-  missing("cloud-node-lifecycle", "node-controller"),
+  { name: "service", user: "service-controller", onByDefault: true, make: newServiceLoadBalancerController },
+  { name: "route", user: "route-controller", onByDefault: true, make: newRouteController },
+  { name: "cloud-node-lifecycle", user: "node-controller", onByDefault: true, make: newCloudNodeLifecycleController },
   {
     name: "persistentvolume-binder",
     user: "persistent-volume-binder",
@@ -171,30 +172,19 @@ export const catalogue: readonly CatalogueEntry[] = [
   },
 ];
 
-function missing(name: string, user: string): CatalogueEntry {
-  return { name, user, onByDefault: true };
-}
-
-/** Controllers that a plain `*` leaves out because they are not built yet. */
-export const notBuilt: readonly string[] = catalogue.filter(({ make }) => make === undefined).map(({ name }) => name);
-
 /**
  * Which controllers `--controllers` asks for: `name` on, `-name` off, `*` all that are on by default; the first word
  * that names a controller decides.
- * @param errors takes what is wrong: unknown names, and controllers asked for by name that are not built
+ * @param errors takes the names that are unknown
  * Source: cmd/kube-controller-manager/app, IsControllerEnabled
  */
 export function enabledControllers(words: readonly string[], errors: string[]): Set<string> {
-  const known = new Map(catalogue.map((entry) => [entry.name, entry]));
+  const known = new Set(catalogue.map(({ name }) => name));
   for (const word of words) {
-    if (word === "*") continue;
     const name = word.startsWith("-") ? word.slice(1) : word;
-    const entry = known.get(name);
-    if (entry === undefined) errors.push(`"${name}" is not in the list of known controllers`);
-    else if (entry.make === undefined && word === name)
-      errors.push(`--controllers: the controller "${name}" is not implemented yet`);
+    if (word !== "*" && !known.has(name)) errors.push(`"${name}" is not in the list of known controllers`);
   }
-  return new Set(catalogue.filter((entry) => entry.make !== undefined && isEnabled(entry, words)).map(({ name }) => name));
+  return new Set(catalogue.filter((entry) => isEnabled(entry, words)).map(({ name }) => name));
 }
 
 function isEnabled({ name, onByDefault }: CatalogueEntry, words: readonly string[]): boolean {

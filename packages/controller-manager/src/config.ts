@@ -4,8 +4,11 @@ import { resourceLockKinds } from "@coxswain/apimachinery/controller/resource-lo
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { enabledControllers } from "./catalogue.ts";
 import { type CertificateSigningConfig, certificateSigningOf } from "./certificates/signing-flags.ts";
+import { type CloudConfig, cloudConfigOf } from "./cloud/cloud-flags.ts";
+import { cloudControllers } from "./cloud/without-cloud.ts";
 import { type NodeIpamConfig, nodeIpamConfigOf } from "./controllers/nodeipam/ranges-of-flags.ts";
 import type { ControllerManagerFlags } from "./flags.ts";
+import { type LeaderMigration, leaderMigrationOf } from "./leader-migration.ts";
 import { type VolumesConfig, volumesConfigOf } from "./volumes/config.ts";
 
 /** What the flags come to, checked. Times are in ms. */
@@ -19,6 +22,8 @@ export interface ControllerManagerConfig {
   readonly minResyncPeriodMs: number;
   readonly controllerStartIntervalMs: number;
   readonly leaderElection: LeaderElectionConfig;
+  readonly leaderMigration: LeaderMigration | undefined;
+  readonly cloud: CloudConfig;
   readonly concurrency: Concurrency;
   readonly endpointUpdatesBatchMs: number;
   readonly endpointSliceUpdatesBatchMs: number;
@@ -112,7 +117,10 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
     resourceNamespace: flags["leader-elect-resource-namespace"],
   };
   if (leaderElection.enabled) errors.push(...leaderElectionErrors(leaderElection));
+  const leaderMigration = leaderMigrationOf(flags, errors);
+  const cloud = cloudConfigOf(flags, errors);
   const controllers = enabledControllers(flags.controllers, errors);
+  if (cloud.external) for (const name of cloudControllers) controllers.delete(name);
   const nodeIpam = nodeIpamConfigOf(flags, errors);
   const rootCa = readPem(flags["root-ca-file"], "--root-ca-file", errors);
   const serviceAccountKey = readPem(flags["service-account-private-key-file"], "--service-account-private-key-file", errors);
@@ -148,6 +156,8 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
     minResyncPeriodMs: flags["min-resync-period"],
     controllerStartIntervalMs: flags["controller-start-interval"],
     leaderElection,
+    leaderMigration,
+    cloud,
     concurrency,
     endpointUpdatesBatchMs: flags["endpoint-updates-batch-period"],
     endpointSliceUpdatesBatchMs: flags["endpointslice-updates-batch-period"],

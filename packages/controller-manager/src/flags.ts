@@ -37,7 +37,7 @@ export const flagTable = flags(
     }),
     "cidr-allocator-type": string({ default: "RangeAllocator", help: "Type of CIDR allocator." }),
     "cloud-config": string({ wired: false, help: "The path to the configuration file of the cloud provider. Empty for none." }),
-    "cloud-provider": string({ wired: false, help: "The provider of cloud services. Empty for none." }),
+    "cloud-provider": string({ help: "The provider of cloud services. Empty for none." }),
     "cloud-provider-gce-lb-src-cidrs": text("cidrs", {
       default: "130.211.0.0/22,209.85.152.0/22,209.85.204.0/22,35.191.0.0/16",
       hidden: true,
@@ -49,7 +49,6 @@ export const flagTable = flags(
     "cluster-name": string({ default: "kubernetes", wired: false, help: "The prefix of the cluster's instances." }),
     "configure-cloud-routes": bool({
       default: true,
-      wired: false,
       help: "Should CIDRs given by --allocate-node-cidrs be configured on the cloud provider.",
     }),
     "controller-start-interval": duration({ help: "Time between the starts of controllers." }),
@@ -57,9 +56,8 @@ export const flagTable = flags(
       default: ["*"],
       help: "Controllers to enable. '*' enables all that are on by default, 'foo' enables the one named foo, '-foo' disables it.",
     }),
-    "enable-leader-migration": bool({ wired: false, help: "Whether controller leader migration is on." }),
+    "enable-leader-migration": bool({ help: "Whether controller leader migration is on." }),
     "external-cloud-volume-plugin": string({
-      wired: false,
       help: "The volume plugin to use when the cloud provider is external.",
     }),
     "feature-gates": mapStringBool({ help: "A set of key=value pairs that turn features on or off." }),
@@ -71,7 +69,6 @@ export const flagTable = flags(
     }),
     "kube-api-qps": float({ default: 20, help: "Requests a second to the API server." }),
     "leader-migration-config": string({
-      wired: false,
       help: "Path to the configuration file of controller leader migration; empty for the default of the component. It needs --enable-leader-migration.",
     }),
     "min-resync-period": duration({

@@ -2,7 +2,6 @@ import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { type Runtime, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
-import { notBuilt } from "./catalogue.ts";
 import { completeConfig } from "./config.ts";
 import { type ControllerManagerFlags, kubeControllerManager } from "./flags.ts";
 import { loadClientConfig, runManager } from "./manager.ts";
@@ -15,9 +14,6 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates }:
   const clientConfig = await loadClientConfig(completed);
   // Without --root-ca-file, what this process trusts itself. Source: app/certificates.go startRootCACertPublisher
   const config = { ...completed, rootCa: completed.rootCa ?? clientConfig.ca };
-  if (flags.controllers.includes("*"))
-    log.info("controllers that are not built yet do not run", { controllers: notBuilt.join(",") });
-
   const clock = realClock;
   const metrics = newMetricsRegistry({
     disabled: flags["disabled-metrics"],

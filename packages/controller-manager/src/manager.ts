@@ -8,7 +8,7 @@ import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
-import { newResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
+import { newResourceLock, type ResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
@@ -18,6 +18,7 @@ import { queueMetrics } from "@coxswain/apimachinery/workqueue/metrics";
 import { type CatalogueEntry, catalogue } from "./catalogue.ts";
 import type { ControllerManagerConfig } from "./config.ts";
 import type { ControllerContext, Runnable } from "./controller-context.ts";
+import { type Share, shareOf } from "./leader-migration.ts";
 import { serviceAccountTokens } from "./service-account-tokens.ts";
 
 export interface ManagerOptions {
@@ -33,46 +34,76 @@ export interface ManagerOptions {
 /** How a manager's life ended. */
 export type ManagerEnd = "stopped" | "leadership-lost";
 
-/** Leader election, then informers, then controllers. Resolves when `signal` is aborted or the leadership is lost. */
+/**
+ * Leader election, then informers, then controllers. Resolves when `signal` is aborted or a leadership is lost. With
+ * leader migration there is a second lock, for the controllers that move; only who has the first may have it.
+ */
 export async function runManager(options: ManagerOptions): Promise<ManagerEnd> {
-  const { config, clientConfig, log, clock, metrics, signal } = options;
+  const { config, clientConfig, clock, metrics, signal } = options;
   const family = newClientFamily(clientConfig, { clock, observer: clientMetrics(metrics) });
-  const { leaderElection } = config;
+  const { leaderElection, leaderMigration } = config;
+  // Who lost one of two locks keeps neither.
+  const ending = new AbortController();
+  const ended = AbortSignal.any([signal, ending.signal]);
+  const leadAnd = async (lock: ResourceLock, name: string, work: (leading: AbortSignal) => Promise<unknown>): Promise<void> => {
+    await lead({ ...options, signal: ended }, family, lock, name, work);
+    ending.abort(new Error("leaderelection lost"));
+  };
   try {
     if (!leaderElection.enabled) {
-      await runControllers(options, family, signal);
+      await runControllers(options, family, "main", signal);
       return "stopped";
     }
-    const isLeader = metrics.gauge({
-      name: "leader_election_master_status",
-      help: "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.",
-      labels: ["name"],
+    const { resourceLock, resourceNamespace, resourceName } = leaderElection;
+    await leadAnd(newResourceLock(resourceLock, resourceNamespace, resourceName), resourceName, async (leading) => {
+      const parts = [runControllers(options, family, "main", leading)];
+      if (leaderMigration !== undefined) {
+        const { leaderName } = leaderMigration;
+        const lock = newResourceLock(leaderMigration.resourceLock, resourceNamespace, leaderName);
+        parts.push(leadAnd(lock, leaderName, (also) => runControllers(options, family, "migrated", also)));
+      }
+      await Promise.all(parts);
     });
-    isLeader.labels(leaderElection.resourceName).set(0);
-    let running: Promise<void> = Promise.resolve();
-    await runLeaderElection({
-      ...leaderElection,
-      client: family.member({ qps: -1, userAgent: userAgentOf(program, "leader-election") }),
-      lock: newResourceLock(leaderElection.resourceLock, leaderElection.resourceNamespace, leaderElection.resourceName),
-      identity: `${hostname()}_${randomUUID()}`,
-      // The next one need not wait for the lease to run out after a restart.
-      releaseOnCancel: true,
-      onStarted(leading) {
-        isLeader.labels(leaderElection.resourceName).set(1);
-        running = runControllers(options, family, leading);
-        running.catch((err) => log.fatal("controllers failed", err));
-      },
-      onStopped: () => isLeader.labels(leaderElection.resourceName).set(0),
-      onNewLeader: (identity) => log.info("new leader elected", { identity }),
-      log,
-      clock,
-      signal,
-    });
-    await running;
     return signal.aborted ? "stopped" : "leadership-lost";
   } finally {
     family.close();
   }
+}
+
+/** Works while it leads. Resolves when it no longer does and the work has ended. */
+async function lead(
+  { config, log, clock, metrics, signal }: ManagerOptions,
+  family: ClientFamily,
+  lock: ResourceLock,
+  name: string,
+  work: (leading: AbortSignal) => Promise<unknown>,
+): Promise<void> {
+  const isLeader = metrics.gauge({
+    name: "leader_election_master_status",
+    help: "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master. 'name' is the string used to identify the lease. Please make sure to group by name.",
+    labels: ["name"],
+  });
+  isLeader.labels(name).set(0);
+  let running: Promise<unknown> = Promise.resolve();
+  await runLeaderElection({
+    ...config.leaderElection,
+    client: family.member({ qps: -1, userAgent: userAgentOf(program, "leader-election") }),
+    lock,
+    identity: `${hostname()}_${randomUUID()}`,
+    // The next one need not wait for the lease to run out after a restart.
+    releaseOnCancel: true,
+    onStarted(leading) {
+      isLeader.labels(name).set(1);
+      running = work(leading);
+      running.catch((err) => log.fatal("controllers failed", err));
+    },
+    onStopped: () => isLeader.labels(name).set(0),
+    onNewLeader: (identity) => log.info("new leader elected", { identity }),
+    log,
+    clock,
+    signal,
+  });
+  await running;
 }
 
 const program = "kube-controller-manager";
@@ -97,7 +128,7 @@ function causes(err: unknown): string {
   return err instanceof Error ? (err.cause === undefined ? err.message : `${err.message}: ${causes(err.cause)}`) : String(err);
 }
 
-async function runControllers(options: ManagerOptions, family: ClientFamily, signal: AbortSignal): Promise<void> {
+async function runControllers(options: ManagerOptions, family: ClientFamily, share: Share, signal: AbortSignal): Promise<void> {
   const { config, log, clock } = options;
   const jitter = 1 + Math.random();
   const informers = newInformerFactory(family.member({ qps: -1, userAgent: userAgentOf(program, "shared-informers") }), {
@@ -106,8 +137,8 @@ async function runControllers(options: ManagerOptions, family: ClientFamily, sig
     resyncMs: config.minResyncPeriodMs * jitter,
   });
   const made = catalogue.flatMap((entry): { name: string; controller: Runnable }[] => {
-    if (!config.controllers.has(entry.name)) return [];
-    const controller = entry.make?.(contextOf(options, family, informers, entry));
+    if (!config.controllers.has(entry.name) || shareOf(config.leaderMigration, entry.name) !== share) return [];
+    const controller = entry.make(contextOf(options, family, informers, entry));
     if (controller === undefined) log.info("Skipping", { controller: entry.name });
     return controller === undefined ? [] : [{ name: entry.name, controller }];
   });

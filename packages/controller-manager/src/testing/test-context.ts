@@ -28,6 +28,8 @@ export const defaultConfig: ControllerManagerConfig = {
     resourceName: "kube-controller-manager",
     resourceNamespace: "kube-system",
   },
+  leaderMigration: undefined,
+  cloud: { external: false, configureRoutes: true },
   concurrency: {
     deployment: 5,
     replicaSet: 5,

@@ -1,0 +1,30 @@
+import type { ControllerContext, Runnable } from "../controller-context.ts";
+
+/**
+ * The controllers that work on a cloud provider. None is built in: without one they say why they do nothing and are
+ * skipped, as upstream's are; with `--cloud-provider=external` they are another program's.
+ * Source: cmd/kube-controller-manager/app/core.go
+ */
+export function newServiceLoadBalancerController({ log }: ControllerContext): Runnable | undefined {
+  log.error("Failed to start service controller: WARNING: no cloud provider provided, services of type LoadBalancer will fail");
+  return undefined;
+}
+
+export function newRouteController({ config, log }: ControllerContext): Runnable | undefined {
+  const { configureRoutes } = config.cloud;
+  const allocates = config.nodeIpam.ranges.length > 0;
+  if (!allocates || !configureRoutes)
+    log.info(
+      `Will not configure cloud provider routes for allocate-node-cidrs: ${allocates}, configure-cloud-routes: ${configureRoutes}.`,
+    );
+  else log.warn("configure-cloud-routes is set, but no cloud provider specified. Will not configure cloud provider routes.");
+  return undefined;
+}
+
+export function newCloudNodeLifecycleController({ log }: ControllerContext): Runnable | undefined {
+  log.error("failed to start cloud node lifecycle controller: no cloud provider provided");
+  return undefined;
+}
+
+/** Names in `--controllers`. */
+export const cloudControllers: readonly string[] = ["service", "route", "cloud-node-lifecycle"];

@@ -1,0 +1,202 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import { newLogger } from "@coxswain/apimachinery/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { completeConfig } from "./config.ts";
+import { kubeControllerManager } from "./flags.ts";
+import { leaderMigrationOf, shareOf } from "./leader-migration.ts";
+import { runManager } from "./manager.ts";
+
+const on = "--enable-leader-migration";
+
+function fileOf(t: TestContext, text: string): string {
+  const directory = mkdtempSync(join(tmpdir(), "cox-migration-"));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const path = join(directory, "migration.yaml");
+  writeFileSync(path, text);
+  return path;
+}
+
+function migrationOf(...argv: string[]) {
+  const errors: string[] = [];
+  const migration = leaderMigrationOf(parseFlags(kubeControllerManager.flags, argv).values, errors);
+  return { migration, errors };
+}
+
+test("without a file the cloud's controllers move, to whatever program has both locks", () => {
+  assert.equal(migrationOf().migration, undefined);
+  assert.equal(migrationOf(on, "--leader-elect=false").migration, undefined);
+  const { migration, errors } = migrationOf(on);
+  assert.deepEqual(errors, []);
+  assert.equal(migration?.leaderName, "cloud-provider-extraction-migration");
+  assert.equal(migration?.resourceLock, "leases");
+  for (const name of ["route", "service", "cloud-node-lifecycle"]) assert.equal(shareOf(migration, name), "migrated");
+  assert.equal(shareOf(migration, "deployment"), "main");
+  assert.equal(shareOf(undefined, "route"), "main");
+});
+
+for (const version of ["v1alpha1", "v1beta1"]) {
+  test(`reads the file of ${version}: ours, anybody's and another program's`, (t) => {
+    const path = fileOf(
+      t,
+      `apiVersion: controllermanager.config.k8s.io/${version}
+kind: LeaderMigrationConfiguration
+leaderName: moving
+controllerLeaders:
+- {name: route, component: kube-controller-manager}
+- {name: service, component: cloud-controller-manager}
+- {name: nodeipam, component: "*"}
+`,
+    );
+    const { migration, errors } = migrationOf(on, `--leader-migration-config=${path}`);
+    assert.deepEqual(errors, []);
+    assert.equal(migration?.leaderName, "moving");
+    assert.equal(migration?.resourceLock, "leases");
+    assert.deepEqual(
+      ["route", "service", "nodeipam", "podgc"].map((name) => shareOf(migration, name)),
+      ["migrated", "unowned", "migrated", "main"],
+    );
+  });
+}
+
+for (const { name, text, message } of [
+  {
+    name: "another kind",
+    text: "apiVersion: v1\nkind: Pod\n",
+    message: /unable to read leader migration configuration from .*no kind "Pod" is registered/,
+  },
+  { name: "a list that is none", text: "controllerLeaders: 3\n", message: /controllerLeaders is not a list/ },
+  {
+    name: "nothing",
+    text: "",
+    message:
+      /^failed to parse leader migration configuration: \[leaderName: Required value: leaderName must be set for LeaderMigrationConfiguration\]$/,
+  },
+  {
+    name: "a lock that is none, and leaders without names",
+    text: "leaderName: a\nresourceLock: pods\ncontrollerLeaders:\n- {name: a}\n- {component: b}\n",
+    message:
+      /^failed to parse leader migration configuration: \[resourceLock: Invalid value: "pods": resource Lock must be one of 'leases' or 'endpoints' controllerLeaders\[0\]\.component: Required value: component must be set controllerLeaders\[1\]\.name: Required value: name must be set\]$/,
+  },
+]) {
+  test(`refuses a file with ${name}`, (t) => {
+    const head = text.startsWith("apiVersion")
+      ? ""
+      : "apiVersion: controllermanager.config.k8s.io/v1beta1\nkind: LeaderMigrationConfiguration\n";
+    const { errors } = migrationOf(on, `--leader-migration-config=${fileOf(t, head + text)}`);
+    assert.equal(errors.length, 1);
+    assert.match(errors[0] as string, message);
+  });
+}
+
+test("refuses it while its gate is off", () => {
+  const gate = "--feature-gates=ControllerManagerLeaderMigration=false";
+  assert.deepEqual(migrationOf(on, gate).errors, ["Leader Migration is not enabled through feature gate"]);
+});
+
+interface Lease {
+  metadata: { name: string };
+  spec: Record<string, unknown> & { holderIdentity: string };
+}
+
+/** As much of an API server as two elections need: leases that are kept, and nothing else. */
+async function startApi(t: TestContext): Promise<{ host: string; leases: Map<string, Lease> }> {
+  const leases = new Map<string, Lease>();
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const body = chunks.length === 0 ? undefined : JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    const url = new URL(request.url ?? "", "http://x");
+    const send = (code: number, value: object): void => {
+      response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(value));
+    };
+    const lease = /\/leases(?:\/(.+))?$/.exec(url.pathname);
+    if (lease !== null && body !== undefined) {
+      leases.set(body.metadata.name, body);
+      return send(200, body);
+    }
+    if (lease?.[1] !== undefined) {
+      const missing = { kind: "Status", status: "Failure", reason: "NotFound", code: 404 };
+      return send(leases.has(lease[1]) ? 200 : 404, leases.get(lease[1]) ?? missing);
+    }
+    if (url.searchParams.has("watch")) return void response.writeHead(200, { "content-type": "application/json" }).flushHeaders();
+    send(200, { metadata: { resourceVersion: "1" }, items: [] });
+  };
+  const server = createServer((request, response) => void answer(request, response));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { host: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, leases };
+}
+
+/** A manager of three controllers: one stays, one moves with us, one is another program's. */
+async function startManager(t: TestContext, host: string) {
+  const path = fileOf(
+    t,
+    `apiVersion: controllermanager.config.k8s.io/v1beta1
+kind: LeaderMigrationConfiguration
+leaderName: moving
+controllerLeaders: [{name: ttl, component: "*"}, {name: podgc, component: cloud-controller-manager}]
+`,
+  );
+  const argv = ["--controllers=serviceaccount,ttl,podgc", on, `--leader-migration-config=${path}`, "-v=1"];
+  const config = completeConfig(parseFlags(kubeControllerManager.flags, argv).values);
+  const lines: string[] = [];
+  const ending = new AbortController();
+  t.after(() => ending.abort());
+  const end = runManager({
+    config: {
+      ...config,
+      leaderElection: { ...config.leaderElection, leaseDurationMs: 1500, renewDeadlineMs: 1000, retryPeriodMs: 20 },
+    },
+    clientConfig: { host },
+    log: newLogger({ verbosity: 1, write: (line) => void lines.push(line) }),
+    clock: realClock,
+    metrics: newMetricsRegistry({}),
+    featureGates: newFeatureGates("kube-controller-manager", {}),
+    signal: ending.signal,
+  });
+  const started = () => lines.flatMap((line) => /Starting.*controller="?([a-z]+)/.exec(line)?.[1] ?? []);
+  return { end, started, stop: () => ending.abort() };
+}
+
+test("what moves starts under the second lock, what another program has does not start", async (t) => {
+  const { host, leases } = await startApi(t);
+  const manager = await startManager(t, host);
+  await waitFor(() => manager.started().includes("ttl"), { what: "the controller that moves" });
+  assert.deepEqual(manager.started(), ["serviceaccount", "ttl"]);
+  assert.deepEqual([...leases.keys()], ["kube-controller-manager", "moving"]);
+  manager.stop();
+  assert.equal(await manager.end, "stopped");
+  assert.deepEqual(
+    [...leases.values()].map(({ spec }) => spec.holderIdentity),
+    ["", ""],
+  );
+});
+
+test("waits for the second lock while the other controllers work, and ends when it loses it", async (t) => {
+  const { host, leases } = await startApi(t);
+  const now = () => new Date().toISOString().replace("Z", "000Z");
+  const held = (renewTime: string) => ({
+    metadata: { name: "moving" },
+    spec: { holderIdentity: "somebody", leaseDurationSeconds: 1, renewTime, acquireTime: renewTime, leaseTransitions: 0 },
+  });
+  leases.set("moving", held(now()));
+  const manager = await startManager(t, host);
+  await waitFor(() => manager.started().includes("serviceaccount"), { what: "the controller that stays" });
+  assert.deepEqual(manager.started(), ["serviceaccount"]);
+  await waitFor(() => manager.started().includes("ttl"), { what: "the lease to run out" });
+  leases.set("moving", { ...held(now()), spec: { ...held(now()).spec, leaseDurationSeconds: 60 } });
+  assert.equal(await manager.end, "leadership-lost");
+});
