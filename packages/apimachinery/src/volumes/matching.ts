@@ -25,50 +25,82 @@ export interface MatchOptions {
 export function findMatchingVolume(
   claim: PersistentVolumeClaim,
   volumes: Iterable<PersistentVolume>,
-  { nodeLabels, taken, waits = false }: MatchOptions = {},
+  options: MatchOptions = {},
 ): PersistentVolume | undefined {
-  const requested = requestedSize(claim);
-  const selector = claim.spec.selector === undefined ? undefined : LabelSelector.fromObject(claim.spec.selector);
-  const className = classNameOf(claim);
-  let smallest: { volume: PersistentVolume; size: Quantity } | undefined;
+  const fit = fitOf(claim, options);
+  let best: PersistentVolume | undefined;
   for (const volume of volumes) {
-    if (taken?.has(volume.metadata.name ?? "")) continue;
-    const reserved = isBoundTo(volume, claim);
-    if (volume.spec.claimRef !== undefined && !reserved) continue;
-    const size = sizeOf(volume);
-    if (size.cmp(requested) < 0 || !hasSameMode(volume, claim) || volume.metadata.deletionTimestamp) continue;
-    const isInReach = nodeLabels === undefined || fitsNode(volume, nodeLabels);
-    if (reserved) return isInReach ? volume : undefined;
-    if (!isInReach || (nodeLabels === undefined && waits)) continue;
-    // A volume on its way to be available would only answer with a conflict.
-    if (volume.status?.phase !== "Available" || classNameOf(volume) !== className) continue;
-    if (selector !== undefined && !selector.matches(volume.metadata.labels)) continue;
-    if (nodeLabels !== undefined && !hasAccessModes(volume, claim)) continue;
-    if (smallest === undefined || smallest.size.cmp(size) > 0) smallest = { volume, size };
+    switch (fit(volume)) {
+      case "reserved":
+        return volume;
+      case "reserved elsewhere":
+        return undefined;
+      case "free":
+        if (best === undefined || sizeOf(best).cmp(sizeOf(volume)) > 0) best = volume;
+    }
   }
-  return smallest?.volume;
+  return best;
 }
 
-/** The binder's choice: among volumes with the fewest access modes beyond those asked for first. */
+/**
+ * The binder's choice: of the volumes with the fewest access modes, and at least those asked for, the reserved one or the
+ * smallest. (A free one with fewer modes is taken before a reserved one with more, as upstream does.)
+ */
 export function findBestVolume(
   claim: PersistentVolumeClaim,
   volumes: Iterable<PersistentVolume>,
   waits: boolean,
 ): PersistentVolume | undefined {
-  const byModes = new Map<string, { count: number; volumes: PersistentVolume[] }>();
+  const fit = fitOf(claim, { waits });
+  let best: { volume: PersistentVolume; modes: number; reserved: boolean } | undefined;
   for (const volume of volumes) {
-    if (!hasAccessModes(volume, claim)) continue;
-    const modes = new Set(volume.spec.accessModes);
-    const key = [...modes].sort().join();
-    const group = byModes.get(key);
-    if (group === undefined) byModes.set(key, { count: modes.size, volumes: [volume] });
-    else group.volumes.push(volume);
+    const fits = fit(volume);
+    if (fits === "no" || !hasAccessModes(volume, claim)) continue;
+    const candidate = { volume, modes: new Set(volume.spec.accessModes).size, reserved: fits === "reserved" };
+    if (best === undefined || isBetter(candidate, best)) best = candidate;
   }
-  for (const group of [...byModes.values()].sort((a, b) => a.count - b.count)) {
-    const found = findMatchingVolume(claim, group.volumes, { waits });
-    if (found !== undefined) return found;
-  }
-  return undefined;
+  return best?.volume;
+}
+
+interface Candidate {
+  readonly volume: PersistentVolume;
+  readonly modes: number;
+  readonly reserved: boolean;
+}
+
+function isBetter(one: Candidate, other: Candidate): boolean {
+  if (one.modes !== other.modes) return one.modes < other.modes;
+  if (one.reserved || other.reserved) return one.reserved && !other.reserved;
+  return sizeOf(one.volume).cmp(sizeOf(other.volume)) < 0;
+}
+
+/** Access modes count only on a node: the binder asks for them before. */
+type Fit = "no" | "free" | "reserved" | "reserved elsewhere";
+
+/** Looks at many volumes for one claim: what is cheap to see and rules most of them out comes first. */
+function fitOf(
+  claim: PersistentVolumeClaim,
+  { nodeLabels, taken, waits = false }: MatchOptions,
+): (volume: PersistentVolume) => Fit {
+  const requested = requestedSize(claim);
+  const selector = claim.spec.selector === undefined ? undefined : LabelSelector.fromObject(claim.spec.selector);
+  const className = classNameOf(claim);
+  const isInReach = (volume: PersistentVolume): boolean => nodeLabels === undefined || fitsNode(volume, nodeLabels);
+  const isUsable = (volume: PersistentVolume): boolean =>
+    hasSameMode(volume, claim) && !volume.metadata.deletionTimestamp && sizeOf(volume).cmp(requested) >= 0;
+
+  return (volume) => {
+    if (taken?.has(volume.metadata.name ?? "")) return "no";
+    if (volume.spec.claimRef !== undefined) {
+      if (!isBoundTo(volume, claim) || !isUsable(volume)) return "no";
+      return isInReach(volume) ? "reserved" : "reserved elsewhere";
+    }
+    // A volume on its way to be available would only answer with a conflict.
+    if ((waits && nodeLabels === undefined) || volume.status?.phase !== "Available") return "no";
+    if (classNameOf(volume) !== className || !isUsable(volume) || !isInReach(volume)) return "no";
+    if (selector !== undefined && !selector.matches(volume.metadata.labels)) return "no";
+    return nodeLabels === undefined || hasAccessModes(volume, claim) ? "free" : "no";
+  };
 }
 
 /** Why a volume that a claim names will not do. @returns undefined when it does */
@@ -132,8 +164,16 @@ export function boundTo(volume: PersistentVolume, claim: PersistentVolumeClaim):
   };
 }
 
+/** Read often and by everybody, of objects that never change. */
+const sizes = new WeakMap<PersistentVolume, Quantity>();
+
 export function sizeOf(volume: PersistentVolume): Quantity {
-  return amountOf(volume.spec.capacity?.["storage"]);
+  let size = sizes.get(volume);
+  if (size === undefined) {
+    size = amountOf(volume.spec.capacity?.["storage"]);
+    sizes.set(volume, size);
+  }
+  return size;
 }
 
 export function requestedSize(claim: PersistentVolumeClaim): Quantity {
