@@ -171,3 +171,25 @@ test("a daemon set rolls either by surge or by absence", () => {
   assert.deepEqual(errors({ maxSurge: 1 }), ["may not be set when maxUnavailable is non-zero"]);
   assert.deepEqual(errors({ maxSurge: 0, maxUnavailable: 0 }), ["cannot be 0 when maxSurge is 0"]);
 });
+
+for (const { name, on, given, want } of [
+  {
+    name: "gets a policy for its claims with the gate",
+    on: true,
+    given: undefined,
+    want: { whenDeleted: "Retain", whenScaled: "Retain" },
+  },
+  {
+    name: "gets the half that is missing",
+    on: true,
+    given: { whenScaled: "Delete" },
+    want: { whenDeleted: "Retain", whenScaled: "Delete" },
+  },
+  { name: "loses it without the gate", on: false, given: { whenScaled: "Delete" }, want: undefined },
+]) {
+  test(`a stateful set ${name}`, () => {
+    const set = { metadata: {}, spec: spec({ persistentVolumeClaimRetentionPolicy: given }) } as unknown as StatefulSet;
+    statefulSetStrategy.prepareForCreate?.(set, { ...ctx, featureEnabled: () => on });
+    assert.deepEqual(set.spec.persistentVolumeClaimRetentionPolicy, want);
+  });
+}

@@ -12,9 +12,9 @@ export const statefulSetStrategy: Strategy<StatefulSet> = strategyOf<StatefulSet
   generation: true,
   prepareForCreate(next, ctx) {
     next.status = { replicas: 0, availableReplicas: 0 };
-    dropDisabled(next, undefined, ctx.featureEnabled);
+    settleGated(next, undefined, ctx.featureEnabled);
   },
-  prepareForUpdate: (next, current, ctx) => dropDisabled(next, current, ctx.featureEnabled),
+  prepareForUpdate: (next, current, ctx) => settleGated(next, current, ctx.featureEnabled),
   validate: (next, ctx, current) => validateStatefulSet(next, podValidationOptions(ctx.featureEnabled, current?.spec?.template)),
   validateUpdate: (next, current) => validateStatefulSetUpdate(next, current),
   ...templateWarningsOnChange,
@@ -25,9 +25,15 @@ export const statefulSetStatusStrategy: Strategy<StatefulSet> = statusStrategyOf
   validateUpdate: (next, current, ctx) => validateStatefulSetStatus(next, current, ctx.featureEnabled),
 });
 
-function dropDisabled(next: StatefulSet, current: StatefulSet | undefined, featureEnabled: (gate: string) => boolean): void {
-  if (!featureEnabled("StatefulSetAutoDeletePVC") && current?.spec?.persistentVolumeClaimRetentionPolicy === undefined) {
-    delete next.spec?.persistentVolumeClaimRetentionPolicy;
+/** Fields of features that are off are dropped, unless they are there already; those of features that are on have defaults. */
+function settleGated(next: StatefulSet, current: StatefulSet | undefined, featureEnabled: (gate: string) => boolean): void {
+  const { spec } = next;
+  if (featureEnabled("StatefulSetAutoDeletePVC")) {
+    const { whenDeleted, whenScaled } = spec?.persistentVolumeClaimRetentionPolicy ?? {};
+    const policy = { whenDeleted: whenDeleted || "Retain", whenScaled: whenScaled || "Retain" };
+    if (spec) spec.persistentVolumeClaimRetentionPolicy = policy;
+  } else if (current?.spec?.persistentVolumeClaimRetentionPolicy === undefined) {
+    delete spec?.persistentVolumeClaimRetentionPolicy;
   }
-  if (!featureEnabled("StatefulSetMinReadySeconds") && !current?.spec?.minReadySeconds) delete next.spec?.minReadySeconds;
+  if (!featureEnabled("StatefulSetMinReadySeconds") && !current?.spec?.minReadySeconds) delete spec?.minReadySeconds;
 }
