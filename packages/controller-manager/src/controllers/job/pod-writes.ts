@@ -8,8 +8,15 @@ import { podRecipes } from "./pods.ts";
 import type { Sync } from "./reconcile.ts";
 import { isHeld, letGoPatch } from "./tracking-finalizer.ts";
 
-/** @returns by how many the Job's active Pods changed, and the first failure */
-export async function applyPlan(sync: Sync, plan: PodPlan): Promise<{ change: number; error?: unknown }> {
+export interface Outcome {
+  /** By how many the Job's active Pods changed. */
+  readonly change: number;
+  /** The first failure. */
+  readonly error?: unknown;
+}
+
+export async function applyPlan(sync: Sync, plan: PodPlan | undefined): Promise<Outcome> {
+  if (plan === undefined) return { change: 0 };
   if (plan.create.length > 0) return createPods(sync, plan.create);
   if (plan.delete.length === 0) return { change: 0 };
   const { expectations, ctx } = sync.room;
@@ -28,10 +35,7 @@ export async function applyPlan(sync: Sync, plan: PodPlan): Promise<{ change: nu
   return { change: -count, error };
 }
 
-async function createPods(
-  { room, key, job, tracked, signal }: Sync,
-  indexes: PodPlan["create"],
-): Promise<{ change: number; error?: unknown }> {
+async function createPods({ room, key, job, tracked, signal }: Sync, indexes: PodPlan["create"]): Promise<Outcome> {
   const { ctx, expectations } = room;
   expectations.expectCreations(key, indexes.length);
   ctx.log.v(4)?.info("Too few pods running", { job: key, creating: indexes.length });
@@ -50,12 +54,10 @@ async function createPods(
   return { change: succeeded, error };
 }
 
-/**
- * Deletes Pods of a Job that failed. They keep their finalizer: they are counted before they go.
- * @returns how many were deleted, and the first failure
- */
-export function deleteAll({ room, job, signal }: Sync, active: readonly Pod[]): Promise<{ count: number; error?: unknown }> {
-  return eachOf(active, (pod) => deletePod(room.ctx, job, pod, signal));
+/** Deletes Pods of a Job that failed. They keep their finalizer: they are counted before they go. */
+export async function deleteAll({ room, job, signal }: Sync, active: readonly Pod[]): Promise<Outcome> {
+  const { count, error } = await eachOf(active, (pod) => deletePod(room.ctx, job, pod, signal));
+  return { change: -count, error };
 }
 
 /**

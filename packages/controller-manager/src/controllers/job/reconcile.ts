@@ -5,8 +5,7 @@ import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-inf
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import { isControlledBy, newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
-import { formatTime } from "@coxswain/apimachinery/meta/time";
-import type { Job, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
+import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { jobs, pods as podsRef } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
@@ -14,28 +13,12 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { isJobFinished } from "../../jobs/job-state.ts";
 import { claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { isActive, isReady } from "../../pods/pod-state.ts";
-import { countIndexes, type Intervals, parseIndexes, withIndexes } from "./completion-indexes.ts";
-import {
-  type Announced,
-  backoffLimitExceeded,
-  complete,
-  deadlineExceeded,
-  defaultBackoffLimit,
-  isSuspended,
-  remainingMs,
-  resumed,
-  suspended,
-  tooManyRestarts,
-  withCondition,
-} from "./conditions.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
+import { concludeJob, judgeJob, type Seen } from "./judgement.ts";
 import type { LetGoExpectations } from "./let-go-expectations.ts";
 import type { JobMetrics, SyncAction } from "./metrics.ts";
-import { planPods } from "./plan.ts";
 import { applyPlan, deleteAll } from "./pod-writes.ts";
-import { completionIndexOf, hasValidIndex, isIndexed } from "./pods.ts";
 import { type Counters, storeCounted, storeTracked } from "./status-writes.ts";
-import { tallyPods } from "./tracking.ts";
 import { hasTrackingAnnotation, isHeld, trackingName } from "./tracking-finalizer.ts";
 
 /** What all looks at Jobs share. */
@@ -82,17 +65,17 @@ export async function reconcileJob(room: JobRoom, key: ObjectKey, signal: AbortS
     return done;
   }
   const start = ctx.clock.monotonic();
-  const seen: { action: SyncAction } = { action: "reconciling" };
+  const metered: { action: SyncAction } = { action: "reconciling" };
   let result: "success" | "error" = "error";
   try {
     const tracked = ctx.featureGates.enabled("JobTrackingWithFinalizers") && hasTrackingAnnotation(job);
     const copy = tracked ? deepClone(job) : await withoutAnnotation(room, job, signal);
     if (!ctx.featureGates.enabled("SuspendJob")) copy.spec.suspend = false;
-    const failing = await syncJob({ room, key, job: copy, tracked, signal }, seen);
+    const failing = await syncJob({ room, key, job: copy, tracked, signal }, metered);
     if (!failing) result = "success";
     return done;
   } finally {
-    metrics.synced(mode, result, seen.action, (ctx.clock.monotonic() - start) / 1000);
+    metrics.synced(mode, result, metered.action, (ctx.clock.monotonic() - start) / 1000);
   }
 }
 
@@ -113,82 +96,36 @@ async function withoutAnnotation({ ctx }: JobRoom, job: Job, signal: AbortSignal
 }
 
 /** @returns whether Pods failed since the last look, and the Job goes on */
-async function syncJob(sync: Sync, seen: { action: SyncAction }): Promise<boolean> {
+async function syncJob(sync: Sync, metered: { action: SyncAction }): Promise<boolean> {
   const { room, key, job, tracked } = sync;
   const { ctx, expectations, failures } = room;
-  const now = ctx.clock.now();
-  const before: JobStatus = job.status ?? {};
   const letGo = tracked ? room.letGo.of(key) : undefined;
   // Asked before the Pods are read: what is seen in between would be counted twice.
   const satisfied = expectations.satisfied(key);
   const pods = await claimPods(sync);
   const active = pods.filter(isActive);
-  let { succeeded, failed } = tallyPods(job, pods, letGo);
-  const completed = isIndexed(job) ? completedIndexes(sync, pods) : undefined;
-  const failing = failed > (before.failed ?? 0);
+  const seen: Seen = { job, pods, active, letGo, satisfied, now: ctx.clock.now() };
+  const judged = judgeJob(seen);
+  const { failure, plan, failing, succeeded, remainingMs } = judged;
+  metered.action = plan?.action ?? "reconciling";
+  if (failure === undefined && remainingMs !== undefined) room.wakeAfter(key, remainingMs);
 
-  let status: JobStatus = { ...before };
-  if (!status.startTime && job.spec.suspend !== true) status.startTime = formatTime(now);
-  // activeDeadlineSeconds is about the time in which the Job runs: resumed, it begins anew.
-  const resuming = job.spec.suspend !== true && isSuspended(status);
-  const remaining = remainingMs(job, resuming ? formatTime(now) : status.startTime, now);
-  let ending = whyFailed(sync, pods, { active: active.length, failed, failing, remaining });
-  if (ending === undefined && remaining !== undefined) room.wakeAfter(key, remaining);
-  if (completed !== undefined) succeeded = countIndexes(completed.now);
+  const { change, error } = failure !== undefined ? await deleteAll(sync, active) : await applyPlan(sync, plan);
+  // Nothing holds the Pods of an untracked Job that failed: they are taken for gone.
+  const deleted = failure === undefined ? 0 : tracked ? -change : active.length;
+  const running = active.length + (failure === undefined ? change : -deleted);
 
-  let running = active.length;
-  let error: unknown;
-  let told: Announced | undefined;
-  if (ending !== undefined) {
-    const outcome = await deleteAll(sync, active);
-    error = outcome.error;
-    const deleted = tracked ? outcome.count : running;
-    // Pods that go on, or that the cache does not show, may hold finalizers that a finished Job would not remove.
-    if (tracked && (deleted !== running || !satisfied)) ending = undefined;
-    running -= deleted;
-    failed += deleted;
-  } else {
-    const managed = satisfied && !job.metadata.deletionTimestamp;
-    if (managed) {
-      const plan = planPods(job, active, { succeeded, completed: completed?.now ?? [] });
-      seen.action = plan.action;
-      const outcome = await applyPlan(sync, plan);
-      running += outcome.change;
-      error = outcome.error;
-    }
-    const { completions } = job.spec;
-    const enough = completions == null ? succeeded > 0 : succeeded >= completions;
-    if (enough && running === 0) ending = complete;
-    else if (managed) {
-      told = job.spec.suspend === true ? suspended : resumed;
-      const changed = withCondition(status, told, now);
-      if (changed === status) told = undefined;
-      else status = told === resumed ? { ...changed, startTime: formatTime(now) } : changed;
-    }
-  }
-
+  const { status, ending, told } = concludeJob(seen, judged, running);
   const ready = ctx.featureGates.enabled("JobReadyPods") ? active.filter(isReady).length : undefined;
-  const counters: Counters = { running, ready, succeeded, failed, completed, ending, told };
+  const counters: Counters = { ...judged, failed: judged.failed + deleted, running, ready, ending, told };
   const finished = await (letGo === undefined
     ? storeCounted(sync, status, pods, counters)
     : storeTracked(sync, status, pods, { ...counters, letGo }));
   const goesOnFailing = failing && !finished;
   if (goesOnFailing) failures.failed(key);
-  else if (succeeded > (before.succeeded ?? 0) || told !== undefined) failures.forget(key);
+  else if (succeeded > (job.status?.succeeded ?? 0) || told !== undefined) failures.forget(key);
   if (error !== undefined) throw error;
   return goesOnFailing;
-}
-
-function whyFailed(
-  { job }: Sync,
-  pods: readonly Pod[],
-  state: { active: number; failed: number; failing: boolean; remaining: number | undefined },
-): Announced | undefined {
-  const { backoffLimit = defaultBackoffLimit, parallelism = 1 } = job.spec;
-  // With all Pods running it was the last status that could not be stored; nothing failed since.
-  const exceeded = state.failing && state.active !== parallelism && state.failed > backoffLimit;
-  if (exceeded || tooManyRestarts(job, pods)) return backoffLimitExceeded;
-  return state.remaining !== undefined && state.remaining <= 0 ? deadlineExceeded : undefined;
 }
 
 /** The Job's Pods, with the finalizer on those adopted just now, as they have it in the cluster. */
@@ -212,19 +149,4 @@ async function claimPods({ room, job, tracked, signal }: Sync): Promise<Pod[]> {
     const { metadata } = pod;
     return { ...pod, metadata: { ...metadata, finalizers: [...(metadata.finalizers ?? []), trackingName] } };
   });
-}
-
-/** The indexes that succeeded: those in the status, and with those of Pods that are not counted yet. */
-function completedIndexes({ job, tracked }: Sync, pods: readonly Pod[]): { before: Intervals; now: Intervals } {
-  const before = tracked ? parseIndexes(job.status?.completedIndexes ?? "", job.spec.completions ?? 0) : [];
-  const added = pods
-    .filter((pod) => pod.status?.phase === "Succeeded" && hasValidIndex(job, pod) && (!tracked || isHeld(pod)))
-    .map((pod) => completionIndexOf(pod) ?? 0);
-  return {
-    before,
-    now: withIndexes(
-      before,
-      added.toSorted((a, b) => a - b),
-    ),
-  };
 }

@@ -2,8 +2,9 @@ import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { Job, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { jobs } from "@coxswain/apimachinery/schema/kinds/resources";
-import { formatIndexes, type Intervals } from "./completion-indexes.ts";
+import { formatIndexes } from "./completion-indexes.ts";
 import { type Announced, complete, withCondition } from "./conditions.ts";
+import type { Judgement } from "./judgement.ts";
 import { letGoOf } from "./pod-writes.ts";
 import { completionIndexOf, isIndexed } from "./pods.ts";
 import type { Sync } from "./reconcile.ts";
@@ -18,8 +19,7 @@ export interface Counters {
   readonly ready: number | undefined;
   readonly succeeded: number;
   readonly failed: number;
-  /** Of an indexed Job. */
-  readonly completed: { readonly before: Intervals; readonly now: Intervals } | undefined;
+  readonly completed: Judgement["completed"];
   /** How the Job ends. */
   readonly ending: Announced | undefined;
   /** A condition that is in the status already, and is to be told of once that is stored. */
