@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { request } from "node:https";
+import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
@@ -14,7 +15,9 @@ import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type RunningAgent, startAgent } from "./agent.ts";
 import { newAgentConfig } from "./config.ts";
 import { kubelet } from "./flags.ts";
+import { formatCpus, parseCpus, without } from "./resources/cpu/cpu-set.ts";
 import { busyboxImage, canRunContainerd, ctr, type RunningContainerd, startContainerd } from "./testing/containerd.ts";
+import { aDevice, startPlugin } from "./testing/device-plugin.ts";
 
 if (await canRunContainerd()) {
   const cgroupRoot = `/coxagent${process.pid}`;
@@ -90,9 +93,94 @@ if (await canRunContainerd()) {
     assert.deepEqual(await readdir(join(dir, "logs")), []);
     await agent.stop();
   });
+
+  test("a container gets a CPU of its own and a plugin's devices; the others share what is left", {
+    skip: cpus().length < 2,
+  }, async () => {
+    containerd ??= await startContainerd();
+    const { socket } = containerd;
+    const dir = await mkdtemp(join(tmpdir(), "cox-pinned-"));
+    after(() => rm(dir, { recursive: true, force: true }));
+    const manifests = join(dir, "manifests");
+    await mkdir(manifests);
+    const agent = await start(
+      dir,
+      socket,
+      manifests,
+      cgroupRoot,
+      "--cpu-manager-policy=static",
+      "--cpu-manager-reconcile-period=200ms",
+      `--system-reserved=cpu=${cpus().length - 1}`,
+      "--file-check-frequency=200ms",
+    );
+    const plugins = join(dir, "kubelet/device-plugins");
+    const access = (ids: readonly string[]) => ({
+      envs: { LIGHTS: ids.join() },
+      devices: ids.map((id) => ({ hostPath: "/dev/null", containerPath: `/dev/light-${id}`, permissions: "rw" })),
+    });
+    const plugin = await startPlugin(plugins, "example.com/light", { devices: [aDevice("red"), aDevice("green")], access });
+    try {
+      await plugin.register();
+      const pod = (name: string, limits: Record<string, string>): Promise<void> =>
+        writeFile(
+          join(manifests, `${name}.json`),
+          JSON.stringify({
+            apiVersion: "v1",
+            kind: "Pod",
+            metadata: { name },
+            spec: {
+              terminationGracePeriodSeconds: 1,
+              containers: [
+                {
+                  name: "main",
+                  image: busyboxImage,
+                  command: ["sh", "-c", "echo lights $LIGHTS $(ls /dev | grep light); exec sleep 1000"],
+                  resources: { limits },
+                },
+              ],
+            },
+          }),
+        );
+      await pod("shared", { memory: "32Mi" });
+      /** Which CPUs the first process of a pod may run on, once it runs. */
+      const cpusOf = async (name: string): Promise<string | undefined> => {
+        const found = (await podsOf(agent)).find((one) => one.metadata.name === `${name}-node1` && isReady(one));
+        const pid = await pidOf(socket, found?.status?.containerStatuses?.[0]?.containerID);
+        return found && /^Cpus_allowed_list:\s*(.*)$/m.exec(await readFile(`/proc/${pid}/status`, "utf8"))?.[1];
+      };
+      const all = await waitFor(() => cpusOf("shared"), { timeoutMs: 30_000, what: "the first pod" });
+      await pod("pinned", { cpu: "1", memory: "32Mi", "example.com/light": "2" });
+      const own = await waitFor(() => cpusOf("pinned"), { timeoutMs: 30_000, what: "the second pod" });
+      assert.equal(parseCpus(own).length, 1);
+      assert.match(await get(agent, "/containerLogs/default/pinned-node1/main"), /^lights green,red light-green light-red\n$/);
+      const rest = formatCpus(without(parseCpus(all), parseCpus(own)));
+      await waitFor(async () => (await cpusOf("shared")) === rest, { what: "the first pod to leave that CPU" });
+      assert.match(await readFile(join(dir, "kubelet/cpu_manager_state"), "utf8"), new RegExp(`"main":"${own}"`));
+
+      await pod("more", { cpu: "1", memory: "32Mi" });
+      const refused = await waitFor(async () => (await podsOf(agent)).find((one) => one.metadata.name === "more-node1"), {
+        what: "the third pod",
+      });
+      assert.deepEqual([refused.status?.phase, refused.status?.reason], ["Failed", "UnexpectedAdmissionError"]);
+      for (const name of ["shared", "pinned", "more"]) await rm(join(manifests, `${name}.json`));
+      await waitFor(async () => (await readdir(join(dir, "kubelet/pods"))).length === 0, {
+        timeoutMs: 30_000,
+        what: "the pods to go",
+      });
+    } finally {
+      plugin.stop();
+      await agent.stop();
+    }
+  });
 }
 
-async function start(dir: string, socket: string, manifests: string, cgroupRoot: string): Promise<RunningAgent> {
+async function start(
+  dir: string,
+  socket: string,
+  manifests: string,
+  cgroupRoot: string,
+  ...more: string[]
+): Promise<RunningAgent> {
   const { values, set } = parseFlags(kubelet.flags, [
     "--container-runtime=remote",
     `--container-runtime-endpoint=unix://${socket}`,
@@ -104,6 +192,7 @@ async function start(dir: string, socket: string, manifests: string, cgroupRoot:
     "--healthz-port=0",
     "--read-only-port=0",
     "--address=127.0.0.1",
+    ...more,
   ]);
   const config = { ...newAgentConfig(values, set), port: 0 };
   return startAgent({

@@ -19,7 +19,7 @@ import { initialNode, nodeStatus } from "./node/node-status.ts";
 import { newPodCidr } from "./node/pod-cidr.ts";
 import { newRegistration, type Registration } from "./node/registration.ts";
 import { newRuntimeHealth } from "./node/runtime-health.ts";
-import { admitPod, underPressure } from "./pods/admit.ts";
+import { admitPod, forbiddenSysctl, type Rejection, underPressure } from "./pods/admit.ts";
 import { newPodIntake } from "./pods/intake.ts";
 import { newMirrorPods } from "./pods/mirror-pods.ts";
 import { isMirrorPod, isStaticPod, type NodePod } from "./pods/pod.ts";
@@ -30,9 +30,11 @@ import { newProbeManager } from "./probes/probe-manager.ts";
 import { allocatable as newAllocatable } from "./resources/allocatable.ts";
 import { type Cgroups, newCgroups } from "./resources/cgroups.ts";
 import type { Pressure } from "./resources/eviction.ts";
+import { type OpenedManagers, openResourceManagers } from "./resources/open-resource-managers.ts";
 import { quantityOf, type ResourceList } from "./resources/pod-resources.ts";
 import { parseQosReserved } from "./resources/qos-reserve.ts";
 import { type Reservations, reservationsOf } from "./resources/reservations.ts";
+import { readMachineTopology } from "./resources/topology/machine-topology.ts";
 import { openCredentialProviders } from "./runtime/credential-providers.ts";
 import { newCriClient } from "./runtime/cri-client.ts";
 import type { Cri } from "./runtime/cri-schema.ts";
@@ -43,6 +45,7 @@ import { runtimeHandler } from "./runtime/runtime-class.ts";
 import { newAuth } from "./server/auth.ts";
 import { listen } from "./server/listen.ts";
 import { newAgentMetrics, newProbeMetrics } from "./server/metrics.ts";
+import { servePodResources } from "./server/pod-resources.ts";
 import { newApiObjects, noObjects } from "./sources/api-objects.ts";
 import { followApiserver } from "./sources/apiserver.ts";
 import { runFileSource } from "./sources/file.ts";
@@ -101,6 +104,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   for (const dir of [config.rootDir, podsDir]) await mkdir(dir, { recursive: true, mode: 0o750 });
   await mkdir(podLogsDir, { recursive: true, mode: 0o755 });
   const ips = await nodeAddresses(config.nodeIp);
+  const topology = await readMachineTopology(machine.memoryBytes);
 
   // ---- the runtime and the API server
   const metrics = newMetricsRegistry({ processMetrics: true });
@@ -126,6 +130,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   let images: readonly Cri<"Image">[] = [];
   let pressure: Pressure = { memory: false, disk: false, pid: false };
   let registration: Registration | undefined;
+  let opened: OpenedManagers | undefined;
   const initial = (): Node =>
     initialNode({
       name: nodeName,
@@ -160,6 +165,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       maxPods: config.podsPerCore > 0 ? Math.min(config.maxPods, config.podsPerCore * machine.cpuCount) : config.maxPods,
       storageBytes: (await filesystemOf(config.rootDir)).capacityBytes,
       reserved: reservations,
+      ...(opened !== undefined && { devices: opened.devices.amounts() }),
       runtime: runtimeHealth.version(),
       kubeletPort: config.port,
       images,
@@ -175,6 +181,24 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     });
   const ownStatus = await makeStatus(undefined);
   const allocatable = (): ResourceList => (registered() ?? initial()).status?.allocatable ?? ownStatus.allocatable ?? {};
+
+  const { managers, cpu, memory, devices } = asConfigError(() => {
+    opened = openResourceManagers({
+      config,
+      featureGates,
+      topology,
+      capacity: ownStatus.capacity ?? {},
+      reservations,
+      runtime,
+      clock,
+      log,
+      activePods: () => (intake.sources.allSynced() ? intake.sources.list().filter(intake.isActive) : undefined),
+      onDevicesChange: () => registration?.hurry(),
+      onPluginRegistered: (resource) => agentMetrics.pluginRegistrations.labels(resource).inc(),
+      onDevicesAllocated: (resource, ms) => agentMetrics.deviceAllocation.labels(resource).observe(ms / 1000),
+    });
+    return opened;
+  });
 
   // ---- what Pods are made of
   const objects = api === undefined ? noObjects : newApiObjects(api.client, clock);
@@ -243,6 +267,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       pageSizes: machine.pageSizes,
       clusterDomain: config.clusterDomain,
     },
+    resources: { ...managers, accessOf: devices.accessOf },
     dns: () => ({ clusterDns: config.clusterDns, clusterDomain: config.clusterDomain, host: hostDns, hostIps: ips }),
     services: () => (api === undefined ? [] : api.services.synced ? api.services.lister.list() : undefined),
     networkProblem: runtimeHealth.networkProblem,
@@ -267,15 +292,20 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     expected: sourcesOf(config, api),
     workers,
     status,
-    admit: (pod, others) =>
-      underPressure(pod, pressure) ??
-      admitPod({
-        pod,
-        others,
-        node: { ...(registered() ?? initial()), name: nodeName },
-        allocatable: allocatable(),
-        allowedUnsafeSysctls: config.allowedUnsafeSysctls,
-      }),
+    admit(pod, others) {
+      const { allowedUnsafeSysctls } = config;
+      const refused = underPressure(pod, pressure) ?? forbiddenSysctl({ pod, allowedUnsafeSysctls });
+      if (refused !== undefined) return refused;
+      const admit = (): Rejection | undefined =>
+        admitPod({
+          pod,
+          others,
+          node: { ...(registered() ?? initial()), name: nodeName },
+          allocatable: atLeast(allocatable(), devices.inUse()),
+          allowedUnsafeSysctls,
+        });
+      return managers.concerns(pod) ? managers.admit(pod).then((rejection) => rejection ?? admit()) : admit();
+    },
     onRejected: (pod, { reason, message }) => {
       tell.pod(pod, undefined, "Warning", reason, message);
       status.set(pod, { ...pod.status, phase: "Failed", reason, message: `Pod ${message}` });
@@ -294,6 +324,19 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     images = await runtime.listImages();
   });
   background.add(events.run(signal));
+  if (featureGates.enabled("DevicePlugins")) await devices.start(signal);
+  if (featureGates.enabled("KubeletPodResources")) {
+    const socket = await servePodResources({
+      dir: join(config.rootDir, "pod-resources"),
+      managers: { cpu, memory, devices },
+      pods: () => sources.list().filter((pod) => !isMirrorPod(pod) && intake.isActive(pod)),
+      allocatable: featureGates.enabled("KubeletPodResourcesGetAllocatable"),
+      onRequest: (version) => agentMetrics.podResourcesRequests.labels(version).inc(),
+    });
+    signal.addEventListener("abort", () => socket.close(), { once: true });
+  }
+  if (config.cpuManagerPolicy !== "none")
+    background.every(config.cpuManagerReconcileMs, "CPUs of containers", () => managers.reconcile());
 
   const clientCa = config.clientCaFile === "" ? undefined : watchedCertificatePool(config.clientCaFile, undefined, clock);
   signal.addEventListener("abort", () => clientCa?.close(), { once: true });
@@ -416,6 +459,12 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       if (options.runtime === undefined) runtime.close();
     },
   };
+}
+
+/** What Pods hold of a plugin's devices is there for them, also while the plugin is away for a moment. */
+function atLeast(allocatable: ResourceList, inUse: ResourceList): ResourceList {
+  const raised = Object.entries(inUse).filter(([name]) => quantityOf(inUse, name).cmp(quantityOf(allocatable, name)) > 0);
+  return { ...allocatable, ...Object.fromEntries(raised) };
 }
 
 /** What has to be heard before anything is taken for unwanted. */

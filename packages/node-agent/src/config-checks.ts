@@ -80,6 +80,12 @@ export function checkConfig(config: AgentConfig, gates: FeatureGates): string[] 
       `imageGCLowThresholdPercent (--image-gc-low-threshold) ${config.imageGcLowThreshold} must be less than imageGCHighThresholdPercent (--image-gc-high-threshold) ${config.imageGcHighThreshold}`,
     );
   }
+  if (!gates.enabled("TopologyManager")) {
+    if (config.topologyManagerPolicy !== "none")
+      invalid(`topologyManagerPolicy ${config.topologyManagerPolicy} requires feature gate TopologyManager`);
+    if (config.topologyManagerScope !== "container")
+      invalid(`topologyManagerScope ${config.topologyManagerScope} requires feature gate TopologyManager`);
+  }
   if (config.containerLogMaxFiles < 2) invalid("containerLogMaxFiles must be >= 2");
   if (gates.enabled("CustomCPUCFSQuotaPeriod") && !(config.cpuCfsPeriodMs >= 1 && config.cpuCfsPeriodMs <= 1000)) {
     invalid(

@@ -15,6 +15,7 @@ const honouredFields = [
   "clusterDomain",
   "containerLogMaxFiles",
   "containerLogMaxSize",
+  "contentType",
   "cpuCFSQuota",
   "cpuCFSQuotaPeriod",
   "cpuManagerPolicy",
@@ -94,7 +95,6 @@ const honouredFields = [
 /** The others, with the value that says what happens here anyway: any other value has no effect, and that is told. */
 const otherFields: Readonly<Record<string, unknown>> = {
   configMapAndSecretChangeDetectionStrategy: "Get",
-  contentType: undefined,
   enableContentionProfiling: false,
   enableDebugFlagsHandler: undefined,
   enableProfilingHandler: undefined,

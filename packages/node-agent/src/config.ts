@@ -133,6 +133,7 @@ export interface AgentConfig {
 
   kubeApiQps: number;
   kubeApiBurst: number;
+  contentType: string;
   eventQps: number;
   eventBurst: number;
 
@@ -307,6 +308,7 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
 
     kubeApiQps: pick<number>("kube-api-qps", "kubeAPIQPS", 5) || 5,
     kubeApiBurst: pick<number>("kube-api-burst", "kubeAPIBurst", 10) || 10,
+    contentType: pick("kube-api-content-type", "contentType", "application/vnd.kubernetes.protobuf"),
     eventQps: pick("event-qps", "eventRecordQPS", 5),
     eventBurst: pick<number>("event-burst", "eventBurst", 10) || 10,
     written: file,

@@ -41,9 +41,13 @@ export interface ApiConnectionOptions {
 /** Nothing is sent before the informers are started or a client is asked. */
 export function newApiConnection({ api, config, nodeName, metrics, clock, log }: ApiConnectionOptions): ApiConnection {
   const observer = clientMetrics(metrics);
+  const { contentType } = config;
   /** 0 is the client's default, a negative number no limit. */
   const limited = (qps: number, burst?: number): Client =>
-    newClient({ ...api, qps, ...(burst !== undefined && { burst }), userAgent: userAgentOf("kubelet") }, { observer, clock });
+    newClient(
+      { ...api, contentType, qps, ...(burst !== undefined && { burst }), userAgent: userAgentOf("kubelet") },
+      { observer, clock },
+    );
   const client = limited(config.kubeApiQps, config.kubeApiBurst);
   const heartbeat = limited(-1);
   const events = limited(config.eventQps, config.eventBurst);

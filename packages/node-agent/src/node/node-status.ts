@@ -2,6 +2,7 @@ import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { Node, NodeAddress, NodeCondition, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { allocatable, type EvictionThresholds, type Reserved } from "../resources/allocatable.ts";
+import type { ResourceList } from "../resources/pod-resources.ts";
 import type { Cri } from "../runtime/cri-schema.ts";
 import type { Machine } from "./machine.ts";
 
@@ -13,6 +14,8 @@ export interface NodeStatusInput {
   maxPods: number;
   storageBytes: number;
   reserved: { kube: Reserved; system: Reserved; evictionHard: EvictionThresholds };
+  /** What device plugins give. */
+  devices?: { capacity: ResourceList; allocatable: ResourceList };
   runtime: { name: string; version: string } | undefined;
   kubeletPort: number;
   images: readonly Cri<"Image">[];
@@ -44,13 +47,17 @@ export function nodeStatus(input: NodeStatusInput): NodeStatus {
     memory: inBinary(machine.memoryBytes),
     pods: String(input.maxPods),
   };
+  Object.assign(capacity, input.devices?.capacity);
   // What others added (extended resources by hand) stays.
   for (const [name, amount] of Object.entries(current?.capacity ?? {})) {
     if (!Object.hasOwn(capacity, name) && name.includes("/")) capacity[name] = amount;
   }
   const status: NodeStatus = {
     addresses: addresses(input),
-    allocatable: allocatable(capacity, input.reserved),
+    allocatable: {
+      ...allocatable(capacity, input.reserved),
+      ...(input.devices?.allocatable as Record<string, string> | undefined),
+    },
     capacity,
     conditions: conditions(input),
     daemonEndpoints: { kubeletEndpoint: { Port: input.kubeletPort } },

@@ -173,7 +173,11 @@ const safeSysctls: readonly string[] = [
   "net.ipv4.ip_unprivileged_port_start",
 ];
 
-function forbiddenSysctl({ pod, allowedUnsafeSysctls }: AdmissionInput): Rejection | undefined {
+/** Pure: a Pod may set what reaches nobody else, and what was allowed by name. */
+export function forbiddenSysctl({
+  pod,
+  allowedUnsafeSysctls,
+}: Pick<AdmissionInput, "pod" | "allowedUnsafeSysctls">): Rejection | undefined {
   const forbidden = (message: string): Rejection => ({ reason: "SysctlForbidden", message });
   for (const { name: written } of pod.spec.securityContext?.sysctls ?? []) {
     const name = written.replaceAll("/", ".");

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import type { StatusManager } from "../status/status-manager.ts";
 import { aNodePod } from "../testing/builders.ts";
 import { newPodIntake, type PodIntake } from "./intake.ts";
@@ -50,12 +51,35 @@ test("what becomes of a mirror wakes its static pod, and a name means the static
   assert.deepEqual(did, ["update own", "resync own", "wake own"]);
 });
 
-/** Workers and statuses that write down what they are told. */
-function anIntake({ refuse = () => false }: { refuse?: (uid: string) => boolean } = {}): {
+test("while an answer is awaited, what comes after waits, in its order", async () => {
+  const { intake, did, answer } = anIntake({ refuse: (uid) => uid === "b", slow: (uid) => uid !== "c" });
+  const pod = (uid: string) => aNodePod({}, { uid, name: uid });
+  for (const uid of ["a", "b", "c"]) intake.sources.upsert("api", pod(uid));
+  intake.sources.upsert("api", { ...pod("a"), metadata: { ...pod("a").metadata, labels: { color: "green" } } });
+  intake.sources.remove("api", "b");
+  assert.deepEqual(did, []);
+  await answer();
+  assert.deepEqual(did, ["update a"], "the next one is being judged now");
+  await answer();
+  assert.deepEqual(did.slice(1), ["rejected b beside a", "update c", "update a", "forget b"]);
+  intake.sources.upsert("api", { ...pod("c"), metadata: { ...pod("c").metadata, labels: { color: "red" } } });
+  assert.equal(did.at(-1), "update c", "and nothing waits any more");
+});
+
+/** Workers and statuses that write down what they are told; a slow answer is given by `answer`. */
+function anIntake({
+  refuse = () => false,
+  slow = () => false,
+}: {
+  refuse?: (uid: string) => boolean;
+  slow?: (uid: string) => boolean;
+} = {}): {
   intake: PodIntake;
   did: string[];
   ended: Set<string>;
+  answer(): Promise<void>;
 } {
+  const asked: (() => void)[] = [];
   const did: string[] = [];
   const known = new Set<string>();
   const ended = new Set<string>();
@@ -81,9 +105,15 @@ function anIntake({ refuse = () => false }: { refuse?: (uid: string) => boolean 
     status: status as StatusManager,
     admit(pod, others) {
       beside = others.map(({ metadata }) => metadata.uid);
-      return refuse(pod.metadata.uid) ? { reason: "OutOfcpu", message: "no" } : undefined;
+      const rejection = refuse(pod.metadata.uid) ? { reason: "OutOfcpu", message: "no" } : undefined;
+      if (!slow(pod.metadata.uid)) return rejection;
+      return new Promise((resolve) => asked.push(() => resolve(rejection)));
     },
     onRejected: (pod) => void did.push(`rejected ${pod.metadata.uid} beside ${beside.join()}`),
   });
-  return { intake, did, ended };
+  const answer = async (): Promise<void> => {
+    asked.shift()?.();
+    await settle();
+  };
+  return { intake, did, ended, answer };
 }

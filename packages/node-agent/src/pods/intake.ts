@@ -11,8 +11,11 @@ export interface PodIntakeOptions {
   expected: readonly SourceName[];
   workers: PodWorkers;
   status: StatusManager;
-  /** Whether a new Pod can run beside the others, which hold resources of the node. */
-  admit: (pod: NodePod, others: readonly NodePod[]) => Rejection | undefined;
+  /**
+   * Whether a new Pod can run beside the others, which hold resources of the node. Nothing else is taken in before it has
+   * answered: what the next one can have depends on it. A promise is never rejected.
+   */
+  admit: (pod: NodePod, others: readonly NodePod[]) => Rejection | undefined | Promise<Rejection | undefined>;
   onRejected: (pod: NodePod, rejection: Rejection) => void;
 }
 
@@ -39,12 +42,36 @@ export function newPodIntake(options: PodIntakeOptions): PodIntake {
     !workers.hasEnded(pod.metadata.uid) &&
     !isTerminal(status.get(pod.metadata.uid) ?? pod.status ?? {});
 
-  function rejectionOf(pod: NodePod): Rejection | undefined {
+  /** What came while an answer was awaited; undefined when none is. */
+  let waiting: (() => void | Promise<void>)[] | undefined;
+
+  /** At once where no answer is awaited, so that a caller sees what its event did. */
+  function inOrder(step: () => void | Promise<void>): void {
+    if (waiting !== undefined) return void waiting.push(step);
+    const running = step();
+    if (running === undefined) return;
+    waiting = [];
+    void running.finally(() => {
+      const steps = waiting ?? [];
+      waiting = undefined;
+      for (const next of steps) inOrder(next);
+    });
+  }
+
+  function takeIn(pod: NodePod): void | Promise<void> {
     const { uid, deletionTimestamp } = pod.metadata;
     // What runs already, ends or has ended is not judged again.
-    if (workers.knows(uid) || deletionTimestamp != null || isTerminal(pod.status ?? {})) return undefined;
+    if (workers.knows(uid) || deletionTimestamp != null || isTerminal(pod.status ?? {})) return workers.update(pod);
     const others = sources.list().filter((other) => workers.knows(other.metadata.uid) && isActive(other));
-    return options.admit(pod, others);
+    const settle = (rejection: Rejection | undefined): void => {
+      if (rejection === undefined) workers.update(pod);
+      else {
+        rejected.add(uid);
+        options.onRejected(pod, rejection);
+      }
+    };
+    const answer = options.admit(pod, others);
+    return answer instanceof Promise ? answer.then(settle) : settle(answer);
   }
 
   function wakeStaticOf(mirror: NodePod): void {
@@ -57,21 +84,25 @@ export function newPodIntake(options: PodIntakeOptions): PodIntake {
   const sources = newPodSources(options.expected, {
     added(pod) {
       if (isMirrorPod(pod)) return wakeStaticOf(pod);
-      const rejection = rejectionOf(pod);
-      if (rejection === undefined) return workers.update(pod);
-      rejected.add(pod.metadata.uid);
-      options.onRejected(pod, rejection);
+      inOrder(() => takeIn(pod));
     },
     updated(pod, previous) {
       if (isMirrorPod(pod)) return wakeStaticOf(pod);
-      if (rejected.has(pod.metadata.uid) && pod.metadata.deletionTimestamp == null) return;
-      if (matters(pod, previous)) workers.update(pod);
+      inOrder(() => {
+        if (rejected.has(pod.metadata.uid) && pod.metadata.deletionTimestamp == null) return;
+        if (matters(pod, previous)) workers.update(pod);
+      });
     },
     removed(pod) {
-      rejected.delete(pod.metadata.uid);
-      if (isMirrorPod(pod)) return wakeStaticOf(pod);
-      if (workers.knows(pod.metadata.uid)) workers.remove(pod);
-      else status.forget(pod.metadata.uid);
+      if (isMirrorPod(pod)) {
+        rejected.delete(pod.metadata.uid);
+        return wakeStaticOf(pod);
+      }
+      inOrder(() => {
+        rejected.delete(pod.metadata.uid);
+        if (workers.knows(pod.metadata.uid)) workers.remove(pod);
+        else status.forget(pod.metadata.uid);
+      });
     },
   });
 

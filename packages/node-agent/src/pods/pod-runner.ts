@@ -11,7 +11,9 @@ import { hostnameAndDomain, nodenameOf } from "../environment/hostname.ts";
 import type { ProbeManager } from "../probes/probe-manager.ts";
 import type { Cgroups } from "../resources/cgroups.ts";
 import { containerResources } from "../resources/container-resources.ts";
+import type { DeviceManager } from "../resources/devices/device-manager.ts";
 import type { ResourceList } from "../resources/pod-resources.ts";
+import type { ResourceManagers } from "../resources/resource-managers.ts";
 import { ContainerError } from "../runtime/container-error.ts";
 import { type ContainerDependencies, killContainer, removeContainer, startContainer } from "../runtime/containers.ts";
 import type { CriInput } from "../runtime/cri-schema.ts";
@@ -46,6 +48,8 @@ export interface PodRunnerOptions {
   clock: Clock;
   log: Logger;
   node: NodeFacts;
+  /** What containers get to themselves; absent where nobody gives them anything. */
+  resources?: Pick<ResourceManagers, "placementOf" | "started"> & Pick<DeviceManager, "accessOf">;
   dns: () => DnsSettings;
   /** Services of the whole cluster; undefined while they are not known yet. */
   services: () => readonly Service[] | undefined;
@@ -354,7 +358,7 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
       podIp: context.ips[0] ?? "",
       imageRef: found.imageRef,
       image: found.image,
-      resources: containerResources(pod, container, node),
+      resources: { ...containerResources(pod, container, node), ...options.resources?.placementOf(pod, container) },
       options: async () => {
         const services = options.services();
         if (services === undefined) throw new Error("services have not yet been read at least once, cannot construct envs");
@@ -378,9 +382,17 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
           environment,
           mounter: options.mounter,
         });
-        return { environment, mounts };
+        const access = await options.resources?.accessOf(pod, container);
+        return {
+          // What the Pod says of a variable is right.
+          environment: new Map([...Object.entries(access?.envs ?? {}), ...environment]),
+          mounts: [...(access?.mounts ?? []).map(({ readOnly: readonly, ...mount }) => ({ ...mount, readonly })), ...mounts],
+          devices: access?.devices ?? [],
+          annotations: access?.annotations ?? {},
+        };
       },
     });
+    options.resources?.started(pod, container);
   }
 
   /** A secret that is not there is passed over: the registry may not ask for it. */

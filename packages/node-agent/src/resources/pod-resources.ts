@@ -1,5 +1,5 @@
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { NodePod } from "../pods/pod.ts";
+import type { AnyContainer, NodePod } from "../pods/pod.ts";
 
 export type ResourceList = Readonly<Record<string, string | undefined>>;
 
@@ -37,4 +37,14 @@ export function podResources(pod: NodePod, kind: Kind): Map<string, Quantity> {
 
 function* amounts(list: ResourceList | undefined): Generator<[string, Quantity]> {
   for (const name of Object.keys(list ?? {})) yield [name, quantityOf(list, name)];
+}
+
+/** Pure: of amounts by name, the sum of a Pod's containers or the largest init container, whichever is more. */
+export function sumOverPod(pod: NodePod, of: (container: AnyContainer) => ReadonlyMap<string, number>): Map<string, number> {
+  const total = new Map<string, number>();
+  for (const container of pod.spec.containers)
+    for (const [name, amount] of of(container)) total.set(name, (total.get(name) ?? 0) + amount);
+  for (const container of pod.spec.initContainers ?? [])
+    for (const [name, amount] of of(container)) total.set(name, Math.max(total.get(name) ?? 0, amount));
+  return total;
 }

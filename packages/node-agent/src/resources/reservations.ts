@@ -1,7 +1,8 @@
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { AgentConfig } from "../config.ts";
-import type { EvictionThresholds, Reserved } from "./allocatable.ts";
+import { type EvictionThresholds, type Reserved, thresholdAmount } from "./allocatable.ts";
 import { parseCpus } from "./cpu/cpu-set.ts";
+import { quantityOf, type ResourceList } from "./pod-resources.ts";
 
 /** What of the node is not for Pods. */
 export interface Reservations {
@@ -30,6 +31,14 @@ export function reservationsOf(
   if ((cpus.at(-1) ?? 0) >= machine.cpuCount) throw new Error(`invalid cpuset: ${JSON.stringify(config.reservedCpus)}`);
   const { cpu: _, ...kubeWithoutCpu } = kube;
   return { kube: kubeWithoutCpu, system: { ...system, cpu: String(cpus.length) }, evictionHard };
+}
+
+/** Pure: CPU and memory that are kept from Pods in all. Source: pkg/kubelet/cm/node_container_manager_linux.go GetNodeAllocatableReservation */
+export function reservedInAll(capacity: ResourceList, { kube, system, evictionHard }: Reservations): ResourceList {
+  const sum = (name: string): Quantity => quantityOf(kube, name).add(quantityOf(system, name));
+  const threshold = evictionHard["memory.available"];
+  const kept = threshold === undefined ? Quantity.parse("0") : thresholdAmount(threshold, quantityOf(capacity, "memory"));
+  return { cpu: sum("cpu").toString(), memory: sum("memory").add(kept).toString() };
 }
 
 function checked(reserved: Readonly<Record<string, string>> | undefined): Reserved {

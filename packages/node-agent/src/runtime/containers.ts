@@ -47,7 +47,15 @@ export interface StartRequest {
   image: Cri<"Image"> | undefined;
   resources: CriInput<"LinuxContainerResources">;
   /** Makes the mounts and variables; what it throws is the container's CreateContainerConfigError. */
-  options(): Promise<{ environment: ReadonlyMap<string, string>; mounts: CriInput<"Mount">[] }>;
+  options(): Promise<ContainerOptions>;
+}
+
+export interface ContainerOptions {
+  environment: ReadonlyMap<string, string>;
+  mounts: readonly CriInput<"Mount">[];
+  devices: readonly CriInput<"Device">[];
+  /** Besides our own. */
+  annotations: Readonly<Record<string, string>>;
 }
 
 /**
@@ -67,12 +75,11 @@ export async function startContainer(deps: ContainerDependencies, request: Start
   try {
     const problem = violatesNonRoot(pod, container, request.image);
     if (problem !== undefined) throw new Error(problem);
-    const { environment, mounts } = await request.options();
+    const own = await request.options();
     const target = "targetContainerName" in container ? container.targetContainerName : undefined;
     config = containerConfig(request, {
+      ...own,
       restartCount,
-      environment,
-      mounts,
       targetId: target ? newestContainer(request.record, target)?.id : undefined,
       seccompDefault: deps.seccompDefault,
       seccompRoot: deps.seccompRoot,
@@ -135,10 +142,8 @@ function detailsOf(err: unknown): string {
 /** Pure: what the runtime is asked to make. */
 export function containerConfig(
   request: Omit<StartRequest, "options">,
-  options: {
+  options: ContainerOptions & {
     restartCount: number;
-    environment: ReadonlyMap<string, string>;
-    mounts: readonly CriInput<"Mount">[];
     targetId: string | undefined;
     seccompDefault: boolean;
     seccompRoot: string;
@@ -154,8 +159,9 @@ export function containerConfig(
     workingDir: container.workingDir ?? "",
     envs: [...options.environment].map(([key, value]) => ({ key, value })),
     mounts: options.mounts,
+    devices: options.devices,
     labels: containerLabels(pod, container),
-    annotations: containerAnnotations(pod, container, options.restartCount),
+    annotations: { ...options.annotations, ...containerAnnotations(pod, container, options.restartCount) },
     logPath: join(container.name, `${options.restartCount}.log`),
     stdin: container.stdin ?? false,
     stdinOnce: container.stdinOnce ?? false,

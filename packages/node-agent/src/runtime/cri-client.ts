@@ -1,7 +1,7 @@
 import { grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
 import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
-import protobuf from "protobufjs";
 import { type Cri, type CriInput, type CriMessageName, criEnums, criMessages, criServices } from "./cri-schema.ts";
+import { newMessageCodec } from "./messages.ts";
 import { type ContainerRuntime, isRuntimeNotFound, RuntimeError } from "./runtime.ts";
 
 export interface CriClientOptions {
@@ -207,32 +207,15 @@ function openChannel(endpoint: string): Client {
   });
 }
 
-const root = protobuf.Root.fromJSON({ nested: describe() } as protobuf.INamespace);
-
-function describe(): Record<string, unknown> {
-  const nested: Record<string, unknown> = {};
-  for (const [name, values] of Object.entries(criEnums)) nested[name] = { values };
-  for (const [name, fields] of Object.entries(criMessages)) {
-    const described: Record<string, unknown> = {};
-    for (const [field, [id, type]] of Object.entries(fields as Record<string, readonly [number, string]>)) {
-      if (type === "map") described[field] = { keyType: "string", type: "string", id };
-      else if (type.endsWith("[]")) described[field] = { rule: "repeated", type: type.slice(0, -2), id };
-      else described[field] = { type, id };
-    }
-    nested[name] = { fields: described };
-  }
-  return nested;
-}
+const codec = newMessageCodec(criMessages, criEnums);
 
 /** Exported for the tests of the wire form. */
 export function encodeCri<N extends CriMessageName>(name: N, message: CriInput<N>): Buffer {
-  const type = root.lookupType(name);
-  return type.encode(type.fromObject(message as Record<string, unknown>)).finish() as Buffer;
+  return codec.encode(name, message);
 }
 
 export function decodeCri<N extends CriMessageName>(name: N, bytes: Buffer): Cri<N> {
-  const type = root.lookupType(name);
-  return type.toObject(type.decode(bytes), { defaults: true, arrays: true, objects: true, longs: Number }) as Cri<N>;
+  return codec.decode(name, bytes) as Cri<N>;
 }
 
 function unary<Q extends CriMessageName, A extends CriMessageName>(

@@ -36,6 +36,21 @@ export function newAgentMetrics(registry: MetricsRegistry) {
       help: "Duration in seconds to sync a single pod. Broken down by operation type: create, update, or sync",
       labels: ["operation_type"],
     }),
+    pluginRegistrations: registry.counter({
+      name: "kubelet_device_plugin_registration_total",
+      help: "Cumulative number of device plugin registrations. Broken down by resource name.",
+      labels: ["resource_name"],
+    }),
+    deviceAllocation: registry.histogram({
+      name: "kubelet_device_plugin_alloc_duration_seconds",
+      help: "Duration in seconds to serve a device plugin Allocation request. Broken down by resource name.",
+      labels: ["resource_name"],
+    }),
+    podResourcesRequests: registry.counter({
+      name: "kubelet_pod_resources_endpoint_requests_total",
+      help: "Cumulative number of requests to the PodResource endpoint. Broken down by server api version.",
+      labels: ["server_api_version"],
+    }),
     runningPods: registry.gauge({ name: "kubelet_running_pods", help: "Number of pods that have a running pod sandbox" }),
     nodeName: registry.gauge({ name: "kubelet_node_name", help: "The node's name. The count is always 1.", labels: ["node"] }),
   };

@@ -1,7 +1,7 @@
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { AnyContainer, NodePod } from "../../pods/pod.ts";
 import type { CheckpointFile } from "../checkpoint-file.ts";
-import { quantityOf } from "../pod-resources.ts";
+import { quantityOf, sumOverPod } from "../pod-resources.ts";
 import { qosClass } from "../qos.ts";
 import type { Hint, Hints } from "../topology/hints.ts";
 import type { HintProvider } from "../topology/topology-manager.ts";
@@ -109,7 +109,7 @@ export function newMemoryManager(options: {
       if (!cares(pod)) return new Map();
       const all = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
       const has = all.map(({ name }) => given(pod.metadata.uid, name)).find((blocks) => blocks !== undefined);
-      return hintsOf(pod, podRequest(pod), has);
+      return hintsOf(pod, sumOverPod(pod, requestOf), has);
     },
     allocate(pod, container, hint) {
       if (!cares(pod)) return;
@@ -209,16 +209,6 @@ function requestOf(container: AnyContainer): MemoryRequest {
       .filter(isMemoryResource)
       .map((type) => [type, quantityOf(requests, type).value()]),
   );
-}
-
-/** The sum of the containers, or the largest init container, whichever is more. */
-function podRequest(pod: NodePod): MemoryRequest {
-  const total = new Map<string, number>();
-  for (const container of pod.spec.containers)
-    for (const [type, size] of requestOf(container)) total.set(type, (total.get(type) ?? 0) + size);
-  for (const container of pod.spec.initContainers ?? [])
-    for (const [type, size] of requestOf(container)) if (total.has(type)) total.set(type, Math.max(total.get(type) ?? 0, size));
-  return total;
 }
 
 /** After a restart: what was given is where it was given. Not asked for in this way any more: nothing is said of it. */

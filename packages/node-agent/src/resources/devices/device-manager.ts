@@ -1,0 +1,304 @@
+import { join } from "node:path";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { AnyContainer, NodePod } from "../../pods/pod.ts";
+import { newCheckpointFile } from "../checkpoint-file.ts";
+import { quantityOf, type ResourceList, sumOverPod } from "../pod-resources.ts";
+import type { Hint, Hints } from "../topology/hints.ts";
+import type { HintProvider } from "../topology/topology-manager.ts";
+import { chooseDevices, deviceHints, nodesOf } from "./choose-devices.ts";
+import { type DeviceCheckpoint, deviceCheckpointForm, type GivenDevices } from "./device-checkpoint.ts";
+import { newPluginClient, type PluginClient } from "./plugin-client.ts";
+import { type DeviceAccess, type PluginDevice, type PluginOptions, pluginMessages } from "./plugin-schema.ts";
+import { type Registered, serveRegistration } from "./registration-server.ts";
+
+export interface DeviceManager extends HintProvider {
+  /** Serves the socket where plugins say that they are there. */
+  start(signal: AbortSignal): Promise<void>;
+  /** Whether the Pod asks for what a plugin gives. */
+  concerns(pod: NodePod): boolean;
+  /** Chooses devices and has their plugin make them ready. @throws Error */
+  allocate(pod: NodePod, container: AnyContainer, hint: Hint): Promise<void>;
+  /** What the container needs to use its devices; tells plugins that want to know that it starts. @throws Error */
+  accessOf(pod: NodePod, container: AnyContainer): Promise<DeviceAccess>;
+  givenTo(uid: string, container: string): readonly GivenDevices[];
+  /** What the node has, and what of it is healthy; resources whose plugin has been away for long are 0. */
+  amounts(): { capacity: ResourceList; allocatable: ResourceList };
+  /** How much of it Pods were given: a plugin that is away a moment takes nothing from them. */
+  inUse(): ResourceList;
+  /** Healthy devices by resource. */
+  healthy(): ReadonlyMap<string, readonly PluginDevice[]>;
+  release(pods: readonly NodePod[]): void;
+}
+
+interface Plugin {
+  client: PluginClient | undefined;
+  options: PluginOptions;
+  /** When it went away; undefined while it is there. */
+  stoppedAt: number | undefined;
+}
+
+const checkpointName = "kubelet_internal_checkpoint";
+/** So long a plugin may be away before its resource is the node's no more. */
+const graceMs = 5 * 60_000;
+
+/** Source: pkg/kubelet/cm/devicemanager/manager.go */
+export function newDeviceManager(options: {
+  /** `<root-dir>/device-plugins`. */
+  dir: string;
+  numaNodes: readonly number[];
+  clock: Clock;
+  log: Logger;
+  /** The node's resources have changed. */
+  onChange: () => void;
+  onRegistered?: (resource: string) => void;
+  onAllocated?: (resource: string, ms: number) => void;
+  connect?: (socket: string) => PluginClient;
+}): DeviceManager {
+  const { dir, clock, log, onChange, connect = newPluginClient } = options;
+  const file = newCheckpointFile(join(dir, checkpointName), deviceCheckpointForm);
+  const plugins = new Map<string, Plugin>();
+  const devices = new Map<string, ReadonlyMap<string, PluginDevice>>();
+  /** Resources whose plugin did not come back: they stay in the node's status, as 0. */
+  const gone = new Set<string>();
+  let given: GivenDevices[] = [];
+  let reusable: { uid: string; devices: Map<string, Set<string>> } = { uid: "", devices: new Map() };
+
+  function save(): void {
+    const registered = new Map([...devices.keys()].map((resource) => [resource, healthyOf(resource)]));
+    file.save({ given, registered });
+  }
+
+  function restore(): void {
+    let kept: DeviceCheckpoint | undefined;
+    try {
+      kept = file.load();
+    } catch (err) {
+      log.error("Continue after failing to read checkpoint file. Device allocation info may NOT be up-to-date", err);
+    }
+    given = [...(kept?.given ?? [])];
+    // Devices count again when their plugin has said so again.
+    for (const resource of kept?.registered.keys() ?? []) {
+      devices.set(resource, new Map());
+      plugins.set(resource, { client: undefined, options: noOptions, stoppedAt: clock.now() });
+    }
+  }
+
+  function healthyOf(resource: string): string[] {
+    return [...(devices.get(resource)?.values() ?? [])].filter(({ health }) => health === "Healthy").map(({ ID }) => ID);
+  }
+
+  const usedOf = (resource: string): string[] =>
+    given.filter((one) => one.resource === resource).flatMap(({ byNode }) => [...byNode.values()].flat());
+  const isOurs = (resource: string): boolean => devices.has(resource) || given.some((one) => one.resource === resource);
+  const find = (uid: string, container: string, resource: string): GivenDevices | undefined =>
+    given.find((one) => one.podUid === uid && one.container === container && one.resource === resource);
+  const idsOf = (one: GivenDevices | undefined): string[] => [...new Set([...(one?.byNode.values() ?? [])].flat())];
+  const reusableOf = (uid: string, resource: string): string[] =>
+    reusable.uid === uid ? [...(reusable.devices.get(resource) ?? [])] : [];
+
+  /** Plugins are followed until they go away, or another one takes the resource over. */
+  async function follow({ resource, socket, options: own }: Registered): Promise<void> {
+    const client = connect(socket);
+    const before = plugins.get(resource);
+    const plugin: Plugin = { client, options: own, stoppedAt: undefined };
+    plugins.set(resource, plugin);
+    gone.delete(resource);
+    before?.client?.close();
+    options.onRegistered?.(resource);
+    await client.watch((list) => {
+      if (plugins.get(resource) !== plugin) return;
+      devices.set(resource, new Map(list.map((device) => [device.ID, device])));
+      save();
+      onChange();
+    });
+    client.close();
+    if (plugins.get(resource) !== plugin) return;
+    log.info("Device plugin has gone", { resourceName: resource });
+    plugin.client = undefined;
+    plugin.stoppedAt = clock.now();
+    const last = devices.get(resource) ?? new Map<string, PluginDevice>();
+    devices.set(resource, new Map([...last].map(([id, device]) => [id, { ...device, health: "Unhealthy" }])));
+    save();
+    onChange();
+  }
+
+  function forgetLostPlugins(): void {
+    for (const [resource, { stoppedAt }] of plugins) {
+      if (stoppedAt === undefined || clock.now() - stoppedAt < graceMs) continue;
+      plugins.delete(resource);
+      devices.delete(resource);
+      gone.add(resource);
+      save();
+    }
+  }
+
+  async function give(pod: NodePod, container: AnyContainer, resource: string, count: number, hint: Hint): Promise<void> {
+    const { uid } = pod.metadata;
+    const has = find(uid, container.name, resource);
+    if (has !== undefined) {
+      const number = idsOf(has).length;
+      if (number === count) return;
+      throw new Error(
+        `pod ${JSON.stringify(uid)} container ${JSON.stringify(container.name)} changed request for resource ${JSON.stringify(resource)} from ${number} to ${count}`,
+      );
+    }
+    const known = devices.get(resource);
+    if (known === undefined) throw new Error(`can't allocate unregistered device ${resource}`);
+    const used = new Set(usedOf(resource));
+    const plugin = plugins.get(resource);
+    const chosen = await chooseDevices({
+      resource,
+      count,
+      devices: known,
+      reusable: reusableOf(uid, resource),
+      available: healthyOf(resource).filter((id) => !used.has(id)),
+      hint,
+      prefer: async (available, mustInclude, size) =>
+        plugin?.options.getPreferredAllocationAvailable
+          ? ((await plugin.client?.preferred(available, mustInclude, size)) ?? [])
+          : [],
+    });
+    if (plugin?.client === undefined) throw new Error(`unknown Device Plugin ${resource}`);
+    const started = clock.monotonic();
+    const { bytes } = await plugin.client.allocate(chosen);
+    options.onAllocated?.(resource, clock.monotonic() - started);
+    const byNode = new Map<number, string[]>();
+    for (const id of chosen) {
+      const nodes = nodesOf(known.get(id));
+      for (const node of nodes.length === 0 ? [-1] : nodes) byNode.set(node, [...(byNode.get(node) ?? []), id]);
+    }
+    given.push({ podUid: uid, container: container.name, resource, byNode, answer: bytes });
+    save();
+  }
+
+  function hintsOf(pod: NodePod, request: ReadonlyMap<string, number>, has: (resource: string) => string[]): Hints {
+    const hints = new Map<string, readonly Hint[] | undefined>();
+    for (const [resource, count] of request) {
+      const known = devices.get(resource);
+      if (!isOurs(resource) || count === 0) continue;
+      if (known === undefined || ![...known.values()].some(({ topology }) => topology !== null)) {
+        hints.set(resource, undefined);
+        continue;
+      }
+      const own = has(resource);
+      if (own.length > 0) {
+        const again = own.length === count ? deviceHints(options.numaNodes, known, { available: own, reusable: [] }, count) : [];
+        hints.set(resource, again);
+        continue;
+      }
+      const used = new Set(usedOf(resource));
+      const available = healthyOf(resource).filter((id) => !used.has(id));
+      const counted = { available, reusable: reusableOf(pod.metadata.uid, resource) };
+      hints.set(resource, deviceHints(options.numaNodes, known, counted, count));
+    }
+    return hints;
+  }
+
+  const idsGivenTo = (uid: string, names: readonly string[], resource: string): string[] => [
+    ...new Set(names.flatMap((name) => idsOf(find(uid, name, resource)))),
+  ];
+
+  restore();
+
+  return {
+    async start(signal) {
+      const onRegistered = (plugin: Registered): void => {
+        void follow(plugin).catch((err) =>
+          log.error("a device plugin cannot be followed", err, { resourceName: plugin.resource }),
+        );
+      };
+      const server = await serveRegistration({ dir, keep: checkpointName, onRegistered, log });
+      const close = (): void => {
+        server.close();
+        for (const { client } of plugins.values()) client?.close();
+      };
+      if (signal.aborted) close();
+      else signal.addEventListener("abort", close, { once: true });
+    },
+    concerns: (pod) => containersOf(pod).some((one) => [...limitsOf(one).keys()].some(isOurs)),
+    hints: (pod, container) =>
+      hintsOf(pod, limitsOf(container), (resource) => idsGivenTo(pod.metadata.uid, [container.name], resource)),
+    podHints(pod) {
+      const names = containersOf(pod).map(({ name }) => name);
+      return hintsOf(pod, sumOverPod(pod, limitsOf), (resource) => idsGivenTo(pod.metadata.uid, names, resource));
+    },
+    async allocate(pod, container, hint) {
+      const { uid } = pod.metadata;
+      const isInit = (pod.spec.initContainers ?? []).some(({ name }) => name === container.name);
+      for (const [resource, count] of limitsOf(container)) {
+        if (!isOurs(resource) || count === 0) continue;
+        await give(pod, container, resource, count, hint);
+        if (reusable.uid !== uid) reusable = { uid, devices: new Map() };
+        const left = reusable.devices.get(resource) ?? new Set<string>();
+        for (const id of idsOf(find(uid, container.name, resource))) {
+          if (isInit) left.add(id);
+          else left.delete(id);
+        }
+        reusable.devices.set(resource, left);
+      }
+    },
+    async accessOf(pod, container) {
+      const access: Access = { envs: {}, mounts: [], devices: [], annotations: {} };
+      for (const [resource, count] of limitsOf(container)) {
+        const own = find(pod.metadata.uid, container.name, resource);
+        if (own === undefined || count === 0) continue;
+        const plugin = plugins.get(resource);
+        if (plugin?.options.preStartRequired) {
+          await plugin.client?.preStart(idsOf(own)).catch((err: Error) => {
+            throw new Error(`device plugin PreStartContainer rpc failed with err: ${err.message}`);
+          });
+        }
+        addAccess(access, pluginMessages.decode("ContainerAllocateResponse", own.answer) as unknown as DeviceAccess);
+      }
+      return access;
+    },
+    givenTo: (uid, container) => given.filter((one) => one.podUid === uid && one.container === container),
+    amounts() {
+      forgetLostPlugins();
+      const capacity: Record<string, string> = Object.fromEntries([...gone].map((resource) => [resource, "0"]));
+      const allocatable: Record<string, string> = { ...capacity };
+      for (const [resource, known] of devices) {
+        capacity[resource] = String(known.size);
+        allocatable[resource] = String(healthyOf(resource).length);
+      }
+      return { capacity, allocatable };
+    },
+    inUse: () => Object.fromEntries([...devices.keys()].map((resource) => [resource, String(new Set(usedOf(resource)).size)])),
+    healthy: () =>
+      new Map(
+        [...devices].map(([resource, known]) => [resource, [...known.values()].filter(({ health }) => health === "Healthy")]),
+      ),
+    release(pods) {
+      const kept = given.filter(({ podUid }) => pods.some((pod) => pod.metadata.uid === podUid));
+      if (kept.length === given.length) return;
+      given = kept;
+      save();
+    },
+  };
+}
+
+const noOptions: PluginOptions = { preStartRequired: false, getPreferredAllocationAvailable: false };
+
+const containersOf = (pod: NodePod): AnyContainer[] => [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+
+function limitsOf(container: AnyContainer): Map<string, number> {
+  const limits = ("resources" in container ? container.resources?.limits : undefined) ?? {};
+  const extended = Object.keys(limits).filter((name) => name.includes("/"));
+  return new Map(extended.map((name) => [name, quantityOf(limits, name).value()]));
+}
+
+interface Access {
+  envs: Record<string, string>;
+  mounts: DeviceAccess["mounts"][number][];
+  devices: DeviceAccess["devices"][number][];
+  annotations: Record<string, string>;
+}
+
+/** Of several plugins, the first that says something of a name is right. */
+function addAccess(access: Access, { envs, mounts, devices, annotations }: DeviceAccess): void {
+  access.envs = { ...envs, ...access.envs };
+  access.annotations = { ...annotations, ...access.annotations };
+  access.devices.push(...devices.filter((one) => !access.devices.some((other) => other.containerPath === one.containerPath)));
+  access.mounts.push(...mounts.filter((one) => !access.mounts.some((other) => other.containerPath === one.containerPath)));
+}

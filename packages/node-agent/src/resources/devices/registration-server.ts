@@ -1,0 +1,88 @@
+import { mkdir, readdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
+import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
+import { type PluginOptions, pluginMessages } from "./plugin-schema.ts";
+
+export interface Registered {
+  resource: string;
+  /** The plugin's socket. */
+  socket: string;
+  options: PluginOptions;
+}
+
+const supportedVersions = ["v1beta1"];
+const socketName = "kubelet.sock";
+
+/**
+ * Where device plugins say that they are there: `<root-dir>/device-plugins/kubelet.sock`. What else lies there is taken
+ * away first: plugins watch their own socket, and say again that they are there when it is gone.
+ * @param keep the file that stays
+ * @throws Error when the socket cannot be served
+ * Source: pkg/kubelet/cm/devicemanager/manager.go Start, Register
+ */
+export async function serveRegistration(options: {
+  dir: string;
+  keep: string;
+  onRegistered: (plugin: Registered) => void;
+  log: Logger;
+}): Promise<{ close(): void }> {
+  const { dir, keep, onRegistered, log } = options;
+  await mkdir(dir, { recursive: true, mode: 0o750 });
+  for (const name of await readdir(dir)) {
+    const path = join(dir, name);
+    if (name !== keep && !(await stat(path).catch(() => undefined))?.isDirectory()) await rm(path, { force: true });
+  }
+  const server = new Server();
+  server.addService(
+    {
+      Register: {
+        path: "/v1beta1.Registration/Register",
+        requestStream: false,
+        responseStream: false,
+        requestSerialize: (message: object) => pluginMessages.encode("RegisterRequest", message),
+        requestDeserialize: (bytes: Buffer) => pluginMessages.decode("RegisterRequest", bytes),
+        responseSerialize: (message: object) => pluginMessages.encode("Empty", message),
+        responseDeserialize: (bytes: Buffer) => pluginMessages.decode("Empty", bytes),
+      },
+    },
+    {
+      Register({ request }: ServerUnaryCall<Record<string, unknown>, object>, answer: sendUnaryData<object>) {
+        const { version, endpoint, resourceName, options: own } = request as Record<string, string> & { options: unknown };
+        const problem = problemOf(version ?? "", resourceName ?? "", endpoint ?? "");
+        log.info("Got registration request from device plugin with resource", { resourceName, endpoint });
+        if (problem !== undefined) {
+          log.error("a device plugin is refused", new Error(problem), { resourceName });
+          return answer({ code: status.UNKNOWN, details: problem });
+        }
+        answer(null, {});
+        const wanted = (own ?? { preStartRequired: false, getPreferredAllocationAvailable: false }) as PluginOptions;
+        onRegistered({ resource: resourceName as string, socket: join(dir, endpoint as string), options: wanted });
+      },
+    },
+  );
+  await new Promise<void>((resolve, reject) => {
+    server.bindAsync(`unix://${join(dir, socketName)}`, ServerCredentials.createInsecure(), (err) =>
+      err === null ? resolve() : reject(err),
+    );
+  });
+  return { close: () => server.forceShutdown() };
+}
+
+function problemOf(version: string, resource: string, endpoint: string): string | undefined {
+  if (!supportedVersions.includes(version)) {
+    return `requested API version ${JSON.stringify(version)} is not supported by kubelet. Supported version is [${supportedVersions.map((one) => JSON.stringify(one)).join(" ")}]`;
+  }
+  if (!isExtendedResource(resource)) return `the ResourceName ${JSON.stringify(resource)} is invalid`;
+  // The endpoint is a name in the folder and leads nowhere else.
+  if (endpoint === "" || endpoint.includes("/") || endpoint === "." || endpoint === "..")
+    return `the endpoint ${JSON.stringify(endpoint)} is invalid`;
+  return undefined;
+}
+
+/** A name in a domain of somebody's, that could be asked for in a quota too. Source: pkg/apis/core/v1/helper IsExtendedResourceName */
+export function isExtendedResource(name: string): boolean {
+  if (!name.includes("/") || name.includes("kubernetes.io/") || name.startsWith("requests.")) return false;
+  return isQualifiedName(`requests.${name}`).length === 0;
+}

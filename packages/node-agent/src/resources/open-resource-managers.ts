@@ -1,0 +1,105 @@
+import { join } from "node:path";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { AgentConfig } from "../config.ts";
+import type { NodePod } from "../pods/pod.ts";
+import type { ContainerRuntime } from "../runtime/runtime.ts";
+import { newCheckpointFile } from "./checkpoint-file.ts";
+import { type CpuManager, newCpuManager } from "./cpu/cpu-manager.ts";
+import { parseCpuPolicyOptions } from "./cpu/cpu-policy-options.ts";
+import { parseCpus } from "./cpu/cpu-set.ts";
+import { cpuStateForm } from "./cpu/cpu-state.ts";
+import { reservedCpus, type StaticCpus } from "./cpu/static-cpus.ts";
+import { type DeviceManager, newDeviceManager } from "./devices/device-manager.ts";
+import { type MemoryManager, newMemoryManager } from "./memory/memory-manager.ts";
+import { memoryStateForm } from "./memory/memory-state.ts";
+import { emptyMemory, type NodesMemory } from "./memory/numa-memory.ts";
+import { quantityOf, type ResourceList } from "./pod-resources.ts";
+import { type Reservations, reservedInAll } from "./reservations.ts";
+import { newResourceManagers, type ResourceManagers } from "./resource-managers.ts";
+import type { MachineTopology } from "./topology/machine-topology.ts";
+import { newTopologyManager, type TopologyPolicy, type TopologyScope } from "./topology/topology-manager.ts";
+
+export interface OpenOptions {
+  config: AgentConfig;
+  featureGates: FeatureGates;
+  topology: MachineTopology;
+  capacity: ResourceList;
+  reservations: Reservations;
+  runtime: ContainerRuntime;
+  clock: Clock;
+  log: Logger;
+  activePods: () => readonly NodePod[] | undefined;
+  onDevicesChange: () => void;
+  onPluginRegistered: (resource: string) => void;
+  onDevicesAllocated: (resource: string, ms: number) => void;
+}
+
+export interface OpenedManagers {
+  managers: ResourceManagers;
+  cpu: CpuManager;
+  memory: MemoryManager;
+  devices: DeviceManager;
+}
+
+/**
+ * Makes the managers that the configuration asks for, from what they kept in the root directory.
+ * @throws Error when the configuration, the machine and what was kept do not go together
+ * Source: pkg/kubelet/cm/container_manager_linux.go NewContainerManager, Start
+ */
+export function openResourceManagers(options: OpenOptions): OpenedManagers {
+  const { config, featureGates: gates, topology, clock, log } = options;
+  const numaNodes = topology.numaNodes.map(({ id }) => id);
+  const cpuPath = join(config.rootDir, "cpu_manager_state");
+  const settings = gates.enabled("CPUManager") ? cpuSettings(options) : undefined;
+  const cpu = newCpuManager({ settings, file: newCheckpointFile(cpuPath, cpuStateForm), path: cpuPath, log });
+  const machine = gates.enabled("MemoryManager") ? memoryOfNodes(options) : undefined;
+  const memoryPath = join(config.rootDir, "memory_manager_state");
+  const memory = newMemoryManager({ machine, file: newCheckpointFile(memoryPath, memoryStateForm), log });
+  const devices = newDeviceManager({
+    dir: join(config.rootDir, "device-plugins"),
+    numaNodes,
+    clock,
+    log,
+    onChange: options.onDevicesChange,
+    onRegistered: options.onPluginRegistered,
+    onAllocated: options.onDevicesAllocated,
+  });
+  const policy = config.topologyManagerPolicy as TopologyPolicy;
+  const managers = newResourceManagers({
+    cpu,
+    memory,
+    devices,
+    topology: newTopologyManager({
+      policy,
+      scope: config.topologyManagerScope as TopologyScope,
+      numaNodes,
+      providers: [devices, cpu, memory],
+    }),
+    idle: settings === undefined && machine === undefined && policy === "none",
+    runtime: options.runtime,
+    activePods: options.activePods,
+    log,
+  });
+  return { managers, cpu, memory, devices };
+}
+
+/** @returns undefined for the policy that leaves CPUs alone */
+function cpuSettings({ config, featureGates, topology, reservations, capacity }: OpenOptions): StaticCpus | undefined {
+  const { cpuManagerPolicy: policy, cpuManagerPolicyOptions } = config;
+  if (policy !== "none" && policy !== "static") throw new Error(`unknown policy: ${JSON.stringify(policy)}`);
+  const policyOptions = parseCpuPolicyOptions(policy, cpuManagerPolicyOptions, featureGates);
+  if (policy === "none") return undefined;
+  const milliCpu = quantityOf(reservedInAll(capacity, reservations), "cpu").milliValue();
+  const reserved = reservedCpus(topology.cpus, milliCpu, parseCpus(config.reservedCpus));
+  return { machine: topology.cpus, reserved, options: policyOptions };
+}
+
+/** @returns undefined for the policy that promises no memory */
+function memoryOfNodes({ config, topology, reservations, capacity }: OpenOptions): NodesMemory | undefined {
+  const { memoryManagerPolicy: policy } = config;
+  if (policy === "None") return undefined;
+  if (policy !== "Static") throw new Error(`unknown policy: ${JSON.stringify(policy)}`);
+  return emptyMemory(topology.numaNodes, config.reservedMemory, reservedInAll(capacity, reservations));
+}

@@ -1,0 +1,206 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newAgentConfig } from "../config.ts";
+import { kubelet } from "../flags.ts";
+import type { NodePod } from "../pods/pod.ts";
+import type { CriInput } from "../runtime/cri-schema.ts";
+import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
+import { containerLabels } from "../runtime/labels.ts";
+import { RuntimeError } from "../runtime/runtime.ts";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { type OpenedManagers, openResourceManagers } from "./open-resource-managers.ts";
+import { reservationsOf } from "./reservations.ts";
+import type { MachineTopology } from "./topology/machine-topology.ts";
+
+const gi = 1024 ** 3;
+/** Two NUMA nodes with two CPUs and 4 GiB each. */
+const topology: MachineTopology = {
+  cpus: [0, 1, 2, 3].map((id) => ({ id, core: id, socket: id >> 1, numaNode: id >> 1 })),
+  numaNodes: [0, 1].map((id) => ({ id, memoryBytes: 4 * gi, hugePages: new Map() })),
+};
+
+interface Setup extends OpenedManagers {
+  runtime: FakeRuntime;
+  active: NodePod[];
+  /** A running container, and the CPUs it was moved to. */
+  run(pod: NodePod, name: string): Promise<string>;
+  moves: string[];
+}
+
+async function open(t: TestContext, ...argv: string[]): Promise<Setup> {
+  const rootDir = await mkdtemp(join(tmpdir(), "cox-managers-"));
+  t.after(() => rm(rootDir, { recursive: true, force: true }));
+  const { values, set } = parseFlags(kubelet.flags, [
+    "--container-runtime=remote",
+    "--container-runtime-endpoint=unix:///run/c.sock",
+    `--root-dir=${rootDir}`,
+    "--system-reserved=cpu=1,memory=1Gi",
+    "--eviction-hard=memory.available<0",
+    "--reserved-memory=0:memory=1Gi",
+    ...argv,
+  ]);
+  const config = newAgentConfig(values, set);
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const moves: string[] = [];
+  const names = new Map<string, string>();
+  runtime.updateContainerResources = async (id, resources: CriInput<"LinuxContainerResources">) => {
+    moves.push(`${names.get(id)} ${resources.cpusetCpus}`);
+  };
+  const active: NodePod[] = [];
+  const opened = openResourceManagers({
+    config,
+    featureGates: newFeatureGates("kubelet", config.featureGates),
+    topology,
+    capacity: { cpu: "4", memory: "8Gi" },
+    reservations: reservationsOf(config, { cpuCount: 4 }),
+    runtime,
+    clock,
+    log: discardLogger,
+    activePods: () => active,
+    onDevicesChange: () => undefined,
+    onPluginRegistered: () => undefined,
+    onDevicesAllocated: () => undefined,
+  });
+  return {
+    ...opened,
+    runtime,
+    active,
+    moves,
+    async run(pod, name) {
+      active.push(pod);
+      const sandbox = await runtime.runPodSandbox({ metadata: { name: pod.metadata.name } }, "");
+      const labels = containerLabels(pod, aContainer({ name }));
+      const id = await runtime.createContainer(sandbox, { metadata: { name }, image: { image: "i" }, labels }, {});
+      await runtime.startContainer(id);
+      names.set(id, `${pod.metadata.uid}/${name}`);
+      return id;
+    },
+  };
+}
+
+function guaranteed(uid: string, cpu: string, memory: string): NodePod {
+  const amounts = { cpu, memory };
+  return aNodePod({ containers: [aContainer({ resources: { requests: amounts, limits: amounts } })] }, { uid, name: uid });
+}
+const main = aContainer();
+
+test("by default nobody is asked, and containers run where they like", async (t) => {
+  const { managers } = await open(t);
+  const pod = guaranteed("u1", "2", "1Gi");
+  assert.equal(managers.concerns(pod), false);
+  assert.equal(await managers.admit(pod), undefined);
+  assert.deepEqual(managers.placementOf(pod, main), {});
+});
+
+const everything = [
+  "--cpu-manager-policy=static",
+  "--memory-manager-policy=Static",
+  "--topology-manager-policy=single-numa-node",
+];
+
+test("CPUs and memory of a container come from one NUMA node, or it is not admitted", async (t) => {
+  const { managers, active } = await open(t, ...everything);
+  const first = guaranteed("u1", "2", "1Gi");
+  assert.equal(managers.concerns(first), true);
+  assert.equal(await managers.admit(first), undefined);
+  active.push(first);
+  assert.deepEqual(managers.placementOf(first, main), { cpusetCpus: "2-3", cpusetMems: "1" }, "CPU 0 is reserved");
+  const second = guaranteed("u2", "1", "1Gi");
+  assert.equal(await managers.admit(second), undefined);
+  active.push(second);
+  assert.deepEqual(managers.placementOf(second, main), { cpusetCpus: "1", cpusetMems: "0" });
+  assert.deepEqual(await managers.admit(guaranteed("u3", "1", "4Gi")), {
+    reason: "TopologyAffinityError",
+    message: "Resources cannot be allocated with Topology locality",
+  });
+  assert.deepEqual(managers.placementOf(aNodePod({}, { uid: "u4" }), aContainer()), { cpusetCpus: "0" }, "the others share");
+});
+
+test("a pod that asks for more than there is, is an UnexpectedAdmissionError", async (t) => {
+  const { managers } = await open(t, "--cpu-manager-policy=static");
+  assert.deepEqual(await managers.admit(guaranteed("u1", "4", "1Gi")), {
+    reason: "UnexpectedAdmissionError",
+    message: "Allocate failed due to not enough cpus available to satisfy request, which is unexpected",
+  });
+});
+
+test("with full-pcpus-only whole cores are admitted", async (t) => {
+  const { managers } = await open(
+    t,
+    "--cpu-manager-policy=static",
+    "--cpu-manager-policy-options=full-pcpus-only=true",
+    "--feature-gates=CPUManagerPolicyOptions=true",
+  );
+  assert.equal(await managers.admit(guaranteed("u1", "1", "1Gi")), undefined, "a core has one thread here");
+});
+
+test("running containers are moved to the CPUs that are left to share, and back when they are free again", async (t) => {
+  const { managers, run, active, moves, runtime } = await open(t, "--cpu-manager-policy=static");
+  const shared = aNodePod({}, { uid: "shared" });
+  const id = await run(shared, "main");
+  await managers.reconcile();
+  assert.deepEqual(moves.splice(0), ["shared/main 0-3"]);
+  const pinned = guaranteed("pinned", "2", "1Gi");
+  await managers.admit(pinned);
+  await run(pinned, "main");
+  await managers.reconcile();
+  assert.deepEqual(moves.splice(0).sort(), ["pinned/main 2-3", "shared/main 0-1"]);
+  await managers.reconcile();
+  assert.deepEqual(moves, [], "the runtime knows");
+  active.splice(active.indexOf(pinned), 1);
+  const update = runtime.updateContainerResources;
+  runtime.updateContainerResources = async () => {
+    throw new RuntimeError("Unavailable", "not now");
+  };
+  await managers.reconcile();
+  runtime.updateContainerResources = update;
+  await managers.reconcile();
+  assert.deepEqual(moves.splice(0), ["shared/main 0-3"], "what failed is tried again");
+  runtime.exit(id, 0);
+  await managers.reconcile();
+  assert.deepEqual(moves, []);
+});
+
+test("what a pod had is given back when it has ended, and kept while not all pods are known", async (t) => {
+  const { managers, active } = await open(t, "--cpu-manager-policy=static");
+  const pod = guaranteed("u1", "2", "1Gi");
+  await managers.admit(pod);
+  active.push(pod);
+  assert.equal((await managers.admit(guaranteed("u2", "2", "1Gi")))?.reason, "UnexpectedAdmissionError");
+  active.pop();
+  assert.equal(await managers.admit(guaranteed("u3", "2", "1Gi")), undefined);
+  assert.deepEqual(managers.placementOf(pod, main), { cpusetCpus: "0-1" });
+});
+
+for (const { argv, want } of [
+  { argv: ["--cpu-manager-policy=dynamic"], want: 'unknown policy: "dynamic"' },
+  { argv: ["--memory-manager-policy=static"], want: 'unknown policy: "static"' },
+  {
+    argv: ["--cpu-manager-policy=static", "--system-reserved=cpu=0"],
+    want: "[cpumanager] the static policy requires systemreserved.cpu + kubereserved.cpu to be greater than zero",
+  },
+  {
+    argv: ["--memory-manager-policy=Static", "--system-reserved=cpu=1,memory=2Gi"],
+    want: 'the total amount "1Gi" of type "memory" is not equal to the value "2Gi" determined by Node Allocatable feature',
+  },
+]) {
+  test(`${argv.join(" ")} keeps the agent from starting`, async (t) => {
+    await assert.rejects(open(t, ...argv), { message: want });
+  });
+}
+
+test("CPUs that are reserved by number are nobody's alone", async (t) => {
+  const { managers, cpu } = await open(t, "--cpu-manager-policy=static", "--reserved-cpus=3");
+  assert.deepEqual(cpu.allocatable(), [0, 1, 2]);
+  const pod = guaranteed("u1", "3", "1Gi");
+  assert.equal(await managers.admit(pod), undefined);
+  assert.deepEqual(managers.placementOf(pod, main), { cpusetCpus: "0-2" });
+});

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { Client, credentials } from "@grpc/grpc-js";
+import type { OpenedManagers } from "../resources/open-resource-managers.ts";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { aDevice } from "../testing/device-plugin.ts";
+import { podResourcesMessages, servePodResources } from "./pod-resources.ts";
+
+const gpu = "example.com/gpu";
+const managers = {
+  cpu: { exclusiveCpusOf: () => [1, 3], allocatable: () => [1, 2, 3] },
+  memory: {
+    blocksOf: () => [{ nodes: [0, 1], type: "memory", sizeBytes: 1024 }],
+    allocatable: () => [{ nodes: [0], type: "memory", sizeBytes: 2048 }],
+  },
+  devices: {
+    givenTo: (_: string, container: string) =>
+      container === "main"
+        ? [
+            {
+              podUid: "uid-1",
+              container,
+              resource: gpu,
+              byNode: new Map([
+                [-1, ["a"]],
+                [1, ["b", "c"]],
+              ]),
+              answer: Buffer.alloc(0),
+            },
+          ]
+        : [],
+    healthy: () => new Map([[gpu, [aDevice("a"), aDevice("b", 1)]]]),
+  },
+} as unknown as OpenedManagers;
+
+async function ask(t: TestContext, path: string, response: string, allocatable = true): Promise<unknown> {
+  const dir = await mkdtemp(join(tmpdir(), "cox-podres-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const pod = aNodePod({ containers: [aContainer(), aContainer({ name: "other" })] });
+  const server = await servePodResources({ dir, managers, pods: () => [pod], allocatable });
+  t.after(() => server.close());
+  const client = new Client(`unix://${join(dir, "kubelet.sock")}`, credentials.createInsecure());
+  t.after(() => client.close());
+  return new Promise((resolve, reject) => {
+    client.makeUnaryRequest(
+      path,
+      (message: object) => podResourcesMessages.encode("Empty", message),
+      (bytes: Buffer) => podResourcesMessages.decode(response, bytes),
+      {},
+      (err, answer) => (err === null ? resolve(answer) : reject(new Error(err.details))),
+    );
+  });
+}
+
+const at = (...nodes: number[]) => ({ nodes: nodes.map((ID) => ({ ID })) });
+
+test("List tells what containers have to themselves", async (t) => {
+  const memory = [{ memoryType: "memory", size: 1024, topology: at(0, 1) }];
+  const devices = [
+    { resourceName: gpu, deviceIds: ["a"], topology: null },
+    { resourceName: gpu, deviceIds: ["b", "c"], topology: at(1) },
+  ];
+  assert.deepEqual(await ask(t, "/v1.PodResourcesLister/List", "ListPodResourcesResponse"), {
+    podResources: [
+      {
+        name: "web",
+        namespace: "default",
+        containers: [
+          { name: "main", devices, cpuIds: [1, 3], memory },
+          { name: "other", devices: [], cpuIds: [1, 3], memory },
+        ],
+      },
+    ],
+  });
+});
+
+test("v1alpha1 tells devices alone", async (t) => {
+  const answer = await ask(t, "/v1alpha1.PodResourcesLister/List", "ListPodResourcesResponse");
+  const [pod] = (answer as { podResources: { containers: unknown[] }[] }).podResources;
+  assert.deepEqual(pod?.containers[0], {
+    name: "main",
+    devices: [
+      { resourceName: gpu, deviceIds: ["a"], topology: null },
+      { resourceName: gpu, deviceIds: ["b", "c"], topology: null },
+    ],
+    cpuIds: [],
+    memory: [],
+  });
+});
+
+test("GetAllocatableResources tells what may be given, where its gate is on", async (t) => {
+  const path = "/v1.PodResourcesLister/GetAllocatableResources";
+  assert.deepEqual(await ask(t, path, "AllocatableResourcesResponse"), {
+    devices: [
+      { resourceName: gpu, deviceIds: ["a"], topology: null },
+      { resourceName: gpu, deviceIds: ["b"], topology: at(1) },
+    ],
+    cpuIds: [1, 2, 3],
+    memory: [{ memoryType: "memory", size: 2048, topology: at(0) }],
+  });
+  await assert.rejects(ask(t, path, "AllocatableResourcesResponse", false), {
+    message: "Pod Resources API GetAllocatableResources disabled",
+  });
+});

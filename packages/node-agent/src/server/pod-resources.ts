@@ -1,0 +1,131 @@
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { Server, ServerCredentials, type sendUnaryData, status } from "@grpc/grpc-js";
+import type { NodePod } from "../pods/pod.ts";
+import { nodesOf } from "../resources/devices/choose-devices.ts";
+import type { GivenDevices } from "../resources/devices/device-checkpoint.ts";
+import type { MemoryBlock } from "../resources/memory/memory-state.ts";
+import type { OpenedManagers } from "../resources/open-resource-managers.ts";
+import { newMessageCodec } from "../runtime/messages.ts";
+
+/** Source: k8s.io/kubelet pkg/apis/podresources/v1, v1alpha1 (which has of a container its name and its devices alone) */
+const messages = newMessageCodec({
+  Empty: {},
+  NUMANode: { ID: [1, "int64"] },
+  TopologyInfo: { nodes: [1, "NUMANode[]"] },
+  ContainerDevices: { resourceName: [1, "string"], deviceIds: [2, "string[]"], topology: [3, "TopologyInfo"] },
+  ContainerMemory: { memoryType: [1, "string"], size: [2, "uint64"], topology: [3, "TopologyInfo"] },
+  ContainerResources: {
+    name: [1, "string"],
+    devices: [2, "ContainerDevices[]"],
+    cpuIds: [3, "int64[]"],
+    memory: [4, "ContainerMemory[]"],
+  },
+  PodResources: { name: [1, "string"], namespace: [2, "string"], containers: [3, "ContainerResources[]"] },
+  ListPodResourcesResponse: { podResources: [1, "PodResources[]"] },
+  AllocatableResourcesResponse: {
+    devices: [1, "ContainerDevices[]"],
+    cpuIds: [2, "int64[]"],
+    memory: [3, "ContainerMemory[]"],
+  },
+});
+export const podResourcesMessages = messages;
+
+export interface PodResourcesOptions {
+  /** `<root-dir>/pod-resources`. */
+  dir: string;
+  managers: Pick<OpenedManagers, "cpu" | "memory" | "devices">;
+  pods: () => readonly NodePod[];
+  /** KubeletPodResourcesGetAllocatable. */
+  allocatable: boolean;
+  onRequest?: (version: string) => void;
+}
+
+/**
+ * `kubelet.sock`, where monitoring agents of the node ask which devices, CPUs and memory containers have to themselves.
+ * @throws Error when the socket cannot be served
+ * Source: pkg/kubelet/apis/podresources
+ */
+export async function servePodResources(options: PodResourcesOptions): Promise<{ close(): void }> {
+  await mkdir(options.dir, { recursive: true, mode: 0o750 });
+  const socket = join(options.dir, "kubelet.sock");
+  await rm(socket, { force: true });
+  const server = new Server();
+  const method = (version: string, name: string, response: string) => ({
+    path: `/${version}.PodResourcesLister/${name}`,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (message: object) => messages.encode("Empty", message),
+    requestDeserialize: (bytes: Buffer) => messages.decode("Empty", bytes),
+    responseSerialize: (message: object) => messages.encode(response, message),
+    responseDeserialize: (bytes: Buffer) => messages.decode(response, bytes),
+  });
+  for (const version of ["v1", "v1alpha1"]) {
+    const list = (_: unknown, answer: sendUnaryData<object>): void => {
+      options.onRequest?.(version);
+      answer(null, { podResources: options.pods().map((pod) => resourcesOf(pod, options.managers, version)) });
+    };
+    const getAllocatable = (_: unknown, answer: sendUnaryData<object>): void => {
+      options.onRequest?.(version);
+      if (options.allocatable) answer(null, allocatableOf(options.managers));
+      else answer({ code: status.UNKNOWN, details: "Pod Resources API GetAllocatableResources disabled" });
+    };
+    server.addService(
+      {
+        List: method(version, "List", "ListPodResourcesResponse"),
+        ...(version === "v1" && {
+          GetAllocatableResources: method(version, "GetAllocatableResources", "AllocatableResourcesResponse"),
+        }),
+      },
+      { List: list, ...(version === "v1" && { GetAllocatableResources: getAllocatable }) },
+    );
+  }
+  await new Promise<void>((resolve, reject) => {
+    server.bindAsync(`unix://${socket}`, ServerCredentials.createInsecure(), (err) => (err === null ? resolve() : reject(err)));
+  });
+  return { close: () => server.forceShutdown() };
+}
+
+const placeOf = (nodes: readonly number[]) => ({ nodes: nodes.map((ID) => ({ ID })) });
+
+/** Pure. A device that is at no node says nothing of nodes. */
+function resourcesOf(pod: NodePod, { cpu, memory, devices }: PodResourcesOptions["managers"], version: string): object {
+  const { name, namespace, uid } = pod.metadata;
+  const containers = pod.spec.containers.map((container) => {
+    const own = { name: container.name, devices: devices.givenTo(uid, container.name).flatMap(byNode) };
+    if (version === "v1alpha1") {
+      return { ...own, devices: own.devices.map(({ resourceName, deviceIds }) => ({ resourceName, deviceIds })) };
+    }
+    return {
+      ...own,
+      cpuIds: cpu.exclusiveCpusOf(uid, container.name),
+      memory: memory.blocksOf(uid, container.name).map(writtenBlock),
+    };
+  });
+  return { name, namespace, containers };
+}
+
+function byNode({ resource, byNode: ids }: GivenDevices) {
+  return [...ids].map(([node, deviceIds]) => ({
+    resourceName: resource,
+    deviceIds,
+    ...(node >= 0 && { topology: placeOf([node]) }),
+  }));
+}
+
+const writtenBlock = ({ type, sizeBytes, nodes }: MemoryBlock) => ({
+  memoryType: type,
+  size: sizeBytes,
+  topology: placeOf(nodes),
+});
+
+function allocatableOf({ cpu, memory, devices }: PodResourcesOptions["managers"]): object {
+  const all = [...devices.healthy()].flatMap(([resourceName, list]) =>
+    list.map((device) => ({
+      resourceName,
+      deviceIds: [device.ID],
+      ...(device.topology !== null && { topology: placeOf(nodesOf(device)) }),
+    })),
+  );
+  return { devices: all, cpuIds: cpu.allocatable(), memory: memory.allocatable().map(writtenBlock) };
+}
