@@ -48,8 +48,7 @@ export const flagTable = flags(
     "kube-api-content-type": string({
       default: "application/vnd.kubernetes.protobuf",
       deprecated: "will be removed in a future version.",
-      wired: false,
-      help: "Content type of requests to the API server.",
+      help: "Content type in which answers of the API server are wanted; requests go in JSON.",
     }),
     "kube-api-qps": float({
       default: 50,

@@ -88,10 +88,11 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
 });
 
 async function clientOf({ clientConnection, master }: SchedulerConfig, metrics: MetricsRegistry) {
-  const { kubeconfig, qps, burst } = clientConnection;
+  const { kubeconfig, contentType, qps, burst } = clientConnection;
   if (kubeconfig === "" && master === "") throw new ConfigError("--kubeconfig or --master is needed to find the API server");
   const config = kubeconfig === "" ? { host: master } : await loadKubeconfig(kubeconfig, { master });
-  return newClient({ ...config, qps, burst, userAgent: userAgentOf("kube-scheduler") }, { observer: clientMetrics(metrics) });
+  const own = { contentType, qps, burst, userAgent: userAgentOf("kube-scheduler") };
+  return newClient({ ...config, ...own }, { observer: clientMetrics(metrics) });
 }
 
 /** @throws ConfigError for profiles that cannot be put together */

@@ -80,7 +80,12 @@ function ofFlags(flags: SchedulerFlags, set: ReadonlySet<string>): WrittenConfig
   const resourceNamespace = lock("lock-object-namespace");
   return {
     version: "v1beta3",
-    clientConnection: { kubeconfig: flags.kubeconfig, qps: flags["kube-api-qps"], burst: flags["kube-api-burst"] },
+    clientConnection: {
+      kubeconfig: flags.kubeconfig,
+      contentType: flags["kube-api-content-type"],
+      qps: flags["kube-api-qps"],
+      burst: flags["kube-api-burst"],
+    },
     leaderElection: {
       ...(resourceName === undefined ? {} : { resourceName }),
       ...(resourceNamespace === undefined ? {} : { resourceNamespace }),

@@ -11,8 +11,9 @@ import {
   persistentVolumes,
   storageClasses,
 } from "@coxswain/apimachinery/schema/kinds/resources";
-import { aTestNode, aTestPod, newTestCluster } from "../testing/test-cluster.ts";
-import { csiLimitKey } from "./volume-limits.ts";
+import { newNodeInfo, newPodInfo } from "../cache/node-info.ts";
+import { aTestNode, aTestPod, listersOver, newTestCluster } from "../testing/test-cluster.ts";
+import { csiLimitKey, newDiskLimits } from "./volume-limits.ts";
 
 type Stored = readonly [ResourceRef, KubeObject];
 const zone = "topology.kubernetes.io/zone";
@@ -49,6 +50,7 @@ const storageClass = (name: string, more: object = {}): Stored => [
   storageClasses,
   { metadata: { name }, provisioner: "example.com/disk", volumeBindingMode: "WaitForFirstConsumer", ...more } as KubeObject,
 ];
+const noObjects = listersOver([]);
 const slow = { storageClassName: "slow" };
 const no = (reason: string): string => `0/2 nodes are available: 2 ${reason}.`;
 
@@ -302,6 +304,21 @@ for (const { name, node, wanted, there = [], objects = [], want } of [
     assert.equal(await cluster.place(wanted), expected);
   });
 }
+
+test("volume limits: the other kinds of disks have limits of their own", () => {
+  for (const [plugin, disk, most] of [
+    ["GCEPDLimits", (pdName: string) => ({ gcePersistentDisk: { pdName } }), 16],
+    ["AzureDiskLimits", (diskName: string) => ({ azureDisk: { diskName, diskURI: diskName } }), 16],
+    ["CinderLimits", (volumeID: string) => ({ cinder: { volumeID } }), 256],
+  ] as const) {
+    const { filter } = newDiskLimits({ informers: noObjects, gates: { enabled: () => false } }, plugin);
+    const fits = (count: number): boolean => {
+      const pod = newPodInfo(using(...Array.from({ length: count }, (_, i) => disk(`d${i}`))));
+      return filter?.(new Map(), pod, newNodeInfo(aTestNode("a"))) === undefined;
+    };
+    assert.deepEqual([fits(most), fits(most + 1)], [true, false], plugin);
+  }
+});
 
 test("a long driver name has a short limit", () => {
   assert.equal(csiLimitKey("d.example.com"), "attachable-volumes-csi-d.example.com");

@@ -122,7 +122,7 @@ function recorderInto(events: string[]): EventRecorder {
 }
 
 /** Informers that know these objects and hear of no others. */
-function listersOver(objects: readonly (readonly [ResourceRef, KubeObject])[]): PluginContext["informers"] {
+export function listersOver(objects: readonly (readonly [ResourceRef, KubeObject])[]): PluginContext["informers"] {
   return {
     for<T extends KubeObject>(ref: ResourceRef): SharedInformer<T> {
       const store = newObjectStore<T>();
