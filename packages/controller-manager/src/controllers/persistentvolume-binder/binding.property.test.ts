@@ -4,7 +4,7 @@ import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachi
 import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { bindCompleted } from "@coxswain/apimachinery/volumes/annotations";
-import { findBestVolume } from "@coxswain/apimachinery/volumes/matching";
+import { findBestVolume, isBoundTo, mismatchOf } from "@coxswain/apimachinery/volumes/matching";
 import fc from "fast-check";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { aClaim, aVolume } from "../../testing/volumes.ts";
@@ -24,7 +24,7 @@ const steps = fc.array(
     fc.record({ do: fc.constant("lose writes" as const), count: fc.integer({ min: 1, max: 4 }) }),
     fc.record({ do: fc.constant("wait" as const) }),
   ),
-  { minLength: 3, maxLength: 14 },
+  { minLength: 6, maxLength: 20, size: "max" },
 );
 type Step = typeof steps extends fc.Arbitrary<(infer T)[]> ? T : never;
 
@@ -84,6 +84,12 @@ function check({ client }: TestContext): void {
     );
   for (const claim of claims.filter(({ spec, status }) => status?.phase === "Pending" && !spec.volumeName))
     assert.equal(findBestVolume(claim, volumes, false), undefined, "a claim waits though there is a volume for it");
+  for (const claim of claims.filter(({ spec, status }) => status?.phase === "Pending" && spec.volumeName)) {
+    const volume = volumes.find(({ metadata }) => metadata.name === claim.spec.volumeName);
+    const fits = volume !== undefined && mismatchOf(volume, claim) === undefined;
+    const free = volume?.spec.claimRef === undefined || isBoundTo(volume, claim);
+    assert.ok(!fits || !free, "a claim waits for a volume that it may have");
+  }
 }
 
 test("whatever users do and whichever writes are lost, claims and volumes come to agree", async () => {
