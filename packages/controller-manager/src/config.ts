@@ -19,6 +19,7 @@ export interface ControllerManagerConfig {
   readonly master: string;
   readonly qps: number;
   readonly burst: number;
+  readonly contentType: string;
   readonly minResyncPeriodMs: number;
   readonly controllerStartIntervalMs: number;
   readonly leaderElection: LeaderElectionConfig;
@@ -153,6 +154,7 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
     master: flags.master,
     qps: flags["kube-api-qps"],
     burst: flags["kube-api-burst"],
+    contentType: flags["kube-api-content-type"],
     minResyncPeriodMs: flags["min-resync-period"],
     controllerStartIntervalMs: flags["controller-start-interval"],
     leaderElection,

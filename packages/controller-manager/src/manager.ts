@@ -109,8 +109,10 @@ async function lead(
 const program = "kube-controller-manager";
 
 /** @throws ConfigError when there is no way to the API server */
-export async function loadClientConfig(config: Pick<ControllerManagerConfig, "kubeconfig" | "master">): Promise<ClientConfig> {
-  const { kubeconfig, master } = config;
+export async function loadClientConfig(
+  config: Pick<ControllerManagerConfig, "kubeconfig" | "master" | "contentType">,
+): Promise<ClientConfig> {
+  const { kubeconfig, master, contentType } = config;
   try {
     const loaded =
       kubeconfig !== ""
@@ -118,7 +120,7 @@ export async function loadClientConfig(config: Pick<ControllerManagerConfig, "ku
         : master !== ""
           ? { host: master.includes("://") ? master : `http://${master}` }
           : await inClusterConfig();
-    return { ...loaded, userAgent: userAgentOf(program) };
+    return { ...loaded, contentType, userAgent: userAgentOf(program) };
   } catch (err) {
     throw new ConfigError(`unable to load the client configuration: ${causes(err)}`);
   }
@@ -183,9 +185,9 @@ function membersOf({ config, clientConfig, clock }: ManagerOptions, family: Clie
   const { qps = 1, burst = 1 } = entry.rate ?? {};
   const own = { qps: config.qps * qps, burst: config.burst * burst, userAgent: userAgentOf(program, entry.user) };
   if (!config.useServiceAccountCredentials || entry.withManagersRights === true) return () => family.member(own);
-  const { host, ca, caFile, insecure, serverName } = clientConfig;
+  const { host, ca, caFile, insecure, serverName, contentType } = clientConfig;
   const tokenSource = serviceAccountTokens(family.member(own), entry.user, clock);
-  const ownFamily = newClientFamily({ host, ca, caFile, insecure, serverName, tokenSource }, { clock });
+  const ownFamily = newClientFamily({ host, ca, caFile, insecure, serverName, contentType, tokenSource }, { clock });
   return () => ownFamily.member(own);
 }
 

@@ -17,6 +17,7 @@ export const defaultConfig: ControllerManagerConfig = {
   master: "",
   qps: 20,
   burst: 30,
+  contentType: "application/vnd.kubernetes.protobuf",
   minResyncPeriodMs: 43_200_000,
   controllerStartIntervalMs: 0,
   leaderElection: {
