@@ -92,18 +92,23 @@ const flagsOf: Readonly<Record<DaemonName, (settings: Settings) => string[]>> = 
   "kube-controller-manager": (settings) => {
     const config = kubeconfigFile(settings, "controller-manager");
     return [
+      "--allocate-node-cidrs=true",
       `--authentication-kubeconfig=${config}`,
       `--authorization-kubeconfig=${config}`,
       "--bind-address=127.0.0.1",
       `--client-ca-file=${pkiFile(settings, "ca.crt")}`,
+      `--cluster-cidr=${settings.podCidr}`,
       `--cluster-signing-cert-file=${pkiFile(settings, "ca.crt")}`,
       `--cluster-signing-key-file=${pkiFile(settings, "ca.key")}`,
       "--controllers=*,bootstrapsigner,tokencleaner",
       `--kubeconfig=${config}`,
       "--leader-elect=true",
+      // The one node has the whole range, as its network's configuration says.
+      `--node-cidr-mask-size=${settings.podCidr.split("/")[1]}`,
       `--root-ca-file=${pkiFile(settings, "ca.crt")}`,
       `--secure-port=${settings.ports.controllerManager}`,
       `--service-account-private-key-file=${pkiFile(settings, "sa.key")}`,
+      `--service-cluster-ip-range=${settings.serviceCidr}`,
       "--use-service-account-credentials=true",
     ];
   },
