@@ -172,7 +172,6 @@ export const unbuiltGates: ReadonlySet<string> = new Set([
   "DynamicKubeletConfig",
   "ExperimentalHostUserNamespaceDefaulting",
   "GracefulNodeShutdownBasedOnPodPriority",
-  "HonorPVReclaimPolicy",
   "KubeletInUserNamespace",
   "LocalStorageCapacityIsolationFSQuotaMonitoring",
   "MemoryQoS",

@@ -116,6 +116,6 @@ test("whatever users do and whichever writes are lost, claims and volumes come t
       check(context);
       for (const end of ended) end();
     }),
-    { numRuns: 300 },
+    { numRuns: 150 },
   );
 });

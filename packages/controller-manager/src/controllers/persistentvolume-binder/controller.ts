@@ -12,6 +12,7 @@ import { podsByClaim } from "../../volumes/pods-by-claim.ts";
 import { newBindingWriter } from "./binding.ts";
 import { decideClaim } from "./decide-claim.ts";
 import { decideVolume } from "./decide-volume.ts";
+import { withDeletionFinalizers } from "./finalizers.ts";
 import { countVolumes, newLifecycles } from "./metrics.ts";
 import { withMigration } from "./migration.ts";
 import { newOperations } from "./operations.ts";
@@ -145,7 +146,8 @@ async function syncVolume(
   const known = room.volumes.get(key);
   if (known === undefined) return done;
   const migrated = withMigration(known, "volume", ctx.featureGates);
-  const volume = migrated === undefined ? known : await write.updateVolume(migrated, signal);
+  const changed = withDeletionFinalizers(migrated ?? known, ctx.featureGates) ?? migrated;
+  const volume = changed === undefined ? known : await write.updateVolume(changed, signal);
   const claim = await findClaim(room, volume, signal);
   const step = decideVolume(volume, claim);
   switch (step.do) {

@@ -133,6 +133,21 @@ test("makes folders of this machine, binds them, and deletes them with their cla
     );
 });
 
+test("deletes a folder though its volume's object was deleted before its claim, where that is honoured", async (t) => {
+  const context = newTestContext(t, withHostPath, { HonorPVReclaimPolicy: true });
+  await claiming(context, hostPath);
+  const volume = () => context.client.object<PersistentVolume>(persistentVolumes, "pvc-data-uid");
+  await waitFor(() => claimOf(context)?.status?.phase === "Bound", { what: "the claim to be bound" });
+  const path = volume()?.spec.hostPath?.path ?? "";
+  assert.deepEqual(volume()?.metadata.finalizers, ["kubernetes.io/pv-controller"]);
+  await context.client.delete(persistentVolumes, { name: "pvc-data-uid" });
+  await settle(30);
+  assert.ok(existsSync(path) && volume() !== undefined);
+  context.client.remove(persistentVolumeClaims, "default/data");
+  await waitFor(() => volume() === undefined, { what: "the volume to go" });
+  assert.ok(!existsSync(path));
+});
+
 test("lets the scheduler choose again when nothing could be made on the node", async (t) => {
   const context = newTestContext(t, withHostPath);
   const { client, ctx, events, run } = context;

@@ -17,6 +17,7 @@ import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
 import { driverOf } from "@coxswain/apimachinery/volumes/migration";
 import { textOf } from "../../pods/pod-control.ts";
 import { observed, operationMetrics } from "../../volumes/operation-metrics.ts";
+import { withDeletionFinalizers } from "./finalizers.ts";
 import { deleteFolder, makeFolder } from "./host-path.ts";
 import { withMigration } from "./migration.ts";
 import { hostPathPlugin, type Plugin, provisionerNamed } from "./plugins.ts";
@@ -123,7 +124,8 @@ async function makeHostPathVolume(
     fail(room, claim, `Failed to provision volume with StorageClass ${className}: ${textOf(err)}`);
     throw err;
   }
-  const volume = hostPathVolume(name, path, claim, storageClass);
+  const made = hostPathVolume(name, path, claim, storageClass);
+  const volume = withDeletionFinalizers(made, ctx.featureGates) ?? made;
   try {
     await save(room, volume, signal);
   } catch (err) {

@@ -8,7 +8,9 @@ import { driverOf } from "@coxswain/apimachinery/volumes/migration";
 import { textOf } from "../../pods/pod-control.ts";
 import { observed, operationMetrics } from "../../volumes/operation-metrics.ts";
 import { isTerminated } from "../../volumes/pod-volumes.ts";
+import { withoutFinalizer } from "../../volumes/protection.ts";
 import { isReleased } from "./decide-volume.ts";
+import { ownDeletion } from "./finalizers.ts";
 import { deleteFolder } from "./host-path.ts";
 import { deleterOf, pluginOf } from "./plugins.ts";
 import { recycleByPod } from "./recycler.ts";
@@ -94,7 +96,9 @@ async function recycle(room: Room, released: PersistentVolume, signal: AbortSign
 async function deleteVolume(room: Room, released: PersistentVolume, signal: AbortSignal): Promise<void> {
   const { ctx } = room;
   const volume = await stillReleased(room, released, signal);
-  if (volume === undefined || volume.metadata.deletionTimestamp) return;
+  if (volume === undefined) return;
+  const honoursPolicy = ctx.featureGates.enabled("HonorPVReclaimPolicy");
+  if (volume.metadata.deletionTimestamp && !honoursPolicy) return;
   const { name = "" } = volume.metadata;
   try {
     const plugin = deleterOf(volume);
@@ -109,7 +113,9 @@ async function deleteVolume(room: Room, released: PersistentVolume, signal: Abor
     await room.write.setVolumePhase(volume, "Failed", signal, { type: "Warning", reason: "VolumeFailedDelete", message });
     throw err;
   }
-  await ctx.client.delete(persistentVolumes, { name }, { signal });
+  if (volume.metadata.finalizers?.includes(ownDeletion))
+    await room.write.updateVolume(withoutFinalizer(volume, ownDeletion), signal);
+  if (!volume.metadata.deletionTimestamp) await ctx.client.delete(persistentVolumes, { name }, { signal });
 }
 
 /** For metrics: a few names, whatever provisioners write into their volumes. */

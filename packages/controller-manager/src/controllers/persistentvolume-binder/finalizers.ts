@@ -1,0 +1,28 @@
+import type { PersistentVolume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { provisionedBy } from "@coxswain/apimachinery/volumes/annotations";
+import { driverOf } from "@coxswain/apimachinery/volumes/migration";
+
+/** Holds the volume object until what it stands for is deleted: by this process, or by a provisioner beside it. */
+export const ownDeletion = "kubernetes.io/pv-controller";
+const provisionersDeletion = "external-provisioner.volume.kubernetes.io/finalizer";
+
+/**
+ * With HonorPVReclaimPolicy a volume that is to be deleted is held until it has been, even if its object is deleted before
+ * its claim. Only volumes of in-tree plugins are ours; those that a CSI driver took over are its provisioner's.
+ * @returns undefined when nothing changes
+ * Source: pv_controller_base.go modifyDeletionFinalizers
+ */
+export function withDeletionFinalizers(
+  volume: PersistentVolume,
+  gates: { enabled(name: string): boolean },
+): PersistentVolume | undefined {
+  const maker = volume.metadata.annotations?.[provisionedBy] ?? "";
+  if (!gates.enabled("HonorPVReclaimPolicy") || !maker.startsWith("kubernetes.io/")) return undefined;
+  const { finalizers = [] } = volume.metadata;
+  const isMigrated = driverOf(maker, gates) !== undefined;
+  const isHeld = !isMigrated && volume.spec.persistentVolumeReclaimPolicy === "Delete";
+  const changed = finalizers.filter((name) => (name === ownDeletion ? isHeld : isMigrated || name !== provisionersDeletion));
+  if (isHeld && !changed.includes(ownDeletion)) changed.push(ownDeletion);
+  if (changed.length === finalizers.length && changed.every((name) => finalizers.includes(name))) return undefined;
+  return { ...volume, metadata: { ...volume.metadata, finalizers: changed } };
+}
