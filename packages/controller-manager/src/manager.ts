@@ -58,6 +58,7 @@ export async function runManager(options: ManagerOptions): Promise<ManagerEnd> {
     await leadAnd(newResourceLock(resourceLock, resourceNamespace, resourceName), resourceName, async (leading) => {
       const parts = [runControllers(options, family, "main", leading)];
       if (leaderMigration !== undefined) {
+        options.log.info("starting leader migration");
         const { leaderName } = leaderMigration;
         const lock = newResourceLock(leaderMigration.resourceLock, resourceNamespace, leaderName);
         parts.push(leadAnd(lock, leaderName, (also) => runControllers(options, family, "migrated", also)));
