@@ -12,7 +12,7 @@ import { newBackground } from "./background.ts";
 import { type AgentConfig, asConfigError } from "./config.ts";
 import { readHostDns } from "./environment/host-dns.ts";
 import { type ApiConnection, newApiConnection } from "./node/api-connection.ts";
-import { rotateClientCertificate } from "./node/certificates.ts";
+import { rotateCertificate } from "./node/certificates.ts";
 import { runNodeLease } from "./node/lease.ts";
 import { filesystemOf, type Machine, nodeAddresses, readMachine, refuseSwap } from "./node/machine.ts";
 import { initialNode, nodeStatus } from "./node/node-status.ts";
@@ -107,8 +107,9 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   const topology = await readMachineTopology(machine.memoryBytes);
 
   // ---- the runtime and the API server
-  const metrics = newMetricsRegistry({ processMetrics: true });
-  const probeMetrics = newMetricsRegistry();
+  const shown = { disabled: config.disabledMetrics };
+  const metrics = newMetricsRegistry({ processMetrics: true, ...shown });
+  const probeMetrics = newMetricsRegistry(shown);
   const agentMetrics = newAgentMetrics(metrics);
   agentMetrics.nodeName.labels(nodeName).set(1);
   const runtime =
@@ -402,11 +403,15 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     background.add(registration.run(signal));
     const durationSeconds = config.nodeLeaseDurationSeconds;
     background.add(runNodeLease({ client: api.heartbeat, clock, log, nodeName, durationSeconds, node: () => lastNode }, signal));
+    const certificates = { nodeName, certDir: config.certDir, clock, log };
     if (config.rotateCertificates && api.certFile?.startsWith(config.certDir)) {
       const onRotated = (): void => log.info("New connections use the new client certificate");
-      background.add(
-        rotateClientCertificate(api.heartbeat, { nodeName, certDir: config.certDir, clock, log, onRotated }, signal),
-      );
+      background.add(rotateCertificate(api.heartbeat, { ...certificates, purpose: "client", onRotated }, signal));
+    }
+    if (config.rotateServerCertificates) {
+      const onRotated = (): void => log.info("The new serving certificate is shown");
+      const names = () => ({ dnsNames: [hostname], ips });
+      background.add(rotateCertificate(api.heartbeat, { ...certificates, purpose: "server", names, onRotated }, signal));
     }
     followApiserver(api.pods, sources);
     api.informers.start(signal);

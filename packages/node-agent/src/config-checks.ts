@@ -80,6 +80,8 @@ export function checkConfig(config: AgentConfig, gates: FeatureGates): string[] 
       `imageGCLowThresholdPercent (--image-gc-low-threshold) ${config.imageGcLowThreshold} must be less than imageGCHighThresholdPercent (--image-gc-high-threshold) ${config.imageGcHighThreshold}`,
     );
   }
+  if (config.rotateServerCertificates && !gates.enabled("RotateKubeletServerCertificate"))
+    invalid("serverTLSBootstrap true requires feature gate RotateKubeletServerCertificate");
   if (!gates.enabled("TopologyManager")) {
     if (config.topologyManagerPolicy !== "none")
       invalid(`topologyManagerPolicy ${config.topologyManagerPolicy} requires feature gate TopologyManager`);

@@ -113,6 +113,14 @@ for (const { argv, want } of [
     argv: ["--dynamic-config-dir=/dynamic"],
     want: /^the DynamicKubeletConfig feature gate must be enabled in order to use the --dynamic-config-dir flag$/,
   },
+  {
+    argv: ["--rotate-server-certificates", "--feature-gates=RotateKubeletServerCertificate=false"],
+    want: /serverTLSBootstrap true requires feature gate RotateKubeletServerCertificate/,
+  },
+  {
+    argv: ["--topology-manager-policy=restricted", "--feature-gates=TopologyManager=false"],
+    want: /topologyManagerPolicy restricted requires feature gate TopologyManager/,
+  },
   { argv: ["--feature-gates=NoSuchGate=true"], want: /^unrecognized feature gate: NoSuchGate$/ },
   { argv: ["--config=/no/such/file"], want: /failed to load config file \/no\/such\/file/ },
 ]) {
@@ -158,4 +166,8 @@ test("the CFS period is 100 ms unless the gate lets it be something else", () =>
     () => configure("--cpu-cfs-quota-period=2s", "--feature-gates=CustomCPUCFSQuotaPeriod=true"),
     /cpuCFSQuotaPeriod \(--cpu-cfs-quota-period\) 2s must be between 1ms and 1sec, inclusive/,
   );
+});
+
+test("metrics may be turned off by name", () => {
+  assert.deepEqual(configure("--disabled-metrics=kubelet_node_name,other").disabledMetrics, ["kubelet_node_name", "other"]);
 });

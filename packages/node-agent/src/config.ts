@@ -17,6 +17,8 @@ export interface AgentConfig {
   kubeconfig: string;
   bootstrapKubeconfig: string;
   rotateCertificates: boolean;
+  /** `--rotate-server-certificates`: the serving certificate comes from the API server too. */
+  rotateServerCertificates: boolean;
   runtimeEndpoint: string;
   imageEndpoint: string;
   sandboxImage: string;
@@ -131,6 +133,9 @@ export interface AgentConfig {
   iptablesDropBit: number;
   featureGates: Readonly<Record<string, boolean>>;
 
+  /** Metrics that are not shown. */
+  disabledMetrics: readonly string[];
+
   kubeApiQps: number;
   kubeApiBurst: number;
   contentType: string;
@@ -193,6 +198,7 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     kubeconfig: flags.kubeconfig,
     bootstrapKubeconfig: flags["bootstrap-kubeconfig"] || flags["experimental-bootstrap-kubeconfig"],
     rotateCertificates: pick("rotate-certificates", "rotateCertificates", false),
+    rotateServerCertificates: pick("rotate-server-certificates", "serverTLSBootstrap", false),
     runtimeEndpoint: flags["container-runtime-endpoint"],
     imageEndpoint: flags["image-service-endpoint"],
     sandboxImage: flags["pod-infra-container-image"],
@@ -305,6 +311,8 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     iptablesMasqueradeBit: pick("iptables-masquerade-bit", "iptablesMasqueradeBit", 14),
     iptablesDropBit: pick("iptables-drop-bit", "iptablesDropBit", 15),
     featureGates,
+
+    disabledMetrics: flags["disabled-metrics"],
 
     kubeApiQps: pick<number>("kube-api-qps", "kubeAPIQPS", 5) || 5,
     kubeApiBurst: pick<number>("kube-api-burst", "kubeAPIBurst", 10) || 10,

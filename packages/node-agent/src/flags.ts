@@ -680,7 +680,6 @@ export const flagTable = flags(
     }),
     "rotate-server-certificates": bool({
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "Asks for and renews serving certificates from the API server. Needs the gate RotateKubeletServerCertificate and somebody who approves them.",
     }),
     runonce: bool({
@@ -815,7 +814,6 @@ export const flagTable = flags(
       help: "Values that a metric's label may take, as <MetricName>,<LabelName>='<value>,<value>'; others are shown as 'unexpected'.",
     }),
     "disabled-metrics": stringSlice({
-      wired: false,
       help: "Metrics to turn off, by their full name. Wins over showing hidden metrics.",
     }),
     "show-hidden-metrics-for-version": string({

@@ -1,5 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import { chmod, mkdir, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, readlink, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
@@ -10,6 +10,7 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
 import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
 import { newCertificateRequest } from "@coxswain/apimachinery/serving/certificates";
+import type { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
 
 export interface CertificateOptions {
   nodeName: string;
@@ -18,8 +19,14 @@ export interface CertificateOptions {
   log: Logger;
 }
 
-const clientSigner = "kubernetes.io/kube-apiserver-client-kubelet";
-const currentName = "kubelet-client-current.pem";
+type Purpose = "client" | "server";
+
+const purposes: Readonly<Record<Purpose, { signer: string; files: string; usage: string }>> = {
+  client: { signer: "kubernetes.io/kube-apiserver-client-kubelet", files: "kubelet-client", usage: "client auth" },
+  server: { signer: "kubernetes.io/kubelet-serving", files: "kubelet-server", usage: "server auth" },
+};
+/** The link to the newest certificate with its key. */
+const currentFile = (certDir: string, purpose: Purpose): string => join(certDir, `${purposes[purpose].files}-current.pem`);
 const pollMs = 2_000;
 const answerTimeoutMs = 15 * 60_000;
 const retryMs = 30_000;
@@ -43,7 +50,7 @@ export async function bootstrapKubeconfig(
   const config = await loadKubeconfig(bootstrapPath);
   const client = connect(config);
   try {
-    const file = await obtainCertificate(client, options, signal);
+    const file = await obtainCertificate(client, { ...options, purpose: "client" }, signal);
     await mkdir(dirname(path), { recursive: true, mode: 0o755 });
     await writeWhole(path, toYaml(kubeconfigOf(config, file)));
   } finally {
@@ -78,34 +85,70 @@ function kubeconfigOf(config: ClientConfig, certificateFile: string): unknown {
   };
 }
 
+export interface RotationOptions extends CertificateOptions {
+  purpose: Purpose;
+  /** Names and addresses in a serving certificate; without any there is nothing to ask for. */
+  names?: () => { dnsNames: readonly string[]; ips: readonly string[] };
+  onRotated: () => void;
+}
+
 /**
- * Gets a new client certificate before the present one ends; clients read it when they connect next.
- * Source: k8s.io/client-go util/certificate/certificate_manager.go
+ * Gets a new certificate before the present one ends; clients read theirs when they connect next, servers when the file
+ * changes. Source: k8s.io/client-go util/certificate/certificate_manager.go
  */
-export async function rotateClientCertificate(
-  client: Client,
-  options: CertificateOptions & { onRotated: () => void },
-  signal: AbortSignal,
-): Promise<void> {
-  const { clock, log, certDir } = options;
+export async function rotateCertificate(client: Client, options: RotationOptions, signal: AbortSignal): Promise<void> {
+  const { clock, log, certDir, purpose } = options;
   while (!signal.aborted) {
     let waitMs = retryMs;
     try {
-      const certificate = new X509Certificate(await readFile(join(certDir, currentName)));
-      const dueMs = rotationTime(Date.parse(certificate.validFrom), Date.parse(certificate.validTo)) - clock.now();
+      const dueMs = await dueIn(currentFile(certDir, purpose), clock.now());
       if (dueMs <= 0) {
         await obtainCertificate(client, options, signal);
-        log.info("Rotated the client certificate", { certDir });
+        log.info(`Rotated the ${purpose} certificate`, { certDir });
         options.onRotated();
         continue;
       }
       waitMs = Math.min(dueMs, 3_600_000);
     } catch (err) {
       if (signal.aborted) return;
-      log.error("cannot renew the client certificate", err);
+      log.error(`cannot renew the ${purpose} certificate`, err);
     }
     await clock.sleep(waitMs, signal).catch(() => undefined);
   }
+}
+
+/** When a certificate has to be renewed; one that we signed ourselves, to have one at all, at once. */
+async function dueIn(path: string, now: number): Promise<number> {
+  const certificate = new X509Certificate(await readFile(path));
+  if ((await readlink(path)).endsWith(placeholder)) return 0;
+  return rotationTime(Date.parse(certificate.validFrom), Date.parse(certificate.validTo)) - now;
+}
+
+const placeholder = "-self-signed.pem";
+
+/**
+ * `--rotate-server-certificates`: the file to serve with. Until somebody has signed a certificate, it holds one of our own.
+ * @returns the link that always leads to the newest
+ */
+export async function servingCertificateFile(
+  certDir: string,
+  selfSigned: () => ReturnType<typeof selfSignedPair>,
+): Promise<string> {
+  const link = currentFile(certDir, "server");
+  const isThere = await readFile(link).then(
+    () => true,
+    () => false,
+  );
+  if (isThere) return link;
+  const pair = await selfSigned();
+  const pieces =
+    "cert" in pair
+      ? [pair.cert, pair.key]
+      : await Promise.all([pair.certFile, pair.keyFile].map((path) => readFile(path, "utf8")));
+  const file = join(certDir, `${purposes.server.files}${placeholder}`);
+  await writeWhole(file, pieces.join(""));
+  await linkTo(file, link);
+  return link;
 }
 
 /** Pure: at 70 to 90 per cent of its life, so that not all nodes ask at once. */
@@ -114,11 +157,17 @@ export function rotationTime(from: number, to: number, random = Math.random): nu
 }
 
 /** @returns the file that links to the newest certificate with its key. */
-async function obtainCertificate(client: Client, options: CertificateOptions, signal: AbortSignal): Promise<string> {
-  const { nodeName, certDir, clock } = options;
+async function obtainCertificate(
+  client: Client,
+  options: CertificateOptions & Pick<RotationOptions, "purpose" | "names">,
+  signal: AbortSignal,
+): Promise<string> {
+  const { nodeName, certDir, clock, purpose } = options;
+  const { signer, files, usage } = purposes[purpose];
   const { csrPem, keyPem } = await newCertificateRequest({
     commonName: `system:node:${nodeName}`,
     organizations: ["system:nodes"],
+    ...options.names?.(),
   });
   const request = await client.create<CertificateSigningRequest>(
     certificateSigningRequests,
@@ -128,8 +177,8 @@ async function obtainCertificate(client: Client, options: CertificateOptions, si
       metadata: { generateName: "csr-" },
       spec: {
         request: Buffer.from(csrPem).toString("base64"),
-        signerName: clientSigner,
-        usages: ["digital signature", "key encipherment", "client auth"],
+        signerName: signer,
+        usages: ["digital signature", "key encipherment", usage],
       },
     } as CertificateSigningRequest,
     { signal },
@@ -137,13 +186,18 @@ async function obtainCertificate(client: Client, options: CertificateOptions, si
   const pem = await waitForCertificate(client, request.metadata.name ?? "", options, signal);
   await mkdir(certDir, { recursive: true, mode: 0o755 });
   const stamp = new Date(clock.now()).toISOString().replace(/[T:]/g, "-").replace(/\..*$/, "");
-  const file = join(certDir, `kubelet-client-${stamp}.pem`);
+  const file = join(certDir, `${files}-${stamp}.pem`);
   await writeWhole(file, `${pem.endsWith("\n") ? pem : `${pem}\n`}${keyPem}`);
-  const link = join(certDir, currentName);
+  const link = currentFile(certDir, purpose);
+  await linkTo(file, link);
+  return link;
+}
+
+/** Whoever reads the link finds the old file or the new one. */
+async function linkTo(file: string, link: string): Promise<void> {
   await rm(`${link}.new`, { force: true });
   await symlink(file, `${link}.new`);
   await rename(`${link}.new`, link);
-  return link;
 }
 
 async function waitForCertificate(

@@ -13,9 +13,9 @@ import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
 import type { NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { leases } from "@coxswain/apimachinery/schema/kinds/resources";
-import { newCa, signCertificateRequest, subjectOf } from "@coxswain/apimachinery/serving/certificates";
-import { settle } from "@coxswain/apimachinery/testing/wait-for";
-import { bootstrapKubeconfig, rotationTime } from "./certificates.ts";
+import { newCa, newCertificate, signCertificateRequest, subjectOf } from "@coxswain/apimachinery/serving/certificates";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { bootstrapKubeconfig, rotateCertificate, rotationTime, servingCertificateFile } from "./certificates.ts";
 import { runNodeLease } from "./lease.ts";
 import { initialNode, type NodeStatusInput, nodeStatus } from "./node-status.ts";
 
@@ -261,6 +261,78 @@ test("a node without a kubeconfig asks for a certificate and writes one", async 
   await bootstrapKubeconfig(path, bootstrap, options, new AbortController().signal, () => client);
   assert.equal(asked, undefined, "a good certificate is kept");
   assert.equal((await readdir(join(dir, "pki"))).length, 2);
+});
+
+test("a node that asks for its serving certificate shows one of its own until somebody has signed it", async (t) => {
+  const dir = await tempDir(t);
+  const ca = await newCa({ commonName: "ca" });
+  const own = await newCertificate({ commonName: "self", usages: ["server"], ca });
+  const selfSigned = async () => {
+    await writeFile(join(dir, "kubelet.crt"), own.certPem);
+    await writeFile(join(dir, "kubelet.key"), own.keyPem);
+    return { certFile: join(dir, "kubelet.crt"), keyFile: join(dir, "kubelet.key") };
+  };
+  const file = await servingCertificateFile(dir, selfSigned);
+  const shown = async (): Promise<X509Certificate> => new X509Certificate(await readFile(file));
+  assert.equal((await shown()).fingerprint256, new X509Certificate(own.certPem).fingerprint256);
+
+  let asked: { spec: { request: string; signerName: string; usages: string[] } } | undefined;
+  let approved = false;
+  const client = {
+    async create(_: unknown, request: NonNullable<typeof asked>) {
+      asked = request;
+      return { metadata: { name: "csr-1" } };
+    },
+    async get() {
+      if (!approved) return {};
+      const certificate = await signCertificateRequest({
+        csrPem: Buffer.from(asked?.spec.request ?? "", "base64").toString(),
+        ca,
+        usages: ["server auth"],
+        notBefore: new Date(clock.now() - 1000),
+        notAfter: new Date(clock.now() + 3_600_000),
+      });
+      const conditions = [{ type: "Approved", status: "True" }];
+      return { status: { conditions, certificate: Buffer.from(certificate).toString("base64") } };
+    },
+  } as unknown as Client;
+  const clock = newFakeClock();
+  const stop = new AbortController();
+  let rotations = 0;
+  const names = () => ({ dnsNames: ["n1"], ips: ["192.0.2.7"] });
+  const onRotated = (): void => void rotations++;
+  const options = { nodeName: "n1", certDir: dir, clock, log: discardLogger, purpose: "server" as const, names, onRotated };
+  const running = rotateCertificate(client, options, stop.signal);
+  await waitFor(() => clock.waiting > 0, { what: "the request" });
+  assert.partialDeepStrictEqual(asked?.spec, {
+    signerName: "kubernetes.io/kubelet-serving",
+    usages: ["digital signature", "key encipherment", "server auth"],
+  });
+  assert.equal(rotations, 0);
+  approved = true;
+  await waitFor(
+    async () => {
+      await clock.advance(2_000);
+      return rotations === 1;
+    },
+    { what: "the certificate" },
+  );
+  const certificate = await shown();
+  assert.deepEqual(subjectOf(certificate), { commonName: "system:node:n1", organizations: ["system:nodes"] });
+  assert.equal(certificate.subjectAltName, "DNS:n1, IP Address:192.0.2.7");
+  assert.equal(await servingCertificateFile(dir, () => assert.fail("it has one")), file);
+  await waitFor(() => clock.waiting > 0, { what: "the wait for its time" });
+  await clock.advance(3_300_000);
+  await waitFor(
+    async () => {
+      await clock.advance(2_000);
+      return rotations === 2;
+    },
+    { what: "its renewal" },
+  );
+  stop.abort();
+  await clock.advance(2_000);
+  await running;
 });
 
 test("a certificate is renewed at 70 to 90 per cent of its life", () => {

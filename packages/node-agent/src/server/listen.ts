@@ -5,6 +5,7 @@ import { newDebugPages } from "@coxswain/apimachinery/serving/pprof";
 import { selfSignedPair } from "@coxswain/apimachinery/serving/self-signed";
 import { parseSniCertKey } from "@coxswain/apimachinery/serving/tls-options";
 import type { AgentConfig } from "../config.ts";
+import { servingCertificateFile } from "../node/certificates.ts";
 import type { Auth } from "./auth.ts";
 import { newHealthHandler, newKubeletHandler, type ServerContext } from "./server.ts";
 
@@ -77,19 +78,17 @@ export async function listen(options: ListenOptions): Promise<Listening> {
 }
 
 async function tlsOf({ config, nodeName, ips }: ListenOptions) {
-  const { tlsCertFile: certFile, tlsPrivateKeyFile: keyFile } = config;
-  const files =
-    certFile !== "" && keyFile !== ""
-      ? { certFile, keyFile }
-      : await selfSignedPair({
-          certDir: config.certDir,
-          pairName: "kubelet",
-          host: nodeName,
-          dnsNames: [nodeName],
-          ips: [...ips, "127.0.0.1"],
-        });
+  const { tlsCertFile: certFile, tlsPrivateKeyFile: keyFile, certDir } = config;
+  const selfSigned = () =>
+    selfSignedPair({ certDir, pairName: "kubelet", host: nodeName, dnsNames: [nodeName], ips: [...ips, "127.0.0.1"] });
+  const files = async () => {
+    if (certFile !== "" && keyFile !== "") return { certFile, keyFile };
+    if (!config.rotateServerCertificates) return selfSigned();
+    const both = await servingCertificateFile(certDir, selfSigned);
+    return { certFile: both, keyFile: both };
+  };
   return {
-    ...files,
+    ...(await files()),
     clientCaFile: config.clientCaFile || undefined,
     sni: config.tlsSniCertKeys.map(parseSniCertKey),
     minVersion: config.tlsMinVersion || undefined,
