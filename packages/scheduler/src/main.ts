@@ -38,7 +38,7 @@ await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) =
     percentageOfNodesToScore: config.percentageOfNodesToScore,
     podInitialBackoffMs: config.podInitialBackoffSeconds * 1000,
     podMaxBackoffMs: config.podMaxBackoffSeconds * 1000,
-    recorder: newEventRecorder({ client, component: "default-scheduler", log, clock }),
+    recorderOf: (component) => newEventRecorder({ client, component, log, clock }),
     metrics: newSchedulerMetrics(metrics, clock),
   });
   if (flags["write-config-to"] !== "") return writeFileSync(flags["write-config-to"], asYaml(config));

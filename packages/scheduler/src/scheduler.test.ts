@@ -46,7 +46,17 @@ async function start(t: { after(fn: () => void): void }, schedulerNames = ["defa
       configured: [],
     })),
     gates: { enabled: (name) => allGates[name]?.default ?? false },
-    recorder,
+    recorderOf: (schedulerName) => ({
+      ...recorder,
+      event: (object, type, reason, message, event) =>
+        recorder.event(
+          object,
+          type,
+          reason,
+          schedulerName === "default-scheduler" ? message : `${schedulerName}: ${message}`,
+          event,
+        ),
+    }),
     clock,
     log: discardLogger,
     metrics: newSchedulerMetrics(registry, clock, () => 0),
@@ -110,13 +120,14 @@ test("without nodes it waits for the first", async (t) => {
 });
 
 test("each scheduler name has its profile; pods of other schedulers are left alone", async (t) => {
-  const { step, names } = await start(t, ["default-scheduler", "second"]);
+  const { events, step, names } = await start(t, ["default-scheduler", "second"]);
   names.node("a");
   names.pod("first", { spec: { schedulerName: "default-scheduler" } });
   names.pod("second", { spec: { schedulerName: "second" } });
   names.pod("foreign", { spec: { schedulerName: "somebody-else" } });
   await step();
   assert.deepEqual([names.where("first"), names.where("second"), names.where("foreign")], ["a", "a", undefined]);
+  assert.ok(events.includes("second Normal Scheduled Binding: second: Successfully assigned default/second to a"));
 });
 
 test("a node that changes wakes no pod that it would not fit", async (t) => {

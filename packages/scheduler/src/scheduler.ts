@@ -30,7 +30,8 @@ export interface SchedulerOptions {
   readonly profiles: readonly ProfileConfig[];
   readonly extenders?: readonly Extender[];
   readonly gates: Pick<FeatureGates, "enabled">;
-  readonly recorder: EventRecorder;
+  /** Events come from the scheduler that the pod named. */
+  readonly recorderOf: (schedulerName: string) => EventRecorder;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: SchedulerMetrics;
@@ -56,7 +57,7 @@ const defaultSchedulerName = "default-scheduler";
  * Source: pkg/scheduler/scheduler.go
  */
 export function newScheduler(options: SchedulerOptions): Scheduler {
-  const { client, informers, gates, recorder, clock, log, metrics } = options;
+  const { client, informers, gates, clock, log, metrics } = options;
   const { extenders = [], percentageOfNodesToScore = 0, random = Math.random } = options;
   const nominator = newNominator();
   const profiles = newProfiles({ ...options, extenders, nominator, random });
@@ -72,6 +73,9 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
     initialBackoffMs: options.podInitialBackoffMs,
     maxBackoffMs: options.podMaxBackoffMs,
   });
+  const recorders = new Map(profiles.map(({ schedulerName }) => [schedulerName, options.recorderOf(schedulerName)]));
+  const tell = (pod: Pod, type: "Normal" | "Warning", reason: string, message: string, action: string): void =>
+    recorders.get(pod.spec.schedulerName ?? defaultSchedulerName)?.event(pod, type, reason, message, { action });
   const profileOf = (pod: Pod): Profile | undefined => byName.get(pod.spec.schedulerName ?? defaultSchedulerName);
   const namespaceLister = informers.for<Namespace>(namespaces).lister;
   const podLister = watchCluster({
@@ -107,7 +111,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
     entry.unschedulablePlugins = err instanceof FitError ? err.unschedulablePlugins : new Set();
     queue.addUnschedulable(entry, attempt.cycle);
     nominator.set(current, nominatedNode);
-    recorder.event(current, "Warning", "FailedScheduling", truncated(message), { action: "Scheduling" });
+    tell(current, "Warning", "FailedScheduling", truncated(message), "Scheduling");
     try {
       await patchScheduling(client, current, { reason, message, nominatedNode, nowMs: clock.now() });
     } catch (failure) {
@@ -126,7 +130,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
       metrics.attempted("scheduled", profile.schedulerName, begin);
       metrics.podScheduled(entry, clock.now());
       log.v(2)?.info("successfully bound pod to node", { pod: keyOf(pod), node: nodeName });
-      recorder.event(pod, "Normal", "Scheduled", `Successfully assigned ${keyOf(pod)} to ${nodeName}`, { action: "Binding" });
+      tell(pod, "Normal", "Scheduled", `Successfully assigned ${keyOf(pod)} to ${nodeName}`, "Binding");
     } catch (err) {
       cache.forget(pod);
       await refuse(attempt, err, "SchedulerError", "");
@@ -165,7 +169,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
     if (profile === undefined) return;
     if (current.metadata.deletionTimestamp) {
       const message = `skip schedule deleting pod: ${keyOf(current)}`;
-      return recorder.event(current, "Warning", "FailedScheduling", message, { action: "Scheduling" });
+      return tell(current, "Warning", "FailedScheduling", message, "Scheduling");
     }
     const attempt: Attempt = { entry, cycle, profile, state: new Map(), info: newPodInfo(current), begin: clock.monotonic() };
     const { state, info } = attempt;
@@ -239,6 +243,7 @@ function newProfiles(parts: ProfileParts): Profile[] {
     let profile: Profile | undefined;
     const context = {
       ...parts,
+      recorder: parts.recorderOf(schedulerName),
       profile(): Profile {
         if (profile === undefined) throw new Error("a plugin asked for its profile too early");
         return profile;
