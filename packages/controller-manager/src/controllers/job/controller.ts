@@ -9,6 +9,7 @@ import { jobs, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { isJobFinished } from "../../jobs/job-state.ts";
 import { byOrphan, orphanIndex } from "../../pods/ownership.ts";
+import { newNewest } from "../../volumes/newest.ts";
 import { jobRateLimiter, newFailureBackoff } from "./failure-backoff.ts";
 import { newLetGoExpectations } from "./let-go-expectations.ts";
 import { newJobMetrics } from "./metrics.ts";
@@ -25,14 +26,17 @@ import { isHeld, letGoPatch } from "./tracking-finalizer.ts";
  * Source: pkg/controller/job/job_controller.go
  */
 export function newJobController(ctx: ControllerContext): Runnable {
+  const jobInformer = ctx.informers.for<Job>(jobs);
   const podInformer = ctx.informers.for<Pod>(pods);
   podInformer.addIndex(orphanIndex, byOrphan);
   const room: JobRoom = {
     ctx,
-    jobs: ctx.informers.for<Job>(jobs),
+    jobs: jobInformer,
     pods: podInformer,
     expectations: newExpectations(ctx.clock),
     letGo: newLetGoExpectations(),
+    newest: newNewest(jobInformer),
+    unsure: new Set(),
     failures: newFailureBackoff(),
     metrics: newJobMetrics(ctx.registry),
     wakeAfter: (key, delayMs) => controller.enqueueAfter(key, delayMs),

@@ -1,9 +1,10 @@
 import { done, type Result } from "@coxswain/apimachinery/controller/controller";
 import type { Expectations } from "@coxswain/apimachinery/controller/expectations";
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import { type ObjectKey, splitKey } from "@coxswain/apimachinery/meta/object-key";
 import { isControlledBy, newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
 import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -13,6 +14,7 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { isJobFinished } from "../../jobs/job-state.ts";
 import { claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { isActive, isReady } from "../../pods/pod-state.ts";
+import type { Newest } from "../../volumes/newest.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
 import { concludeJob, judgeJob, type Seen } from "./judgement.ts";
 import type { LetGoExpectations } from "./let-go-expectations.ts";
@@ -25,6 +27,13 @@ import { hasTrackingAnnotation, isHeld, trackingName } from "./tracking-finalize
 export interface JobRoom {
   readonly ctx: ControllerContext;
   readonly jobs: SharedInformer<Job>;
+  /**
+   * Jobs with our own last status. The cache of Pods may already show that those that were counted are let go of while
+   * that of Jobs still shows the counters of before: who looked at both would create others in their place.
+   */
+  readonly newest: Newest<Job>;
+  /** Jobs whose last status was written or not: the answer did not come. */
+  readonly unsure: Set<ObjectKey>;
   readonly pods: SharedInformer<Pod>;
   /** Pods created and deleted that the cache does not show yet. */
   readonly expectations: Expectations;
@@ -48,8 +57,8 @@ export interface Sync {
 
 /** Level-based: looks at what is, never at which event woke it. A throw is retried with backoff. */
 export async function reconcileJob(room: JobRoom, key: ObjectKey, signal: AbortSignal): Promise<Result> {
-  const { ctx, expectations, letGo, failures, metrics } = room;
-  const job = room.jobs.lister.get(key);
+  const { ctx, expectations, letGo, unsure, failures, metrics } = room;
+  const job = unsure.has(key) ? await readAnew(room, key, signal) : room.newest.get(key);
   if (job === undefined) {
     for (const kept of [expectations, letGo, failures]) kept.forget(key);
     return done;
@@ -76,6 +85,19 @@ export async function reconcileJob(room: JobRoom, key: ObjectKey, signal: AbortS
     return done;
   } finally {
     metrics.synced(mode, result, metered.action, (ctx.clock.monotonic() - start) / 1000);
+  }
+}
+
+/** @returns undefined when it is gone */
+async function readAnew({ ctx, newest, unsure }: JobRoom, key: ObjectKey, signal: AbortSignal): Promise<Job | undefined> {
+  try {
+    newest.written(await ctx.client.get<Job>(jobs, splitKey(key), { signal }));
+    unsure.delete(key);
+    return newest.get(key);
+  } catch (err) {
+    if (!isNotFound(err)) throw err;
+    unsure.delete(key);
+    return undefined;
   }
 }
 

@@ -1,3 +1,4 @@
+import { isConflict } from "@coxswain/apimachinery/errors/predicates";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { Job, JobStatus } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -105,12 +106,18 @@ function tellEnd({ room, job }: Sync, status: JobStatus, ending: Announced): voi
 }
 
 /** Writes one status after the other, each over what the last one came to. */
-function newStatusWriter({ room, job, tracked, signal }: Sync): (status: JobStatus) => Promise<JobStatus> {
+function newStatusWriter({ room, key, job, tracked, signal }: Sync): (status: JobStatus) => Promise<JobStatus> {
   const { completionMode = "NonIndexed" } = job.spec;
   let last: Job = job;
   return async (status) => {
     const { succeeded = 0, failed = 0 } = last.status ?? {};
-    last = await room.ctx.client.update<Job>(jobs, { ...last, status }, { subresource: "status", signal });
+    try {
+      last = await room.ctx.client.update<Job>(jobs, { ...last, status }, { subresource: "status", signal });
+    } catch (err) {
+      if (!isConflict(err)) room.unsure.add(key);
+      throw err;
+    }
+    room.newest.written(last);
     if (tracked) {
       room.metrics.podsFinished(completionMode, "succeeded", (status.succeeded ?? 0) - succeeded);
       room.metrics.podsFinished(completionMode, "failed", (status.failed ?? 0) - failed);
