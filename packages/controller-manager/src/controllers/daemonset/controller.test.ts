@@ -187,6 +187,22 @@ test("goes back to a revision it had, under a new number, and keeps only so many
   );
 });
 
+test("goes back before a rollout is complete without touching pods that have not moved", async (t) => {
+  const world = await start(t, aDaemonSet({ image: "v1" }));
+  await makeReady(world);
+  const before = new Map(running(world).map((pod) => [targetNodeOf(pod), pod.metadata.uid]));
+  await change(world, setImage("broken"));
+  const [moved] = Object.entries(images(world)).filter(([, image]) => image === "broken");
+  assert.deepEqual(Object.values(images(world)).toSorted(), ["broken", "v1", "v1"]);
+  await change(world, setImage("v1"));
+  await makeReady(world);
+  assert.deepEqual(images(world), { a: "v1", b: "v1", c: "v1" });
+  for (const pod of running(world)) {
+    const node = targetNodeOf(pod);
+    assert.equal(pod.metadata.uid === before.get(node), node !== moved?.[0], `the pod on ${node}`);
+  }
+});
+
 test("counts a name that another revision has, and takes the next hash", async (t) => {
   const world = newTestContext(t);
   world.client.put(nodes, aNode({ name: "a" }));
