@@ -1,6 +1,7 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { formatGroupResource, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
 import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
@@ -30,17 +31,26 @@ import { countHealthy, disruptionsOf, failedStatus, wantedStatus } from "./statu
  * Source: pkg/controller/disruption/disruption.go
  */
 export function newDisruptionController(ctx: ControllerContext): Controller {
-  const room = newRoom(ctx);
-  const { budgets, pods: podInformer, workloads } = room;
+  const { informers } = ctx;
+  const room: Room = {
+    ctx,
+    scales: newScaleClient(ctx.client, ctx.clock),
+    budgets: informers.for(podDisruptionBudgets),
+    pods: informers.for(pods),
+    replicationControllers: informers.for(replicationControllers),
+    replicaSets: informers.for(replicaSets),
+    deployments: informers.for(deployments),
+    statefulSets: informers.for(statefulSets),
+  };
   return newController({
     name: "disruption",
     sources: [
-      enqueueSelf(budgets),
-      enqueueMapped(podInformer, (pod) => budgetsOf(room, pod)),
-      needsSynced(workloads.replicationControllers),
-      needsSynced(workloads.replicaSets),
-      needsSynced(workloads.deployments),
-      needsSynced(workloads.statefulSets),
+      enqueueSelf(room.budgets),
+      enqueueMapped(room.pods, (pod) => budgetsOf(room, pod)),
+      needsSynced(room.replicationControllers),
+      needsSynced(room.replicaSets),
+      needsSynced(room.deployments),
+      needsSynced(room.statefulSets),
     ],
     reconcile: (key, signal) => reconcile(room, key, signal),
     log: ctx.log,
@@ -52,25 +62,13 @@ export function newDisruptionController(ctx: ControllerContext): Controller {
 interface Room {
   readonly ctx: ControllerContext;
   readonly scales: ScaleClient;
-  readonly budgets: ReturnType<typeof informersOf>["budgets"];
-  readonly pods: ReturnType<typeof informersOf>["pods"];
-  readonly workloads: ReturnType<typeof informersOf>["workloads"];
+  readonly budgets: SharedInformer<PodDisruptionBudget>;
+  readonly pods: SharedInformer<Pod>;
+  readonly replicationControllers: SharedInformer<ReplicationController>;
+  readonly replicaSets: SharedInformer<ReplicaSet>;
+  readonly deployments: SharedInformer<Deployment>;
+  readonly statefulSets: SharedInformer<StatefulSet>;
 }
-
-function newRoom(ctx: ControllerContext): Room {
-  return { ctx, scales: newScaleClient(ctx.client, ctx.clock), ...informersOf(ctx) };
-}
-
-const informersOf = ({ informers }: ControllerContext) => ({
-  budgets: informers.for<PodDisruptionBudget>(podDisruptionBudgets),
-  pods: informers.for<Pod>(pods),
-  workloads: {
-    replicationControllers: informers.for<ReplicationController>(replicationControllers),
-    replicaSets: informers.for<ReplicaSet>(replicaSets),
-    deployments: informers.for<Deployment>(deployments),
-    statefulSets: informers.for<StatefulSet>(statefulSets),
-  },
-});
 
 /** Every budget that selects a Pod; an eviction knows what to do with one only. */
 function budgetsOf({ ctx, budgets }: Room, pod: Pod): ObjectKey[] {
@@ -161,25 +159,20 @@ async function findScale(
   return cachedScale(room, controller, namespace) ?? (await servedScale(room, controller, namespace, signal));
 }
 
-function cachedScale(
-  { workloads }: Room,
-  controller: OwnerReference,
-  namespace: string | undefined,
-): ControllerScale | undefined {
+function cachedScale(room: Room, controller: OwnerReference, namespace: string | undefined): ControllerScale | undefined {
   const key = toKey(namespace, controller.name);
   const scaleOf = (found: ReplicationController | ReplicaSet | StatefulSet | Deployment | undefined, uid = controller.uid) =>
     found === undefined || found.metadata.uid !== uid ? undefined : { uid, replicas: found.spec?.replicas ?? 1 };
   const group = parseGroupVersion(controller.apiVersion)?.group;
   const inApps = group === "apps" || group === "extensions";
-  if (controller.kind === "ReplicationController" && group === "")
-    return scaleOf(workloads.replicationControllers.lister.get(key));
-  if (controller.kind === "StatefulSet" && group === "apps") return scaleOf(workloads.statefulSets.lister.get(key));
+  if (controller.kind === "ReplicationController" && group === "") return scaleOf(room.replicationControllers.lister.get(key));
+  if (controller.kind === "StatefulSet" && group === "apps") return scaleOf(room.statefulSets.lister.get(key));
   if (controller.kind !== "ReplicaSet" || !inApps) return undefined;
-  const replicaSet = workloads.replicaSets.lister.get(key);
+  const replicaSet = room.replicaSets.lister.get(key);
   // During a rollout several ReplicaSets have one Deployment, and only it knows how many Pods there should be.
   const owner = replicaSet === undefined ? undefined : controllerOf(replicaSet);
   if (owner?.kind !== "Deployment") return scaleOf(replicaSet);
-  return scaleOf(workloads.deployments.lister.get(toKey(namespace, owner.name)), owner.uid);
+  return scaleOf(room.deployments.lister.get(toKey(namespace, owner.name)), owner.uid);
 }
 
 /** @throws Error for a kind that the server does not have, or that cannot be scaled */

@@ -1,5 +1,6 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
@@ -55,15 +56,12 @@ export function newHorizontalPodAutoscalerController(ctx: ControllerContext): Co
 
 interface Room {
   readonly ctx: ControllerContext;
-  readonly autoscalers: ReturnType<typeof autoscalersOf>;
-  readonly pods: ReturnType<typeof podsOf>;
+  readonly autoscalers: SharedInformer<HorizontalPodAutoscaler>;
+  readonly pods: SharedInformer<Pod>;
   readonly scales: ScaleClient;
   readonly metrics: MetricsClient;
   readonly histories: Map<ObjectKey, History>;
 }
-
-const autoscalersOf = ({ informers }: ControllerContext) => informers.for<HorizontalPodAutoscaler>(horizontalPodAutoscalers);
-const podsOf = ({ informers }: ControllerContext) => informers.for<Pod>(pods);
 
 function everyPeriod(periodMs: number): RateLimiter<ObjectKey> {
   return { when: () => periodMs, forget() {}, numRequeues: () => 0 };
