@@ -24,8 +24,13 @@ export const jobStrategy: Strategy<Job> = {
       else delete annotations[trackingAnnotation];
       if (Object.keys(annotations).length > 0) next.metadata.annotations = annotations;
       else delete next.metadata.annotations;
+      if (!ctx.featureEnabled("IndexedJob")) delete next.spec.completionMode;
+      if (!ctx.featureEnabled("SuspendJob")) delete next.spec.suspend;
     },
     prepareForUpdate(next, current, ctx) {
+      if (!ctx.featureEnabled("IndexedJob") && !current.spec.completionMode) delete next.spec.completionMode;
+      // What is suspended may be resumed, nothing else may change.
+      if (!ctx.featureEnabled("SuspendJob") && current.spec.suspend !== true) keepSuspend(next, current);
       if (ctx.featureEnabled("JobTrackingWithFinalizers") || isTracked(current)) return;
       const { [trackingAnnotation]: dropped, ...rest } = next.metadata.annotations ?? {};
       if (dropped !== undefined) next.metadata.annotations = rest;
@@ -52,6 +57,11 @@ function optionsOf(ctx: StrategyContext, current?: Job): JobValidationOptions {
     pod: podValidationOptions(ctx.featureEnabled, current?.spec?.template),
     trackingAnnotation: current ? isTracked(current) : ctx.featureEnabled("JobTrackingWithFinalizers"),
   };
+}
+
+function keepSuspend(next: Job, { spec: { suspend } }: Job): void {
+  if (suspend === undefined) delete next.spec.suspend;
+  else next.spec.suspend = suspend;
 }
 
 function isTracked({ metadata }: Job): boolean {
