@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HorizontalPodAutoscalerBehavior, HPAScalingRules } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
+import fc from "fast-check";
 import { newHistory, type SmoothingOptions, smooth, withScaleEvent } from "./behavior.ts";
 
 const second = 1000;
@@ -236,4 +237,19 @@ test("remembers changes as long as a policy looks back, and none without a behav
   ]);
   assert.deepEqual(withScaleEvent(history, rules, 8, 5, now).scaledDown, [{ at: now, change: 3 }]);
   assert.equal(withScaleEvent(history, undefined, 5, 8, now), history);
+});
+
+test("whatever is asked, what comes is within the bounds and between now and what was asked or recommended", () => {
+  const count = fc.integer({ min: 2, max: 20 });
+  const recommendations = fc.array(fc.tuple(fc.nat(400), count), { maxLength: 5 });
+  const rules = fc.constantFrom(undefined, behavior(), behavior({ selectPolicy: "Min" }, { stabilizationWindowSeconds: 60 }));
+  fc.assert(
+    fc.property(count, fc.nat(60), recommendations, rules, (current, desired, lately, own) => {
+      const history = past(...lately.map(([seconds, replicas]) => ago(seconds, replicas)));
+      const { replicas } = smoothed({ current, desired, history, behavior: own });
+      assert.ok(replicas >= 2 && replicas <= 20, `${replicas}`);
+      const seen = [current, desired, ...lately.map(([, replicas_]) => replicas_)];
+      assert.ok(replicas <= Math.max(...seen) && replicas >= Math.min(...seen, 20), `${replicas} of ${seen}`);
+    }),
+  );
 });

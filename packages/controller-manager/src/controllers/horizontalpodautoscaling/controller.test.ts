@@ -4,7 +4,17 @@ import { conflict } from "@coxswain/apimachinery/errors/status-error";
 import type { MetricSpec } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
 import { deployments, horizontalPodAutoscalers } from "@coxswain/apimachinery/schema/kinds/resources";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
-import { conditions, cpu, measure, measured, oncePeriod, periodMs, replicasOf, started, statusOf } from "./test-world.ts";
+import {
+  conditions,
+  cpu,
+  measure,
+  measured,
+  oncePeriod,
+  periodMs,
+  replicasOf,
+  started,
+  statusOf,
+} from "../../testing/autoscaling.ts";
 
 test("gives the target what its metric asks for, and tells everything of it", async (t) => {
   const world = await started(t, {}, measured("700m", "800m", "900m"));

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { MetricSpec } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
+import { cpu, measure, replicasOf, started, statusOf } from "../../testing/autoscaling.ts";
 import type { TestContext } from "../../testing/test-context.ts";
 import { selectorText } from "./proposals.ts";
-import { cpu, measure, replicasOf, started, statusOf } from "./test-world.ts";
 
 const value = (text: string, name = "x") => ({ describedObject: { name }, timestamp: "2024-01-01T00:00:00Z", value: text });
 const custom = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/default";

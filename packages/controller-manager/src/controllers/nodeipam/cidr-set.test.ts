@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import fc from "fast-check";
 import { newCidrSet } from "./cidr-set.ts";
 
 const newSet = (cidr: string, maskSize: number, registry = newMetricsRegistry()) => newCidrSet(cidr, maskSize, registry);
@@ -74,4 +75,23 @@ test("counts under upstream's names", async () => {
     'node_ipam_controller_cidrset_allocation_tries_per_request_sum{clusterCIDR="10.0.0.0/22"} 2',
   ])
     assert.ok(lines.includes(line), line);
+});
+
+test("whatever is taken and given back, nobody gets what another has", () => {
+  const step = fc.oneof(fc.constant("take" as const), fc.nat(7));
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const set = newSet("10.0.0.0/21", 24);
+      const taken: string[] = [];
+      for (const what of steps) {
+        if (what === "take" && taken.length < 8) {
+          const part = set.allocateNext();
+          assert.ok(!taken.includes(part), part);
+          taken.push(part);
+        } else if (what !== "take" && what < taken.length) {
+          set.release(taken.splice(what, 1)[0] as string);
+        }
+      }
+    }),
+  );
 });

@@ -7,11 +7,11 @@ import type {
 import { deployments, horizontalPodAutoscalers, pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import { aDeployment, aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
-import { serveDiscovery } from "../../testing/discovery.ts";
-import { newTestContext, type TestContext } from "../../testing/test-context.ts";
-import { newHorizontalPodAutoscalerController } from "./controller.ts";
+import { newHorizontalPodAutoscalerController } from "../controllers/horizontalpodautoscaling/controller.ts";
+import { serveDiscovery } from "./discovery.ts";
+import { newTestContext, type TestContext } from "./test-context.ts";
 
-/** For the tests of this folder: a deployment of Pods, an autoscaler over it, and what is measured. */
+/** For tests of the autoscaler: a deployment of Pods, an autoscaler over it, and what is measured. */
 export const cpu = (averageUtilization: number): MetricSpec => ({
   type: "Resource",
   resource: { name: "cpu", target: { type: "Utilization", averageUtilization } },
