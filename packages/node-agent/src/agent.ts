@@ -3,7 +3,6 @@ import { join } from "node:path";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
-import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { RootLogger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Node, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -14,7 +13,7 @@ import { readHostDns } from "./environment/host-dns.ts";
 import { type ApiConnection, newApiConnection } from "./node/api-connection.ts";
 import { rotateCertificate } from "./node/certificates.ts";
 import { runNodeLease } from "./node/lease.ts";
-import { filesystemOf, type Machine, nodeAddresses, readMachine, refuseSwap } from "./node/machine.ts";
+import { filesystemOf, nodeAddresses, readMachine, refuseSwap } from "./node/machine.ts";
 import { initialNode, nodeStatus } from "./node/node-status.ts";
 import { newPodCidr } from "./node/pod-cidr.ts";
 import { newRegistration, type Registration } from "./node/registration.ts";
@@ -27,13 +26,12 @@ import { newPodRunner } from "./pods/pod-runner.ts";
 import { newPodWorkers } from "./pods/pod-workers.ts";
 import { newHookRunner } from "./probes/lifecycle-hooks.ts";
 import { newProbeManager } from "./probes/probe-manager.ts";
-import { allocatable as newAllocatable } from "./resources/allocatable.ts";
-import { type Cgroups, newCgroups } from "./resources/cgroups.ts";
 import type { Pressure } from "./resources/eviction.ts";
 import { type OpenedManagers, openResourceManagers } from "./resources/open-resource-managers.ts";
 import { quantityOf, type ResourceList } from "./resources/pod-resources.ts";
 import { parseQosReserved } from "./resources/qos-reserve.ts";
-import { type Reservations, reservationsOf } from "./resources/reservations.ts";
+import { reservationsOf } from "./resources/reservations.ts";
+import { startCgroups } from "./resources/start-cgroups.ts";
 import { readMachineTopology } from "./resources/topology/machine-topology.ts";
 import { openCredentialProviders } from "./runtime/credential-providers.ts";
 import { newCriClient } from "./runtime/cri-client.ts";
@@ -51,7 +49,7 @@ import { followApiserver } from "./sources/apiserver.ts";
 import { runFileSource } from "./sources/file.ts";
 import { runHttpSource } from "./sources/http.ts";
 import type { SourceName } from "./sources/merge.ts";
-import { type AgentEvents, newAgentEvents } from "./status/events.ts";
+import { newAgentEvents } from "./status/events.ts";
 import { newStatusManager } from "./status/status-manager.ts";
 import { startUpkeep } from "./upkeep.ts";
 import { systemMounter } from "./volumes/mount.ts";
@@ -480,57 +478,6 @@ function sourcesOf(config: AgentConfig, api: ApiConnection | undefined): SourceN
     api: api !== undefined,
   };
   return (Object.keys(wanted) as SourceName[]).filter((name) => wanted[name]);
-}
-
-/** @throws ConfigError when cgroups cannot be written, or what is reserved has no cgroup */
-async function startCgroups(options: {
-  config: AgentConfig;
-  machine: Machine;
-  capacity: ResourceList;
-  reservations: Reservations;
-  memoryReservePercent: number | undefined;
-  tell: AgentEvents;
-  log: RootLogger;
-}): Promise<Cgroups> {
-  const { config, machine, capacity, reservations, tell } = options;
-  const cgroups = await newCgroups({
-    root: config.cgroupRoot || "/",
-    perQos: config.cgroupsPerQos,
-    cfsQuota: config.cpuCfsQuota,
-    cfsPeriodUs: config.cpuCfsPeriodMs * 1000,
-    podPidsLimit: config.podPidsLimit,
-    memoryReservePercent: options.memoryReservePercent,
-    log: options.log,
-  });
-  // What eviction keeps free is not taken from the cgroup: eviction comes first, the kernel's killer after it.
-  const limits = newAllocatable({ ...capacity, pid: String(machine.maxPids) }, { ...reservations, evictionHard: {} });
-  const amounts = {
-    milliCpu: quantityOf(limits, "cpu").milliValue(),
-    memoryBytes: quantityOf(limits, "memory").value(),
-    pids: quantityOf(limits, "pid").value(),
-  };
-  const { enforceNodeAllocatable: enforce } = config;
-  try {
-    await cgroups.start(amounts, enforce.includes("pods"));
-  } catch (err) {
-    throw new ConfigError(`Failed to initialize the cgroups of pods: ${(err as Error).message}`);
-  }
-  if (config.cgroupsPerQos) tell.node("Normal", "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods");
-  for (const [key, title, cgroup, reserved] of [
-    ["system-reserved", "System", config.systemReservedCgroup, reservations.system],
-    ["kube-reserved", "Kube", config.kubeReservedCgroup, reservations.kube],
-  ] as const) {
-    if (!enforce.includes(key)) continue;
-    try {
-      await cgroups.enforceReserved(cgroup, reserved);
-    } catch (err) {
-      const message = `Failed to enforce ${title} Reserved Cgroup Limits on ${JSON.stringify(cgroup)}: ${(err as Error).message}`;
-      tell.node("Warning", "FailedNodeAllocatableEnforcement", message);
-      throw new ConfigError(message);
-    }
-    tell.node("Normal", "NodeAllocatableEnforced", `Updated limits on ${title.toLowerCase()} reserved cgroup ${cgroup}`);
-  }
-  return cgroups;
 }
 
 function openImagePuller({ config, featureGates, clock, log }: AgentOptions, runtime: ContainerRuntime): ImagePuller {

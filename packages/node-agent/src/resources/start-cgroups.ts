@@ -1,0 +1,64 @@
+import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { AgentConfig } from "../config.ts";
+import type { Machine } from "../node/machine.ts";
+import type { AgentEvents } from "../status/events.ts";
+import { allocatable as newAllocatable } from "./allocatable.ts";
+import { type Cgroups, newCgroups } from "./cgroups.ts";
+import { quantityOf, type ResourceList } from "./pod-resources.ts";
+import type { Reservations } from "./reservations.ts";
+
+/**
+ * Makes the cgroups of Pods with what the node has for them, and holds reserved cgroups to what is reserved
+ * (`--enforce-node-allocatable`). @throws ConfigError when cgroups cannot be written, or what is reserved has no cgroup
+ * Source: pkg/kubelet/cm/node_container_manager_linux.go
+ */
+export async function startCgroups(options: {
+  config: AgentConfig;
+  machine: Machine;
+  capacity: ResourceList;
+  reservations: Reservations;
+  memoryReservePercent: number | undefined;
+  tell: AgentEvents;
+  log: Logger;
+}): Promise<Cgroups> {
+  const { config, machine, capacity, reservations, tell } = options;
+  const cgroups = await newCgroups({
+    root: config.cgroupRoot || "/",
+    perQos: config.cgroupsPerQos,
+    cfsQuota: config.cpuCfsQuota,
+    cfsPeriodUs: config.cpuCfsPeriodMs * 1000,
+    podPidsLimit: config.podPidsLimit,
+    memoryReservePercent: options.memoryReservePercent,
+    log: options.log,
+  });
+  // What eviction keeps free is not taken from the cgroup: eviction comes first, the kernel's killer after it.
+  const limits = newAllocatable({ ...capacity, pid: String(machine.maxPids) }, { ...reservations, evictionHard: {} });
+  const amounts = {
+    milliCpu: quantityOf(limits, "cpu").milliValue(),
+    memoryBytes: quantityOf(limits, "memory").value(),
+    pids: quantityOf(limits, "pid").value(),
+  };
+  const { enforceNodeAllocatable: enforce } = config;
+  try {
+    await cgroups.start(amounts, enforce.includes("pods"));
+  } catch (err) {
+    throw new ConfigError(`Failed to initialize the cgroups of pods: ${(err as Error).message}`);
+  }
+  if (config.cgroupsPerQos) tell.node("Normal", "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods");
+  for (const [key, title, cgroup, reserved] of [
+    ["system-reserved", "System", config.systemReservedCgroup, reservations.system],
+    ["kube-reserved", "Kube", config.kubeReservedCgroup, reservations.kube],
+  ] as const) {
+    if (!enforce.includes(key)) continue;
+    try {
+      await cgroups.enforceReserved(cgroup, reserved);
+    } catch (err) {
+      const message = `Failed to enforce ${title} Reserved Cgroup Limits on ${JSON.stringify(cgroup)}: ${(err as Error).message}`;
+      tell.node("Warning", "FailedNodeAllocatableEnforcement", message);
+      throw new ConfigError(message);
+    }
+    tell.node("Normal", "NodeAllocatableEnforced", `Updated limits on ${title.toLowerCase()} reserved cgroup ${cgroup}`);
+  }
+  return cgroups;
+}
