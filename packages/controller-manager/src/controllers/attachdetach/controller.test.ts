@@ -123,6 +123,18 @@ test("takes it off by force after six minutes", async (t) => {
   assert.match(await context.ctx.registry.render(), /attachdetach_controller_forced_detaches 1\n/);
 });
 
+test("takes it off at once when its node is gone, as soon as the pod is gone too", async (t) => {
+  const context = newTestContext(t);
+  await attachedOnA(context);
+  await uses(context, "a", [id]);
+  context.client.remove(nodes, "a");
+  await settle(30);
+  assert.ok(attachmentOf(context, "a"), "a pod is there still");
+  context.client.remove(pods, "default/web");
+  await settle(30);
+  assert.equal(attachmentOf(context, "a"), undefined);
+});
+
 test("does not trust its cache about a node that has begun to use it", async (t) => {
   const context = newTestContext(t);
   await attachedOnA(context);
