@@ -1,6 +1,7 @@
 import type { PodInfo } from "./cache/node-info.ts";
 import type { Extender } from "./extenders/extender.ts";
 import type { CycleState } from "./framework/cycle-state.ts";
+import { type CycleTimer, untimed } from "./framework/cycle-timer.ts";
 import type { Profile } from "./framework/profile.ts";
 import { PluginError, type Status } from "./framework/status.ts";
 
@@ -29,18 +30,25 @@ export async function bindPod(
   pod: PodInfo,
   nodeName: string,
   extenders: readonly Extender[] = [],
+  { point }: CycleTimer = untimed,
 ): Promise<void> {
   try {
-    for (const plugin of profile.at.permit) refuseWith("Permit", plugin.name, await plugin.permit?.(state, pod, nodeName));
-    for (const plugin of profile.at.preBind) refuseWith("PreBind", plugin.name, await plugin.preBind?.(state, pod, nodeName));
-    await bind(profile, state, pod, nodeName, extenders).catch((err: unknown) => {
+    await point("Permit", async () => {
+      for (const plugin of profile.at.permit) refuseWith("Permit", plugin.name, await plugin.permit?.(state, pod, nodeName));
+    });
+    await point("PreBind", async () => {
+      for (const plugin of profile.at.preBind) refuseWith("PreBind", plugin.name, await plugin.preBind?.(state, pod, nodeName));
+    });
+    await bind(profile, state, pod, nodeName, extenders, point).catch((err: unknown) => {
       throw new Error(`binding rejected: ${err instanceof Error ? err.message : String(err)}`, { cause: err });
     });
   } catch (err) {
     unreserve(profile, state, pod, nodeName);
     throw err;
   }
-  for (const plugin of profile.at.postBind) plugin.postBind?.(state, pod, nodeName);
+  point("PostBind", () => {
+    for (const plugin of profile.at.postBind) plugin.postBind?.(state, pod, nodeName);
+  });
 }
 
 /** An extender that binds goes before the plugins, of which the first that does not pass binds. */
@@ -50,14 +58,17 @@ async function bind(
   pod: PodInfo,
   nodeName: string,
   extenders: readonly Extender[],
+  point: CycleTimer["point"],
 ): Promise<void> {
   const binder = extenders.find((extender) => extender.binds && extender.isInterested(pod.pod));
   if (binder !== undefined) return binder.bind(pod.pod, nodeName);
-  for (const plugin of profile.at.bind) {
-    const status = await plugin.bind?.(state, pod, nodeName);
-    if (status?.code !== "Skip") return refuseWith("Bind", plugin.name, status);
-  }
-  throw new Error("bind status: Skip, ");
+  await point("Bind", async () => {
+    for (const plugin of profile.at.bind) {
+      const status = await plugin.bind?.(state, pod, nodeName);
+      if (status?.code !== "Skip") return refuseWith("Bind", plugin.name, status);
+    }
+    throw new Error("bind status: Skip, ");
+  });
 }
 
 function refuseWith(point: string, plugin: string, status: Status | undefined): void {

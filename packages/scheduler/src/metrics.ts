@@ -1,8 +1,7 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { exponentialBuckets, linearBuckets, type MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import type { PluginTimer } from "./framework/plugin-timer.ts";
+import type { CycleTimer, PluginTimer } from "./framework/cycle-timer.ts";
 import type { QueuedPod } from "./queue/scheduling-queue.ts";
-import type { CycleTimer } from "./scheduling-cycle.ts";
 
 /** What the scheduler counts, under upstream's names. Source: pkg/scheduler/metrics/metrics.go */
 export interface SchedulerMetrics {
@@ -132,14 +131,20 @@ export function newSchedulerMetrics(
   };
   const timePoint = <T>(profile: string, name: string, run: () => T): T => {
     const begin = clock.monotonic();
-    let status = "Error";
+    const end = (status: string): void => points.labels(name, status, profile).observe(since(begin));
     try {
       const outcome = run();
-      // A refusal before any node was looked at is an outcome, and nothing else is.
-      status = (name === "PreFilter" && (outcome as { code?: string } | undefined)?.code) || "Success";
+      if (outcome instanceof Promise) {
+        void outcome.then(
+          () => end("Success"),
+          () => end("Error"),
+        );
+        // A refusal before any node was looked at is an outcome, and nothing else is.
+      } else end((name === "PreFilter" && (outcome as { code?: string } | undefined)?.code) || "Success");
       return outcome;
-    } finally {
-      points.labels(name, status, profile).observe(since(begin));
+    } catch (err) {
+      end("Error");
+      throw err;
     }
   };
   return {

@@ -229,6 +229,8 @@ test("counts attempts, queues, points and victims under upstream's names", async
     "scheduler_preemption_attempts_total 1",
     'scheduler_pod_scheduling_duration_seconds_count{attempts="1"} 1',
     'scheduler_framework_extension_point_duration_seconds_count{extension_point="Filter",status="Success",profile="default-scheduler"} 2',
+    'scheduler_framework_extension_point_duration_seconds_count{extension_point="Bind",status="Success",profile="default-scheduler"} 1',
+    'scheduler_framework_extension_point_duration_seconds_count{extension_point="PostFilter",status="Success",profile="default-scheduler"} 1',
     'scheduler_scheduler_goroutines{work="binding"} 0',
   ]) {
     assert.ok(text.includes(line), `${line}\n${text}`);

@@ -15,8 +15,9 @@ import { watchCluster } from "./cluster-events.ts";
 import type { ProfileConfig } from "./config/config.ts";
 import type { Extender } from "./extenders/extender.ts";
 import type { CycleState } from "./framework/cycle-state.ts";
+import { type CycleTimer, untimed } from "./framework/cycle-timer.ts";
 import { newNominator } from "./framework/nominator.ts";
-import { compareWith, mayHelp, newProfile, type Profile } from "./framework/profile.ts";
+import { compareWith, newInterests, newProfile, type Profile } from "./framework/profile.ts";
 import { FitError, NoNodesError } from "./framework/status.ts";
 import type { SchedulerMetrics } from "./metrics.ts";
 import { plugins } from "./plugins/catalogue.ts";
@@ -68,7 +69,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
   const queue = newSchedulingQueue({
     clock,
     compare: compareWith(firstProfile),
-    mayHelp: (plugin, event) => mayHelp(profiles, plugin, event),
+    mayHelp: newInterests(profiles),
     incoming: metrics.incoming,
     initialBackoffMs: options.podInitialBackoffMs,
     maxBackoffMs: options.podMaxBackoffMs,
@@ -121,11 +122,11 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
   };
 
   const bind = async (attempt: Attempt, nodeName: string): Promise<void> => {
-    const { entry, profile, state, info, begin } = attempt;
+    const { entry, profile, state, info, begin, timer } = attempt;
     const { pod } = info;
     const done = metrics.binding();
     try {
-      await bindPod(profile, state, info, nodeName, extenders);
+      await bindPod(profile, state, info, nodeName, extenders, timer);
       cache.finishBinding(pod);
       metrics.attempted("scheduled", profile.schedulerName, begin);
       metrics.podScheduled(entry, clock.now());
@@ -148,7 +149,9 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
     else {
       for (const plugin of attempt.profile.at.postFilter) {
         try {
-          const result = await plugin.postFilter?.(attempt.state, attempt.info, err.statuses, cache.snapshot());
+          const { state, info, timer } = attempt;
+          const snapshot = cache.snapshot();
+          const result = await timer.point("PostFilter", () => plugin.postFilter?.(state, info, err.statuses, snapshot));
           if (result?.nominatedNode !== undefined) nominated = result.nominatedNode;
           if (result?.status === undefined) break;
         } catch (failure) {
@@ -171,11 +174,12 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
       const message = `skip schedule deleting pod: ${keyOf(current)}`;
       return tell(current, "Warning", "FailedScheduling", message, "Scheduling");
     }
-    const attempt: Attempt = { entry, cycle, profile, state: new Map(), info: newPodInfo(current), begin: clock.monotonic() };
+    const timer = metrics.cycle(profile.schedulerName) ?? untimed;
+    const begin = clock.monotonic();
+    const attempt: Attempt = { entry, cycle, profile, state: new Map(), info: newPodInfo(current), begin, timer };
     const { state, info } = attempt;
     let nodeName: string;
     try {
-      const timer = metrics.cycle(profile.schedulerName);
       const choice = { percentageOfNodesToScore, startIndex, random, nominator, extenders, preferNominatedNode, timer };
       const outcome = decide(profile, state, info, cache.snapshot(), choice);
       const decision = outcome instanceof Promise ? await outcome : outcome;
@@ -188,7 +192,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
     cache.assume(info, nodeName);
     nominator.delete(current);
     try {
-      reserve(profile, state, info, nodeName);
+      timer.point("Reserve", () => reserve(profile, state, info, nodeName));
     } catch (err) {
       cache.forget(current);
       return refuse(attempt, err, "SchedulerError", "");
@@ -230,6 +234,7 @@ interface Attempt {
   readonly state: CycleState;
   readonly info: PodInfo;
   readonly begin: number;
+  readonly timer: CycleTimer;
 }
 
 type ProfileParts = SchedulerOptions & {

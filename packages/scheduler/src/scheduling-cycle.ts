@@ -3,9 +3,9 @@ import type { ClusterSnapshot } from "./cache/snapshot.ts";
 import type { Extender } from "./extenders/extender.ts";
 import { addExtenderScores, filterByExtenders } from "./extenders/run-extenders.ts";
 import type { CycleState } from "./framework/cycle-state.ts";
+import { type CycleTimer, untimed } from "./framework/cycle-timer.ts";
 import type { Nominator } from "./framework/nominator.ts";
-import type { PluginTimer } from "./framework/plugin-timer.ts";
-import { type Profile, runFiltersWithNominated, runPreFilter, scoreNodes } from "./framework/profile.ts";
+import { type Profile, runFiltersWithNominated, runPreFilter, runPreScore, scoreNodes } from "./framework/profile.ts";
 import { FitError, NoNodesError, type Status } from "./framework/status.ts";
 
 export interface Decision {
@@ -28,14 +28,6 @@ export interface CycleOptions {
   readonly preferNominatedNode: boolean;
   readonly timer?: CycleTimer | undefined;
 }
-
-/** Times whole points of a cycle, and single plugins when the cycle is a sampled one. */
-export interface CycleTimer {
-  readonly plugins: PluginTimer | undefined;
-  point<T>(name: string, run: () => T): T;
-}
-
-const untimed: CycleTimer = { plugins: undefined, point: (_, run) => run() };
 
 interface Search {
   readonly profile: Profile;
@@ -129,8 +121,11 @@ function pickAlone({ snapshot, statuses }: Search, feasible: readonly NodeInfo[]
   return feasible.length === 1 ? 0 : undefined;
 }
 
-const score = ({ profile, state, pod, snapshot, options }: Search, feasible: readonly NodeInfo[]): number[] =>
-  (options.timer ?? untimed).point("Score", () => scoreNodes(profile, state, pod, feasible, snapshot, options.timer?.plugins));
+function score({ profile, state, pod, snapshot, options }: Search, feasible: readonly NodeInfo[]): number[] {
+  const { plugins, point } = options.timer ?? untimed;
+  point("PreScore", () => runPreScore(profile, state, pod, feasible, snapshot, plugins));
+  return point("Score", () => scoreNodes(profile, state, pod, feasible, snapshot, plugins));
+}
 
 function decisionOf({ statuses }: Search, feasible: readonly NodeInfo[], best: number, nextStartIndex: number): Decision {
   return {

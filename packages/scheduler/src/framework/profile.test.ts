@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { emptyPluginSet, type PluginSets, pluginPoints } from "../config/plugin-sets.ts";
 import { type ClusterEvent, covers, labelOf } from "./cluster-event.ts";
 import type { Plugin } from "./extension-points.ts";
-import { mayHelp, newProfile } from "./profile.ts";
+import { newInterests, newProfile } from "./profile.ts";
 
 const known: Record<string, Plugin> = {
   Sort: { name: "Sort", compare: () => 0 },
@@ -105,9 +105,9 @@ test("events have upstream's names in metrics", () => {
 });
 
 test("who refused decides which events help", () => {
-  const profiles = [make({ multiPoint: { enabled: [...base, "Quiet"] } })];
-  assert.equal(mayHelp(profiles, "Quiet", "Pod/Delete"), false);
-  assert.equal(mayHelp(profiles, "Quiet", "Node/Add"), true);
-  assert.equal(mayHelp(profiles, "Both", "Pod/Delete"), true);
-  assert.equal(mayHelp(profiles, "SomebodyElse", "Pod/Delete"), true);
+  const mayHelp = newInterests([make({ multiPoint: { enabled: [...base, "Quiet"] } })]);
+  assert.equal(mayHelp("Quiet", "Pod/Delete"), false);
+  assert.equal(mayHelp("Quiet", "Node/Add"), true);
+  assert.equal(mayHelp("Both", "Pod/Delete"), true);
+  assert.equal(mayHelp("SomebodyElse", "Pod/Delete"), true);
 });

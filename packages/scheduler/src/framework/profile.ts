@@ -4,9 +4,9 @@ import type { ClusterSnapshot } from "../cache/snapshot.ts";
 import { type PluginSets, pluginNames } from "../config/plugin-sets.ts";
 import { allEvents, type ClusterEvent, covers } from "./cluster-event.ts";
 import { type CycleState, cloneState } from "./cycle-state.ts";
+import type { PluginTimer } from "./cycle-timer.ts";
 import { type ExtensionPoint, extensionPoints, type Plugin, type QueuedPodView } from "./extension-points.ts";
 import type { Nominator } from "./nominator.ts";
-import type { PluginTimer } from "./plugin-timer.ts";
 import { PluginError, type Status } from "./status.ts";
 
 /** The plugins that decide for the pods of one scheduler name, at each point in the order they run. */
@@ -156,7 +156,24 @@ export function runFiltersWithNominated(
   return runFilters(profile, stateWith, pod, nodeWith, timer) ?? runFilters(profile, state, pod, node, timer);
 }
 
-/** Weighted sums, in the order of the nodes. @throws PluginError */
+/** @throws PluginError */
+export function runPreScore(
+  profile: Profile,
+  state: CycleState,
+  pod: PodInfo,
+  nodes: readonly NodeInfo[],
+  snapshot: ClusterSnapshot,
+  timer?: PluginTimer,
+): void {
+  for (const plugin of profile.at.preScore) {
+    const begin = timer?.now();
+    const status = plugin.preScore?.(state, pod, nodes, snapshot);
+    timer?.plugin(plugin.name, "PreScore", status, begin);
+    if (status !== undefined) throw new PluginError("PreScore", { ...status, plugin: plugin.name });
+  }
+}
+
+/** Weighted sums, in the order of the nodes. */
 export function scoreNodes(
   profile: Profile,
   state: CycleState,
@@ -165,12 +182,6 @@ export function scoreNodes(
   snapshot: ClusterSnapshot,
   timer?: PluginTimer,
 ): number[] {
-  for (const plugin of profile.at.preScore) {
-    const begin = timer?.now();
-    const status = plugin.preScore?.(state, pod, nodes, snapshot);
-    timer?.plugin(plugin.name, "PreScore", status, begin);
-    if (status !== undefined) throw new PluginError("PreScore", { ...status, plugin: plugin.name });
-  }
   const totals = new Array<number>(nodes.length).fill(0);
   for (const plugin of profile.at.score) {
     const begin = timer?.now();
@@ -188,8 +199,18 @@ export function interestsOf(profiles: readonly Profile[]): ReadonlySet<ClusterEv
   return new Set(profiles.flatMap(({ plugins }) => plugins.flatMap(({ wakeUpOn = allEvents }) => wakeUpOn)));
 }
 
-/** May this event lift a refusal by the plugin? Unknown plugins and those that do not say: yes. */
-export function mayHelp(profiles: readonly Profile[], name: string, event: ClusterEvent): boolean {
-  const known = profiles.flatMap((profile) => profile.plugins.filter((plugin) => plugin.name === name));
-  return known.length === 0 || known.some(({ wakeUpOn = allEvents }) => wakeUpOn.some((wanted) => covers(wanted, event)));
+/** Which events may lift a refusal by which plugin; anything helps with plugins that are not known. */
+export function newInterests(profiles: readonly Profile[]): (plugin: string, event: ClusterEvent) => boolean {
+  const answers = new Map<string, boolean>();
+  const decide = (name: string, event: ClusterEvent): boolean => {
+    const known = profiles.flatMap((profile) => profile.plugins.filter((plugin) => plugin.name === name));
+    return known.length === 0 || known.some(({ wakeUpOn = allEvents }) => wakeUpOn.some((wanted) => covers(wanted, event)));
+  };
+  // Each event asks it of every pod that waits.
+  return (plugin, event) => {
+    const key = `${plugin} ${event}`;
+    const answer = answers.get(key) ?? decide(plugin, event);
+    answers.set(key, answer);
+    return answer;
+  };
 }

@@ -18,7 +18,7 @@ import type { Extender } from "../extenders/extender.ts";
 import type { CycleState } from "../framework/cycle-state.ts";
 import { type Nominator, newNominator } from "../framework/nominator.ts";
 import type { PluginContext } from "../framework/plugin-context.ts";
-import { newProfile, type Profile, runPreFilter, scoreNodes } from "../framework/profile.ts";
+import { newProfile, type Profile, runPreFilter, runPreScore, scoreNodes } from "../framework/profile.ts";
 import { FitError } from "../framework/status.ts";
 import { noMetrics } from "../metrics.ts";
 import { plugins } from "../plugins/catalogue.ts";
@@ -106,6 +106,7 @@ export function newTestCluster(options: TestClusterOptions = {}): TestCluster {
       const state: CycleState = new Map();
       const snapshot = cache.snapshot();
       runPreFilter(profile, state, info, snapshot);
+      runPreScore(profile, state, info, snapshot.nodes, snapshot);
       const only = { ...profile, at: { ...profile.at, score: profile.plugins.filter(({ name }) => name === plugin) } };
       const weights = new Map([[plugin, 1]]);
       const scores = scoreNodes({ ...only, weights }, state, info, snapshot.nodes, snapshot);
