@@ -82,9 +82,12 @@ export interface ObjectVersions {
   /** The resources of a kind in one version; none when it is not served. */
   ofKind(kind: GroupVersionKind): readonly { readonly resource: string; readonly namespaced: boolean }[];
   /** @returns a fresh object in the version. */
-  fromHub(object: KubeObject, version: ResourceVersion): KubeObject;
-  /** Defaults and conversion; takes over its argument. */
-  toHub(object: KubeObject, version: ResourceVersion): KubeObject;
+  fromHub(object: KubeObject, version: ResourceVersion): KubeObject | Promise<KubeObject>;
+  /**
+   * Defaults and conversion; takes over its argument.
+   * @param apiVersion that of the hub; custom resources have none of their own and go back to the version they came in
+   */
+  toHub(object: KubeObject, version: ResourceVersion, apiVersion: string | undefined): KubeObject | Promise<KubeObject>;
 }
 
 export interface WebhookMetrics {

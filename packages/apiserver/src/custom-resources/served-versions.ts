@@ -5,6 +5,7 @@
  */
 import { methodNotSupported } from "@coxswain/apimachinery/errors/status-error";
 import { compareKubeVersions } from "@coxswain/apimachinery/meta/group-version";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { type ApplySchema, applyTypeOfSchema } from "@coxswain/apimachinery/patch/apply/schema-type";
 import type {
   CustomResourceDefinitionNames,
@@ -77,7 +78,7 @@ export function servedVersions(crd: CustomResourceDefinition, options: ServedVer
   const storageVersion = storageVersionOf(crd);
   const schemas = new Map(spec.versions.map((version) => [version.name, schemaOf(crd, version)]));
   const versions = spec.versions.map((version) =>
-    versionDefinition(crd, version, schemas.get(version.name) as SchemaApplication),
+    versionDefinition(crd, version, schemas.get(version.name) as SchemaApplication, options.convert),
   );
   return spec.versions.map((version, i): ServedVersion => {
     const definition = { ...resourceOf(crd, version, options.isTerminating), versions };
@@ -108,6 +109,7 @@ function versionDefinition(
   crd: CustomResourceDefinition,
   version: CustomResourceDefinitionVersion,
   application: SchemaApplication,
+  convert: Convert,
 ): ResourceVersionDefinition {
   const { schema, prunes } = application;
   const known = { type: "object", ...schema, ...(!prunes || schema === undefined ? preserving : {}) };
@@ -118,6 +120,9 @@ function versionDefinition(
     applyType: applyTypeOfSchema(known as ApplySchema),
     published: { schema: schema && isStructural(schema) ? schema : undefined, preserving: !prunes },
     ...(prunes && { unknownFields: (object: object) => unknownFields(object, schema) }),
+    ...(crd.spec.conversion?.strategy === "Webhook" && {
+      convert: async (object: KubeObject, apiVersion: string) => (await convert([object], apiVersion))[0] as KubeObject,
+    }),
     ...(warning !== undefined && { deprecation: warning }),
   };
 }

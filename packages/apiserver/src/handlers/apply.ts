@@ -15,7 +15,7 @@ import type { RegistryStore } from "../registry/generic/store.ts";
 import { checkName, readBody } from "./body.ts";
 import { fromHub, toHub } from "./convert.ts";
 import { type Call, strategyContext } from "./env.ts";
-import { fieldManagerOf } from "./managed-fields.ts";
+import { withFieldManager } from "./managed-fields.ts";
 import { type FieldValidation, type WriteRequestOptions, writeOptions } from "./options.ts";
 import { negotiateFor, writeEntry } from "./response.ts";
 import { writeAdmission } from "./update.ts";
@@ -27,9 +27,9 @@ export async function apply(call: Call, store: RegistryStore): Promise<void> {
   const { entry, created } = await store.update(
     strategyContext(call, options.dryRun),
     call.name,
-    (current) => {
+    async (current) => {
       const live = current === undefined ? undefined : fromHub(served, current);
-      const object = applied(fieldManagerOf(call), live);
+      const object = await withFieldManager(call, (manager) => applied(manager, live));
       if (live === undefined && object.metadata.uid) {
         throw conflict(
           served.definition,

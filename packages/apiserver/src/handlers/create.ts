@@ -23,7 +23,7 @@ export async function create(call: Call): Promise<void> {
   matchNamespace(object, call.namespace);
   dedupOwnerReferences(call, object, false);
   await pauseAfter(body);
-  trackFields(call, options.fieldManager, undefined, object);
+  await trackFields(call, options.fieldManager, undefined, object);
   await pauseAfter(body);
 
   const attributes = (subject: KubeObject) =>

@@ -14,6 +14,7 @@ import { type FieldManager, newFieldManager } from "@coxswain/apimachinery/patch
 import { decodeManaged } from "@coxswain/apimachinery/patch/apply/managed-fields";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import type { ResourceDefinition } from "../registry/generic/resource.ts";
+import { type Converted, withConversions } from "./asked-conversions.ts";
 import { fromHub, toHubAsIs } from "./convert.ts";
 import type { Call, HandlerEnv } from "./env.ts";
 import type { ServedResource } from "./served-resources.ts";
@@ -46,23 +47,28 @@ const printable = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u;
  * @param live as it is stored, in the hub version; undefined when there is none
  * @param next what is asked for, in the hub version; changed in place
  */
-export function trackFields(call: Call, fieldManager: string, live: KubeObject | undefined, next: KubeObject): KubeObject {
+export function trackFields(
+  call: Call,
+  fieldManager: string,
+  live: KubeObject | undefined,
+  next: KubeObject,
+): KubeObject | Promise<KubeObject> {
   const { env, served } = call;
-  let entries: ManagedFieldsEntry[] | undefined;
-  if (tracksFields(env)) {
-    const versioned = (object: KubeObject): KubeObject => (served.isHub ? object : fromHub(served, object));
-    try {
-      entries = fieldManagerOf(call).update(
-        live === undefined ? undefined : versioned(live),
-        versioned(next),
-        managerName(call, fieldManager),
-        env.services.now(),
-      );
-    } catch (err) {
-      env.log.error("cannot update managed fields", err, { resource: served.definition.resource, name: call.name });
-    }
+  if (!tracksFields(env)) return withEntries(next, undefined);
+  const versioned = (object: KubeObject): KubeObject => (served.isHub ? object : fromHub(served, object));
+  const failed = (err: unknown): KubeObject => {
+    env.log.error("cannot update managed fields", err, { resource: served.definition.resource, name: call.name });
+    return withEntries(next, undefined);
+  };
+  try {
+    const before = live === undefined ? undefined : versioned(live);
+    const [after, now] = [versioned(next), env.services.now()];
+    const entries = withFieldManager(call, (fields) => fields.update(before, after, managerName(call, fieldManager), now));
+    if (!(entries instanceof Promise)) return withEntries(next, entries);
+    return entries.then((found) => withEntries(next, found)).catch(failed);
+  } catch (err) {
+    return failed(err);
   }
-  return withEntries(next, entries);
 }
 
 /** The same for an object that is not stored by the generic store: a review, a binding. */
@@ -123,24 +129,39 @@ export async function withoutEntriesWhenTooLarge<T>(write: () => Promise<T>, dro
 
 const managers = new WeakMap<ServedResource, Map<string, FieldManager>>();
 
+/**
+ * Computes with the field manager of the endpoint of this call.
+ * @param compute may run several times, where conversions take asking a webhook
+ * @returns a promise only then
+ */
+export function withFieldManager<T>(call: Call, compute: (manager: FieldManager) => T): T | Promise<T> {
+  const { convert: ask } = call.served.version;
+  if (ask === undefined) return compute(fieldManagerOf(call));
+  return withConversions(ask, (converted) => compute(newManager(call, converted)));
+}
+
 /** That of the endpoint of this call: the resource or the subresource, in the version of the path. */
-export function fieldManagerOf(call: Call): FieldManager {
+function fieldManagerOf(call: Call): FieldManager {
   const { served, subresource } = call;
   const known = managers.get(served) ?? new Map<string, FieldManager>();
   managers.set(served, known);
   let manager = known.get(subresource);
   if (manager === undefined) {
-    manager = newFieldManager({
-      apiVersion: formatGroupVersion(served.kind),
-      kind: served.kind.kind,
-      type: typeOf(served),
-      subresource,
-      resetFields: resetFieldsOf(served.definition, subresource),
-      convert: (object, from, to) => convert(call.env, served, object, from, to),
-    });
+    manager = newManager(call, undefined);
     known.set(subresource, manager);
   }
   return manager;
+}
+
+function newManager({ env, served, subresource }: Call, converted: Converted | undefined): FieldManager {
+  return newFieldManager({
+    apiVersion: formatGroupVersion(served.kind),
+    kind: served.kind.kind,
+    type: typeOf(served),
+    subresource,
+    resetFields: resetFieldsOf(served.definition, subresource),
+    convert: (object, from, to) => convert(env, served, object, from, to, converted),
+  });
 }
 
 function typeOf(served: ServedResource): ApplyType {
@@ -166,12 +187,14 @@ function convert(
   object: KubeObject,
   from: string,
   to: string,
+  converted: Converted | undefined,
 ): { object: KubeObject; type: ApplyType } | undefined {
   const target = inVersion(env, served, to);
   if (target === undefined) return undefined;
   if (from === to) return { object, type: typeOf(target) };
   const source = inVersion(env, served, from);
   if (source === undefined) return undefined;
+  if (converted !== undefined) return { object: converted({ ...object, apiVersion: from }, to), type: typeOf(target) };
   const descriptor = scheme.kind(source.kind);
   const copy = deepClone(object);
   const hub = toHubAsIs(source, descriptor === undefined ? copy : coerce(copy, descriptor));

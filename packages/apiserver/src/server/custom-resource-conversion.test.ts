@@ -1,6 +1,7 @@
 /** Versions of a custom resource between which a webhook converts. */
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { aWidget, define, definitionsPath, widgets } from "../testing/custom-resources.ts";
 import { type HookServer, startHookServer } from "../testing/start-hook-server.ts";
 import { startTestServer } from "../testing/start-test-server.ts";
@@ -97,6 +98,57 @@ for (const { name, change, message } of [
     assert.deepEqual([code, body.message], [500, message]);
   });
 }
+
+test("who owns a field in one version conflicts with who applies it in another, where it has another name", async (t) => {
+  const { server } = await converting(t);
+  const applying = { "content-type": "application/apply-patch+yaml" };
+  assert.equal((await server.request("POST", `${v1}?fieldManager=first`, aWidget(group, "a", { spec: { size: 1 } }))).code, 201);
+  const apply = (length: number, more = "") =>
+    server.request("PATCH", `${v2}/a?fieldManager=second${more}`, aWidget(group, "a", { spec: { length } }, "v2"), applying);
+  const refused = await apply(2);
+  assert.deepEqual([refused.code, refused.body.details?.causes?.length], [409, 1], refused.text);
+  assert.match(refused.body.message, /conflict with "first" using example\.com\/v1.*: \.spec\.(size|length)$/);
+  assert.equal((await apply(1)).code, 200, "the same value takes nothing away");
+  const forced = await apply(3, "&force=true");
+  assert.deepEqual([forced.code, forced.body.spec], [200, { length: 3 }]);
+  const owners = forced.body.metadata.managedFields.map(({ manager, apiVersion, fieldsV1 }: Loose) => [
+    manager,
+    apiVersion,
+    fieldsV1["f:spec"] === undefined ? [] : Object.keys(fieldsV1["f:spec"]).filter((key) => key !== "."),
+  ]);
+  assert.deepEqual(
+    owners.filter(([, , fields]: Loose) => fields.length > 0),
+    [["second", `${group}/v2`, ["f:length"]]],
+  );
+});
+
+test("admission webhooks for another version are shown the object there, and what they change comes back", async (t) => {
+  const { server, hook } = await converting(t);
+  const shown: Loose[] = [];
+  hook.raw.set("/mutate", (response, request: Loose) => {
+    shown.push([request.kind.version, request.requestKind.version, request.object.apiVersion, request.object.spec]);
+    const patch = Buffer.from(JSON.stringify([{ op: "replace", path: "/spec/size", value: 7 }])).toString("base64");
+    const answer = { uid: request.uid, allowed: true, patchType: "JSONPatch", patch };
+    response.end(JSON.stringify({ kind: "AdmissionReview", apiVersion: "admission.k8s.io/v1", response: answer }));
+  });
+  await server.request("POST", "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations", {
+    metadata: { name: "widgets" },
+    webhooks: [
+      {
+        name: "widgets.example.com",
+        clientConfig: { url: `${hook.url}/mutate`, caBundle: hook.caBundle },
+        rules: [{ operations: ["CREATE"], apiGroups: [group], apiVersions: ["v1"], resources: ["widgets"] }],
+        sideEffects: "None",
+        admissionReviewVersions: ["v1"],
+      },
+    ],
+  });
+  let n = 0;
+  const create = async () => (await server.request("POST", v2, aWidget(group, `w${n++}`, { spec: { length: 2 } }, "v2"))).body;
+  const made = await waitFor(async () => [await create()].find(() => shown.length > 0), { what: "the webhook to be asked" });
+  assert.deepEqual(shown[0], ["v1", "v2", `${group}/v1`, { size: 2 }]);
+  assert.deepEqual([made.apiVersion, made.spec], [`${group}/v2`, { length: 7 }]);
+});
 
 test("finalizers and owners are not the webhook's to change, labels are", async (t) => {
   const { server } = await converting(t, (object) => ({

@@ -7,7 +7,8 @@ import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { type InformerFactory, newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { GroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import { formatGroupVersion, type GroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -331,8 +332,19 @@ function objectVersions(resources: ServedResources): ObjectVersions {
         .resources(group, version)
         .filter((served) => served.kind.kind === kind)
         .map(({ definition }) => ({ resource: definition.resource, namespaced: definition.namespaced })),
-    fromHub: (object, version) => fromHub(find(version), object),
-    toHub: (object, version) => toHub(find(version), object),
+    fromHub(object, version) {
+      const served = find(version);
+      const { convert } = served.version;
+      if (convert === undefined || object.apiVersion === formatGroupVersion(version)) return fromHub(served, object);
+      return convert(deepClone(object), formatGroupVersion(version));
+    },
+    toHub(object, version, apiVersion) {
+      const served = find(version);
+      const { convert } = served.version;
+      const hub = toHub(served, object);
+      if (apiVersion === undefined || hub.apiVersion === apiVersion) return hub;
+      return convert === undefined ? { ...hub, apiVersion } : convert(hub, apiVersion);
+    },
   };
 }
 

@@ -73,10 +73,10 @@ async function mutate(
   const place = `round_${round}_index_${index}`;
   let changed = false;
   try {
-    await dispatcher.call(invocation, attributes, round, (answer) => {
+    await dispatcher.call(invocation, attributes, round, async (answer) => {
       const operations = operationsOf(answer);
       if (operations.length === 0) return;
-      const next = patched(ctx, dispatcher, invocation, attributes, answer);
+      const next = await patched(ctx, dispatcher, invocation, attributes, answer);
       const what = { configuration, webhook: webhook.name, patch: operations, patchType: "JSONPatch" };
       attributes.annotateContent(patchAuditPrefix + place, JSON.stringify(what));
       changed = !semanticEqual(next, attributes.object);
@@ -102,20 +102,20 @@ function operationsOf({ patch }: WebhookAnswer): readonly unknown[] {
 }
 
 /** The object as the webhook wants it, in the hub version. @throws StatusError 500. */
-function patched(
+async function patched(
   ctx: PluginContext,
   dispatcher: WebhookDispatcher,
   invocation: Invocation,
   attributes: AdmissionAttributes,
   { patch, patchType }: WebhookAnswer,
-): KubeObject {
+): Promise<KubeObject> {
   const name = goQuote(invocation.webhook.name);
   if (attributes.object === undefined) {
     const text = `admission webhook ${name} attempted to modify the object, which is not supported for this operation`;
     throw internalError(new Error(text));
   }
   if (patchType !== "JSONPatch") throw new WebhookCallError(`unsupported patch type ${goQuote(patchType)}`);
-  const { kind, object: shown } = dispatcher.shown(invocation, attributes);
+  const { kind, object: shown } = await dispatcher.shown(invocation, attributes);
   try {
     // It patches what it was shown; what comes out is a document of its own.
     const document = applyJsonPatch(
@@ -128,9 +128,7 @@ function patched(
     const type = scheme.kind(kind);
     const object = type === undefined ? document : decodeParsed(document, type).object;
     if (!invocation.isResourceItself) return object;
-    const { apiVersion } = attributes.object;
-    // Custom resources have no hub of their own: they go back to the version they came in.
-    return { ...ctx.versions.toHub(object, invocation.target), ...(apiVersion !== undefined && { apiVersion }) };
+    return await ctx.versions.toHub(object, invocation.target, attributes.object.apiVersion);
   } catch (err) {
     throw internalError(err);
   }

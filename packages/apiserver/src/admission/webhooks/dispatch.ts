@@ -49,7 +49,7 @@ export interface WebhookDispatcher {
   /** @returns undefined when the write, as it is now, is none of the webhook's business. */
   match(registered: RegisteredWebhook, attributes: AdmissionAttributes): Promise<Invocation | undefined>;
   /** Objects as the webhook wants them. The attributes' own are in the hub version and stay as they are. */
-  shown(invocation: Invocation, attributes: AdmissionAttributes): ReviewedObjects;
+  shown(invocation: Invocation, attributes: AdmissionAttributes): Promise<ReviewedObjects>;
   /**
    * @param use what is done with the answer; a WebhookCallError that it throws is under the failure policy too.
    * @returns undefined when it failed and its policy is to ignore that. @throws StatusError when it refuses, or fails.
@@ -58,7 +58,7 @@ export interface WebhookDispatcher {
     invocation: Invocation,
     attributes: AdmissionAttributes,
     round: number,
-    use: (answer: WebhookAnswer) => T,
+    use: (answer: WebhookAnswer) => Promise<T> | T,
   ): Promise<T | undefined>;
 }
 
@@ -97,14 +97,19 @@ export function newWebhookDispatcher(ctx: PluginContext, names: DispatcherNames)
   const ask = async <T>(
     invocation: Invocation,
     attributes: AdmissionAttributes,
-    use: (answer: WebhookAnswer) => T,
-    shown: () => ReviewedObjects,
+    use: (answer: WebhookAnswer) => Promise<T> | T,
+    shown: () => Promise<ReviewedObjects>,
   ): Promise<T> => {
     const { webhook } = invocation;
     if (attributes.dryRun && webhook.sideEffects !== "None" && webhook.sideEffects !== "NoneOnDryRun") {
       throw badRequest(`admission webhook ${goQuote(webhook.name)} does not support dry run`);
     }
-    const answer = await client.review(webhook, reviewOf(webhook, attributes, shown()), type === "admit", attributes.signal);
+    const answer = await client.review(
+      webhook,
+      reviewOf(webhook, attributes, await shown()),
+      type === "admit",
+      attributes.signal,
+    );
     annotate(webhook.name, attributes, answer);
     for (const warning of answer.warnings) attributes.warn(warning);
     if (!answer.allowed) throw new Rejection(denied(webhook.name, answer.status));
@@ -195,16 +200,16 @@ function registeredIn(configurations: readonly Configuration[]): RegisteredWebho
     });
 }
 
-function shownObjects(
+async function shownObjects(
   ctx: PluginContext,
   { target, isResourceItself }: Invocation,
   attributes: AdmissionAttributes,
-): ReviewedObjects {
+): Promise<ReviewedObjects> {
   const { object, oldObject, kind } = attributes;
   if (!isResourceItself) return { kind, resource: target, object, oldObject };
-  const convert = (stored: KubeObject | undefined): KubeObject | undefined =>
+  const convert = async (stored: KubeObject | undefined): Promise<KubeObject | undefined> =>
     stored === undefined ? undefined : ctx.versions.fromHub(stored, target);
-  return { kind: target, resource: target, object: convert(object), oldObject: convert(oldObject) };
+  return { kind: target, resource: target, object: await convert(object), oldObject: await convert(oldObject) };
 }
 
 function reviewOf(webhook: MutatingWebhook, attributes: AdmissionAttributes, shown: ReviewedObjects) {

@@ -64,6 +64,8 @@ export interface ResourceVersionDefinition {
   /** Default: only apiVersion changes. May change its argument. */
   readonly toHub?: (object: KubeObject) => KubeObject;
   readonly fromHub?: (object: KubeObject) => KubeObject;
+  /** To another version of the resource, where that takes asking somebody (custom resources). Takes over its argument. */
+  readonly convert?: (object: KubeObject, apiVersion: string) => Promise<KubeObject>;
   /** Paths of fields that `defaults` takes away, for field validation; built-in kinds know theirs by the descriptor. */
   readonly unknownFields?: (object: KubeObject) => readonly string[];
   /** How server-side apply sees the type; from its descriptor unless given (custom resources). */

@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { withConversions } from "./asked-conversions.ts";
+
+const named = (name: string): KubeObject => ({ apiVersion: "v1", kind: "A", metadata: { name } });
+
+test("each object is asked for once in each version, and the computation has them all in the end", async () => {
+  const asked: string[] = [];
+  const ask = async (object: KubeObject, apiVersion: string): Promise<KubeObject> => {
+    asked.push(`${object.metadata.name} ${apiVersion}`);
+    return { ...object, apiVersion };
+  };
+  const versions = await withConversions(ask, (converted) => {
+    const [a, b] = [converted(named("a"), "v2"), converted(named("b"), "v2")];
+    a.metadata.name = "spoilt"; // it is the computation's own
+    return [converted(named("a"), "v2").metadata.name, b.apiVersion, converted(named("a"), "v3").apiVersion];
+  });
+  assert.deepEqual(versions, ["a", "v2", "v3"]);
+  assert.deepEqual(asked, ["a v2", "b v2", "a v3"]);
+});
+
+test("a conversion that fails fails the computation; one that never comes to rest ends", async () => {
+  const failing = (): Promise<KubeObject> => Promise.reject(new Error("away"));
+  await assert.rejects(
+    withConversions(failing, (converted) => converted(named("a"), "v2")),
+    /away/,
+  );
+  let n = 0;
+  const restless = withConversions(
+    async (object) => object,
+    (converted) => converted(named(`${n++}`), "v2"),
+  );
+  await assert.rejects(restless, /not known yet/);
+});
