@@ -3,11 +3,11 @@
  * is kept with it, so that a hundred readers of one version share one conversion and one buffer.
  */
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
+import { ownMemory } from "@coxswain/apimachinery/codec/own-memory";
 import { encodeProtobuf } from "@coxswain/apimachinery/codec/protobuf";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { ownMemory } from "../storage/entry.ts";
 import type { Entry } from "../storage/storage.ts";
 import type { ServedResource } from "./served-resources.ts";
 

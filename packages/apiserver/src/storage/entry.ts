@@ -1,3 +1,4 @@
+import { ownMemory } from "@coxswain/apimachinery/codec/own-memory";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Entry } from "./storage.ts";
 
@@ -135,14 +136,6 @@ function takeTurn(now: number, mayStay: boolean): boolean {
   keptTotal -= oldest.sizeBytes;
   oldest.bytes = undefined;
   return false;
-}
-
-/** Small Buffers are slices of a pool; one that is kept for hours would keep its whole pool. */
-export function ownMemory(bytes: Buffer): Buffer {
-  if (bytes.buffer.byteLength === bytes.byteLength) return bytes;
-  const copy = Buffer.allocUnsafeSlow(bytes.byteLength);
-  bytes.copy(copy);
-  return copy;
 }
 
 /** Bytes in memory of their own, where a newline follows them: a GET answers with both and copies nothing. */

@@ -1,6 +1,7 @@
+import { ownMemory } from "@coxswain/apimachinery/codec/own-memory";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { newEntry, ownMemory, storedBytes } from "../entry.ts";
+import { newEntry, storedBytes } from "../entry.ts";
 import type { ObjectCodec } from "../object-codec.ts";
 import type { Entry } from "../storage.ts";
 
