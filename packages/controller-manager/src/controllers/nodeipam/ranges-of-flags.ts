@@ -84,7 +84,9 @@ function rangesOf(flags: Flags, errors: string[]): NodeRange[] {
 }
 
 function maskSizesOf(flags: Flags, stack: 4 | 6 | "dual", errors: string[]): { readonly 4: number; readonly 6: number } {
-  const { "node-cidr-mask-size": either, "node-cidr-mask-size-ipv4": ipv4, "node-cidr-mask-size-ipv6": ipv6 } = flags;
+  const either = flags["node-cidr-mask-size"];
+  const ipv4 = flags["node-cidr-mask-size-ipv4"];
+  const ipv6 = flags["node-cidr-mask-size-ipv6"];
   const own = { 4: ipv4 || defaultMaskSizes[4], 6: ipv6 || defaultMaskSizes[6] };
   if (stack === "dual") {
     if (either !== 0) errors.push("usage of --node-cidr-mask-size is not allowed with dual-stack clusters");
