@@ -1,0 +1,106 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
+import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import { startTestServer, type TestServer } from "@coxswain/apiserver/testing/start-test-server";
+
+/** An API server of its own and a controller manager beside it, each controller with no more than its bootstrap role. */
+export interface ManagedCluster {
+  readonly server: TestServer;
+  /** What the controller manager wrote to its log. */
+  log(): string;
+  /** A node that nobody runs pods on. */
+  addNode(name: string, labels?: Record<string, string>): Promise<void>;
+  /**
+   * Does what a scheduler and node agents would: pods go to `nodeOf`, run and are ready when `serves` says so, and are
+   * gone when they are deleted.
+   */
+  tend(nodeOf: (pod: Pod) => string, serves?: (pod: Pod) => boolean): Promise<void>;
+  list<T extends object>(ref: ResourceRef): Promise<T[]>;
+}
+
+interface TestContext {
+  after(fn: () => void | Promise<void>): void;
+}
+
+const program = fileURLToPath(new URL("../../packages/controller-manager/src/main.ts", import.meta.url));
+
+/** @param gates feature gates of both */
+export async function startManaged(
+  t: TestContext,
+  controllers: readonly string[],
+  gates: readonly string[] = [],
+): Promise<ManagedCluster> {
+  const gateFlags = gates.length === 0 ? [] : [`--feature-gates=${gates.map((gate) => `${gate}=true`).join(",")}`];
+  const server = await startTestServer(t, gateFlags);
+  const directory = mkdtempSync(join(tmpdir(), "cox-managed-"));
+  const file = (name: string): string => join(directory, name);
+  const { cert, key } = await server.clientCertificate("system:kube-controller-manager");
+  const base64 = (text: string): string => Buffer.from(text).toString("base64");
+  const kubeconfig = {
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{ name: "c", cluster: { server: server.url, "certificate-authority-data": base64(server.ca) } }],
+    users: [{ name: "u", user: { "client-certificate-data": base64(cert), "client-key-data": base64(key) } }],
+    contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
+    "current-context": "x",
+  };
+  writeFileSync(file("kubeconfig"), JSON.stringify(kubeconfig), { mode: 0o600 });
+  const log = openSync(file("log"), "w");
+  const flags = [
+    `--kubeconfig=${file("kubeconfig")}`,
+    `--controllers=${controllers.join(",")}`,
+    "--use-service-account-credentials=true",
+    "--leader-elect=false",
+    "--secure-port=0",
+    ...gateFlags,
+  ];
+  const child = spawn(process.execPath, ["-C", "cox-source", program, ...flags], { stdio: ["ignore", log, log] });
+  closeSync(log);
+  t.after(async () => {
+    await ended(child);
+    rmSync(directory, { recursive: true, force: true });
+  });
+  const { client } = server;
+  const list = async <T extends object>(ref: ResourceRef): Promise<T[]> =>
+    (await client.list<T>(ref, ref.namespaced ? { namespace: "default" } : {})).items;
+  return {
+    server,
+    list,
+    log: () => readFileSync(file("log"), "utf8"),
+    async addNode(name, labels = {}) {
+      await client.create<Node>(nodes, { apiVersion: "v1", kind: "Node", metadata: { name, labels }, spec: {} });
+      // Admission keeps pods off a node that is new; nobody is here to say that it is ready.
+      await client.patch(nodes, { name }, { type: "merge", body: { spec: { taints: null } } });
+    },
+    async tend(nodeOf, serves = () => true) {
+      for (const pod of await list<Pod>(pods)) {
+        const { name = "", namespace, deletionTimestamp } = pod.metadata;
+        const target = { namespace, name };
+        if (deletionTimestamp) {
+          await client.delete(pods, target, { gracePeriodSeconds: 0 });
+          continue;
+        }
+        if (!pod.spec.nodeName) {
+          const binding = { apiVersion: "v1", kind: "Binding", metadata: target, target: { kind: "Node", name: nodeOf(pod) } };
+          await client.create(pods, binding, { ...target, subresource: "binding" });
+        }
+        if (pod.status?.phase !== "Pending" || !serves(pod)) continue;
+        const conditions = [{ type: "Ready", status: "True", lastTransitionTime: new Date().toISOString() }];
+        const body = { status: { phase: "Running", conditions } };
+        await client.patch(pods, { ...target, subresource: "status" }, { type: "strategic", body });
+      }
+    },
+  };
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill("SIGKILL");
+  await once(child, "exit");
+}
