@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aReplicaSet } from "@coxswain/apimachinery/testing/builders";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { writeStatus } from "./write-status.ts";
+
+/** A set as a cache has it, when somebody wrote since. */
+function outdated() {
+  const client = newFakeClient();
+  client.put(replicaSets, aReplicaSet());
+  const cached = client.object<ReplicaSet>(replicaSets, "default/web") as ReplicaSet;
+  client.put(replicaSets, { ...cached, metadata: { ...cached.metadata, labels: { app: "web", since: "yes" } } });
+  const write = () => writeStatus(client, replicaSets, cached, { replicas: 7 }, AbortSignal.timeout(5000));
+  return { client, cached, write, stored: () => client.object<ReplicaSet>(replicaSets, "default/web") };
+}
+
+test("a status goes over what somebody else wrote since, and takes nothing of it away", async () => {
+  const { write, stored } = outdated();
+  await write();
+  assert.equal(stored()?.status?.replicas, 7);
+  assert.equal(stored()?.metadata.labels?.["since"], "yes");
+});
+
+test("another object of the name, or none, is left alone", async () => {
+  const { client, write, stored } = outdated();
+  client.remove(replicaSets, "default/web");
+  await write();
+  assert.equal(stored(), undefined);
+  client.put(replicaSets, aReplicaSet({ uid: "another" }));
+  await write();
+  assert.equal(stored()?.status?.replicas, 0);
+});
+
+test("who loses twice is told so", async () => {
+  const { client, cached, write } = outdated();
+  let version = 0;
+  client.react("update", "replicasets", () => {
+    client.put(replicaSets, { ...cached, metadata: { ...cached.metadata, labels: { version: String(version++) } } });
+    return undefined;
+  });
+  await assert.rejects(write(), { message: /the object has been modified/ });
+  assert.equal(version, 2);
+});
