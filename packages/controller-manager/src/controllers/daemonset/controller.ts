@@ -138,9 +138,10 @@ async function sync(room: Room, key: ObjectKey, daemonSet: DaemonSet, signal: Ab
   // Asked before the Pods are read: what is seen in between would be counted twice.
   const mayAct = expectations.satisfied(key);
   const own = await claimPods(room, daemonSet, signal);
+  const eligibility = eligibilityFor(daemonSet);
   const view: View = {
     daemonSet,
-    nodes: room.nodes.lister.list().map((node) => ({ name: node.metadata.name ?? "", ...eligibilityFor(daemonSet)(node) })),
+    nodes: room.nodes.lister.list().map((node) => ({ name: node.metadata.name ?? "", ...eligibility(node) })),
     pods: groupByNode(own),
     hash: history.hash,
     surgeEnabled: ctx.featureGates.enabled("DaemonSetUpdateSurge"),

@@ -40,15 +40,11 @@ export function planSteps(view: View): Step[] {
   if (set.metadata.deletionTimestamp) return [];
   const wanted = set.spec.replicas ?? 1;
   const byOrdinal = new Map(pods.map((pod) => [ordinalOf(pod), pod]));
+  const condemned = pods.filter((pod) => ordinalOf(pod) >= wanted);
   const steps: Step[] = [];
   const phases = [
     () => fillUp(view, wanted, byOrdinal, steps),
-    () =>
-      scaleDown(
-        view,
-        pods.filter((pod) => ordinalOf(pod) >= wanted),
-        steps,
-      ),
+    () => scaleDown(view, condemned, steps),
     () => rollOn(view, wanted, byOrdinal, steps),
   ];
   // A phase that has to wait holds up those after it.
