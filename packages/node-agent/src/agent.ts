@@ -33,6 +33,7 @@ import { parseQosReserved } from "./resources/qos-reserve.ts";
 import { reservationsOf } from "./resources/reservations.ts";
 import { startCgroups } from "./resources/start-cgroups.ts";
 import { readMachineTopology } from "./resources/topology/machine-topology.ts";
+import { newVolumeUsages } from "./resources/volume-usage.ts";
 import { openCredentialProviders } from "./runtime/credential-providers.ts";
 import { newCriClient } from "./runtime/cri-client.ts";
 import type { Cri } from "./runtime/cri-schema.ts";
@@ -312,6 +313,8 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   });
   const { sources } = intake;
 
+  const usages = newVolumeUsages({ pods: () => sources.list().filter(intake.isActive), podDir: volumes.podDir, clock });
+
   // ---- start
   background.every(runtimeCheckMs, "runtime status", async () => {
     const before = problems().length;
@@ -323,6 +326,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     images = await runtime.listImages();
   });
   background.add(events.run(signal));
+  if (config.volumeStatsMs > 0) background.every(config.volumeStatsMs, "usage of volumes", usages.refresh);
   if (featureGates.enabled("DevicePlugins")) await devices.start(signal);
   if (featureGates.enabled("KubeletPodResources")) {
     const socket = await servePodResources({
@@ -367,7 +371,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       pods: () => sources.list().filter((pod) => !isMirrorPod(pod)),
       podByName: intake.named,
       statusOf: (pod) => status.get(pod.metadata.uid) ?? pod.status,
-      stats: { runtime, nodeName, rootDir: config.rootDir, pods: sources.list, startedAt, now: clock.now },
+      stats: { runtime, nodeName, rootDir: config.rootDir, pods: sources.list, volumes: usages.of, startedAt, now: clock.now },
       machine,
       config: () => config.written,
       health: events.problem,

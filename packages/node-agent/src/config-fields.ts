@@ -91,6 +91,7 @@ const honouredFields = [
   "tlsPrivateKeyFile",
   "topologyManagerPolicy",
   "topologyManagerScope",
+  "volumeStatsAggPeriod",
 ];
 
 /** The others, with the value that says what happens here anyway: any other value has no effect, and that is told. */
@@ -112,7 +113,6 @@ const otherFields: Readonly<Record<string, unknown>> = {
   streamingConnectionIdleTimeout: undefined,
   systemCgroups: "",
   volumePluginDir: undefined,
-  volumeStatsAggPeriod: undefined,
 };
 
 /** Fields that no KubeletConfiguration has. */

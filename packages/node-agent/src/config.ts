@@ -27,6 +27,8 @@ export interface AgentConfig {
   /** `--enable-controller-attach-detach`: volumes are attached by the controller, not by us. */
   controllerAttachDetach: boolean;
   keepTerminatedPodVolumes: boolean;
+  /** How often volumes are walked; 0 and less: never. */
+  volumeStatsMs: number;
   nodeLabels: Readonly<Record<string, string>>;
   registerWithTaints: readonly { key: string; value?: string; effect: string }[];
   registerNode: boolean;
@@ -206,6 +208,7 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     nodeIp: flags["node-ip"],
     controllerAttachDetach: pick("enable-controller-attach-detach", "enableControllerAttachDetach", true),
     keepTerminatedPodVolumes: flags["keep-terminated-pod-volumes"],
+    volumeStatsMs: pickDuration("volume-stats-agg-period", "volumeStatsAggPeriod"),
     nodeLabels: flags["node-labels"],
     registerWithTaints: taintsOf(flags["register-with-taints"], at(file, "registerWithTaints")),
     registerNode: pick("register-node", "registerNode", true),

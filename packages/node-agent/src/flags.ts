@@ -804,8 +804,7 @@ export const flagTable = flags(
     "volume-stats-agg-period": duration({
       default: "1m0s",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
-      help: "How often disk usage of pods and volumes is worked out and kept. Negative turns it off.",
+      help: "How often disk usage of pods and volumes is worked out and kept. 0 or less turns it off.",
     }),
   }),
   section("Metrics", {

@@ -91,14 +91,21 @@ export async function podUsage(options: {
 
 /** Bytes that a file, or everything in a folder, takes on disk; links are not followed. */
 export async function sizeBelow(path: string): Promise<number> {
-  let total = 0;
+  return (await usageBelow(path)).bytes;
+}
+
+/** What a file, or everything in a folder, takes on disk, and how many files and folders that are. */
+export async function usageBelow(path: string): Promise<{ bytes: number; inodes: number }> {
+  let bytes = 0;
+  let inodes = 0;
   const left = [path];
   for (let at = left.pop(); at !== undefined; at = left.pop()) {
     const info = await lstat(at).catch(() => undefined);
     if (info === undefined) continue;
-    total += info.blocks * 512;
+    bytes += info.blocks * 512;
+    inodes++;
     if (!info.isDirectory()) continue;
     for (const name of await readdir(at).catch(() => [] as string[])) left.push(join(at, name));
   }
-  return total;
+  return { bytes, inodes };
 }

@@ -16,6 +16,7 @@ import { startHttpServer } from "@coxswain/apimachinery/serving/https-server";
 import { newDebugPages } from "@coxswain/apimachinery/serving/pprof";
 import type { TlsOptions } from "@coxswain/apimachinery/serving/tls-options";
 import type { NodePod } from "../pods/pod.ts";
+import type { VolumeUsage } from "../resources/volume-usage.ts";
 import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { aNodePod } from "../testing/builders.ts";
 import { newTestRunner } from "../testing/runner.ts";
@@ -36,6 +37,7 @@ async function serve(
     clientCa?: CertificatePool;
     tls?: TlsOptions;
     readOnly?: boolean;
+    volumes?: readonly VolumeUsage[];
   } = {},
 ): Promise<{
   get(path: string, token?: string, method?: string, tls?: RequestOptions): Promise<Answer>;
@@ -104,7 +106,15 @@ async function serve(
       pods: () => [pod],
       podByName: byName,
       statusOf,
-      stats: { runtime, nodeName: "node1", rootDir: dir, pods: () => [pod], startedAt: 0, now: () => clock.now() },
+      stats: {
+        runtime,
+        nodeName: "node1",
+        rootDir: dir,
+        pods: () => [pod],
+        volumes: () => options.volumes ?? [],
+        startedAt: 0,
+        now: () => clock.now(),
+      },
       machine: { cpuCount: 2, memoryBytes: 1024 },
       config: () => ({ port: 1 }),
       health: () => undefined,
@@ -253,6 +263,21 @@ test("the health port answers /healthz without credentials, and nothing else", a
     code: 500,
     text: "[+]ping ok\n[+]log ok\n[-]syncloop failed: reason withheld\nhealthz check failed\n",
   });
+});
+
+test("/stats/summary tells what a pod's volumes take, and what it takes of the node's disk", async (t) => {
+  const at = Date.parse("2026-01-01T00:00:00Z");
+  const disk = { availableBytes: 50, capacityBytes: 100, inodes: 10, inodesFree: 5 };
+  const { get, runtime, pod } = await serve(t, { volumes: [{ name: "scratch", at, usedBytes: 30, inodesUsed: 3, ...disk }] });
+  const labels = { "io.kubernetes.pod.uid": "uid-1", "io.kubernetes.container.name": "main", "io.kubernetes.pod.name": "web" };
+  const layer = { timestamp: at * 1e6, fsId: null, usedBytes: { value: 12 }, inodesUsed: { value: 2 } };
+  const attributes = { id: "c", metadata: { name: "main", attempt: 0 }, labels, annotations: {} };
+  const cpu = { timestamp: at * 1e6, usageCoreNanoSeconds: { value: 5 }, usageNanoCores: null };
+  runtime.listContainerStats = async () => [{ attributes, cpu, memory: null, writableLayer: layer }];
+  const [summary] = JSON.parse((await get("/stats/summary")).body).pods;
+  assert.equal(summary.podRef.uid, pod.metadata.uid);
+  assert.deepEqual(summary.volume, [{ time: "2026-01-01T00:00:00Z", name: "scratch", usedBytes: 30, inodesUsed: 3, ...disk }]);
+  assert.partialDeepStrictEqual(summary["ephemeral-storage"], { usedBytes: 42, inodesUsed: 5 });
 });
 
 test("shows its pods with their present status", async (t) => {

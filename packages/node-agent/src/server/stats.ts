@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import { filesystemOf } from "../node/machine.ts";
 import type { NodePod } from "../pods/pod.ts";
+import type { VolumeUsage } from "../resources/volume-usage.ts";
 import type { Cri } from "../runtime/cri-schema.ts";
 import { labelNames } from "../runtime/labels.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
@@ -11,6 +12,8 @@ export interface StatsContext {
   nodeName: string;
   rootDir: string;
   pods: () => readonly NodePod[];
+  /** Of a Pod's volumes, as of the last look. */
+  volumes: (uid: string) => readonly VolumeUsage[];
   startedAt: number;
   now: () => number;
 }
@@ -42,6 +45,13 @@ export interface PodSummary {
   containers: ContainerSummary[];
   cpu: CpuStats;
   memory: MemoryStats;
+  volume?: VolumeStats[];
+  "ephemeral-storage"?: Omit<VolumeStats, "name">;
+}
+
+interface VolumeStats extends Omit<VolumeUsage, "at"> {
+  time: string;
+  pvcRef?: { name: string; namespace: string };
 }
 
 export interface ContainerSummary {
@@ -49,7 +59,7 @@ export interface ContainerSummary {
   startTime: string;
   cpu: CpuStats;
   memory: MemoryStats;
-  rootfs: Record<string, unknown>;
+  rootfs: { time: string; usedBytes: number; inodesUsed: number };
 }
 
 /** What `/stats/summary` tells. Source: k8s.io/kubelet pkg/apis/stats/v1alpha1/types.go */
@@ -105,7 +115,32 @@ export async function summary(context: StatsContext, sampler: CpuSampler): Promi
       runtime: { imageFs: storage },
       rlimit: await rlimit(time),
     },
-    pods: [...byPod.values()],
+    pods: [...byPod.values()].map((pod) => withVolumes(pod, wanted.get(pod.podRef.uid), context, storage)),
+  };
+}
+
+/** A Pod's volumes, and what it takes of the node's disk: its containers' own files and the volumes that end with it. */
+function withVolumes(
+  summary: PodSummary,
+  pod: NodePod | undefined,
+  context: StatsContext,
+  node: Omit<VolumeStats, "name">,
+): PodSummary {
+  const volume = context.volumes(summary.podRef.uid).map(({ at, ...usage }): VolumeStats => {
+    const claim = pod?.spec.volumes?.find(({ name }) => name === usage.name)?.persistentVolumeClaim?.claimName;
+    const pvcRef = claim === undefined ? {} : { pvcRef: { name: claim, namespace: summary.podRef.namespace } };
+    return { time: formatTime(at), ...usage, ...pvcRef };
+  });
+  const inMemory = new Set(pod?.spec.volumes?.filter(({ emptyDir }) => emptyDir?.medium === "Memory").map(({ name }) => name));
+  const own = [
+    ...volume.filter(({ name, pvcRef }) => pvcRef === undefined && !inMemory.has(name)),
+    ...summary.containers.map(({ rootfs }) => rootfs),
+  ];
+  const sum = (field: "usedBytes" | "inodesUsed"): number => own.reduce((total, one) => total + one[field], 0);
+  return {
+    ...summary,
+    ...(volume.length > 0 && { volume }),
+    "ephemeral-storage": { ...node, usedBytes: sum("usedBytes"), inodesUsed: sum("inodesUsed") },
   };
 }
 
