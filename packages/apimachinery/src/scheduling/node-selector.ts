@@ -1,5 +1,6 @@
 import type { ObjectMeta } from "../meta/types.ts";
 import type { NodeSelectorRequirement, NodeSelectorTerm, Pod } from "../schema/kinds/core/v1.ts";
+import { labelOf } from "./labels.ts";
 
 /** Of a node only its name and labels are asked for. */
 interface Selectable {
@@ -9,7 +10,7 @@ interface Selectable {
 /** Both the pod's nodeSelector and its required node affinity. Source: component-helpers scheduling/corev1/nodeaffinity */
 export function matchesNode(pod: Pod, node: Selectable): boolean {
   const labels = node.metadata.labels ?? {};
-  for (const [key, value] of Object.entries(pod.spec.nodeSelector ?? {})) if (labels[key] !== value) return false;
+  for (const [key, value] of Object.entries(pod.spec.nodeSelector ?? {})) if (labelOf(labels, key) !== value) return false;
   const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
   return required === undefined || required.nodeSelectorTerms.some((term) => matchesTerm(term, node));
 }
@@ -21,7 +22,7 @@ export function matchesTerm(term: NodeSelectorTerm, node: Selectable): boolean {
   if (expressions.length === 0 && fields.length === 0) return false;
   const labels = node.metadata.labels ?? {};
   return (
-    expressions.every((requirement) => matchesRequirement(requirement, labels[requirement.key])) &&
+    expressions.every((requirement) => matchesRequirement(requirement, labelOf(labels, requirement.key))) &&
     fields.every((requirement) =>
       matchesRequirement(requirement, requirement.key === "metadata.name" ? node.metadata.name : undefined),
     )

@@ -1,5 +1,6 @@
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
+import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
 import type { ReplicaSet, StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { Pod, ReplicationController, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { replicaSets, replicationControllers, services, statefulSets } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -40,7 +41,7 @@ export function newDefaultSelector(informers: Pick<InformerFactory, "for">): Sel
 }
 
 function selects(selector: Readonly<Record<string, string>>, { metadata }: Pod): boolean {
-  return Object.entries(selector).every(([key, value]) => metadata.labels?.[key] === value);
+  return Object.entries(selector).every(([key, value]) => labelOf(metadata.labels, key) === value);
 }
 
 /** Label keys come from users: `__proto__` is one. */

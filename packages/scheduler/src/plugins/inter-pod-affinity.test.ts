@@ -79,6 +79,12 @@ for (const { name, wanted, pods, want } of [
     want: `0/3 nodes are available: 3 ${existing}.`,
   },
   {
+    name: "a label that every object seems to have is no domain",
+    wanted: pod("new", "web", away(term("db", { topologyKey: "constructor" }))),
+    pods: ["a", "b", "c"].map((on) => pod(`db-${on}`, "db", undefined, { on })),
+    want: "a",
+  },
+  {
     name: "terms are about the pod's own namespace",
     wanted: pod("new", "web", away(term("db"))),
     pods: ["a", "b", "c"].map((on) => pod(`db-${on}`, "db", undefined, { on, namespace: "other" })),

@@ -1,3 +1,4 @@
+import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
 import type { Namespace } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { namespaces } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
@@ -50,7 +51,7 @@ class AffinityState implements Cloneable {
 }
 
 function count(counts: TopologyCounts, { topologyKey }: AffinityTerm, { node }: NodeInfo, by: number): void {
-  const value = node.metadata.labels?.[topologyKey];
+  const value = labelOf(node.metadata.labels, topologyKey);
   if (value !== undefined) counts.add(topologyKey, value, by, true);
 }
 
@@ -170,7 +171,7 @@ export function newInterPodAffinity(
 function isNear({ required, near }: AffinityState, pod: PodInfo, labels: Labels): boolean {
   let found = true;
   for (const { topologyKey } of required) {
-    const value = labels[topologyKey];
+    const value = labelOf(labels, topologyKey);
     if (value === undefined) return false;
     if ((near.get(topologyKey, value) ?? 0) <= 0) found = false;
   }
@@ -179,6 +180,6 @@ function isNear({ required, near }: AffinityState, pod: PodInfo, labels: Labels)
 }
 
 function countAt(counts: TopologyCounts, key: string, labels: Labels): number {
-  const value = labels[key];
+  const value = labelOf(labels, key);
   return value === undefined ? 0 : (counts.get(key, value) ?? 0);
 }

@@ -56,6 +56,12 @@ for (const { name, wanted, nodes = twoZones, pods = [], want } of [
     want: `0/1 nodes are available: 1 ${refusal} (missing required label).`,
   },
   {
+    name: "a label that every object seems to have is none",
+    wanted: spread(hard("constructor")),
+    nodes: [aTestNode("bare")],
+    want: `0/1 nodes are available: 1 ${refusal} (missing required label).`,
+  },
+  {
     name: "pods of other namespaces and those that are going do not count",
     wanted: spread(hard(zoneKey)),
     nodes: [inZone("a", "x"), aTestNode("full", { cpu: "0", labels: { [zoneKey]: "y" } })],

@@ -1,3 +1,4 @@
+import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
 import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
 import type { TopologySpreadConstraint } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { NodeInfo, PodInfo } from "../cache/node-info.ts";
@@ -86,7 +87,7 @@ export function newPodTopologySpread(
       const { constraints, counts } = readState<HardState>(state, hardKey);
       const labels = node.metadata.labels ?? {};
       for (const { topologyKey, selector, maxSkew } of constraints) {
-        const value = labels[topologyKey];
+        const value = labelOf(labels, topologyKey);
         if (value === undefined) return unresolvable(`${mismatch} (missing required label)`);
         const own = selector.matches(pod.metadata.labels) ? 1 : 0;
         const skew = (counts.get(topologyKey, value) ?? 0) + own - counts.least(topologyKey);
@@ -111,7 +112,7 @@ export function newPodTopologySpread(
       if (ignored.has(info.name)) return 0;
       let score = 0;
       for (const [i, { topologyKey, selector, maxSkew }] of constraints.entries()) {
-        const value = info.node.metadata.labels?.[topologyKey];
+        const value = labelOf(info.node.metadata.labels, topologyKey);
         if (value === undefined) continue;
         const count =
           topologyKey === hostname
@@ -147,11 +148,11 @@ function countHard(constraints: readonly SpreadConstraint[], { pod }: PodInfo, {
   const isEligible = ({ node }: NodeInfo): boolean =>
     matchesNode(pod, node) && hasAllKeys(node.metadata.labels ?? {}, constraints);
   for (const info of nodes.filter(isEligible))
-    for (const { topologyKey } of constraints) counts.add(topologyKey, info.node.metadata.labels?.[topologyKey] ?? "", 0);
+    for (const { topologyKey } of constraints) counts.add(topologyKey, labelOf(info.node.metadata.labels, topologyKey) ?? "", 0);
   // A domain that has eligible nodes counts with all its nodes.
   for (const info of nodes) {
     for (const { topologyKey, selector } of constraints) {
-      const value = info.node.metadata.labels?.[topologyKey] ?? "";
+      const value = labelOf(info.node.metadata.labels, topologyKey) ?? "";
       if (counts.get(topologyKey, value) === undefined) continue;
       counts.add(topologyKey, value, countMatching(info, selector, pod.metadata.namespace));
     }
@@ -164,7 +165,7 @@ function change({ constraints, counts }: HardState, pod: PodInfo, other: PodInfo
   const labels = node.metadata.labels ?? {};
   if (!hasAllKeys(labels, constraints) || !matchesNode(pod.pod, node)) return;
   for (const { topologyKey, selector } of constraints) {
-    if (selector.matches(other.pod.metadata.labels)) counts.add(topologyKey, labels[topologyKey] ?? "", by);
+    if (selector.matches(other.pod.metadata.labels)) counts.add(topologyKey, labelOf(labels, topologyKey) ?? "", by);
   }
 }
 
@@ -186,7 +187,7 @@ function countSoft(
       continue;
     }
     for (const [i, { topologyKey }] of constraints.entries()) {
-      const value = info.node.metadata.labels?.[topologyKey] ?? "";
+      const value = labelOf(info.node.metadata.labels, topologyKey) ?? "";
       if (topologyKey === hostname || counts.get(topologyKey, value) !== undefined) continue;
       counts.add(topologyKey, value, 0);
       domains[i] = (domains[i] as number) + 1;
@@ -197,7 +198,7 @@ function countSoft(
     for (const info of nodes) {
       if (lacksKey(info) || !matchesNode(pod, info.node)) continue;
       for (const { topologyKey, selector } of beyondHosts) {
-        const value = info.node.metadata.labels?.[topologyKey] ?? "";
+        const value = labelOf(info.node.metadata.labels, topologyKey) ?? "";
         if (counts.get(topologyKey, value) === undefined) continue;
         counts.add(topologyKey, value, countMatching(info, selector, pod.metadata.namespace));
       }

@@ -1,3 +1,4 @@
+import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
 import type { TopologySpreadConstraint } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { NodeInfo } from "../cache/node-info.ts";
@@ -70,7 +71,7 @@ export function parseConstraints(
 }
 
 export const hasAllKeys = (labels: Labels, constraints: readonly SpreadConstraint[]): boolean =>
-  constraints.every(({ topologyKey }) => labels[topologyKey] !== undefined);
+  constraints.every(({ topologyKey }) => labelOf(labels, topologyKey) !== undefined);
 
 /** Pods of the namespace on the node that the selector takes, less those that are on their way out. */
 export function countMatching({ pods }: NodeInfo, selector: LabelSelector, namespace: string | undefined): number {

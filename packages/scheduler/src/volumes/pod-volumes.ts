@@ -1,5 +1,6 @@
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/meta/types";
+import { labelOf } from "@coxswain/apimachinery/scheduling/labels";
 import type {
   Node,
   PersistentVolume,
@@ -126,7 +127,7 @@ function matchesTopologies(terms: readonly TopologySelectorTerm[], labels: Reado
   return terms.some(
     ({ matchLabelExpressions = [] }) =>
       matchLabelExpressions.length > 0 &&
-      matchLabelExpressions.every(({ key, values }) => labels[key] !== undefined && values.includes(labels[key])),
+      matchLabelExpressions.every(({ key, values }) => values.some((value) => value === labelOf(labels, key))),
   );
 }
 
