@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { podDisruptionBudgets, pods as podsRef } from "@coxswain/apimachinery/schema/kinds/resources";
+import fc from "fast-check";
 import { newPodInfo } from "../cache/node-info.ts";
 import type { Extender, Victims } from "../extenders/extender.ts";
 import type { CycleState } from "../framework/cycle-state.ts";
@@ -174,4 +175,44 @@ test("the place of a nominated pod is taken only by a more important one", async
   assert.equal(await cluster.place(aTestPod("lesser", { priority: 1 })), "0/1 nodes are available: 1 Insufficient cpu.");
   assert.equal(await cluster.place(aTestPod("greater", { priority: 9 })), "a");
   assert.equal(await cluster.place(aTestPod("waiting", { priority: 5, cpu: "4", status: { nominatedNodeName: "a" } })), "a");
+});
+
+test("with the victims gone the pod fits, each of them was less important, and none of them could have stayed", async () => {
+  const residents = fc.array(
+    fc.record({
+      on: fc.constantFrom("a", "b", "c"),
+      cpu: fc.integer({ min: 0, max: 3 }),
+      priority: fc.integer({ min: 0, max: 12 }),
+    }),
+    { maxLength: 9 },
+  );
+  const places = ["a", "b", "c"].map((name) => aTestNode(name));
+  await fc.assert(
+    fc.asyncProperty(residents, fc.integer({ min: 1, max: 5 }), async (wanted, cpu) => {
+      const pods = wanted.map(({ on, cpu: taken, priority }, i) => aTestPod(`p${i}`, { on, cpu: String(taken), priority }));
+      const pod = urgent({ cpu: String(cpu) });
+      if (!(await newTestCluster({ nodes: places, pods }).place(pod)).startsWith("0/")) return;
+      const { cluster, result } = await preempt(pod, { nodes: places, pods });
+      const victims = new Set(gone(cluster));
+      const without = (names: ReadonlySet<string>): Promise<string> =>
+        newTestCluster({
+          nodes: places.filter(({ metadata }) => metadata.name === result.nominatedNode),
+          pods: pods.filter(({ metadata }) => !names.has(metadata.name ?? "")),
+        }).place(pod);
+      if (!result.nominatedNode) {
+        const lesser = new Set(pods.flatMap(({ metadata, spec }) => ((spec.priority ?? 0) < 10 ? (metadata.name ?? "") : [])));
+        const emptied = pods.filter(({ metadata }) => !lesser.has(metadata.name ?? ""));
+        assert.match(await newTestCluster({ nodes: places, pods: emptied }).place(pod), /^0\//);
+        return assert.equal(victims.size, 0);
+      }
+      assert.equal(await without(victims), result.nominatedNode);
+      for (const name of victims) {
+        const victim = pods.find(({ metadata }) => metadata.name === name);
+        assert.ok((victim?.spec.priority ?? 0) < 10);
+        const others = new Set([...victims].filter((other) => other !== name));
+        assert.match(await without(others), /^0\//, `${name} could have stayed`);
+      }
+    }),
+    { numRuns: 200 },
+  );
 });
