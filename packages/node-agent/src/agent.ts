@@ -149,7 +149,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     clock,
     log,
     onChange: (uid) => workers.wake(uid),
-    onRelist: (ms) => agentMetrics.relist.observe(ms / 1000),
+    onRelist: (ms) => agentMetrics.relisted(ms, clock.now()),
   });
   const problems = (): string[] => {
     const network = runtimeHealth.networkProblem();
@@ -268,6 +268,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       clusterDomain: config.clusterDomain,
     },
     resources: { ...managers, accessOf: devices.accessOf },
+    onStart: agentMetrics.started,
     dns: () => ({ clusterDns: config.clusterDns, clusterDomain: config.clusterDomain, host: hostDns, hostIps: ips }),
     services: () => (api === undefined ? [] : api.services.synced ? api.services.lister.list() : undefined),
     networkProblem: runtimeHealth.networkProblem,
@@ -327,16 +328,21 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   });
   background.add(events.run(signal));
   if (config.volumeStatsMs > 0) background.every(config.volumeStatsMs, "usage of volumes", usages.refresh);
-  if (featureGates.enabled("DevicePlugins")) await devices.start(signal);
+  // A node without these sockets (their path may be too long for one) still runs Pods.
+  if (featureGates.enabled("DevicePlugins"))
+    await devices.start(signal).catch((err) => log.error("Device plugins cannot register", err));
   if (featureGates.enabled("KubeletPodResources")) {
-    const socket = await servePodResources({
+    const socket = servePodResources({
       dir: join(config.rootDir, "pod-resources"),
       managers: { cpu, memory, devices },
       pods: () => sources.list().filter((pod) => !isMirrorPod(pod) && intake.isActive(pod)),
       allocatable: featureGates.enabled("KubeletPodResourcesGetAllocatable"),
       onRequest: (version) => agentMetrics.podResourcesRequests.labels(version).inc(),
     });
-    signal.addEventListener("abort", () => socket.close(), { once: true });
+    await socket.then(
+      ({ close }) => signal.addEventListener("abort", close, { once: true }),
+      (err) => log.error("The pod resources socket cannot be served", err),
+    );
   }
   if (config.cpuManagerPolicy !== "none")
     background.every(config.cpuManagerReconcileMs, "CPUs of containers", () => managers.reconcile());
@@ -445,7 +451,11 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     podLogsDir,
     containerLogsDir,
     tell,
-    runningPods: (count) => agentMetrics.runningPods.set(count),
+    onLook(pods, containers) {
+      agentMetrics.runningPods.set(pods);
+      agentMetrics.running(containers);
+    },
+    onEvicted: (signal) => agentMetrics.evictions.labels(signal).inc(),
     onPressureChange: (next) => {
       pressure = next;
       registration?.hurry();

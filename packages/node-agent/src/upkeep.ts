@@ -10,7 +10,7 @@ import { collectContainers } from "./runtime/container-gc.ts";
 import { newImageGc } from "./runtime/image-gc.ts";
 import { runLogRotation } from "./runtime/log-rotation.ts";
 import { podLogDirectory } from "./runtime/pod-logs.ts";
-import type { ContainerRuntime } from "./runtime/runtime.ts";
+import { type ContainerRuntime, containerState } from "./runtime/runtime.ts";
 import type { AgentEvents } from "./status/events.ts";
 
 export interface UpkeepOptions extends HousekeepingOptions {
@@ -20,7 +20,9 @@ export interface UpkeepOptions extends HousekeepingOptions {
   clock: Clock;
   log: Logger;
   tell: AgentEvents;
-  runningPods: (count: number) => void;
+  /** What the runtime has: Pods, and containers by the state they are in. */
+  onLook: (pods: number, containers: Readonly<Record<string, number>>) => void;
+  onEvicted: (signal: string) => void;
   onPressureChange: (pressure: Pressure) => void;
 }
 
@@ -86,7 +88,8 @@ export function startUpkeep(options: UpkeepOptions): void {
       await collectDead();
       await imageGc.removeUnused();
     },
-    evict: async (pod, verdict, graceSeconds) => {
+    evict: async (pod, verdict, graceSeconds, signal) => {
+      if (signal !== undefined) options.onEvicted(signal);
       tell.pod(pod, undefined, "Warning", verdict.reason, verdict.message);
       await workers.evict(pod.metadata.uid, verdict, graceSeconds);
     },
@@ -94,7 +97,10 @@ export function startUpkeep(options: UpkeepOptions): void {
   });
 
   background.every(housekeepingMs, "housekeeping", async () => {
-    options.runningPods(events.pods()?.size ?? 0);
+    const seen = [...(events.pods()?.values() ?? [])];
+    const states = seen.flatMap((pod) => [...pod.states.values()]);
+    const count = ([name, number]: [string, number]) => [name, states.filter((one) => one === `container ${number}`).length];
+    options.onLook(seen.length, Object.fromEntries(Object.entries(containerState).map(count)));
     await keepHouse(options);
   });
   background.every(containerGcMs, "container garbage collection", collectDead);

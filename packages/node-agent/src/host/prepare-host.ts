@@ -1,6 +1,7 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { type AgentConfig, asConfigError } from "../config.ts";
+import type { AgentConfig } from "../config.ts";
 import { openCgroupTree } from "../resources/cgroup-tree.ts";
 import { keepUtilChains } from "./iptables-util-chains.ts";
 import { setKernelTunables } from "./kernel-tunables.ts";
@@ -22,17 +23,12 @@ export async function prepareHost(
 ): Promise<{ contended: Promise<void> }> {
   let contended = new Promise<void>(() => undefined);
   if (config.lockFile !== "") {
-    const lock = await acquireLockFile(config.lockFile, { clock, log });
+    const lock = await orConfigError(acquireLockFile(config.lockFile, { clock, log }));
     if (config.exitOnLockContention) contended = lock.contended(signal);
   }
   await quietly("Failed to ApplyOOMScoreAdj", setOomScoreAdj(process.pid, config.oomScoreAdj));
   await quietly("Failed to set rlimit on max file handles", setMaxOpenFiles(process.pid, config.maxOpenFiles));
-  const tunables = await setKernelTunables({ protect: config.protectKernelDefaults, log }).catch((err: Error) => err);
-  if (tunables !== undefined) {
-    asConfigError(() => {
-      throw tunables;
-    });
-  }
+  await orConfigError(setKernelTunables({ protect: config.protectKernelDefaults, log }));
   if (config.kubeletCgroups !== "") void keepOwnCgroup(config.kubeletCgroups);
   if (config.makeIptablesUtilChains) {
     const { iptablesMasqueradeBit: masqueradeBit, iptablesDropBit: dropBit } = config;
@@ -51,6 +47,13 @@ export async function prepareHost(
       await clock.sleep(ownCgroupMs, signal).catch(() => undefined);
     }
   }
+}
+
+/** The machine is not as the configuration wants it: that is for whoever started us, in one line. */
+function orConfigError<T>(attempt: Promise<T>): Promise<T> {
+  return attempt.catch((err: Error) => {
+    throw new ConfigError(err.message);
+  });
 }
 
 /** Makes the cgroup where it does not exist yet. */

@@ -56,6 +56,8 @@ export interface PodRunnerOptions {
   /** What is wrong with the network of Pods, undefined when it is ready. */
   networkProblem: () => string | undefined;
   runtimeHandler: (pod: NodePod) => Promise<string>;
+  /** Told of each start of a Pod's sandbox and of a container, and of what it failed with. */
+  onStart?: (what: "pod" | ContainerKind, failure?: string) => void;
   /** Called before anything is made for a Pod: mirror Pods of static ones. */
   prepare?: (pod: NodePod) => Promise<void>;
 }
@@ -256,6 +258,7 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
       if (plan.createSandbox) {
         outcome.changed = true;
         await mkdir(config.logDirectory as string, { recursive: true, mode: 0o755 });
+        options.onStart?.("pod");
         sandboxId = await runtime.runPodSandbox(config, await options.runtimeHandler(pod));
         if (!pod.spec.hostNetwork) {
           const network = (await runtime.podSandboxStatus(sandboxId)).network;
@@ -264,6 +267,7 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
       }
     } catch (err) {
       const message = (err as Error).message;
+      if (plan.createSandbox) options.onStart?.("pod", message);
       containers.event(pod, undefined, "Warning", "FailedCreatePodSandBox", `Failed to create pod sandbox: ${message}`);
       outcome.errors.push(
         `failed to "CreatePodSandbox" for ${JSON.stringify(describePod(pod))} with CreatePodSandboxError: ${JSON.stringify(message)}`,
@@ -278,12 +282,14 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
       const before = failures.get(container.name);
       try {
         if (kind !== "ephemeral") checkCrashLoop(pod, record, container, kind);
+        options.onStart?.(kind);
         await startOne(pod, container, kind, { record, sandboxId, config, ips, mounted, pullSecrets });
         failures.delete(container.name);
         outcome.changed = true;
       } catch (err) {
         const reason = err instanceof ContainerError ? err.reason : "CreateContainerError";
         const message = (err as Error).message;
+        if (reason !== "CrashLoopBackOff") options.onStart?.(kind, reason);
         if (before?.reason !== reason || before.message !== message) outcome.changed = true;
         failures.set(container.name, { reason, message });
         outcome.errors.push(

@@ -194,7 +194,8 @@ export interface EvictionOptions {
   activePods: () => readonly NodePod[];
   /** Frees disk without ending anything: unused images, ended containers. */
   reclaimDisk: () => Promise<void>;
-  evict: (pod: NodePod, verdict: PodVerdict, graceSeconds: number) => Promise<void>;
+  /** @param signal what was short; undefined when the Pod took more than it may itself */
+  evict: (pod: NodePod, verdict: PodVerdict, graceSeconds: number, signal?: Signal) => Promise<void>;
   onPressureChange: (pressure: Pressure) => void;
 }
 
@@ -273,7 +274,7 @@ export function newEviction(options: EvictionOptions): Eviction {
       const own = victim.spec.terminationGracePeriodSeconds ?? 30;
       const grace = worst.graceMs === 0 ? 0 : options.maxGraceSeconds < 0 ? own : Math.min(own, options.maxGraceSeconds);
       const message = evictionMessage(victim, worst.signal, usage.get(victim.metadata.uid));
-      await options.evict(victim, { reason: "Evicted", message }, grace);
+      await options.evict(victim, { reason: "Evicted", message }, grace, worst.signal);
     },
   };
 }

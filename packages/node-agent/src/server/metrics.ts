@@ -1,6 +1,13 @@
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { ContainerKind } from "../pods/pod.ts";
 import type { ProbeManagerOptions } from "../probes/probe-manager.ts";
 import type { Summary } from "./stats.ts";
+
+const containerTypes: Readonly<Record<ContainerKind, string>> = {
+  regular: "container",
+  init: "init_container",
+  ephemeral: "ephemeral_container",
+};
 
 /** The agent's own metrics, under upstream's names. Source: pkg/kubelet/metrics/metrics.go */
 export function newAgentMetrics(registry: MetricsRegistry) {
@@ -20,17 +27,67 @@ export function newAgentMetrics(registry: MetricsRegistry) {
     labels: ["operation_type"],
     buckets: Array.from({ length: 14 }, (_, i) => 0.005 * 2.5 ** i),
   });
+  const startedPods = registry.counter({ name: "kubelet_started_pods_total", help: "Cumulative number of pods started" });
+  const failedPods = registry.counter({
+    name: "kubelet_started_pods_errors_total",
+    help: "Cumulative number of errors when starting pods",
+  });
+  const startedContainers = registry.counter({
+    name: "kubelet_started_containers_total",
+    help: "Cumulative number of containers started",
+    labels: ["container_type"],
+  });
+  const failedContainers = registry.counter({
+    name: "kubelet_started_containers_errors_total",
+    help: "Cumulative number of errors when starting containers",
+    labels: ["container_type", "code"],
+  });
+  const runningContainers = registry.gauge({
+    name: "kubelet_running_containers",
+    help: "Number of containers currently running",
+    labels: ["container_state"],
+  });
+  const relistInterval = registry.histogram({
+    name: "kubelet_pleg_relist_interval_seconds",
+    help: "Interval in seconds between relisting in PLEG.",
+  });
+  const relistSeen = registry.gauge({
+    name: "kubelet_pleg_last_seen_seconds",
+    help: "Timestamp in seconds when PLEG was last seen active.",
+  });
+  const relist = registry.histogram({
+    name: "kubelet_pleg_relist_duration_seconds",
+    help: "Duration in seconds for relisting pods in PLEG.",
+  });
+  let lastRelist: number | undefined;
   return {
+    started(what: "pod" | ContainerKind, failure?: string): void {
+      if (what === "pod") (failure === undefined ? startedPods : failedPods).inc();
+      else if (failure === undefined) startedContainers.labels(containerTypes[what]).inc();
+      else failedContainers.labels(containerTypes[what], failure).inc();
+    },
+    /** @param states of all containers that the runtime has, by what they are in */
+    running(states: Readonly<Record<string, number>>): void {
+      for (const [state, count] of Object.entries(states)) runningContainers.labels(state).set(count);
+    },
+    /** @param now ms since the epoch, at the end */
+    relisted(tookMs: number, now: number): void {
+      relist.observe(tookMs / 1000);
+      if (lastRelist !== undefined) relistInterval.observe((now - lastRelist) / 1000);
+      lastRelist = now;
+      relistSeen.set(now / 1000);
+    },
+    evictions: registry.counter({
+      name: "kubelet_evictions",
+      help: "Cumulative number of pod evictions by eviction signal",
+      labels: ["eviction_signal"],
+    }),
     runtimeCall(method: string, durationMs: number, err: unknown): void {
       const name = method.replace(/(?<=[a-z0-9])(?=[A-Z])/g, "_").toLowerCase();
       operations.labels(name).inc();
       operationSeconds.labels(name).observe(durationMs / 1000);
       if (err !== undefined) operationErrors.labels(name).inc();
     },
-    relist: registry.histogram({
-      name: "kubelet_pleg_relist_duration_seconds",
-      help: "Duration in seconds for relisting pods in PLEG.",
-    }),
     syncPod: registry.histogram({
       name: "kubelet_pod_worker_duration_seconds",
       help: "Duration in seconds to sync a single pod. Broken down by operation type: create, update, or sync",

@@ -14,7 +14,7 @@ const expected = "expected numaNodeID:type=quantity[,type=quantity...]";
  * `--reserved-memory`, or the field of the file when the flag was not given.
  * @param flag `0:memory=1Gi,hugepages-2Mi=2Gi;1:memory=1Gi`, cut at its commas; given more than once, the pieces of all
  * @throws Error
- * Source: pkg/kubelet/apis/config/… cmd/kubelet/app/options ReservedMemoryVar
+ * Source: pkg/util/flag/flags.go ReservedMemoryVar
  */
 export function parseReservedMemory(flag: readonly string[], field: unknown): ReservedMemory[] {
   if (flag.length === 0) return Array.isArray(field) ? (field as ReservedMemory[]) : [];

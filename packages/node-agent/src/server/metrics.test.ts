@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newFakeRuntime } from "../runtime/fake-runtime.ts";
+import { RuntimeError } from "../runtime/runtime.ts";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { newTestRunner } from "../testing/runner.ts";
+import { newAgentMetrics } from "./metrics.ts";
+
+test("starts of pods and containers are counted, and what they failed with", async (t) => {
+  const registry = newMetricsRegistry();
+  const metrics = newAgentMetrics(registry);
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  runtime.addImage("registry.test/busybox:1");
+  const { runner } = await newTestRunner(t, runtime, clock, { onStart: metrics.started });
+  const pod = aNodePod({ initContainers: [aContainer({ name: "init" })], containers: [aContainer(), aContainer({ name: "b" })] });
+  const sync = () => runner.sync(pod, new AbortController().signal);
+  runtime.failNext("RunPodSandbox", new RuntimeError("Unknown", "no network"));
+  await sync();
+  await sync();
+  runtime.exit(runtime.find("init")?.id ?? "", 0);
+  runtime.failNext("CreateContainer", new RuntimeError("Unknown", "no space"));
+  await sync();
+  const lines = (await registry.render()).split("\n").filter((line) => line.startsWith("kubelet_started"));
+  assert.deepEqual(lines.sort(), [
+    'kubelet_started_containers_errors_total{container_type="container",code="CreateContainerError"} 1',
+    'kubelet_started_containers_total{container_type="container"} 2',
+    'kubelet_started_containers_total{container_type="init_container"} 1',
+    "kubelet_started_pods_errors_total 1",
+    "kubelet_started_pods_total 2",
+  ]);
+});
+
+test("looks at the runtime are timed, and counted what they saw", async () => {
+  const registry = newMetricsRegistry();
+  const metrics = newAgentMetrics(registry);
+  metrics.relisted(20, 1_000_000);
+  metrics.relisted(30, 1_001_500);
+  metrics.running({ running: 3, exited: 1 });
+  const text = await registry.render();
+  for (const line of [
+    "kubelet_pleg_relist_interval_seconds_sum 1.5",
+    "kubelet_pleg_relist_duration_seconds_count 2",
+    "kubelet_pleg_last_seen_seconds 1001.5",
+    'kubelet_running_containers{container_state="running"} 3',
+  ]) {
+    assert.ok(text.split("\n").includes(line), line);
+  }
+});
