@@ -44,6 +44,8 @@ export interface NodeInfo {
   readonly nonZeroRequested: { milliCpu: number; memory: number };
   /** `protocol/port` → addresses in use. */
   readonly usedPorts: Map<string, Set<string>>;
+  /** Grows with each change of `pods`. */
+  version: number;
   /** Image name → bytes. */
   images: ReadonlyMap<string, number>;
 }
@@ -61,6 +63,7 @@ export function newNodeInfo(node: Node): NodeInfo {
     requested: noResources(),
     nonZeroRequested: { milliCpu: 0, memory: 0 },
     usedPorts: new Map(),
+    version: 0,
     images: new Map(),
   };
   setNode(info, node);
@@ -95,6 +98,7 @@ export function addPod(info: NodeInfo, pod: PodInfo): void {
   const uid = pod.pod.metadata.uid ?? "";
   removePod(info, uid);
   info.pods.set(uid, pod);
+  info.version++;
   if (pod.affinity !== undefined) info.podsWithAffinity.add(pod);
   add(info.requested, pod.requests);
   info.nonZeroRequested.milliCpu += pod.nonZero.milliCpu;
@@ -110,6 +114,7 @@ export function removePod(info: NodeInfo, uid: string): void {
   const pod = info.pods.get(uid);
   if (pod === undefined) return;
   info.pods.delete(uid);
+  info.version++;
   info.podsWithAffinity.delete(pod);
   add(info.requested, pod.requests, -1);
   info.nonZeroRequested.milliCpu -= pod.nonZero.milliCpu;

@@ -9,7 +9,7 @@ import { maxNodeScore, type Plugin } from "../framework/extension-points.ts";
 import type { PluginContext } from "../framework/plugin-context.ts";
 import { failed, unresolvable, unschedulable } from "../framework/status.ts";
 import { newDefaultSelector, type SelectorOf } from "./default-selector.ts";
-import { countMatching, hasAllKeys, parseConstraints, type SpreadConstraint, TopologyCounts } from "./topology-counts.ts";
+import { countOf, hasAllKeys, parseConstraints, parsed, type SpreadConstraint, TopologyCounts } from "./topology-counts.ts";
 
 const hostname = "kubernetes.io/hostname";
 const mismatch = "node(s) didn't match pod topology spread constraints";
@@ -65,7 +65,7 @@ export function newPodTopologySpread(
     const constraints = parseConstraints(defaults, action);
     if (constraints.length === 0 || selectorOf === undefined) return [];
     const selector = selectorOf(pod);
-    return selector.empty ? [] : constraints.map((constraint) => ({ ...constraint, selector }));
+    return selector.empty ? [] : constraints.map((constraint) => ({ ...constraint, ...parsed(selector) }));
   };
 
   return {
@@ -111,13 +111,12 @@ export function newPodTopologySpread(
       const { constraints, ignored, counts, weights } = readState<SoftState>(state, softKey);
       if (ignored.has(info.name)) return 0;
       let score = 0;
-      for (const [i, { topologyKey, selector, maxSkew }] of constraints.entries()) {
+      for (const [i, constraint] of constraints.entries()) {
+        const { topologyKey, maxSkew } = constraint;
         const value = labelOf(info.node.metadata.labels, topologyKey);
         if (value === undefined) continue;
         const count =
-          topologyKey === hostname
-            ? countMatching(info, selector, pod.metadata.namespace)
-            : (counts.get(topologyKey, value) ?? 0);
+          topologyKey === hostname ? countOf(info, constraint, pod.metadata.namespace) : (counts.get(topologyKey, value) ?? 0);
         // A larger allowed skew waters the difference between domains down.
         score += count * (weights[i] as number) + (maxSkew - 1);
       }
@@ -151,10 +150,11 @@ function countHard(constraints: readonly SpreadConstraint[], { pod }: PodInfo, {
     for (const { topologyKey } of constraints) counts.add(topologyKey, labelOf(info.node.metadata.labels, topologyKey) ?? "", 0);
   // A domain that has eligible nodes counts with all its nodes.
   for (const info of nodes) {
-    for (const { topologyKey, selector } of constraints) {
+    for (const constraint of constraints) {
+      const { topologyKey } = constraint;
       const value = labelOf(info.node.metadata.labels, topologyKey) ?? "";
       if (counts.get(topologyKey, value) === undefined) continue;
-      counts.add(topologyKey, value, countMatching(info, selector, pod.metadata.namespace));
+      counts.add(topologyKey, value, countOf(info, constraint, pod.metadata.namespace));
     }
   }
   return counts;
@@ -197,10 +197,11 @@ function countSoft(
   if (beyondHosts.length > 0) {
     for (const info of nodes) {
       if (lacksKey(info) || !matchesNode(pod, info.node)) continue;
-      for (const { topologyKey, selector } of beyondHosts) {
+      for (const constraint of beyondHosts) {
+        const { topologyKey } = constraint;
         const value = labelOf(info.node.metadata.labels, topologyKey) ?? "";
         if (counts.get(topologyKey, value) === undefined) continue;
-        counts.add(topologyKey, value, countMatching(info, selector, pod.metadata.namespace));
+        counts.add(topologyKey, value, countOf(info, constraint, pod.metadata.namespace));
       }
     }
   }

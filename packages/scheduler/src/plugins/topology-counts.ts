@@ -8,6 +8,8 @@ export interface SpreadConstraint {
   readonly maxSkew: number;
   readonly topologyKey: string;
   readonly selector: LabelSelector;
+  /** The same for the same selector of another cycle. */
+  readonly text: string;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -66,19 +68,38 @@ export function parseConstraints(
     .map(({ maxSkew, topologyKey, labelSelector }) => ({
       maxSkew,
       topologyKey,
-      selector: LabelSelector.fromObject(labelSelector),
+      ...parsed(LabelSelector.fromObject(labelSelector)),
     }));
 }
 
 export const hasAllKeys = (labels: Labels, constraints: readonly SpreadConstraint[]): boolean =>
   constraints.every(({ topologyKey }) => labelOf(labels, topologyKey) !== undefined);
 
+/** Both fields that a constraint has of its selector. */
+export const parsed = (selector: LabelSelector): Pick<SpreadConstraint, "selector" | "text"> => ({
+  selector,
+  // What takes nothing reads like what takes all.
+  text: selector === LabelSelector.nothing ? "nothing" : `=${selector.toString()}`,
+});
+
+/** What was counted last on each node: the pods of one set come one after the other, and most nodes did not change. */
+const lastCounts = new WeakMap<NodeInfo, { version: number; namespace: string; text: string; count: number }>();
+
+/** `countMatching`, remembered. */
+export function countOf(info: NodeInfo, { selector, text }: SpreadConstraint, namespace = ""): number {
+  const last = lastCounts.get(info);
+  if (last?.version === info.version && last.text === text && last.namespace === namespace) return last.count;
+  const count = countMatching(info, selector, namespace);
+  lastCounts.set(info, { version: info.version, namespace, text, count });
+  return count;
+}
+
 /** Pods of the namespace on the node that the selector takes, less those that are on their way out. */
-export function countMatching({ pods }: NodeInfo, selector: LabelSelector, namespace: string | undefined): number {
+export function countMatching({ pods }: NodeInfo, selector: LabelSelector, namespace = ""): number {
   let count = 0;
   for (const { pod } of pods.values()) {
     const { metadata } = pod;
-    if (!metadata.deletionTimestamp && metadata.namespace === namespace && selector.matches(metadata.labels)) count++;
+    if (!metadata.deletionTimestamp && (metadata.namespace ?? "") === namespace && selector.matches(metadata.labels)) count++;
   }
   return count;
 }
