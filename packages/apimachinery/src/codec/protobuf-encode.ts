@@ -3,7 +3,7 @@ import { scheme } from "../schema/scheme.ts";
 import type { BackWriter } from "./back-writer.ts";
 import { textOfFields } from "./fields-v1.ts";
 import { timeParts } from "./go-time.ts";
-import { rawJson, sortedKeys } from "./json-encode.ts";
+import { encodeRaw, rawJson, sortedKeys } from "./json-encode.ts";
 
 type Fields = Record<string, unknown>;
 /** Writes a value, tag included. Everything is written back to front, see BackWriter. */
@@ -203,7 +203,7 @@ function messageBody(type: FieldType): (writer: BackWriter, value: unknown) => v
     case "raw":
     case "json":
       return (writer, value) => {
-        if (value !== undefined && value !== null) writeText(writer, rawJson(value));
+        if (value !== undefined && value !== null) writeText(writer, encodeRaw(value));
       };
     case "fieldsV1":
       return (writer, value) => {

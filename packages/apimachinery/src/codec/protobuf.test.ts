@@ -267,3 +267,18 @@ test("never fails otherwise than with 400 on random bytes", () => {
     { numRuns: 2000 },
   );
 });
+
+test("raw JSON comes back with the bytes that Go's clients send, which compare them", () => {
+  const data =
+    '{"spec":{"template":{"$patch":"replace","command":["a \\u0026\\u0026 b \\u003cx\\u003e"],"metadata":{"creationTimestamp":null}}}}';
+  const revision = {
+    apiVersion: "apps/v1",
+    kind: "ControllerRevision",
+    metadata: { name: "r" },
+    data: JSON.parse(data),
+    revision: 1,
+  };
+  const bytes = encodeProtobuf(revision);
+  assert.ok(bytes.includes(data));
+  assert.ok(encodeProtobuf(decodeProtobuf(bytes)).equals(bytes));
+});

@@ -1,6 +1,10 @@
+import { coerce, encodeJsonText } from "@coxswain/apimachinery/codec/json";
 import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
+import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ControllerRevision } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { podTemplates } from "@coxswain/apimachinery/schema/kinds/resources";
+import { scheme } from "@coxswain/apimachinery/schema/scheme";
 
 /** A strategic merge patch; kubectl sends it as it is to bring the revision back. */
 export interface RevisionData {
@@ -9,11 +13,13 @@ export interface RevisionData {
 
 /**
  * What a ControllerRevision keeps of its owner: the pod template, as the patch that puts it in place of the present one.
- * Its keys are sorted: upstream compares and hashes the bytes.
+ * Upstream compares and hashes its bytes, so it has what Go writes of a template, empty structs and null times among it,
+ * whether the template came in JSON or not; and its keys are sorted.
  * Source: pkg/controller/daemon/update.go, pkg/controller/statefulset/stateful_set_utils.go getPatch
  */
 export function revisionData(template: PodTemplateSpec): RevisionData {
-  return JSON.parse(dataText({ spec: { template: { ...template, $patch: "replace" } } })) as RevisionData;
+  const written = JSON.parse(encodeJsonText({ metadata: {}, template }, podTemplates)) as { template: PodTemplateSpec };
+  return JSON.parse(dataText({ spec: { template: { ...written.template, $patch: "replace" } } })) as RevisionData;
 }
 
 /** The bytes of a revision's data, as Go would write them. */
@@ -22,21 +28,26 @@ export function dataText(data: unknown): string {
 }
 
 /** @returns the revision's own pod template; undefined for data that is no such patch */
-export function templateOf(revision: ControllerRevision): PodTemplateSpec | undefined {
-  const { spec } = (revision.data ?? {}) as Partial<RevisionData>;
-  if (spec?.template === undefined) return undefined;
-  const { $patch: _, ...template } = spec.template;
-  return template;
+export function templateOf({ data }: Pick<ControllerRevision, "data">): PodTemplateSpec | undefined {
+  const { template } = (data as Partial<RevisionData> | undefined)?.spec ?? {};
+  if (typeof template !== "object" || template === null) return undefined;
+  const { $patch: _, ...own } = template;
+  return own;
 }
 
-/** What one writer leaves out another one may have written as null (a template's creationTimestamp); nothing else is alike. */
+/** Whether two revisions are of one template, however each was written. Data that is no template is only like itself. */
 export function sameData(a: unknown, b: unknown): boolean {
-  return dataText(withoutNulls(a)) === dataText(withoutNulls(b));
+  return canonicalText(a) === canonicalText(b);
 }
 
-function withoutNulls(value: unknown): unknown {
-  if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map(withoutNulls);
-  const members = Object.entries(value).filter(([, member]) => member !== null && member !== undefined);
-  return Object.fromEntries(members.map(([key, member]) => [key, withoutNulls(member)]));
+function canonicalText(data: unknown): string {
+  const template = templateOf({ data });
+  const type = scheme.kind(podTemplates);
+  if (template === undefined || type === undefined) return dataText(data);
+  try {
+    const read = coerce(deepClone({ metadata: {}, template }), type) as unknown as { template: PodTemplateSpec };
+    return dataText(revisionData(read.template));
+  } catch {
+    return dataText(data); // anybody may write a revision, and anything into it
+  }
 }

@@ -11,13 +11,16 @@ const revision = (name: string, number: number, createdAt = "2024-01-01T00:00:00
   revision: number,
 });
 
-test("keeps the template as a patch that replaces it, with sorted keys", () => {
-  assert.equal(
-    JSON.stringify(revisionData(template)),
-    '{"spec":{"template":{"$patch":"replace","metadata":{"labels":{"app":"db"}},"spec":{"containers":[{"image":"busybox","name":"main"}]}}}}',
-  );
-  assert.deepEqual(templateOf({ metadata: {}, revision: 1, data: revisionData(template) }), template);
-  assert.equal(templateOf({ metadata: {}, revision: 1, data: { spec: {} } }), undefined);
+test("keeps the template as a patch that replaces it, with what Go writes of a template and with sorted keys", () => {
+  const text =
+    '{"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null,"labels":{"app":"db"}},"spec":{"containers":[{"image":"busybox","name":"main","resources":{}}]}}}}';
+  assert.equal(JSON.stringify(revisionData(template)), text);
+  const read = { ...template, metadata: { ...template.metadata, creationTimestamp: null } };
+  assert.equal(JSON.stringify(revisionData(read)), text, "however the template was read");
+  const kept = templateOf({ data: revisionData(template) });
+  assert.deepEqual(kept?.metadata, { creationTimestamp: null, labels: { app: "db" } });
+  assert.equal(kept?.spec?.containers[0]?.image, "busybox");
+  assert.equal(templateOf({ data: { spec: {} } }), undefined);
 });
 
 for (const { name, other, same } of [
@@ -25,6 +28,11 @@ for (const { name, other, same } of [
   {
     name: "a null that another writer put",
     other: { ...template, metadata: { ...template.metadata, creationTimestamp: null } },
+    same: true,
+  },
+  {
+    name: "a struct that another writer left out",
+    other: { ...template, spec: { containers: [{ name: "main", image: "busybox", resources: {} }] } },
     same: true,
   },
   { name: "another label", other: { ...template, metadata: { labels: { app: "db", v: "2" } } }, same: false },
@@ -37,6 +45,21 @@ for (const { name, other, same } of [
   test(`${name} ${same ? "makes no other" : "makes another"} revision`, () => {
     const base = name.includes("volume") ? { ...template, spec: { ...template.spec, volumes: [{ name: "x" }] } } : template;
     assert.equal(sameData(revisionData(base), revisionData(other)), same);
+  });
+}
+
+for (const data of [
+  undefined,
+  null,
+  5,
+  "x",
+  {},
+  { spec: { template: null } },
+  { spec: { template: { spec: { containers: 7 } } } },
+]) {
+  test(`what is no template is like itself alone: ${JSON.stringify(data)}`, () => {
+    assert.equal(sameData(data, structuredClone(data)), true);
+    assert.equal(sameData(data, revisionData(template)), false);
   });
 }
 
