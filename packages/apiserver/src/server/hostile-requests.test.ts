@@ -126,9 +126,12 @@ const requests: readonly {
   { name: "a text of 10 MB", method: "POST", path, type: json, body: `{"data":{"a":"${"x".repeat(10_000_000)}"}}`, codes: [413] },
 ];
 
+/** What is merged into nothing is taken as it is, and not merged. */
+const owner = { apiVersion: "v1", kind: "Pod", name: "p", uid: "u" };
+
 test("hostile requests are refused or done, soon, and hold nobody up", async (t) => {
   const server: TestServer = await startTestServer(t);
-  const made = await server.request("POST", path, { metadata: { name: "a" }, data: { a: "b" } });
+  const made = await server.request("POST", path, { metadata: { name: "a", ownerReferences: [owner] }, data: { a: "b" } });
   assert.equal(made.code, 201);
   for (const { name, method, path: at, type, body, codes } of requests) {
     await t.test(name, async () => {
