@@ -71,6 +71,14 @@ test("v1beta2 has its own plugins for each point and its own weights", () => {
   );
 });
 
+test("v1beta2 does not know multiPoint, and keeps no list of what is disabled", () => {
+  const plugins = "{multiPoint: {enabled: [{name: SelectorSpread}]}, score: {disabled: [{name: ImageLocality}]}}";
+  const [profile] = complete(file(`profiles: [{plugins: ${plugins}}]\n`, "v1beta2")).profiles;
+  assert.deepEqual(profile?.plugins.multiPoint, { enabled: [], disabled: [] });
+  assert.deepEqual(profile?.plugins.score.disabled, []);
+  assert.ok(!profile?.plugins.score.enabled.some(({ name }) => name === "ImageLocality"));
+});
+
 test("a profile disables, reconfigures and adds", () => {
   const [profile] = complete(
     file(`profiles:

@@ -169,7 +169,7 @@ function completeProfile(written: WrittenProfile, defaultName: string, file: Wri
   const fit = args.NodeResourcesFit;
   return {
     schedulerName: written.schedulerName || defaultName,
-    plugins: mergePluginSets(defaultPluginSets(version, spreadByTopology), custom),
+    plugins: mergePluginSets(version, defaultPluginSets(version, spreadByTopology), custom),
     args: {
       ...args,
       NodeResourcesFit: ignored.length === 0 ? fit : { ...fit, ignoredResources: [...(fit.ignoredResources ?? []), ...ignored] },

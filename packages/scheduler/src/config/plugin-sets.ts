@@ -25,9 +25,13 @@ export function pluginNames(sets: PluginSets): ReadonlySet<string> {
 }
 
 /** What is written for a profile over the defaults: disabled ones go, configured ones take their place, new ones follow. */
-export function mergePluginSets(defaults: PluginSets, custom: Partial<PluginSets>): PluginSets {
-  const merged = Object.fromEntries(pluginPoints.map((point) => [point, mergeSet(defaults[point], custom[point])]));
-  return merged as Record<PluginPoint, PluginSet>;
+export function mergePluginSets(version: ConfigVersion, defaults: PluginSets, custom: Partial<PluginSets>): PluginSets {
+  const merge = (point: PluginPoint): PluginSet => {
+    if (version === "v1beta3") return mergeSet(defaults[point], custom[point]);
+    // `multiPoint` came after this version: it may be written, and says nothing; what is disabled is gone for good.
+    return point === "multiPoint" ? emptyPluginSet : { ...mergeSet(defaults[point], custom[point]), disabled: [] };
+  };
+  return Object.fromEntries(pluginPoints.map((point) => [point, merge(point)])) as Record<PluginPoint, PluginSet>;
 }
 
 /** Source: pkg/scheduler/apis/config/v1beta3/default_plugins.go mergePluginSet */
