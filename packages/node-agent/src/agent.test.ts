@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { request } from "node:https";
 import { cpus, tmpdir } from "node:os";
@@ -172,7 +173,43 @@ if (await canRunContainerd()) {
       await agent.stop();
     }
   });
+
+  test("with --runonce the program ends when its pods run, and leaves them running", async () => {
+    containerd ??= await startContainerd();
+    const { socket } = containerd;
+    const dir = await mkdtemp(join(tmpdir(), "cox-once-"));
+    after(() => rm(dir, { recursive: true, force: true }));
+    await mkdir(join(dir, "manifests"));
+    const containers = [{ name: "main", image: busyboxImage, command: ["sleep", "1000"] }];
+    const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "once" }, spec: { hostNetwork: true, containers } };
+    await writeFile(join(dir, "manifests/once.json"), JSON.stringify(pod));
+    const main = join(import.meta.dirname, "main.ts");
+    await promisify(execFile)(process.execPath, [
+      "-C",
+      "cox-source",
+      main,
+      "--runonce",
+      ...agentFlags(dir, socket, join(dir, "manifests"), cgroupRoot),
+      "--make-iptables-util-chains=false",
+      `--oom-score-adj=${(await readFile("/proc/self/oom_score_adj", "utf8")).trim()}`,
+    ]);
+    const { stdout } = await ctr(socket, "tasks", "ls");
+    assert.equal(stdout.split("\n").filter((line) => line.includes("RUNNING")).length, 2, "its sandbox and its container");
+  });
 }
+
+const agentFlags = (dir: string, socket: string, manifests: string, cgroupRoot: string): string[] => [
+  "--container-runtime=remote",
+  `--container-runtime-endpoint=unix://${socket}`,
+  `--root-dir=${join(dir, "kubelet")}`,
+  `--cert-dir=${join(dir, "pki")}`,
+  `--pod-manifest-path=${manifests}`,
+  `--cgroup-root=${cgroupRoot}`,
+  "--hostname-override=node1",
+  "--healthz-port=0",
+  "--read-only-port=0",
+  "--address=127.0.0.1",
+];
 
 async function start(
   dir: string,
@@ -181,19 +218,7 @@ async function start(
   cgroupRoot: string,
   ...more: string[]
 ): Promise<RunningAgent> {
-  const { values, set } = parseFlags(kubelet.flags, [
-    "--container-runtime=remote",
-    `--container-runtime-endpoint=unix://${socket}`,
-    `--root-dir=${join(dir, "kubelet")}`,
-    `--cert-dir=${join(dir, "pki")}`,
-    `--pod-manifest-path=${manifests}`,
-    `--cgroup-root=${cgroupRoot}`,
-    "--hostname-override=node1",
-    "--healthz-port=0",
-    "--read-only-port=0",
-    "--address=127.0.0.1",
-    ...more,
-  ]);
+  const { values, set } = parseFlags(kubelet.flags, [...agentFlags(dir, socket, manifests, cgroupRoot), ...more]);
   const config = { ...newAgentConfig(values, set), port: 0 };
   return startAgent({
     config,
@@ -232,9 +257,17 @@ async function pidOf(socket: string, containerId: string | undefined): Promise<s
   return line?.split(/\s+/)[1] ?? "";
 }
 
+/** A cgroup goes when the last of its processes has: what was killed may take a moment. */
 async function removeCgroups(root: string): Promise<void> {
   const run = promisify(execFile);
   for (const controller of await readdir("/sys/fs/cgroup")) {
-    await run("find", [`/sys/fs/cgroup/${controller}${root}`, "-depth", "-type", "d", "-delete"]).catch(() => undefined);
+    const path = `/sys/fs/cgroup/${controller}${root}`;
+    await waitFor(
+      async () => {
+        await run("find", [path, "-depth", "-type", "d", "-delete"]).catch(() => undefined);
+        return !existsSync(path);
+      },
+      { what: `${path} to be gone` },
+    );
   }
 }

@@ -74,6 +74,8 @@ export interface RunningAgent {
   /** Ports that are served, where the configuration says 0. */
   port: number;
   healthzPort: number;
+  /** Wanted Pods that neither run nor have ended; undefined as long as not all that are wanted are known. */
+  pending(): readonly string[] | undefined;
   /** Resolves when everything has stopped; containers go on. */
   stop(): Promise<void>;
 }
@@ -466,6 +468,11 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   return {
     port: servers.port,
     healthzPort: servers.healthzPort,
+    pending() {
+      const phaseOf = (pod: NodePod): string => status.get(pod.metadata.uid)?.phase ?? "";
+      const waiting = sources.list().filter((pod) => !["Running", "Succeeded"].includes(phaseOf(pod)));
+      return sources.allSynced() ? waiting.map((pod) => `${pod.metadata.name}_${pod.metadata.namespace}`) : undefined;
+    },
     async stop() {
       const stopped = background.stop();
       workers.stop();

@@ -126,6 +126,7 @@ export interface AgentConfig {
   protectKernelDefaults: boolean;
   oomScoreAdj: number;
   maxOpenFiles: number;
+  runOnce: boolean;
   lockFile: string;
   exitOnLockContention: boolean;
   dynamicConfigDir: string;
@@ -306,6 +307,7 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     protectKernelDefaults: pick("protect-kernel-defaults", "protectKernelDefaults", false),
     oomScoreAdj: pick("oom-score-adj", "oomScoreAdj", -999),
     maxOpenFiles: pick<number>("max-open-files", "maxOpenFiles", 1_000_000) || 1_000_000,
+    runOnce: pick("runonce", "runOnce", false),
     lockFile: flags["lock-file"],
     exitOnLockContention: flags["exit-on-lock-contention"],
     dynamicConfigDir: flags["dynamic-config-dir"],

@@ -684,7 +684,6 @@ export const flagTable = flags(
     }),
     runonce: bool({
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "If true, ends after it ran the pods of local manifests or remote URLs. Excludes --enable-server.",
     }),
     "runtime-cgroups": string({ wired: false, help: "Absolute name of the cgroup to make and run the runtime in." }),

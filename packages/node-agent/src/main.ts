@@ -11,9 +11,11 @@ import { ineffectiveFields } from "./config-fields.ts";
 import { kubelet } from "./flags.ts";
 import { prepareHost } from "./host/prepare-host.ts";
 import { bootstrapKubeconfig } from "./node/certificates.ts";
+import { runOnceConfig, waitUntilRunning } from "./run-once.ts";
 
 await runMain(kubelet, async (flags, { log, signal, set }) => {
-  const config = newAgentConfig(flags, set);
+  const written = newAgentConfig(flags, set);
+  const config = written.runOnce ? runOnceConfig(written) : written;
   const ineffective = ineffectiveFields(config.written);
   if (ineffective.length > 0)
     log.warn("these fields of the configuration file have no effect yet", { fields: ineffective.join(",") });
@@ -29,6 +31,10 @@ await runMain(kubelet, async (flags, { log, signal, set }) => {
   }
   const api = config.kubeconfig === "" ? undefined : await loadKubeconfig(config.kubeconfig);
   const agent = await startAgent({ config, api, featureGates, clock: realClock, log });
+  if (config.runOnce) {
+    await waitUntilRunning(agent.pending, realClock, signal).finally(agent.stop);
+    return;
+  }
   const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
   await Promise.race([stopped, host.contended]);
   await agent.stop();

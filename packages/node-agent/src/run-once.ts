@@ -1,0 +1,38 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { AgentConfig } from "./config.ts";
+
+/** What `--runonce` makes of the configuration: nobody is served and nobody is told. */
+export const runOnceConfig = (config: AgentConfig): AgentConfig => ({
+  ...config,
+  kubeconfig: "",
+  bootstrapKubeconfig: "",
+  enableServer: false,
+  readOnlyPort: 0,
+  healthzPort: 0,
+});
+
+const firstDelayMs = 1_000;
+const mostLooks = 10;
+
+/**
+ * Waits until all Pods run that files and URLs ask for; they go on when the agent ends.
+ * @param pending names of Pods that do not run yet; undefined as long as not everything is known that is wanted
+ * @throws Error that names the Pods that do not run after ten looks, each after twice the time
+ * Source: pkg/kubelet/runonce.go
+ */
+export async function waitUntilRunning(
+  pending: () => readonly string[] | undefined,
+  clock: Clock,
+  signal: AbortSignal,
+): Promise<void> {
+  let left = pending();
+  let delayMs = firstDelayMs;
+  for (let look = 0; look < mostLooks && left?.length !== 0 && !signal.aborted; look++) {
+    await clock.sleep(delayMs, signal).catch(() => undefined);
+    left = pending();
+    delayMs *= 2;
+  }
+  if (signal.aborted || left?.length === 0) return;
+  if (left === undefined) throw new Error("no pod manifest update after 1s");
+  throw new Error(`runonce failed: error running pods: [${left.join(" ")}]`);
+}
