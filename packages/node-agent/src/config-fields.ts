@@ -84,6 +84,7 @@ const honouredFields = [
   "staticPodURL",
   "staticPodURLHeader",
   "syncFrequency",
+  "systemCgroups",
   "systemReserved",
   "systemReservedCgroup",
   "tlsCertFile",
@@ -111,7 +112,6 @@ const otherFields: Readonly<Record<string, unknown>> = {
   shutdownGracePeriodByPodPriority: undefined,
   shutdownGracePeriodCriticalPods: "0s",
   streamingConnectionIdleTimeout: undefined,
-  systemCgroups: "",
   volumePluginDir: undefined,
 };
 

@@ -108,6 +108,10 @@ for (const { argv, want } of [
     argv: ["--reserved-memory=0:memory=1Gi", "--reserved-memory=0:memory=1Gi"],
     want: /the reserved memory has a duplicate value for NUMA node 0 and resource "memory"/,
   },
+  {
+    argv: ["--system-cgroups=/system"],
+    want: /systemCgroups \(--system-cgroups\) was specified and cgroupRoot \(--cgroup-root\) was not specified/,
+  },
   { argv: ["--exit-on-lock-contention"], want: /^cannot exit on lock file contention: no lock file specified$/ },
   {
     argv: ["--dynamic-config-dir=/dynamic"],

@@ -754,7 +754,6 @@ export const flagTable = flags(
     }),
     "system-cgroups": string({
       deprecated: "will be removed in a future version.",
-      wired: false,
       help: "Absolute name of the cgroup for processes that are in no container yet. Empty: none.",
     }),
     "system-reserved": mapStringString({

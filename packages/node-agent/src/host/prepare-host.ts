@@ -2,13 +2,15 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { AgentConfig } from "../config.ts";
-import { openCgroupTree } from "../resources/cgroup-tree.ts";
+import { type CgroupTree, openCgroupTree } from "../resources/cgroup-tree.ts";
 import { keepUtilChains } from "./iptables-util-chains.ts";
 import { setKernelTunables } from "./kernel-tunables.ts";
 import { acquireLockFile } from "./lock-file.ts";
 import { setMaxOpenFiles, setOomScoreAdj } from "./process-limits.ts";
+import { gatherSystemProcesses } from "./system-cgroup.ts";
 
 const ownCgroupMs = 5 * 60_000;
+const systemCgroupMs = 60_000;
 
 /**
  * What the daemon does to its machine and to its own process before it works: the lock, limits, the kernel's settings,
@@ -29,7 +31,13 @@ export async function prepareHost(
   await quietly("Failed to ApplyOOMScoreAdj", setOomScoreAdj(process.pid, config.oomScoreAdj));
   await quietly("Failed to set rlimit on max file handles", setMaxOpenFiles(process.pid, config.maxOpenFiles));
   await orConfigError(setKernelTunables({ protect: config.protectKernelDefaults, log }));
-  if (config.kubeletCgroups !== "") void keepOwnCgroup(config.kubeletCgroups);
+  if (config.systemCgroups === "/") throw new ConfigError('system container cannot be root ("/")');
+  const { kubeletCgroups, systemCgroups } = config;
+  const stays = "Failed to ensure that processes are in their cgroup";
+  if (systemCgroups !== "") {
+    void again(systemCgroupMs, stays, async () => gatherSystemProcesses(await openTree(log), systemCgroups));
+  }
+  if (kubeletCgroups !== "") void again(ownCgroupMs, stays, () => moveToCgroup(kubeletCgroups, process.pid, log));
   if (config.makeIptablesUtilChains) {
     const { iptablesMasqueradeBit: masqueradeBit, iptablesDropBit: dropBit } = config;
     void keepUtilChains({ masqueradeBit, dropBit, clock, log }, signal);
@@ -40,14 +48,17 @@ export async function prepareHost(
     await attempt.catch((err: Error) => log.warn(message, { reason: err.message }));
   }
 
-  /** `--kubelet-cgroups`: somebody else (a service manager that starts anew) may move the process away again. */
-  async function keepOwnCgroup(cgroup: string): Promise<void> {
+  /** Somebody else (a service manager that starts anew) may move processes away again. */
+  async function again(everyMs: number, message: string, work: () => Promise<void>): Promise<void> {
     while (!signal.aborted) {
-      await quietly("Failed to ensure that the process is in its cgroup", moveToCgroup(cgroup, process.pid, log));
-      await clock.sleep(ownCgroupMs, signal).catch(() => undefined);
+      await quietly(message, work());
+      await clock.sleep(everyMs, signal).catch(() => undefined);
     }
   }
 }
+
+const openTree = (log: Logger, mountPoint?: string): Promise<CgroupTree> =>
+  openCgroupTree({ cfsPeriodUs: 100_000, log, mountPoint });
 
 /** The machine is not as the configuration wants it: that is for whoever started us, in one line. */
 function orConfigError<T>(attempt: Promise<T>): Promise<T> {
@@ -56,9 +67,9 @@ function orConfigError<T>(attempt: Promise<T>): Promise<T> {
   });
 }
 
-/** Makes the cgroup where it does not exist yet. */
+/** `--kubelet-cgroups`. Makes the cgroup where it does not exist yet. */
 export async function moveToCgroup(cgroup: string, pid: number, log: Logger, mountPoint?: string): Promise<void> {
-  const tree = await openCgroupTree({ cfsPeriodUs: 100_000, log, mountPoint });
+  const tree = await openTree(log, mountPoint);
   await tree.make(cgroup);
   await tree.addProcess(cgroup, pid);
 }

@@ -27,6 +27,7 @@ export interface CgroupTree {
   memoryUsageBytes(path: string): Promise<number>;
   /** Moves a process, with all its threads. */
   addProcess(path: string, pid: number): Promise<void>;
+  processesIn(path: string): Promise<number[]>;
   /** Takes a cgroup and those in it away; false while processes are left. */
   remove(path: string): Promise<boolean>;
 }
@@ -93,6 +94,10 @@ export async function openCgroupTree(options: CgroupTreeOptions): Promise<Cgroup
     },
     async addProcess(path, pid) {
       for (const { dir } of trees) await writeFile(join(dir, path, "cgroup.procs"), String(pid));
+    },
+    async processesIn(path) {
+      const text = first === undefined ? "" : await readFile(join(first.dir, path, "cgroup.procs"), "utf8");
+      return text.split("\n").filter(Boolean).map(Number);
     },
     async remove(path) {
       let gone = true;

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { CgroupTree } from "../resources/cgroup-tree.ts";
+import { gatherSystemProcesses } from "./system-cgroup.ts";
+
+/** A root cgroup with these processes; those with a program have `exe`. */
+async function machine(t: TestContext, pids: readonly number[], programs: readonly number[]) {
+  const procDir = await mkdtemp(join(tmpdir(), "cox-proc-"));
+  t.after(() => rm(procDir, { recursive: true, force: true }));
+  for (const pid of pids) {
+    await mkdir(join(procDir, String(pid)));
+    if (programs.includes(pid)) await symlink("/bin/sh", join(procDir, String(pid), "exe"));
+  }
+  const inRoot = new Set(pids);
+  const moved: string[] = [];
+  const tree = {
+    make: async (path: string) => void moved.push(`make ${path}`),
+    processesIn: async () => [...inRoot],
+    async addProcess(path: string, pid: number) {
+      moved.push(`${pid} to ${path}`);
+      inRoot.delete(pid);
+    },
+  };
+  return { tree: tree as unknown as CgroupTree, procDir, moved, inRoot };
+}
+
+test("processes of nobody's cgroup are moved to that of --system-cgroups, but the kernel's and the first", async (t) => {
+  const { tree, procDir, moved } = await machine(t, [1, 2, 70, 80], [1, 70, 80]);
+  await gatherSystemProcesses(tree, "/system", procDir);
+  assert.deepEqual(moved, ["make /system", "70 to /system", "80 to /system"]);
+});
+
+test("a process that has ended meanwhile is passed over; one that stays is told", async (t) => {
+  const { tree, procDir, inRoot } = await machine(t, [70], [70]);
+  tree.addProcess = async (_, pid) => {
+    inRoot.delete(pid);
+    throw Object.assign(new Error("gone"), { code: "ESRCH" });
+  };
+  await gatherSystemProcesses(tree, "/system", procDir);
+  inRoot.add(70);
+  tree.addProcess = async () => undefined;
+  await assert.rejects(gatherSystemProcesses(tree, "/system", procDir), {
+    message: "1 processes are left in the root cgroup: 70",
+  });
+  await assert.rejects(gatherSystemProcesses(tree, "/", procDir), { message: 'system container cannot be root ("/")' });
+});
