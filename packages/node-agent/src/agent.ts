@@ -11,12 +11,11 @@ import { newBackground } from "./background.ts";
 import { type AgentConfig, asConfigError } from "./config.ts";
 import { readHostDns } from "./environment/host-dns.ts";
 import { type ApiConnection, newApiConnection } from "./node/api-connection.ts";
-import { rotateCertificate } from "./node/certificates.ts";
-import { runNodeLease } from "./node/lease.ts";
+import { joinCluster } from "./node/join-cluster.ts";
 import { filesystemOf, nodeAddresses, readMachine, refuseSwap } from "./node/machine.ts";
 import { initialNode, nodeStatus } from "./node/node-status.ts";
 import { newPodCidr } from "./node/pod-cidr.ts";
-import { newRegistration, type Registration } from "./node/registration.ts";
+import type { Registration } from "./node/registration.ts";
 import { newRuntimeHealth } from "./node/runtime-health.ts";
 import { admitPod, forbiddenSysctl, type Rejection, underPressure } from "./pods/admit.ts";
 import { newPodIntake } from "./pods/intake.ts";
@@ -390,39 +389,22 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   background.add(podCidr.update(config.podCidr));
   if (api === undefined) log.warn("Standalone mode, no API client");
   else {
-    tell.node("Normal", "Starting", "Starting kubelet.");
-    registration = newRegistration({
-      client: api.heartbeat,
+    registration = joinCluster({
+      config,
+      api,
+      background,
       clock,
       log,
-      initial,
-      register: config.registerNode,
+      tell,
       nodeName,
-      status: (current) => makeStatus(current.status),
-      updateFrequencyMs: config.nodeStatusUpdateFrequencyMs,
-      reportFrequencyMs: config.nodeStatusReportFrequencyMs,
-      onUpdate: (updated) => {
-        lastNode = updated;
-        background.add(podCidr.update((updated.spec?.podCIDRs ?? []).join(",")));
-      },
-      onReadyChange: (ready) => {
-        const reason = ready ? "NodeReady" : "NodeNotReady";
-        tell.node("Normal", reason, `Node ${nodeName} status is now: ${reason}`);
+      names: { dnsNames: [hostname], ips },
+      initial,
+      status: makeStatus,
+      onUpdate(node) {
+        lastNode = node;
+        void podCidr.update((node.spec?.podCIDRs ?? []).join(","));
       },
     });
-    background.add(registration.run(signal));
-    const durationSeconds = config.nodeLeaseDurationSeconds;
-    background.add(runNodeLease({ client: api.heartbeat, clock, log, nodeName, durationSeconds, node: () => lastNode }, signal));
-    const certificates = { nodeName, certDir: config.certDir, clock, log };
-    if (config.rotateCertificates && api.certFile?.startsWith(config.certDir)) {
-      const onRotated = (): void => log.info("New connections use the new client certificate");
-      background.add(rotateCertificate(api.heartbeat, { ...certificates, purpose: "client", onRotated }, signal));
-    }
-    if (config.rotateServerCertificates) {
-      const onRotated = (): void => log.info("The new serving certificate is shown");
-      const names = () => ({ dnsNames: [hostname], ips });
-      background.add(rotateCertificate(api.heartbeat, { ...certificates, purpose: "server", names, onRotated }, signal));
-    }
     followApiserver(api.pods, sources);
     api.informers.start(signal);
     background.add(api.pods.waitForSync(signal).then(() => sources.markSynced("api")));

@@ -1,0 +1,67 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Node, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Background } from "../background.ts";
+import type { AgentConfig } from "../config.ts";
+import type { AgentEvents } from "../status/events.ts";
+import type { ApiConnection } from "./api-connection.ts";
+import { rotateCertificate } from "./certificates.ts";
+import { runNodeLease } from "./lease.ts";
+import { newRegistration, type Registration } from "./registration.ts";
+
+export interface JoinOptions {
+  config: AgentConfig;
+  api: ApiConnection;
+  background: Background;
+  clock: Clock;
+  log: Logger;
+  tell: AgentEvents;
+  nodeName: string;
+  /** What a serving certificate is for. */
+  names: { dnsNames: readonly string[]; ips: readonly string[] };
+  initial: () => Node;
+  status: (current: NodeStatus | undefined) => Promise<NodeStatus>;
+  /** The node as the API server has it now. */
+  onUpdate: (node: Node) => void;
+}
+
+/** Makes this machine a node: registers it and keeps its status, its lease and its certificates. */
+export function joinCluster(options: JoinOptions): Registration {
+  const { config, api, background, clock, log, tell, nodeName } = options;
+  const { signal } = background;
+  let known: Node | undefined;
+  tell.node("Normal", "Starting", "Starting kubelet.");
+  const registration = newRegistration({
+    client: api.heartbeat,
+    clock,
+    log,
+    initial: options.initial,
+    register: config.registerNode,
+    nodeName,
+    status: (current) => options.status(current.status),
+    updateFrequencyMs: config.nodeStatusUpdateFrequencyMs,
+    reportFrequencyMs: config.nodeStatusReportFrequencyMs,
+    onUpdate(node) {
+      known = node;
+      options.onUpdate(node);
+    },
+    onReadyChange(ready) {
+      const reason = ready ? "NodeReady" : "NodeNotReady";
+      tell.node("Normal", reason, `Node ${nodeName} status is now: ${reason}`);
+    },
+  });
+  background.add(registration.run(signal));
+  const durationSeconds = config.nodeLeaseDurationSeconds;
+  background.add(runNodeLease({ client: api.heartbeat, clock, log, nodeName, durationSeconds, node: () => known }, signal));
+  const certificates = { nodeName, certDir: config.certDir, clock, log };
+  if (config.rotateCertificates && api.certFile?.startsWith(config.certDir)) {
+    const onRotated = (): void => log.info("New connections use the new client certificate");
+    background.add(rotateCertificate(api.heartbeat, { ...certificates, purpose: "client", onRotated }, signal));
+  }
+  if (config.rotateServerCertificates) {
+    const onRotated = (): void => log.info("The new serving certificate is shown");
+    const names = () => options.names;
+    background.add(rotateCertificate(api.heartbeat, { ...certificates, purpose: "server", names, onRotated }, signal));
+  }
+  return registration;
+}
