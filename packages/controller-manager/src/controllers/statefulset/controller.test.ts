@@ -182,6 +182,35 @@ test("goes back to a revision it had, under a new number, and keeps only so many
   );
 });
 
+test("names a revision as kube-controller-manager does, so that each knows the other's pods", async (t) => {
+  const env = [{ name: "A", valueFrom: { fieldRef: { apiVersion: "v1", fieldPath: "metadata.name" } } }];
+  const logged = { terminationMessagePath: "/dev/termination-log", terminationMessagePolicy: "File" } as const;
+  const main = {
+    name: "main",
+    image: "v1",
+    imagePullPolicy: "Always",
+    command: ["sh", "-c", "a && b <x>"],
+    env,
+    ...logged,
+  } as const;
+  const template: StatefulSet["spec"]["template"] = {
+    metadata: { labels: { app: "st" } },
+    spec: {
+      containers: [{ ...main, command: [...main.command] }],
+      volumes: [{ name: "e", emptyDir: {} }],
+      dnsPolicy: "ClusterFirst",
+      restartPolicy: "Always",
+      schedulerName: "default-scheduler",
+      securityContext: {},
+      terminationGracePeriodSeconds: 0,
+    },
+  };
+  const selector = { matchLabels: { app: "st" } };
+  const world = await start(t, aStatefulSet({ name: "st", spec: { selector, template } }));
+  // What a 1.20 called it.
+  assert.equal(revisions(world)[0]?.metadata.name, "st-67d8d89954");
+});
+
 test("takes the next name when another revision has it", async (t) => {
   const world = newTestContext(t);
   let taken = "";
