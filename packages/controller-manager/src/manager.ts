@@ -182,13 +182,18 @@ function contextOf(
 }
 
 /** Clients of one controller: each with a limit of its own, all with its own identity if asked for. */
-function membersOf({ config, clientConfig, clock }: ManagerOptions, family: ClientFamily, entry: CatalogueEntry): () => Client {
+function membersOf(
+  { config, clientConfig, clock, metrics }: ManagerOptions,
+  family: ClientFamily,
+  entry: CatalogueEntry,
+): () => Client {
   const { qps = 1, burst = 1 } = entry.rate ?? {};
   const own = { qps: config.qps * qps, burst: config.burst * burst, userAgent: userAgentOf(program, entry.user) };
   if (!config.useServiceAccountCredentials || entry.withManagersRights === true) return () => family.member(own);
   const { host, ca, caFile, insecure, serverName, contentType } = clientConfig;
   const tokenSource = serviceAccountTokens(family.member(own), entry.user, clock);
-  const ownFamily = newClientFamily({ host, ca, caFile, insecure, serverName, contentType, tokenSource }, { clock });
+  const ownConfig = { host, ca, caFile, insecure, serverName, contentType, tokenSource };
+  const ownFamily = newClientFamily(ownConfig, { clock, observer: clientMetrics(metrics) });
   return () => ownFamily.member(own);
 }
 

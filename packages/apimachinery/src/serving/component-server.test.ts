@@ -95,6 +95,13 @@ test("a token is what the API server says, asked once for its time", async (t) =
   assert.deepEqual(api.asked, ["token good", "get /metrics as jane in readers,system:authenticated"]);
 });
 
+test("what it asks the API server about others is counted", async (t) => {
+  const get = await startComponent(t, (await startApi(t)).flags);
+  await get("/metrics", { token: "good" });
+  const { body } = await get("/metrics", { token: "good" });
+  assert.match(String(body), /^rest_client_requests_total\{code="20[01]",method="POST",host="127\.0\.0\.1:\d+"\} [1-9]/m);
+});
+
 test("who shows nothing is anonymous: health for everybody, the rest as the API server says", async (t) => {
   const api = await startApi(t);
   const get = await startComponent(t, api.flags);

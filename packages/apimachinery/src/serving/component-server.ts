@@ -1,6 +1,7 @@
 import { type Client, newClient } from "../client/client.ts";
 import { userAgentOf } from "../client/config.ts";
 import { loadKubeconfig } from "../client/kubeconfig.ts";
+import { clientMetrics } from "../client/metrics.ts";
 import type { Clock } from "../clock/clock.ts";
 import { ConfigError } from "../flags/run-main.ts";
 import type { RootLogger } from "../logging/logger.ts";
@@ -116,7 +117,8 @@ async function guardOf(options: ComponentServerOptions, signal: AbortSignal): Pr
     const config = await loadKubeconfig(kubeconfig).catch((err: Error) => {
       throw new ConfigError(`failed to get ${what} kubeconfig: ${err.message}`, { cause: err });
     });
-    const client = newClient({ ...config, qps: -1, userAgent: userAgentOf(options.name) });
+    const own = { qps: -1, userAgent: userAgentOf(options.name) };
+    const client = newClient({ ...config, ...own }, { observer: clientMetrics(metrics) });
     signal.addEventListener("abort", () => client.close(), { once: true });
     return client;
   };
