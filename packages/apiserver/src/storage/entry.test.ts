@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { cool, type EntryCodec, keptBytesLimit, keptEncodingBytes, keptIdleMs, newEntry } from "./entry.ts";
+import { cool, type EntryCodec, keptBytesLimit, keptEncodingBytes, keptIdleMs, newEntry, retire, storedBytes } from "./entry.ts";
 
 const codec: EntryCodec = {
   toJson: (object) => JSON.stringify(object),
@@ -103,4 +103,34 @@ test("kept bytes that nobody asks for any more go when others come, those in use
   assert.equal(made, 3);
   left.kept?.("x", make);
   assert.equal(made, 4);
+});
+
+test("an entry whose place is taken lets go of its object when it has bytes, and encodes nothing for that", () => {
+  const calls: string[] = [];
+  const counting: EntryCodec = {
+    ...codec,
+    toJson(object) {
+      calls.push("encode");
+      return codec.toJson(object);
+    },
+  };
+  const make = (name: string) => newEntry(counting, name, 3, { metadata: { name } } as KubeObject);
+  const bare = make("a");
+  const object = bare.object();
+  retire(bare);
+  assert.equal(bare.object(), object, "it has nothing else");
+
+  const written = make("b");
+  storedBytes(written, () => Buffer.from('{"metadata":{"name":"b"}}'));
+  const before = written.object();
+  retire(written);
+  assert.deepEqual(calls, []);
+  assert.notEqual(written.object(), before);
+  assert.deepEqual(written.object(), before);
+
+  const read = make("c");
+  const json = read.json();
+  retire(read);
+  assert.equal(read.json(), json);
+  assert.deepEqual(calls, ["encode"]);
 });

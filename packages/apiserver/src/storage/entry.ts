@@ -44,10 +44,20 @@ export function cool(entry: Entry, stored?: Buffer): void {
   (entry as StoredEntry).cool(stored);
 }
 
+/**
+ * A newer entry has come in this one's place: from now on its bytes are wanted, if anything. Its object would otherwise be among
+ * the hot ones for thousands of changes, long enough to be copied by each young collection. Encodes nothing for that.
+ */
+export function retire(entry: Entry): void {
+  (entry as StoredEntry).retire();
+}
+
 /** The bytes that etcd holds of an entry, kept as long as it is hot: an update asks whether it changes any. */
 export function storedBytes(entry: Entry, make: () => Buffer): Buffer {
-  return entry.memo("stored", make);
+  return entry.memo(storedSlot, make);
 }
+
+const storedSlot = "stored";
 
 /** Takes a new entry of a cache among the hot ones, so that its turn to be dropped comes. */
 export function warm(entry: Entry): void {
@@ -254,6 +264,11 @@ class StoredEntry implements Entry {
     this.#memo = undefined;
     this.#isHot = false;
     this.used = false;
+  }
+
+  retire(): void {
+    const stored = this.#memo?.get(storedSlot) as Buffer | undefined;
+    if (this.#json !== undefined || this.#stored !== undefined || stored !== undefined) this.cool(stored);
   }
 
   /** Bytes that this entry holds at least; for bounds on histories. */

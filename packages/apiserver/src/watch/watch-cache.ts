@@ -4,7 +4,7 @@ import { tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-er
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { decodeContinueToken, encodeContinueToken } from "../storage/continue-token.ts";
-import { cool, warm } from "../storage/entry.ts";
+import { cool, retire, warm } from "../storage/entry.ts";
 import type { StorageMetrics } from "../storage/metrics.ts";
 import { matches } from "../storage/selection.ts";
 import type {
@@ -180,6 +180,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     const changed = new Change(key, at, previous, current);
     history.push(changed);
     broadcaster.dispatch(changed);
+    if (previous !== undefined) retire(previous);
     metrics?.dispatched(resource);
   }
 
