@@ -111,20 +111,23 @@ function objectForm(served: ServedResource, mediaType: string): Form {
 
 /** Watchers with other selections meet the same event in the same turn; afterwards hardly anybody asks for its frame. */
 function madeOncePerTurn(make: Form["event"]): Form["event"] {
-  const frames: Readonly<Record<ChangeType, Map<Entry, Buffer>>> = { ADDED: new Map(), MODIFIED: new Map(), DELETED: new Map() };
-  let isEmpty = true;
+  /** A new one each turn: cleared, it would keep what stood in it (`TransientMap`). */
+  let frames: Map<Entry, { [T in ChangeType]?: Buffer }> | undefined;
   const forget = (): void => {
-    for (const byEntry of Object.values(frames)) byEntry.clear();
-    isEmpty = true;
+    frames = undefined;
   };
   return (type, entry) => {
-    let frame = frames[type].get(entry);
-    if (frame !== undefined) return frame;
-    frame = make(type, entry);
-    frames[type].set(entry, frame);
-    if (isEmpty) atEndOfTurn(forget);
-    isEmpty = false;
-    return frame;
+    if (frames === undefined) {
+      frames = new Map();
+      atEndOfTurn(forget);
+    }
+    let made = frames.get(entry);
+    if (made === undefined) {
+      made = {};
+      frames.set(entry, made);
+    }
+    made[type] ??= make(type, entry);
+    return made[type];
   };
 }
 

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { decodeContinueToken, encodeContinueToken } from "../storage/continue-token.ts";
 import { cool, retire, warm } from "../storage/entry.ts";
@@ -95,7 +96,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   /** Objects that cannot be read (another encryption key): who asks for one gets the store's error, which names it. */
   const unreadable = new Set<string>();
   /** Entries written here whose events have not come back, by revision. */
-  const own = new Map<number, Entry>();
+  const own = new TransientMap<number, Entry>();
 
   const detach = feed.attach(options.folder, { apply, past: learnPast, reset });
   void fill();
@@ -440,7 +441,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     if (present?.revision === entry.revision) return present;
     if (ready && entry.revision > revision()) {
       own.set(entry.revision, entry);
-      if (own.size > mostOwn) own.delete(own.keys().next().value as number);
+      if (own.size > mostOwn) own.delete(Number(own.firstKey()));
     }
     return entry;
   }

@@ -9,6 +9,7 @@ import {
 } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { atRevision, cool, newEntry, newUnstoredEntry, storedBytes } from "../entry.ts";
 import { folderPrefix, isBuiltInGroup, storageFolder } from "../key-layout.ts";
@@ -114,7 +115,7 @@ export function newEtcdStore(options: EtcdStoreOptions): EtcdStore {
   }
 
   /** Writes that wait for their answer, by key. */
-  const underWay = new Map<string, OwnWrite>();
+  const underWay = new TransientMap<string, OwnWrite>();
 
   function decode(key: string, value: Buffer, revision: number): Entry | Promise<Entry> {
     const own = underWay.get(key);

@@ -1,5 +1,6 @@
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
 import {
   defaultMaxFrameBytes,
   defaultWindowBytes,
@@ -93,7 +94,7 @@ const endedInOrder: StreamEnd = { type: "ended" };
 /** @param origin `https://10.0.0.1:2379` */
 export function connectHttp2(origin: string, options: ConnectionOptions, events: ConnectionEvents): Http2Connection {
   const socket = dial(origin, options);
-  const streams = new Map<number, Stream>();
+  const streams = new TransientMap<number, Stream>();
   /** Those that the server has no place for yet. */
   const waiting: Stream[] = [];
   const decodeFields = newFieldsDecoder();
@@ -253,7 +254,7 @@ export function connectHttp2(origin: string, options: ConnectionOptions, events:
   function onGoAway(payload: Buffer): void {
     const last = payload.readUInt32BE(0) & 0x7fffffff;
     leave();
-    for (const stream of [...streams.values()]) if (stream.id > last) finish(stream, goneAway);
+    for (const stream of streams.values()) if (stream.id > last) finish(stream, goneAway);
     if (streams.size === 0) socket.destroy();
   }
 
@@ -345,7 +346,7 @@ export function connectHttp2(origin: string, options: ConnectionOptions, events:
   socket.once("close", () => {
     closed = true;
     const reason = failure ?? "the connection was closed";
-    for (const stream of [...streams.values()]) finish(stream, { type: "lost", reason });
+    for (const stream of streams.values()) finish(stream, { type: "lost", reason });
     for (const stream of waiting.splice(0)) finish(stream, { type: "refused", reason });
     events.closed(reason);
   });
