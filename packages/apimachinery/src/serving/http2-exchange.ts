@@ -123,6 +123,7 @@ export class Http2Exchange implements Exchange {
       if (Number(this.#rawHeaders["content-length"] ?? 0) > limitBytes) return tooLarge();
       stream.on("data", onData);
       stream.once("end", () => {
+        stream.off("data", onData); // young collections take streams that have ended for alive, and what they hold
         if (stream.aborted) reject(new Error("the client went away while it sent its request"));
         else resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size));
       });
