@@ -523,7 +523,8 @@ export const flagTable = flags(
     "master-service-namespace": string({
       default: "default",
       deprecated: "will be removed in a future version.",
-      help: "The namespace from which the kubernetes services are put into pods. Nothing reads it, here as upstream.",
+      idle: "upstream's does nothing either",
+      help: "The namespace from which the kubernetes services are put into pods.",
     }),
     "max-connection-bytes-per-sec": int({
       help: "If not zero, limits each user connection to this number of bytes a second. Only for long-running requests at present.",

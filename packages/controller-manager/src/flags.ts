@@ -376,6 +376,7 @@ export const flagTable = flags(
     }),
     "volume-host-allow-local-loopback": bool({
       default: true,
+      wired: false,
       help: "If false, local loopback addresses are denied besides those of --volume-host-cidr-denylist.",
     }),
     "volume-host-cidr-denylist": stringSlice({
