@@ -44,14 +44,27 @@ export async function watchFanOut(stage: Stage, { watchers, connections, seconds
 }
 
 /** The same at a given pace, whether the events have arrived or not; events still under way at the end do not count. */
-export async function watchPaced(
-  stage: Stage,
-  { watchers, connections, seconds, updatesPerSecond }: Watchers & { updatesPerSecond: number },
+export function watchPaced(stage: Stage, options: Watchers & { updatesPerSecond: number }): Promise<Samples> {
+  return paced(
+    options,
+    (onEvent) => openWatches(stage, options, onEvent),
+    () => change(stage),
+  );
+}
+
+/**
+ * @param open opens all watches and calls `onEvent` with the number of the watcher for each event. @returns what ends them
+ * @param change makes one event for each of them
+ */
+export async function paced(
+  { watchers, seconds, updatesPerSecond }: { watchers: number; seconds: number; updatesPerSecond: number },
+  open: (onEvent: (watcher: number) => void) => Promise<() => void>,
+  change: () => Promise<unknown>,
 ): Promise<Samples> {
   const samples = noSamples();
   const sentAt: number[] = [];
   const seen = new Array<number>(watchers).fill(0);
-  const close = await openWatches(stage, { watchers, connections }, (watcher) => {
+  const close = await open((watcher) => {
     // Changes go one after the other, so that every watcher's events come in the order of their sending.
     const order = seen[watcher] ?? 0;
     seen[watcher] = order + 1;
@@ -61,10 +74,10 @@ export async function watchPaced(
   try {
     const start = performance.now();
     while (performance.now() - start < seconds * 1000) {
-      const due = start + (sentAt.length * 1000) / updatesPerSecond;
-      if (due > performance.now()) await new Promise((resolve) => setTimeout(resolve, due - performance.now()));
+      const due = start + (sentAt.length * 1000) / updatesPerSecond - performance.now();
+      if (due > 0) await new Promise((resolve) => setTimeout(resolve, due));
       sentAt.push(performance.now());
-      await change(stage);
+      await change();
     }
     samples.seconds = (performance.now() - start) / 1000;
   } finally {

@@ -2,12 +2,17 @@ import { readFileSync } from "node:fs";
 import { performServerHandshake, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:tls";
+import { newEtcdClient } from "@coxswain/apiserver/storage/etcd/client";
 
 /**
- * `node watch-floor-server.ts <key> <certificate> <bytes>`: node's HTTP/2 over TLS and nothing else. A GET of /watch stays
- * open; each GET of /change writes one line of so many bytes to all that are open. Prints its port when it listens.
+ * `node watch-floor-server.ts <key> <certificate> <bytes> <etcd>`: node's HTTP/2 over TLS and nothing else. A GET of /watch
+ * stays open; each GET of /change writes one line of so many bytes to all that are open, one of /change-stored does when etcd has
+ * taken a value. Prints its port when it listens.
  */
-const [keyFile = "", certFile = "", bytes = "1"] = process.argv.slice(2);
+const [keyFile = "", certFile = "", bytes = "1", etcdUrl = ""] = process.argv.slice(2);
+const etcd = newEtcdClient({ servers: [etcdUrl] });
+/** As long as what is stored of the pod that the watch rows change. */
+const stored = Buffer.alloc(5_000, "x");
 const line = Buffer.alloc(Number(bytes), "x");
 line[line.length - 1] = 0x0a;
 const watches = new Set<ServerHttp2Stream>();
@@ -24,8 +29,12 @@ server.on("secureConnection", (socket) => {
       stream.once("close", () => watches.delete(stream));
       return;
     }
-    stream.end();
-    for (const watch of watches) watch.write(line);
+    const tell = (): void => {
+      stream.end();
+      for (const watch of watches) watch.write(line);
+    };
+    if (headers[":path"] === "/change-stored") void etcd.put("/registry/pods/floor/one", stored).then(tell);
+    else tell();
   });
 });
 server.listen(0, "127.0.0.1", () => console.log((server.address() as AddressInfo).port));

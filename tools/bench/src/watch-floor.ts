@@ -5,9 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { openConnection } from "./http.ts";
+import { percentile } from "./load.ts";
 import { cpuSeconds } from "./process-usage.ts";
 import { openWatchConnection, type WatchConnection } from "./watch-client.ts";
+import { paced } from "./watch-fan-out.ts";
+import { atPace } from "./watch-rows.ts";
 
 const watchers = 500;
 /** As long as the event of the pod that the watch rows change. */
@@ -17,7 +21,7 @@ const seconds = 4;
 
 /**
  * `main.ts floor`: what watch events cost when a server does nothing but write them with node's HTTP/2 over TLS, measured as the
- * rows of `watch-rows.ts` are. Our server cannot get below it.
+ * rows of `watch-rows.ts` are, and when they arrive after a write to etcd. Our server cannot get below it.
  */
 export async function benchWatchFloor(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "cox-bench-"));
@@ -33,17 +37,42 @@ export async function benchWatchFloor(): Promise<void> {
   writeFileSync(keyFile, keyPem, { mode: 0o600 });
   writeFileSync(certFile, certPem);
   const program = fileURLToPath(new URL("watch-floor-server.ts", import.meta.url));
-  const server = spawn(process.execPath, [program, keyFile, certFile, String(eventBytes)], {
+  const etcd = await startOwnEtcd();
+  const server = spawn(process.execPath, [program, keyFile, certFile, String(eventBytes), etcd.endpoint], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   try {
     const [port] = (await once(server.stdout, "data")) as [Buffer];
     const url = `https://127.0.0.1:${String(port).trim()}`;
     for (const connections of [5, 50, 500]) await fanOut(url, Buffer.from(ca.certPem), server.pid as number, connections);
+    await delivery(url, Buffer.from(ca.certPem));
   } finally {
     server.kill();
+    await etcd.stop();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** From the sending of a change that etcd takes to the event of it, at the pace of the last of the watch rows. */
+async function delivery(url: string, ca: Buffer): Promise<void> {
+  const connection = await openConnection(url, "", ca);
+  const open = async (onEvent: (watcher: number) => void): Promise<() => void> => {
+    const opened: WatchConnection[] = [];
+    for (let i = 0; i < atPace.connections; i++) opened.push(await openWatchConnection(url, "", ca));
+    const watch = (_: unknown, i: number) => opened[i % opened.length]?.watch("/watch", () => onEvent(i));
+    await Promise.all(Array.from({ length: atPace.watchers }, watch));
+    return () => {
+      for (const one of opened) one.close();
+    };
+  };
+  const run = (forSeconds: number) => paced({ ...atPace, seconds: forSeconds }, open, () => connection.request("/change-stored"));
+  await run(warmUpSeconds);
+  const { latencies } = await run(2 * seconds);
+  const [middle, slowest] = [0.5, 0.99].map((share) => percentile(latencies, share).toFixed(2));
+  console.log(
+    `bare HTTP/2 and etcd, ${atPace.updatesPerSecond} updates/s, ${atPace.watchers} streams: p50 ${middle} ms, p99 ${slowest} ms`,
+  );
+  connection.close();
 }
 
 async function fanOut(url: string, ca: Buffer, pid: number, connections: number): Promise<void> {
