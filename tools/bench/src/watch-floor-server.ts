@@ -13,6 +13,12 @@ const [keyFile = "", certFile = "", bytes = "1", etcdUrl = ""] = process.argv.sl
 const etcd = newEtcdClient({ servers: [etcdUrl] });
 /** As long as what is stored of the pod that the watch rows change. */
 const stored = Buffer.alloc(5_000, "x");
+const keyOf = (n: number): string => `/registry/pods/floor/${n}`;
+/** As many as the rows have: what else etcd holds decides how long it takes to write a batch to its file, while others wait. */
+const objects = 5_000;
+for (let n = 0; n < objects; n += 50) {
+  await Promise.all(Array.from({ length: 50 }, (_, i) => etcd.put(keyOf(n + i), stored)));
+}
 const line = Buffer.alloc(Number(bytes), "x");
 line[line.length - 1] = 0x0a;
 const watches = new Set<ServerHttp2Stream>();
@@ -33,7 +39,7 @@ server.on("secureConnection", (socket) => {
       stream.end();
       for (const watch of watches) watch.write(line);
     };
-    if (headers[":path"] === "/change-stored") void etcd.put("/registry/pods/floor/one", stored).then(tell);
+    if (headers[":path"] === "/change-stored") void etcd.put(keyOf(0), stored).then(tell);
     else tell();
   });
 });
