@@ -92,8 +92,10 @@ test("a daemon set follows nodes and surges over them, on a real API server and 
   assert.equal(again.revision, 3);
 
   await client.patch(nodes, { name: "c" }, { type: "merge", body: { metadata: { labels: { disk: null } } } });
-  await until("the pod on c is gone", cluster, async () => (await cluster.list<Pod>(pods)).length === 2);
-  assert.equal((await status())?.desiredNumberScheduled, 2);
+  await until("the pod on c is gone, and the status says so", cluster, async () => {
+    const [all, now] = [await cluster.list<Pod>(pods), await status()];
+    return all.length === 2 && now?.desiredNumberScheduled === 2;
+  });
   const [failing] = await cluster.list<Pod>(pods);
   const failed = { namespace: "default", name: failing?.metadata.name ?? "", subresource: "status" };
   await client.patch(pods, failed, { type: "merge", body: { status: { phase: "Failed" } } });
