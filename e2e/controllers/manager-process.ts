@@ -1,13 +1,8 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { startTestServer, type TestServer } from "@coxswain/apiserver/testing/start-test-server";
+import { startDaemon, type TestContext } from "../framework/daemon-process.ts";
 
 /** An API server of its own and a controller manager beside it, each controller with no more than its bootstrap role. */
 export interface ManagedCluster {
@@ -24,12 +19,6 @@ export interface ManagedCluster {
   list<T extends object>(ref: ResourceRef): Promise<T[]>;
 }
 
-interface TestContext {
-  after(fn: () => void | Promise<void>): void;
-}
-
-const program = fileURLToPath(new URL("../../packages/controller-manager/src/main.ts", import.meta.url));
-
 /** @param gates feature gates of both */
 export async function startManaged(
   t: TestContext,
@@ -38,33 +27,17 @@ export async function startManaged(
 ): Promise<ManagedCluster> {
   const gateFlags = gates.length === 0 ? [] : [`--feature-gates=${gates.map((gate) => `${gate}=true`).join(",")}`];
   const server = await startTestServer(t, gateFlags);
-  const directory = mkdtempSync(join(tmpdir(), "cox-managed-"));
-  const file = (name: string): string => join(directory, name);
-  const { cert, key } = await server.clientCertificate("system:kube-controller-manager");
-  const base64 = (text: string): string => Buffer.from(text).toString("base64");
-  const kubeconfig = {
-    apiVersion: "v1",
-    kind: "Config",
-    clusters: [{ name: "c", cluster: { server: server.url, "certificate-authority-data": base64(server.ca) } }],
-    users: [{ name: "u", user: { "client-certificate-data": base64(cert), "client-key-data": base64(key) } }],
-    contexts: [{ name: "x", context: { cluster: "c", user: "u" } }],
-    "current-context": "x",
-  };
-  writeFileSync(file("kubeconfig"), JSON.stringify(kubeconfig), { mode: 0o600 });
-  const log = openSync(file("log"), "w");
-  const flags = [
-    `--kubeconfig=${file("kubeconfig")}`,
-    `--controllers=${controllers.join(",")}`,
-    "--use-service-account-credentials=true",
-    "--leader-elect=false",
-    "--secure-port=0",
-    ...gateFlags,
-  ];
-  const child = spawn(process.execPath, ["-C", "cox-source", program, ...flags], { stdio: ["ignore", log, log] });
-  closeSync(log);
-  t.after(async () => {
-    await ended(child);
-    rmSync(directory, { recursive: true, force: true });
+  const { log } = await startDaemon(t, server, {
+    packageName: "controller-manager",
+    user: "system:kube-controller-manager",
+    flags: (kubeconfig) => [
+      `--kubeconfig=${kubeconfig}`,
+      `--controllers=${controllers.join(",")}`,
+      "--use-service-account-credentials=true",
+      "--leader-elect=false",
+      "--secure-port=0",
+      ...gateFlags,
+    ],
   });
   const { client } = server;
   const list = async <T extends object>(ref: ResourceRef): Promise<T[]> =>
@@ -72,7 +45,7 @@ export async function startManaged(
   return {
     server,
     list,
-    log: () => readFileSync(file("log"), "utf8"),
+    log,
     async addNode(name, labels = {}) {
       await client.create<Node>(nodes, { apiVersion: "v1", kind: "Node", metadata: { name, labels }, spec: {} });
       // Admission keeps pods off a node that is new; nobody is here to say that it is ready.
@@ -97,10 +70,4 @@ export async function startManaged(
       }
     },
   };
-}
-
-async function ended(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill("SIGKILL");
-  await once(child, "exit");
 }

@@ -1,29 +1,9 @@
 /** What is asked of etcd over gRPC, under the names of upstream's library. Source: go-grpc-prometheus client_metrics.go */
+import { grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
 import type { CounterChild, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { GrpcCalls, GrpcMethod } from "../storage/etcd/grpc-calls.ts";
 
 const method = ["grpc_type", "grpc_service", "grpc_method"];
-
-/** Source: google.golang.org/grpc codes/code_string.go */
-const codes = [
-  "OK",
-  "Canceled",
-  "Unknown",
-  "InvalidArgument",
-  "DeadlineExceeded",
-  "NotFound",
-  "AlreadyExists",
-  "PermissionDenied",
-  "ResourceExhausted",
-  "FailedPrecondition",
-  "Aborted",
-  "OutOfRange",
-  "Unimplemented",
-  "Internal",
-  "Unavailable",
-  "DataLoss",
-  "Unauthenticated",
-];
 
 export function newGrpcMetrics(registry: MetricsRegistry): GrpcCalls {
   const counter = (name: string, help: string, labels: readonly string[] = method) => registry.counter({ name, help, labels });
@@ -52,7 +32,7 @@ export function newGrpcMetrics(registry: MetricsRegistry): GrpcCalls {
         sent: () => send.inc(),
         received: () => receive.inc(),
         handled(code) {
-          ended[code] ??= handled.labels(...labels, codes[code] ?? `Code(${code})`);
+          ended[code] ??= handled.labels(...labels, grpcCodeNames[code] ?? `Code(${code})`);
           ended[code].inc();
         },
       };
