@@ -1,11 +1,7 @@
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type {
-  Node,
-  NodeSelectorRequirement,
-  NodeSelectorTerm,
-  Taint,
-  Toleration,
-} from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
+import { tolerates, untolerated as untoleratedTaint } from "@coxswain/apimachinery/scheduling/tolerations";
+import type { Node, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Pressure } from "../resources/eviction.ts";
 import { podResources, quantityOf, type ResourceList } from "../resources/pod-resources.ts";
 import { qosClass } from "../resources/qos.ts";
@@ -102,66 +98,18 @@ function outOf(resource: string, requested: number, used: number, capacity: numb
 
 function misplaced({ pod, others, node }: AdmissionInput): Rejection | undefined {
   const predicate = (name: string): Rejection => ({ reason: name, message: `Predicate ${name} failed` });
-  if (!matchesNode(pod, node.metadata.labels ?? {}, node.name)) return predicate("NodeAffinity");
+  if (!matchesNode(pod, { metadata: { ...node.metadata, name: node.name } })) return predicate("NodeAffinity");
   if (pod.spec.nodeName && pod.spec.nodeName !== node.name) return predicate("NodeName");
   const ports = hostPortOf(pod);
   if (ports.length > 0 && others.some((other) => portsClash(ports, hostPortOf(other)))) return predicate("NodePorts");
   return undefined;
 }
 
-/** Pure: node selector and required node affinity. */
-export function matchesNode(pod: NodePod, labels: Readonly<Record<string, string>>, nodeName: string): boolean {
-  for (const [key, value] of Object.entries(pod.spec.nodeSelector ?? {})) if (labels[key] !== value) return false;
-  const required = pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
-  if (required === undefined) return true;
-  return (required.nodeSelectorTerms ?? []).some((term) => matchesTerm(term, labels, nodeName));
-}
-
-function matchesTerm(term: NodeSelectorTerm, labels: Readonly<Record<string, string>>, nodeName: string): boolean {
-  const expressions = term.matchExpressions ?? [];
-  const fields = term.matchFields ?? [];
-  if (expressions.length === 0 && fields.length === 0) return false;
-  return (
-    expressions.every((requirement) => matchesRequirement(requirement, labels)) &&
-    fields.every((requirement) => matchesRequirement(requirement, { "metadata.name": nodeName }))
-  );
-}
-
-function matchesRequirement(
-  { key, operator, values = [] }: NodeSelectorRequirement,
-  labels: Readonly<Record<string, string>>,
-): boolean {
-  const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
-  switch (operator) {
-    case "In":
-      return value !== undefined && values.includes(value);
-    case "NotIn":
-      return value === undefined || !values.includes(value);
-    case "Exists":
-      return value !== undefined;
-    case "DoesNotExist":
-      return value === undefined;
-    case "Gt":
-      return value !== undefined && Number(value) > Number(values[0]);
-    case "Lt":
-      return value !== undefined && Number(value) < Number(values[0]);
-    default:
-      return false;
-  }
-}
-
 function untolerated({ pod, node }: AdmissionInput): Rejection | undefined {
   if (isStaticPod(pod)) return undefined;
-  const taints = (node.spec?.taints ?? []).filter((taint) => taint.effect === "NoExecute");
-  if (taints.every((taint) => (pod.spec.tolerations ?? []).some((toleration) => tolerates(toleration, taint)))) return undefined;
+  const taint = untoleratedTaint(node.spec?.taints ?? [], pod.spec.tolerations ?? [], ["NoExecute"]);
+  if (taint === undefined) return undefined;
   return { reason: "TaintToleration", message: "Predicate TaintToleration failed" };
-}
-
-export function tolerates(toleration: Toleration, taint: Taint): boolean {
-  if (toleration.effect && toleration.effect !== taint.effect) return false;
-  if (toleration.key && toleration.key !== taint.key) return false;
-  if ((toleration.operator ?? "Equal") === "Exists") return true;
-  return (toleration.operator ?? "Equal") === "Equal" && (toleration.value ?? "") === (taint.value ?? "");
 }
 
 /** Those that cannot reach out of a Pod's namespaces. */
