@@ -63,6 +63,14 @@ test("it is not decoded again when the answer is there before", async () => {
   assert.equal(counted.decodes, 1);
 });
 
+test("what cannot be decoded is told to whoever wants the entry, and ends nothing before", async () => {
+  const bytes = Buffer.from("{");
+  const own = ownWrite(codec, "web/a", bytes, bytes, undefined);
+  own.prepare();
+  await new Promise(setImmediate);
+  assert.throws(() => own.entry(8), /unexpected end of JSON input/i);
+});
+
 test("an entry knows the bytes that etcd holds of it as long as it is hot", () => {
   const before = newEntry(plain, "web/a", 4, plain.fromStored(plain.toStored(aPod("n1"))));
   const entry = written(aPod("n1"), before, 5);

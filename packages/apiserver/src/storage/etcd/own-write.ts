@@ -33,7 +33,12 @@ export function ownWrite(codec: ObjectCodec, key: string, bytes: Buffer, value: 
     value,
     prepare() {
       setImmediate(() => {
-        if (made === undefined) decoded = decode();
+        if (made !== undefined) return;
+        try {
+          decoded = decode();
+        } catch {
+          // `entry` meets it again, where somebody is told; nobody would catch it here, and the process would end.
+        }
       });
     },
     entry(revision) {
