@@ -149,7 +149,7 @@ function watchNodes({ informers, cache, queue }: ClusterWatch): void {
 }
 
 /** What of a node changed, when it can make a pod fit. Source: eventhandlers.go nodeSchedulingPropertiesChange */
-export function nodeChange(old: Node, node: Node): ClusterEvent | undefined {
+function nodeChange(old: Node, node: Node): ClusterEvent | undefined {
   if (old.spec?.unschedulable && !node.spec?.unschedulable) return "Node/UpdateUnschedulable";
   if (!semanticEqual(old.status?.allocatable, node.status?.allocatable)) return "Node/UpdateAllocatable";
   if (!semanticEqual(old.metadata.labels, node.metadata.labels)) return "Node/UpdateLabel";

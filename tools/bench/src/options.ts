@@ -26,7 +26,7 @@ export interface SecondServer {
   readonly caFile?: string;
 }
 
-export const usage = `usage: ./cox bench api|start [--quick] [--pods <n>] [--seconds <n>] [--only <text>] [--fairness] [--cpu-prof <folder>]
+const usage = `usage: ./cox bench api|start [--quick] [--pods <n>] [--seconds <n>] [--only <text>] [--fairness] [--cpu-prof <folder>]
        [--against <url> --token <t> --pid <p> [--etcd-pid <p>] [--ca <file>]]
        ./cox bench codec|ports|floor`;
 
@@ -72,7 +72,7 @@ export function parseOptions(argv: readonly string[]): BenchOptions {
 }
 
 /** Load is for one's own machine only. */
-export function loopback(text: string): string {
+function loopback(text: string): string {
   const url = new URL(text);
   const isLocal = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
   if (url.protocol !== "https:" || !isLocal) throw new Error(`--against takes https on a loopback address, not ${text}`);

@@ -27,7 +27,7 @@ export function programOf(pid: number, token: string, ca: Buffer | undefined): P
 }
 
 /** The same command line with other values for some flags, which stand as `--flag=value`. */
-export function withFlags(command: readonly string[], flags: Readonly<Record<string, string>>): string[] {
+function withFlags(command: readonly string[], flags: Readonly<Record<string, string>>): string[] {
   const kept = command.filter((word) => !Object.keys(flags).some((flag) => word.startsWith(`--${flag}=`)));
   return [...kept, ...Object.entries(flags).map(([flag, value]) => `--${flag}=${value}`)];
 }

@@ -51,7 +51,7 @@ function cellsOf(line: string): string[] {
   return inner.split("|").map((cell) => cell.replaceAll("\u0000", "|").trim());
 }
 
-export function proofsOf(cell: string): Proof[] {
+function proofsOf(cell: string): Proof[] {
   const proofs: Proof[] = [];
   let rest = cell;
   for (let start = rest.indexOf("]("); start !== -1; start = rest.indexOf("](")) {

@@ -34,7 +34,7 @@ export function readObjects(bytes: Buffer, version?: GroupVersion): Input {
   }
 }
 
-export function mediaTypeOf(bytes: Buffer): MediaType {
+function mediaTypeOf(bytes: Buffer): MediaType {
   if (protobufPrefix.equals(bytes.subarray(0, protobufPrefix.length))) return protobufMediaType;
   return /^\s*\{/.test(bytes.toString("latin1", 0, 1024)) ? jsonMediaType : yamlMediaType;
 }

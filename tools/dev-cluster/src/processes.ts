@@ -85,7 +85,7 @@ export async function waitUntil(
   }
 }
 
-export function tailOf(settings: Settings, name: string, lines: number): string {
+function tailOf(settings: Settings, name: string, lines: number): string {
   try {
     return readFileSync(logFile(settings, name), "utf8").trimEnd().split("\n").slice(-lines).join("\n");
   } catch {
@@ -119,7 +119,7 @@ function signal(pid: number, name: NodeJS.Signals): void {
 }
 
 /** Field 22 of /proc/<pid>/stat; undefined for a process that is gone or a zombie. */
-export function startTimeOf(pid: number): string | undefined {
+function startTimeOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");

@@ -90,7 +90,7 @@ async function startAll(settings: Settings, progress: Progress, isNeeded: (name:
   begin(serviceRoutesProcess(settings));
 }
 
-export function serviceRoutesProcess(settings: Settings): ProcessSpec {
+function serviceRoutesProcess(settings: Settings): ProcessSpec {
   return {
     name: "service-routes",
     command: process.execPath,

@@ -42,7 +42,7 @@ function protoNumber(field: FieldFact): number {
 }
 
 /** Go types with the package as the folder below `schema/kinds`, left out for the table's own package. */
-export function shortType(facts: PackageFacts, text: string): string {
+function shortType(facts: PackageFacts, text: string): string {
   const type = parseGoType(text);
   switch (type.form) {
     case "pointer":

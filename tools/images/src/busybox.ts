@@ -4,7 +4,7 @@ import type { ImageSpec } from "./oci.ts";
 import type { TarEntry } from "./tar.ts";
 
 export const pauseImage = "coxswain.local/pause:3.6";
-export const busyboxImages: readonly string[] = ["docker.io/library/busybox:1.35", "docker.io/library/busybox:1.36"];
+const busyboxImages: readonly string[] = ["docker.io/library/busybox:1.35", "docker.io/library/busybox:1.36"];
 
 /**
  * Holds a pod's namespaces open: waits for children, so that orphans of a shared process namespace are reaped, and

@@ -62,8 +62,3 @@ export function userAgentOf(program: string, part?: string): string {
   const base = `${program}/v1.23.0 (${process.platform}/${arch}) kubernetes/coxswain`;
   return part === undefined ? base : `${base}/${part}`;
 }
-
-/** The same server and credentials under another user agent suffix. Source: rest.AddUserAgent */
-export function withUserAgent(config: ClientConfig, part: string): ClientConfig {
-  return { ...config, userAgent: `${config.userAgent ?? userAgentOf("coxswain")}/${part}` };
-}

@@ -63,11 +63,7 @@ export async function discoverGroups(client: Client, options: CallOptions = {}):
 }
 
 /** The resources of one group version, in the server's order. @param groupVersion `v1` or `apps/v1` */
-export async function discoverVersion(
-  client: Client,
-  groupVersion: string,
-  options: CallOptions = {},
-): Promise<DiscoveredResource[]> {
+async function discoverVersion(client: Client, groupVersion: string, options: CallOptions = {}): Promise<DiscoveredResource[]> {
   const served = parseGroupVersion(groupVersion);
   if (served === undefined) throw new Error(`not a group version: ${groupVersion}`);
   const path = served.group === "" ? `/api/${served.version}` : `/apis/${groupVersion}`;

@@ -65,7 +65,7 @@ interface RawJson {
 const needsEscape = /["\\<>&\u0000-\u001f\u2028\u2029\ud800-\udfff]/;
 
 /** A string literal as Go writes it. */
-export function quote(value: unknown): string {
+function quote(value: unknown): string {
   const text = typeof value === "string" ? value : String(value);
   if (!needsEscape.test(text)) return `"${text}"`;
   return escapeHtml(JSON.stringify(text.toWellFormed())).replaceAll(/\\[bf]|\\\\/g, (sequence) =>

@@ -183,7 +183,7 @@ export function canonical(value: unknown): unknown {
 }
 
 /** The built-in kind that an object says it is. */
-export function descriptorOf(object: object): TypeDescriptor | undefined {
+function descriptorOf(object: object): TypeDescriptor | undefined {
   const { apiVersion, kind } = object as { apiVersion?: unknown; kind?: unknown };
   if (typeof apiVersion !== "string" || typeof kind !== "string") return undefined;
   const gv = parseGroupVersion(apiVersion);

@@ -26,7 +26,6 @@ export interface ResourceLock {
 
 /** The kinds of `--leader-elect-resource-lock`. */
 export const resourceLockKinds = ["leases", "endpointsleases", "configmapsleases", "endpoints", "configmaps"] as const;
-export type ResourceLockKind = (typeof resourceLockKinds)[number];
 
 /**
  * @throws Error for an unknown kind

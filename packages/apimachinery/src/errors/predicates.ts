@@ -23,15 +23,10 @@ export const isInvalid = matcher("Invalid", 422);
 export const isGone = matcher("Gone", 410);
 export const isResourceExpired = byReason("Expired");
 export const isForbidden = matcher("Forbidden", 403);
-export const isUnauthorized = matcher("Unauthorized", 401);
 export const isTimeout = matcher("Timeout", 504);
 export const isServerTimeout = byReason("ServerTimeout");
 export const isBadRequest = matcher("BadRequest", 400);
 export const isMethodNotSupported = matcher("MethodNotAllowed", 405);
-export const isNotAcceptable = matcher("NotAcceptable", 406);
-export const isUnsupportedMediaType = matcher("UnsupportedMediaType", 415);
-export const isRequestEntityTooLarge = matcher("RequestEntityTooLarge", 413);
-export const isServiceUnavailable = matcher("ServiceUnavailable", 503);
 export const isInternalError = matcher("InternalError", 500);
 
 /** True for a 429 of any reason: that is how upstream's clients see it. */

@@ -80,7 +80,7 @@ function textValue(value: unknown): string {
  * What went wrong and why: the messages of an error and its causes, each told once. A programming error (TypeError and
  * its like) brings its stack.
  */
-export function errorChain(error: unknown): string {
+function errorChain(error: unknown): string {
   const parts: string[] = [];
   let current: unknown = error;
   for (let depth = 0; current !== undefined && current !== null && depth < 10; depth++) {

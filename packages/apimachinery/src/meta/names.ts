@@ -10,7 +10,7 @@ export function generateName(base: string): string {
   return base.slice(0, longestBase) + randomSuffix(suffixLength);
 }
 
-export function randomSuffix(length: number): string {
+function randomSuffix(length: number): string {
   let text = "";
   for (let i = 0; i < length; i++) text += alphabet[randomInt(alphabet.length)];
   return text;

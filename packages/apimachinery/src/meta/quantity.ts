@@ -2,8 +2,8 @@
 export type QuantityFormat = "BinarySI" | "DecimalSI" | "DecimalExponent";
 
 const formText = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$";
-export const quantityFormError = `quantities must match the regular expression '${formText}'`;
-export const quantitySuffixError = "unable to parse quantity's suffix";
+const quantityFormError = `quantities must match the regular expression '${formText}'`;
+const quantitySuffixError = "unable to parse quantity's suffix";
 
 const form = /^([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)$/;
 const decimalSuffixes: readonly string[] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"]; // 10^-9, 10^-6, …

@@ -65,7 +65,7 @@ export class FieldSelector {
   }
 }
 
-export function escapeValue(value: string): string {
+function escapeValue(value: string): string {
   return value.replace(/[\\,=]/g, "\\$&");
 }
 

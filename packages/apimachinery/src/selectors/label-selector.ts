@@ -112,7 +112,7 @@ export class LabelSelector {
 const objectOperators: Readonly<Record<string, Operator>> = { In: "in", NotIn: "notin", Exists: "exists", DoesNotExist: "!" };
 
 /** @throws BadRequest listing everything that is wrong with it. */
-export function newRequirement(key: string, operator: Operator, values: readonly string[], path = ""): Requirement {
+function newRequirement(key: string, operator: Operator, values: readonly string[], path = ""): Requirement {
   const errors = checkRequirement(key, operator, values, path);
   if (errors.length > 0) throw badRequest(formatFieldErrors(errors));
   return { key, operator, values: [...new Set(values)].sort() };

@@ -204,7 +204,7 @@ export async function signCertificateRequest(options: {
 const signedNames: ReadonlySet<x509.GeneralNameType> = new Set(["dns", "ip", "email", "url"] as const);
 
 /** Source: k8s.io/kubernetes pkg/apis/certificates/v1, keyUsageDict and extKeyUsageDict */
-export const keyUsageFlags: Readonly<Record<string, number>> = {
+const keyUsageFlags: Readonly<Record<string, number>> = {
   signing: x509.KeyUsageFlags.digitalSignature,
   "digital signature": x509.KeyUsageFlags.digitalSignature,
   "content commitment": x509.KeyUsageFlags.nonRepudiation,
@@ -217,7 +217,7 @@ export const keyUsageFlags: Readonly<Record<string, number>> = {
   "decipher only": x509.KeyUsageFlags.decipherOnly,
 };
 
-export const extendedUsageOids: Readonly<Record<string, string>> = {
+const extendedUsageOids: Readonly<Record<string, string>> = {
   any: "2.5.29.37.0",
   "server auth": "1.3.6.1.5.5.7.3.1",
   "client auth": "1.3.6.1.5.5.7.3.2",

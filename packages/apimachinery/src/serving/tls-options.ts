@@ -96,7 +96,7 @@ export function opensslCiphers(names: readonly string[]): string | undefined {
 }
 
 /** @throws Error `unknown tls version "x"` */
-export function opensslVersion(name: string | undefined): SecureVersion {
+function opensslVersion(name: string | undefined): SecureVersion {
   if (name === undefined || name === "") return "TLSv1.2";
   if (!Object.hasOwn(versions, name)) throw new Error(`unknown tls version "${name}"`);
   return versions[name] as SecureVersion;

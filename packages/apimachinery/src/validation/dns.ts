@@ -21,8 +21,8 @@ const label1035Text =
 const wildcardText =
   "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character";
 
-export const dns1123LabelMaxLength = 63;
-export const dns1123SubdomainMaxLength = 253;
+const dns1123LabelMaxLength = 63;
+const dns1123SubdomainMaxLength = 253;
 
 export function isDns1123Label(value: string): string[] {
   const errors = checkLength(value, dns1123LabelMaxLength);
@@ -58,10 +58,6 @@ export function regexError(text: string, form: string, ...examples: string[]): s
 
 export function maxLengthError(length: number): string {
   return `must be no more than ${length} characters`;
-}
-
-export function inclusiveRangeError(low: number, high: number): string {
-  return `must be between ${low} and ${high}, inclusive`;
 }
 
 function checkLength(value: string, most: number): string[] {

@@ -15,11 +15,11 @@ import { isLabelValue, isQualifiedName } from "./qualified-name.ts";
  */
 export type ValidateName = (name: string) => string[];
 
-export const fieldImmutableText = "field is immutable";
-export const isNegativeText = "must be greater than or equal to 0";
-export const totalAnnotationSizeLimitBytes = 256 * 1024;
-export const orphanFinalizer = "orphan";
-export const foregroundFinalizer = "foregroundDeletion";
+const fieldImmutableText = "field is immutable";
+const isNegativeText = "must be greater than or equal to 0";
+const totalAnnotationSizeLimitBytes = 256 * 1024;
+const orphanFinalizer = "orphan";
+const foregroundFinalizer = "foregroundDeletion";
 const longestManager = 128;
 const longestSubresource = 256;
 
@@ -132,7 +132,7 @@ export function validateAnnotations(
   return errors;
 }
 
-export function validateOwnerReferences(references: readonly OwnerReference[] | undefined | null, path: string): FieldError[] {
+function validateOwnerReferences(references: readonly OwnerReference[] | undefined | null, path: string): FieldError[] {
   const errors: FieldError[] = [];
   let firstController: string | undefined;
   for (const reference of references ?? []) {
@@ -168,7 +168,7 @@ function goOwnerReference({ apiVersion, kind, name, uid, controller, blockOwnerD
   return new GoText(`v1.OwnerReference{${text}, Controller:${bool(controller)}, BlockOwnerDeletion:${bool(blockOwnerDeletion)}}`);
 }
 
-export function validateFinalizers(finalizers: readonly string[] | undefined | null, path: string): FieldError[] {
+function validateFinalizers(finalizers: readonly string[] | undefined | null, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const name of finalizers ?? [])
     for (const message of isQualifiedName(name)) errors.push(invalidValue(path, name, message));
@@ -190,7 +190,7 @@ export function validateKubeFinalizer(name: string, path: string): FieldError[] 
   return [invalidValue(path, name, "name is neither a standard finalizer name nor is it fully qualified")];
 }
 
-export function validateManagedFields(entries: readonly ManagedFieldsEntry[] | undefined | null, path: string): FieldError[] {
+function validateManagedFields(entries: readonly ManagedFieldsEntry[] | undefined | null, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const [i, entry] of (entries ?? []).entries()) {
     const at = index(path, i);

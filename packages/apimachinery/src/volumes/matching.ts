@@ -125,7 +125,7 @@ export function classNameOf({ metadata, spec }: PersistentVolumeClaim | Persiste
 }
 
 /** A volume has all modes that the claim asks for. */
-export function hasAccessModes(volume: PersistentVolume, claim: PersistentVolumeClaim): boolean {
+function hasAccessModes(volume: PersistentVolume, claim: PersistentVolumeClaim): boolean {
   const offered = volume.spec.accessModes ?? [];
   return (claim.spec.accessModes ?? []).every((mode) => offered.includes(mode));
 }

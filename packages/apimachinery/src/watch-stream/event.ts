@@ -17,4 +17,3 @@ export interface ErrorEvent {
 }
 
 export type WatchEvent<T> = ObjectEvent<T> | ErrorEvent;
-export type WatchEventType = WatchEvent<unknown>["type"];

@@ -19,7 +19,7 @@ export const aggregatorGroup = "apiregistration.k8s.io";
 /** The one that stands for all of `/api`. */
 export const legacyName = "v1.";
 
-export const defaultServicePort = 443;
+const defaultServicePort = 443;
 
 /** A group as discovery announces it; the first version is the preferred one. */
 export interface AnnouncedGroup {

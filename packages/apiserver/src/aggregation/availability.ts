@@ -84,7 +84,7 @@ async function reconcile(options: AvailabilityOptions, name: string, signal: Abo
   return serviceOf(apiService) === undefined ? done : { requeueAfterMs: lookAgainMs };
 }
 
-export interface Verdict {
+interface Verdict {
   readonly status: "True" | "False" | "Unknown";
   readonly reason: string;
   readonly message: string;
@@ -95,7 +95,7 @@ const failedProbe = "FailedDiscoveryCheck";
 const no = (reason: string, message: string): Verdict => ({ status: "False", reason, message });
 
 /** What can be told without asking the server; undefined: it has to be asked. */
-export function verdictOnObjects(
+function verdictOnObjects(
   { services, endpoints }: { services: Pick<Listed<Service>, "lister">; endpoints: Pick<Listed<Endpoints>, "lister"> },
   apiService: ApiService,
 ): Verdict | undefined {
@@ -130,7 +130,7 @@ async function verdictOfProbe({ probe }: AvailabilityOptions, apiService: ApiSer
 }
 
 /** The time is that of the last change between available and not; reasons may change without. */
-export function withCondition(apiService: ApiService, { status, reason, message }: Verdict, nowMs: number): ApiService {
+function withCondition(apiService: ApiService, { status, reason, message }: Verdict, nowMs: number): ApiService {
   const before = availableCondition(apiService);
   const lastTransitionTime = before?.status === status ? before.lastTransitionTime : formatTime(nowMs);
   const condition: APIServiceCondition = {

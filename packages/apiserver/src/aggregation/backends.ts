@@ -104,7 +104,7 @@ function bundleProblem(ca: string): string | undefined {
 }
 
 /** The common name counts for nothing, as in Go. */
-export function identityFault(host: string, certificate: PeerCertificate): Error | undefined {
+function identityFault(host: string, certificate: PeerCertificate): Error | undefined {
   if (certificate.subjectaltname) return checkServerIdentity(host, certificate);
   return new Error(
     "x509: certificate relies on legacy Common Name field, use SANs or temporarily enable Common Name matching with GODEBUG=x509ignoreCN=0",

@@ -18,7 +18,7 @@ import type { RequestInfo } from "../request/request-info.ts";
 
 export const levels = ["None", "Metadata", "Request", "RequestResponse"] as const;
 export type Level = (typeof levels)[number];
-export const stages = ["RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"] as const;
+const stages = ["RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"] as const;
 export type Stage = (typeof stages)[number];
 
 export interface GroupResources {

@@ -112,7 +112,7 @@ export function newRotatingFile(options: RotatingFileOptions, clock: Clock, onEr
 }
 
 /** `dir/audit-2022-01-31T10-20-30.123.log` */
-export function backupName(path: string, nowMs: number): string {
+function backupName(path: string, nowMs: number): string {
   const { prefix, extension } = partsOf(path);
   const time = new Date(nowMs).toISOString().slice(0, 23).replaceAll(":", "-");
   return join(dirname(path), `${prefix}${time}${extension}`);

@@ -203,7 +203,7 @@ function publicKeyOf(jwk: { kid?: unknown; kty?: unknown }): ProviderKey[] {
   }
 }
 
-export function parseDocument(text: string, what: string): Record<string, unknown> {
+function parseDocument(text: string, what: string): Record<string, unknown> {
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -15,9 +15,6 @@ import { parseJson } from "@coxswain/apimachinery/codec/json";
 import { genericServerResponse, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Status } from "@coxswain/apimachinery/meta/types";
 
-/** The versions of a review that a webhook may speak. */
-export const reviewVersions: readonly string[] = ["v1", "v1beta1"];
-
 export interface ReviewWebhookOptions {
   readonly config: ClientConfig;
   readonly clock: Clock;

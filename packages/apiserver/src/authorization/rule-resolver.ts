@@ -114,7 +114,7 @@ function notFound(kind: string, name: string): string {
   return `${kind}.rbac.authorization.k8s.io ${JSON.stringify(name)} not found`;
 }
 
-export function appliesTo(subject: RbacSubject, user: UserInfo, bindingNamespace: string): boolean {
+function appliesTo(subject: RbacSubject, user: UserInfo, bindingNamespace: string): boolean {
   switch (subject.kind) {
     case "User":
       return user.name === subject.name;

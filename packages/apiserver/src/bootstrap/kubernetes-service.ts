@@ -15,7 +15,7 @@ import { ensure } from "./ensure.ts";
 const name = "kubernetes";
 const namespace = "default";
 const skipMirror = "endpointslice.kubernetes.io/skip-mirror";
-export const reconcileIntervalMs = 10_000;
+const reconcileIntervalMs = 10_000;
 
 /** From the addresses that the endpoints have to those that they should have. */
 export type Members = (current: readonly string[]) => readonly string[];

@@ -8,7 +8,7 @@ import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 /** @returns what is there, in order; throws JsonPathError where upstream fails: an index beyond the list */
 export type JsonPath = (root: unknown) => readonly unknown[];
 
-export class JsonPathError extends Error {}
+class JsonPathError extends Error {}
 
 type Step = (values: readonly unknown[]) => unknown[];
 

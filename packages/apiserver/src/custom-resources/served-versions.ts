@@ -49,7 +49,7 @@ export interface ServedVersionsOptions {
 const verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const terminatingVerbs = ["delete", "deletecollection", "get", "list", "watch"];
 
-export function namesOf(crd: CustomResourceDefinition): CustomResourceDefinitionNames {
+function namesOf(crd: CustomResourceDefinition): CustomResourceDefinitionNames {
   const { acceptedNames } = statusOf(crd);
   return acceptedNames.kind === "" ? crd.spec.names : acceptedNames;
 }
@@ -68,7 +68,7 @@ export function storedResource(crd: CustomResourceDefinition) {
   } as const;
 }
 
-export function storageVersionOf({ spec }: CustomResourceDefinition): string {
+function storageVersionOf({ spec }: CustomResourceDefinition): string {
   return spec.versions.find(({ storage }) => storage)?.name ?? "";
 }
 

@@ -143,7 +143,7 @@ function refuse(exchange: Exchange): void {
  * What proxies say, then who is connected, which cannot be made up.
  * Source: k8s.io/apimachinery pkg/util/net/http.go, SourceIPs
  */
-export function sourceIps(exchange: Exchange): string[] {
+function sourceIps(exchange: Exchange): string[] {
   const forwarded = (headerValues(exchange, "x-forwarded-for")[0] ?? "").split(",").map((part) => address(part.trim()));
   const ips = forwarded.filter((ip) => ip !== undefined);
   const real = address(headerValues(exchange, "x-real-ip")[0] ?? "");

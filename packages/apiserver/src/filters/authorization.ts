@@ -25,7 +25,7 @@ export function authorization(authorize: Authorizer): Filter {
   };
 }
 
-export function attributesOf(user: UserInfo, info: RequestInfo): Attributes {
+function attributesOf(user: UserInfo, info: RequestInfo): Attributes {
   return {
     user,
     verb: info.verb,

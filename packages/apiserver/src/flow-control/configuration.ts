@@ -88,7 +88,7 @@ export function followConfiguration(options: ConfigurationOptions): (signal: Abo
 }
 
 /** @returns undefined when the schema says so already */
-export function danglingCondition(schema: FlowSchema, dangling: boolean, nowMs: number): FlowSchemaCondition | undefined {
+function danglingCondition(schema: FlowSchema, dangling: boolean, nowMs: number): FlowSchemaCondition | undefined {
   const level = `the PriorityLevelConfiguration object named ${goQuote(schema.spec.priorityLevelConfiguration.name)}`;
   const wanted = dangling
     ? { status: "True", reason: "NotFound", message: `This FlowSchema references ${level} but there is no such object` }

@@ -292,7 +292,7 @@ export class QueueSet {
 }
 
 /** Least and greatest. */
-export type Bounds = [least: number, greatest: number];
+type Bounds = [least: number, greatest: number];
 
 function widen(bounds: Bounds, value: number): void {
   if (value < bounds[0]) bounds[0] = value;

@@ -42,7 +42,7 @@ export interface ResourceRow {
   readonly returnDeletedObject?: boolean;
 }
 
-export const allVerbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"] as const;
+const allVerbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"] as const;
 /** For resources whose collection cannot be deleted at once. */
 export const verbsWithoutDeleteCollection = ["create", "delete", "get", "list", "patch", "update", "watch"] as const;
 

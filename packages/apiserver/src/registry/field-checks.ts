@@ -131,10 +131,10 @@ export function isIpv4Text(address: string): boolean {
   return parsed !== undefined && isIPv4(parsed);
 }
 
-export const invalidIpText = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+const invalidIpText = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 
 export function isValidIp(address: string): string[] {
-  return parseIp(address) === undefined ? ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"] : [];
+  return parseIp(address) === undefined ? [invalidIpText] : [];
 }
 
 /** Addresses that would point at the node itself or its neighbours. Source: pkg/apis/core/validation ValidateNonSpecialIP */

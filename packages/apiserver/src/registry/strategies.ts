@@ -5,7 +5,7 @@ import type { Strategy, StrategyContext } from "./generic/strategy.ts";
 
 /** An object with the two usual halves; fields as the kind has them. */
 // biome-ignore lint/suspicious/noExplicitAny: the parts are those of many kinds.
-export type SpecAndStatus = KubeObject & { spec?: any; status?: any };
+type SpecAndStatus = KubeObject & { spec?: any; status?: any };
 
 export interface StrategyOptions<T extends KubeObject> extends Omit<Strategy<T>, "namespaceScoped" | "validate"> {
   /** For both creation and update; what the stored object has already may stay allowed. */

@@ -118,7 +118,7 @@ function splitPath(path: string): string[] {
 }
 
 /** A boolean query parameter as upstream reads it: present and neither `false` nor `0`. */
-export function isTrue(value: string | null): boolean {
+function isTrue(value: string | null): boolean {
   if (value === null) return false;
   const lower = value.toLowerCase();
   return lower !== "false" && lower !== "0";

@@ -6,7 +6,7 @@ import type { RequestInfo } from "./request-info.ts";
 import { queryOf } from "./url.ts";
 import { Warnings } from "./warnings.ts";
 
-export const anonymousUser: UserInfo = { name: "system:anonymous", groups: ["system:unauthenticated"] };
+const anonymousUser: UserInfo = { name: "system:anonymous", groups: ["system:unauthenticated"] };
 
 /**
  * The context of one request as the filters fill it. What most requests never ask for (the parsed query, a signal that

@@ -8,7 +8,7 @@ export {
 
 export const nodesGroup = "system:nodes";
 export const nodeUserPrefix = "system:node:";
-export const allServiceAccounts = "system:serviceaccounts";
+const allServiceAccounts = "system:serviceaccounts";
 export const apiserverUser = "system:apiserver";
 
 const serviceAccountPrefix = "system:serviceaccount:";

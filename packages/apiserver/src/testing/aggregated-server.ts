@@ -200,7 +200,7 @@ function discoveryOf(group: string) {
 }
 
 /** @param spec the description of the field that `kubectl explain` shows */
-export function openApiOf(group: string, spec = "What a flunder is to be.") {
+function openApiOf(group: string, spec = "What a flunder is to be.") {
   const kind = { group, version: "v1", kind: "Flunder" };
   const name = `test.example.v1.Flunder`;
   const meta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";

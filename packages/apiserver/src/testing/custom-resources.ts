@@ -40,7 +40,7 @@ export function widgets(group: string, versions: readonly WidgetVersion[] = [{ n
   };
 }
 
-export const anyShape = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
+const anyShape = { type: "object", "x-kubernetes-preserve-unknown-fields": true };
 
 /** A schema of objects with a spec of these properties. */
 export function specOf(properties: object, more: object = {}): object {
@@ -54,7 +54,7 @@ export async function define(server: TestServer, definition: ReturnType<typeof w
   await established(server, definition.metadata.name);
 }
 
-export async function established(server: TestServer, name: string): Promise<void> {
+async function established(server: TestServer, name: string): Promise<void> {
   await waitFor(async () => (await conditionsOf(server, name))["Established"]?.status === "True");
 }
 

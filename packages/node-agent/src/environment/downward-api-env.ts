@@ -45,7 +45,7 @@ export function fieldValue(pod: NodePod, path: string, context: DownwardContext)
 }
 
 /** `key="value"` lines, sorted, with Go's quoting. */
-export function formatMap(map: Readonly<Record<string, string>> | undefined): string {
+function formatMap(map: Readonly<Record<string, string>> | undefined): string {
   return Object.keys(map ?? {})
     .sort()
     .map((key) => `${key}=${goQuote((map as Record<string, string>)[key] as string)}`)

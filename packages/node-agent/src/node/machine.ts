@@ -55,7 +55,7 @@ export function refuseSwap({ swaps }: Pick<Machine, "swaps">): void {
   );
 }
 
-export function goArchitecture(): string {
+function goArchitecture(): string {
   const names: Readonly<Record<string, string>> = { x64: "amd64", ia32: "386" };
   return names[process.arch] ?? process.arch;
 }
@@ -81,7 +81,7 @@ export async function filesystemOf(
 }
 
 /** The address other machines reach this one at: of the interface with the default route, else the first that is not loopback. */
-export async function defaultAddress(preferIpv6: boolean): Promise<string | undefined> {
+async function defaultAddress(preferIpv6: boolean): Promise<string | undefined> {
   const byInterface = networkInterfaces();
   const routes = (await text("/proc/net/route")).split("\n").slice(1);
   const withDefault = routes.map((line) => line.split("\t")).find((fields) => fields[1] === "00000000")?.[0];

@@ -35,7 +35,7 @@ export interface NodeConditionInput {
   pidPressure: boolean;
 }
 
-export const kubeletVersion = "v1.23.0";
+const kubeletVersion = "v1.23.0";
 
 /** Pure: what the node says of itself. Source: pkg/kubelet/nodestatus/setters.go */
 export function nodeStatus(input: NodeStatusInput): NodeStatus {

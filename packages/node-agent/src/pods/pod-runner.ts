@@ -518,7 +518,7 @@ export function isTerminal(status: PodStatus): boolean {
 }
 
 /** Pure. Source: pkg/kubelet/active_deadline.go */
-export function deadlineVerdict(pod: NodePod, status: PodStatus, now: number): PodVerdict | undefined {
+function deadlineVerdict(pod: NodePod, status: PodStatus, now: number): PodVerdict | undefined {
   const dueMs = deadlineDueMs(pod, status, now);
   if (dueMs === undefined || dueMs > 0) return undefined;
   return { reason: "DeadlineExceeded", message: "Pod was active on the node longer than the specified deadline" };

@@ -130,7 +130,7 @@ interface InitProgress {
   failed?: ContainerRecord;
 }
 
-export function initProgress(pod: NodePod, record: PodRecord): InitProgress {
+function initProgress(pod: NodePod, record: PodRecord): InitProgress {
   const inits = pod.spec.initContainers ?? [];
   if (inits.length === 0) return { done: true };
   // A container that runs proves that initialisation was done once, even if the traces of it are gone.

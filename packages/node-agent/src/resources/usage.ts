@@ -90,7 +90,7 @@ export async function podUsage(options: {
 }
 
 /** Bytes that a file, or everything in a folder, takes on disk; links are not followed. */
-export async function sizeBelow(path: string): Promise<number> {
+async function sizeBelow(path: string): Promise<number> {
   return (await usageBelow(path)).bytes;
 }
 

@@ -140,7 +140,7 @@ function detailsOf(err: unknown): string {
 }
 
 /** Pure: what the runtime is asked to make. */
-export function containerConfig(
+function containerConfig(
   request: Omit<StartRequest, "options">,
   options: ContainerOptions & {
     restartCount: number;
@@ -195,7 +195,7 @@ async function linkLog(deps: ContainerDependencies, pod: NodePod, name: string, 
   }
 }
 
-export function logLinkName(pod: { name: string; namespace: string }, name: string, id: string): string {
+function logLinkName(pod: { name: string; namespace: string }, name: string, id: string): string {
   const suffix = `-${id}.log`;
   return `${`${pod.name}_${pod.namespace}_${name}`.slice(0, 255 - suffix.length)}${suffix}`;
 }

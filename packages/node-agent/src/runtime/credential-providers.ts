@@ -94,7 +94,7 @@ function keyOf({ name }: Provider, type: string, image: string): string {
 }
 
 /** @throws ConfigError */
-export function readProviders(path: string): Provider[] {
+function readProviders(path: string): Provider[] {
   let file: { apiVersion?: unknown; kind?: unknown; providers?: unknown };
   try {
     file = parseYaml(readFileSync(path, "utf8")) as typeof file;

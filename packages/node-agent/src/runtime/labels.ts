@@ -24,7 +24,7 @@ export const annotationNames = {
   podTerminationGracePeriod: "io.kubernetes.pod.terminationGracePeriod",
 } as const;
 
-export function podIdentityLabels(pod: NodePod): Record<string, string> {
+function podIdentityLabels(pod: NodePod): Record<string, string> {
   return {
     [labelNames.podName]: pod.metadata.name,
     [labelNames.podNamespace]: pod.metadata.namespace,

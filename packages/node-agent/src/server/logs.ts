@@ -105,7 +105,7 @@ function logOptions(query: URLSearchParams, now: number): LogOptions {
 }
 
 /** Which of the container's lives the log is of. @throws Refused 400 when there is none yet. */
-export function containerId(podName: string, status: PodStatus | undefined, name: string, previous: boolean): string {
+function containerId(podName: string, status: PodStatus | undefined, name: string, previous: boolean): string {
   const all: ContainerStatus[] = [
     ...(status?.initContainerStatuses ?? []),
     ...(status?.containerStatuses ?? []),

@@ -208,7 +208,7 @@ function setReadiness(
 }
 
 /** Pure. Source: kubelet_pods.go getPhase */
-export function phaseOf(pod: NodePod, statuses: readonly ContainerStatus[], inits: readonly ContainerStatus[]): string {
+function phaseOf(pod: NodePod, statuses: readonly ContainerStatus[], inits: readonly ContainerStatus[]): string {
   let pendingInit = 0;
   let failedInit = 0;
   for (const container of pod.spec.initContainers ?? []) {

@@ -17,7 +17,7 @@ export interface RunningContainerd {
   stop(): Promise<void>;
 }
 
-export const pauseImage = "registry.test/pause:1";
+const pauseImage = "registry.test/pause:1";
 export const busyboxImage = "registry.test/busybox:1";
 
 /**

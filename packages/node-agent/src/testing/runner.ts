@@ -24,7 +24,7 @@ export interface TestRunner {
   statusOf(pod: NodePod): PodStatus | undefined;
 }
 
-export const noCgroups: Cgroups = {
+const noCgroups: Cgroups = {
   start: async () => undefined,
   enforceReserved: async () => undefined,
   parentOf: () => "",

@@ -50,7 +50,7 @@ export interface NodeInfo {
   images: ReadonlyMap<string, number>;
 }
 
-export const noResources = (): Resources => ({ milliCpu: 0, memory: 0, ephemeralStorage: 0, pods: 0, scalars: new Map() });
+const noResources = (): Resources => ({ milliCpu: 0, memory: 0, ephemeralStorage: 0, pods: 0, scalars: new Map() });
 
 export function newNodeInfo(node: Node): NodeInfo {
   const info: NodeInfo = {
@@ -180,7 +180,7 @@ function quantity(text: string): Quantity {
   return value;
 }
 
-export function resourcesOf(list: Readonly<Record<string, string>> | undefined): Resources {
+function resourcesOf(list: Readonly<Record<string, string>> | undefined): Resources {
   const resources = noResources();
   for (const [name, text] of Object.entries(list ?? {})) {
     if (name === "cpu") resources.milliCpu = quantity(text).milliValue();

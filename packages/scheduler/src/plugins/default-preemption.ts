@@ -101,7 +101,7 @@ const refused = (snapshot: ClusterSnapshot, tried: ReadonlyMap<string, Status>):
 };
 
 /** Not while those it sent away before are still on their way out. Source: PodEligibleToPreemptOthers */
-export function mayPreempt(pod: Pod, statuses: ReadonlyMap<string, Status>, snapshot: ClusterSnapshot): boolean {
+function mayPreempt(pod: Pod, statuses: ReadonlyMap<string, Status>, snapshot: ClusterSnapshot): boolean {
   if (pod.spec.preemptionPolicy === "Never") return false;
   const nominated = pod.status?.nominatedNodeName;
   if (!nominated || statuses.get(nominated)?.code === "UnschedulableAndUnresolvable") return true;

@@ -33,7 +33,7 @@ export interface StorageView {
   readonly checksCapacity: boolean;
 }
 
-export const conflictReasons = {
+const conflictReasons = {
   nodeAffinity: "node(s) had volume node affinity conflict",
   nothingToBind: "node(s) didn't find available persistent volumes to bind",
   noSpace: "node(s) did not have enough free storage",

@@ -77,7 +77,7 @@ export interface StructField {
 }
 
 export const deducedType: AnyApplyType = { kind: "any", atomic: false };
-export const atomicAnyType: AnyApplyType = { kind: "any", atomic: true };
+const atomicAnyType: AnyApplyType = { kind: "any", atomic: true };
 
 const string: ScalarApplyType = { kind: "scalar", scalar: "string" };
 const numeric: ScalarApplyType = { kind: "scalar", scalar: "numeric" };

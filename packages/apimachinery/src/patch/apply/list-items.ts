@@ -43,7 +43,7 @@ export function isFields(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-export function isEmptyMap(value: unknown): boolean {
+function isEmptyMap(value: unknown): boolean {
   for (const key in value as object) if (Object.hasOwn(value as object, key)) return false;
   return true;
 }

@@ -120,7 +120,7 @@ interface PublishedTrust extends Trust {
 }
 
 /** What the config map says; an entry that cannot be read leaves what was. */
-export function newPublishedTrust(log: Logger): PublishedTrust {
+function newPublishedTrust(log: Logger): PublishedTrust {
   let clientCa: ReturnType<typeof newCertificatePool> | undefined;
   let proxyCa: ReturnType<typeof newCertificatePool> | undefined;
   let frontProxy: FrontProxy | undefined;

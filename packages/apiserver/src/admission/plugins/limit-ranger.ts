@@ -127,7 +127,7 @@ function inPlainUnits(list: ResourceList): ResourceList {
   return Object.fromEntries(Object.keys(list).map((name) => [name, plain(name)]));
 }
 
-export function claimProblems(claim: PersistentVolumeClaim, limits: readonly LimitRangeItem[]): string[] {
+function claimProblems(claim: PersistentVolumeClaim, limits: readonly LimitRangeItem[]): string[] {
   const requests: ResourceList = claim.spec?.resources?.requests ?? {};
   return limits
     .filter(({ type }) => type === "PersistentVolumeClaim")

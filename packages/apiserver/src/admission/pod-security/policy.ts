@@ -24,7 +24,7 @@ const modes = ["enforce", "audit", "warn"] as const;
 export const latestMinor = 23;
 
 /** What counts where labels say nothing. */
-export const privilegedPolicy: Policy = {
+const privilegedPolicy: Policy = {
   enforce: { level: "privileged", version: "latest" },
   warn: { level: "privileged", version: "latest" },
   audit: { level: "privileged", version: "latest" },

@@ -229,7 +229,7 @@ function annotate(webhook: string, attributes: AdmissionAttributes, { auditAnnot
 }
 
 /** A refusal always has a code of an error and says which webhook it was. Source: webhook/errors/statuserror.go */
-export function denied(webhookName: string, status: Status | undefined): StatusError {
+function denied(webhookName: string, status: Status | undefined): StatusError {
   const by = `admission webhook ${goQuote(webhookName)} denied the request`;
   const message = status?.message
     ? `${by}: ${status.message}`

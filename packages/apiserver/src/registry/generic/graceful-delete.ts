@@ -2,9 +2,9 @@ import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/type
 import type { Strategy, StrategyContext } from "./strategy.ts";
 
 /** The garbage collector lets dependents go before the object itself goes. */
-export const orphanFinalizer = "orphan";
+const orphanFinalizer = "orphan";
 /** The garbage collector deletes dependents before the object itself goes. */
-export const foregroundFinalizer = "foregroundDeletion";
+const foregroundFinalizer = "foregroundDeletion";
 
 /**
  * The finalizers an object has after a request to delete it with these options; the same list when nothing changes.

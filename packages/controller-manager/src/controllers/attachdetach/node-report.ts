@@ -47,7 +47,7 @@ export function newNodeReport(client: Client, known: Newest<Node>, usable: (node
  * What others attached (in-tree plugins, another control plane) stays in the list.
  * @returns undefined when the node has it so
  */
-export function listFor(node: Node, usable: readonly VolumeId[]): AttachedVolume[] | undefined {
+function listFor(node: Node, usable: readonly VolumeId[]): AttachedVolume[] | undefined {
   const now = new Set(namesAttached(node));
   const foreign = (node.status?.volumesAttached ?? []).filter(({ name }) => parseVolumeId(name) === undefined);
   const ours = [...new Set(usable)].sort();

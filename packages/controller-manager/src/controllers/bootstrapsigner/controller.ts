@@ -43,7 +43,7 @@ async function reconcile(ctx: ControllerContext, signal: AbortSignal): Promise<R
 }
 
 /** Pure: the data with one signature for each token that may sign, and no other. Without a kubeconfig it stays as it is. */
-export function signedData(
+function signedData(
   data: Readonly<Record<string, string>>,
   all: readonly Secret[],
   now: number,

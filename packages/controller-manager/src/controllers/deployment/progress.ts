@@ -31,7 +31,7 @@ export function isComplete(deployment: Deployment, status: CountedStatus): boole
 }
 
 /** More of the new, less of the old, more ready or more available than was last written. */
-export function isProgressing(deployment: Deployment, status: CountedStatus): boolean {
+function isProgressing(deployment: Deployment, status: CountedStatus): boolean {
   const old = countedForm(deployment.status);
   return (
     status.updatedReplicas > old.updatedReplicas ||
@@ -41,7 +41,7 @@ export function isProgressing(deployment: Deployment, status: CountedStatus): bo
   );
 }
 
-export function isTimedOut(deployment: Deployment, status: CountedStatus, now: number): boolean {
+function isTimedOut(deployment: Deployment, status: CountedStatus, now: number): boolean {
   if (!hasProgressDeadline(deployment)) return false;
   const condition = conditionOf(status.conditions, "Progressing");
   if (condition === undefined || condition.reason === progressReasons.available) return false;

@@ -71,7 +71,7 @@ async function removeLeftover(ctx: ControllerContext, current: Endpoints | undef
 }
 
 /** Pure: the service's labels on it; its own other metadata stays. */
-export function wantedEndpoints(
+function wantedEndpoints(
   service: Service,
   current: Endpoints | undefined,
   subsets: NonNullable<Endpoints["subsets"]>,

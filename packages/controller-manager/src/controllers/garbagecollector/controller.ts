@@ -55,7 +55,7 @@ async function firstRefresh({ clock, log }: ControllerContext, builder: GraphBui
 }
 
 /** @internal for tests: the parts, to be run one by one. */
-export function newCollector(ctx: ControllerContext): { builder: GraphBuilder; deleting: Controller; orphaning: Controller } {
+function newCollector(ctx: ControllerContext): { builder: GraphBuilder; deleting: Controller; orphaning: Controller } {
   const { log, clock, metrics } = ctx;
   const onEffects = ({ attemptToDelete, attemptToOrphan }: Effects): void => {
     for (const uid of attemptToDelete) deleting.enqueue(uid);

@@ -17,7 +17,7 @@ export interface Rules {
 }
 
 /** Pods by what their samples are worth. */
-export interface PodGroups {
+interface PodGroups {
   readonly ready: number;
   /** Not yet: they may need nothing, and may soon need their share. */
   readonly unready: readonly string[];
@@ -26,7 +26,7 @@ export interface PodGroups {
 }
 
 /** Pure. Pods that failed or go count for nothing; their samples are not used. @param resource undefined for other metrics */
-export function groupPods(
+function groupPods(
   pods: readonly Pod[],
   metrics: PodMetrics,
   resource: string | undefined,

@@ -14,7 +14,7 @@ export interface PodPlan {
 }
 
 /** No more than so many creates or deletes at once; the rest at the next look. Source: MaxPodCreateDeletePerSync */
-export const burstPods = 500;
+const burstPods = 500;
 
 /**
  * Pure: from what a Job wants and the Pods that run for it to what has to change.

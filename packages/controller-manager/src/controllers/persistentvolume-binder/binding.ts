@@ -87,7 +87,7 @@ export function newBindingWriter(
 }
 
 /** @returns undefined when the claim is so already */
-export function claimBoundTo(claim: PersistentVolumeClaim, volume: PersistentVolume): PersistentVolumeClaim | undefined {
+function claimBoundTo(claim: PersistentVolumeClaim, volume: PersistentVolume): PersistentVolumeClaim | undefined {
   const annotations = { ...claim.metadata.annotations };
   const isNamed = claim.spec.volumeName === volume.metadata.name;
   if (isNamed && annotations[bindCompleted] !== undefined) return undefined;
@@ -117,7 +117,7 @@ function unbound(volume: PersistentVolume): PersistentVolume {
  * @returns undefined when nothing changes
  * @throws Error for a volume without a capacity
  */
-export function claimStatus(
+function claimStatus(
   claim: PersistentVolumeClaim,
   phase: string,
   volume: PersistentVolume | undefined,

@@ -44,7 +44,7 @@ export function surplusFinished(all: readonly Pod[], threshold: number): Pod[] {
 }
 
 /** Pure: Pods that are being deleted and have no node whose agent would end it. */
-export function unscheduledTerminating(all: readonly Pod[]): Pod[] {
+function unscheduledTerminating(all: readonly Pod[]): Pod[] {
   return all.filter(({ metadata, spec }) => metadata.deletionTimestamp && !spec.nodeName);
 }
 

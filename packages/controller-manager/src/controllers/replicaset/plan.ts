@@ -8,7 +8,7 @@ export interface Plan {
 }
 
 /** No more than so many creates or deletes at once; the rest at the next look. Source: replica_set.go BurstReplicas */
-export const burstReplicas = 500;
+const burstReplicas = 500;
 
 /**
  * Pure: from how many are wanted and what exists to what has to change.

@@ -95,12 +95,7 @@ function belongsTo({ metadata }: Secret, account: ServiceAccount): boolean {
 }
 
 /** Pure: the secret with everything that a token secret has. @returns undefined when it has it already */
-export function withToken(
-  secret: Secret,
-  account: ServiceAccount,
-  rootCa: string | undefined,
-  sign: () => string,
-): Secret | undefined {
+function withToken(secret: Secret, account: ServiceAccount, rootCa: string | undefined, sign: () => string): Secret | undefined {
   const base64 = (text: string): string => Buffer.from(text).toString("base64");
   const data = { ...secret.data };
   if (rootCa !== undefined) data["ca.crt"] = base64(rootCa);

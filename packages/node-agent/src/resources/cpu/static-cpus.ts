@@ -17,7 +17,7 @@ export interface StaticCpus {
 }
 
 /** Whole cores are wanted, and the number of CPUs is not that of whole cores. */
-export class SmtAlignmentError extends Error {
+class SmtAlignmentError extends Error {
   readonly reason = "SMTAlignmentError";
   constructor(requested: number, perCore: number) {
     super(`SMT Alignment Error: requested ${requested} cpus not multiple cpus per core = ${perCore}`);

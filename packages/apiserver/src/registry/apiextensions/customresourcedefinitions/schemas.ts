@@ -25,7 +25,7 @@ export function propertyOf(schema: Schema | undefined, name: string): Schema | u
 }
 
 /** The schemas right below one, of every kind. */
-export function partsOf(schema: Schema): Schema[] {
+function partsOf(schema: Schema): Schema[] {
   const lists = [schema.allOf, schema.anyOf, schema.oneOf, schema.items, schema["not"], schema.additionalItems].flat();
   const maps = [schema.properties, schema.patternProperties, schema.definitions, schema.dependencies];
   const all = [...lists, schema.additionalProperties, ...maps.flatMap((map) => Object.values(map ?? {}))];

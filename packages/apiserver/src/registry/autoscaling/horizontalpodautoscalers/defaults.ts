@@ -19,7 +19,7 @@ export function defaultAutoscaler(object: KubeObject): void {
 }
 
 /** Rules are completed only where the user wrote a behavior at all. */
-export function defaultBehavior(spec: { behavior?: { scaleUp?: HPAScalingRules; scaleDown?: HPAScalingRules } }): void {
+function defaultBehavior(spec: { behavior?: { scaleUp?: HPAScalingRules; scaleDown?: HPAScalingRules } }): void {
   const { behavior } = spec;
   if (!behavior) return;
   behavior.scaleUp = {

@@ -69,7 +69,7 @@ function isTracked({ metadata }: Job): boolean {
 }
 
 /** The selector finds the pods by the job's uid; `manualSelector` leaves that to the user. */
-export function generateSelector(job: Job): void {
+function generateSelector(job: Job): void {
   const { spec } = job;
   if (!spec || spec.manualSelector) return;
   spec.template ??= { metadata: {}, spec: { containers: [] } };

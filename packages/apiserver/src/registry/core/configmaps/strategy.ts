@@ -18,7 +18,7 @@ export const configMapStrategy: Strategy<ConfigMap> = {
 
 export const mostDataBytes = 1024 * 1024;
 
-export function validateConfigMap({ data = {}, binaryData = {} }: ConfigMap): FieldError[] {
+function validateConfigMap({ data = {}, binaryData = {} }: ConfigMap): FieldError[] {
   const errors: FieldError[] = [];
   for (const key of Object.keys(data)) {
     for (const message of isConfigMapKey(key)) errors.push(invalidValue(mapKey("data", key), key, message));
@@ -39,7 +39,7 @@ function bytesOf(texts: readonly string[]): number {
   return texts.length === 0 ? 0 : Buffer.byteLength(texts.join("\n")) - (texts.length - 1);
 }
 
-export function validateConfigMapUpdate(next: ConfigMap, current: ConfigMap): FieldError[] {
+function validateConfigMapUpdate(next: ConfigMap, current: ConfigMap): FieldError[] {
   const errors: FieldError[] = [];
   if (current.immutable) {
     if (!next.immutable) errors.push(forbiddenField("immutable", "field is immutable when `immutable` is set"));

@@ -40,7 +40,7 @@ export function defaultTemplateOf(spec: { template?: PodTemplateSpec }): void {
   defaultPodTemplate(spec.template);
 }
 
-export function defaultPodSpec(spec: PodSpec): void {
+function defaultPodSpec(spec: PodSpec): void {
   spec.dnsPolicy ||= "ClusterFirst";
   spec.restartPolicy ||= "Always";
   spec.terminationGracePeriodSeconds ??= 30;
@@ -69,7 +69,7 @@ function requestsFromLimits(container: Container): void {
 
 type ContainerLike = Omit<Container, "name"> & { name?: string };
 
-export function defaultContainer(container: ContainerLike): void {
+function defaultContainer(container: ContainerLike): void {
   container.imagePullPolicy ||= pullPolicyOf(container.image ?? "");
   container.terminationMessagePath ||= "/dev/termination-log";
   container.terminationMessagePolicy ||= "File";
@@ -120,7 +120,7 @@ function useHostPorts(container: Container): void {
 
 const defaultFileMode = 0o644;
 
-export function defaultVolume(volume: Volume): void {
+function defaultVolume(volume: Volume): void {
   const kinds = Object.keys(volume).filter(
     (key) => key !== "name" && (volume as unknown as Record<string, unknown>)[key] != null,
   );

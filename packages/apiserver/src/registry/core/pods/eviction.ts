@@ -52,7 +52,7 @@ export async function createEviction(call: SubresourceCall): Promise<KubeObject>
 }
 
 /** Pods that are over, not yet running or on their way out count for no budget. */
-export function hasNoHealthToLose(pod: Pod): boolean {
+function hasNoHealthToLose(pod: Pod): boolean {
   const phase = pod.status?.phase;
   return phase === "Succeeded" || phase === "Failed" || phase === "Pending" || Boolean(pod.metadata.deletionTimestamp);
 }
@@ -132,7 +132,7 @@ function withCause<E extends { status: Status }>(err: E, message: string): E {
   return err;
 }
 
-export function strategyContext(call: SubresourceCall): StrategyContext {
+function strategyContext(call: SubresourceCall): StrategyContext {
   return {
     user: call.ctx.user,
     namespace: call.namespace,

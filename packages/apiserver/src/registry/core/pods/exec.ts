@@ -60,7 +60,7 @@ export async function podOf(call: SubresourceCall): Promise<Pod> {
   return (await call.services.store("", "pods").get(call.namespace, call.name, { minimumRevision: 0 })).object() as Pod;
 }
 
-export function nodeNameOf(pod: Pod): string {
+function nodeNameOf(pod: Pod): string {
   if (!pod.spec.nodeName) throw badRequest(`pod ${pod.metadata.name} does not have a host assigned`);
   return pod.spec.nodeName;
 }

@@ -53,7 +53,7 @@ interface Summary {
 }
 
 /** What READY, STATUS and RESTARTS say. */
-export function summarize(pod: Pod): Summary {
+function summarize(pod: Pod): Summary {
   const status = pod.status ?? {};
   const summary: Summary = {
     ready: 0,

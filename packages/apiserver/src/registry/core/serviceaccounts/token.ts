@@ -86,7 +86,7 @@ async function boundObject(call: SubresourceCall, request: TokenRequest, account
 }
 
 /** What is signed. Pure. */
-export function tokenClaims(
+function tokenClaims(
   request: TokenRequest,
   account: ServiceAccount,
   bound: Bound | undefined,

@@ -36,7 +36,7 @@ function validateIngressClass(ingressClass: IngressClass): FieldError[] {
 }
 
 /** `acme.io/foo`. Source: k8s.io/apimachinery pkg/util/validation IsDomainPrefixedPath */
-export function checkDomainPrefixedPath(value: string, path: string): FieldError[] {
+function checkDomainPrefixedPath(value: string, path: string): FieldError[] {
   if (value === "") return [required(path)];
   const slash = value.indexOf("/");
   const domain = slash < 0 ? value : value.slice(0, slash);

@@ -96,7 +96,7 @@ function containerNames(spec: PodSpec): string[] {
 }
 
 /** Source: pkg/apis/core/validation ValidateSeccompPodAnnotations; pod security policies have the same form in theirs */
-export function validateSeccompAnnotations(annotations: Readonly<Record<string, string>>, path: string): FieldError[] {
+function validateSeccompAnnotations(annotations: Readonly<Record<string, string>>, path: string): FieldError[] {
   const errors: FieldError[] = [];
   if (Object.hasOwn(annotations, seccompPod))
     errors.push(...checkSeccompName(annotations[seccompPod] as string, child(path, seccompPod)));

@@ -45,7 +45,7 @@ export function podValidationOptions(
   };
 }
 
-export function allContainers(spec: PodSpec | undefined): Container[] {
+function allContainers(spec: PodSpec | undefined): Container[] {
   if (!spec) return [];
   return [...(spec.initContainers ?? []), ...(spec.containers ?? []), ...((spec.ephemeralContainers ?? []) as Container[])];
 }

@@ -33,11 +33,11 @@ const requestsPrefix = "requests.";
 const hugePagesPrefix = "hugepages-";
 
 /** A domain-prefixed name outside kubernetes.io. Source: pkg/apis/core/helper IsExtendedResourceName */
-export function isExtendedResource(name: string): boolean {
+function isExtendedResource(name: string): boolean {
   return !isNativeResource(name) && !name.startsWith(requestsPrefix) && isQualifiedName(`${requestsPrefix}${name}`).length === 0;
 }
 
-export function isNativeResource(name: string): boolean {
+function isNativeResource(name: string): boolean {
   return !name.includes("/") || name.includes(nativeDomain);
 }
 

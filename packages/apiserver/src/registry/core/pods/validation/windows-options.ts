@@ -59,7 +59,7 @@ function userNameFaults(text: string): string[] {
 const containerLists = ["initContainers", "containers", "ephemeralContainers"] as const;
 
 /** Every container of the pod with its path, in upstream's order. */
-export function containersWithPaths(spec: PodSpec, path: string): { container: Container; at: string }[] {
+function containersWithPaths(spec: PodSpec, path: string): { container: Container; at: string }[] {
   return containerLists.flatMap((list) =>
     ((spec[list] ?? []) as Container[]).map((container, i) => ({ container, at: index(child(path, list), i) })),
   );
