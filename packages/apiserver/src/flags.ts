@@ -1,5 +1,6 @@
 import { loggingFlags, servingFlags } from "@coxswain/apimachinery/flags/common";
 import { type FlagValues, flags, type Program, section } from "@coxswain/apimachinery/flags/flags";
+import { metricsFlags } from "@coxswain/apimachinery/flags/metrics";
 import {
   bool,
   duration,
@@ -441,19 +442,7 @@ export const flagTable = flags(
       help: "Admission plugins to enable in addition to the default ones. The order does not matter.",
     }),
   }),
-  section("Metrics", {
-    "allow-metric-labels": mapStringString({
-      wired: false,
-      help: "Values that a metric's label may take, as <MetricName>,<LabelName>='<value>,<value>'; others are shown as 'unexpected'.",
-    }),
-    "disabled-metrics": stringSlice({
-      help: "Metrics to turn off, by their full name. Wins over showing hidden metrics.",
-    }),
-    "show-hidden-metrics-for-version": string({
-      wired: false,
-      help: "The previous version whose hidden metrics are shown, as <major>.<minor>. Only the previous minor version means something.",
-    }),
-  }),
+  section("Metrics", metricsFlags),
   section("Logs", loggingFlags),
   section("Traces", {
     "tracing-config-file": string({ help: "File with the configuration of tracing." }),

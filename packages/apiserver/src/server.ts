@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto";
 import { type Clock, realClock } from "@coxswain/apimachinery/clock/clock";
 import { serviceUnavailable } from "@coxswain/apimachinery/errors/status-error";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import type { Logger, RootLogger } from "@coxswain/apimachinery/logging/logger";
 import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import {
@@ -82,7 +83,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   const { flags } = config;
   const { log, clock = realClock } = runtime;
   refuseTracing(flags, runtime.featureGates);
-  const metrics = newMetricsRegistry({ processMetrics: true, disabled: flags["disabled-metrics"] });
+  const metrics = newMetricsRegistry({ processMetrics: true, ...metricsOptions(flags) });
   const auditor = newAuditor(flags, { clock, log, metrics });
   const stopping = new AbortController();
   const { signal } = stopping;

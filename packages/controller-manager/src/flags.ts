@@ -6,6 +6,7 @@ import {
   servingFlags,
 } from "@coxswain/apimachinery/flags/common";
 import { type FlagValues, flags, type Program, section } from "@coxswain/apimachinery/flags/flags";
+import { metricsFlags } from "@coxswain/apimachinery/flags/metrics";
 import {
   bool,
   duration,
@@ -14,7 +15,6 @@ import {
   int32,
   ip,
   mapStringBool,
-  mapStringString,
   string,
   stringSlice,
   text,
@@ -420,18 +420,7 @@ export const flagTable = flags(
       help: "Workers of the ttl-after-finished controller.",
     }),
   }),
-  section("Metrics", {
-    "allow-metric-labels": mapStringString({
-      wired: false,
-      help: "Values that a metric's label may take, as <MetricName>,<LabelName>='<value>,<value>'; others are shown as 'unexpected'.",
-    }),
-    "disabled-metrics": stringSlice({
-      help: "Metrics to turn off, by their full name. Wins over showing hidden metrics.",
-    }),
-    "show-hidden-metrics-for-version": string({
-      help: "The previous version whose hidden metrics are shown, as <major>.<minor>. Only the previous minor version means something.",
-    }),
-  }),
+  section("Metrics", metricsFlags),
   section("Logs", loggingFlags),
   section("Misc", {
     kubeconfig: string({ help: "Path to a kubeconfig file with authorization and location of the API server." }),

@@ -1,4 +1,5 @@
 import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { type Runtime, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { startComponentServer } from "@coxswain/apimachinery/serving/component-server";
@@ -15,11 +16,7 @@ async function run(flags: ControllerManagerFlags, { log, signal, featureGates }:
   // Without --root-ca-file, what this process trusts itself. Source: app/certificates.go startRootCACertPublisher
   const config = { ...completed, rootCa: completed.rootCa ?? clientConfig.ca };
   const clock = realClock;
-  const metrics = newMetricsRegistry({
-    disabled: flags["disabled-metrics"],
-    showHidden: flags["show-hidden-metrics-for-version"] !== "",
-    processMetrics: true,
-  });
+  const metrics = newMetricsRegistry({ processMetrics: true, ...metricsOptions(flags) });
   const { rootCa: _, serviceAccountKey: __, certificateSigning: ___, controllers, ...shown } = config;
   const server = await startComponentServer({
     name: kubeControllerManager.name,

@@ -67,7 +67,8 @@ if (await canRunContainerd()) {
       }),
     );
 
-    let agent = await start(dir, socket, manifests, cgroupRoot);
+    const allowed = "--allow-metric-labels=kubelet_runtime_operations_total,operation_type=version";
+    let agent = await start(dir, socket, manifests, cgroupRoot, allowed);
     assert.equal(agent.healthzPort, 0, "--healthz-port=0: nobody listens for health");
     const ready = async (): Promise<Pod | undefined> => (await podsOf(agent)).find(isReady);
     const pod = await waitFor(ready, { timeoutMs: 30_000, what: "the pod to be ready" });
@@ -76,6 +77,9 @@ if (await canRunContainerd()) {
     const id = pod.status?.containerStatuses?.[0]?.containerID;
     const cgroup = await readFile(`/proc/${await pidOf(socket, id)}/cgroup`, "utf8");
     assert.match(cgroup, new RegExp(`memory:${cgroupRoot}/kubepods/burstable/pod${pod.metadata.uid}/`));
+
+    const told = [...(await get(agent, "/metrics")).matchAll(/^kubelet_runtime_operations_total\{operation_type="(\w+)"\}/gm)];
+    assert.deepEqual(new Set(told.map(([, operation]) => operation)), new Set(["version", "unexpected"]));
 
     await agent.stop();
     agent = await start(dir, socket, manifests, cgroupRoot);

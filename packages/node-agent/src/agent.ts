@@ -107,9 +107,8 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   const topology = await readMachineTopology(machine.memoryBytes);
 
   // ---- the runtime and the API server
-  const shown = { disabled: config.disabledMetrics };
-  const metrics = newMetricsRegistry({ processMetrics: true, ...shown });
-  const probeMetrics = newMetricsRegistry(shown);
+  const metrics = newMetricsRegistry({ processMetrics: true, ...config.metrics });
+  const probeMetrics = newMetricsRegistry(config.metrics);
   const agentMetrics = newAgentMetrics(metrics);
   agentMetrics.nodeName.labels(nodeName).set(1);
   const runtime =

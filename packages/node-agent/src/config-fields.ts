@@ -107,7 +107,6 @@ const otherFields: Readonly<Record<string, unknown>> = {
   logging: undefined,
   memorySwap: undefined,
   memoryThrottlingFactor: undefined,
-  showHiddenMetricsForVersion: "",
   shutdownGracePeriod: "0s",
   shutdownGracePeriodByPodPriority: undefined,
   shutdownGracePeriodCriticalPods: "0s",

@@ -173,5 +173,5 @@ test("the CFS period is 100 ms unless the gate lets it be something else", () =>
 });
 
 test("metrics may be turned off by name", () => {
-  assert.deepEqual(configure("--disabled-metrics=kubelet_node_name,other").disabledMetrics, ["kubelet_node_name", "other"]);
+  assert.deepEqual(configure("--disabled-metrics=kubelet_node_name,other").metrics.disabled, ["kubelet_node_name", "other"]);
 });

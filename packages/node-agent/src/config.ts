@@ -1,8 +1,10 @@
 import { readConfigFile } from "@coxswain/apimachinery/flags/config-file";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import { parseDuration } from "@coxswain/apimachinery/meta/time";
+import type { MetricsRegistryOptions } from "@coxswain/apimachinery/metrics/registry";
 import { checkConfig } from "./config-checks.ts";
 import { unknownFields } from "./config-fields.ts";
 import type { KubeletFlags } from "./flags.ts";
@@ -137,7 +139,7 @@ export interface AgentConfig {
   featureGates: Readonly<Record<string, boolean>>;
 
   /** Metrics that are not shown. */
-  disabledMetrics: readonly string[];
+  metrics: MetricsRegistryOptions;
 
   kubeApiQps: number;
   kubeApiBurst: number;
@@ -317,7 +319,10 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     iptablesDropBit: pick("iptables-drop-bit", "iptablesDropBit", 15),
     featureGates,
 
-    disabledMetrics: flags["disabled-metrics"],
+    metrics: metricsOptions({
+      ...flags,
+      "show-hidden-metrics-for-version": pick("show-hidden-metrics-for-version", "showHiddenMetricsForVersion", ""),
+    }),
 
     kubeApiQps: pick<number>("kube-api-qps", "kubeAPIQPS", 5) || 5,
     kubeApiBurst: pick<number>("kube-api-burst", "kubeAPIBurst", 10) || 10,

@@ -1,5 +1,6 @@
 import { klogIsLeaving, loggingFlags } from "@coxswain/apimachinery/flags/common";
 import { type FlagValues, flags, type Program, section } from "@coxswain/apimachinery/flags/flags";
+import { metricsFlags } from "@coxswain/apimachinery/flags/metrics";
 import {
   bool,
   duration,
@@ -633,7 +634,6 @@ export const flagTable = flags(
     }),
     "really-crash-for-testing": bool({
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "If true, panics cause crashes. For testing.",
     }),
     "register-node": bool({
@@ -805,19 +805,7 @@ export const flagTable = flags(
       help: "How often disk usage of pods and volumes is worked out and kept. 0 or less turns it off.",
     }),
   }),
-  section("Metrics", {
-    "allow-metric-labels": mapStringString({
-      wired: false,
-      help: "Values that a metric's label may take, as <MetricName>,<LabelName>='<value>,<value>'; others are shown as 'unexpected'.",
-    }),
-    "disabled-metrics": stringSlice({
-      help: "Metrics to turn off, by their full name. Wins over showing hidden metrics.",
-    }),
-    "show-hidden-metrics-for-version": string({
-      wired: false,
-      help: "The previous version whose hidden metrics are shown, as <major>.<minor>. Only the previous minor version means something.",
-    }),
-  }),
+  section("Metrics", metricsFlags),
   section("Logs", {
     ...loggingFlags,
     "experimental-logging-sanitization": { ...loggingFlags["experimental-logging-sanitization"], deprecated: klogIsLeaving },

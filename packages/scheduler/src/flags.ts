@@ -6,7 +6,8 @@ import {
   servingFlags,
 } from "@coxswain/apimachinery/flags/common";
 import { type FlagValues, flags, type Program, section } from "@coxswain/apimachinery/flags/flags";
-import { bool, float, int, int32, mapStringBool, mapStringString, string, stringSlice } from "@coxswain/apimachinery/flags/types";
+import { metricsFlags } from "@coxswain/apimachinery/flags/metrics";
+import { bool, float, int, int32, mapStringBool, string } from "@coxswain/apimachinery/flags/types";
 
 /** Every flag of kube-scheduler, under the name the user types; `wired: false` ones are parsed and warned about. */
 export const flagTable = flags(
@@ -85,19 +86,7 @@ export const flagTable = flags(
   section("Feature gate", {
     "feature-gates": mapStringBool({ help: "A set of key=value pairs that turn features on or off." }),
   }),
-  section("Metrics", {
-    "allow-metric-labels": mapStringString({
-      wired: false,
-      help: "Values that a metric's label may take, as <MetricName>,<LabelName>='<value>,<value>'; others are shown as 'unexpected'.",
-    }),
-    "disabled-metrics": stringSlice({
-      help: "Metrics to turn off, by their full name. Wins over showing hidden metrics.",
-    }),
-    "show-hidden-metrics-for-version": string({
-      wired: false,
-      help: "The previous version whose hidden metrics are shown, as <major>.<minor>. Only the previous minor version means something.",
-    }),
-  }),
+  section("Metrics", metricsFlags),
   section("Logs", loggingFlags),
 );
 export type SchedulerFlags = FlagValues<typeof flagTable.table>; // durations arrive as milliseconds

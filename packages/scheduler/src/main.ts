@@ -10,6 +10,7 @@ import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { runLeaderElection } from "@coxswain/apimachinery/controller/leader-election";
 import { newResourceLock } from "@coxswain/apimachinery/controller/resource-lock";
+import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
 import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { type MetricsRegistry, newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -24,7 +25,7 @@ import { newScheduler, type Scheduler, type SchedulerOptions } from "./scheduler
 await runMain(kubeScheduler, async (flags, { log, signal, set, featureGates }) => {
   const config = completeConfig(flags, set, featureGates);
   const clock = realClock;
-  const metrics = newMetricsRegistry({ processMetrics: true, disabled: flags["disabled-metrics"] });
+  const metrics = newMetricsRegistry({ processMetrics: true, ...metricsOptions(flags) });
   const client = await clientOf(config, metrics);
   const informers = newInformerFactory(client, { log, clock });
   const scheduler = schedulerOf({

@@ -49,7 +49,8 @@ export function newSchedulerMetrics(
   });
   const endToEnd = registry.histogram({
     name: "scheduler_e2e_scheduling_duration_seconds",
-    help: "(Deprecated since 1.23.0) E2e scheduling latency in seconds (scheduling algorithm + binding). This metric is replaced by scheduling_attempt_duration_seconds.",
+    deprecatedSince: "1.23.0",
+    help: "E2e scheduling latency in seconds (scheduling algorithm + binding). This metric is replaced by scheduling_attempt_duration_seconds.",
     labels: ["result", "profile"],
     buckets: seconds,
   });

@@ -5,7 +5,7 @@ import type { DocumentedProgram } from "./pages.ts";
 const root = join(import.meta.dirname, "../../..");
 
 /** What reads flags of every daemon, and what serves the two that have a port of that kind. */
-const everywhere = ["packages/apimachinery/src/flags/run-main.ts"];
+const everywhere = ["run-main.ts", "metrics.ts"].map((file) => `packages/apimachinery/src/flags/${file}`);
 const componentServer = ["component-server.ts", "delegated/trust.ts"].map((file) => `packages/apimachinery/src/serving/${file}`);
 
 /**

@@ -44,6 +44,12 @@ for (const { args, code, stdout = /^$/, stderr = /^$/ } of [
     stdout: /started\nstill here\n/,
     stderr: /^E.*a promise was rejected.* err="forgotten"\n$/,
   },
+  {
+    args: ["--mode=reject", "--really-crash-for-testing"],
+    code: 255,
+    stdout: /started\n$/,
+    stderr: /^F.*a promise was rejected.* err="forgotten"\n$/,
+  },
   { args: ["--mode=throw"], code: 255, stdout: /started/, stderr: /^F.*"uncaught exception" err="out of the blue"\n$/ },
 ] as { args: string[]; code: number; stdout?: RegExp; stderr?: RegExp }[]) {
   test(`small-daemon ${args.join(" ")} ends with ${code}`, async () => {

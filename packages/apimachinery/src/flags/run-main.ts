@@ -8,7 +8,7 @@ import { FlagError, type FlagTable, type FlagValues, type ParsedFlags, type Prog
 import { helpText, usageText } from "./help.ts";
 
 /** The release whose behaviour we have; in /version, --version and node status. */
-export const gitVersion = "v1.23.0";
+const gitVersion = "v1.23.0";
 
 /** What a program's `run` gets besides its flags. */
 export interface Runtime {
@@ -47,7 +47,10 @@ export async function runMain<T extends FlagTable>(
   report(program, parsed, log);
   const stopping = new AbortController();
   stopOnSignal(stopping, log);
-  process.on("unhandledRejection", (err) => log.error("a promise was rejected and nobody looked at it; going on", err));
+  process.on("unhandledRejection", (err) => {
+    if (values["really-crash-for-testing"] === true) log.fatal("a promise was rejected and nobody looked at it", err);
+    log.error("a promise was rejected and nobody looked at it; going on", err);
+  });
   process.on("uncaughtException", (err) => log.fatal("uncaught exception", err));
   try {
     await run(values, { log, signal: stopping.signal, featureGates, set });
@@ -83,7 +86,7 @@ function parse<T extends FlagTable>(program: Program<T>, argv: readonly string[]
 }
 
 /** The answer of /version. Source: k8s.io/apimachinery pkg/version */
-export const versionInfo = {
+const versionInfo = {
   major: "1",
   minor: "23",
   gitVersion,

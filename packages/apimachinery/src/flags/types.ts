@@ -136,6 +136,30 @@ export const mapStringString = (
     },
   );
 
+/**
+ * `key=value` whose key and value may have commas; several pairs are a line of CSV: `"a,b=c,d","e=f"`. Repeating adds.
+ * Source: github.com/spf13/pflag string_to_string.go
+ */
+export const stringToString = (options: FlagOptions<Readonly<Record<string, string>>>): Flag<Readonly<Record<string, string>>> =>
+  flag(
+    options,
+    {},
+    {
+      typeName: "stringToString",
+      parse(text, before = {}) {
+        const pairs = text.split("=").length === 2 ? [text.replace(/^"+|"+$/g, "")] : splitCsv(text);
+        return fromPairs(before, pairs, "=", (value, pair) => {
+          if (value === undefined) throw new Error(`${pair} must be formatted as key=value`);
+          return value;
+        });
+      },
+      format: (value) =>
+        `[${Object.entries(value)
+          .map((pair) => pair.join("="))
+          .join(",")}]`,
+    },
+  );
+
 /** `a=true,b=false`; repeating the flag adds. */
 export const mapStringBool = (options: FlagOptions<Readonly<Record<string, boolean>>>): Flag<Readonly<Record<string, boolean>>> =>
   flag(

@@ -52,15 +52,33 @@ test("asks a gauge for its value when it is read", async () => {
 test("hides what is disabled and folds label values that are not allowed", async () => {
   const registry = newMetricsRegistry({ disabled: ["secret"], allowLabels: { "shown,verb": ["GET"] } });
   registry.counter({ name: "secret", help: "h" }).inc();
-  registry.counter({ name: "old", help: "h", hidden: true }).inc();
   const shown = registry.counter({ name: "shown", help: "h", labels: ["verb"] });
   shown.labels("GET").inc();
   shown.labels("x").inc();
   shown.labels("y").inc();
   assert.deepEqual(await linesOf(registry, "secret"), []);
-  assert.deepEqual(await linesOf(registry, "old"), []);
   assert.deepEqual((await linesOf(registry, "shown")).slice(2), ['shown{verb="GET"} 1', 'shown{verb="unexpected"} 2']);
 });
+
+for (const { deprecatedSince, showHidden, want } of [
+  { deprecatedSince: "1.22.0", showHidden: false, want: [] },
+  {
+    deprecatedSince: "1.22.0",
+    showHidden: true,
+    want: ["# HELP old [ALPHA] (Deprecated since 1.22.0) h", "# TYPE old counter", "old 1"],
+  },
+  {
+    deprecatedSince: "1.23.0",
+    showHidden: false,
+    want: ["# HELP old [ALPHA] (Deprecated since 1.23.0) h", "# TYPE old counter", "old 1"],
+  },
+]) {
+  test(`a metric deprecated since ${deprecatedSince} is ${want.length === 0 ? "hidden" : "shown"} ${showHidden ? "on demand" : "by default"}`, async () => {
+    const registry = newMetricsRegistry({ showHidden });
+    registry.counter({ name: "old", help: "h", deprecatedSince }).inc();
+    assert.deepEqual(await linesOf(registry, "old"), want);
+  });
+}
 
 test("gives the same metric again and refuses another of its name", () => {
   const registry = newMetricsRegistry();

@@ -9,8 +9,8 @@ export interface MetricOptions {
   readonly labels?: readonly string[];
   /** Written before the help text, as upstream does. Default ALPHA. */
   readonly stability?: "ALPHA" | "STABLE";
-  /** Not shown unless hidden metrics are asked for; deprecated ones. */
-  readonly hidden?: boolean;
+  /** The release since which it is deprecated, `1.22.0`; told in the help. One release later it is shown only on demand. */
+  readonly deprecatedSince?: string;
 }
 
 export interface GaugeOptions extends MetricOptions {
@@ -57,7 +57,7 @@ export interface Histogram extends Family<HistogramChild>, HistogramChild {}
 export interface MetricsRegistryOptions {
   /** `--disabled-metrics`: these are counted but never shown. */
   readonly disabled?: readonly string[];
-  /** `--show-hidden-metrics-for-version` */
+  /** `--show-hidden-metrics-for-version`: those deprecated in an earlier release too. */
   readonly showHidden?: boolean;
   /** `--allow-metric-labels`: `metric,label` → the only values; any other becomes `unexpected`. */
   readonly allowLabels?: Readonly<Record<string, readonly string[]>>;
@@ -98,7 +98,8 @@ export function newMetricsRegistry(options: MetricsRegistryOptions = {}): Metric
     }
     const created = new ChildTable(type, metric, options.allowLabels ?? {});
     known.set(metric.name, created);
-    const shown = !(options.disabled?.includes(metric.name) ?? false) && (metric.hidden !== true || options.showHidden === true);
+    const disabled = options.disabled?.includes(metric.name) ?? false;
+    const shown = !disabled && (options.showHidden === true || !isHidden(metric));
     if (shown) registry.registerMetric(created as never);
     return created;
   };
@@ -115,6 +116,14 @@ export function newMetricsRegistry(options: MetricsRegistryOptions = {}): Metric
   };
   registerBuildInfo(built);
   return built;
+}
+
+/** The release whose metrics these are. */
+export const release = { major: "1", minor: "23", gitVersion: "v1.23.0" };
+
+/** What was deprecated before this release. Source: component-base/metrics/version_parser.go */
+function isHidden({ deprecatedSince }: MetricOptions): boolean {
+  return deprecatedSince !== undefined && Number(deprecatedSince.split(".")[1]) < Number(release.minor);
 }
 
 export const defaultBuckets: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -198,7 +207,8 @@ class ChildTable {
     this.type = type;
     this.name = metric.name;
     this.labelNames = metric.labels ?? [];
-    this.#help = `[${metric.stability ?? "ALPHA"}] ${metric.help}`;
+    const deprecated = metric.deprecatedSince === undefined ? "" : `(Deprecated since ${metric.deprecatedSince}) `;
+    this.#help = `[${metric.stability ?? "ALPHA"}] ${deprecated}${metric.help}`;
     this.#bounds = metric.buckets ?? defaultBuckets;
     this.#le = this.#bounds.map(goFloat);
     this.#collect = metric.collect;
@@ -297,6 +307,16 @@ function registerBuildInfo(registry: MetricsRegistry): void {
   const platform = `${process.platform}/${process.arch === "x64" ? "amd64" : process.arch}`;
   registry
     .gauge({ name: "kubernetes_build_info", help, labels })
-    .labels("1970-01-01T00:00:00Z", "node", "", "clean", "v1.23.0", process.version, "1", "23", platform)
+    .labels(
+      "1970-01-01T00:00:00Z",
+      "node",
+      "",
+      "clean",
+      release.gitVersion,
+      process.version,
+      release.major,
+      release.minor,
+      platform,
+    )
     .set(1);
 }

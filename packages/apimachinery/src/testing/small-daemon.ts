@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { flags, section } from "../flags/flags.ts";
 import { ConfigError, runMain } from "../flags/run-main.ts";
-import { int, level, mapStringBool, string } from "../flags/types.ts";
+import { bool, int, level, mapStringBool, string } from "../flags/types.ts";
 
 const program = {
   name: "small-daemon",
@@ -12,6 +12,7 @@ const program = {
       mode: string({ help: "What to do." }),
       unused: int({ wired: false, help: "Nothing." }),
       old: int({ deprecated: "use --new", help: "Nothing." }),
+      "really-crash-for-testing": bool({ help: "Crash." }),
       "feature-gates": mapStringBool({ help: "Gates." }),
       v: level({ shorthand: "v", help: "Verbosity." }),
     }),

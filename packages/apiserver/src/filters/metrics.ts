@@ -68,6 +68,7 @@ export function newRequestMetrics(registry: MetricsRegistry) {
     }),
     longRunningDeprecated: registry.gauge({
       name: "apiserver_longrunning_gauge",
+      deprecatedSince: "1.23.0",
       help: "Gauge of all active long-running apiserver requests broken out by verb, group, version, resource, scope and component. Not all requests are tracked this way.",
       labels: target,
     }),

@@ -21,6 +21,12 @@ export function newStorageMetrics(
     labels: ["resource"],
     stability: "STABLE",
   });
+  const objectsDeprecated = registry.gauge({
+    name: "etcd_object_counts",
+    deprecatedSince: "1.22.0",
+    help: "Number of stored objects at the time of last check split by kind. This metric is replaced by apiserver_storage_object_counts.",
+    labels: ["resource"],
+  });
   const leaseObjects = registry.histogram({
     name: "etcd_lease_object_counts",
     help: "Number of objects attached to a single etcd lease.",
@@ -89,6 +95,7 @@ export function newStorageMetrics(
     etcdRequest: (operation, type, took) => requests.labels(operation, type).observe(took),
     objects(resource, count) {
       objects.labels(resource).set(count);
+      objectsDeprecated.labels(resource).set(count);
       counted?.(resource, count);
     },
     leaseObjects: (count) => leaseObjects.observe(count),

@@ -1,0 +1,19 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { startTestServer } from "../testing/start-test-server.ts";
+
+test("hidden metrics are shown on demand, label values that are not allowed are folded", async (t) => {
+  const server = await startTestServer(t, [
+    "--etcd-count-metric-poll-period=200ms",
+    "--show-hidden-metrics-for-version=1.22",
+    "--allow-metric-labels=apiserver_request_total,verb=LIST",
+  ]);
+  const metrics = async (): Promise<string> => (await server.request("GET", "/metrics")).text;
+  await server.request("GET", "/api/v1/namespaces");
+  await server.request("GET", "/api/v1/namespaces/default");
+  assert.match(await metrics(), /^# HELP etcd_object_counts \[ALPHA\] \(Deprecated since 1\.22\.0\) Number of stored objects /m);
+  await waitFor(async () => /^etcd_object_counts\{resource="namespaces"\} [1-9]/m.test(await metrics()), { what: "the count" });
+  const verbs = [...(await metrics()).matchAll(/^apiserver_request_total\{verb="(\w+)"/gm)].map(([, verb]) => verb);
+  assert.deepEqual(new Set(verbs), new Set(["LIST", "unexpected"]));
+});
