@@ -200,10 +200,5 @@ function membersOf(
 /** One set of families for all queues. */
 const queueMetricsByRegistry = new WeakMap<MetricsRegistry, ReturnType<typeof queueMetrics>>();
 function queueMetricsOf(registry: MetricsRegistry, clock: Clock): ReturnType<typeof queueMetrics> {
-  let made = queueMetricsByRegistry.get(registry);
-  if (made === undefined) {
-    made = queueMetrics(registry, clock);
-    queueMetricsByRegistry.set(registry, made);
-  }
-  return made;
+  return queueMetricsByRegistry.getOrInsertComputed(registry, () => queueMetrics(registry, clock));
 }

@@ -79,10 +79,5 @@ const known = new WeakMap<Clock, Pick<Clock, "after">>();
 
 /** The long timers that everybody with this clock shares. */
 export function longTimers(clock: Clock): Pick<Clock, "after"> {
-  let timers = known.get(clock);
-  if (timers === undefined) {
-    timers = newLongTimers(clock);
-    known.set(clock, timers);
-  }
-  return timers;
+  return known.getOrInsertComputed(clock, newLongTimers);
 }

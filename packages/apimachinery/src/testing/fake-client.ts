@@ -77,11 +77,7 @@ export function newFakeClient(
   const idOf = (ref: ResourceRef): string => `${ref.group}/${ref.resource}`;
   const collection = (ref: ResourceRef): Map<ObjectKey, Unstructured> => {
     const id = idOf(ref);
-    let objects = collections.get(id);
-    if (objects === undefined) {
-      objects = new Map();
-      collections.set(id, objects);
-    }
+    const objects = collections.getOrInsertComputed(id, () => new Map());
     return objects;
   };
   const publish = (ref: ResourceRef, type: "ADDED" | "MODIFIED" | "DELETED", object: Unstructured, old?: Unstructured): void => {

@@ -32,8 +32,7 @@ export function newSliceTracker(clock: Clock): SliceTracker {
   const uidOf = ({ metadata }: EndpointSlice): string => metadata.uid ?? "";
   const note = (service: ObjectKey, uid: string, generation: number): void => {
     byUid.set(uid, { generation, at: clock.monotonic() });
-    const uids = uidsOf.get(service) ?? new Set();
-    uidsOf.set(service, uids.add(uid));
+    uidsOf.getOrInsertComputed(service, () => new Set()).add(uid);
   };
   return {
     wrote: (service, stored) => note(service, uidOf(stored), generationOf(stored)),

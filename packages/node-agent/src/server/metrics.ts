@@ -127,8 +127,6 @@ export function newProbeMetrics(registry: MetricsRegistry): NonNullable<ProbeMan
   };
 }
 
-export type AgentMetrics = ReturnType<typeof newAgentMetrics>;
-
 /** `/metrics/resource`: what autoscaling reads. Source: pkg/kubelet/metrics/collectors/resource_metrics.go */
 export function resourceMetrics(stats: Summary): string {
   const text = new MetricText();

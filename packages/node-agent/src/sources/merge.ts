@@ -25,11 +25,7 @@ export interface PodSources {
 export function newPodSources(expected: readonly SourceName[], handler: SourceHandler): PodSources {
   const bySource = new Map<SourceName, Map<string, NodePod>>(expected.map((source) => [source, new Map()]));
   const synced = new Set<SourceName>();
-  const of = (source: SourceName): Map<string, NodePod> => {
-    const pods = bySource.get(source) ?? new Map<string, NodePod>();
-    bySource.set(source, pods);
-    return pods;
-  };
+  const of = (source: SourceName): Map<string, NodePod> => bySource.getOrInsertComputed(source, () => new Map());
 
   function upsert(source: SourceName, pod: NodePod): void {
     const pods = of(source);

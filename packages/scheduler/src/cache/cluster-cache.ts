@@ -39,14 +39,7 @@ export function newClusterCache(clock: Clock): ClusterCache {
   const havingRequiredAntiAffinity = new Set<NodeInfo>();
   let order: NodeInfo[] | undefined;
 
-  const infoOf = (name: string): NodeInfo => {
-    let info = infos.get(name);
-    if (info === undefined) {
-      info = newNodeInfo({ metadata: { name } } as Node);
-      infos.set(name, info);
-    }
-    return info;
-  };
+  const infoOf = (name: string): NodeInfo => infos.getOrInsertComputed(name, () => newNodeInfo({ metadata: { name } } as Node));
   const noteAffinity = (info: NodeInfo): void => {
     const refuses = [...info.podsWithAffinity].some(({ affinity }) => (affinity?.requiredAnti.length ?? 0) > 0);
     setMembership(havingAffinity, info, info.podsWithAffinity.size > 0);

@@ -105,8 +105,7 @@ export function addPod(info: NodeInfo, pod: PodInfo): void {
   info.nonZeroRequested.memory += pod.nonZero.memory;
   for (const { ip, protocol, port } of pod.hostPorts) {
     const key = `${protocol}/${port}`;
-    const addresses = info.usedPorts.get(key) ?? new Set();
-    info.usedPorts.set(key, addresses.add(ip));
+    info.usedPorts.getOrInsertComputed(key, () => new Set()).add(ip);
   }
 }
 

@@ -33,8 +33,7 @@ export function newNominator(isLive: (pod: Pod) => boolean = () => true): Nomina
     if (nodeName === "" || pod.spec.nodeName || !isLive(pod)) return;
     const info = newPodInfo(pod);
     byUid.set(uid, { nodeName, info });
-    const pods = byNode.get(nodeName) ?? new Map<string, PodInfo>();
-    byNode.set(nodeName, pods.set(uid, info));
+    byNode.getOrInsertComputed(nodeName, () => new Map()).set(uid, info);
   };
 
   return {

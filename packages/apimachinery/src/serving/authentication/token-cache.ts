@@ -81,11 +81,7 @@ export function cachedTokens(authenticate: TokenAuthenticator, options: TokenCac
     const blocked = metrics.active.labels("blocked");
     blocked.inc();
     try {
-      let attempt = running.get(key);
-      if (attempt === undefined) {
-        attempt = fetchResult(key, token, audiences);
-        running.set(key, attempt);
-      }
+      const attempt = running.getOrInsertComputed(key, () => fetchResult(key, token, audiences));
       return await attempt;
     } finally {
       blocked.dec();

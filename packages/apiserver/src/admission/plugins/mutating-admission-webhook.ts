@@ -39,11 +39,7 @@ export function mutatingAdmissionWebhook(ctx: PluginContext): AdmissionPlugin {
       const registered = dispatcher.registered();
       if (registered.length === 0) return;
       const again = attributes.round === 1;
-      let reinvocation = reinvocations.get(attributes);
-      if (reinvocation === undefined) {
-        reinvocation = new WebhookReinvocation();
-        reinvocations.set(attributes, reinvocation);
-      }
+      const reinvocation = reinvocations.getOrInsertComputed(attributes, () => new WebhookReinvocation());
       if (again) reinvocation.comeBack(attributes.object);
       for (const candidate of registered) {
         // In the second round nobody is asked for the first time.

@@ -70,11 +70,7 @@ export function newAttachDetachController(ctx: ControllerContext): Runnable {
   };
   /** Nodes whose attachments are ours to take back: of those from before we began, and of those that a Pod has needed since. */
   const ours = new Map<VolumeId, Set<string>>();
-  const oursOf = (id: VolumeId): Set<string> => {
-    const known = ours.get(id) ?? new Set();
-    ours.set(id, known);
-    return known;
-  };
+  const oursOf = (id: VolumeId): Set<string> => ours.getOrInsertComputed(id, () => new Set());
 
   const reconcile = async (id: VolumeId, signal: AbortSignal): Promise<Result> => {
     const wants = wanted.of(id);

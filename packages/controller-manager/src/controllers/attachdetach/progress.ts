@@ -31,13 +31,7 @@ export function newProgressTable(): ProgressTable {
     if (nodes?.size === 0) byVolume.delete(id);
   };
   return {
-    of(id, node) {
-      const nodes = byVolume.get(id) ?? new Map<string, Progress>();
-      byVolume.set(id, nodes);
-      const progress = nodes.get(node) ?? {};
-      nodes.set(node, progress);
-      return progress;
-    },
+    of: (id, node) => byVolume.getOrInsertComputed(id, () => new Map<string, Progress>()).getOrInsertComputed(node, () => ({})),
     peek: (id, node) => byVolume.get(id)?.get(node),
     forget,
     keep(id, nodes) {

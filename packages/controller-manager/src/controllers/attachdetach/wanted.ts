@@ -54,8 +54,7 @@ export function newWantedVolumes(resolve: (pod: Pod, volume: Volume) => Resolved
     if (entry.volumes.size === 0) return;
     byPod.set(pod, entry);
     for (const volume of entry.volumes.values()) {
-      const nodes = byVolume.get(volume.id) ?? new Map();
-      byVolume.set(volume.id, nodes);
+      const nodes = byVolume.getOrInsertComputed(volume.id, () => new Map());
       const pods = nodes.get(entry.node)?.pods ?? new Set();
       nodes.set(entry.node, { volume, pods: pods.add(pod) });
     }

@@ -14,7 +14,10 @@ export function canonicalSubsets(subsets: readonly EndpointSubset[]): EndpointSu
   for (const { addresses = [], notReadyAddresses = [], ports } of subsets) {
     const listed: (EndpointPort | undefined)[] = ports === undefined || ports.length === 0 ? [undefined] : ports;
     for (const port of listed) {
-      const entry = getOrAdd(byPort, JSON.stringify(port && portKey(port)) ?? "", () => ({ port, addresses: new Map() }));
+      const entry = byPort.getOrInsertComputed(JSON.stringify(port && portKey(port)) ?? "", () => ({
+        port,
+        addresses: new Map(),
+      }));
       for (const address of notReadyAddresses) {
         const key = addressKey(address);
         if (!entry.addresses.has(key)) entry.addresses.set(key, { address, ready: false });
@@ -27,7 +30,7 @@ export function canonicalSubsets(subsets: readonly EndpointSubset[]): EndpointSu
   for (const { port, addresses } of byPort.values()) {
     const sorted = [...addresses].toSorted(([a], [b]) => (a < b ? -1 : 1));
     const key = JSON.stringify(sorted.map(([name, { ready }]) => [name, ready]));
-    const entry = getOrAdd(byAddresses, key, () => ({ ports: [], addresses: sorted.map(([, value]) => value) }));
+    const entry = byAddresses.getOrInsertComputed(key, () => ({ ports: [], addresses: sorted.map(([, value]) => value) }));
     if (port !== undefined) entry.ports.push(port);
   }
   return [...byAddresses.values()].map(toSubset).toSorted((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
@@ -91,13 +94,4 @@ function addressKey({ ip, targetRef, hostname = "", nodeName = "" }: EndpointAdd
 
 function sortKey({ ports = [], addresses = [], notReadyAddresses = [] }: EndpointSubset): string {
   return JSON.stringify([ports.map(portKey), addresses.map(addressKey), notReadyAddresses.map(addressKey)]);
-}
-
-function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {
-  let value = map.get(key);
-  if (value === undefined) {
-    value = make();
-    map.set(key, value);
-  }
-  return value;
 }

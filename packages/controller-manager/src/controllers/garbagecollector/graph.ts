@@ -99,11 +99,7 @@ export function newOwnerGraph(): OwnerGraph {
     observe(identity, metadata) {
       const found = newEffects();
       const owners = metadata.ownerReferences ?? [];
-      let node = nodes.get(identity.uid);
-      if (node === undefined) {
-        node = newNode(identity);
-        nodes.set(identity.uid, node);
-      }
+      const node = nodes.getOrInsertComputed(identity.uid, () => newNode(identity));
       if (node.virtual) {
         // What the reference said may not be so; then those who named it wrongly have no such owner.
         const renamed = !sameCoordinates(node.identity, identity);

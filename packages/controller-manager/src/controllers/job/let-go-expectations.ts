@@ -18,9 +18,8 @@ export function newLetGoExpectations(): LetGoExpectations {
   return {
     of: (key) => new Set(all.get(key)),
     expect(key, uids) {
-      const expected = all.get(key) ?? new Set();
+      const expected = all.getOrInsertComputed(key, () => new Set());
       for (const uid of uids) expected.add(uid);
-      all.set(key, expected);
     },
     observed(key, uid) {
       const expected = all.get(key);

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { leases, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { completeConfig } from "../../config.ts";
+import { kubeControllerManager } from "../../flags.ts";
 import { newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { newNodeLifecycleController } from "./controller.ts";
 
@@ -46,6 +49,18 @@ const isReady = ({ client }: TestContext, name: string) =>
   client
     .object<Pod>(pods, `default/${name}`)
     ?.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True");
+
+test("--node-monitor-period: a silent node is noticed at the first look after its grace", async (t) => {
+  const { nodeLifecycle } = completeConfig(parseFlags(kubeControllerManager.flags, ["--node-monitor-period=45s"]).values);
+  const world = await started(t, { nodeLifecycle });
+  const { client, clock } = world;
+  const readiness = () => client.object<Node>(nodes, "bad")?.status?.conditions?.find(({ type }) => type === "Ready")?.status;
+  const start = { before: readiness(), actions: client.actions.length };
+  await clock.advance(45 * second - 1);
+  assert.deepEqual({ before: readiness(), actions: client.actions.length }, start, "it did not look in between");
+  await clock.advance(1);
+  assert.equal(readiness(), "Unknown");
+});
 
 test("a node that falls silent loses its readiness, its pods' and at last its pods", async (t) => {
   const world = await started(t);
