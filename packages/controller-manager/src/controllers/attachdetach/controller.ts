@@ -1,5 +1,6 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { needsSynced } from "@coxswain/apimachinery/controller/sources";
+import { newNewest } from "@coxswain/apimachinery/informers/newest";
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import {
   csiDrivers,
@@ -12,7 +13,6 @@ import {
 } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { CSIDriver, CSINode, VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
-import { newNewest } from "../../volumes/newest.ts";
 import { operationMetrics } from "../../volumes/operation-metrics.ts";
 import { newAttachments } from "./attachments.ts";
 import { carryOut, detached, type Room } from "./carry-out.ts";

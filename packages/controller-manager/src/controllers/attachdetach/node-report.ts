@@ -1,8 +1,8 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { Newest } from "@coxswain/apimachinery/informers/newest";
 import type { AttachedVolume, Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { Newest } from "../../volumes/newest.ts";
 import { namesAttached } from "./attachments.ts";
 import { parseVolumeId, type VolumeId } from "./volume.ts";
 

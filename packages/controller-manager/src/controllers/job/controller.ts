@@ -2,6 +2,7 @@ import { type Controller, done, newController, type Result } from "@coxswain/api
 import { newExpectations } from "@coxswain/apimachinery/controller/expectations";
 import { enqueueBy, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { newNewest } from "@coxswain/apimachinery/informers/newest";
 import { keyOf, type ObjectKey, splitKey } from "@coxswain/apimachinery/meta/object-key";
 import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -9,7 +10,6 @@ import { jobs, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { isJobFinished } from "../../jobs/job-state.ts";
 import { byOrphan, orphanIndex } from "../../pods/ownership.ts";
-import { newNewest } from "../../volumes/newest.ts";
 import { jobRateLimiter, newFailureBackoff } from "./failure-backoff.ts";
 import { newLetGoExpectations } from "./let-go-expectations.ts";
 import { newJobMetrics } from "./metrics.ts";

@@ -2,6 +2,7 @@ import { done, type Result } from "@coxswain/apimachinery/controller/controller"
 import type { Expectations } from "@coxswain/apimachinery/controller/expectations";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import type { Newest } from "@coxswain/apimachinery/informers/newest";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { type ObjectKey, splitKey } from "@coxswain/apimachinery/meta/object-key";
@@ -14,7 +15,6 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { isJobFinished } from "../../jobs/job-state.ts";
 import { claimObjects, orphanIndex } from "../../pods/ownership.ts";
 import { isActive, isReady } from "../../pods/pod-state.ts";
-import type { Newest } from "../../volumes/newest.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
 import { concludeJob, judgeJob, type Seen } from "./judgement.ts";
 import type { LetGoExpectations } from "./let-go-expectations.ts";

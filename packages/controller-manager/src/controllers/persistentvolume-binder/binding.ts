@@ -1,5 +1,6 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import type { Newest } from "@coxswain/apimachinery/informers/newest";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
@@ -11,7 +12,6 @@ import type {
 import { persistentVolumeClaims, persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources";
 import { bindCompleted, boundByController } from "@coxswain/apimachinery/volumes/annotations";
 import { boundTo } from "@coxswain/apimachinery/volumes/matching";
-import type { Newest } from "../../volumes/newest.ts";
 import type { Notice } from "./decide-claim.ts";
 
 /** The writes of the binder. Each gives back the object as it is stored now, and writes nothing that is so already. */

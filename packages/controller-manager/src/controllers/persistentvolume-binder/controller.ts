@@ -1,12 +1,12 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { newNewest } from "@coxswain/apimachinery/informers/newest";
 import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { persistentVolumeClaims, persistentVolumes, pods, storageClasses } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
-import { newNewest } from "../../volumes/newest.ts";
 import { isTerminated } from "../../volumes/pod-volumes.ts";
 import { podsByClaim } from "../../volumes/pods-by-claim.ts";
 import { newBindingWriter } from "./binding.ts";

@@ -1,7 +1,7 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Newest } from "@coxswain/apimachinery/informers/newest";
 import type { Gauge, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { Newest } from "../../volumes/newest.ts";
 import { operationMetrics } from "../../volumes/operation-metrics.ts";
 import { pluginOf } from "./plugins.ts";
 

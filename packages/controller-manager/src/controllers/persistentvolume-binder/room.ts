@@ -1,10 +1,10 @@
+import type { Newest } from "@coxswain/apimachinery/informers/newest";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import type { ControllerContext } from "../../controller-context.ts";
-import type { Newest } from "../../volumes/newest.ts";
 import type { BindingWriter } from "./binding.ts";
 import type { Notice } from "./decide-claim.ts";
 import type { Lifecycles } from "./metrics.ts";

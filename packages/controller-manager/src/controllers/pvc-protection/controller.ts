@@ -1,23 +1,19 @@
-import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
-import { enqueueBy, enqueueSelf, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
-import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { Controller } from "@coxswain/apimachinery/controller/controller";
+import { enqueueBy, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
 import { keyOf } from "@coxswain/apimachinery/meta/object-key";
 import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { persistentVolumeClaims, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
 import { isTerminated } from "../../volumes/pod-volumes.ts";
 import { claimKeysOf, podsByClaim } from "../../volumes/pods-by-claim.ts";
-import { protectionStep, withFinalizer, withoutFinalizer } from "../../volumes/protection.ts";
+import { newProtectionController } from "../../volumes/protection.ts";
 import { isShutDown, usesClaim } from "./use.ts";
-
-const finalizer = "kubernetes.io/pvc-protection";
 
 /**
  * pvc-protection-controller: a claim that is deleted while Pods on nodes use it stays until the last of them is gone.
  * Source: pkg/controller/volume/pvcprotection
  */
 export function newPvcProtectionController(ctx: ControllerContext): Controller {
-  const claims = ctx.informers.for<PersistentVolumeClaim>(persistentVolumeClaims);
   const podInformer = ctx.informers.for<Pod>(pods);
   const usersOf = podsByClaim(podInformer);
 
@@ -28,28 +24,12 @@ export function newPvcProtectionController(ctx: ControllerContext): Controller {
     return items.some((pod) => usesClaim(pod, claim));
   };
 
-  return newController({
+  return newProtectionController(ctx, {
     name: "pvcprotection",
-    sources: [enqueueSelf(claims), enqueueBy(podInformer, (queue) => podHandlers(queue))],
-    async reconcile(key, signal): Promise<Result> {
-      const claim = claims.lister.get(key);
-      const step = claim === undefined ? "none" : protectionStep(claim, finalizer);
-      if (claim === undefined || step === "none") return done;
-      if (step === "check" && (await isUsed(claim, signal))) {
-        ctx.log.v(2)?.info("Keeping PVC because it is being used", { claim: key });
-        return done;
-      }
-      const changed = step === "add" ? withFinalizer(claim, finalizer) : withoutFinalizer(claim, finalizer);
-      try {
-        await ctx.client.update(persistentVolumeClaims, changed, { signal });
-      } catch (err) {
-        if (!isNotFound(err)) throw err;
-      }
-      return done;
-    },
-    log: ctx.log,
-    clock: ctx.clock,
-    metrics: ctx.metrics,
+    ref: persistentVolumeClaims,
+    finalizer: "kubernetes.io/pvc-protection",
+    sources: [enqueueBy(podInformer, (queue) => podHandlers(queue))],
+    isUsed,
   });
 }
 

@@ -1,7 +1,7 @@
-import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import { parseResourceVersion } from "@coxswain/apimachinery/meta/resource-version";
-import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { keyOf, type ObjectKey } from "../meta/object-key.ts";
+import { parseResourceVersion } from "../meta/resource-version.ts";
+import type { KubeObject } from "../meta/types.ts";
+import type { SharedInformer } from "./shared-informer.ts";
 
 /**
  * What an informer knows, and what this process has written since: who acts on an older state than its own last write

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "../clock/fake-clock.ts";
+import { discardLogger } from "../logging/logger.ts";
+import type { Pod } from "../schema/kinds/core/v1.ts";
+import { pods } from "../schema/kinds/resources.ts";
+import { aPod } from "../testing/builders.ts";
+import { type FakeClient, newFakeClient } from "../testing/fake-client.ts";
+import { settle } from "../testing/wait-for.ts";
+import { type Newest, newNewest } from "./newest.ts";
+import { newSharedInformer } from "./shared-informer.ts";
+
+const key = "default/a";
+const written = (resourceVersion: string): Pod => {
+  const pod = aPod({ name: "a", uid: "1" });
+  return { ...pod, metadata: { ...pod.metadata, resourceVersion } };
+};
+
+async function startWithPod(t: TestContext): Promise<{ client: FakeClient; newest: Newest<Pod> }> {
+  const client = newFakeClient();
+  client.put(pods, aPod({ name: "a", uid: "1" }));
+  const informer = newSharedInformer<Pod>({ client, clock: newFakeClock(), log: discardLogger, ref: pods, resyncMs: 0 });
+  const newest = newNewest(informer);
+  const stop = new AbortController();
+  t.after(() => stop.abort());
+  void informer.run(stop.signal);
+  await settle();
+  return { client, newest };
+}
+
+test("prefers its own last write to what the cache still shows", async (t) => {
+  const { client, newest } = await startWithPod(t);
+  const version = (): number => Number(newest.get(key)?.metadata.resourceVersion);
+  const shown = version();
+  newest.written(written(String(shown + 7)));
+  assert.equal(version(), shown + 7);
+  newest.written(written(String(shown + 3)));
+  assert.equal(version(), shown + 7, "an older one changes nothing");
+  client.put(pods, aPod({ name: "a", uid: "1" }));
+  await settle();
+  assert.equal(version(), shown + 7, "nor does an older event");
+});
+
+test("keeps nothing of what is gone", async (t) => {
+  const { client, newest } = await startWithPod(t);
+  client.remove(pods, key);
+  await settle();
+  newest.written(written("999"));
+  assert.deepEqual([...newest.list()], [], "the answer to a write that came after its object's end");
+  client.put(pods, aPod({ name: "a", uid: "2" }));
+  await settle();
+  newest.written(written("999"));
+  assert.equal(newest.get(key)?.metadata.uid, "2");
+});
