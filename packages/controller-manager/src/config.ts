@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { checkDurations } from "@coxswain/apimachinery/controller/leader-election";
 import { resourceLockKinds } from "@coxswain/apimachinery/controller/resource-lock";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { enabledControllers } from "./catalogue.ts";
 import { type CertificateSigningConfig, certificateSigningOf } from "./certificates/signing-flags.ts";
@@ -218,7 +219,7 @@ function readPem(path: string, flag: string, errors: string[]): string | undefin
     if (!text.includes("-----BEGIN ")) errors.push(`${flag}: ${path} holds no PEM block`);
     return text;
   } catch (err) {
-    errors.push(`${flag}: ${err instanceof Error ? err.message : String(err)}`);
+    errors.push(`${flag}: ${messageOf(err)}`);
     return undefined;
   }
 }

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import type { PodInfo } from "./cache/node-info.ts";
 import type { Extender } from "./extenders/extender.ts";
 import type { CycleState } from "./framework/cycle-state.ts";
@@ -40,7 +41,7 @@ export async function bindPod(
       for (const plugin of profile.at.preBind) refuseWith("PreBind", plugin.name, await plugin.preBind?.(state, pod, nodeName));
     });
     await bind(profile, state, pod, nodeName, extenders, point).catch((err: unknown) => {
-      throw new Error(`binding rejected: ${err instanceof Error ? err.message : String(err)}`, { cause: err });
+      throw new Error(`binding rejected: ${messageOf(err)}`, { cause: err });
     });
   } catch (err) {
     unreserve(profile, state, pod, nodeName);

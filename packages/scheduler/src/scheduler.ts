@@ -1,6 +1,7 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
@@ -102,7 +103,7 @@ export function newScheduler(options: SchedulerOptions): Scheduler {
   const refuse = async (attempt: Attempt, err: unknown, reason: string, nominatedNode: string | undefined): Promise<void> => {
     const { entry, profile, begin } = attempt;
     const refused = err instanceof FitError || err instanceof NoNodesError;
-    const message = err instanceof Error ? err.message : String(err);
+    const message = messageOf(err);
     metrics.attempted(refused ? "unschedulable" : "error", profile.schedulerName, begin);
     if (refused) log.v(2)?.info("unable to schedule pod; no fit; waiting", { pod: keyOf(entry.pod), err: message });
     else log.error("cannot schedule pod; it goes on waiting", err, { pod: keyOf(entry.pod) });

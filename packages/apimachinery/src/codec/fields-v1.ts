@@ -4,6 +4,7 @@
  * without a walk.
  */
 import { LRUCache } from "lru-cache";
+import { isJsonObject } from "../meta/json-value.ts";
 import { parseJsonText } from "./json-parse.ts";
 
 export type FieldsV1 = Readonly<Record<string, unknown>>;
@@ -23,7 +24,7 @@ export function sharedFields(text: string): FieldsV1 {
   const known = byText.get(text);
   if (known !== undefined) return known;
   const fields = parseJsonText(text);
-  if (typeof fields !== "object" || fields === null || Array.isArray(fields)) throw new Error("expected an object of fields");
+  if (!isJsonObject(fields)) throw new Error("expected an object of fields");
   freeze(fields);
   texts.set(fields, text);
   byText.set(text, fields as FieldsV1);

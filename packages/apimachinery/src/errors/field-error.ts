@@ -1,6 +1,7 @@
 import { goQuote } from "../meta/go-quote.ts";
 import { Quantity } from "../meta/quantity.ts";
 import { GoText, goSyntax } from "./go-syntax.ts";
+import { messageOf } from "./message.ts";
 
 export type FieldErrorType =
   | "FieldValueRequired"
@@ -80,7 +81,7 @@ export function typeInvalid(path: string, value: unknown, detail: string): Field
 }
 
 export function internalField(path: string, err: unknown): FieldError {
-  return { type: "InternalError", field: path, detail: err instanceof Error ? err.message : String(err) };
+  return { type: "InternalError", field: path, detail: messageOf(err) };
 }
 
 /** `spec.x: Invalid value: "v": detail` */

@@ -2,6 +2,7 @@ import { goQuote } from "../meta/go-quote.ts";
 import { formatGroupResource, type GroupResource } from "../meta/group-version.ts";
 import type { Status, StatusCause, StatusDetails } from "../meta/types.ts";
 import { type FieldError, fieldErrorBody, formatFieldErrors } from "./field-error.ts";
+import { messageOf } from "./message.ts";
 import { type Reason, reasonCodes } from "./reasons.ts";
 
 /** An error that has an answer for the client: the Status it is sent. */
@@ -241,8 +242,4 @@ export function plainError(message: string, options?: ErrorOptions): StatusError
 /** The Status that answers any error; one that is none of ours becomes 500 InternalError. */
 export function statusOf(err: unknown): Status {
   return err instanceof StatusError ? err.status : internalError(err).status;
-}
-
-function messageOf(err: unknown): string {
-  return err instanceof Error ? err.message : String(err);
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { parseYaml } from "../codec/yaml.ts";
+import { isJsonObject } from "../meta/json-value.ts";
 
 /**
  * Reads a component's configuration file, YAML or JSON.
@@ -15,8 +16,7 @@ export function readConfigFile(path: string, kind: string, apiVersions: readonly
   } catch (err) {
     throw new Error(`failed to load config file ${path}: ${(err as Error).message}`, { cause: err });
   }
-  if (typeof config !== "object" || config === null || Array.isArray(config))
-    throw new Error(`failed to load config file ${path}: it holds no object`);
+  if (!isJsonObject(config)) throw new Error(`failed to load config file ${path}: it holds no object`);
   const written = config as { apiVersion?: unknown; kind?: unknown };
   if (written.kind !== kind || !apiVersions.includes(String(written.apiVersion))) {
     throw new Error(

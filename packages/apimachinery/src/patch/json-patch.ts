@@ -2,6 +2,7 @@ import { encodeJsonText, parseJson } from "../codec/json.ts";
 import { type JsonSyntaxError, parseJsonText, setOwn } from "../codec/json-parse.ts";
 import { badRequest, genericServerResponse, requestEntityTooLarge } from "../errors/status-error.ts";
 import { deepClone, deepEqual } from "../meta/deep-equal.ts";
+import { isJsonObject, jsonWord } from "../meta/json-value.ts";
 
 /** Most operations of one patch. Source: apiserver pkg/endpoints/handlers/patch.go, maxJSONPatchOperations */
 const maxOperations = 10_000;
@@ -48,21 +49,16 @@ function readPatch(patch: Buffer | string): Operation[] {
     throw badRequest((err as JsonSyntaxError).message);
   }
   if (!Array.isArray(operations))
-    throw badRequest(`json: cannot unmarshal ${wordOf(operations)} into Go value of type jsonpatch.Patch`);
+    throw badRequest(`json: cannot unmarshal ${jsonWord(operations)} into Go value of type jsonpatch.Patch`);
   if (operations.length > maxOperations) {
     throw requestEntityTooLarge(`The allowed maximum operations in a JSON patch is ${maxOperations}, got ${operations.length}`);
   }
   for (const operation of operations) {
-    if (typeof operation !== "object" || operation === null || Array.isArray(operation)) {
-      throw badRequest(`json: cannot unmarshal ${wordOf(operation)} into Go value of type jsonpatch.Operation`);
+    if (!isJsonObject(operation)) {
+      throw badRequest(`json: cannot unmarshal ${jsonWord(operation)} into Go value of type jsonpatch.Operation`);
     }
   }
   return operations as Operation[];
-}
-
-function wordOf(value: unknown): string {
-  if (Array.isArray(value)) return "array";
-  return typeof value === "boolean" ? "bool" : typeof value;
 }
 
 function apply(state: State, operation: Operation): void {

@@ -1,5 +1,6 @@
 import { setOwn } from "../codec/json-parse.ts";
 import { deepClone } from "../meta/deep-equal.ts";
+import { isJsonObject } from "../meta/json-value.ts";
 
 /**
  * RFC 7386: null removes, objects are merged, everything else replaces.
@@ -11,8 +12,8 @@ export function applyMergePatch(document: unknown, patch: unknown): unknown {
 
 /** The same, made of the arguments, which it takes over. */
 export function mergePatchInto(target: unknown, patch: unknown): unknown {
-  if (!isObject(patch)) return patch;
-  const result: Record<string, unknown> = isObject(target) ? target : {};
+  if (!isJsonObject(patch)) return patch;
+  const result: Record<string, unknown> = isJsonObject(target) ? target : {};
   for (const key of Object.keys(patch)) {
     const value = patch[key];
     if (value === null) delete result[key];
@@ -23,7 +24,7 @@ export function mergePatchInto(target: unknown, patch: unknown): unknown {
 
 /** The smallest merge patch from one document to the other; undefined when they are the same. */
 export function createMergePatch(original: unknown, modified: unknown): unknown {
-  if (!isObject(original) || !isObject(modified)) return sameJson(original, modified) ? undefined : modified;
+  if (!isJsonObject(original) || !isJsonObject(modified)) return sameJson(original, modified) ? undefined : modified;
   const patch: Record<string, unknown> = {};
   let changed = false;
   for (const key of Object.keys(modified)) {
@@ -43,10 +44,6 @@ export function createMergePatch(original: unknown, modified: unknown): unknown 
 
 function sameJson(a: unknown, b: unknown): boolean {
   if (a === b) return true;
-  if (!Array.isArray(a) || !Array.isArray(b)) return isObject(a) && isObject(b) && createMergePatch(a, b) === undefined;
+  if (!Array.isArray(a) || !Array.isArray(b)) return isJsonObject(a) && isJsonObject(b) && createMergePatch(a, b) === undefined;
   return a.length === b.length && a.every((item, i) => sameJson(item, b[i]));
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

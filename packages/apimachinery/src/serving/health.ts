@@ -1,3 +1,4 @@
+import { messageOf } from "../errors/message.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Exchange } from "./exchange.ts";
 
@@ -72,6 +73,6 @@ async function reasonOf(check: HealthCheck): Promise<string | undefined> {
     await check.run();
     return undefined;
   } catch (err) {
-    return err instanceof Error ? err.message : String(err);
+    return messageOf(err);
   }
 }

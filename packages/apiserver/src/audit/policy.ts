@@ -12,6 +12,7 @@ import {
   notSupported,
   required,
 } from "@coxswain/apimachinery/errors/field-error";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { isDns1123Subdomain } from "@coxswain/apimachinery/validation/dns";
 import type { UserInfo } from "../request/context.ts";
 import type { RequestInfo } from "../request/request-info.ts";
@@ -134,7 +135,7 @@ export function parsePolicy(text: string): AuditPolicy {
   } catch (err) {
     throw new Error(`failed decoding: ${(err as Error).message}`, { cause: err });
   }
-  if (!isObject(written)) throw new Error("failed decoding: the policy is not an object");
+  if (!isJsonObject(written)) throw new Error("failed decoding: the policy is not an object");
   const { apiVersion = "", kind = "" } = written;
   if (kind !== "Policy" || !versions.has(String(apiVersion))) {
     throw new Error(
@@ -190,12 +191,8 @@ function shape(from: Record<string, unknown>, known: Shape, path: string): Recor
 
 function objects(value: unknown, path: string): Record<string, unknown>[] {
   if (value === undefined || value === null) return [];
-  if (!Array.isArray(value) || !value.every(isObject)) throw new Error(`failed decoding: ${path} is not a list of objects`);
+  if (!Array.isArray(value) || !value.every(isJsonObject)) throw new Error(`failed decoding: ${path} is not a list of objects`);
   return value;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function validateRule(rule: PolicyRule, path: string): FieldError[] {

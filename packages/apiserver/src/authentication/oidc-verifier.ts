@@ -5,6 +5,7 @@
  */
 import { createPublicKey, type KeyObject } from "node:crypto";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { compactVerify, decodeProtectedHeader } from "jose";
 import type { HttpsGet } from "./oidc-https.ts";
 
@@ -210,7 +211,7 @@ function parseDocument(text: string, what: string): Record<string, unknown> {
   } catch (err) {
     throw new Error(`${what}: ${(err as Error).message}`, { cause: err });
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error(`${what}: not a JSON object`);
+  if (!isJsonObject(value)) throw new Error(`${what}: not a JSON object`);
   return value as Record<string, unknown>;
 }
 

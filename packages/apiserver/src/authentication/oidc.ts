@@ -5,6 +5,7 @@
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { jsonWord } from "@coxswain/apimachinery/meta/json-value";
 import type { TokenAuthenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
 import { expandDistributedClaim, newClaimVerifiers } from "./oidc-distributed-claims.ts";
 import { newHttpsGet } from "./oidc-https.ts";
@@ -161,13 +162,13 @@ function read<T>(claims: Claims, name: string, convert: (value: unknown) => T, w
 
 function stringOf(value: unknown): string {
   if (value === null) return "";
-  if (typeof value !== "string") throw new Error(`json: cannot unmarshal ${kindOf(value)} into Go value of type string`);
+  if (typeof value !== "string") throw new Error(`json: cannot unmarshal ${jsonWord(value)} into Go value of type string`);
   return value;
 }
 
 function boolOf(value: unknown): boolean {
   if (value === null) return false;
-  if (typeof value !== "boolean") throw new Error(`json: cannot unmarshal ${kindOf(value)} into Go value of type bool`);
+  if (typeof value !== "boolean") throw new Error(`json: cannot unmarshal ${jsonWord(value)} into Go value of type bool`);
   return value;
 }
 
@@ -175,9 +176,4 @@ function stringsOf(value: unknown): string[] {
   if (value === null) return [];
   if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value;
   return [stringOf(value)];
-}
-
-function kindOf(value: unknown): string {
-  if (Array.isArray(value)) return "array";
-  return typeof value === "boolean" ? "bool" : typeof value;
 }

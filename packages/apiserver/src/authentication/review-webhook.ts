@@ -13,6 +13,7 @@ import { withReviewRetries } from "@coxswain/apimachinery/client/retry";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { parseJson } from "@coxswain/apimachinery/codec/json";
 import { genericServerResponse, StatusError } from "@coxswain/apimachinery/errors/status-error";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { Status } from "@coxswain/apimachinery/meta/types";
 
 export interface ReviewWebhookOptions {
@@ -92,7 +93,7 @@ function failureOf(code: number, retryAfter: string | string[] | undefined, body
 /** The answer is a review of the version that was sent; it may leave out what it is. */
 function statusIn(body: Buffer, asked: Review): Record<string, unknown> {
   const answer = parseJson(body) as { apiVersion?: unknown; kind?: unknown; status?: unknown } | null;
-  if (typeof answer !== "object" || answer === null || Array.isArray(answer)) {
+  if (!isJsonObject(answer)) {
     throw new Error(`the webhook's answer is not a ${asked.kind}`);
   }
   const { apiVersion = asked.apiVersion, kind = asked.kind, status = {} } = answer;

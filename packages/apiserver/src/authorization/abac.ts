@@ -5,6 +5,7 @@
  */
 import { readFileSync } from "node:fs";
 import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import { isJsonObject, jsonWord } from "@coxswain/apimachinery/meta/json-value";
 import { allAuthenticated } from "../request/user-names.ts";
 import type { Attributes, Authorizer, RuleResolver } from "./authorizer.ts";
 
@@ -88,11 +89,11 @@ function parseLine(line: string): Record<string, unknown> {
   } catch (err) {
     throw new Error(`couldn't get version/kind; json parse error: ${(err as Error).message}`);
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+  if (!isJsonObject(value)) {
     const found = Array.isArray(value) ? "array" : typeof value;
     throw new Error(`couldn't get version/kind; json parse error: json: cannot unmarshal ${found} into an object`);
   }
-  return value as Record<string, unknown>;
+  return value;
 }
 
 function fromSpec(object: Record<string, unknown>): AbacPolicy {
@@ -130,19 +131,16 @@ function fromLegacy(object: Record<string, unknown>): AbacPolicy {
 
 function text(object: Record<string, unknown>, name: string): string {
   const value = Object.hasOwn(object, name) ? (object[name] ?? "") : "";
-  if (typeof value !== "string") throw new Error(`json: cannot unmarshal ${kindOf(value)} into the field ${name} of type string`);
+  if (typeof value !== "string")
+    throw new Error(`json: cannot unmarshal ${jsonWord(value)} into the field ${name} of type string`);
   return value;
 }
 
 function flag(object: Record<string, unknown>, name: string): boolean {
   const value = Object.hasOwn(object, name) ? (object[name] ?? false) : false;
-  if (typeof value !== "boolean") throw new Error(`json: cannot unmarshal ${kindOf(value)} into the field ${name} of type bool`);
+  if (typeof value !== "boolean")
+    throw new Error(`json: cannot unmarshal ${jsonWord(value)} into the field ${name} of type bool`);
   return value;
-}
-
-function kindOf(value: unknown): string {
-  if (Array.isArray(value)) return "array";
-  return typeof value === "boolean" ? "bool" : typeof value;
 }
 
 export function abac(policies: readonly AbacPolicy[]): Authorizer {

@@ -4,6 +4,7 @@
  * Source: k8s.io/client-go util/jsonpath
  */
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 
 /** @returns what is there, in order; throws JsonPathError where upstream fails: an index beyond the list */
 export type JsonPath = (root: unknown) => readonly unknown[];
@@ -90,7 +91,7 @@ const nameStep = (name: string): Step => (name === "*" ? wildcard : fieldStep(na
 const fieldStep =
   (name: string): Step =>
   (values) =>
-    values.flatMap((value) => (isObject(value) && Object.hasOwn(value, name) ? [value[name]] : []));
+    values.flatMap((value) => (isJsonObject(value) && Object.hasOwn(value, name) ? [value[name]] : []));
 
 function wildcard(values: readonly unknown[]): unknown[] {
   return values.flatMap((value) => (typeof value === "object" && value !== null ? Object.values(value) : []));
@@ -202,8 +203,4 @@ function compare(left: unknown, right: unknown, operator: Operator): boolean {
   if (operator === "<") return a < b;
   if (operator === ">") return a > b;
   return operator === "<=" ? a <= b : a >= b;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

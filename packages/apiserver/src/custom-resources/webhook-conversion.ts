@@ -9,6 +9,7 @@ import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
 import { plainError } from "@coxswain/apimachinery/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { CustomResourceConversion, WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import { validateAnnotations, validateLabels } from "@coxswain/apimachinery/validation/object-meta";
@@ -69,7 +70,7 @@ interface Review {
 /** @throws Error */
 function convertedIn(bytes: Buffer, wanted: Review, uid: string): readonly unknown[] {
   const review = parseJson(bytes);
-  if (!isObject(review)) throw new Error("the answer is not an object");
+  if (!isJsonObject(review)) throw new Error("the answer is not an object");
   const got = review as unknown as KubeObject;
   // The older version asks for neither of the two.
   const isStrict = wanted.apiVersion.endsWith("/v1");
@@ -78,7 +79,7 @@ function convertedIn(bytes: Buffer, wanted: Review, uid: string): readonly unkno
     throw new Error(`expected webhook response of ${kindOf(wanted as KubeObject)}, got ${kindOf(got)}`);
   }
   const { response } = review;
-  if (isObject(response) && response["uid"] !== uid) {
+  if (isJsonObject(response) && response["uid"] !== uid) {
     throw new Error(`expected response.uid=${goQuote(uid)}, got ${goQuote(String(response["uid"] ?? ""))}`);
   }
   return resultOf(response);
@@ -86,8 +87,8 @@ function convertedIn(bytes: Buffer, wanted: Review, uid: string): readonly unkno
 
 /** @throws Error */
 function resultOf(response: unknown): readonly unknown[] {
-  if (!isObject(response)) throw new Error("no response provided");
-  const result = isObject(response["result"]) ? response["result"] : {};
+  if (!isJsonObject(response)) throw new Error("no response provided");
+  const result = isJsonObject(response["result"]) ? response["result"] : {};
   if (result["status"] !== "Success") {
     const { message } = result;
     if (typeof message === "string" && message !== "") throw new Error(message);
@@ -106,14 +107,14 @@ interface Place {
 /** @throws Error of what a webhook may not do */
 function checked(original: KubeObject, converted: unknown, { apiVersion, subject, i }: Place): KubeObject {
   const fail = (why: string): Error => plainError(`${subject} returned invalid object at index ${i}: ${why}`);
-  if (!isObject(converted)) throw fail("it is not an object");
+  if (!isJsonObject(converted)) throw fail("it is not an object");
   const object = converted as unknown as KubeObject;
   if (object.apiVersion !== apiVersion || parseGroupVersion(apiVersion) === undefined) {
     throw fail(`invalid groupVersion (expected ${apiVersion}, received ${object.apiVersion ?? ""})`);
   }
   if (object.kind !== original.kind) throw fail(`invalid kind (expected ${original.kind}, received ${object.kind ?? ""})`);
   const { metadata } = object as { metadata?: unknown };
-  if (!isObject(metadata)) {
+  if (!isJsonObject(metadata)) {
     const why = metadata === undefined ? "missing metadata in converted object" : "invalid metadata in converted object";
     throw plainError(`${subject} returned invalid metadata: ${why}`);
   }
@@ -141,7 +142,7 @@ function restored(original: KubeObject, given: Record<string, unknown>, subject:
       delete metadata[field];
       continue;
     }
-    if (!isObject(map)) throw fail(`invalid metadata.${field} in converted object`);
+    if (!isJsonObject(map)) throw fail(`invalid metadata.${field} in converted object`);
     const other = Object.entries(map).find(([, value]) => typeof value !== "string");
     if (other !== undefined) throw fail(`metadata.${field}[${other[0]}] must be a string in converted object`);
     const errors = validate(map as Record<string, string>, `metadata.${field}`);
@@ -149,8 +150,4 @@ function restored(original: KubeObject, given: Record<string, unknown>, subject:
     metadata[field] = map;
   }
   return metadata as KubeObject["metadata"];
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -3,6 +3,7 @@
  * Source: k8s.io/apiserver pkg/endpoints/filters/authentication.go
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { StatusError, unauthorized } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Authenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
@@ -44,7 +45,7 @@ export function authentication(options: AuthenticationOptions): Filter {
       error(startedMs);
       // The store that tokens are looked up in may be away: that is not the client's fault.
       if (err instanceof StatusError && err.code >= 500) throw err;
-      log.warn("Unable to authenticate the request", { err: err instanceof Error ? err.message : String(err) });
+      log.warn("Unable to authenticate the request", { err: messageOf(err) });
       throw await refusal(request);
     });
     if (result === undefined) {

@@ -17,6 +17,7 @@
  * Source: k8s.io/apiserver pkg/server/config.go DefaultBuildHandlerChain
  */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { badRequest, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Authenticator } from "@coxswain/apimachinery/serving/authentication/authenticator";
@@ -116,7 +117,7 @@ function requestInfo(exchange: Exchange): RequestInfo {
   try {
     return parseRequestInfo(exchange.method, exchange.url);
   } catch (err) {
-    throw badRequest(`failed to create RequestInfo: ${err instanceof Error ? err.message : String(err)}`);
+    throw badRequest(`failed to create RequestInfo: ${messageOf(err)}`);
   }
 }
 

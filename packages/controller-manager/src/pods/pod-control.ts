@@ -1,5 +1,6 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/types";
@@ -32,7 +33,7 @@ export async function createPod(
     return created;
   } catch (err) {
     if (!hasCause(err, "NamespaceTerminating"))
-      ctx.recorder.event(owner, "Warning", "FailedCreate", `Error creating: ${textOf(err)}`);
+      ctx.recorder.event(owner, "Warning", "FailedCreate", `Error creating: ${messageOf(err)}`);
     throw err;
   }
 }
@@ -44,7 +45,7 @@ export async function deletePod(ctx: PodWriter, owner: KubeObject, pod: Pod, sig
     await ctx.client.delete(pods, { namespace, name }, { signal });
   } catch (err) {
     if (isNotFound(err)) return;
-    ctx.recorder.event(owner, "Warning", "FailedDelete", `Error deleting: ${textOf(err)}`);
+    ctx.recorder.event(owner, "Warning", "FailedDelete", `Error deleting: ${messageOf(err)}`);
     throw err;
   }
   ctx.recorder.event(owner, "Normal", "SuccessfulDelete", `Deleted pod: ${name}`);
@@ -97,8 +98,4 @@ export async function slowStartBatch(
     if (failed !== undefined) return { succeeded, error: failed.reason };
   }
   return { succeeded };
-}
-
-export function textOf(err: unknown): string {
-  return err instanceof Error ? err.message : String(err);
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { decodeParsed } from "@coxswain/apimachinery/codec/json";
 import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { parseCidr } from "@coxswain/apimachinery/meta/ip";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { ControllerManagerFlags } from "../flags.ts";
@@ -81,7 +82,7 @@ function readTemplate(path: string, what: string, errors: string[]): Pod {
     if ((pod.spec?.volumes ?? []).length === 0) throw new Error(`Pod specification (${path}): does not contain any volume(s)`);
     return { ...pod, metadata: { ...pod.metadata, namespace: pod.metadata.namespace || "default" } };
   } catch (err) {
-    errors.push(`Could not create ${what} recycler pod from file ${path}: ${err instanceof Error ? err.message : String(err)}`);
+    errors.push(`Could not create ${what} recycler pod from file ${path}: ${messageOf(err)}`);
     return defaultRecyclerPod;
   }
 }

@@ -1,3 +1,4 @@
+import { jsonWord } from "@coxswain/apimachinery/meta/json-value";
 import { parseDuration } from "@coxswain/apimachinery/meta/time";
 
 /** What a field of the configuration file may hold: a scalar, a list of one shape, an object with these fields. */
@@ -72,6 +73,5 @@ function decodeScalar(value: unknown, shape: string, within: string): unknown {
 const goTypes: Readonly<Record<string, string>> = { int: "int32", float: "float32", duration: "string" };
 
 function mismatch(value: unknown, within: string, type: string): DecodeError {
-  const what = Array.isArray(value) ? "array" : typeof value === "boolean" ? "bool" : typeof value;
-  return new DecodeError(`json: cannot unmarshal ${what} into Go struct field ${within} of type ${type}`);
+  return new DecodeError(`json: cannot unmarshal ${jsonWord(value)} into Go struct field ${within} of type ${type}`);
 }

@@ -1,3 +1,5 @@
+import { messageOf } from "@coxswain/apimachinery/errors/message";
+
 /** The outcome of a plugin's call; undefined is Success, so that the common case costs nothing. Source: framework/interface.go */
 export interface Status {
   readonly code: "Unschedulable" | "UnschedulableAndUnresolvable" | "Wait" | "Skip" | "Error";
@@ -11,7 +13,7 @@ export const unschedulable = (...reasons: string[]): Status => ({ code: "Unsched
 /** Removing pods from the node would not help either. */
 export const unresolvable = (...reasons: string[]): Status => ({ code: "UnschedulableAndUnresolvable", reasons });
 
-export const failed = (err: unknown): Status => ({ code: "Error", reasons: [err instanceof Error ? err.message : String(err)] });
+export const failed = (err: unknown): Status => ({ code: "Error", reasons: [messageOf(err)] });
 
 /** A plugin said no with its own problem, or against a decision that was made. */
 export class PluginError extends Error {

@@ -5,6 +5,7 @@
  * Source: structured-merge-diff v4 fieldpath/element.go, serialize-pe.go
  */
 import { goQuote } from "../../meta/go-quote.ts";
+import { isJsonObject } from "../../meta/json-value.ts";
 
 export type PathElement = string;
 export type Path = readonly PathElement[];
@@ -103,7 +104,7 @@ function parse(text: string): Parsed {
   }
   const value: unknown = JSON.parse(rest);
   if (text.startsWith("v:")) return { text: valueElement(value), value };
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error(`expected an object: ${text}`);
+  if (!isJsonObject(value)) throw new Error(`expected an object: ${text}`);
   const keys = Object.entries(value).sort(([a], [b]) => compareText(a, b));
   return { text: keyElement(keys), keys };
 }
@@ -178,8 +179,7 @@ const needsEscape = /[<>&\u2028\u2029]/g;
 function jsonText(value: unknown): string {
   if (typeof value === "bigint") return value.toString();
   if (typeof value === "string" && plainText.test(value)) return `"${value}"`;
-  const sorted =
-    typeof value === "object" && value !== null && !Array.isArray(value) ? Object.fromEntries(sortedEntries(value)) : value;
+  const sorted = isJsonObject(value) ? Object.fromEntries(sortedEntries(value)) : value;
   const text = JSON.stringify(sorted, (_key, held: unknown) => (typeof held === "bigint" ? Number(held) : held)) ?? "null";
   return text.replace(needsEscape, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

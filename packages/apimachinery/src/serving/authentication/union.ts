@@ -4,6 +4,7 @@
  * Source: k8s.io/apiserver pkg/authentication/request/union/union.go, pkg/kubeapiserver/authenticator/config.go
  */
 
+import { messageOf } from "../../errors/message.ts";
 import type { AuthenticationResult, Authenticator, TokenAuthenticator } from "./authenticator.ts";
 import { allAuthenticated, allUnauthenticated, anonymousName } from "./user.ts";
 
@@ -40,7 +41,7 @@ export function unionTokenAuthenticator(authenticators: readonly TokenAuthentica
 function failAll(errors: readonly unknown[]): undefined {
   if (errors.length === 0) return undefined;
   if (errors.length === 1) throw errors[0];
-  throw new Error(`[${errors.map((err) => (err instanceof Error ? err.message : String(err))).join(", ")}]`);
+  throw new Error(`[${errors.map((err) => messageOf(err)).join(", ")}]`);
 }
 
 /** A refusal by the first is final; what the first does not know goes to the fallback (anonymous). */

@@ -3,6 +3,7 @@
  * is not of the shape that the specification gives it is refused here, so that nobody behind has to look twice.
  * Source: https://swagger.io/specification/v2/; kube-openapi pkg/handler PruneDefaults
  */
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { PathItem, Schema } from "@coxswain/apimachinery/schema/openapi/document";
 
 export interface SpecDocument {
@@ -184,7 +185,7 @@ function byRule(rule: Rule, value: unknown, path: string, pruned: boolean, depth
 }
 
 function object(value: unknown, path: string): Record<string, unknown> {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error(`${path} is no object`);
+  if (!isJsonObject(value)) throw new Error(`${path} is no object`);
   return value as Record<string, unknown>;
 }
 

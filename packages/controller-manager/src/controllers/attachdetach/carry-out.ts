@@ -1,10 +1,10 @@
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
 import type { Counter } from "@coxswain/apimachinery/metrics/registry";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes, volumeAttachments } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
-import { textOf } from "../../pods/pod-control.ts";
 import type { OperationMetrics } from "../../volumes/operation-metrics.ts";
 import { aboutVolume, multiAttachMessage } from "./messages.ts";
 import type { NodeReport } from "./node-report.ts";
@@ -66,7 +66,7 @@ async function attach(room: Room, id: VolumeId, node: string, progress: Progress
   try {
     await client.create(volumeAttachments, newAttachment(want.volume, node), { signal });
   } catch (err) {
-    if (!isAlreadyExists(err)) return attachFailed(room, id, node, progress, `attacher.Attach failed: ${textOf(err)}`);
+    if (!isAlreadyExists(err)) return attachFailed(room, id, node, progress, `attacher.Attach failed: ${messageOf(err)}`);
   }
   return attachLimitMs;
 }

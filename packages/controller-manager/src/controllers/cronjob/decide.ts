@@ -1,9 +1,9 @@
 import { parseSchedule } from "@coxswain/apimachinery/cron/parse";
 import type { Schedule } from "@coxswain/apimachinery/cron/schedule";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { CronJob } from "@coxswain/apimachinery/schema/kinds/batch/v1";
-import { textOf } from "../../pods/pod-control.ts";
 import { type Due, lastDue, untilNextMs } from "./due.ts";
 
 export type Told = readonly [type: "Normal" | "Warning", reason: string, message: string];
@@ -33,7 +33,7 @@ export function decide(cronJob: CronJob, now: number): Decision {
   try {
     schedule = parseSchedule(spec.schedule);
   } catch (err) {
-    const message = `unparseable schedule: ${goQuote(spec.schedule)} : ${textOf(err)}`;
+    const message = `unparseable schedule: ${goQuote(spec.schedule)} : ${messageOf(err)}`;
     return { events: [["Warning", "UnparseableSchedule", message]] };
   }
   if (spec.schedule.includes("TZ")) events.push(["Warning", "UnsupportedSchedule", unsupportedZone(spec.schedule)]);
@@ -41,7 +41,7 @@ export function decide(cronJob: CronJob, now: number): Decision {
   try {
     due = lastDue(cronJob, schedule, now);
   } catch (err) {
-    return { events: [...events, ["Warning", "InvalidSchedule", `invalid schedule: ${spec.schedule} : ${textOf(err)}`]] };
+    return { events: [...events, ["Warning", "InvalidSchedule", `invalid schedule: ${spec.schedule} : ${messageOf(err)}`]] };
   }
   if (due.missed > tooManyMissed) events.push(["Warning", "TooManyMissedTimes", tooManyText(due.missed)]);
   const wait: Decision = { schedule, events };

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { hasCause, isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { isControlledBy, newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
@@ -6,7 +7,6 @@ import type { CronJob, Job } from "@coxswain/apimachinery/schema/kinds/batch/v1"
 import type { ObjectReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { cronJobs, jobs } from "@coxswain/apimachinery/schema/kinds/resources";
 import { finishedConditionOf, isJobFinished } from "../../jobs/job-state.ts";
-import { textOf } from "../../pods/pod-control.ts";
 import { jobName } from "./decide.ts";
 import type { Look } from "./reconcile.ts";
 
@@ -26,7 +26,7 @@ export async function startJob(look: Look, time: number): Promise<ObjectReferenc
   } catch (err) {
     if (hasCause(err, "NamespaceTerminating")) return undefined;
     if (!isAlreadyExists(err)) {
-      recorder.event(cronJob, "Warning", "FailedCreate", `Error creating job: ${textOf(err)}`);
+      recorder.event(cronJob, "Warning", "FailedCreate", `Error creating job: ${messageOf(err)}`);
       throw err;
     }
     const existing = await client.get<Job>(jobs, { namespace, name }, { signal });
@@ -94,7 +94,7 @@ export async function deleteJob({ room, cronJob, signal }: Look, { metadata }: J
     await client.delete(jobs, { namespace, name }, { propagationPolicy: "Background", signal });
   } catch (err) {
     if (isNotFound(err)) return true; // our cache is behind
-    recorder.event(cronJob, "Warning", "FailedDelete", `Deleted job: ${textOf(err)}`);
+    recorder.event(cronJob, "Warning", "FailedDelete", `Deleted job: ${messageOf(err)}`);
     return false;
   }
   recorder.event(cronJob, "Normal", "SuccessfulDelete", `Deleted job ${name}`);

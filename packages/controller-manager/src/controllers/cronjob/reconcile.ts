@@ -1,4 +1,5 @@
 import { done, type Result } from "@coxswain/apimachinery/controller/controller";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
@@ -122,7 +123,7 @@ async function deleteActive(look: Look): Promise<void> {
     try {
       job = await room.ctx.client.get<Job>(jobs, { namespace, name }, { signal });
     } catch (err) {
-      room.ctx.recorder.event(cronJob, "Warning", "FailedGet", `Get job: ${err instanceof Error ? err.message : String(err)}`);
+      room.ctx.recorder.event(cronJob, "Warning", "FailedGet", `Get job: ${messageOf(err)}`);
       throw err;
     }
     if (!(await deleteJob(look, job))) throw new Error(`could not replace job ${namespace}/${name}`);

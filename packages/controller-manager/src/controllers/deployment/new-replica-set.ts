@@ -1,10 +1,10 @@
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { hasCause, isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
 import { deepClone, deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import { isControlledBy, newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import { replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
-import { textOf } from "../../pods/pod-control.ts";
 import { computeHash } from "../../pods/revision-hash.ts";
 import { annotationsOfNewSet, maxRevision, replicaAnnotations, revisionAnnotation } from "./annotations.ts";
 import { conditionOf, newCondition, withCondition } from "./conditions.ts";
@@ -128,7 +128,7 @@ async function resolveCollision(rollout: Rollout, wanted: ReplicaSet, err: unkno
 
 async function reportFailure(rollout: Rollout, name: string, err: unknown): Promise<unknown> {
   const { ctx, deployment } = rollout;
-  const message = `Failed to create new replica set "${name}": ${textOf(err)}`;
+  const message = `Failed to create new replica set "${name}": ${messageOf(err)}`;
   if (hasProgressDeadline(deployment)) {
     const condition = newCondition("Progressing", "False", progressReasons.createError, message, ctx.clock.now());
     const conditions = withCondition(deployment.status?.conditions ?? [], condition);

@@ -1,5 +1,6 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueMapped, enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { formatGroupResource, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
@@ -19,7 +20,6 @@ import {
 } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
-import { textOf } from "../../pods/pod-control.ts";
 import { newScaleClient, type ScaleClient } from "../../scale/scale-client.ts";
 import { type ControllerScale, expectedPods, NoControllerError } from "./expected-pods.ts";
 import { countHealthy, disruptionsOf, failedStatus, wantedStatus } from "./status.ts";
@@ -98,7 +98,7 @@ async function reconcile(room: Room, key: ObjectKey, signal: AbortSignal): Promi
   } catch (err) {
     if (isConflict(err) || signal.aborted) throw err;
     room.ctx.log.error("Failed to sync PDB", err, { podDisruptionBudget: key });
-    await writeStatus(room.ctx, budget, failedStatus(budget, textOf(err), room.ctx.clock.now()), signal);
+    await writeStatus(room.ctx, budget, failedStatus(budget, messageOf(err), room.ctx.clock.now()), signal);
     return done;
   }
 }
@@ -112,7 +112,7 @@ async function count(room: Room, budget: PodDisruptionBudget, signal: AbortSigna
   const scaleOf = (controller: OwnerReference) => findScale(room, controller, budget.metadata.namespace, signal);
   const expected = await expectedPods(budget.spec, selected, scaleOf).catch((err) => {
     if (err instanceof NoControllerError) tell("Warning", "NoControllers", err.message);
-    const message = `Failed to calculate the number of expected pods: ${textOf(err)}`;
+    const message = `Failed to calculate the number of expected pods: ${messageOf(err)}`;
     tell("Warning", "CalculateExpectedPodCountFailed", message);
     throw err;
   });
@@ -142,7 +142,7 @@ function selectedPods(
   try {
     return podInformer.lister.select(LabelSelector.fromObject(spec?.selector), metadata.namespace);
   } catch (err) {
-    tell("Warning", "NoPods", `Failed to get pods: ${textOf(err)}`);
+    tell("Warning", "NoPods", `Failed to get pods: ${messageOf(err)}`);
     throw err;
   }
 }

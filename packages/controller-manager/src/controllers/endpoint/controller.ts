@@ -1,12 +1,12 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { hasCause, isAlreadyExists, isForbidden, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { endpoints, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
-import { textOf } from "../../pods/pod-control.ts";
 import { isHeadless, podsOf, serviceSources } from "../../services/service-pods.ts";
 import { endpointsOfPods } from "./endpoints-of-pods.ts";
 import { canonicalSubsets, limitAddresses } from "./subsets.ts";
@@ -51,7 +51,7 @@ async function reconcile(ctx: ControllerContext, key: ObjectKey, signal: AbortSi
     if (hasCause(err, "NamespaceTerminating") || (isForbidden(err) && current === undefined)) return done;
     const verb = current === undefined ? "create" : "update";
     const reason = current === undefined ? "FailedToCreateEndpoint" : "FailedToUpdateEndpoint";
-    ctx.recorder.event(wanted, "Warning", reason, `Failed to ${verb} endpoint ${key}: ${textOf(err)}`);
+    ctx.recorder.event(wanted, "Warning", reason, `Failed to ${verb} endpoint ${key}: ${messageOf(err)}`);
     if (!isAlreadyExists(err)) throw err;
     throw new Error("the cache does not show the endpoints yet", { cause: err });
   }

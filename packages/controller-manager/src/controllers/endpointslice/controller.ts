@@ -1,12 +1,12 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, needsSynced } from "@coxswain/apimachinery/controller/sources";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { type ObjectKey, splitKey, toKey } from "@coxswain/apimachinery/meta/object-key";
 import type { Node, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
 import { endpointSlices, nodes, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
-import { textOf } from "../../pods/pod-control.ts";
 import { podsOf, serviceSources } from "../../services/service-pods.ts";
 import { newSliceTracker, type SliceTracker } from "../../services/slice-tracker.ts";
 import { endpointsOfPods } from "./endpoints-of-pods.ts";
@@ -123,7 +123,7 @@ async function apply(
     }
   } catch (err) {
     if (hasCause(err, "NamespaceTerminating")) return;
-    const message = `Error updating Endpoint Slices for Service ${splitKey(key).namespace}/${name}: ${textOf(err)}`;
+    const message = `Error updating Endpoint Slices for Service ${splitKey(key).namespace}/${name}: ${messageOf(err)}`;
     ctx.recorder.event({ ...service, apiVersion: "v1", kind: "Service" }, "Warning", "FailedToUpdateEndpointSlices", message);
     throw err;
   }

@@ -1,5 +1,6 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy, type SourceQueue } from "@coxswain/apimachinery/controller/sources";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
 import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -7,7 +8,6 @@ import type { PersistentVolumeClaim, Pod, Volume } from "@coxswain/apimachinery/
 import { persistentVolumeClaims, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-of-pod";
 import type { ControllerContext } from "../../controller-context.ts";
-import { textOf } from "../../pods/pod-control.ts";
 import { podsByClaim } from "../../volumes/pods-by-claim.ts";
 
 /**
@@ -47,7 +47,7 @@ export function newEphemeralVolumeController(ctx: ControllerContext): Controller
       await ctx.client.create(persistentVolumeClaims, claim, { signal });
     } catch (err) {
       created.failed();
-      throw new Error(`create PVC ${name}: ${textOf(err)}`, { cause: err });
+      throw new Error(`create PVC ${name}: ${messageOf(err)}`, { cause: err });
     }
   };
 
@@ -65,7 +65,7 @@ export function newEphemeralVolumeController(ctx: ControllerContext): Controller
         try {
           await ensureClaim(pod, volume, signal);
         } catch (err) {
-          const message = `ephemeral volume ${volume.name}: ${textOf(err)}`;
+          const message = `ephemeral volume ${volume.name}: ${messageOf(err)}`;
           ctx.recorder.event(pod, "Warning", "FailedBinding", message);
           throw new Error(`pod ${key}, ${message}`, { cause: err });
         }

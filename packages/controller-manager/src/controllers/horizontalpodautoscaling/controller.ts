@@ -1,5 +1,6 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf, needsSynced } from "@coxswain/apimachinery/controller/sources";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
@@ -16,7 +17,6 @@ import { horizontalPodAutoscalers, pods } from "@coxswain/apimachinery/schema/ki
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { RateLimiter } from "@coxswain/apimachinery/workqueue/rate-limiters";
 import type { ControllerContext } from "../../controller-context.ts";
-import { textOf } from "../../pods/pod-control.ts";
 import { newScaleClient, type ScaleClient } from "../../scale/scale-client.ts";
 import { type History, newHistory, smooth, withScaleEvent } from "./behavior.ts";
 import { type MetricsClient, newMetricsClient } from "./metrics-client.ts";
@@ -109,8 +109,8 @@ async function scaleTarget(
     try {
       await scales.update(ref, { ...scale, spec: { ...scale.spec, replicas: decision.replicas } }, signal);
     } catch (err) {
-      tell("Warning", "FailedRescale", `${what}; error: ${textOf(err)}`);
-      const message = `the HPA controller was unable to update the target scale: ${textOf(err)}`;
+      tell("Warning", "FailedRescale", `${what}; error: ${messageOf(err)}`);
+      const message = `the HPA controller was unable to update the target scale: ${messageOf(err)}`;
       draft.condition("AbleToScale", "False", "FailedUpdateScale", message);
       throw new Error(`failed to rescale ${reference}`, { cause: err });
     }
@@ -139,8 +139,8 @@ async function readScale(
     doing = `failed to query scale subresource for ${reference}`;
     return { ref, scale: await scales.get(ref, { namespace: autoscaler.metadata.namespace, name }, signal) };
   } catch (err) {
-    tellOf(ctx, autoscaler)("Warning", "FailedGetScale", textOf(err));
-    const message = `the HPA controller was unable to get the target's current scale: ${textOf(err)}`;
+    tellOf(ctx, autoscaler)("Warning", "FailedGetScale", messageOf(err));
+    const message = `the HPA controller was unable to get the target's current scale: ${messageOf(err)}`;
     draft.condition("AbleToScale", "False", "FailedGetScale", message);
     throw new Error(doing, { cause: err });
   }
@@ -179,7 +179,7 @@ async function decide(
     name,
     statuses,
   } = await askMetrics(room, autoscaler, scale, draft, signal).catch((err) => {
-    tellOf(room.ctx, autoscaler)("Warning", "FailedComputeMetricsReplicas", textOf(err));
+    tellOf(room.ctx, autoscaler)("Warning", "FailedComputeMetricsReplicas", messageOf(err));
     throw new Error(`failed to compute desired number of replicas based on listed metrics for ${reference}`, { cause: err });
   });
   const history = room.histories.get(key) as History;
@@ -268,7 +268,7 @@ function selectorOf(scale: Scale, draft: StatusDraft, tell: ReturnType<typeof te
   try {
     return LabelSelector.parse(text);
   } catch (err) {
-    const message = `couldn't convert selector into a corresponding internal selector object: ${textOf(err)}`;
+    const message = `couldn't convert selector into a corresponding internal selector object: ${messageOf(err)}`;
     tell("Warning", "InvalidSelector", message);
     draft.condition("ScalingActive", "False", "InvalidSelector", message);
     throw new Error(message, { cause: err });
@@ -292,7 +292,7 @@ async function writeStatus(
     const changed = { ...autoscaler, status };
     await ctx.client.update<HorizontalPodAutoscaler>(horizontalPodAutoscalers, changed, { subresource: "status", signal });
   } catch (err) {
-    tellOf(ctx, autoscaler)("Warning", "FailedUpdateStatus", textOf(err));
+    tellOf(ctx, autoscaler)("Warning", "FailedUpdateStatus", messageOf(err));
     throw new Error(`failed to update status for ${autoscaler.metadata.name}`, { cause: err });
   }
 }

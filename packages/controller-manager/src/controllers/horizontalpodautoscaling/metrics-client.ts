@@ -2,6 +2,7 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import { discoverGroups } from "@coxswain/apimachinery/client/discovery";
 import { parseWire } from "@coxswain/apimachinery/client/wire-json";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { genericServerResponse, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import { formatGroupResource, type GroupResource, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
@@ -9,7 +10,6 @@ import { parseDuration, parseTime } from "@coxswain/apimachinery/meta/time";
 import type { Status } from "@coxswain/apimachinery/meta/types";
 import type { CrossVersionObjectReference } from "@coxswain/apimachinery/schema/kinds/autoscaling/v2";
 import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
-import { textOf } from "../../pods/pod-control.ts";
 import type { ScaleClient } from "../../scale/scale-client.ts";
 
 /** What is measured of one Pod. */
@@ -81,7 +81,7 @@ export function newMetricsClient({ client, scales, clock, believedForMs }: Metri
       return formatGroupResource(await scales.resourceOf(apiVersion, kind, "any version"));
     } catch (err) {
       const { group = "" } = parseGroupVersion(apiVersion) ?? {};
-      throw new Error(`unable to map kind ${formatGroupResource({ group, resource: kind })} to resource: ${textOf(err)}`);
+      throw new Error(`unable to map kind ${formatGroupResource({ group, resource: kind })} to resource: ${messageOf(err)}`);
     }
   };
 
@@ -180,7 +180,7 @@ async function asking<T>(api: string, answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (err) {
-    throw new Error(`unable to fetch metrics from ${api}: ${textOf(err)}`, { cause: err });
+    throw new Error(`unable to fetch metrics from ${api}: ${messageOf(err)}`, { cause: err });
   }
 }
 

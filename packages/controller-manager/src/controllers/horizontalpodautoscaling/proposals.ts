@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type {
   CrossVersionObjectReference,
@@ -10,7 +11,6 @@ import type {
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { LabelSelector as LabelSelectorObject } from "@coxswain/apimachinery/schema/kinds/meta/v1";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
-import { textOf } from "../../pods/pod-control.ts";
 import type { MetricQuery, MetricsClient } from "./metrics-client.ts";
 import {
   type Proposal,
@@ -74,7 +74,7 @@ export async function proposalOf(
   try {
     return await source.propose(spec, target, metrics, signal);
   } catch (err) {
-    const shown = textOf(err);
+    const shown = messageOf(err);
     throw new MetricError(source.reason, shown, `failed to get ${source.subject(spec)}: ${shown}`);
   }
 }
@@ -237,7 +237,7 @@ async function objectValue(
     return await client.object(queryOf(metric), namespace, object, signal);
   } catch (err) {
     // Upstream's own order of words.
-    throw new Error(`unable to get metric ${metric.name}: ${object.kind} on ${namespace} ${object.name}/${textOf(err)}`);
+    throw new Error(`unable to get metric ${metric.name}: ${object.kind} on ${namespace} ${object.name}/${messageOf(err)}`);
   }
 }
 
@@ -245,7 +245,7 @@ async function told<T>(text: string, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (err) {
-    throw new Error(`${text}: ${textOf(err)}`, { cause: err });
+    throw new Error(`${text}: ${messageOf(err)}`, { cause: err });
   }
 }
 

@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
 import type { NamespaceCondition } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { DeletionOutcome } from "./delete-contents.ts";
@@ -68,9 +69,7 @@ function condition(type: string, reason: string, message: string, bad = false): 
 }
 
 function discoveryMessage(failures: DeletionOutcome["discoveryFailures"]): string {
-  const texts = failures.map(
-    ({ groupVersion, error }) => `${groupVersion}: ${error instanceof Error ? error.message : String(error)}`,
-  );
+  const texts = failures.map(({ groupVersion, error }) => `${groupVersion}: ${messageOf(error)}`);
   return `Discovery failed for some groups, ${failures.length} failing: unable to retrieve the complete list of server APIs: ${texts.join(", ")}`;
 }
 

@@ -1,11 +1,11 @@
 import { done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isServerTimeout } from "@coxswain/apimachinery/errors/predicates";
 import { parseCidr } from "@coxswain/apimachinery/meta/ip";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
-import { textOf } from "../../pods/pod-control.ts";
 import { type CidrSet, newCidrSet } from "./cidr-set.ts";
 
 /**
@@ -83,7 +83,7 @@ function occupy({ sets }: Room, node: Node): void {
     try {
       set.occupy(cidr);
     } catch (err) {
-      throw new Error(`failed to mark cidr[${cidr}] at idx [${i}] as occupied for node: ${name}: ${textOf(err)}`);
+      throw new Error(`failed to mark cidr[${cidr}] at idx [${i}] as occupied for node: ${name}: ${messageOf(err)}`);
     }
   }
 }

@@ -1,4 +1,5 @@
 import { referenceTo } from "@coxswain/apimachinery/controller/event-recorder";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { notFound } from "@coxswain/apimachinery/errors/status-error";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
@@ -15,7 +16,6 @@ import {
 } from "@coxswain/apimachinery/volumes/annotations";
 import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
 import { driverOf } from "@coxswain/apimachinery/volumes/migration";
-import { textOf } from "../../pods/pod-control.ts";
 import { observed, operationMetrics } from "../../volumes/operation-metrics.ts";
 import { withDeletionFinalizers } from "./finalizers.ts";
 import { deleteFolder, makeFolder } from "./host-path.ts";
@@ -37,7 +37,7 @@ export function provision(room: Room, claim: PersistentVolumeClaim): void {
     storageClass = classOf(room, claim);
     plugin = driverOf(storageClass.provisioner, ctx.featureGates) ? undefined : provisionerNamed(storageClass.provisioner);
   } catch (err) {
-    fail(room, claim, textOf(err));
+    fail(room, claim, messageOf(err));
     return;
   }
   operations.start(`provision-${keyOf(claim)}[${claim.metadata.uid}]`, async (signal) => {
@@ -121,7 +121,7 @@ async function makeHostPathVolume(
     });
   } catch (err) {
     await chooseNodeAgain(room, claim, signal);
-    fail(room, claim, `Failed to provision volume with StorageClass ${className}: ${textOf(err)}`);
+    fail(room, claim, `Failed to provision volume with StorageClass ${className}: ${messageOf(err)}`);
     throw err;
   }
   const made = hostPathVolume(name, path, claim, storageClass);
@@ -129,11 +129,11 @@ async function makeHostPathVolume(
   try {
     await save(room, volume, signal);
   } catch (err) {
-    fail(room, claim, `Error creating provisioned PV object for claim ${keyOf(claim)}: ${textOf(err)}. Deleting the volume.`);
+    fail(room, claim, `Error creating provisioned PV object for claim ${keyOf(claim)}: ${messageOf(err)}. Deleting the volume.`);
     try {
       await deleteFolder(path);
     } catch (cause) {
-      const message = `Error cleaning provisioned volume for claim ${keyOf(claim)}: ${textOf(cause)}. Please delete manually.`;
+      const message = `Error cleaning provisioned volume for claim ${keyOf(claim)}: ${messageOf(cause)}. Please delete manually.`;
       say(room, claim, { type: "Warning", reason: "ProvisioningCleanupFailed", message });
     }
     return;
@@ -158,7 +158,7 @@ async function checkSelectedNode(room: Room, claim: PersistentVolumeClaim, signa
   try {
     await room.ctx.client.get(nodes, { name }, { signal });
   } catch (err) {
-    fail(room, claim, `Failed to get target node: ${textOf(err)}`);
+    fail(room, claim, `Failed to get target node: ${messageOf(err)}`);
     throw err;
   }
 }

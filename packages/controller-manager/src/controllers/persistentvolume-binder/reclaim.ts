@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { keyOf } from "@coxswain/apimachinery/meta/object-key";
 import type { PersistentVolume } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -5,7 +6,6 @@ import { persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources
 import { migratedTo } from "@coxswain/apimachinery/volumes/annotations";
 import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
 import { driverOf } from "@coxswain/apimachinery/volumes/migration";
-import { textOf } from "../../pods/pod-control.ts";
 import { observed, operationMetrics } from "../../volumes/operation-metrics.ts";
 import { isTerminated } from "../../volumes/pod-volumes.ts";
 import { withoutFinalizer } from "../../volumes/protection.ts";
@@ -87,7 +87,7 @@ async function recycle(room: Room, released: PersistentVolume, signal: AbortSign
     );
   } catch (err) {
     if (signal.aborted) throw err;
-    return failed(`Recycle failed: ${textOf(err)}`);
+    return failed(`Recycle failed: ${messageOf(err)}`);
   }
   say(room, volume, { type: "Normal", reason: "VolumeRecycled", message: "Volume recycled" });
   await room.write.unbind(volume, signal);
@@ -109,7 +109,7 @@ async function deleteVolume(room: Room, released: PersistentVolume, signal: Abor
     await observed(operationMetrics(ctx.registry), ctx.clock, plugin.name, "volume_delete", () => deleteFolder(hostPath.path));
   } catch (err) {
     room.lifecycles.fail(name);
-    const message = textOf(err);
+    const message = messageOf(err);
     await room.write.setVolumePhase(volume, "Failed", signal, { type: "Warning", reason: "VolumeFailedDelete", message });
     throw err;
   }

@@ -1,9 +1,9 @@
 import type { Client } from "@coxswain/apimachinery/client/client";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { Event, PersistentVolume, Pod, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { events, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import { sizeOf } from "@coxswain/apimachinery/volumes/matching";
-import { textOf } from "../../pods/pod-control.ts";
 import type { RecyclerConfig } from "../../volumes/config.ts";
 
 /** Told of what happens to the Pod that empties a volume. */
@@ -34,12 +34,12 @@ export async function recycleByPod(
   try {
     created = await client.create<Pod>(pods, pod, { signal });
   } catch (err) {
-    if (!isAlreadyExists(err)) throw new Error(`unexpected error creating recycler pod:  ${textOf(err)}`, { cause: err });
+    if (!isAlreadyExists(err)) throw new Error(`unexpected error creating recycler pod:  ${messageOf(err)}`, { cause: err });
     // Left by another process, or forged by a user to stop us: it cannot be told.
     try {
       await remove();
     } catch (cause) {
-      throw new Error(`failed to delete old recycler pod ${namespace}/${name}: ${textOf(cause)}`, { cause });
+      throw new Error(`failed to delete old recycler pod ${namespace}/${name}: ${messageOf(cause)}`, { cause });
     }
     throw new Error("old recycler pod found, will retry later");
   }
@@ -56,9 +56,9 @@ export async function recycleByPod(
   try {
     await remove();
   } catch (err) {
-    if (failure === undefined) throw new Error(`failed to delete recycler pod: ${textOf(err)}`, { cause: err });
+    if (failure === undefined) throw new Error(`failed to delete recycler pod: ${messageOf(err)}`, { cause: err });
   }
-  if (failure !== undefined) throw new Error(`failed to recycle volume: ${textOf(failure)}`, { cause: failure });
+  if (failure !== undefined) throw new Error(`failed to recycle volume: ${messageOf(failure)}`, { cause: failure });
 }
 
 /** The template with the volume put in, under the volume's name, and with time according to its size. */

@@ -1,5 +1,6 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { enqueueBy } from "@coxswain/apimachinery/controller/sources";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { keyOf } from "@coxswain/apimachinery/meta/object-key";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -8,7 +9,6 @@ import { preResizeCapacity, storageResizer } from "@coxswain/apimachinery/volume
 import { requestedSize } from "@coxswain/apimachinery/volumes/matching";
 import { migratedPluginOf } from "@coxswain/apimachinery/volumes/migration";
 import type { ControllerContext } from "../../controller-context.ts";
-import { textOf } from "../../pods/pod-control.ts";
 
 /**
  * expand-controller: notices claims that ask for more than they have. No plugin here makes volumes larger itself: it says
@@ -68,7 +68,7 @@ async function expand(ctx: ControllerContext, claim: PersistentVolumeClaim, sign
   try {
     await nameResizer(ctx, claim, migrated.driver, signal);
   } catch (err) {
-    const message = `Error setting resizer annotation to pvc ${keyOf(claim)}, with error ${textOf(err)}`;
+    const message = `Error setting resizer annotation to pvc ${keyOf(claim)}, with error ${messageOf(err)}`;
     say("Warning", message);
     throw new Error(message, { cause: err });
   }

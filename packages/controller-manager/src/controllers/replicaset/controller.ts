@@ -1,6 +1,7 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { type Expectations, newExpectations } from "@coxswain/apimachinery/controller/expectations";
 import { enqueueBy, enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
@@ -15,7 +16,6 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { changePods } from "../../pods/change-pods.ts";
 import { type Ownership, ownedHandlers, wakeWhenAvailable } from "../../pods/owned-handlers.ts";
 import { byOrphan, candidatesFor, claimObjects, orphanIndex } from "../../pods/ownership.ts";
-import { textOf } from "../../pods/pod-control.ts";
 import { isActive } from "../../pods/pod-state.ts";
 import { writeStatus } from "../../pods/write-status.ts";
 import { planReplicas } from "./plan.ts";
@@ -154,8 +154,8 @@ async function applyPlan<T extends ReplicasOwner>(
   const create = Array.from({ length: plan.create }, () => template);
   const changes = { owner, ownerResource: kind.ref, create, delete: plan.delete };
   const { creating, deleting } = await changePods(ctx, expectations, changes, signal);
-  if (creating !== undefined) return { shown: { reason: "FailedCreate", message: textOf(creating) }, error: creating };
-  if (deleting !== undefined) return { shown: { reason: "FailedDelete", message: textOf(deleting) }, error: deleting };
+  if (creating !== undefined) return { shown: { reason: "FailedCreate", message: messageOf(creating) }, error: creating };
+  if (deleting !== undefined) return { shown: { reason: "FailedDelete", message: messageOf(deleting) }, error: deleting };
   return undefined;
 }
 

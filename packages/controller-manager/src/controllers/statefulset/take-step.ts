@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { isAlreadyExists, isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { toKey } from "@coxswain/apimachinery/meta/object-key";
@@ -5,7 +6,6 @@ import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { persistentVolumeClaims, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
-import { textOf } from "../../pods/pod-control.ts";
 import { wantedOwners } from "./claim-retention.ts";
 import { claimsOf, hasIdentity, hasStorage, ordinalOf, withIdentity, withStorage } from "./identity.ts";
 import type { Action, Step } from "./plan.ts";
@@ -85,7 +85,7 @@ async function telling<T>(
 function tell({ ctx }: Room, set: StatefulSet, pod: Pod, verb: keyof typeof reasons, err?: unknown): void {
   const what = `${verb} Pod ${pod.metadata.name} in StatefulSet ${set.metadata.name}`;
   if (err === undefined) ctx.recorder.event(set, "Normal", `Successful${reasons[verb]}`, `${what} successful`);
-  else ctx.recorder.event(set, "Warning", `Failed${reasons[verb]}`, `${what} failed error: ${textOf(err)}`);
+  else ctx.recorder.event(set, "Warning", `Failed${reasons[verb]}`, `${what} failed error: ${messageOf(err)}`);
 }
 
 /** After a conflict once more, on the pod as it is then. */
@@ -115,9 +115,9 @@ async function createClaims({ ctx, claims }: Room, set: StatefulSet, pod: Pod, s
       ctx.recorder.event(set, "Normal", "SuccessfulCreate", message);
     } catch (err) {
       if (isAlreadyExists(err)) continue; // the cache does not show it yet
-      failures.push(`failed to create PVC ${name}: ${textOf(err)}`);
+      failures.push(`failed to create PVC ${name}: ${messageOf(err)}`);
       const what = `create Claim ${name} for Pod ${pod.metadata.name} in StatefulSet ${set.metadata.name}`;
-      ctx.recorder.event(set, "Warning", "FailedCreate", `${what} failed error: ${textOf(err)}`);
+      ctx.recorder.event(set, "Warning", "FailedCreate", `${what} failed error: ${messageOf(err)}`);
     }
   }
   if (failures.length > 0) throw new Error(failures.length === 1 ? failures[0] : `[${failures.join(", ")}]`);

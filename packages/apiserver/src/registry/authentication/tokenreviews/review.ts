@@ -1,3 +1,4 @@
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { TokenReview } from "@coxswain/apimachinery/schema/kinds/authentication/v1";
@@ -28,7 +29,7 @@ export async function reviewToken(call: SubresourceCall): Promise<KubeObject> {
       if (result.audiences?.length) status.audiences = [...result.audiences];
     }
   } catch (err) {
-    status.error = err instanceof Error ? err.message : String(err);
+    status.error = messageOf(err);
   }
   return { ...review, status } as KubeObject;
 }

@@ -1,6 +1,7 @@
 import { parseSchedule } from "@coxswain/apimachinery/cron/parse";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, notSupported, required } from "@coxswain/apimachinery/errors/field-error";
+import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { goLabelSelector } from "@coxswain/apimachinery/schema/go/go-print";
 import type { CronJob, JobSpec } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import { type PodValidationOptions, podValidationOptions } from "../../core/pods/validation/options.ts";
@@ -58,6 +59,6 @@ function validateSchedule(schedule: string): FieldError[] {
     parseSchedule(schedule);
     return [];
   } catch (err) {
-    return [invalidValue("spec.schedule", schedule, err instanceof Error ? err.message : String(err))];
+    return [invalidValue("spec.schedule", schedule, messageOf(err))];
   }
 }

@@ -6,6 +6,7 @@ import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { parseCidr } from "@coxswain/apimachinery/meta/ip";
+import { jsonWord } from "@coxswain/apimachinery/meta/json-value";
 import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { AvoidPods, Node, NodeAddress, NodeSpec, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -49,17 +50,12 @@ function validateAnnotations(node: Node, path: string): FieldError[] {
 const typeOf = (name: string): TypeDescriptor => scheme.type(`io.k8s.api.core.v1.${name}`) as TypeDescriptor;
 
 function goTaints(value: unknown): Taint[] {
-  if (value !== null && !Array.isArray(value)) throw new DecodeFailure(goJsonWord(value), "[]core.Taint");
+  if (value !== null && !Array.isArray(value)) throw new DecodeFailure(jsonWord(value), "[]core.Taint");
   return (value ?? []).map((taint) => decodeValue(taint ?? {}, typeOf("Taint")) as unknown as Taint);
 }
 
 function goAvoidPods(value: unknown): AvoidPods {
   return decodeValue(value ?? {}, typeOf("AvoidPods")) as unknown as AvoidPods;
-}
-
-/** What Go calls a JSON value that is not the list it should be. */
-function goJsonWord(value: unknown): string {
-  return typeof value === "boolean" ? "bool" : typeof value;
 }
 
 /** An annotation that holds JSON. @param decode throws what Go would say of a value of another type */

@@ -1,3 +1,4 @@
+import { setOwn } from "@coxswain/apimachinery/codec/json-parse";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type {
@@ -165,9 +166,4 @@ export function roundUpToMilli(list: ResourceList): void {
     const quantity = Quantity.tryParse(value);
     if (quantity && /[nu]$/.test(quantity.toString())) setOwn(list, name, `${quantity.milliValue()}m`);
   }
-}
-
-/** Sets a key that a user chose; `__proto__` is one like any other. */
-function setOwn(map: Record<string, unknown>, key: string, value: unknown): void {
-  Object.defineProperty(map, key, { value, writable: true, enumerable: true, configurable: true });
 }

@@ -3,6 +3,7 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, required, tooLong } from "@coxswain/apimachinery/errors/field-error";
 import { mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { isJsonObject, jsonWord } from "@coxswain/apimachinery/meta/json-value";
 import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { immutableField, isConfigMapKey } from "../../field-checks.ts";
 import { saying } from "../../rules.ts";
@@ -58,9 +59,8 @@ function objectFault(text: string): string | undefined {
     if (err instanceof JsonSyntaxError) return err.message;
     throw err;
   }
-  if (value === null || (typeof value === "object" && !Array.isArray(value))) return undefined;
-  const type = Array.isArray(value) ? "array" : typeof value === "boolean" ? "bool" : typeof value;
-  return `json: cannot unmarshal ${type} into Go value of type map[string]interface {}`;
+  if (value === null || isJsonObject(value)) return undefined;
+  return `json: cannot unmarshal ${jsonWord(value)} into Go value of type map[string]interface {}`;
 }
 
 const immutableText = "field is immutable when `immutable` is set";
