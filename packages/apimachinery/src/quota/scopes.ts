@@ -1,7 +1,6 @@
 /** Does a quota's scope take in this pod? Source: pkg/quota/v1/evaluator/core/pods.go podMatchesScopeFunc */
 import type { Pod, ResourceQuotaSpec } from "../schema/kinds/core/v1.ts";
-import { podResources } from "./pod-resources.ts";
-import { quantityIn } from "./resource-list.ts";
+import { qosClass } from "./qos.ts";
 
 interface Requirement {
   scopeName: string;
@@ -22,9 +21,9 @@ export function podMatchesScope(pod: Pod, { scopeName, operator, values = [] }: 
     case "NotTerminating":
       return !isTerminating(pod);
     case "BestEffort":
-      return isBestEffort(pod);
+      return qosClass(pod) === "BestEffort";
     case "NotBestEffort":
-      return !isBestEffort(pod);
+      return qosClass(pod) !== "BestEffort";
     case "PriorityClass":
       return matchesPriority(pod.spec?.priorityClassName ?? "", operator, values);
     case "CrossNamespacePodAffinity":
@@ -36,15 +35,6 @@ export function podMatchesScope(pod: Pod, { scopeName, operator, values = [] }: 
 
 function isTerminating({ spec }: Pod): boolean {
   return spec?.activeDeadlineSeconds !== undefined && spec.activeDeadlineSeconds !== null && spec.activeDeadlineSeconds >= 0;
-}
-
-/** Nothing is asked for and nothing is bounded. */
-function isBestEffort(pod: Pod): boolean {
-  const compute = ["cpu", "memory"];
-  return (["requests", "limits"] as const).every((which) => {
-    const list = podResources(pod, which);
-    return compute.every((name) => quantityIn(list, name)?.isZero ?? true);
-  });
 }
 
 function matchesPriority(name: string, operator: string, values: readonly string[]): boolean {

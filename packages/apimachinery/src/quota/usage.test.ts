@@ -40,6 +40,12 @@ test("a container must say what a quota bounds", () => {
 
 for (const { name, scope, spec, want } of [
   { name: "BestEffort", scope: "BestEffort", spec: { containers: [{ name: "c" }] }, want: true },
+  {
+    name: "BestEffort in a sandbox that costs",
+    scope: "BestEffort",
+    spec: { containers: [{ name: "c" }], overhead: { cpu: "1" } },
+    want: true,
+  },
   { name: "BestEffort with a request", scope: "BestEffort", spec: { containers: [container({ cpu: "1" })] }, want: false },
   {
     name: "NotBestEffort with a limit",

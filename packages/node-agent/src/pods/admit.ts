@@ -1,10 +1,10 @@
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
 import { tolerates, untolerated as untoleratedTaint } from "@coxswain/apimachinery/scheduling/tolerations";
 import type { Node, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Pressure } from "../resources/eviction.ts";
 import { podResources, quantityOf, type ResourceList } from "../resources/pod-resources.ts";
-import { qosClass } from "../resources/qos.ts";
 import { isCriticalPod, isStaticPod, type NodePod } from "./pod.ts";
 
 export interface AdmissionInput {

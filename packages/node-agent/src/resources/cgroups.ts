@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import type { NodePod } from "../pods/pod.ts";
 import { type CgroupLimits, openCgroupTree } from "./cgroup-tree.ts";
 import { cpuQuotaUs, cpuShares } from "./container-resources.ts";
 import { podResources, quantityOf, type ResourceList } from "./pod-resources.ts";
-import { qosClass } from "./qos.ts";
 import { classMemoryLimits } from "./qos-reserve.ts";
 
 export interface CgroupOptions {

@@ -1,7 +1,7 @@
 import type { AnyContainer, NodePod } from "../pods/pod.ts";
 import type { CriInput } from "../runtime/cri-schema.ts";
+import { oomScoreAdj } from "./oom-score.ts";
 import { quantityOf } from "./pod-resources.ts";
-import { oomScoreAdj } from "./qos.ts";
 
 const minShares = 2;
 const maxShares = 262_144;

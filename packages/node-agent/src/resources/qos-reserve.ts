@@ -1,6 +1,6 @@
+import { type QosClass, qosClass } from "@coxswain/apimachinery/quota/qos";
 import type { NodePod } from "../pods/pod.ts";
 import { podResources } from "./pod-resources.ts";
-import { type QosClass, qosClass } from "./qos.ts";
 
 /**
  * `--qos-reserved`: which share of what better Pods ask for is kept from the worse ones.

@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
-import type { Container, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Container } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { allocatable } from "./allocatable.ts";
 import { type CgroupOptions, type Cgroups, newCgroups, podLimits } from "./cgroups.ts";
 import { containerResources, cpuQuotaUs, cpuShares } from "./container-resources.ts";
-import { oomScoreAdj, qosClass } from "./qos.ts";
+import { oomScoreAdj } from "./oom-score.ts";
 
 type Amounts = Record<string, string>;
 const container = (requests?: Amounts, limits?: Amounts, name = "main"): Container =>
@@ -18,30 +18,6 @@ const container = (requests?: Amounts, limits?: Amounts, name = "main"): Contain
     resources: { ...(requests === undefined ? {} : { requests }), ...(limits === undefined ? {} : { limits }) },
   });
 const full = { cpu: "1", memory: "1Gi" };
-
-for (const { name, spec, want } of [
-  { name: "nothing is asked for", spec: {}, want: "BestEffort" },
-  { name: "limits are requests", spec: { containers: [container(full, full)] }, want: "Guaranteed" },
-  {
-    name: "requests are less than limits",
-    spec: { containers: [container({ cpu: "500m", memory: "1Gi" }, full)] },
-    want: "Burstable",
-  },
-  { name: "only one resource is limited", spec: { containers: [container({ cpu: "1" }, { cpu: "1" })] }, want: "Burstable" },
-  {
-    name: "one container asks for nothing",
-    spec: { containers: [container(full, full), container(undefined, undefined, "b")] },
-    want: "Burstable",
-  },
-  {
-    name: "an init container asks for nothing",
-    spec: { containers: [container(full, full)], initContainers: [container(undefined, undefined, "i")] },
-    want: "Burstable",
-  },
-  { name: "the request is zero", spec: { containers: [container({ cpu: "0" })] }, want: "BestEffort" },
-] as { name: string; spec: Partial<PodSpec>; want: string }[]) {
-  test(`the class is ${want} when ${name}`, () => assert.equal(qosClass(aNodePod(spec)), want));
-}
 
 test("the less of a node's memory is asked for, the sooner the kernel kills", () => {
   const gi = 1024 ** 3;

@@ -1,9 +1,9 @@
 import { formatTime } from "@coxswain/apimachinery/meta/time";
+import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import type { ContainerState, ContainerStatus, PodCondition, PodStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { type AnyContainer, type ContainerKind, containersOf, type NodePod } from "../pods/pod.ts";
 import { shouldRestart } from "../pods/sync-pod.ts";
 import type { ProbeResults } from "../probes/results.ts";
-import { qosClass } from "../resources/qos.ts";
 import { type ContainerRecord, newestContainer, type PodRecord, podIps } from "../runtime/pod-record.ts";
 
 export interface StatusInput {

@@ -1,6 +1,6 @@
+import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import type { AnyContainer, NodePod } from "../../pods/pod.ts";
 import { quantityOf } from "../pod-resources.ts";
-import { qosClass } from "../qos.ts";
 import { choicesOf, type Hint } from "../topology/hints.ts";
 import type { Cpu } from "../topology/machine-topology.ts";
 import type { CpuPolicyOptions } from "./cpu-policy-options.ts";

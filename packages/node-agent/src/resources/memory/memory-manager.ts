@@ -1,8 +1,8 @@
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import type { AnyContainer, NodePod } from "../../pods/pod.ts";
 import type { CheckpointFile } from "../checkpoint-file.ts";
 import { quantityOf, sumOverPod } from "../pod-resources.ts";
-import { qosClass } from "../qos.ts";
 import type { Hint, Hints } from "../topology/hints.ts";
 import type { HintProvider } from "../topology/topology-manager.ts";
 import type { MemoryBlock, MemoryState } from "./memory-state.ts";

@@ -1,10 +1,10 @@
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CatalogueConfig } from "../../config.ts";
 import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { keep } from "../../strategies.ts";
 import { dropDisabledFields } from "./disabled-fields.ts";
-import { qosClass } from "./qos.ts";
 import { podValidationOptions } from "./validation/options.ts";
 import { validatePod } from "./validation/pod.ts";
 import { validatePodStatusUpdate, validatePodUpdate } from "./validation/update.ts";
@@ -19,7 +19,7 @@ export function newPodStrategy(config: Pick<CatalogueConfig, "allowPrivileged">)
     allowUnconditionalUpdate: true,
     resetFields: ["status"],
     prepareForCreate(next, ctx) {
-      next.status = { phase: "Pending", qosClass: qosClass(next.spec) };
+      next.status = { phase: "Pending", qosClass: qosClass(next) };
       dropDisabledFields(next.spec, undefined, ctx.featureEnabled);
     },
     prepareForUpdate(next, current, ctx) {
@@ -58,7 +58,7 @@ export function newPodStatusStrategy(config: Pick<CatalogueConfig, "allowPrivile
       if (current.metadata.ownerReferences === undefined) delete next.metadata.ownerReferences;
       else next.metadata.ownerReferences = current.metadata.ownerReferences;
       next.status ??= {};
-      next.status.qosClass ||= current.status?.qosClass ?? qosClass(current.spec);
+      next.status.qosClass ||= current.status?.qosClass ?? qosClass(current);
       mirrorPodIps(next, current);
     },
     validateUpdate: (next: Pod, current: Pod, ctx: StrategyContext) =>

@@ -18,6 +18,7 @@ for (const { name, containers, initContainers, want } of [
     containers: [container({ cpu: "1000m", memory: "1024Mi" }, both)],
     want: "Guaranteed",
   },
+  { name: "may use more than it asks for", containers: [container({ cpu: "500m", memory: "1Gi" }, both)], want: "Burstable" },
   { name: "limits only cpu", containers: [container({ cpu: "1" }, { cpu: "1" })], want: "Burstable" },
   { name: "has one container without limits", containers: [container(both, both), container()], want: "Burstable" },
   {
@@ -29,6 +30,6 @@ for (const { name, containers, initContainers, want } of [
   { name: "asks only for ephemeral storage", containers: [container({ "ephemeral-storage": "1Gi" })], want: "BestEffort" },
 ]) {
   test(`a pod that ${name} is ${want}`, () => {
-    assert.equal(qosClass({ containers, ...(initContainers && { initContainers }) }), want);
+    assert.equal(qosClass({ spec: { containers, ...(initContainers && { initContainers }) } }), want);
   });
 }

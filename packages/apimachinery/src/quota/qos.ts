@@ -1,6 +1,8 @@
-import type { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { PodSpec, ResourceList } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { quantityOf } from "../../field-checks.ts";
+import type { Quantity } from "../meta/quantity.ts";
+import type { PodSpec } from "../schema/kinds/core/v1.ts";
+import { quantityIn, type ResourceList } from "./resource-list.ts";
+
+export type QosClass = "Guaranteed" | "Burstable" | "BestEffort";
 
 const counted = ["cpu", "memory"] as const;
 
@@ -8,13 +10,13 @@ const counted = ["cpu", "memory"] as const;
  * BestEffort asks for nothing, Guaranteed limits cpu and memory of every container to what it asks for, the rest is
  * Burstable. Source: pkg/apis/core/v1/helper/qos/qos.go
  */
-export function qosClass(spec: PodSpec): "Guaranteed" | "Burstable" | "BestEffort" {
+export function qosClass({ spec }: { readonly spec?: PodSpec }): QosClass {
   const requests = new Map<string, Quantity>();
   const limits = new Map<string, Quantity>();
   let guaranteed = true;
-  for (const container of [...(spec.containers ?? []), ...(spec.initContainers ?? [])]) {
-    addPositive(requests, container.resources?.requests);
-    const limited = addPositive(limits, container.resources?.limits);
+  for (const { resources } of [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])]) {
+    addPositive(requests, resources?.requests);
+    const limited = addPositive(limits, resources?.limits);
     if (!counted.every((name) => limited.has(name))) guaranteed = false;
   }
   if (requests.size === 0 && limits.size === 0) return "BestEffort";
@@ -26,13 +28,11 @@ export function qosClass(spec: PodSpec): "Guaranteed" | "Burstable" | "BestEffor
   return "Guaranteed";
 }
 
-function addPositive(sums: Map<string, Quantity>, list: ResourceList | undefined): Set<string> {
+function addPositive(sums: Map<string, Quantity>, list: ResourceList = {}): Set<string> {
   const found = new Set<string>();
   for (const name of counted) {
-    const value = list?.[name];
-    if (value === undefined) continue;
-    const quantity = quantityOf(value);
-    if (quantity.sign <= 0) continue;
+    const quantity = quantityIn(list, name);
+    if (quantity === undefined || quantity.sign <= 0) continue;
     found.add(name);
     sums.set(name, sums.get(name)?.add(quantity) ?? quantity);
   }
