@@ -6,7 +6,7 @@ import { type DaemonName, daemonNames, programOf } from "./daemons.ts";
 import { down } from "./down.ts";
 import { Failure, newProgress } from "./failure.ts";
 import { findKubectl } from "./kubectl.ts";
-import { kubeconfigFile, writePki } from "./pki.ts";
+import { kubeconfigFile, pkiPlan, writePki } from "./pki.ts";
 import { logFile } from "./processes.ts";
 import { readSettings } from "./settings.ts";
 import { status } from "./status.ts";
@@ -51,7 +51,7 @@ const verbs: Readonly<Record<string, (args: string[]) => Promise<number> | numbe
     return passThrough(process.execPath, [programOf(settings, name as DaemonName), ...flags]);
   },
   async certs() {
-    await writePki(settings);
+    await writePki(pkiPlan(settings));
     console.log(`certificates are in ${join(settings.state, "pki")}, kubeconfigs in ${settings.state}`);
     return 0;
   },

@@ -1,4 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { dirname, join } from "node:path";
 import { newCa, newCertificate, newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import type { Settings } from "./settings.ts";
@@ -16,7 +17,7 @@ interface CertificateSpec {
   file: string;
   ca: "ca" | "front-proxy-ca" | "etcd/ca";
   commonName: string;
-  organizations?: string[];
+  organizations?: readonly string[];
   usages: ("server" | "client")[];
   dnsNames?: string[];
   ips?: string[];
@@ -26,16 +27,43 @@ export const pkiFile = (settings: Settings, file: string): string => join(settin
 export const kubeconfigFile = (settings: Settings, name: KubeconfigName): string => join(settings.state, `${name}.conf`);
 export type KubeconfigName = "admin" | "controller-manager" | "scheduler" | "kubelet";
 
+/** What a cluster's certificates and kubeconfigs say, and where they are. */
+export interface PkiPlan {
+  /** Kubeconfigs are in it, certificates in its `pki`. */
+  readonly folder: string;
+  readonly nodeName: string;
+  /** Besides those that a cluster always has: names and addresses of the API server, of etcd and of the kubelet. */
+  readonly apiserverNames: readonly string[];
+  readonly etcdNames: readonly string[];
+  readonly kubeletNames: readonly string[];
+  /** Of whoever is the API server to the kubelets. */
+  readonly kubeletClientGroups: readonly string[];
+  /** `https://127.0.0.1:6443`, for each kubeconfig. */
+  readonly server: (name: KubeconfigName) => string;
+}
+
+export const pkiPlan = (settings: Settings): PkiPlan => ({
+  folder: settings.state,
+  nodeName: settings.nodeName,
+  apiserverNames: [settings.nodeAddress, settings.firstServiceAddress],
+  etcdNames: [],
+  kubeletNames: [settings.nodeAddress],
+  // Nobody but the administrator is in system:masters: `up` gives this one the kubelet's API and no more.
+  kubeletClientGroups: [],
+  server: () => `https://127.0.0.1:${settings.ports.apiserver}`,
+});
+
 /**
- * Writes what is missing of the PKI in kubeadm's file layout and a kubeconfig for each component. All of it is made
- * anew when the addresses it was made for have changed.
+ * Writes what is missing of the PKI in kubeadm's file layout and a kubeconfig for each component. Certificates that it made are
+ * made anew when the names that they are for have changed; the authorities stay.
  * Source: kubeadm's phases certs and kubeconfig.
  */
-export async function writePki(settings: Settings): Promise<void> {
-  const folder = join(settings.state, "pki");
-  const madeFor = `${settings.nodeName} ${settings.nodeAddress} ${settings.firstServiceAddress}`;
+export async function writePki(plan: PkiPlan): Promise<void> {
+  const folder = join(plan.folder, "pki");
+  const madeFor = [plan.nodeName, ...plan.apiserverNames, ...plan.etcdNames].join(" ");
   const stamp = join(folder, "made-for");
-  if (existsSync(stamp) && readFileSync(stamp, "utf8") !== madeFor) rmSync(folder, { recursive: true });
+  const isOutdated = existsSync(stamp) && readFileSync(stamp, "utf8") !== madeFor;
+  for (const { file } of isOutdated ? certificates(plan) : []) rmSync(join(folder, `${file}.crt`), { force: true });
   mkdirSync(join(folder, "etcd"), { recursive: true, mode: 0o700 });
   const authorities: Record<string, KeyPair> = {};
   for (const [file, commonName] of [
@@ -45,9 +73,9 @@ export async function writePki(settings: Settings): Promise<void> {
   ] as const) {
     authorities[file] = await keyPair(folder, file, () => newCa({ commonName }));
   }
-  for (const spec of certificates(settings)) {
+  for (const spec of certificates(plan)) {
     await keyPair(folder, spec.file, () =>
-      newCertificate({ ...spec, organizations: spec.organizations ?? [], ca: authorities[spec.ca] as KeyPair }),
+      newCertificate({ ...spec, organizations: [...(spec.organizations ?? [])], ca: authorities[spec.ca] as KeyPair }),
     );
   }
   if (!existsSync(join(folder, "sa.key"))) {
@@ -55,72 +83,64 @@ export async function writePki(settings: Settings): Promise<void> {
     write(join(folder, "sa.pub"), key.pubPem, 0o644);
     write(join(folder, "sa.key"), key.keyPem, 0o600);
   }
-  await writeKubeconfigs(settings, authorities["ca"] as KeyPair);
+  await writeKubeconfigs(plan, authorities["ca"] as KeyPair);
   write(stamp, madeFor, 0o644);
 }
 
-function certificates(settings: Settings): CertificateSpec[] {
-  const local = ["127.0.0.1", "::1"];
+function certificates(plan: PkiPlan): CertificateSpec[] {
+  const named = (...names: string[]) => {
+    const all = [...new Set(["127.0.0.1", "::1", "localhost", plan.nodeName, ...names])];
+    return { dnsNames: all.filter((name) => isIP(name) === 0), ips: all.filter((name) => isIP(name) !== 0) };
+  };
+  const service = ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"];
   return [
     {
       file: "apiserver",
       ca: "ca",
       commonName: "kube-apiserver",
       usages: ["server"],
-      dnsNames: [
-        "kubernetes",
-        "kubernetes.default",
-        "kubernetes.default.svc",
-        "kubernetes.default.svc.cluster.local",
-        "localhost",
-        settings.nodeName,
-      ],
-      ips: [...new Set([...local, settings.nodeAddress, settings.firstServiceAddress])],
+      ...named(...service, ...plan.apiserverNames),
     },
-    // Nobody but the administrator is in system:masters: `up` gives this one the kubelet's API and no more.
-    { file: "apiserver-kubelet-client", ca: "ca", commonName: kubeletClientName, usages: ["client"] },
+    {
+      file: "apiserver-kubelet-client",
+      ca: "ca",
+      commonName: kubeletClientName,
+      organizations: plan.kubeletClientGroups,
+      usages: ["client"],
+    },
     { file: "apiserver-etcd-client", ca: "etcd/ca", commonName: "kube-apiserver-etcd-client", usages: ["client"] },
     { file: "front-proxy-client", ca: "front-proxy-ca", commonName: "front-proxy-client", usages: ["client"] },
-    {
-      file: "etcd/server",
-      ca: "etcd/ca",
-      commonName: settings.nodeName,
-      usages: ["server", "client"],
-      dnsNames: ["localhost", settings.nodeName],
-      ips: local,
-    },
-    {
-      file: "etcd/peer",
-      ca: "etcd/ca",
-      commonName: settings.nodeName,
-      usages: ["server", "client"],
-      dnsNames: ["localhost", settings.nodeName],
-      ips: local,
-    },
+    ...["etcd/server", "etcd/peer"].map(
+      (file): CertificateSpec => ({
+        file,
+        ca: "etcd/ca",
+        commonName: plan.nodeName,
+        usages: ["server", "client"],
+        ...named(...plan.etcdNames),
+      }),
+    ),
     { file: "etcd/healthcheck-client", ca: "etcd/ca", commonName: "kube-etcd-healthcheck-client", usages: ["client"] },
     {
       file: "kubelet",
       ca: "ca",
-      commonName: `system:node:${settings.nodeName}`,
+      commonName: `system:node:${plan.nodeName}`,
       organizations: ["system:nodes"],
       usages: ["server"],
-      dnsNames: [settings.nodeName],
-      ips: [...new Set([...local, settings.nodeAddress])],
+      ...named(...plan.kubeletNames),
     },
   ];
 }
 
-async function writeKubeconfigs(settings: Settings, ca: KeyPair): Promise<void> {
+async function writeKubeconfigs(plan: PkiPlan, ca: KeyPair): Promise<void> {
   const users: Record<KubeconfigName, { commonName: string; organizations: string[] }> = {
     admin: { commonName: "kubernetes-admin", organizations: ["system:masters"] },
     "controller-manager": { commonName: "system:kube-controller-manager", organizations: [] },
     scheduler: { commonName: "system:kube-scheduler", organizations: [] },
-    kubelet: { commonName: `system:node:${settings.nodeName}`, organizations: ["system:nodes"] },
+    kubelet: { commonName: `system:node:${plan.nodeName}`, organizations: ["system:nodes"] },
   };
   for (const [name, user] of Object.entries(users) as [KubeconfigName, (typeof users)[KubeconfigName]][]) {
     const pair = await newCertificate({ ...user, usages: ["client"], ca });
-    const server = `https://127.0.0.1:${settings.ports.apiserver}`;
-    write(kubeconfigFile(settings, name), kubeconfig(server, user.commonName, ca.certPem, pair), 0o600);
+    write(join(plan.folder, `${name}.conf`), kubeconfig(plan.server(name), user.commonName, ca.certPem, pair), 0o600);
   }
 }
 

@@ -10,7 +10,7 @@ import { type DaemonName, daemonProcess, etcdProcess, programOf } from "./daemon
 import { tearDownNode } from "./down.ts";
 import { Failure, type Progress } from "./failure.ts";
 import { setUpNetwork } from "./network.ts";
-import { kubeconfigFile, kubeletClientName, writePki } from "./pki.ts";
+import { kubeconfigFile, kubeletClientName, pkiPlan, writePki } from "./pki.ts";
 import { checkMachine } from "./preflight.ts";
 import { type ProcessSpec, runningPid, start, stop, waitUntil } from "./processes.ts";
 import type { PortName, Settings } from "./settings.ts";
@@ -69,7 +69,7 @@ async function startAll(settings: Settings, progress: Progress, isNeeded: (name:
     progress.step(`started ${spec.name}`);
     return true;
   };
-  await writePki(settings);
+  await writePki(pkiPlan(settings));
   progress.step("certificates and kubeconfigs are in place");
   begin(etcdProcess(settings));
   if (settings.asRoot) {

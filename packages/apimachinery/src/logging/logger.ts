@@ -4,6 +4,7 @@ import winston from "winston";
 import { type Clock, realClock } from "../clock/clock.ts";
 import { type Fields, jsonLine, type LogFormat, type LogRecord, type Severity, textLine } from "./format.ts";
 import { redacted } from "./sanitize.ts";
+import { sourcePlace } from "./source-place.ts";
 import { parseVmodule } from "./vmodule.ts";
 
 export type { Fields, LogFormat } from "./format.ts";
@@ -212,11 +213,17 @@ function callerOf(below: (...args: never[]) => unknown, skip?: string, withDirec
   const sites = holder.stack ?? [];
   Error.prepareStackTrace = prepareStackTrace;
   Error.stackTraceLimit = stackTraceLimit;
-  const site = sites.find((one) => one.getFileName() !== import.meta.url && one.getFunctionName() !== skip) ?? sites.at(-1);
-  const file = site?.getFileName();
-  const directory = file && withDirectory ? `${basename(dirname(file))}/` : "";
-  return file ? `${directory}${basename(file)}:${site?.getLineNumber() ?? 1}` : "unknown:1";
+  const places = sites.map((site) => ({
+    ...sourcePlace(site.getFileName() ?? "unknown", site.getLineNumber() ?? 1),
+    name: site.getFunctionName(),
+  }));
+  const { file, line } = places.find((one) => !ownFile.test(one.file) && one.name !== skip) ?? places.at(-1) ?? nowhere;
+  const directory = withDirectory ? `${basename(dirname(file))}/` : "";
+  return `${directory}${basename(file)}:${line}`;
 }
+
+const ownFile = /\/logging\/logger\.[jt]s$/;
+const nowhere = { file: "unknown", line: 1 };
 
 function stackAbove(below: (...args: never[]) => unknown): string {
   const holder: { stack?: string } = {};

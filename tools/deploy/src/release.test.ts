@@ -1,0 +1,121 @@
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { request } from "node:https";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { before, test } from "node:test";
+import { promisify } from "node:util";
+import { freePort, startEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import type { TarEntry } from "@coxswain/images/tar";
+import { daemons, releaseFiles } from "./release.ts";
+
+const root = join(import.meta.dirname, "..", "..", "..");
+const home = mkdtempSync(join(tmpdir(), "cox-release-"));
+process.on("exit", () => rmSync(home, { recursive: true, force: true }));
+let entries: TarEntry[];
+
+before(async () => {
+  entries = await releaseFiles(root);
+  unpack(entries);
+});
+
+function unpack(all: readonly TarEntry[]): void {
+  for (const entry of all) {
+    const path = join(home, entry.path);
+    mkdirSync(dirname(path), { recursive: true });
+    if (entry.type === "symlink") symlinkSync(entry.target, path);
+    if (entry.type !== "file") continue;
+    writeFileSync(path, entry.content);
+    chmodSync(path, entry.mode ?? 0o644);
+  }
+}
+
+const run = (program: string, ...args: string[]) => promisify(execFile)(join(home, "bin", program), args);
+
+test("two builds of a release have the same bytes", async () => {
+  assert.deepEqual(await releaseFiles(root), entries);
+});
+
+test("each daemon runs under its own name and under the common one", async () => {
+  for (const name of daemons) {
+    assert.equal((await run(name, "--version")).stdout, "Kubernetes v1.23.0\n");
+    assert.equal((await run("coxswain", name, "--version")).stdout, "Kubernetes v1.23.0\n");
+  }
+  await assert.rejects(run("coxswain", "kube-proxy"), { code: 2, stderr: /^usage: coxswain <kube-apiserver \| / });
+});
+
+test("every package whose code is shipped brings its licence", () => {
+  const text = readFileSync(join(home, "licences/packages.txt"), "utf8");
+  for (const name of ["express", "etcd3", "winston", "@grpc/grpc-js"]) {
+    assert.match(text, new RegExp(`^==== ${name} [0-9.]+: (?:MIT|Apache-2.0)$`, "m"));
+  }
+});
+
+test("the bundled API server reads large YAML aside, asks etcd for its size, and names the sources in its log", async (t) => {
+  const etcd = await startEtcd(t);
+  const folder = join(home, "kubernetes");
+  await run("coxswain", "certs", `--folder=${folder}`);
+  const port = await freePort();
+  const pki = (file: string): string => join(folder, "pki", file);
+  const log: string[] = [];
+  const server = spawn(join(home, "bin", "kube-apiserver"), [
+    "--authorization-mode=RBAC",
+    `--client-ca-file=${pki("ca.crt")}`,
+    "--etcd-db-metric-poll-interval=100ms",
+    `--etcd-prefix=/release-${process.pid}`,
+    `--etcd-servers=${etcd.endpoint}`,
+    `--secure-port=${port}`,
+    "--service-account-issuer=https://kubernetes.default.svc",
+    `--service-account-key-file=${pki("sa.pub")}`,
+    `--service-account-signing-key-file=${pki("sa.key")}`,
+    `--tls-cert-file=${pki("apiserver.crt")}`,
+    `--tls-private-key-file=${pki("apiserver.key")}`,
+  ]);
+  server.stderr.on("data", (chunk: Buffer) => log.push(chunk.toString()));
+  t.after(() => server.kill("SIGKILL"));
+  const ask = newAdmin(folder, port);
+  await waitFor(async () => (await ask("GET", "/readyz").catch(() => undefined))?.code === 200, {
+    timeoutMs: 30_000,
+    what: `readyz; ${log.join("")}`,
+  });
+
+  const [, line] = /server\.ts:(\d+)\] "Serving securely"/.exec(log.join("")) ?? [];
+  const source = readFileSync(join(root, "packages/apiserver/src/server.ts"), "utf8").split("\n");
+  assert.match(source[Number(line) - 1] ?? "", /log\.info\("Serving securely"/);
+
+  const keys = Array.from({ length: 5000 }, (_, i) => `  key-${i}: value\n`).join("");
+  const yaml = `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: large\ndata:\n${keys}`;
+  const made = await ask("POST", "/api/v1/namespaces/default/configmaps", yaml, "application/yaml");
+  assert.equal(made.code, 201, made.text);
+
+  const size = await waitFor(
+    async () => /^etcd_db_total_size_in_bytes\{.*\} (\d+)/m.exec((await ask("GET", "/metrics")).text)?.[1],
+  );
+  assert.ok(Number(size) > 0);
+});
+
+/** Requests as the administrator, with what `certs` wrote. */
+function newAdmin(folder: string, port: number) {
+  const user = JSON.parse(readFileSync(join(folder, "admin.conf"), "utf8")).users[0].user as Record<string, string>;
+  const pem = (name: string): Buffer => Buffer.from(user[name] ?? "", "base64");
+  const credentials = {
+    ca: readFileSync(join(folder, "pki", "ca.crt")),
+    cert: pem("client-certificate-data"),
+    key: pem("client-key-data"),
+  };
+  return (method: string, path: string, body?: string, type = "application/json") =>
+    new Promise<{ code: number; text: string }>((resolve, reject) => {
+      const headers = body === undefined ? {} : { "content-type": type };
+      const sent = request({ host: "127.0.0.1", port, method, path, headers, ...credentials }, (answer) => {
+        let text = "";
+        answer.on("data", (chunk: Buffer) => {
+          text += chunk.toString();
+        });
+        answer.on("end", () => resolve({ code: answer.statusCode ?? 0, text }));
+      });
+      sent.on("error", reject);
+      sent.end(body);
+    });
+}

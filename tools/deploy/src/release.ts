@@ -1,0 +1,72 @@
+import { globSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { type TarEntry, tar } from "@coxswain/images/tar";
+import { bundle } from "./bundle.ts";
+import { licencesOf } from "./licences.ts";
+
+export const daemons = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"] as const;
+
+/** As Go and Debian call this machine's processor. */
+export const architecture = process.arch === "x64" ? "amd64" : process.arch;
+
+const documents = ["LICENSE", "CHANGELOG.md", "docs/installing.md", "docs/compatibility.md", "docs/flags"];
+
+/**
+ * All files of a release, by their place below its folder: `bin`, `lib`, Node as `libexec/node`, units, compose file, documents.
+ * The same sources and the same Node give the same bytes.
+ * @param root the repository
+ */
+export async function releaseFiles(root: string): Promise<TarEntry[]> {
+  const { files, packages } = await bundle(root);
+  const here = join(root, "tools", "deploy");
+  const licence = (path: string, name: string, content: string): TarEntry => ({
+    type: "file",
+    path: join(path, name),
+    content: Buffer.from(content),
+  });
+  const entries: TarEntry[] = [
+    file("bin/coxswain", join(here, "bin", "coxswain"), 0o755),
+    ...daemons.map((name): TarEntry => ({ type: "symlink", path: `bin/${name}`, target: "coxswain" })),
+    ...[...files].map(([name, code]): TarEntry => ({ type: "file", path: `lib/${name}`, content: Buffer.from(code) })),
+    file("libexec/node", process.execPath, 0o755),
+    ...copies(here, ["systemd/**", "compose/**"], ""),
+    ...documents.flatMap((name) => copies(root, [name, `${name}/**`], "")),
+    licence("licences", "packages.txt", licencesOf(root, packages)),
+    licence("licences", "node.txt", readFileSync(join(process.execPath, "..", "..", "LICENSE"), "utf8")),
+  ];
+  return withFolders(entries.sort((a, b) => (a.path < b.path ? -1 : 1)));
+}
+
+/** @returns the archive's path, `<out>/coxswain-1.23.0-linux-amd64.tar.gz` */
+export async function writeRelease(root: string, out: string): Promise<string> {
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
+  const name = `coxswain-${version}-linux-${architecture}`;
+  const entries = (await releaseFiles(root)).map((entry) => ({ ...entry, path: `${name}/${entry.path}` }));
+  mkdirSync(out, { recursive: true });
+  const archive = join(out, `${name}.tar.gz`);
+  writeFileSync(archive, gzipSync(tar([{ type: "folder", path: name }, ...entries])));
+  return archive;
+}
+
+/** Regular files that match, with their modes. */
+function copies(from: string, patterns: readonly string[], to: string): TarEntry[] {
+  return globSync(patterns as string[], { cwd: from })
+    .filter((path) => statSync(join(from, path)).isFile())
+    .map((path) => file(join(to, path), join(from, path)));
+}
+
+function file(path: string, from: string, mode = 0o644): TarEntry {
+  return { type: "file", path, content: readFileSync(from), mode };
+}
+
+/** Each folder before what is in it. */
+function withFolders(entries: readonly TarEntry[]): TarEntry[] {
+  const seen = new Set<string>();
+  return entries.flatMap((entry) => {
+    const parts = entry.path.split("/").slice(0, -1);
+    const folders = parts.map((_, i) => parts.slice(0, i + 1).join("/")).filter((path) => !seen.has(path));
+    for (const path of folders) seen.add(path);
+    return [...folders.map((path): TarEntry => ({ type: "folder", path })), entry];
+  });
+}
