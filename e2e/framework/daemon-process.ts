@@ -13,6 +13,9 @@ export interface TestContext {
 export interface DaemonProcess {
   /** What it wrote to its log. */
   log(): string;
+  signal(name: NodeJS.Signals): void;
+  /** Its exit code, or the signal that ended it; undefined while it runs. */
+  end(): number | NodeJS.Signals | undefined;
 }
 
 export interface DaemonProgram {
@@ -48,7 +51,11 @@ export async function startDaemon(t: TestContext, server: TestServer, program: D
     await ended(child);
     rmSync(directory, { recursive: true, force: true });
   });
-  return { log: () => readFileSync(file("log"), "utf8") };
+  return {
+    log: () => readFileSync(file("log"), "utf8"),
+    signal: (name) => void child.kill(name),
+    end: () => child.exitCode ?? child.signalCode ?? undefined,
+  };
 }
 
 async function ended(child: ChildProcess): Promise<void> {

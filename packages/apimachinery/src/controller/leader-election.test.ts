@@ -146,8 +146,23 @@ test("is no longer the leader when another took the lease", async () => {
     metadata: { namespace: "kube-system", name: "test" },
     spec: { ...leaseOf(client), holderIdentity: "thief" },
   } as KubeObject);
-  await clock.advance(13_000);
+  await clock.advance(2000);
   assert.deepEqual(a.events.slice(2), ["leader thief", "told to stop", "stopped"]);
+});
+
+test("who was stopped until the lease ran out ends its work before anything else of it goes on", async () => {
+  const client = newFakeClient();
+  const clock = newFakeClock();
+  let leading: AbortSignal | undefined;
+  candidate(client, clock, "a", {
+    onStarted(signal) {
+      leading = signal;
+    },
+  });
+  await settle();
+  client.react("*", "leases", () => new Promise(() => {})); // whatever it asks now is answered later than what lies in its sockets
+  await clock.advance(12_000);
+  assert.equal(leading?.aborted, true);
 });
 
 test("of two that want it at once one gets it", async () => {

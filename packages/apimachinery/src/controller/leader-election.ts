@@ -50,7 +50,7 @@ export async function runLeaderElection(options: LeaderElectionOptions): Promise
   const leading = new AbortController();
   try {
     options.onStarted(leading.signal);
-    await renew(options, candidate);
+    await renew(options, candidate, leading);
     // Work stops before somebody else may begin it.
     leading.abort(new Error("no longer the leader"));
     if (options.releaseOnCancel === true) await candidate.release();
@@ -74,29 +74,32 @@ export function checkDurations(
 
 const jitterFactor = 1.2;
 
-/** Resolves when the lease is lost or the signal is aborted. */
-async function renew(options: LeaderElectionOptions, candidate: Candidate): Promise<void> {
+/** Resolves when the lease is lost, which has aborted `leading`, or the signal is aborted. */
+async function renew(options: LeaderElectionOptions, candidate: Candidate, leading: AbortController): Promise<void> {
   const { clock, signal, log, lock, retryPeriodMs, renewDeadlineMs } = options;
+  const either = AbortSignal.any([signal, leading.signal]);
   while (!signal.aborted) {
-    const deadline = new AbortController();
-    const timer = clock.after(renewDeadlineMs, () => deadline.abort(new Error("timed out waiting for the condition")));
-    const either = AbortSignal.any([signal, deadline.signal]);
+    // Runs from the last renewal on: a process that was stopped for so long ends its work before anything else of it goes on.
+    const timer = clock.after(retryPeriodMs + renewDeadlineMs, () => leading.abort(new Error("no longer the leader")));
     let renewed = false;
     while (!renewed && !either.aborted) {
-      renewed = await candidate.tryAcquireOrRenew(either);
-      if (!renewed) await clock.sleep(retryPeriodMs, either).catch(() => {});
+      await clock.sleep(retryPeriodMs, either).catch(() => {});
+      renewed = !either.aborted && (await candidate.tryAcquireOrRenew(either));
+      if (candidate.isAnothers()) leading.abort(new Error("no longer the leader"));
     }
     timer.cancel();
-    if (!renewed) {
-      if (!signal.aborted) log.info(`failed to renew lease ${lock.describe()}: timed out waiting for the condition`);
+    if (signal.aborted) return;
+    if (leading.signal.aborted) {
+      log.info(`failed to renew lease ${lock.describe()}: timed out waiting for the condition`);
       return;
     }
-    await clock.sleep(retryPeriodMs, signal).catch(() => {});
   }
 }
 
 interface Candidate {
   tryAcquireOrRenew(signal: AbortSignal): Promise<boolean>;
+  /** Whether somebody else had the lease when it was last looked at. */
+  isAnothers(): boolean;
   release(): Promise<void>;
 }
 
@@ -118,11 +121,9 @@ function newCandidate(options: LeaderElectionOptions): Candidate {
     reported = record.holderIdentity;
     if (reported !== "") onNewLeader?.(reported);
   };
-  const heldByOther = (): boolean =>
-    observed !== undefined &&
-    observed.holderIdentity !== "" &&
-    observed.holderIdentity !== identity &&
-    clock.monotonic() - observedAt < leaseDurationMs;
+  const isAnothers = (): boolean =>
+    observed !== undefined && observed.holderIdentity !== "" && observed.holderIdentity !== identity;
+  const heldByOther = (): boolean => isAnothers() && clock.monotonic() - observedAt < leaseDurationMs;
 
   return {
     async tryAcquireOrRenew(signal) {
@@ -163,6 +164,7 @@ function newCandidate(options: LeaderElectionOptions): Candidate {
         return false;
       }
     },
+    isAnothers,
     async release() {
       if (observed?.holderIdentity !== identity) return;
       const now = formatMicroTime(clock.now());
