@@ -17,6 +17,7 @@ import { initialNode, nodeStatus } from "./node/node-status.ts";
 import { newPodCidr } from "./node/pod-cidr.ts";
 import type { Registration } from "./node/registration.ts";
 import { newRuntimeHealth } from "./node/runtime-health.ts";
+import { newPluginRegistry } from "./plugins/plugin-registry.ts";
 import { admitPod, forbiddenSysctl, type Rejection, underPressure } from "./pods/admit.ts";
 import { newPodIntake } from "./pods/intake.ts";
 import { newMirrorPods } from "./pods/mirror-pods.ts";
@@ -44,6 +45,7 @@ import { newAuth } from "./server/auth.ts";
 import { listen } from "./server/listen.ts";
 import { newAgentMetrics, newProbeMetrics } from "./server/metrics.ts";
 import { servePodResources } from "./server/pod-resources.ts";
+import { newVolumeMetrics } from "./server/volume-metrics.ts";
 import { newApiObjects, noObjects } from "./sources/api-objects.ts";
 import { followApiserver } from "./sources/apiserver.ts";
 import { runFileSource } from "./sources/file.ts";
@@ -52,6 +54,7 @@ import type { SourceName } from "./sources/merge.ts";
 import { newAgentEvents } from "./status/events.ts";
 import { newStatusManager } from "./status/status-manager.ts";
 import { startUpkeep } from "./upkeep.ts";
+import { newCsi } from "./volumes/csi/csi.ts";
 import { systemMounter } from "./volumes/mount.ts";
 import { newVolumeManager } from "./volumes/volume-manager.ts";
 
@@ -82,6 +85,8 @@ export interface RunningAgent {
 const imageListMs = 60_000;
 const statusResyncMs = 10_000;
 const runtimeCheckMs = 5_000;
+const pluginCheckMs = 1_000;
+const volumeCheckMs = 2_000;
 
 /**
  * Connects the rooms and starts them: first what answers questions of the machine, then the runtime and the node's own
@@ -153,9 +158,12 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   });
   const problems = (): string[] => {
     const network = runtimeHealth.networkProblem();
-    return [...runtimeHealth.problems(), events.problem(), network && `container runtime network not ready: ${network}`].filter(
-      (problem) => problem !== undefined,
-    );
+    return [
+      ...runtimeHealth.problems(),
+      events.problem(),
+      network && `container runtime network not ready: ${network}`,
+      csi?.problem(),
+    ].filter((problem) => problem !== undefined);
   };
   const makeStatus = async (current: NodeStatus | undefined): Promise<NodeStatus> =>
     nodeStatus({
@@ -176,9 +184,33 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
         diskPressure: pressure.disk,
         pidPressure: pressure.pid,
       },
+      volumesInUse: csi?.inUse(),
       current,
       now: clock.now(),
     });
+  const mounter = systemMounter;
+  const objects = api === undefined ? noObjects : newApiObjects(api.client, clock);
+  const csi =
+    api &&
+    newCsi({
+      client: api.client,
+      csiDrivers: api.csiDrivers,
+      recorder: api.recorder,
+      tellPod: tell.pod,
+      node: registered,
+      nodeName,
+      rootDir: config.rootDir,
+      podsDir,
+      controllerAttaches: config.controllerAttachDetach,
+      featureGates,
+      objects,
+      mounter,
+      clock,
+      log,
+      onCall: agentMetrics.csiCall,
+      onChange: () => registration?.hurry(),
+    });
+  await csi?.restore();
   const ownStatus = await makeStatus(undefined);
   const allocatable = (): ResourceList => (registered() ?? initial()).status?.allocatable ?? ownStatus.allocatable ?? {};
 
@@ -201,9 +233,8 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   });
 
   // ---- what Pods are made of
-  const objects = api === undefined ? noObjects : newApiObjects(api.client, clock);
-  const mounter = systemMounter;
-  const volumes = newVolumeManager({ podsDir, objects, mounter, clock, log });
+  const nodeLabels = () => registered()?.metadata.labels;
+  const volumes = newVolumeManager({ podsDir, objects, mounter, clock, log, csi, nodeLabels });
   const cgroups = await startCgroups({
     config,
     machine,
@@ -314,7 +345,8 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   });
   const { sources } = intake;
 
-  const usages = newVolumeUsages({ pods: () => sources.list().filter(intake.isActive), podDir: volumes.podDir, clock });
+  const usages = newVolumeUsages({ pods: () => sources.list().filter(intake.isActive), volumes, clock, log });
+  newVolumeMetrics(metrics, { pods: sources.list, usages });
 
   // ---- start
   background.every(runtimeCheckMs, "runtime status", async () => {
@@ -331,6 +363,16 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   // A node without these sockets (their path may be too long for one) still runs Pods.
   if (featureGates.enabled("DevicePlugins"))
     await devices.start(signal).catch((err) => log.error("Device plugins cannot register", err));
+  const plugins = newPluginRegistry({
+    dir: join(config.rootDir, "plugins_registry"),
+    handlers: {
+      ...(csi && { CSIPlugin: csi.handler }),
+      ...(featureGates.enabled("DevicePlugins") && { DevicePlugin: devices.handler }),
+    },
+    clock,
+    log,
+  });
+  background.every(pluginCheckMs, "plugins", plugins.reconcile);
   if (featureGates.enabled("KubeletPodResources")) {
     const socket = servePodResources({
       dir: join(config.rootDir, "pod-resources"),
@@ -406,6 +448,11 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     });
     followApiserver(api.pods, sources);
     api.informers.start(signal);
+    if (csi !== undefined) {
+      background.add(csi.start(signal));
+      background.every(volumeCheckMs, "unused volumes", csi.collect);
+      signal.addEventListener("abort", csi.close, { once: true });
+    }
     background.add(api.pods.waitForSync(signal).then(() => sources.markSynced("api")));
     background.every(statusResyncMs, "status resync", () => status.resync());
   }

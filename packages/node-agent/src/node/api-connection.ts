@@ -9,7 +9,8 @@ import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-inf
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Node, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { nodes, pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import { csiDrivers, nodes, pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import type { AgentConfig } from "../config.ts";
 
 /** How the agent talks to the API server, and what it follows there. */
@@ -23,6 +24,7 @@ export interface ApiConnection {
   /** The Pods bound to it. */
   pods: SharedInformer<Pod>;
   services: SharedInformer<Service>;
+  csiDrivers: SharedInformer<CSIDriver>;
   recorder: EventRecorder;
   /** Certificate of the client, where it comes from a file. */
   certFile: string | undefined;
@@ -59,6 +61,7 @@ export function newApiConnection({ api, config, nodeName, metrics, clock, log }:
     node: informers.for<Node>(nodes, { fieldSelector: `metadata.name=${nodeName}` }),
     pods: informers.for<Pod>(pods, { fieldSelector: `spec.nodeName=${nodeName}` }),
     services: informers.for<Service>(services),
+    csiDrivers: informers.for<CSIDriver>(csiDrivers),
     recorder: newEventRecorder({ client: events, component: "kubelet", host: nodeName, log, clock }),
     certFile: api.certFile,
     close() {

@@ -22,6 +22,8 @@ export interface NodeStatusInput {
   /** -1 shows all. */
   maxImages: number;
   conditions: NodeConditionInput;
+  /** Volumes that must stay attached; undefined while that is not known. */
+  volumesInUse?: readonly string[] | undefined;
   /** As the API server has it. */
   current: NodeStatus | undefined;
   now: number;
@@ -81,6 +83,11 @@ export function nodeStatus(input: NodeStatusInput): NodeStatus {
   }
   for (const field of ["volumesAttached", "volumesInUse", "config", "phase"] as const) {
     if (current?.[field] !== undefined) Object.assign(status, { [field]: current[field] });
+  }
+  // Said even when it is none: what is left out of a patch stays as it was.
+  const { volumesInUse } = input;
+  if (volumesInUse !== undefined && (volumesInUse.length > 0 || current?.volumesInUse !== undefined)) {
+    status.volumesInUse = [...volumesInUse];
   }
   return status;
 }

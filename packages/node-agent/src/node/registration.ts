@@ -116,8 +116,8 @@ export function newRegistration(options: RegistrationOptions): Registration {
         retryMs = Math.min(retryMs * 2, maxRetryMs);
       }
       while (!signal.aborted) {
+        wakeUp = new AbortController(); // what hurries while a report is under way may not be in it
         await report(signal);
-        wakeUp = new AbortController();
         await clock.sleep(options.updateFrequencyMs, AbortSignal.any([signal, wakeUp.signal])).catch(() => undefined);
       }
     },

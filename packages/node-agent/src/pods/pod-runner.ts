@@ -27,8 +27,8 @@ import type { PodObjects } from "../sources/pod-objects.ts";
 import { podStatus, terminatedStatus } from "../status/pod-status.ts";
 import type { StatusManager } from "../status/status-manager.ts";
 import type { Mounter } from "../volumes/mount.ts";
-import type { SetUpVolume } from "../volumes/volume.ts";
-import type { VolumeManager } from "../volumes/volume-manager.ts";
+import { ClaimError, type SetUpVolume, VolumeError, VolumeWaits } from "../volumes/volume.ts";
+import type { VolumeFailure, VolumeManager } from "../volumes/volume-manager.ts";
 import { type Backoff, newBackoff } from "./backoff.ts";
 import { containerMounts } from "./container-options.ts";
 import { type AnyContainer, type ContainerKind, describePod, findContainer, type NodePod } from "./pod.ts";
@@ -109,6 +109,8 @@ const crashLoopMaxMs = 300_000;
 const networkRetryMs = 1_000;
 const volumeRetryInitialMs = 500;
 const volumeRetryMaxMs = 122_000;
+/** How often to look whether a volume is attached by now. */
+const volumeAttachCheckMs = 1_000;
 /** After so long without its volumes the user is told all of what is missing. */
 const volumeWaitMs = 123_000;
 
@@ -181,28 +183,33 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
     return dueMs === undefined ? { kind: "synced" } : { kind: "synced", againMs: dueMs };
   }
 
-  function volumesFailed(pod: NodePod, failures: readonly { volume: string; message: string }[], record: PodRecord): SyncOutcome {
+  function volumesFailed(pod: NodePod, failures: readonly VolumeFailure[], record: PodRecord): SyncOutcome {
     const { uid } = pod.metadata;
-    for (const { volume, message } of failures) {
-      containers.event(
-        pod,
-        undefined,
-        "Warning",
-        "FailedMount",
-        `MountVolume.SetUp failed for volume ${JSON.stringify(volume)} : ${message}`,
-      );
+    const warn = (reason: string, message: string): void => containers.event(pod, undefined, "Warning", reason, message);
+    for (const { volume, message, cause } of failures) {
+      if (cause instanceof ClaimError || cause instanceof VolumeWaits) continue;
+      const [step, name] =
+        cause instanceof VolumeError ? [cause.step, cause.volume] : (["MountVolume.SetUp failed", volume] as const);
+      const reason = step.startsWith("MapVolume") ? "FailedMapVolume" : "FailedMount";
+      warn(reason, `${step} for volume ${JSON.stringify(name)} : ${message}`);
     }
     const since = volumesMissingSince.get(uid) ?? clock.now();
     volumesMissingSince.set(uid, since);
     const missing = failures.map(({ volume }) => volume).join(" ");
     const all = (pod.spec.volumes ?? []).map((volume) => volume.name).join(" ");
-    const text = `Unable to attach or mount volumes: unmounted volumes=[${missing}], unattached volumes=[${all}]: timed out waiting for the condition`;
-    if (clock.now() - since > volumeWaitMs) {
-      containers.event(pod, undefined, "Warning", "FailedMount", text);
+    const claims = failures.filter(({ cause }) => cause instanceof ClaimError).map(({ message }) => message);
+    const why = claims.length > 0 ? claims.join("; ") : "timed out waiting for the condition";
+    const text = `Unable to attach or mount volumes: unmounted volumes=[${missing}], unattached volumes=[${all}]: ${why}`;
+    if (claims.length > 0) warn("FailedMount", text);
+    else if (clock.now() - since > volumeWaitMs) {
+      warn("FailedMount", text);
       volumesMissingSince.set(uid, clock.now());
     }
     // Containers that run keep what they have; only the contents are not brought up to date.
     if (record.containers.some((container) => container.state === "running")) probes.add(pod);
+    if (failures.every(({ cause }) => cause instanceof VolumeWaits)) {
+      return { kind: "failed", error: new Error(text), retryMs: volumeAttachCheckMs };
+    }
     volumeRetries.next(uid, clock.now());
     return { kind: "failed", error: new Error(text), retryMs: volumeRetries.current(uid) };
   }

@@ -50,10 +50,13 @@ interface Worker {
   abort: AbortController;
   timer: Timer | undefined;
   stopped: (() => void)[];
+  cleanRetryMs: number;
 }
 
 const failureRetryMs = 10_000;
+/** Doubles with each failure: a driver that has to unmount may be away for long. */
 const cleanRetryMs = 500;
+const maxCleanRetryMs = 16_000;
 
 /**
  * One worker for each Pod. A Pod is synced, then terminated, then cleaned up, and never two of these at once; a request
@@ -89,7 +92,8 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
             log.error("Error syncing pod, skipping", err, { pod: describePod(worker.pod), podUID: worker.pod.metadata.uid });
             options.onFailure?.(worker.pod, err);
           }
-          delayMs = worker.stage === "cleaning" ? cleanRetryMs : jitter(failureRetryMs);
+          delayMs = worker.stage === "cleaning" ? worker.cleanRetryMs : jitter(failureRetryMs);
+          if (worker.stage === "cleaning") worker.cleanRetryMs = Math.min(worker.cleanRetryMs * 2, maxCleanRetryMs);
           // A kill that failed may be tried at once when the Pod was waiting for it.
           if (worker.stage === "terminating") delayMs = Math.min(delayMs, failureRetryMs);
         }
@@ -175,6 +179,7 @@ export function newPodWorkers(options: PodWorkersOptions): PodWorkers {
       abort: new AbortController(),
       timer: undefined,
       stopped: [],
+      cleanRetryMs,
     };
     workers.set(pod.metadata.uid, worker);
     return worker;

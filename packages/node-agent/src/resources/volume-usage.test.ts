@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { aNodePod } from "../testing/builders.ts";
+import { walked } from "../volumes/measure.ts";
 import { newVolumeUsages } from "./volume-usage.ts";
 
 test("what volumes take is known from walk to walk, without what links lead to", async (t) => {
@@ -15,7 +17,11 @@ test("what volumes take is known from walk to walk, without what links lead to",
   await writeFile(join(scratch, "folder/file"), Buffer.alloc(100_000, 1));
   await symlink("/usr", join(scratch, "link"));
   const clock = newFakeClock();
-  const usages = newVolumeUsages({ pods: () => [aNodePod()], podDir: (uid) => join(dir, uid), clock });
+  const volume = { path: scratch, readOnly: false, measure: () => walked(scratch) };
+  const unknown = { path: "/", readOnly: false };
+  const broken = { ...unknown, measure: () => Promise.reject(new Error("the driver is away")) };
+  const volumes = new Map(Object.entries({ unknown, broken, scratch: volume }));
+  const usages = newVolumeUsages({ pods: () => [aNodePod()], volumes: { of: () => volumes }, clock, log: discardLogger });
   assert.deepEqual(usages.of("uid-1"), []);
   await usages.refresh();
   const [usage, ...more] = usages.of("uid-1");

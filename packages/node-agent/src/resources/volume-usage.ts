@@ -1,57 +1,45 @@
-import { readdir } from "node:fs/promises";
-import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { filesystemOf } from "../node/machine.ts";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { NodePod } from "../pods/pod.ts";
-import { usageBelow } from "./usage.ts";
+import type { VolumeSize } from "../volumes/measure.ts";
+import type { VolumeManager } from "../volumes/volume-manager.ts";
 
-/** How full a volume is, and the file system that it is on. */
-export interface VolumeUsage {
+/** How full a Pod's volume was. */
+export interface VolumeUsage extends VolumeSize {
   name: string;
   /** When it was looked at, in ms since the epoch. */
   at: number;
-  usedBytes: number;
-  inodesUsed: number;
-  availableBytes: number;
-  capacityBytes: number;
-  inodes: number;
-  inodesFree: number;
 }
 
 export interface VolumeUsages {
-  /** Walks the volumes of every Pod. */
+  /** Measures the volumes of every Pod. */
   refresh(): Promise<void>;
-  /** As of the last walk. */
+  /** As of the last measurement. */
   of(uid: string): readonly VolumeUsage[];
 }
 
 /**
- * What Pods' volumes take on disk, kept from one walk to the next (`--volume-stats-agg-period`). Volumes that have no
- * folder of their own (hostPath) are not looked at. Source: pkg/kubelet/server/stats/fs_resource_analyzer.go
+ * How full Pods' volumes are, kept from one look to the next (`--volume-stats-agg-period`). Those that nobody can
+ * measure (hostPath, drivers that do not tell) are left out. Source: pkg/kubelet/server/stats/fs_resource_analyzer.go
  */
 export function newVolumeUsages(options: {
   pods: () => readonly NodePod[];
-  podDir: (uid: string) => string;
+  volumes: Pick<VolumeManager, "of">;
   clock: Clock;
+  log: Logger;
 }): VolumeUsages {
   let known = new Map<string, VolumeUsage[]>();
   return {
     async refresh() {
       const next = new Map<string, VolumeUsage[]>();
       for (const { metadata } of options.pods()) {
-        const folder = join(options.podDir(metadata.uid), "volumes");
         const usages: VolumeUsage[] = [];
-        for (const plugin of await namesIn(folder)) {
-          for (const name of await namesIn(join(folder, plugin))) {
-            const path = join(folder, plugin, name);
-            const [used, { capacityBytes, availableBytes, inodes, inodesFree }] = await Promise.all([
-              usageBelow(path),
-              filesystemOf(path),
-            ]);
-            const { bytes: usedBytes, inodes: inodesUsed } = used;
-            const at = options.clock.now();
-            usages.push({ name, at, usedBytes, inodesUsed, availableBytes, capacityBytes, inodes, inodesFree });
-          }
+        for (const [name, volume] of options.volumes.of(metadata.uid)) {
+          const size = await volume.measure?.().catch((err) => {
+            options.log.v(4)?.info("Volume cannot be measured", { volume: name, reason: (err as Error).message });
+            return undefined;
+          });
+          if (size !== undefined) usages.push({ name, at: options.clock.now(), ...size });
         }
         next.set(metadata.uid, usages);
       }
@@ -60,5 +48,3 @@ export function newVolumeUsages(options: {
     of: (uid) => known.get(uid) ?? [],
   };
 }
-
-const namesIn = (dir: string): Promise<string[]> => readdir(dir).catch(() => []);

@@ -59,6 +59,12 @@ export function newAgentMetrics(registry: MetricsRegistry) {
     name: "kubelet_pleg_relist_duration_seconds",
     help: "Duration in seconds for relisting pods in PLEG.",
   });
+  const csiOperations = registry.histogram({
+    name: "csi_operations_seconds",
+    help: "Container Storage Interface operation duration with gRPC error code status total",
+    labels: ["driver_name", "method_name", "grpc_status_code", "migrated"],
+    buckets: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600],
+  });
   let lastRelist: number | undefined;
   return {
     started(what: "pod" | ContainerKind, failure?: string): void {
@@ -82,6 +88,9 @@ export function newAgentMetrics(registry: MetricsRegistry) {
       help: "Cumulative number of pod evictions by eviction signal",
       labels: ["eviction_signal"],
     }),
+    csiCall(driver: string, method: string, code: string, tookMs: number): void {
+      csiOperations.labels(driver, method, code, "false").observe(tookMs / 1000);
+    },
     runtimeCall(method: string, durationMs: number, err: unknown): void {
       const name = method.replace(/(?<=[a-z0-9])(?=[A-Z])/g, "_").toLowerCase();
       operations.labels(name).inc();

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { formatTime } from "@coxswain/apimachinery/meta/time";
+import { claimNameOf } from "@coxswain/apimachinery/volumes/claims-of-pod";
 import { filesystemOf } from "../node/machine.ts";
 import type { NodePod } from "../pods/pod.ts";
 import type { VolumeUsage } from "../resources/volume-usage.ts";
@@ -127,7 +128,8 @@ function withVolumes(
   node: Omit<VolumeStats, "name">,
 ): PodSummary {
   const volume = context.volumes(summary.podRef.uid).map(({ at, ...usage }): VolumeStats => {
-    const claim = pod?.spec.volumes?.find(({ name }) => name === usage.name)?.persistentVolumeClaim?.claimName;
+    const volume = pod?.spec.volumes?.find(({ name }) => name === usage.name);
+    const claim = volume && claimNameOf(pod as NodePod, volume);
     const pvcRef = claim === undefined ? {} : { pvcRef: { name: claim, namespace: summary.podRef.namespace } };
     return { time: formatTime(at), ...usage, ...pvcRef };
   });

@@ -14,7 +14,7 @@ import {
   secrets,
   serviceAccounts,
 } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { PodObjects, TokenRequestOptions } from "./pod-objects.ts";
+import type { IssuedToken, PodObjects, TokenRequestOptions } from "./pod-objects.ts";
 
 /** So many Pods that refer to one object ask for it once; short, so that a change shows at the next look. */
 const keepMs = 5_000;
@@ -24,7 +24,7 @@ const tokenRefreshJitterMs = 10_000;
 /** Reads from the API server. Source: pkg/kubelet/util/manager, pkg/kubelet/token/token_manager.go */
 export function newApiObjects(client: Client, clock: Clock): PodObjects {
   const kept = new Map<string, { at: number; object: Promise<KubeObject> }>();
-  const tokens = new Map<string, { token: string; requestedAt: number; expiresAt: number }>();
+  const tokens = new Map<string, { issued: IssuedToken; requestedAt: number; expiresAt: number }>();
 
   function read<T extends KubeObject>(ref: ResourceRef, namespace: string | undefined, name: string): Promise<T> {
     const key = `${ref.resource}/${namespace ?? ""}/${name}`;
@@ -49,16 +49,16 @@ export function newApiObjects(client: Client, clock: Clock): PodObjects {
       const now = clock.now();
       for (const [old, entry] of tokens) if (entry.expiresAt <= now) tokens.delete(old);
       const found = tokens.get(key);
-      if (found !== undefined && !needsRefresh(found, now)) return found.token;
+      if (found !== undefined && !needsRefresh(found, now)) return found.issued;
       try {
         const made = await requestToken(client, request);
         const expiresAt = parseTime(made.status?.expirationTimestamp ?? "") ?? now + request.expirationSeconds * 1000;
-        const token = made.status?.token ?? "";
-        tokens.set(key, { token, requestedAt: now, expiresAt });
-        return token;
+        const issued = { token: made.status?.token ?? "", expirationTimestamp: made.status?.expirationTimestamp ?? "" };
+        tokens.set(key, { issued, requestedAt: now, expiresAt });
+        return issued;
       } catch (err) {
         if (found === undefined || found.expiresAt <= now) throw err;
-        return found.token; // still good for a while
+        return found.issued; // still good for a while
       }
     },
   };

@@ -7,7 +7,12 @@ export interface PodObjects {
   claim(namespace: string, name: string): Promise<PersistentVolumeClaim>;
   persistentVolume(name: string): Promise<PersistentVolume>;
   /** A token of a service account, bound to a Pod; made new when four fifths of its life are over. */
-  serviceAccountToken(request: TokenRequestOptions): Promise<string>;
+  serviceAccountToken(request: TokenRequestOptions): Promise<IssuedToken>;
+}
+
+export interface IssuedToken {
+  token: string;
+  expirationTimestamp: string;
 }
 
 export interface TokenRequestOptions {

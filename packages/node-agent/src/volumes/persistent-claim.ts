@@ -1,45 +1,74 @@
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-of-pod";
+import { fitsNode } from "@coxswain/apimachinery/volumes/node-affinity";
 import { checkHostPath } from "./host-path.ts";
+import { filesystemSize } from "./measure.ts";
 import { setVolumeOwnership } from "./ownership.ts";
-import type { VolumePlugin } from "./volume.ts";
+import { ClaimError, type SetUpVolume, type VolumeContext, VolumeError, type VolumePlugin } from "./volume.ts";
 
 /**
- * A claim's volume, where it is a folder of this node (hostPath, local); others need a driver.
+ * A claim's volume: a folder of this node (hostPath, local), or a CSI driver's.
  * Source: pkg/kubelet/volumemanager/populator
  */
 export const persistentClaim: VolumePlugin = {
   name: "kubernetes.io~local-volume",
   supports: (volume) => volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined,
-  async setUp({ pod, volume, objects }) {
-    const namespace = pod.metadata.namespace;
-    const name = volume.persistentVolumeClaim?.claimName ?? `${pod.metadata.name}-${volume.name}`;
-    const claim = await objects.claim(namespace, name);
-    if (volume.ephemeral !== undefined) {
-      const owned = (claim.metadata.ownerReferences ?? []).some(
-        (owner) => owner.controller === true && owner.uid === pod.metadata.uid,
-      );
-      if (!owned)
-        throw new Error(`PVC ${namespace}/${name} was not created for pod ${namespace}/${pod.metadata.name} (pod is not owner)`);
-    }
-    if (claim.metadata.deletionTimestamp != null && claim.metadata.finalizers?.length === 0)
-      throw new Error("PVC is being deleted");
-    const volumeName = claim.spec?.volumeName ?? "";
-    if (claim.status?.phase !== "Bound" || volumeName === "") throw new Error("PVC is not bound");
-    const bound = await objects.persistentVolume(volumeName);
-    if (bound.spec?.claimRef?.uid !== claim.metadata.uid) {
-      throw new Error(
-        `failed to fetch PV ${volumeName} from API server: PV.Spec.ClaimRef does not match PVC ${namespace}/${name}`,
-      );
-    }
+  async setUp(context) {
+    const { pod, volume, csi, nodeLabels } = context;
+    const { claim, bound } = await findVolume(context).catch((err: Error) => {
+      const name = `${pod.metadata.namespace}/${claimNameOf(pod, volume)}`;
+      throw new ClaimError(`error processing PVC ${name}: ${err.message}`, { cause: err });
+    });
     const readOnly = volume.persistentVolumeClaim?.readOnly ?? false;
-    if (bound.spec?.hostPath !== undefined) {
-      await checkHostPath(bound.spec.hostPath.path, bound.spec.hostPath.type ?? "");
-      return { path: bound.spec.hostPath.path, readOnly };
+    const labels = nodeLabels();
+    const name = bound.metadata.name ?? "";
+    if (labels !== undefined && !fitsNode(bound, labels)) {
+      throw new VolumeError("MountVolume.NodeAffinity check failed", name, new Error("no matching NodeSelectorTerms"));
     }
-    if (bound.spec?.local !== undefined) {
-      await checkHostPath(bound.spec.local.path, "Directory");
-      if (!readOnly) await setVolumeOwnership(bound.spec.local.path, pod, { readOnly: false, policy: true });
-      return { path: bound.spec.local.path, readOnly };
-    }
-    throw new Error(`no volume plugin matched the source of persistent volume ${volumeName}`);
+    const made = (await csi?.persistent(pod, bound, claim, readOnly)) ?? (await ofThisNode(context, bound, readOnly));
+    if (made === undefined) throw new Error(`no volume plugin matched the source of persistent volume ${name}`);
+    return made;
   },
 };
+
+async function findVolume({
+  pod,
+  volume,
+  objects,
+}: VolumeContext): Promise<{ claim: PersistentVolumeClaim; bound: PersistentVolume }> {
+  const { namespace } = pod.metadata;
+  const name = claimNameOf(pod, volume) ?? "";
+  const claim = await objects.claim(namespace, name);
+  const foreign = volume.ephemeral === undefined ? undefined : notMadeFor(pod, claim);
+  if (foreign !== undefined) throw new Error(foreign);
+  // Without a finalizer it goes at once, whoever uses it.
+  if (claim.metadata.deletionTimestamp != null && (claim.metadata.finalizers ?? []).length === 0)
+    throw new Error("PVC is being deleted");
+  const volumeName = claim.spec?.volumeName ?? "";
+  if (claim.status?.phase !== "Bound" || volumeName === "") throw new Error("PVC is not bound");
+  const bound = await objects.persistentVolume(volumeName);
+  if (bound.spec.claimRef?.uid !== claim.metadata.uid) {
+    throw new Error(`failed to fetch PV ${volumeName} from API server: PV.Spec.ClaimRef does not match PVC ${namespace}/${name}`);
+  }
+  return { claim, bound };
+}
+
+async function ofThisNode(
+  { pod }: VolumeContext,
+  { spec, metadata }: PersistentVolume,
+  readOnly: boolean,
+): Promise<SetUpVolume | undefined> {
+  const { hostPath, local } = spec;
+  try {
+    if (hostPath !== undefined) {
+      await checkHostPath(hostPath.path, hostPath.type ?? "");
+      return { path: hostPath.path, readOnly };
+    }
+    if (local === undefined) return undefined;
+    await checkHostPath(local.path, "Directory");
+    if (!readOnly) await setVolumeOwnership(local.path, pod, { readOnly: false, policy: true });
+    return { path: local.path, readOnly, measure: () => filesystemSize(local.path) };
+  } catch (err) {
+    throw new VolumeError("MountVolume.SetUp failed", metadata.name ?? "", err);
+  }
+}

@@ -37,7 +37,7 @@ async function collect({ pod, volume, objects, downward }: VolumeContext): Promi
         found = downwardFiles(pod, source.downwardAPI.items ?? [], defaultMode, downward);
       } else if (source.serviceAccountToken !== undefined) {
         const { audience, expirationSeconds, path } = source.serviceAccountToken;
-        const token = await objects.serviceAccountToken({
+        const { token } = await objects.serviceAccountToken({
           namespace,
           serviceAccount: pod.spec.serviceAccountName || "default",
           audience,

@@ -6,9 +6,12 @@ import type { DownwardContext } from "../environment/downward-api-env.ts";
 import type { NodePod } from "../pods/pod.ts";
 import type { PodObjects } from "../sources/pod-objects.ts";
 import { configMap } from "./config-map.ts";
+import type { Csi } from "./csi/csi.ts";
+import { csiInline } from "./csi-inline.ts";
 import { downwardApi } from "./downward-api.ts";
 import { emptyDir } from "./empty-dir.ts";
 import { hostPath } from "./host-path.ts";
+import { walked } from "./measure.ts";
 import type { Mounter } from "./mount.ts";
 import { persistentClaim } from "./persistent-claim.ts";
 import { projected } from "./projected.ts";
@@ -22,11 +25,14 @@ export interface VolumeManagerOptions {
   mounter: Mounter;
   clock: Clock;
   log: Logger;
+  csi?: Csi | undefined;
+  nodeLabels?: () => Readonly<Record<string, string>> | undefined;
 }
 
 export interface VolumeFailure {
   volume: string;
   message: string;
+  cause: Error;
 }
 
 export interface VolumeManager {
@@ -35,6 +41,8 @@ export interface VolumeManager {
     pod: NodePod,
     downward: DownwardContext,
   ): Promise<{ volumes: ReadonlyMap<string, SetUpVolume>; failures: readonly VolumeFailure[] }>;
+  /** What was set up of a Pod by this agent. */
+  of(uid: string): ReadonlyMap<string, SetUpVolume>;
   /** Takes mounts away, then the volumes; what else the Pod has stays (last words of its containers). */
   unmount(uid: string): Promise<void>;
   /** Takes mounts away, then the Pod's whole folder. @throws Error when something is still mounted. */
@@ -47,28 +55,46 @@ export interface VolumeManager {
   isRefreshed(pod: NodePod): boolean;
 }
 
-/** Kinds that need no driver. */
-const plugins: readonly VolumePlugin[] = [emptyDir, hostPath, configMap, secret, projected, downwardApi, persistentClaim];
+const plugins: readonly VolumePlugin[] = [
+  emptyDir,
+  hostPath,
+  configMap,
+  secret,
+  projected,
+  downwardApi,
+  persistentClaim,
+  csiInline,
+];
 
 export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
   const podDir = (uid: string): string => join(options.podsDir, safeName(uid));
+  const setUpVolumes = new Map<string, ReadonlyMap<string, SetUpVolume>>();
+  const { csi, nodeLabels = () => undefined } = options;
 
   /** Removing below a mount would remove what is mounted, so nothing may be left. */
   async function unmountAll(uid: string): Promise<void> {
     const dir = podDir(uid);
-    for (const mountPoint of await options.mounter.mountsBelow(dir)) {
-      try {
-        await options.mounter.unmount(mountPoint);
-      } catch (err) {
-        options.log.error("cannot unmount", err, { path: mountPoint });
+    const unmountBelow = async (path: string): Promise<void> => {
+      for (const mountPoint of await options.mounter.mountsBelow(path)) {
+        try {
+          await options.mounter.unmount(mountPoint);
+        } catch (err) {
+          options.log.error("cannot unmount", err, { path: mountPoint });
+        }
       }
-    }
+    };
+    // Parts of volumes go before the volumes; what a driver has mounted only the driver takes away.
+    await unmountBelow(join(dir, "volume-subpaths"));
+    await csi?.tearDown(safeName(uid));
+    await unmountBelow(dir);
+    setUpVolumes.delete(uid);
     const left = await options.mounter.mountsBelow(dir);
     if (left.length > 0) throw new Error(`${left.length} mounts are left below ${dir}`);
   }
 
   return {
     podDir,
+    of: (uid) => setUpVolumes.get(uid) ?? new Map(),
     isRefreshed: (pod) =>
       (pod.spec.volumes ?? []).some((volume) => plugins.some((plugin) => plugin.refreshed === true && plugin.supports(volume))),
     async setUp(pod, downward) {
@@ -83,12 +109,15 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
             if (chosen === undefined) throw new Error("no volume plugin matched");
             const dir = join(podDir(pod.metadata.uid), "volumes", chosen.name, safeName(volume.name));
             const { objects, mounter, clock } = options;
-            volumes.set(volume.name, await chosen.setUp({ pod, volume, dir, objects, mounter, downward, now: clock.now() }));
+            const context = { pod, volume, dir, objects, mounter, downward, csi, nodeLabels, now: clock.now() };
+            const made = await chosen.setUp(context);
+            volumes.set(volume.name, made.path === dir ? { ...made, measure: () => walked(dir) } : made);
           } catch (err) {
-            failures.push({ volume: volume.name, message: (err as Error).message });
+            failures.push({ volume: volume.name, message: (err as Error).message, cause: err as Error });
           }
         }),
       );
+      setUpVolumes.set(pod.metadata.uid, volumes);
       return { volumes, failures };
     },
     async unmount(uid) {

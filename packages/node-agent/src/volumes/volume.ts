@@ -2,6 +2,8 @@ import type { Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
 import type { NodePod } from "../pods/pod.ts";
 import type { PodObjects } from "../sources/pod-objects.ts";
+import type { Csi } from "./csi/csi.ts";
+import type { VolumeSize } from "./measure.ts";
 import type { Mounter } from "./mount.ts";
 
 export interface VolumeContext {
@@ -12,6 +14,10 @@ export interface VolumeContext {
   objects: PodObjects;
   mounter: Mounter;
   downward: DownwardContext;
+  /** Undefined without an API server, which knows of drivers and volumes. */
+  csi: Csi | undefined;
+  /** Undefined while the node is not known. */
+  nodeLabels: () => Readonly<Record<string, string>> | undefined;
   now: number;
 }
 
@@ -19,7 +25,40 @@ export interface SetUpVolume {
   /** On the host; what is mounted into containers. */
   path: string;
   readOnly: boolean;
+  /** How full it is now; undefined where nobody can say. Without it a folder of its own is walked. */
+  measure?: () => Promise<VolumeSize | undefined>;
 }
+
+/** Steps on the way to a volume, as events name their failures. */
+export type VolumeStep =
+  | "MountVolume.NewMounter initialization failed"
+  | "MountVolume.NodeAffinity check failed"
+  | "MountVolume.WaitForAttach failed"
+  | "MountVolume.MountDevice failed"
+  | "MountVolume.SetUp failed"
+  | "MountVolume.Setup failed while expanding volume"
+  | "MapVolume.WaitForAttach failed"
+  | "MapVolume.SetUpDevice failed"
+  | "MapVolume.MapPodDevice failed";
+
+/** Which step a volume failed at, where that is not to bring the Pod's own volume up. */
+export class VolumeError extends Error {
+  readonly step: VolumeStep;
+  /** Of the persistent volume, where there is one. */
+  readonly volume: string;
+
+  constructor(step: VolumeStep, volume: string, cause: unknown) {
+    super((cause as Error).message, { cause });
+    this.step = step;
+    this.volume = volume;
+  }
+}
+
+/** Nothing went wrong: somebody else has to do something first. */
+export class VolumeWaits extends Error {}
+
+/** The claim of a volume is not as it has to be; the Pod is told so at once. */
+export class ClaimError extends Error {}
 
 /** One kind of volume. `setUp` may run many times, and brings contents up to date. */
 export interface VolumePlugin {

@@ -138,7 +138,10 @@ const objects: PodObjects = {
     return { metadata: { name }, data: { one: "1", two: "2" }, binaryData: { raw: Buffer.from([0, 255]).toString("base64") } };
   },
   secret: async (_, name) => ({ metadata: { name }, data: { key: Buffer.from("s3cret").toString("base64") } }),
-  serviceAccountToken: async ({ serviceAccount, audience }) => `token of ${serviceAccount} for ${audience ?? "the API"}`,
+  serviceAccountToken: async ({ serviceAccount, audience }) => ({
+    token: `token of ${serviceAccount} for ${audience ?? "the API"}`,
+    expirationTimestamp: "2030-01-01T00:00:00Z",
+  }),
 };
 const downward = { nodeName: "n", hostIps: ["192.0.2.1"], podIps: ["10.0.0.1"], allocatable: { cpu: "4", memory: "8Gi" } };
 

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { PluginHandler } from "../../plugins/plugin-registry.ts";
 import type { AnyContainer, NodePod } from "../../pods/pod.ts";
 import { newCheckpointFile } from "../checkpoint-file.ts";
 import { quantityOf, type ResourceList, sumOverPod } from "../pod-resources.ts";
@@ -10,9 +11,11 @@ import { chooseDevices, deviceHints, nodesOf } from "./choose-devices.ts";
 import { type DeviceCheckpoint, deviceCheckpointForm, type GivenDevices } from "./device-checkpoint.ts";
 import { newPluginClient, type PluginClient } from "./plugin-client.ts";
 import { type DeviceAccess, type PluginDevice, type PluginOptions, pluginMessages } from "./plugin-schema.ts";
-import { type Registered, serveRegistration } from "./registration-server.ts";
+import { isExtendedResource, type Registered, serveRegistration, supportedVersions } from "./registration-server.ts";
 
 export interface DeviceManager extends HintProvider {
+  /** Takes in the plugins that are found by their own registration socket. */
+  handler: PluginHandler;
   /** Serves the socket where plugins say that they are there. */
   start(signal: AbortSignal): Promise<void>;
   /** Whether the Pod asks for what a plugin gives. */
@@ -199,15 +202,32 @@ export function newDeviceManager(options: {
     ...new Set(names.flatMap((name) => idsOf(find(uid, name, resource)))),
   ];
 
+  function onRegistered(plugin: Registered): void {
+    void follow(plugin).catch((err) => log.error("a device plugin cannot be followed", err, { resourceName: plugin.resource }));
+  }
+
   restore();
 
   return {
+    handler: {
+      validate(resource, _, versions) {
+        if (!versions.some((version) => supportedVersions.includes(version))) {
+          const supported = `[${supportedVersions.join(" ")}]`;
+          throw new Error(`manager version, ${supported}, is not among plugin supported versions [${versions.join(" ")}]`);
+        }
+        if (!isExtendedResource(resource)) throw new Error(`invalid name of device plugin socket: ${resource}`);
+      },
+      async register(resource, socket) {
+        const client = connect(socket);
+        try {
+          onRegistered({ resource, socket, options: await client.options() });
+        } finally {
+          client.close();
+        }
+      },
+      deregister: (resource) => plugins.get(resource)?.client?.close(),
+    },
     async start(signal) {
-      const onRegistered = (plugin: Registered): void => {
-        void follow(plugin).catch((err) =>
-          log.error("a device plugin cannot be followed", err, { resourceName: plugin.resource }),
-        );
-      };
       const server = await serveRegistration({ dir, keep: checkpointName, onRegistered, log });
       const close = (): void => {
         server.close();

@@ -1,11 +1,12 @@
-import { grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
-import { Client, type ClientReadableStream, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
-import { type DeviceAccess, type PluginDevice, pluginMessages } from "./plugin-schema.ts";
+import type { ClientReadableStream } from "@grpc/grpc-js";
+import { newPluginChannel } from "../../plugins/plugin-channel.ts";
+import { type DeviceAccess, type PluginDevice, type PluginOptions, pluginMessages } from "./plugin-schema.ts";
 
 /** A device plugin behind its socket. */
 export interface PluginClient {
   /** Calls back with all devices each time they change. @returns resolves when the plugin has gone */
   watch(onDevices: (devices: readonly PluginDevice[]) => void): Promise<void>;
+  options(): Promise<PluginOptions>;
   /** @throws Error `rpc error: code = … desc = …` */
   allocate(devices: readonly string[]): Promise<{ access: DeviceAccess; bytes: Buffer }>;
   preferred(available: readonly string[], mustInclude: readonly string[], count: number): Promise<readonly string[]>;
@@ -19,24 +20,10 @@ const preStartMs = 30_000;
 const allocateMs = 10 * 60_000;
 
 export function newPluginClient(socket: string): PluginClient {
-  const client = new Client(`unix://${socket}`, credentials.createInsecure());
-
-  function call(method: string, request: string, response: string, message: object, timeoutMs: number) {
-    return new Promise<{ answer: Record<string, unknown>; bytes: Buffer }>((resolve, reject) => {
-      client.makeUnaryRequest(
-        `/v1beta1.DevicePlugin/${method}`,
-        (body: object) => pluginMessages.encode(request, body),
-        (bytes: Buffer) => ({ answer: pluginMessages.decode(response, bytes), bytes }),
-        message,
-        new Metadata(),
-        { deadline: Date.now() + timeoutMs },
-        (err: ServiceError | null, answer?: { answer: Record<string, unknown>; bytes: Buffer }) => {
-          if (err === null && answer !== undefined) resolve(answer);
-          else reject(new Error(`rpc error: code = ${grpcCodeNames[err?.code ?? 2] ?? "Unknown"} desc = ${err?.details ?? ""}`));
-        },
-      );
-    });
-  }
+  const channel = newPluginChannel(socket, pluginMessages);
+  const { client } = channel;
+  const call = (method: string, request: string, response: string, message: object, timeoutMs: number) =>
+    channel.call(`/v1beta1.DevicePlugin/${method}`, request, response, message, timeoutMs);
 
   return {
     watch: (onDevices) =>
@@ -54,6 +41,10 @@ export function newPluginClient(socket: string): PluginClient {
           stream.on("end", () => resolve());
         });
       }),
+    async options() {
+      const { answer } = await call("GetDevicePluginOptions", "Empty", "DevicePluginOptions", {}, connectMs);
+      return answer as unknown as PluginOptions;
+    },
     async allocate(devicesIDs) {
       const request = { containerRequests: [{ devicesIDs }] };
       const { answer } = await call("Allocate", "AllocateRequest", "AllocateResponse", request, allocateMs);
@@ -75,6 +66,6 @@ export function newPluginClient(socket: string): PluginClient {
     async preStart(devicesIDs) {
       await call("PreStartContainer", "PreStartContainerRequest", "PreStartContainerResponse", { devicesIDs }, preStartMs);
     },
-    close: () => client.close(),
+    close: channel.close,
   };
 }

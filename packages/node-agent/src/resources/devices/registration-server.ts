@@ -12,7 +12,7 @@ export interface Registered {
   options: PluginOptions;
 }
 
-const supportedVersions = ["v1beta1"];
+export const supportedVersions: readonly string[] = ["v1beta1"];
 const socketName = "kubelet.sock";
 
 /**

@@ -1,0 +1,77 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { volumeAttachments } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { VolumeWaits } from "../volume.ts";
+import { attachmentName, type CsiSource, uniqueVolumeName } from "./csi-source.ts";
+
+export interface Attachments {
+  /**
+   * What the driver's controller says about the attached volume.
+   * @throws VolumeWaits while it is not attached, Error when it cannot be
+   */
+  contextOf(source: CsiSource): Promise<Readonly<Record<string, string>>>;
+  /** Nobody uses the volume here any more. */
+  release(source: Pick<CsiSource, "driver" | "handle">): Promise<void>;
+}
+
+export interface AttachmentsOptions {
+  client: Client;
+  nodeName: string;
+  /** As the API server has it. */
+  node: () => Node | undefined;
+  /** The controller attaches; otherwise the agent does (`--enable-controller-attach-detach=false`). */
+  byController: boolean;
+}
+
+/**
+ * A disk that has to be attached to this node is used only when the controller knows that it is in use, and says that it
+ * is attached: so it is never taken away while it is mounted.
+ * Source: pkg/volume/util/operationexecutor GenerateVerifyControllerAttachedVolumeFunc, pkg/volume/csi/csi_attacher.go
+ */
+export function newAttachments({ client, nodeName, node, byController }: AttachmentsOptions): Attachments {
+  async function attach(source: CsiSource, name: string): Promise<void> {
+    const attachment: VolumeAttachment = {
+      apiVersion: "storage.k8s.io/v1",
+      kind: "VolumeAttachment",
+      metadata: { name },
+      spec: { attacher: source.driver, nodeName, source: { persistentVolumeName: source.name } },
+    };
+    await client.create(volumeAttachments, attachment).catch((err) => {
+      if (!isAlreadyExists(err)) throw err;
+    });
+  }
+
+  function checkNode(source: CsiSource): void {
+    const id = uniqueVolumeName(source);
+    const { volumesInUse = [], volumesAttached = [] } = node()?.status ?? {};
+    if (!volumesInUse.includes(id)) {
+      throw new VolumeWaits("Volume has not been added to the list of VolumesInUse in the node's volume status");
+    }
+    if (!volumesAttached.some((volume) => volume.name === id)) {
+      throw new VolumeWaits("Volume not attached according to node status");
+    }
+  }
+
+  return {
+    async contextOf(source) {
+      const name = attachmentName(source, nodeName);
+      if (byController) checkNode(source);
+      else await attach(source, name);
+      const { metadata, status } = await client.get<VolumeAttachment>(volumeAttachments, { name }).catch((err: Error) => {
+        throw new Error(`volume ${source.handle} has GET error for volume attachment ${name}: ${err.message}`);
+      });
+      if (metadata.deletionTimestamp != null) throw new Error("volume attachment is being deleted");
+      if (status?.attached === true) return status.attachmentMetadata ?? {};
+      if (status?.attachError?.message) throw new Error(status.attachError.message);
+      throw new VolumeWaits(`attachment timeout for volume ${source.handle}`);
+    },
+    async release(source) {
+      if (byController) return;
+      await client.delete(volumeAttachments, { name: attachmentName(source, nodeName) }).catch((err) => {
+        if (!isNotFound(err)) throw err;
+      });
+    },
+  };
+}

@@ -1,0 +1,148 @@
+import { newPluginChannel, PluginError } from "../../plugins/plugin-channel.ts";
+import { accessModeNumber, csiMessages, csiNodeService, type NodeCapability, nodeCapabilities, usageUnit } from "./csi-schema.ts";
+
+type Texts = Readonly<Record<string, string>>;
+
+/** What a volume is to be: a file system, or a device. */
+export interface Capability {
+  kind: "mount" | "block";
+  /** Of Kubernetes: `ReadWriteOnce`. */
+  accessMode: string;
+  fsType: string;
+  mountOptions: readonly string[];
+  /** The group that files are to belong to, where the driver sees to that. */
+  group?: number | undefined;
+}
+
+export interface StageRequest {
+  handle: string;
+  stagingPath: string;
+  capability: Capability;
+  publishContext: Texts;
+  secrets: Texts;
+  context: Texts;
+}
+
+export interface PublishRequest extends StageRequest {
+  targetPath: string;
+  readOnly: boolean;
+}
+
+export interface UsageOfVolume {
+  available: number;
+  total: number;
+  used: number;
+}
+
+/** The node service of a CSI driver. Every method throws PluginError. */
+export interface CsiClient {
+  info(): Promise<{ nodeId: string; maxVolumes: number; topology: Texts }>;
+  capabilities(): Promise<ReadonlySet<NodeCapability>>;
+  stage(request: StageRequest): Promise<void>;
+  unstage(handle: string, stagingPath: string): Promise<void>;
+  publish(request: PublishRequest): Promise<void>;
+  unpublish(handle: string, targetPath: string): Promise<void>;
+  stats(handle: string, path: string): Promise<{ bytes?: UsageOfVolume | undefined; inodes?: UsageOfVolume | undefined }>;
+  expand(request: { handle: string; path: string; stagingPath: string; bytes: number; capability: Capability }): Promise<void>;
+  close(): void;
+}
+
+/** Told of every finished call: `csi_operations_seconds`. */
+export type OnCsiCall = (driver: string, method: string, code: string, tookMs: number) => void;
+
+const timeoutMs = 120_000;
+
+/** Source: pkg/volume/csi/csi_client.go */
+export function newCsiClient(driver: string, socket: string, onCall?: OnCsiCall): CsiClient {
+  const channel = newPluginChannel(socket, csiMessages);
+
+  async function call(method: string, message: object): Promise<Record<string, unknown>> {
+    const started = performance.now();
+    const path = `${csiNodeService}/${method}`;
+    let code = "OK";
+    try {
+      return (await channel.call(path, `${method}Request`, `${method}Response`, message, timeoutMs)).answer;
+    } catch (err) {
+      code = err instanceof PluginError ? err.code : "Unknown";
+      throw err;
+    } finally {
+      onCall?.(driver, path, code, performance.now() - started);
+    }
+  }
+
+  async function capabilities(): Promise<ReadonlySet<NodeCapability>> {
+    const answer = await call("NodeGetCapabilities", {});
+    const numbers = new Set((answer.capabilities as { rpc: { type: number } | null }[]).map(({ rpc }) => rpc?.type));
+    const names = Object.keys(nodeCapabilities) as NodeCapability[];
+    return new Set(names.filter((name) => numbers.has(nodeCapabilities[name])));
+  }
+
+  async function asMessage({ kind, accessMode, fsType, mountOptions, group }: Capability): Promise<object> {
+    const finer = (await capabilities()).has("singleNodeMultiWriter");
+    return {
+      accessMode: { mode: accessModeNumber(accessMode, finer) },
+      ...(kind === "block"
+        ? { block: {} }
+        : { mount: { fsType, mountFlags: mountOptions, ...(group !== undefined && { volumeMountGroup: String(group) }) } }),
+    };
+  }
+
+  return {
+    async info() {
+      const answer = await call("NodeGetInfo", {});
+      const { segments = {} } = (answer.accessibleTopology ?? {}) as { segments?: Texts };
+      return { nodeId: answer.nodeId as string, maxVolumes: answer.maxVolumesPerNode as number, topology: segments };
+    },
+    capabilities,
+    async stage({ handle, stagingPath, capability, publishContext, secrets, context }) {
+      await call("NodeStageVolume", {
+        volumeId: handle,
+        stagingTargetPath: stagingPath,
+        volumeCapability: await asMessage(capability),
+        publishContext,
+        secrets,
+        volumeContext: context,
+      });
+    },
+    async unstage(handle, stagingPath) {
+      await call("NodeUnstageVolume", { volumeId: handle, stagingTargetPath: stagingPath });
+    },
+    async publish({ handle, stagingPath, targetPath, capability, readOnly, publishContext, secrets, context }) {
+      await call("NodePublishVolume", {
+        volumeId: handle,
+        stagingTargetPath: stagingPath,
+        targetPath,
+        volumeCapability: await asMessage(capability),
+        readonly: readOnly,
+        publishContext,
+        secrets,
+        volumeContext: context,
+      });
+    },
+    async unpublish(handle, targetPath) {
+      await call("NodeUnpublishVolume", { volumeId: handle, targetPath });
+    },
+    async stats(handle, path) {
+      const answer = await call("NodeGetVolumeStats", { volumeId: handle, volumePath: path });
+      const usages = answer.usage as (UsageOfVolume & { unit: number })[];
+      const of = (wanted: number): UsageOfVolume | undefined => usages.find(({ unit }) => unit === wanted);
+      return { bytes: of(usageUnit.bytes), inodes: of(usageUnit.inodes) };
+    },
+    async expand({ handle, path, stagingPath, bytes, capability }) {
+      await call("NodeExpandVolume", {
+        volumeId: handle,
+        volumePath: path,
+        stagingTargetPath: stagingPath,
+        capacityRange: { requiredBytes: bytes },
+        volumeCapability: await asMessage(capability),
+      });
+    },
+    close: channel.close,
+  };
+}
+
+/** Whether a call that failed has come to its end for certain; otherwise the driver may still be at it. */
+export function isFinal(err: unknown): boolean {
+  if (!(err instanceof PluginError)) return false;
+  return !["Canceled", "DeadlineExceeded", "Unavailable", "ResourceExhausted", "Aborted"].includes(err.code);
+}

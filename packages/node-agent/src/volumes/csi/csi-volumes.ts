@@ -1,0 +1,317 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { SecretReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { newBackoff } from "../../pods/backoff.ts";
+import type { NodePod } from "../../pods/pod.ts";
+import type { PodObjects } from "../../sources/pod-objects.ts";
+import type { Mounter } from "../mount.ts";
+import { setVolumeOwnership } from "../ownership.ts";
+import { VolumeError, VolumeWaits } from "../volume.ts";
+import type { Attachments } from "./attachment.ts";
+import { type Capability, type CsiClient, isFinal } from "./csi-client.ts";
+import type { CsiDrivers } from "./csi-drivers.ts";
+import { type CsiPaths, exists, globalMountName, mountName } from "./csi-paths.ts";
+import { attachmentName, type CsiSource, lifecycleProblem, podAttributes, takesGroup, uniqueVolumeName } from "./csi-source.ts";
+import { newSerial } from "./serial.ts";
+import { loadVolumeData, removeMountDir, saveVolumeData } from "./volume-data.ts";
+
+export interface CsiVolumes {
+  /**
+   * Attaches, stages and publishes a volume for a Pod, each where the driver wants it. What is there already is left
+   * alone, unless the driver asks to hear of it again and again.
+   * @throws VolumeWaits while it is not attached; VolumeError with the step that failed
+   */
+  setUp(pod: NodePod, source: CsiSource): Promise<PublishedVolume>;
+  /** Unpublishes all volumes of a Pod, whose specification may be lost. @throws Error when the driver cannot */
+  tearDown(uid: string): Promise<void>;
+  /** Unstages what no Pod uses any more; what fails is tried again at a later call. */
+  collect(): Promise<void>;
+  /** Volumes that must stay attached to this node, as its status lists them, sorted; undefined while that is not known. */
+  inUse(): readonly string[] | undefined;
+  /** Learns from the disk what an agent before this one has left; before the node says what is in use. */
+  restore(): Promise<void>;
+}
+
+export interface PublishedVolume {
+  /** What is mounted into containers. */
+  path: string;
+  /** Empty where the driver does not stage. */
+  stagingPath: string;
+  /** It was there before. */
+  again: boolean;
+}
+
+export interface CsiVolumesOptions {
+  paths: CsiPaths;
+  nodeName: string;
+  drivers: Pick<CsiDrivers, "client">;
+  /** @throws Error as long as they are not known */
+  driverObject: (name: string) => CSIDriver | undefined;
+  attachments: Attachments;
+  objects: PodObjects;
+  mounter: Mounter;
+  clock: Clock;
+  log: Logger;
+  /** Drivers that can see to a Pod's group themselves do (DelegateFSGroupToCSIDriver). */
+  delegateGroup: boolean;
+  onInUseChange: () => void;
+}
+
+const unstageInitialMs = 500;
+const unstageMaxMs = 122_000;
+
+/** Source: pkg/volume/csi csi_attacher.go, csi_mounter.go; pkg/kubelet/volumemanager/reconciler */
+export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
+  const { paths, drivers, attachments, objects, mounter, clock, log } = options;
+  /** What this agent has published, by `<uid>/<name>`. */
+  const published = new Map<string, { stagingPath: string }>();
+  /** Of what it has asked a driver to publish: whatever came of it has to be undone. */
+  const attempted = new Set<string>();
+  /** Persistent volumes by name, from the moment a Pod wants them until they are unstaged. */
+  const used = new Map<string, Pick<CsiSource, "driver" | "handle">>();
+  const unstageRetries = newBackoff({ initialMs: unstageInitialMs, maxMs: unstageMaxMs, clock });
+  /** Stages, publishes and their opposites of one volume never run at once. */
+  const serial = newSerial();
+
+  const staging = (name: string): string => join(paths.device(name), globalMountName);
+  const isMounted = async (path: string): Promise<boolean> => (await mounter.mountsBelow(path)).includes(path);
+
+  function use(source: CsiSource): void {
+    if (source.mode !== "Persistent" || used.has(source.name)) return;
+    used.set(source.name, { driver: source.driver, handle: source.handle });
+    options.onInUseChange();
+  }
+
+  function needsAttach(driver: string): boolean {
+    return options.driverObject(driver)?.spec.attachRequired !== false;
+  }
+
+  function clientFor(source: CsiSource, caller: string): CsiClient {
+    try {
+      return drivers.client(source.driver);
+    } catch (err) {
+      throw new Error(`kubernetes.io/csi: ${caller}: ${(err as Error).message}`);
+    }
+  }
+
+  async function readSecret(ref: SecretReference | undefined, field: string): Promise<Record<string, string>> {
+    if (ref === undefined) return {};
+    const { namespace = "", name = "" } = ref;
+    try {
+      const { data = {} } = await objects.secret(namespace, name);
+      return Object.fromEntries(Object.entries(data).map(([key, base64]) => [key, Buffer.from(base64, "base64").toString()]));
+    } catch (err) {
+      const why = `kubernetes.io/csi: failed to find the secret ${name} in the namespace ${namespace} with error: ${(err as Error).message}`;
+      throw new Error(`fetching ${field} ${namespace}/${name} failed: ${why}`);
+    }
+  }
+
+  async function tokenAttributes(pod: NodePod, driver: CSIDriver | undefined): Promise<Record<string, string>> {
+    const requests = driver?.spec.tokenRequests ?? [];
+    if (requests.length === 0) return {};
+    const { namespace, name, uid } = pod.metadata;
+    const tokens: [string, object][] = [];
+    for (const { audience, expirationSeconds } of requests) {
+      const serviceAccount = pod.spec.serviceAccountName ?? "default";
+      const request = {
+        namespace,
+        serviceAccount,
+        audience,
+        expirationSeconds: expirationSeconds ?? 3600,
+        pod: { name, uid },
+      };
+      tokens.push([audience, await objects.serviceAccountToken(request)]);
+    }
+    return { "csi.storage.k8s.io/serviceAccount.tokens": JSON.stringify(Object.fromEntries(tokens)) };
+  }
+
+  async function stage(client: CsiClient, source: CsiSource, capability: Capability, publishContext: Record<string, string>) {
+    if (!(await client.capabilities()).has("stageUnstage")) return "";
+    const stagingPath = staging(source.name);
+    const secrets = await readSecret(source.stageSecret, "NodeStageSecretRef");
+    await mkdir(stagingPath, { recursive: true, mode: 0o750 });
+    // Written before the driver is asked: whatever it does, there is somebody who knows how to undo it.
+    await saveVolumeData(paths.device(source.name), { driverName: source.driver, volumeHandle: source.handle });
+    const { handle, attributes: context } = source;
+    try {
+      await client.stage({ handle, stagingPath, capability, publishContext, secrets, context });
+    } catch (err) {
+      if (isFinal(err) && !(await isMounted(stagingPath))) await removeMountDir(stagingPath).catch(() => undefined);
+      throw err;
+    }
+    return stagingPath;
+  }
+
+  async function publish(
+    pod: NodePod,
+    source: CsiSource,
+    driver: CSIDriver | undefined,
+    rest: { stagingPath: string; publishContext: Record<string, string>; capability: Capability },
+  ): Promise<void> {
+    const client = clientFor(source, "mounter.SetUpAt failed to get CSI client");
+    const key = `${pod.metadata.uid}/${source.name}`;
+    const targetPath = join(paths.podVolume(pod.metadata.uid, source.name), mountName);
+    const context = { ...source.attributes, ...podAttributes(source, pod, driver), ...(await tokenAttributes(pod, driver)) };
+    const secrets = await readSecret(source.publishSecret, "NodePublishSecretRef");
+    const again = published.has(key);
+    attempted.add(key);
+    try {
+      await client.publish({ ...rest, handle: source.handle, targetPath, readOnly: source.readOnly, secrets, context });
+    } catch (err) {
+      if (isFinal(err) && !again && !(await isMounted(targetPath))) attempted.delete(key);
+      throw err;
+    }
+    if (!again && rest.capability.group === undefined && takesGroup(source, driver?.spec.fsGroupPolicy ?? "")) {
+      await setVolumeOwnership(targetPath, pod, { readOnly: false, policy: true }).catch((err: Error) => {
+        throw new Error(`applyFSGroup failed for vol ${source.handle}: ${err.message}`);
+      });
+    }
+    published.set(key, { stagingPath: rest.stagingPath });
+  }
+
+  /** Runs a step of the way, whose failure is told with its name. */
+  async function step<T>(name: VolumeError["step"], source: CsiSource, work: () => T | Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (err) {
+      throw err instanceof VolumeWaits ? err : new VolumeError(name, source.name, err);
+    }
+  }
+
+  async function setUp(pod: NodePod, source: CsiSource): Promise<PublishedVolume> {
+    const { uid } = pod.metadata;
+    const dir = paths.podVolume(uid, source.name);
+    const driver = await step("MountVolume.NewMounter initialization failed", source, async () => {
+      const object = options.driverObject(source.driver);
+      const problem = lifecycleProblem(source, object);
+      if (problem !== undefined) throw new Error(problem);
+      return object;
+    });
+    const path = join(dir, mountName);
+    const before = published.get(`${uid}/${source.name}`);
+    if (before !== undefined && driver?.spec.requiresRepublish !== true) return { path, ...before, again: true };
+    await step("MountVolume.NewMounter initialization failed", source, () =>
+      saveVolumeData(dir, {
+        specVolID: source.name,
+        volumeHandle: source.handle,
+        driverName: source.driver,
+        nodeName: options.nodeName,
+        volumeLifecycleMode: source.mode,
+        attachmentID: attachmentName(source, options.nodeName),
+      }),
+    );
+    use(source);
+    const attach = source.mode === "Persistent" && needsAttach(source.driver);
+    const publishContext = await step("MountVolume.WaitForAttach failed", source, async () =>
+      attach ? await attachments.contextOf(source) : {},
+    );
+    const capabilityFor = async (client: CsiClient): Promise<Capability> => {
+      const fsGroup = pod.spec.securityContext?.fsGroup;
+      const delegated = fsGroup !== undefined && options.delegateGroup && (await client.capabilities()).has("mountGroup");
+      const { kind, fsType, mountOptions } = source;
+      const accessMode = source.accessModes[0] ?? "ReadWriteOnce";
+      return { kind, fsType, mountOptions, accessMode, ...(delegated && { group: fsGroup }) };
+    };
+    const stagingPath =
+      source.mode === "Ephemeral"
+        ? ""
+        : await step("MountVolume.MountDevice failed", source, async () => {
+            const client = clientFor(source, "attacher.MountDevice failed to create newCsiDriverClient");
+            return stage(client, source, await capabilityFor(client), publishContext);
+          });
+    await step("MountVolume.SetUp failed", source, async () => {
+      const capability = await capabilityFor(clientFor(source, "mounter.SetUpAt failed to get CSI client"));
+      await publish(pod, source, driver, { stagingPath, publishContext, capability });
+    });
+    return { path, stagingPath, again: before !== undefined };
+  }
+
+  async function unpublish(uid: string, name: string): Promise<void> {
+    const dir = paths.podVolume(uid, name);
+    const targetPath = join(dir, mountName);
+    const data = await loadVolumeData(dir);
+    const key = `${uid}/${name}`;
+    if (data !== undefined && (attempted.has(key) || (await exists(targetPath)))) {
+      let client: CsiClient;
+      try {
+        client = drivers.client(data.driverName);
+      } catch (err) {
+        throw new Error(`kubernetes.io/csi: Unmounter.TearDownAt failed to get CSI client: ${(err as Error).message}`);
+      }
+      await client.unpublish(data.volumeHandle, targetPath).catch((err: Error) => {
+        throw new Error(`kubernetes.io/csi: Unmounter.TearDownAt failed: ${err.message}`);
+      });
+    }
+    if (await isMounted(targetPath)) throw new Error(`kubernetes.io/csi: ${targetPath} is still mounted`);
+    await removeMountDir(targetPath);
+    published.delete(key);
+    attempted.delete(key);
+  }
+
+  /** Undoes what was done for all Pods of a volume, once none is left. */
+  async function unstage(name: string): Promise<void> {
+    if (unstageRetries.isWaitingSinceLastTry(name)) return;
+    if ((await paths.usersOf(name)).length > 0) return;
+    const path = staging(name);
+    const data = await loadVolumeData(paths.device(name));
+    if (data !== undefined) {
+      const client = drivers.client(data.driverName);
+      if ((await client.capabilities()).has("stageUnstage")) await client.unstage(data.volumeHandle, path);
+    }
+    if (await isMounted(path)) throw new Error(`kubernetes.io/csi: ${path} is still mounted`);
+    await removeMountDir(path);
+    const source = used.get(name);
+    if (source !== undefined && needsAttach(source.driver)) await attachments.release(source);
+    unstageRetries.forget(name);
+    if (used.delete(name)) options.onInUseChange();
+  }
+
+  async function collect(): Promise<void> {
+    for (const name of new Set([...used.keys(), ...(await paths.devices())])) {
+      await serial(name, () => unstage(name)).catch((err) => {
+        unstageRetries.next(name, clock.now());
+        log.error("UnmountDevice failed for volume", err, { volume: name });
+      });
+    }
+    unstageRetries.collect();
+  }
+
+  return {
+    setUp: (pod, source) =>
+      serial(source.mode === "Persistent" ? source.name : `${pod.metadata.uid}/${source.name}`, () => setUp(pod, source)),
+    async tearDown(uid) {
+      for (const name of await paths.podVolumes(uid)) {
+        const mode = (await loadVolumeData(paths.podVolume(uid, name)))?.volumeLifecycleMode;
+        await serial(mode === "Ephemeral" ? `${uid}/${name}` : name, () => unpublish(uid, name)).catch((err) => {
+          throw new Error(`UnmountVolume.TearDown failed for volume ${JSON.stringify(name)} : ${err.message}`, { cause: err });
+        });
+        if (mode !== "Ephemeral") void collect().catch((err) => log.error("unused volumes cannot be looked at", err));
+      }
+    },
+    collect,
+    inUse() {
+      try {
+        const attached = [...used.values()].filter(({ driver }) => needsAttach(driver));
+        return attached.map(uniqueVolumeName).toSorted();
+      } catch {
+        return undefined; // which drivers attach is not known yet
+      }
+    },
+    async restore() {
+      const claim = async (name: string, dir: string): Promise<void> => {
+        const data = await loadVolumeData(dir).catch((err) => {
+          log.error("what is known of a CSI volume cannot be read", err, { path: dir });
+          return undefined;
+        });
+        if (data === undefined || data.volumeLifecycleMode === "Ephemeral") return;
+        used.set(name, { driver: data.driverName, handle: data.volumeHandle });
+      };
+      for (const name of await paths.devices()) await claim(name, paths.device(name));
+      for (const uid of await paths.pods())
+        for (const name of await paths.podVolumes(uid)) await claim(name, paths.podVolume(uid, name));
+    },
+  };
+}

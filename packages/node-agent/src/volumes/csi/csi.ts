@@ -1,0 +1,148 @@
+import { join } from "node:path";
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Node, PersistentVolume, PersistentVolumeClaim, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { translated } from "@coxswain/apimachinery/volumes/csi-translation";
+import { driverOf, migratedPluginOf, migratedPlugins } from "@coxswain/apimachinery/volumes/migration";
+import type { PluginHandler } from "../../plugins/plugin-registry.ts";
+import type { NodePod } from "../../pods/pod.ts";
+import type { ContainerEvent } from "../../runtime/containers.ts";
+import type { PodObjects } from "../../sources/pod-objects.ts";
+import type { VolumeSize } from "../measure.ts";
+import type { Mounter } from "../mount.ts";
+import { type SetUpVolume, VolumeError } from "../volume.ts";
+import { newAttachments } from "./attachment.ts";
+import type { OnCsiCall } from "./csi-client.ts";
+import { type CsiDrivers, newCsiDrivers } from "./csi-drivers.ts";
+import { newCsiPaths } from "./csi-paths.ts";
+import { type CsiSource, ephemeralSource, persistentSource } from "./csi-source.ts";
+import { type CsiVolumes, newCsiVolumes, type PublishedVolume } from "./csi-volumes.ts";
+import { type Expand, newExpansion } from "./expansion.ts";
+import { newCsiNodeInfo } from "./node-info.ts";
+
+/** CSI volumes as the rest of the agent sees them. */
+export interface Csi extends Pick<CsiVolumes, "tearDown" | "collect" | "inUse" | "restore"> {
+  /** Takes drivers in that register. */
+  handler: PluginHandler;
+  /** Why the node cannot be ready. */
+  problem(): string | undefined;
+  /** Tells the cluster of this node; resolves when it knows. */
+  start(signal: AbortSignal): Promise<void>;
+  /** @returns undefined for a volume that no driver serves */
+  persistent(
+    pod: NodePod,
+    volume: PersistentVolume,
+    claim: PersistentVolumeClaim,
+    readOnly: boolean,
+  ): Promise<SetUpVolume | undefined>;
+  ephemeral(pod: NodePod, volume: Volume): Promise<SetUpVolume | undefined>;
+  close(): void;
+}
+
+export interface CsiOptions {
+  client: Client;
+  csiDrivers: SharedInformer<CSIDriver>;
+  recorder: EventRecorder;
+  tellPod: ContainerEvent;
+  node: () => Node | undefined;
+  nodeName: string;
+  rootDir: string;
+  podsDir: string;
+  /** `--enable-controller-attach-detach` */
+  controllerAttaches: boolean;
+  featureGates: FeatureGates;
+  objects: PodObjects;
+  mounter: Mounter;
+  clock: Clock;
+  log: Logger;
+  onCall?: OnCsiCall;
+  /** The node's status has to tell something new. */
+  onChange: () => void;
+}
+
+export function newCsi(options: CsiOptions): Csi {
+  const { client, csiDrivers, nodeName, featureGates: gates, clock, log } = options;
+  const migrated = migratedPlugins.map(({ plugin }) => plugin).filter((plugin) => driverOf(plugin, gates) !== undefined);
+  const nodeInfo = newCsiNodeInfo({
+    client,
+    nodeName,
+    migratedPlugins: migrated,
+    clock,
+    log,
+    onChange: options.onChange,
+  });
+  const drivers: CsiDrivers = newCsiDrivers({ announcer: nodeInfo, ...(options.onCall && { onCall: options.onCall }) });
+  const volumes = newCsiVolumes({
+    paths: newCsiPaths({ podsDir: options.podsDir, pluginsDir: join(options.rootDir, "plugins") }),
+    nodeName,
+    drivers,
+    driverObject(name) {
+      if (!csiDrivers.synced) throw new Error("CSIDrivers has not been synced yet");
+      return csiDrivers.lister.get(name);
+    },
+    attachments: newAttachments({ client, nodeName, node: options.node, byController: options.controllerAttaches }),
+    objects: options.objects,
+    mounter: options.mounter,
+    clock,
+    log,
+    delegateGroup: gates.enabled("DelegateFSGroupToCSIDriver"),
+    onInUseChange: options.onChange,
+  });
+  const expand: Expand = newExpansion({ client, recorder: options.recorder, tellPod: options.tellPod, nodeName, log });
+
+  /** The form a driver knows; in-tree volumes that it took over have one too. */
+  function csiForm(volume: PersistentVolume): PersistentVolume {
+    const row = migratedPluginOf(volume.spec, gates);
+    return (row && translated(volume, row.plugin)) ?? volume;
+  }
+
+  async function measure({ driver, handle }: CsiSource, { path }: PublishedVolume): Promise<VolumeSize | undefined> {
+    const found = drivers.client(driver);
+    if (!(await found.capabilities()).has("volumeStats")) return undefined;
+    const { bytes, inodes } = await found.stats(handle, path);
+    return {
+      usedBytes: bytes?.used ?? 0,
+      availableBytes: bytes?.available ?? 0,
+      capacityBytes: bytes?.total ?? 0,
+      inodesUsed: inodes?.used ?? 0,
+      inodesFree: inodes?.available ?? 0,
+      inodes: inodes?.total ?? 0,
+    };
+  }
+
+  const asSetUp = (source: CsiSource, published: PublishedVolume): SetUpVolume => ({
+    path: published.path,
+    readOnly: source.readOnly,
+    measure: () => measure(source, published),
+  });
+
+  return {
+    handler: drivers,
+    problem: nodeInfo.problem,
+    start: nodeInfo.initialize,
+    tearDown: volumes.tearDown,
+    collect: volumes.collect,
+    inUse: volumes.inUse,
+    restore: volumes.restore,
+    async persistent(pod, written, claim, readOnly) {
+      const volume = csiForm(written);
+      const source = persistentSource(volume, readOnly);
+      if (source === undefined) return undefined;
+      const published = await volumes.setUp(pod, source);
+      await expand({ pod, claim, volume, source, published, client: drivers.client(source.driver) }).catch((err) => {
+        throw new VolumeError("MountVolume.Setup failed while expanding volume", source.name, err);
+      });
+      return asSetUp(source, published);
+    },
+    async ephemeral(pod, volume) {
+      const source = gates.enabled("CSIInlineVolume") ? ephemeralSource(pod, volume) : undefined;
+      return source && asSetUp(source, await volumes.setUp(pod, source));
+    },
+    close: drivers.close,
+  };
+}

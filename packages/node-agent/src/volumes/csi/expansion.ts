@@ -1,0 +1,106 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { persistentVolumeClaims } from "@coxswain/apimachinery/schema/kinds/resources";
+import { PluginError } from "../../plugins/plugin-channel.ts";
+import type { NodePod } from "../../pods/pod.ts";
+import type { ContainerEvent } from "../../runtime/containers.ts";
+import type { CsiClient } from "./csi-client.ts";
+import type { CsiSource } from "./csi-source.ts";
+import type { PublishedVolume } from "./csi-volumes.ts";
+
+export interface ExpansionRequest {
+  pod: NodePod;
+  claim: PersistentVolumeClaim;
+  volume: PersistentVolume;
+  source: CsiSource;
+  published: PublishedVolume;
+  client: CsiClient;
+}
+
+/**
+ * Grows what is on a volume that was grown, and tells the claim.
+ * @throws Error when that fails for a volume that is only being brought up; later it is told and tried again
+ */
+export type Expand = (request: ExpansionRequest) => Promise<void>;
+
+const resizeConditions = ["Resizing", "FileSystemResizePending"];
+
+/** Source: pkg/volume/util/operationexecutor/operation_generator.go nodeExpandVolume, pkg/volume/csi/expander.go */
+export function newExpansion(options: {
+  client: Client;
+  recorder: EventRecorder;
+  tellPod: ContainerEvent;
+  nodeName: string;
+  log: Logger;
+}): Expand {
+  const { client, nodeName, log } = options;
+
+  function tell(pod: NodePod, claim: PersistentVolumeClaim, type: "Normal" | "Warning", reason: string, message: string): void {
+    options.tellPod(pod, undefined, type, reason, message);
+    const { namespace = "", name = "", uid = "" } = claim.metadata;
+    const ref = { apiVersion: "v1", kind: "PersistentVolumeClaim", namespace, name, uid };
+    options.recorder.event(ref, type, reason, message);
+  }
+
+  async function markFinished(claim: PersistentVolumeClaim, storage: string): Promise<void> {
+    const { namespace, name = "" } = claim.metadata;
+    const conditions = (claim.status?.conditions ?? []).filter(({ type }) => !resizeConditions.includes(type));
+    const body = { status: { capacity: { ...claim.status?.capacity, storage }, conditions } };
+    await client.patch(persistentVolumeClaims, { namespace, name, subresource: "status" }, { type: "merge", body });
+  }
+
+  return async ({ pod, claim: seen, volume, source, published, client: driver }) => {
+    const wanted = volume.spec.capacity?.["storage"];
+    if (wanted === undefined || !isSmaller(seen, wanted)) return;
+    if (!(await driver.capabilities()).has("expand")) return;
+    const claim = await client.get<PersistentVolumeClaim>(persistentVolumeClaims, {
+      namespace: seen.metadata.namespace,
+      name: seen.metadata.name ?? "",
+    });
+    if (!isSmaller(claim, wanted)) return;
+    const label = `for volume ${JSON.stringify(source.name)}`;
+    if (source.readOnly) {
+      const message = `MountVolume.NodeExpandVolume failed ${label} requested read-only file system`;
+      if (!published.again) tell(pod, claim, "Warning", "FileSystemResizeFailed", message);
+      return;
+    }
+    try {
+      await driver.expand({
+        handle: source.handle,
+        path: published.path,
+        stagingPath: published.stagingPath,
+        bytes: Quantity.parse(String(wanted)).value(),
+        capability: {
+          kind: source.kind,
+          fsType: source.fsType,
+          mountOptions: source.mountOptions,
+          accessMode: source.accessModes[0] ?? "ReadWriteOnce",
+        },
+      });
+    } catch (err) {
+      const text = `Expander.NodeExpand failed to expand the volume : ${(err as Error).message}`;
+      // The driver will not do it as things are, which does not keep the volume from being used.
+      if (err instanceof PluginError && err.code === "FailedPrecondition") {
+        log.error("MountVolume.NodeExpandVolume failed", err, { volume: source.name });
+        return;
+      }
+      if (!published.again) throw new Error(text);
+      const message = `NodeExpandVolume.NodeExpandVolume failed ${label} : ${text}`;
+      options.tellPod(pod, undefined, "Warning", "VolumeResizeFailed", message);
+      return;
+    }
+    const message = `MountVolume.NodeExpandVolume succeeded ${label} ${nodeName}`;
+    tell(pod, claim, "Normal", "FileSystemResizeSuccessful", message);
+    await markFinished(claim, String(wanted)).catch((err: Error) => {
+      throw new Error(`MountVolume.NodeExpandVolume update PVC status failed : ${err.message}`);
+    });
+  };
+}
+
+function isSmaller(claim: PersistentVolumeClaim, wanted: unknown): boolean {
+  const has = claim.status?.capacity?.["storage"];
+  return has !== undefined && Quantity.parse(String(has)).cmp(Quantity.parse(String(wanted))) < 0;
+}

@@ -1,0 +1,197 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { csiNodes, nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { CSINode, CSINodeDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { CsiClient } from "./csi-client.ts";
+import type { DriverAnnouncer } from "./csi-drivers.ts";
+
+const nodeIdAnnotation = "csi.volume.kubernetes.io/nodeid";
+const migratedAnnotation = "storage.alpha.kubernetes.io/migrated-plugins";
+const maxInt32 = 2 ** 31 - 1;
+/** Waits between the tries of one change. */
+const retriesMs = [10, 50, 250];
+const initializeRetryMs = 1_000;
+
+export interface CsiNodeInfo extends DriverAnnouncer {
+  /** Makes this node's CSINode; ends when it is there, or with the signal. */
+  initialize(signal: AbortSignal): Promise<void>;
+  /** Why the node is not ready yet. */
+  problem(): string | undefined;
+}
+
+export interface CsiNodeInfoOptions {
+  client: Client;
+  nodeName: string;
+  /** In-tree plugins whose volumes drivers have taken over. */
+  migratedPlugins: readonly string[];
+  clock: Clock;
+  log: Logger;
+  onChange: () => void;
+}
+
+/**
+ * Keeps what the cluster knows of the CSI drivers of this node: the CSINode, and ids and topology on the Node.
+ * Source: pkg/volume/csi/nodeinfomanager
+ */
+export function newCsiNodeInfo(options: CsiNodeInfoOptions): CsiNodeInfo {
+  const { client, nodeName, clock, log } = options;
+  const name = { name: nodeName };
+  let problem: string | undefined = "CSINode is not yet initialized";
+  const say = (next: string | undefined): void => {
+    if (next === problem) return;
+    problem = next;
+    options.onChange();
+  };
+
+  /** Tries a change on the newest state a few times. @throws Error with every failure */
+  async function persist(what: string, change: () => Promise<void>): Promise<void> {
+    const failures: string[] = [];
+    for (const waitMs of [...retriesMs, undefined]) {
+      try {
+        return await change();
+      } catch (err) {
+        failures.push((err as Error).message);
+        if (waitMs !== undefined) await clock.sleep(waitMs);
+      }
+    }
+    const causes = failures.length === 1 ? failures[0] : `[${[...new Set(failures)].join(", ")}]`;
+    throw new Error(`error updating ${what}: timed out waiting for the condition; caused by: ${causes}`);
+  }
+
+  async function csiNode(): Promise<CSINode> {
+    try {
+      return await client.get<CSINode>(csiNodes, name);
+    } catch (err) {
+      if (!isNotFound(err)) throw err;
+    }
+    const node = await client.get<Node>(nodes, name);
+    const owner = { apiVersion: "v1", kind: "Node", name: nodeName, uid: node.metadata.uid ?? "" };
+    const made: CSINode = {
+      apiVersion: "storage.k8s.io/v1",
+      kind: "CSINode",
+      metadata: { name: nodeName, ownerReferences: [owner], annotations: migrated({}) },
+      spec: { drivers: [] },
+    };
+    return client.create<CSINode>(csiNodes, made);
+  }
+
+  function migrated(annotations: Readonly<Record<string, string>>): Record<string, string> {
+    const { [migratedAnnotation]: _, ...others } = annotations;
+    const plugins = options.migratedPlugins.toSorted().join(",");
+    return plugins === "" ? others : { ...others, [migratedAnnotation]: plugins };
+  }
+
+  const setDrivers = (change: (drivers: readonly CSINodeDriver[]) => CSINodeDriver[]): Promise<void> =>
+    persist("CSINode", async () => {
+      const current = await csiNode();
+      const before = current.spec.drivers ?? [];
+      const drivers = change(before);
+      if (!semanticEqual(before, drivers)) await client.update<CSINode>(csiNodes, { ...current, spec: { drivers } });
+    });
+
+  /** @param change of ids by driver; undefined when there is nothing to do */
+  const setNode = (change: (ids: Readonly<Record<string, string>>, node: Node) => object | undefined): Promise<void> =>
+    persist("node", async () => {
+      const node = await client.get<Node>(nodes, name);
+      const metadata = change(nodeIds(node), node);
+      if (metadata === undefined) return;
+      // The node may change itself through its status alone.
+      await client.patch<Node>(nodes, { ...name, subresource: "status" }, { type: "merge", body: { metadata } });
+    });
+
+  return {
+    problem: () => problem,
+    async initialize(signal) {
+      while (!signal.aborted) {
+        try {
+          const current = await csiNode();
+          const annotations = migrated(current.metadata.annotations ?? {});
+          if (!semanticEqual(annotations, current.metadata.annotations ?? {})) {
+            await client.update<CSINode>(csiNodes, { ...current, metadata: { ...current.metadata, annotations } });
+          }
+          return say(undefined);
+        } catch (err) {
+          // Without the Node there can be no CSINode: it is about to be registered.
+          if (!isNotFound(err)) say(`Failed to initialize CSINode: ${(err as Error).message}`);
+          log.v(4)?.info("CSINode cannot be initialized yet", { reason: (err as Error).message });
+          await clock.sleep(initializeRetryMs, signal).catch(() => undefined);
+        }
+      }
+    },
+    async install(driver, { nodeId, maxVolumes, topology }) {
+      if (nodeId === "") throw new Error("error adding CSI driver node info: driverNodeID must not be empty");
+      const adding = "object with CSI driver node info:";
+      await setNode((ids, node) => nodeChange(ids, node, driver, nodeId, topology)).catch((err: Error) => {
+        throw new Error(`error updating Node ${adding} ${err.message}`);
+      });
+      await setDrivers((drivers) => [
+        ...drivers.filter((one) => one.name !== driver),
+        describeDriver(driver, { nodeId, maxVolumes, topology }),
+      ]).catch((err: Error) => {
+        throw new Error(`error updating CSINode ${adding} ${err.message}`);
+      });
+    },
+    async uninstall(driver) {
+      await setDrivers((drivers) => drivers.filter((one) => one.name !== driver)).catch((err: Error) => {
+        throw new Error(`error uninstalling CSI driver from CSINode object ${err.message}`);
+      });
+      await setNode((ids) => {
+        if (!Object.hasOwn(ids, driver)) return undefined;
+        const { [driver]: _, ...others } = ids;
+        return { annotations: { [nodeIdAnnotation]: Object.keys(others).length === 0 ? null : JSON.stringify(others) } };
+      }).catch((err: Error) => {
+        throw new Error(`error removing CSI driver node info from Node object ${err.message}`);
+      });
+    },
+  };
+}
+
+/** Pure. */
+export function describeDriver(name: string, info: Awaited<ReturnType<CsiClient["info"]>>): CSINodeDriver {
+  return {
+    name,
+    nodeID: info.nodeId,
+    topologyKeys: Object.keys(info.topology).toSorted(),
+    ...(info.maxVolumes > 0 && { allocatable: { count: Math.min(info.maxVolumes, maxInt32) } }),
+  };
+}
+
+function nodeIds(node: Node): Readonly<Record<string, string>> {
+  const text = node.metadata.annotations?.[nodeIdAnnotation] ?? "";
+  if (text === "") return {};
+  try {
+    return JSON.parse(text) as Record<string, string>;
+  } catch (err) {
+    throw new Error(
+      `failed to parse node's ${JSON.stringify(nodeIdAnnotation)} annotation value (${JSON.stringify(text)}) err=${(err as Error).message}`,
+    );
+  }
+}
+
+/** @throws Error when the node is somewhere else than the driver says */
+function nodeChange(
+  ids: Readonly<Record<string, string>>,
+  node: Node,
+  driver: string,
+  nodeId: string,
+  topology: Readonly<Record<string, string>>,
+): object | undefined {
+  const labels = node.metadata.labels ?? {};
+  for (const [key, value] of Object.entries(topology)) {
+    const current = Object.hasOwn(labels, key) ? labels[key] : undefined;
+    if (current === undefined || current === value) continue;
+    const q = JSON.stringify;
+    throw new Error(
+      `detected topology value collision: driver reported ${q(key)}:${q(value)} but existing label is ${q(key)}:${q(current)}`,
+    );
+  }
+  const known = Object.hasOwn(ids, driver) && ids[driver] === nodeId;
+  if (known && Object.keys(topology).every((key) => Object.hasOwn(labels, key))) return undefined;
+  // Names in the order that Go writes a map in.
+  const next = Object.fromEntries([...Object.entries(ids), [driver, nodeId] as const].toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  return { annotations: { [nodeIdAnnotation]: JSON.stringify(next) }, labels: topology };
+}
