@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { runMain } from "@coxswain/apimachinery/flags/run-main";
+import { notifySystemd } from "@coxswain/apimachinery/serving/systemd-notify";
 import { configFromFlags } from "./config.ts";
 import { kubeApiserver } from "./flags.ts";
 import { growHeapInLargerSteps, releaseStartMemory } from "./heap.ts";
@@ -12,6 +13,7 @@ await runMain(kubeApiserver, async (flags, { log, signal, featureGates }) => {
     else signal.addEventListener("abort", () => resolve(), { once: true });
   });
   const settle = (): void => {
+    void notifySystemd(log);
     growHeapInLargerSteps();
     releaseStartMemory();
   };

@@ -5,6 +5,7 @@ import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
+import { notifySystemd } from "@coxswain/apimachinery/serving/systemd-notify";
 import { startAgent } from "./agent.ts";
 import { newAgentConfig } from "./config.ts";
 import { ineffectiveFields } from "./config-fields.ts";
@@ -35,6 +36,7 @@ await runMain(kubelet, async (flags, { log, signal, set }) => {
     await waitUntilRunning(agent.pending, realClock, signal).finally(agent.stop);
     return;
   }
+  void notifySystemd(log);
   const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
   await Promise.race([stopped, host.contended]);
   await agent.stop();
