@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { deepClone, deepEqual, semanticEqual } from "./deep-equal.ts";
 import { goQuote } from "./go-quote.ts";
 import { scaledValue } from "./int-or-string.ts";
-import { generateName } from "./names.ts";
+import { generateName, safeEncode } from "./names.ts";
 import { adoptPatch, controllerOf, isControlledBy, newControllerRef, releasePatch } from "./owner-references.ts";
 import { parseResourceVersion } from "./resource-version.ts";
 
@@ -77,3 +77,7 @@ for (const [text, want] of [
 ] as const) {
   test(`quotes ${JSON.stringify(text)} as Go does`, () => assert.equal(goQuote(text), want));
 }
+
+test("a checksum is written with letters and digits that spell no words", () => {
+  assert.equal(safeEncode("0123456789"), "456789bcdf");
+});

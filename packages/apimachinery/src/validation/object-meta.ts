@@ -2,6 +2,7 @@ import { type FieldError, forbiddenField, invalidValue, required, tooLong } from
 import { child, index } from "../errors/field-path.ts";
 import { GoText, goSyntax } from "../errors/go-syntax.ts";
 import { semanticEqual } from "../meta/deep-equal.ts";
+import { foregroundFinalizer, orphanFinalizer } from "../meta/finalizers.ts";
 import { goQuote } from "../meta/go-quote.ts";
 import { parseGroupVersion } from "../meta/group-version.ts";
 import { parseTime } from "../meta/time.ts";
@@ -15,11 +16,9 @@ import { isLabelValue, isQualifiedName } from "./qualified-name.ts";
  */
 export type ValidateName = (name: string) => string[];
 
-const fieldImmutableText = "field is immutable";
-const isNegativeText = "must be greater than or equal to 0";
+export const fieldImmutableText = "field is immutable";
+export const isNegativeText = "must be greater than or equal to 0";
 const totalAnnotationSizeLimitBytes = 256 * 1024;
-const orphanFinalizer = "orphan";
-const foregroundFinalizer = "foregroundDeletion";
 const longestManager = 128;
 const longestSubresource = 256;
 

@@ -4,13 +4,13 @@
  */
 import { forbidden, type StatusError } from "@coxswain/apimachinery/errors/status-error";
 import { goQuote, goQuoteName } from "@coxswain/apimachinery/meta/go-quote";
+import { answerInternalError, escapeHtml } from "@coxswain/apimachinery/serving/plain-error";
 import type { Attributes, Authorizer, Decision } from "../authorization/authorizer.ts";
 import type { AuditTrail } from "../request/audit-trail.ts";
 import type { UserInfo } from "../request/context.ts";
 import type { RequestInfo } from "../request/request-info.ts";
 import type { ServerRequest } from "../request/server-request.ts";
 import type { Filter } from "./filter.ts";
-import { answerInternalError, escapeHtml } from "./plain-error.ts";
 
 export function authorization(authorize: Authorizer): Filter {
   return (request, next) => {

@@ -5,6 +5,7 @@
  */
 import { headerValues, unescapeExtraKey } from "@coxswain/apimachinery/serving/authentication/header-values";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import { answerInternalError } from "@coxswain/apimachinery/serving/plain-error";
 import type { Attributes, Authorizer } from "../authorization/authorizer.ts";
 import type { UserInfo } from "../request/context.ts";
 import {
@@ -16,7 +17,6 @@ import {
 } from "../request/user-names.ts";
 import { forbiddenError } from "./authorization.ts";
 import type { Filter } from "./filter.ts";
-import { answerInternalError } from "./plain-error.ts";
 
 const userHeader = "impersonate-user";
 const groupHeader = "impersonate-group";

@@ -12,18 +12,25 @@ import {
   isDns1123Subdomain,
   isWildcardDns1123Subdomain,
 } from "@coxswain/apimachinery/validation/dns";
+import { fieldImmutableText, isNegativeText } from "@coxswain/apimachinery/validation/object-meta";
 import { isLabelValue, isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
 
-export { isDns1035Label, isDns1123Label, isDns1123Subdomain, isLabelValue, isQualifiedName, isWildcardDns1123Subdomain };
+export {
+  fieldImmutableText,
+  isDns1035Label,
+  isDns1123Label,
+  isDns1123Subdomain,
+  isLabelValue,
+  isNegativeText,
+  isQualifiedName,
+  isWildcardDns1123Subdomain,
+};
 
 /**
  * Checks of single values that the validations of many kinds share. Those that take a path return field errors; the
  * others return texts.
  * Source: k8s.io/apimachinery pkg/api/validation, pkg/util/validation
  */
-export const fieldImmutableText = "field is immutable";
-export const isNegativeText = "must be greater than or equal to 0";
-
 /** @param shown for objects and lists of named types: how the new value is quoted */
 export function immutableField(next: unknown, current: unknown, path: string, shown: unknown = next ?? null): FieldError[] {
   return semanticEqual(next, current) ? [] : [invalidValue(path, shown, fieldImmutableText)];

@@ -1,3 +1,4 @@
+import { verbOfMethod } from "@coxswain/apimachinery/serving/verb-of-method";
 import { decodePath, queryOf } from "./url.ts";
 
 /**
@@ -24,15 +25,6 @@ export interface RequestInfo {
 
 /** Subresources of a namespace itself: `/namespaces/web/finalize` is not a resource `finalize` in `web`. */
 const namespaceSubresources = new Set(["status", "finalize"]);
-
-const verbOfMethod: Readonly<Record<string, string>> = {
-  POST: "create",
-  GET: "get",
-  HEAD: "get",
-  PUT: "update",
-  PATCH: "patch",
-  DELETE: "delete",
-};
 
 /**
  * @param url path and query as sent: `/apis/apps/v1/namespaces/web/deployments?watch=true`

@@ -6,6 +6,11 @@ export function isActive({ metadata, status }: Pod): boolean {
   return !isFinished(status?.phase) && !metadata.deletionTimestamp;
 }
 
+/** On its way out. */
+export function isTerminating({ metadata }: Pod): boolean {
+  return Boolean(metadata.deletionTimestamp);
+}
+
 export function isFinished(phase: string | undefined): boolean {
   return phase === "Succeeded" || phase === "Failed";
 }

@@ -1,3 +1,5 @@
+import { fnv32a } from "@coxswain/apimachinery/meta/fnv";
+import { safeEncode } from "@coxswain/apimachinery/meta/names";
 import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
 /**
@@ -6,30 +8,9 @@ import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v
  * ordered. Source: pkg/controller/controller_utils.go ComputeHash; the text that is hashed is our own.
  */
 export function computeHash(template: PodTemplateSpec, collisionCount: number | undefined): string {
-  return safeEncode(String(fnv32a(canonical(template) + (collisionCount === undefined ? "" : `/${collisionCount}`))));
-}
-
-/** Source: k8s.io/apimachinery pkg/util/rand SafeEncodeString */
-export function safeEncode(text: string): string {
-  let encoded = "";
-  for (let i = 0; i < text.length; i++) encoded += alphanums[text.charCodeAt(i) % alphanums.length];
-  return encoded;
-}
-
-const alphanums = "bcdfghjklmnpqrstvwxz2456789";
-
-/** FNV-1a over the UTF-8 bytes, 32 bits. */
-export function fnv32a(text: string): number {
-  let hash = 0x811c9dc5;
-  for (const byte of Buffer.from(text, "utf8")) hash = Math.imul(hash ^ byte, 0x01000193);
-  return hash >>> 0;
-}
-
-/** FNV-1, the older order of its two steps: what names ControllerRevisions. */
-export function fnv32(text: string): number {
-  let hash = 0x811c9dc5;
-  for (const byte of Buffer.from(text, "utf8")) hash = Math.imul(hash, 0x01000193) ^ byte;
-  return hash >>> 0;
+  return safeEncode(
+    String(fnv32a(Buffer.from(canonical(template) + (collisionCount === undefined ? "" : `/${collisionCount}`)))),
+  );
 }
 
 /** JSON with sorted keys; what is absent, null or empty says the same. */

@@ -1,3 +1,4 @@
+import { safeSysctls } from "@coxswain/apimachinery/meta/pod-security-names";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import { qosClass } from "@coxswain/apimachinery/quota/qos";
 import { matchesNode } from "@coxswain/apimachinery/scheduling/node-selector";
@@ -111,15 +112,6 @@ function untolerated({ pod, node }: AdmissionInput): Rejection | undefined {
   if (taint === undefined) return undefined;
   return { reason: "TaintToleration", message: "Predicate TaintToleration failed" };
 }
-
-/** Those that cannot reach out of a Pod's namespaces. */
-const safeSysctls: readonly string[] = [
-  "kernel.shm_rmid_forced",
-  "net.ipv4.ip_local_port_range",
-  "net.ipv4.tcp_syncookies",
-  "net.ipv4.ping_group_range",
-  "net.ipv4.ip_unprivileged_port_start",
-];
 
 /** Pure: a Pod may set what reaches nobody else, and what was allowed by name. */
 export function forbiddenSysctl({

@@ -1,4 +1,4 @@
-import { fnv32a } from "../runtime/labels.ts";
+import { fnv32a } from "@coxswain/apimachinery/meta/fnv";
 
 /**
  * What a value is in Go: upstream's checksums are of the value as its debugging printer shows it, names of types

@@ -1,4 +1,5 @@
 import { encodeJson } from "@coxswain/apimachinery/codec/json";
+import { fnv32a } from "@coxswain/apimachinery/meta/fnv";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import type { AnyContainer, NodePod } from "../pods/pod.ts";
 
@@ -81,10 +82,4 @@ export function containerHash(container: AnyContainer): string {
   const escaped = json.replace(/[<>&\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
   const bytes = Buffer.from(escaped, "utf8");
   return fnv32a(Buffer.from(`([]uint8)[${bytes.join(" ")}]`, "latin1")).toString(16);
-}
-
-export function fnv32a(bytes: Uint8Array): number {
-  let hash = 0x811c9dc5;
-  for (const byte of bytes) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
-  return hash;
 }

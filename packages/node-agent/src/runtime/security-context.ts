@@ -1,4 +1,5 @@
 import { join, resolve, sep } from "node:path";
+import { appArmorContainer, seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
 import type { SecurityContext } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { type AnyContainer, describePod, type NodePod } from "../pods/pod.ts";
 import type { Cri, CriInput } from "./cri-schema.ts";
@@ -70,7 +71,7 @@ export function containerSecurityContext(
     maskedPaths: unmasked ? [] : maskedPaths,
     readonlyPaths: unmasked ? [] : readonlyPaths,
     seccomp: containerSeccompProfile(pod, container, options.seccompDefault, options.seccompRoot),
-    apparmorProfile: pod.metadata.annotations?.[`container.apparmor.security.beta.kubernetes.io/${container.name}`] ?? "",
+    apparmorProfile: pod.metadata.annotations?.[appArmorContainer + container.name] ?? "",
   };
 }
 
@@ -106,9 +107,9 @@ function containerSeccompProfile(
   const annotations = pod.metadata.annotations;
   return (
     fromField(container.securityContext?.seccompProfile, root) ??
-    fromAnnotation(annotations?.[`container.seccomp.security.alpha.kubernetes.io/${container.name}`], root) ??
+    fromAnnotation(annotations?.[seccompContainer + container.name], root) ??
     fromField(pod.spec.securityContext?.seccompProfile, root) ??
-    fromAnnotation(annotations?.["seccomp.security.alpha.kubernetes.io/pod"], root) ?? {
+    fromAnnotation(annotations?.[seccompPod], root) ?? {
       profileType: seccompDefault ? runtimeDefault : unconfined,
     }
   );

@@ -7,6 +7,7 @@ import type { UserInfo } from "@coxswain/apimachinery/serving/authentication/use
 import { delegatedAuthentication } from "@coxswain/apimachinery/serving/delegated/authentication";
 import { delegatedAuthorization } from "@coxswain/apimachinery/serving/delegated/authorization";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import { verbOfMethod } from "@coxswain/apimachinery/serving/verb-of-method";
 
 export interface AuthOptions {
   /** Undefined in standalone mode: then nothing can be delegated. */
@@ -74,14 +75,6 @@ interface Attributes {
   subresource: string;
 }
 
-const verbs: Readonly<Record<string, string>> = {
-  POST: "create",
-  GET: "get",
-  HEAD: "get",
-  PUT: "update",
-  PATCH: "patch",
-  DELETE: "delete",
-};
 const subresources: readonly [string, string][] = [
   ["/stats", "stats"],
   ["/metrics", "metrics"],
@@ -92,7 +85,7 @@ const subresources: readonly [string, string][] = [
 /** Everything not named is `nodes/proxy`. */
 export function attributesOf(method: string, path: string): Attributes {
   const found = subresources.find(([prefix]) => path === prefix || path.startsWith(`${prefix}/`));
-  return { verb: verbs[method] ?? "", subresource: found?.[1] ?? "proxy" };
+  return { verb: verbOfMethod[method] ?? "", subresource: found?.[1] ?? "proxy" };
 }
 
 function describe(user: UserInfo, { verb, subresource }: Attributes): string {

@@ -12,7 +12,7 @@ export function resourcePaths(resource: OpenApiResource, definitions: Definition
   return new ResourcePaths(resource, definitions).all();
 }
 
-const objectTypes = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
+export const objectTypes = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 /** Custom resources have no protobuf form. */
 const customTypes = ["application/json", "application/yaml"];
 const watchTypes = ["application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"];

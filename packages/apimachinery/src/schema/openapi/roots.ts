@@ -9,7 +9,7 @@ import type { Definitions } from "./definitions.ts";
 import type { OpenApiResource, Operation, PathItem, Schema } from "./document.ts";
 import { capital, groupTag, groupVersionWords, tagOf } from "./operation-names.ts";
 import { pathItem, pathParameter } from "./parameters.ts";
-import { resourcePaths } from "./resource-paths.ts";
+import { objectTypes, resourcePaths } from "./resource-paths.ts";
 
 export type Root = (definitions: Definitions) => Record<string, PathItem>;
 
@@ -32,8 +32,6 @@ export function rootsOf(resources: readonly OpenApiResource[]): Map<string, Root
   }
   return roots;
 }
-
-const objectTypes = ["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
 const coreVersions: Root = (definitions) =>
   reading("/api/", {

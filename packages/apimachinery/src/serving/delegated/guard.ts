@@ -8,6 +8,7 @@ import { goQuote } from "../../meta/go-quote.ts";
 import type { Authenticator } from "../authentication/authenticator.ts";
 import type { UserInfo } from "../authentication/user.ts";
 import type { Exchange } from "../exchange.ts";
+import { answerInternalError, escapeHtml } from "../plain-error.ts";
 import type { DelegatedAuthorizer } from "./authorization.ts";
 
 export interface GuardOptions {
@@ -42,8 +43,7 @@ export function newGuard({ authenticate, authorize, log }: GuardOptions): Guard 
       refuse(exchange, forbidden({ group: "", resource: "" }, "", reason === "" ? sentence : `${sentence}: ${reason}`));
     } catch (err) {
       log.error("cannot ask whether a request is allowed", err, { user: user.name });
-      const text = escapeHtml(`Internal Server Error: ${goQuote(exchange.url)}: ${(err as Error).message}`);
-      exchange.respond(500, { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" }, `${text}\n`);
+      answerInternalError(exchange, err as Error);
     }
     return false;
   };
@@ -52,8 +52,4 @@ export function newGuard({ authenticate, authorize, log }: GuardOptions): Guard 
 function refuse(exchange: Exchange, { code, status }: StatusError): void {
   const headers = { "content-type": "application/json", "x-content-type-options": "nosniff" };
   exchange.respond(code, headers, `${JSON.stringify(status)}\n`);
-}
-
-function escapeHtml(text: string): string {
-  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }

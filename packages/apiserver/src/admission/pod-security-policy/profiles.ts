@@ -5,16 +5,14 @@
 import { type FieldError, forbiddenField } from "@coxswain/apimachinery/errors/field-error";
 import { mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { appArmorContainer, seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { SeccompProfile } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { PodObject } from "../plugins/pod-of.ts";
 import type { AnyContainer } from "./effective.ts";
 
-const seccompPod = "seccomp.security.alpha.kubernetes.io/pod";
-const seccompContainer = "container.seccomp.security.alpha.kubernetes.io/";
 const seccompDefault = "seccomp.security.alpha.kubernetes.io/defaultProfileName";
 const seccompAllowed = "seccomp.security.alpha.kubernetes.io/allowedProfileNames";
-const appArmorContainer = "container.apparmor.security.beta.kubernetes.io/";
 const appArmorDefault = "apparmor.security.beta.kubernetes.io/defaultProfileName";
 const appArmorAllowed = "apparmor.security.beta.kubernetes.io/allowedProfileNames";
 /** Two names of one profile: whoever allows one allows the other. */

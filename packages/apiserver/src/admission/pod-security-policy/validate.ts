@@ -6,6 +6,7 @@ import { type FieldError, forbiddenField, invalidValue, required } from "@coxswa
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { safeSysctls } from "@coxswain/apimachinery/meta/pod-security-names";
 import type { SELinuxOptions } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { IDRange } from "@coxswain/apimachinery/schema/kinds/policy/v1beta1";
 import { allContainers } from "../plugins/pod-containers.ts";
@@ -94,14 +95,6 @@ function hostErrors({ spec }: Policy, pod: PodObject): FieldError[] {
     .filter(([field]) => pod.spec[field] === true && spec[field] !== true)
     .map(([field, text]) => invalidValue(child("spec.securityContext", field), true, text));
 }
-
-const safeSysctls = new Set([
-  "kernel.shm_rmid_forced",
-  "net.ipv4.ip_local_port_range",
-  "net.ipv4.tcp_syncookies",
-  "net.ipv4.ping_group_range",
-  "net.ipv4.ip_unprivileged_port_start",
-]);
 
 function sysctlErrors({ spec }: Policy, pod: PodObject): FieldError[] {
   const matches = (patterns: readonly string[] | undefined, name: string): boolean =>

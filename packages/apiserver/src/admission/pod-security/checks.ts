@@ -3,6 +3,7 @@
  * one of the same matter replaces is left out at the stricter level.
  * Source: k8s.io/pod-security-admission policy/check_*.go (v1.23)
  */
+import { appArmorContainer, safeSysctls, seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
 import type { ObjectMeta } from "@coxswain/apimachinery/meta/types";
 import type { Container, EphemeralContainer, PodSpec, SecurityContext } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
@@ -75,13 +76,6 @@ const defaultCapabilities = new Set([
   "SETUID",
   "SYS_CHROOT",
 ]);
-const safeSysctls = new Set([
-  "kernel.shm_rmid_forced",
-  "net.ipv4.ip_local_port_range",
-  "net.ipv4.tcp_syncookies",
-  "net.ipv4.ping_group_range",
-  "net.ipv4.ip_unprivileged_port_start",
-]);
 const selinuxTypes = new Set(["", "container_t", "container_init_t", "container_kvm_t"]);
 const restrictedVolumeTypes = new Set([
   "configMap",
@@ -93,9 +87,6 @@ const restrictedVolumeTypes = new Set([
   "persistentVolumeClaim",
   "ephemeral",
 ]);
-const appArmorPrefix = "container.apparmor.security.beta.kubernetes.io/";
-const seccompPodAnnotation = "seccomp.security.alpha.kubernetes.io/pod";
-const seccompContainerPrefix = "container.seccomp.security.alpha.kubernetes.io/";
 
 const checks: readonly Check[] = [
   {
@@ -105,7 +96,7 @@ const checks: readonly Check[] = [
     run({ annotations = {} }) {
       const bad = Object.entries(annotations).filter(
         ([key, value]) =>
-          key.startsWith(appArmorPrefix) && value !== "" && value !== "runtime/default" && !value.startsWith("localhost/"),
+          key.startsWith(appArmorContainer) && value !== "" && value !== "runtime/default" && !value.startsWith("localhost/"),
       );
       if (bad.length === 0) return undefined;
       return {
@@ -238,7 +229,7 @@ const checks: readonly Check[] = [
     run({ annotations = {} }, spec) {
       const isGood = (text: string): boolean =>
         text === "runtime/default" || text === "docker/default" || text.startsWith("localhost/");
-      const keys = [seccompPodAnnotation, ...containersOf(spec).map(({ name }) => seccompContainerPrefix + name)];
+      const keys = [seccompPod, ...containersOf(spec).map(({ name }) => seccompContainer + name)];
       const bad = [...new Set(keys)].filter((key) => Object.hasOwn(annotations, key) && !isGood(annotations[key] as string));
       if (bad.length === 0) return undefined;
       const list = bad.map((key) => `${key}=${JSON.stringify(annotations[key])}`).sort();

@@ -3,6 +3,7 @@
  * of a pod and matters to a standard.
  * Source: k8s.io/pod-security-admission admission/admission.go isSignificantPodUpdate
  */
+import { seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Container, EphemeralContainer, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
@@ -10,9 +11,6 @@ interface PodLike extends KubeObject {
   readonly spec: PodSpec;
 }
 type AnyContainer = Container | EphemeralContainer;
-
-const seccompPod = "seccomp.security.alpha.kubernetes.io/pod";
-const seccompContainer = "container.seccomp.security.alpha.kubernetes.io/";
 
 export function isSignificant(pod: PodLike, before: PodLike): boolean {
   const changed = (key: string): boolean => pod.metadata.annotations?.[key] !== before.metadata.annotations?.[key];

@@ -1,10 +1,6 @@
+import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/meta/finalizers";
 import type { DeleteOptions, KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { Strategy, StrategyContext } from "./strategy.ts";
-
-/** The garbage collector lets dependents go before the object itself goes. */
-const orphanFinalizer = "orphan";
-/** The garbage collector deletes dependents before the object itself goes. */
-const foregroundFinalizer = "foregroundDeletion";
 
 /**
  * The finalizers an object has after a request to delete it with these options; the same list when nothing changes.

@@ -1,6 +1,7 @@
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
+import { isNegativeText } from "@coxswain/apimachinery/validation/object-meta";
 import type { ScalePaths } from "./resource.ts";
 
 /**
@@ -41,7 +42,7 @@ export function applyScale(object: KubeObject, scale: KubeObject, paths: ScalePa
   const replicas = (scale as Unstructured)["spec"] === undefined ? 0 : numberAt(scale, "spec.replicas");
   if (replicas < 0) {
     throw invalid({ group: "autoscaling", kind: "Scale" }, scale.metadata?.name ?? "", [
-      invalidValue("spec.replicas", replicas, "must be greater than or equal to 0"),
+      invalidValue("spec.replicas", replicas, isNegativeText),
     ]);
   }
   setAt(object, paths.specReplicas, replicas);

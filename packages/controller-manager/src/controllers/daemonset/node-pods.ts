@@ -44,10 +44,6 @@ export function isUpdated(pod: Pod, hash: string): boolean {
   return hash !== "" && pod.metadata.labels?.[hashLabel] === hash;
 }
 
-export function isTerminating({ metadata }: Pod): boolean {
-  return Boolean(metadata.deletionTimestamp);
-}
-
 /** Bound ones first, then the oldest. Source: daemon_controller.go podByCreationTimestampAndPhase */
 export function byBindingAndAge(a: Pod, b: Pod): number {
   const unbound = ({ spec }: Pod): number => (spec.nodeName ? 0 : 1);

@@ -1,6 +1,6 @@
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { isAvailable, isReady } from "../../pods/pod-state.ts";
-import { byBindingAndAge, isTerminating, isUpdated, type Plan, surgeCount, type View } from "./node-pods.ts";
+import { isAvailable, isReady, isTerminating } from "../../pods/pod-state.ts";
+import { byBindingAndAge, isUpdated, type Plan, surgeCount, type View } from "./node-pods.ts";
 
 /** A pod that failed, on the node where it did. */
 export interface FailedPod {

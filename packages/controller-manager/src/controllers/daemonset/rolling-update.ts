@@ -1,6 +1,6 @@
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { isAvailable } from "../../pods/pod-state.ts";
-import { isTerminating, isUpdated, type Plan, surgeCount, unavailableCount, type View } from "./node-pods.ts";
+import { isAvailable, isTerminating } from "../../pods/pod-state.ts";
+import { isUpdated, type Plan, surgeCount, unavailableCount, type View } from "./node-pods.ts";
 
 /**
  * Pure: the next step of a rolling update. To be asked only when `planNodes` finds nothing to do: it sees to it that each

@@ -1,18 +1,12 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { newPeriodic } from "@coxswain/apimachinery/controller/periodic";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/meta/finalizers";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/types";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { decide, type OwnerState } from "./decide.ts";
-import {
-  blockingDependents,
-  type Effects,
-  foregroundFinalizer,
-  type GraphNode,
-  type Identity,
-  orphanFinalizer,
-} from "./graph.ts";
+import { blockingDependents, type Effects, type GraphNode, type Identity } from "./graph.ts";
 import { type GraphBuilder, newGraphBuilder } from "./graph-builder.ts";
 
 /**

@@ -1,5 +1,6 @@
+import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/meta/finalizers";
 import type { ObjectMeta, OwnerReference } from "@coxswain/apimachinery/meta/types";
-import { foregroundFinalizer, type GraphNode, orphanFinalizer } from "./graph.ts";
+import type { GraphNode } from "./graph.ts";
 
 /** What the server says of an owner. */
 export type OwnerState = "solid" | "absent" | "waiting-for-dependents";

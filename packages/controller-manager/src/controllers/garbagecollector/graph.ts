@@ -1,8 +1,6 @@
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { foregroundFinalizer, orphanFinalizer } from "@coxswain/apimachinery/meta/finalizers";
 import type { ObjectMeta, OwnerReference } from "@coxswain/apimachinery/meta/types";
-
-export const orphanFinalizer = "orphan";
-export const foregroundFinalizer = "foregroundDeletion";
 
 /** Enough to find an object on the server. */
 export interface Identity {

@@ -6,6 +6,7 @@ import { createPod, deletePod, slowStartBatch } from "../../pods/pod-control.ts"
 import type { PodPlan } from "./plan.ts";
 import { podRecipes } from "./pods.ts";
 import type { Sync } from "./reconcile.ts";
+import { uidOf } from "./tracking.ts";
 import { isHeld, letGoPatch } from "./tracking-finalizer.ts";
 
 export interface Outcome {
@@ -96,8 +97,4 @@ async function eachOf(all: readonly Pod[], work: (pod: Pod) => Promise<void>): P
   const count = results.filter(({ status }) => status === "fulfilled").length;
   const failed = results.find((result) => result.status === "rejected");
   return { count, ...(failed && { error: failed.reason }) };
-}
-
-function uidOf({ metadata }: Pod): string {
-  return metadata.uid ?? "";
 }

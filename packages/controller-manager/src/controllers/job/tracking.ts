@@ -125,7 +125,7 @@ function uncountedOf(succeeded: string[], failed: string[]): NonNullable<JobStat
   return { ...(succeeded.length > 0 && { succeeded }), ...(failed.length > 0 && { failed }) };
 }
 
-function uidOf({ metadata }: Pod): string {
+export function uidOf({ metadata }: Pod): string {
   return metadata.uid ?? "";
 }
 

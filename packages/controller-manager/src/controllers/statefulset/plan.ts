@@ -1,6 +1,6 @@
 import type { StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { isAvailable, isReady } from "../../pods/pod-state.ts";
+import { isAvailable, isReady, isTerminating } from "../../pods/pod-state.ts";
 import { isStale, wantedOwners } from "./claim-retention.ts";
 import { claimsOf, hasIdentity, hasStorage, ordinalOf } from "./identity.ts";
 import { newPod, type Revisions, revisionOf } from "./new-pod.ts";
@@ -108,10 +108,6 @@ function rollOn({ set, revisions }: View, wanted: number, byOrdinal: ReadonlyMap
     if (!isHealthy(pod)) return "wait";
   }
   return "go on";
-}
-
-export function isTerminating({ metadata }: Pod): boolean {
-  return Boolean(metadata.deletionTimestamp);
 }
 
 export function isRunningAndReady(pod: Pod): boolean {

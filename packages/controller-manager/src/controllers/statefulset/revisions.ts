@@ -1,4 +1,6 @@
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
+import { fnv32 } from "@coxswain/apimachinery/meta/fnv";
+import { safeEncode } from "@coxswain/apimachinery/meta/names";
 import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
 import type { ControllerRevision, StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import { controllerRevisions, statefulSets } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -8,7 +10,6 @@ import { dataText, revisionData, sameData } from "../../history/revision-data.ts
 import { byRevision, newRevision, nextRevision, oldestIdle } from "../../history/revisions.ts";
 import { createRevision, deleteRevisions, renumber } from "../../history/write-revision.ts";
 import { candidatesFor, claimObjects } from "../../pods/ownership.ts";
-import { fnv32, safeEncode } from "../../pods/revision-hash.ts";
 import type { Revisions } from "./new-pod.ts";
 
 const hashLabel = "controller.kubernetes.io/hash";
@@ -69,7 +70,7 @@ export async function syncRevisions(
   let update = equal;
   if (equal !== undefined && equal !== own.at(-1)) update = await renumber(ctx.client, equal, next, signal);
   while (update === undefined) {
-    const hash = safeEncode(String(fnv32(`${dataText(data)}${collisionCount}`)));
+    const hash = safeEncode(String(fnv32(Buffer.from(`${dataText(data)}${collisionCount}`))));
     const wanted = newRevision(set, statefulSets, set.spec.template, { hash, hashLabel, revision: next });
     update = await createRevision(ctx.client, wanted, signal);
     if (update === undefined) collisionCount++;

@@ -1,6 +1,7 @@
 import type { StatefulSet, StatefulSetStatus } from "@coxswain/apimachinery/schema/kinds/apps/v1";
+import { isTerminating } from "../../pods/pod-state.ts";
 import { revisionOf } from "./new-pod.ts";
-import { isRunningAndReady, isTerminating, type Step, serves, type View } from "./plan.ts";
+import { isRunningAndReady, type Step, serves, type View } from "./plan.ts";
 
 export type CountedStatus = Required<Omit<StatefulSetStatus, "conditions">>;
 

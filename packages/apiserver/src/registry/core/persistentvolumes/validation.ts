@@ -5,7 +5,7 @@ import { deepClone, semanticEqual } from "@coxswain/apimachinery/meta/deep-equal
 import { goDifference } from "@coxswain/apimachinery/schema/go/go-difference";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { PersistentVolume, PersistentVolumeSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { dns1123Subdomain, immutableField } from "../../field-checks.ts";
+import { dns1123Subdomain, fieldImmutableText, immutableField } from "../../field-checks.ts";
 import { need, oneMember, optionalOneOf } from "../../rules.ts";
 import { checkAccessModes } from "../persistentvolumeclaims/validation.ts";
 import { validateNodeSelector } from "../pods/validation/affinity.ts";
@@ -105,6 +105,6 @@ export function validatePersistentVolumeUpdate(
   }
   errors.push(...immutableField(spec.volumeMode, old.volumeMode, "volumeMode"));
   if (old.nodeAffinity && !semanticEqual(spec.nodeAffinity, old.nodeAffinity))
-    errors.push(invalidValue("nodeAffinity", goStruct("core/v1.VolumeNodeAffinity", spec.nodeAffinity), "field is immutable"));
+    errors.push(invalidValue("nodeAffinity", goStruct("core/v1.VolumeNodeAffinity", spec.nodeAffinity), fieldImmutableText));
   return errors;
 }

@@ -2,6 +2,7 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { badRequest, invalid } from "@coxswain/apimachinery/errors/status-error";
 import type { CatalogueConfig } from "../../config.ts";
+import { isNegativeText } from "../../field-checks.ts";
 import type { ConnectTarget, SubresourceCall } from "../../generic/subresource.ts";
 import { kubeletOf } from "../nodes/connection.ts";
 import { chooseContainer } from "./container-choice.ts";
@@ -61,7 +62,7 @@ export function logOptions(query: URLSearchParams): LogOptions {
 export function validateLogOptions(options: LogOptions): FieldError[] {
   const errors: FieldError[] = [];
   if (options.tailLines !== undefined && options.tailLines < 0) {
-    errors.push(invalidValue("tailLines", options.tailLines, "must be greater than or equal to 0"));
+    errors.push(invalidValue("tailLines", options.tailLines, isNegativeText));
   }
   if (options.limitBytes !== undefined && options.limitBytes < 1) {
     errors.push(invalidValue("limitBytes", options.limitBytes, "must be greater than 0"));

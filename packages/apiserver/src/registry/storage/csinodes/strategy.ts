@@ -5,7 +5,7 @@ import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type { CSINode } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { checkDriverName } from "../../core/pods/validation/volume-sources.ts";
-import { fieldImmutableText, isQualifiedName } from "../../field-checks.ts";
+import { fieldImmutableText, isNegativeText, isQualifiedName } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 import { saying } from "../../rules.ts";
 
@@ -36,8 +36,7 @@ function validateNode(node: CSINode): FieldError[] {
     else if (driver.nodeID.length > 192)
       errors.push(invalidValue(child(at, "nodeID"), driver.nodeID, "must be 192 characters or less"));
     const count = driver.allocatable?.count;
-    if (count !== undefined && count < 0)
-      errors.push(invalidValue(child(at, "allocatable.count"), count, "must be greater than or equal to 0"));
+    if (count !== undefined && count < 0) errors.push(invalidValue(child(at, "allocatable.count"), count, isNegativeText));
     if (names.has(driver.name)) errors.push(duplicate(child(at, "name"), driver.name));
     names.add(driver.name);
     const keys = driver.topologyKeys ?? [];

@@ -2,7 +2,7 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { goLabelSelector } from "@coxswain/apimachinery/schema/go/go-print";
 import type { CSIStorageCapacity } from "@coxswain/apimachinery/schema/kinds/storage/v1beta1";
-import { checkLabelSelector, immutableField, isDns1123Subdomain, quantityOf } from "../../field-checks.ts";
+import { checkLabelSelector, immutableField, isDns1123Subdomain, isNegativeText, quantityOf } from "../../field-checks.ts";
 import type { Strategy } from "../../generic/strategy.ts";
 
 /** Source: pkg/registry/storage/csistoragecapacity/strategy.go, pkg/apis/storage/validation/validation.go */
@@ -25,7 +25,7 @@ function validateCapacity(capacity: CSIStorageCapacity): FieldError[] {
   for (const field of ["capacity", "maximumVolumeSize"] as const) {
     const value = capacity[field];
     if (value !== undefined && quantityOf(value).sign < 0) {
-      errors.push(invalidValue(field, String(value), "must be greater than or equal to 0"));
+      errors.push(invalidValue(field, String(value), isNegativeText));
     }
   }
   return errors;

@@ -2,6 +2,7 @@ import { parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { appArmorContainer, seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
 import type { Pod, PodSpec, SeccompProfile, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { validateTolerations } from "./affinity.ts";
 import type { PodValidationOptions } from "./options.ts";
@@ -12,9 +13,6 @@ type Annotations = Readonly<Record<string, string>> | undefined | null;
 const mirror = "kubernetes.io/config.mirror";
 const tolerationsKey = "scheduler.alpha.kubernetes.io/tolerations";
 const deletionCost = "controller.kubernetes.io/pod-deletion-cost";
-const seccompPod = "seccomp.security.alpha.kubernetes.io/pod";
-const seccompContainer = "container.seccomp.security.alpha.kubernetes.io/";
-const appArmor = "container.apparmor.security.beta.kubernetes.io/";
 
 /**
  * Annotations of pods that mean something.
@@ -37,8 +35,8 @@ export function validatePodAnnotations(
     errors.push(invalidValue(mapKey(path, deletionCost), all[deletionCost], "must be a 32bit integer"));
   errors.push(...validateSeccompAnnotations(all, path));
   for (const [key, profile] of Object.entries(all)) {
-    if (!key.startsWith(appArmor)) continue;
-    const container = key.slice(appArmor.length);
+    if (!key.startsWith(appArmorContainer)) continue;
+    const container = key.slice(appArmorContainer.length);
     if (!containerNames(spec).includes(container)) errors.push(invalidValue(mapKey(path, key), container, "container not found"));
     if (!isAppArmorProfile(profile))
       errors.push(invalidValue(mapKey(path, key), profile, `invalid AppArmor profile name: ${JSON.stringify(profile)}`));
@@ -63,7 +61,7 @@ export function validatePodAnnotationsUpdate(next: Pod, current: Pod, path: stri
 }
 
 function guarded(key: string): string | undefined {
-  if (key.startsWith(appArmor)) return "AppArmor annotations";
+  if (key.startsWith(appArmorContainer)) return "AppArmor annotations";
   return key === mirror ? "mirror pod annotation" : undefined;
 }
 

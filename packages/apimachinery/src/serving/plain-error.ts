@@ -1,5 +1,5 @@
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
-import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import { goQuote } from "../meta/go-quote.ts";
+import type { Exchange } from "./exchange.ts";
 
 /**
  * Filters tell of their own failures in plain text, not as a Status.
