@@ -64,7 +64,7 @@ export const flagTable = flags(
     "kube-api-burst": int32({ default: 30, help: "Burst of requests to the API server." }),
     "kube-api-content-type": string({
       default: "application/vnd.kubernetes.protobuf",
-      help: "Content type in which answers of the API server are wanted; requests go in JSON.",
+      help: "Content type of requests to the API server.",
     }),
     "kube-api-qps": float({ default: 20, help: "Requests a second to the API server." }),
     "leader-migration-config": string({

@@ -459,7 +459,7 @@ export const flagTable = flags(
     "kube-api-content-type": string({
       default: "application/vnd.kubernetes.protobuf",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      help: "Content type in which answers of the API server are wanted; requests go in JSON.",
+      help: "Content type of requests to the API server.",
     }),
     "kube-api-qps": int32({
       default: 5,

@@ -49,7 +49,7 @@ export const flagTable = flags(
     "kube-api-content-type": string({
       default: "application/vnd.kubernetes.protobuf",
       deprecated: "will be removed in a future version.",
-      help: "Content type in which answers of the API server are wanted; requests go in JSON.",
+      help: "Content type of requests to the API server.",
     }),
     "kube-api-qps": float({
       default: 50,

@@ -2,9 +2,10 @@ import { type Clock, realClock } from "../clock/clock.ts";
 import { protobufMediaType } from "../codec/negotiate.ts";
 import { decodeProtobuf, hasProtobufForm } from "../codec/protobuf.ts";
 import { genericServerResponse, StatusError } from "../errors/status-error.ts";
-import { formatGroupVersion, type ResourceRef, resourcePath } from "../meta/group-version.ts";
+import { type ResourceRef, resourcePath } from "../meta/group-version.ts";
 import type { DeleteOptions, KubeList, KubeObject, Status, Unstructured } from "../meta/types.ts";
 import type { ObjectEvent } from "../watch-stream/event.ts";
+import { type Body, deleteBody, jsonBody, objectBody } from "./body.ts";
 import { type ClientConfig, userAgentOf } from "./config.ts";
 import { newCredentials } from "./credentials.ts";
 import { newTokenBucket, type TokenBucket, unlimited } from "./rate-limit.ts";
@@ -18,7 +19,7 @@ import {
   wasNotProcessed,
 } from "./transport.ts";
 import { decodeProtobufWatch, decodeWatchStream } from "./watch-decoder.ts";
-import { parseWire, stringifyWire } from "./wire-json.ts";
+import { parseWire } from "./wire-json.ts";
 
 /**
  * The API of one server, for any resource. Objects go out and come in as JSON shapes; what comes in is the caller's own.
@@ -177,8 +178,9 @@ export function newClientFamily(config: ClientConfig, dependencies: Omit<ClientD
 }
 
 function memberOf(call: Call): Client {
-  const wanted = call.config.contentType === protobufMediaType ? `${protobufMediaType},${jsonType}` : jsonType;
-  const acceptOf = (ref: ResourceRef): string => (wanted !== jsonType && hasProtobufForm(ref) ? wanted : jsonType);
+  const protobuf = call.config.contentType === protobufMediaType;
+  const acceptOf = (ref: ResourceRef): string =>
+    protobuf && hasProtobufForm(ref) ? `${protobufMediaType},${jsonType}` : jsonType;
   const accepting = (
     ref: ResourceRef,
     options: { metadataOnly?: boolean | undefined },
@@ -186,14 +188,14 @@ function memberOf(call: Call): Client {
   ): Record<string, string> => ({
     accept: options.metadataOnly === true ? `${jsonType};as=${kind};g=meta.k8s.io;v=v1,${jsonType}` : acceptOf(ref),
   });
-  const withJson = (
+  const sending = (
     ref: ResourceRef,
     method: string,
     path: string,
-    body: unknown,
+    body: Body,
     signal: AbortSignal | undefined,
   ): TransportRequest => {
-    return { method, path, headers: { accept: acceptOf(ref), "content-type": jsonType }, body: stringifyWire(body), signal };
+    return { method, path, headers: { accept: acceptOf(ref), "content-type": body.contentType }, body: body.bytes, signal };
   };
   const object = async <T>(verb: string, ref: ResourceRef, name: string, request: TransportRequest): Promise<T> => {
     const response = await send(call, request);
@@ -238,36 +240,35 @@ function memberOf(call: Call): Client {
         "create",
         ref,
         options.name ?? metadata?.name ?? "",
-        withJson(ref, "POST", path, withType(ref, body, options), options.signal),
+        sending(ref, "POST", path, objectBody(ref, body, protobuf, options.subresource), options.signal),
       );
     },
     update(ref, body, options = {}) {
       const { metadata } = body as unknown as KubeObject;
       const name = options.name ?? metadata.name ?? "";
       const target = { namespace: options.namespace ?? metadata.namespace, name, subresource: options.subresource };
+      const path = pathOf(ref, target, writeQuery(options));
       return object(
         "update",
         ref,
         name,
-        withJson(ref, "PUT", pathOf(ref, target, writeQuery(options)), withType(ref, body, options), options.signal),
+        sending(ref, "PUT", path, objectBody(ref, body, protobuf, options.subresource), options.signal),
       );
     },
     patch(ref, target, patch, options = {}) {
       const query = { ...writeQuery(options), ...(options.force === undefined ? {} : { force: options.force }) };
-      const request = withJson(ref, "PATCH", pathOf(ref, target, query), patch.body, options.signal);
-      return object("patch", ref, target.name, {
-        ...request,
-        headers: { ...request.headers, "content-type": patchTypes[patch.type] },
-      });
+      const body = { contentType: patchTypes[patch.type], bytes: jsonBody(patch.body).bytes };
+      return object("patch", ref, target.name, sending(ref, "PATCH", pathOf(ref, target, query), body, options.signal));
     },
     delete(ref, target, options = {}) {
       const { signal, ...deleteOptions } = options;
-      return object("delete", ref, target.name, withJson(ref, "DELETE", pathOf(ref, target), deleteBody(deleteOptions), signal));
+      const body = deleteBody(ref, deleteOptions, protobuf);
+      return object("delete", ref, target.name, sending(ref, "DELETE", pathOf(ref, target), body, signal));
     },
     deleteCollection(ref, target, options = {}) {
       const { signal, labelSelector, fieldSelector, ...deleteOptions } = options;
       const path = pathOf(ref, target, { labelSelector, fieldSelector });
-      return object("delete", ref, "", withJson(ref, "DELETE", path, deleteBody(deleteOptions), signal));
+      return object("delete", ref, "", sending(ref, "DELETE", path, deleteBody(ref, deleteOptions, protobuf), signal));
     },
     async *watch(ref, target, options) {
       const { signal, metadataOnly: _, ...query } = options;
@@ -314,17 +315,6 @@ const patchTypes = {
 function limiterOf(config: Pick<ClientConfig, "qps" | "burst">, clock: Clock): TokenBucket {
   const qps = config.qps || 5;
   return qps < 0 ? unlimited : newTokenBucket({ qps, burst: config.burst || 10, clock });
-}
-
-/** The server wants apiVersion and kind in every body; items of lists come without. */
-function withType(ref: ResourceRef, object: object, options: CreateOptions): object {
-  const typed = object as KubeObject;
-  if ((typed.apiVersion && typed.kind) || options.subresource !== undefined) return object;
-  return { ...object, apiVersion: formatGroupVersion(ref), kind: ref.kind };
-}
-
-function deleteBody(options: DeleteOptions): DeleteOptions {
-  return { kind: "DeleteOptions", apiVersion: "v1", ...options };
 }
 
 function writeQuery(options: WriteOptions): Query {

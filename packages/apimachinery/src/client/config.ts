@@ -33,8 +33,7 @@ export interface ClientConfig {
   readonly burst?: number | undefined;
   readonly userAgent?: string | undefined;
   /**
-   * `application/vnd.kubernetes.protobuf`: answers of built-in kinds may come so, which costs less to read. Bodies go in
-   * JSON, which costs less to write. Default: JSON alone.
+   * `application/vnd.kubernetes.protobuf`: bodies of built-in kinds go so, and answers may come so. Default: JSON alone.
    */
   readonly contentType?: string | undefined;
 }

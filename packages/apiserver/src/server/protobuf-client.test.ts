@@ -46,6 +46,21 @@ test("what is made, got, listed and watched is what JSON says of it, in canonica
   }
 });
 
+test("what is written in protobuf is stored as if it had come in JSON, and both forms of a deletion do the same", async () => {
+  const target = { namespace: "default", name: "both" };
+  const stored = async (writer: Client): Promise<object> => {
+    await writer.create(deployments, { ...deployment, metadata: target } as KubeObject);
+    const status = { replicas: 2, observedGeneration: 1, conditions: [{ type: "Available", status: "True" }] };
+    const found = await writer.get(deployments, target);
+    await writer.update(deployments, { ...found, status } as KubeObject, { subresource: "status" });
+    const { metadata, ...rest } = canonical(await server.client.get(deployments, target)) as KubeObject;
+    await writer.delete(deployments, target, { preconditions: { uid: metadata.uid as string }, propagationPolicy: "Background" });
+    const { uid: _, resourceVersion: __, creationTimestamp: ___, managedFields: ____, ...kept } = metadata;
+    return { ...rest, metadata: kept };
+  };
+  assert.deepEqual(await stored(client), await stored(server.client));
+});
+
 test("a refusal is a Status, also when it came as protobuf; a refused watch too", async () => {
   await assert.rejects(client.get(configMaps, { namespace: "default", name: "none" }), isNotFound);
   const { signal } = new AbortController();
@@ -65,7 +80,7 @@ test("a deletion, a patch and a subresource are answered too", async () => {
   await assert.rejects(client.get(deployments, target), isNotFound);
 });
 
-test("kinds that have no protobuf, metadata alone and bodies go in JSON", async () => {
+test("kinds that have no protobuf and metadata alone go in JSON", async () => {
   await client.create(
     {
       group: "apiextensions.k8s.io",
