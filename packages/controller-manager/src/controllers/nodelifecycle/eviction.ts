@@ -1,0 +1,126 @@
+import { isConflict, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { ControllerContext } from "../../controller-context.ts";
+import { type EvictionQueue, newEvictionQueue } from "./eviction-queue.ts";
+import { conditionOf, type NodeHealth, statusOf } from "./health.ts";
+import { deletePod, nodeIndex, patchNode, type Room } from "./room.ts";
+import { notReadyTaint, unreachableTaint, withEvictionTaint } from "./taints.ts";
+import { evictionRate, zoneOf, zoneState } from "./zones.ts";
+
+/** Lets a node wait for its turn to be evicted, or no longer. @param observed what it says of itself: the status of Ready */
+export async function considerEviction(
+  room: Room,
+  node: Node,
+  observed: string,
+  health: NodeHealth,
+  signal: AbortSignal,
+): Promise<void> {
+  const { ctx } = room;
+  const name = node.metadata.name ?? "";
+  const queue = queueOf(room, node);
+  if (observed === "True") {
+    queue.remove(name);
+    await setEvictionTaint(ctx, node, undefined, signal);
+    return;
+  }
+  if (room.allFullyDisrupted) return;
+  const key = observed === "Unknown" ? unreachableTaint : notReadyTaint;
+  if (ctx.config.nodeLifecycle.taintManager) {
+    // A node that is tainted already changes its taint at once; another waits for its turn.
+    const tainted = (node.spec?.taints ?? []).some(
+      ({ effect, key: k }) => effect === "NoExecute" && (k === notReadyTaint || k === unreachableTaint),
+    );
+    if (tainted) await setEvictionTaint(ctx, node, key, signal);
+    else queue.add(name);
+    return;
+  }
+  const since = observed === "Unknown" ? health.seenAt : health.readyChangedAt;
+  if (ctx.clock.now() > since + ctx.config.nodeLifecycle.podEvictionTimeoutMs) queue.add(name);
+}
+
+async function setEvictionTaint(
+  ctx: ControllerContext,
+  node: Node,
+  key: typeof notReadyTaint | typeof unreachableTaint | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const taints = withEvictionTaint(node, key, ctx.clock.now());
+  if (taints === undefined) return;
+  try {
+    await patchNode(ctx, node, { taints }, signal);
+  } catch (err) {
+    if (!isConflict(err) && !isNotFound(err)) throw err;
+  }
+}
+
+/** Taints the nodes whose turn it is, or deletes their Pods where nobody looks after taints. */
+export async function evictWhoseTurnItIs(room: Room, signal: AbortSignal): Promise<void> {
+  const { ctx } = room;
+  for (const queue of room.evictions.values()) {
+    for (const name of queue.take(ctx.clock.monotonic())) {
+      const node = room.nodes.lister.get(name);
+      if (node === undefined) continue;
+      const ready = statusOf(conditionOf(node, "Ready"));
+      if (ready === "True") continue; // came back while it waited
+      if (ctx.config.nodeLifecycle.taintManager)
+        await setEvictionTaint(ctx, node, ready === "Unknown" ? unreachableTaint : notReadyTaint, signal);
+      else await deleteAllPods(room, name, signal);
+    }
+  }
+}
+
+/** Without a taint manager the node's Pods are deleted, but for those of DaemonSets, which would come back. */
+async function deleteAllPods({ ctx, pods: podInformer }: Room, node: string, signal: AbortSignal): Promise<void> {
+  for (const pod of podInformer.lister.byIndex(nodeIndex, node)) {
+    const ofDaemon = pod.metadata.ownerReferences?.some(({ kind, controller }) => controller === true && kind === "DaemonSet");
+    if (pod.metadata.deletionTimestamp || ofDaemon) continue;
+    const message = `Marking for deletion Pod ${pod.metadata.name} from Node ${node}`;
+    ctx.recorder.event({ ...pod, apiVersion: "v1", kind: "Pod" }, "Normal", "NodeControllerEviction", message);
+    await deletePod(ctx, pod, signal);
+  }
+}
+
+function queueOf({ ctx, evictions }: Room, node: Node): EvictionQueue {
+  return evictions.getOrInsertComputed(zoneOf(node), () => newEvictionQueue(ctx.config.nodeLifecycle.evictionRate));
+}
+
+/** Sets each zone's rate by how many of its nodes are ready. Source: node_lifecycle_controller.go handleDisruption */
+export async function handleDisruption(
+  room: Room,
+  all: readonly Node[],
+  readiness: ReadonlyMap<string, boolean>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { ctx, zoneStates, evictions } = room;
+  const config = ctx.config.nodeLifecycle;
+  const counts = new Map<string, { ready: number; notReady: number }>();
+  for (const node of all) {
+    const zone = zoneOf(node);
+    const count = counts.get(zone) ?? { ready: 0, notReady: 0 };
+    counts.set(zone, count);
+    if (readiness.get(node.metadata.name ?? "") === true) count.ready++;
+    else count.notReady++;
+  }
+  zoneStates.clear();
+  for (const [zone, { ready, notReady }] of counts)
+    zoneStates.set(zone, zoneState(ready, notReady, config.unhealthyZoneThreshold));
+  const allFully = zoneStates.size > 0 && [...zoneStates.values()].every((state) => state === "FullDisruption");
+  if (allFully && !room.allFullyDisrupted) {
+    ctx.log.info("Controller detected that all Nodes are not-Ready. Entering master disruption mode");
+    // It is more likely that we are cut off than that every node is: nobody is evicted on our word.
+    for (const node of all) {
+      queueOf(room, node).remove(node.metadata.name ?? "");
+      await setEvictionTaint(ctx, node, undefined, signal);
+    }
+  } else if (!allFully && room.allFullyDisrupted) {
+    ctx.log.info("Controller detected that some Nodes are Ready. Exiting master disruption mode");
+    // Silence during the disruption does not count.
+    const now = ctx.clock.now();
+    for (const [name, health] of room.health) room.health.set(name, { ...health, seenAt: now, readyChangedAt: now });
+  }
+  room.allFullyDisrupted = allFully;
+  for (const [zone, queue] of evictions) {
+    const { ready, notReady } = counts.get(zone) ?? { ready: 0, notReady: 0 };
+    queue.setRate(evictionRate(zoneStates.get(zone) ?? "Normal", ready + notReady, allFully, config));
+  }
+}

@@ -1,0 +1,72 @@
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
+import type { Node, Pod, Taint } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { leases, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { ControllerContext } from "../../controller-context.ts";
+import type { EvictionQueue } from "./eviction-queue.ts";
+import type { NodeHealth } from "./health.ts";
+import type { ZoneState } from "./zones.ts";
+
+/** What the parts of the controller share: what is known of the nodes, and who waits to be evicted. */
+export interface Room {
+  readonly ctx: ControllerContext;
+  readonly nodes: ReturnType<typeof ofNodes>;
+  readonly pods: ReturnType<typeof ofPods>;
+  readonly leases: ReturnType<typeof ofLeases>;
+  readonly health: Map<string, NodeHealth>;
+  /** By zone. */
+  readonly evictions: Map<string, EvictionQueue>;
+  readonly zoneStates: Map<string, ZoneState>;
+  /** Nodes whose Pods could not all be marked. */
+  readonly marksToRetry: Set<string>;
+  allFullyDisrupted: boolean;
+}
+
+const ofNodes = (ctx: ControllerContext) => ctx.informers.for<Node>(nodes);
+const ofPods = (ctx: ControllerContext) => ctx.informers.for<Pod>(pods);
+const ofLeases = (ctx: ControllerContext) => ctx.informers.for<Lease>(leases);
+
+export function newRoom(ctx: ControllerContext): Room {
+  const room: Room = {
+    ctx,
+    nodes: ofNodes(ctx),
+    pods: ofPods(ctx),
+    leases: ofLeases(ctx),
+    health: new Map(),
+    evictions: new Map(),
+    zoneStates: new Map(),
+    marksToRetry: new Set(),
+    allFullyDisrupted: false,
+  };
+  room.pods.addIndex(nodeIndex, ({ spec }) => (spec.nodeName ? [spec.nodeName] : []));
+  return room;
+}
+
+export const nodeIndex = "spec.nodeName";
+
+/** Refused with a conflict when the node changed since it was read: what is true then is seen at the next look. */
+export async function patchNode(
+  { client }: ControllerContext,
+  { metadata }: Node,
+  { taints, labels }: { taints?: Taint[] | undefined; labels?: Record<string, string> | undefined },
+  signal: AbortSignal,
+): Promise<void> {
+  const { name = "", resourceVersion } = metadata;
+  const body = {
+    metadata: { resourceVersion, ...(labels === undefined ? {} : { labels }) },
+    ...(taints === undefined ? {} : { spec: { taints: taints.length === 0 ? null : taints } }),
+  };
+  await client.patch(nodes, { name }, { type: "merge", body }, { signal });
+}
+
+export async function deletePod({ client }: ControllerContext, { metadata }: Pod, signal: AbortSignal): Promise<void> {
+  const { namespace, name = "" } = metadata;
+  await client.delete(pods, { namespace, name }, { signal }).catch((err) => {
+    if (!isNotFound(err)) throw err;
+  });
+}
+
+export function nodeEvent(ctx: ControllerContext, { metadata }: Pick<Node, "metadata">, reason: string, message: string): void {
+  const { name = "", uid } = metadata;
+  ctx.recorder.event({ kind: "Node", name, ...(uid === undefined ? {} : { uid }) }, "Normal", reason, `Node ${name} ${message}`);
+}
