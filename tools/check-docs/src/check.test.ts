@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { checkCompatibility, checkPaths, checkReasons, ruleIds } from "./check.ts";
+import { checkCompatibility, checkReasons, ruleIds } from "./check.ts";
 import { hasTest } from "./test-names.ts";
 
 const head = "| id | what holds | state | proof |\n|---|---|---|---|\n";
@@ -88,13 +88,4 @@ for (const { name, want } of [
 test("finds reasons without a row, with another code, and rows without a reason", () => {
   const page = "| `Gone` | 410 | x |\n| `Conflict` | 400 | x |\n| `Odd` | 499 | x |\n";
   assert.equal(checkReasons(page, { Gone: 410, Conflict: 409, Invalid: 422 }).length, 3);
-});
-
-test("finds links and paths that lead nowhere", () => {
-  const page = "[a](../README.md) [b](missing.md#part) `packages/x/src/y.ts` `packages/x/` [c](https://example.com)";
-  const there = new Set(["README.md", "packages/x"]);
-  assert.deepEqual(
-    checkPaths("docs/page.md", page, (path) => there.has(path)),
-    ["docs/page.md: the link missing.md leads nowhere", "docs/page.md: there is no packages/x/src/y.ts"],
-  );
 });

@@ -94,30 +94,3 @@ export function checkReasons(markdown: string, reasons: Readonly<Record<string, 
       .map((reason) => `docs/errors.md: ${reason} is no reason`),
   ];
 }
-
-/**
- * Links to files, and paths in backticks that begin at a folder of the root, lead somewhere.
- * @param path of the document itself, from the root
- * @param exists whether a path from the root is there
- */
-export function checkPaths(path: string, markdown: string, exists: (path: string) => boolean): string[] {
-  const folder = path.split("/").slice(0, -1);
-  const problems: string[] = [];
-  for (const [, target] of markdown.matchAll(/\]\(([^)#\s]+)[^)]*\)/g)) {
-    if (target === undefined || /^[a-z]+:/.test(target)) continue;
-    if (!exists(resolve(folder, target))) problems.push(`${path}: the link ${target} leads nowhere`);
-  }
-  for (const [, target] of markdown.matchAll(/`((?:packages|tools|e2e|docs)\/[\w./@-]+)`/g)) {
-    if (target !== undefined && !exists(target.replace(/\/$/, ""))) problems.push(`${path}: there is no ${target}`);
-  }
-  return problems;
-}
-
-function resolve(folder: readonly string[], target: string): string {
-  const parts = [...folder];
-  for (const part of target.split("/")) {
-    if (part === "..") parts.pop();
-    else if (part !== "." && part !== "") parts.push(part);
-  }
-  return parts.join("/");
-}

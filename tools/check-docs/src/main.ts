@@ -5,7 +5,8 @@ import { reasonCodes } from "@coxswain/apimachinery/errors/reasons";
 import { pluginCatalogue } from "@coxswain/apiserver/admission/catalogue";
 import { catalogue } from "@coxswain/controller-manager/catalogue";
 import { plugins } from "@coxswain/scheduler/plugins/catalogue";
-import { checkCompatibility, checkPaths, checkReasons, type Known } from "./check.ts";
+import { checkCompatibility, checkReasons, type Known } from "./check.ts";
+import { newReferenceCheck } from "./references.ts";
 
 /** Prints where the documents say something else than the code; exit code 1 when they do. */
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
@@ -14,7 +15,14 @@ const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const known = (rows: readonly { name: string; make?: unknown }[]): Known[] =>
   rows.map(({ name, make }) => ({ name, built: make !== undefined }));
 
-const documents = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", ...globSync("docs/**/*.md", { cwd: root })];
+const documents = globSync(["*.md", "docs/**/*.md", "tools/*/README.md"], { cwd: root }).sort();
+const inTree = (pattern: string): string[] =>
+  globSync(pattern, { cwd: root, exclude: (path) => /(^|\/)(node_modules|dist)$/.test(String(path)) });
+const checkReferences = newReferenceCheck({
+  files: ["*", "packages/**/*.*", "tools/**/*.*", "e2e/**/*.*", "docs/**/*.*"].flatMap(inTree),
+  verbs: [...read("cox").matchAll(/^ {2}([a-z]+)(?=[ \n])/gm)].map(([, verb = ""]) => verb),
+  scripts: Object.keys(JSON.parse(read("package.json")).scripts),
+});
 const problems = [
   ...checkCompatibility(read("docs/compatibility.md"), {
     sections: {
@@ -25,7 +33,7 @@ const problems = [
     read: (path) => (exists(path) ? read(path) : undefined),
   }),
   ...checkReasons(read("docs/errors.md"), reasonCodes),
-  ...documents.flatMap((path) => checkPaths(path, read(path), exists)),
+  ...documents.flatMap((path) => checkReferences(path, read(path))),
 ];
 for (const problem of problems) console.error(problem);
 console.log(`${documents.length} documents, ${problems.length} problems`);
