@@ -3,7 +3,7 @@ import { runMain } from "@coxswain/apimachinery/flags/run-main";
 import { notifySystemd } from "@coxswain/apimachinery/serving/systemd-notify";
 import { configFromFlags } from "./config.ts";
 import { kubeApiserver } from "./flags.ts";
-import { growHeapInLargerSteps, releaseStartMemory } from "./heap.ts";
+import { collectBetweenRequests, growHeapInLargerSteps, releaseStartMemory } from "./server/heap.ts";
 import { startApiserver } from "./server.ts";
 
 await runMain(kubeApiserver, async (flags, { log, signal, featureGates }) => {
@@ -16,6 +16,7 @@ await runMain(kubeApiserver, async (flags, { log, signal, featureGates }) => {
     void notifySystemd(log);
     growHeapInLargerSteps();
     releaseStartMemory();
+    collectBetweenRequests(server.requests);
   };
   void server.started.then(settle, () => {});
   // A server that cannot start (a plugin's configuration is wrong, say) must not stay and answer 503.

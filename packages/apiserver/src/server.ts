@@ -35,7 +35,7 @@ import { ensurePriorityClasses } from "./bootstrap/priority-classes.ts";
 import { ensureRbacPolicy } from "./bootstrap/rbac-policy.ts";
 import { newServerLeases, serverLeasesResource } from "./bootstrap/server-leases.ts";
 import type { ApiserverConfig } from "./config.ts";
-import { Drain } from "./filters/drain.ts";
+import { Drain, type OpenRequests } from "./filters/drain.ts";
 import { newObjectCounts } from "./flow-control/object-counts.ts";
 import { writeError } from "./handlers/response.ts";
 import { aggregatorHooks, autoregistrationHook } from "./server/aggregator-hooks.ts";
@@ -69,6 +69,7 @@ export interface RunningApiserver {
   readonly started: Promise<void>;
   /** Resolves when every check of /readyz passes. */
   ready(signal?: AbortSignal): Promise<void>;
+  readonly requests: OpenRequests;
   /** Drains and ends; what is still open after the grace is broken off. */
   stop(graceMs?: number): Promise<void>;
 }
@@ -196,6 +197,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
     url: `https://${flags["bind-address"] === "0.0.0.0" ? "127.0.0.1" : flags["bind-address"]}:${server.port}`,
     port: server.port,
     started,
+    requests: drain,
     async ready(wanted) {
       await (wanted === undefined ? started : Promise.race([started, aborted(wanted)]));
       while ((await edge.failedChecks()).length > 0) await clock.sleep(readyPollMs, wanted);

@@ -8,9 +8,17 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { apiserverUser } from "../request/user-names.ts";
 import type { Filter } from "./filter.ts";
 
-export class Drain {
+/** The short requests that run now: all but watches and streams. */
+export interface OpenRequests {
+  readonly idle: boolean;
+  /** Called whenever the last of them has ended. */
+  onIdle: () => void;
+}
+
+export class Drain implements OpenRequests {
   /** Set when termination begins and the flag is on. */
   sendRetryAfter = false;
+  onIdle = (): void => {};
   readonly #ended = new AbortController();
   #active = 0;
 
@@ -24,7 +32,11 @@ export class Drain {
   }
 
   leave(): void {
-    this.#active--;
+    if (--this.#active === 0) this.onIdle();
+  }
+
+  get idle(): boolean {
+    return this.#active === 0;
   }
 
   /** Resolves when no short request runs, at the latest after `graceMs`; then watches and streams end. */

@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 /** Runs in a process of its own, whose heap and loop are known. */
 function run(body: string): string {
-  const code = `import { releaseStartMemory } from ${JSON.stringify(new URL("heap.ts", import.meta.url).href)}; ${body}`;
+  const code = `import { collectBetweenRequests, releaseStartMemory } from ${JSON.stringify(new URL("heap.ts", import.meta.url).href)}; ${body}`;
   const { stdout, stderr } = spawnSync(process.execPath, [...process.execArgv, "--input-type=module", "-e", code], {
     encoding: "utf8",
     timeout: 30_000,
@@ -35,3 +35,26 @@ test("one that is busy, or holds much, is left alone", () => {
   `);
   assert.equal(out, "0 3000000");
 });
+
+for (const { name, idle, expected } of [
+  { name: "a young generation that fills up is collected while no request runs", idle: true, expected: "collected" },
+  { name: "it is left to V8 while one runs", idle: false, expected: "left" },
+]) {
+  test(name, () => {
+    const out = run(`
+      const requests = { idle: ${idle}, onIdle() {} };
+      let collected = 0;
+      collectBetweenRequests(requests, () => collected++);
+      let turns = 0;
+      let junk;
+      const poll = setInterval(() => {
+        junk = Array.from({ length: 5_000 }, (_, i) => ({ i }));
+        requests.onIdle();
+        if (collected === 0 && ++turns < 500) return;
+        clearInterval(poll);
+        console.log(collected > 0 ? "collected" : "left");
+      }, 5);
+    `);
+    assert.equal(out, expected);
+  });
+}
