@@ -1,15 +1,16 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { request } from "node:https";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { before, test } from "node:test";
 import { promisify } from "node:util";
 import { freePort, startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import type { TarEntry } from "@coxswain/images/tar";
 import { daemons, releaseFiles } from "./release.ts";
+import { unpack } from "./unpack.ts";
 
 const root = join(import.meta.dirname, "..", "..", "..");
 const home = mkdtempSync(join(tmpdir(), "cox-release-"));
@@ -18,19 +19,8 @@ let entries: TarEntry[];
 
 before(async () => {
   entries = await releaseFiles(root);
-  unpack(entries);
+  unpack(entries, home);
 });
-
-function unpack(all: readonly TarEntry[]): void {
-  for (const entry of all) {
-    const path = join(home, entry.path);
-    mkdirSync(dirname(path), { recursive: true });
-    if (entry.type === "symlink") symlinkSync(entry.target, path);
-    if (entry.type !== "file") continue;
-    writeFileSync(path, entry.content);
-    chmodSync(path, entry.mode ?? 0o644);
-  }
-}
 
 const run = (program: string, ...args: string[]) => promisify(execFile)(join(home, "bin", program), args);
 

@@ -1,0 +1,103 @@
+#!/bin/bash
+# Boots systemd as process 1 of a machine made of this one's files, with a release installed as docs/installing.md says.
+# usage: machine.sh <release> <scratch>; in new mount, pid, network, host name, IPC and cgroup namespaces
+set -eu
+release=$1
+scratch=$2
+
+mount --make-rprivate /
+mount -t tmpfs none "$scratch"
+root=$scratch/root
+mkdir "$scratch/upper" "$scratch/work" "$root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$scratch/upper,workdir=$scratch/work" "$root"
+mkdir -p "$root/opt/coxswain"
+cp -a "$release/." "$root/opt/coxswain"
+
+ip link set lo up
+ip link add machine0 type bridge
+ip addr add 10.111.0.1/24 dev machine0
+ip link set machine0 up
+ip route add default via 10.111.0.2
+
+mount -t proc proc "$root/proc"
+mount -t sysfs sysfs "$root/sys"
+if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+  mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
+else
+  mount -t tmpfs tmpfs "$root/sys/fs/cgroup"
+  while IFS=: read -r _ controllers _; do
+    case $controllers in
+      "") mkdir "$root/sys/fs/cgroup/unified" && mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup/unified" ;;
+      name=systemd) mkdir "$root/sys/fs/cgroup/systemd" && mount -t cgroup -o none,name=systemd cgroup "$root/sys/fs/cgroup/systemd" ;;
+      *) mkdir "$root/sys/fs/cgroup/$controllers" && mount -t cgroup -o "$controllers" cgroup "$root/sys/fs/cgroup/$controllers" ;;
+    esac
+  done </proc/self/cgroup
+fi
+for folder in dev run tmp; do mount -t tmpfs tmpfs "$root/$folder"; done
+for device in null zero full random urandom tty; do cp -a "/dev/$device" "$root/dev/$device"; done
+mkdir "$root/dev/pts" "$root/dev/shm"
+mount -t devpts devpts "$root/dev/pts" -o newinstance,ptmxmode=0666,mode=0620,gid=5
+ln -s pts/ptmx "$root/dev/ptmx"
+
+# An overlay cannot be the upper layer of another one.
+mkdir -p "$root/var/lib/containerd" "$root/var/lib/kubelet"
+for folder in containerd kubelet; do mount -t tmpfs tmpfs "$root/var/lib/$folder"; done
+
+# What would change the machine that this one stands on, or wait for hardware.
+units=$root/etc/systemd/system
+rm -rf "$units"/*.wants
+for unit in "$root"/lib/systemd/system/{sysinit,local-fs,sockets,timers,multi-user}.target.wants/* "$root"/lib/systemd/system/network-online.target; do
+  case ${unit##*/} in
+    systemd-journald*) ;;
+    *) ln -sf /dev/null "$units/${unit##*/}" ;;
+  esac
+done
+
+# As docs/installing.md says.
+cd "$root"
+for name in coxswain kube-apiserver kube-controller-manager kube-scheduler kubelet; do ln -sf /opt/coxswain/bin/$name usr/bin/$name; done
+mkdir -p etc/systemd/system/kubelet.service.d var/lib/kubelet
+cp opt/coxswain/systemd/*.service etc/systemd/system
+cp opt/coxswain/systemd/kubelet.service.d/10-kubeadm.conf etc/systemd/system/kubelet.service.d
+cp opt/coxswain/systemd/coxswain-users.conf usr/lib/sysusers.d/coxswain.conf
+cp opt/coxswain/systemd/kubelet-config.yaml var/lib/kubelet/config.yaml
+cp opt/coxswain/systemd/kubeadm-flags.env var/lib/kubelet/kubeadm-flags.env
+chroot . systemd-sysusers
+chroot . /usr/bin/coxswain certs --node-name=machine --apiserver-names=10.96.0.1,10.111.0.1
+cat >etc/default/etcd <<'X'
+ETCD_LISTEN_CLIENT_URLS=https://127.0.0.1:2379
+ETCD_ADVERTISE_CLIENT_URLS=https://127.0.0.1:2379
+ETCD_CERT_FILE=/etc/kubernetes/pki/etcd/server.crt
+ETCD_KEY_FILE=/etc/kubernetes/pki/etcd/server.key
+ETCD_TRUSTED_CA_FILE=/etc/kubernetes/pki/etcd/ca.crt
+ETCD_CLIENT_CERT_AUTH=true
+X
+echo 'KUBE_SCHEDULER_ARGS=--secure-port=10359 --v=1' >etc/kubernetes/kube-scheduler.env
+echo 'KUBELET_EXTRA_ARGS=--hostname-override=machine --fail-swap-on=false' >etc/default/kubelet
+
+# What a container runtime needs everywhere: a network, and here the images that this machine makes.
+mkdir -p etc/containerd etc/cni/net.d
+rm -rf var/lib/etcd/default etc/cni/net.d/*
+cat >etc/containerd/config.toml <<'X'
+version = 2
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "coxswain.local/pause:3.6"
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+X
+cat >etc/cni/net.d/10-machine.conflist <<'X'
+{"cniVersion":"0.4.0","name":"machine","plugins":[{"type":"bridge","bridge":"cni0","isGateway":true,
+"ipam":{"type":"host-local","ranges":[[{"subnet":"10.244.0.0/24"}]],"routes":[{"dst":"0.0.0.0/0"}]}}]}
+X
+mkdir etc/systemd/system/containerd.service.d
+printf '[Service]\nOOMScoreAdjust=0\n' >etc/systemd/system/containerd.service.d/oom.conf
+
+cat >etc/systemd/system/machine.target <<'X'
+[Unit]
+Wants=etcd.service containerd.service kube-apiserver.service kube-controller-manager.service kube-scheduler.service kubelet.service
+X
+mkdir outside
+pivot_root . outside
+umount --lazy /outside
+exec env -i container=machine PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --system --unit=machine.target

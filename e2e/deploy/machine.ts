@@ -1,0 +1,124 @@
+import { type ChildProcess, execFile, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { releaseFiles } from "@coxswain/deploy/release";
+import { unpack } from "@coxswain/deploy/unpack";
+import { findKubectl } from "@coxswain/dev-cluster/kubectl";
+import { localImages } from "@coxswain/images/busybox";
+import { imageArchive } from "@coxswain/images/oci";
+import { settings } from "../framework/kubectl.ts";
+
+/** A machine of its own in namespaces, whose process 1 is the real systemd, with a release of Coxswain installed. */
+export interface Machine {
+  /** Runs a program in it to its end. @throws with what it wrote when that is not 0 */
+  run(program: string, ...args: string[]): Promise<string>;
+  /** Runs this machine's kubectl as the administrator of the other one. */
+  kubectl(...args: string[]): Promise<string>;
+  kill(): Promise<void>;
+}
+
+const execute = promisify(execFile);
+const namespaces = ["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup"];
+
+/** @returns why no machine can be made here; undefined when one can. */
+export function whyNoMachine(): string | undefined {
+  if (process.getuid?.() !== 0) return "needs root";
+  if (!existsSync("/lib/systemd/systemd")) return "systemd is not installed";
+  try {
+    execFileSync("unshare", [...namespaces, "--fork", "true"], { stdio: "ignore" });
+    return undefined;
+  } catch {
+    return "namespaces cannot be made here";
+  }
+}
+
+export async function bootMachine(): Promise<Machine> {
+  const folder = mkdtempSync(join(tmpdir(), "cox-machine-"));
+  const release = join(folder, "release");
+  const scratch = join(folder, "scratch");
+  mkdirSync(scratch);
+  unpack(await releaseFiles(settings.root), release);
+  for (const [i, image] of localImages("/bin/busybox").entries()) {
+    writeFileSync(join(release, `image-${i}.tar`), imageArchive(image));
+  }
+  const cgroups = newCgroups(`cox-machine-${process.pid}`);
+  const script = join(import.meta.dirname, "machine.sh");
+  let output = "";
+  // The shell enters the cgroups before its namespaces are made, so that they are the roots in there.
+  const enter = 'for folder in $1; do echo $$ >"$folder/cgroup.procs"; done; shift; exec unshare "$@"';
+  const child = spawn(
+    "sh",
+    ["-c", enter, "sh", cgroups.join(" "), ...namespaces, "--fork", "--kill-child", script, release, scratch],
+    { stdio: ["ignore", "pipe", "pipe"] },
+  );
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  const kill = async (): Promise<void> => {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    }
+    await waitFor(() => removeCgroups(cgroups), { what: "the machine's processes to be gone" });
+    rmSync(folder, { recursive: true, force: true });
+  };
+  try {
+    const pid = await waitFor(() => systemdOf(child), { timeoutMs: 30_000, what: `systemd to run; ${output}` });
+    const enter = async (into: readonly string[], command: readonly string[]): Promise<string> =>
+      (await execute("nsenter", ["-t", pid, ...into, ...command], { timeout: 60_000, killSignal: "SIGKILL" })).stdout;
+    const kubectl = [await findKubectl(settings), `--kubeconfig=/proc/${pid}/root/etc/kubernetes/admin.conf`];
+    return {
+      run: (...command) => enter(["-m", "-p", "-n", "-u", "-i", "-C"], command),
+      kubectl: (...args) => enter(["-n"], [...kubectl, ...args]),
+      kill,
+    };
+  } catch (err) {
+    await kill();
+    throw new Error(`the machine did not boot: ${output}`, { cause: err });
+  }
+}
+
+/** The process that unshare made, once it is systemd. */
+function systemdOf(unshare: ChildProcess): string | undefined {
+  if (unshare.exitCode !== null) throw new Error(`it ended with ${unshare.exitCode}`);
+  const pid = readFileSync(`/proc/${unshare.pid}/task/${unshare.pid}/children`, "utf8").trim();
+  return pid !== "" && readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "systemd" ? pid : undefined;
+}
+
+/** One in each hierarchy, below that of this process: what runs in them does not meet the machine's own systemd. */
+function newCgroups(name: string): string[] {
+  const lines = readFileSync("/proc/self/cgroup", "utf8").trim().split("\n");
+  const mounts = readFileSync("/proc/self/mounts", "utf8")
+    .split("\n")
+    .map((line) => line.split(" "));
+  return lines.flatMap((line) => {
+    const [, controllers = "", ...path] = line.split(":");
+    const mount = mounts.find(([, , type, options = ""]) =>
+      controllers === "" ? type === "cgroup2" : type === "cgroup" && `,${options},`.includes(`,${controllers},`),
+    );
+    if (mount === undefined) return [];
+    const folder = join(mount[1] as string, path.join(":"), name);
+    mkdirSync(folder, { recursive: true });
+    if (controllers === "cpuset") {
+      for (const file of ["cpuset.cpus", "cpuset.mems"]) {
+        writeFileSync(join(folder, file), readFileSync(join(dirname(folder), file)));
+      }
+    }
+    return [folder];
+  });
+}
+
+function removeCgroups(cgroups: readonly string[]): boolean {
+  try {
+    for (const folder of cgroups.filter(existsSync)) {
+      const below = globSync("**/", { cwd: folder }).sort((a, b) => b.length - a.length);
+      for (const path of below) rmdirSync(join(folder, path));
+      rmdirSync(folder);
+    }
+    return true;
+  } catch {
+    return false; // somebody still ends in there
+  }
+}

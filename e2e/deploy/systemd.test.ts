@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { bootMachine, type Machine, whyNoMachine } from "./machine.ts";
+
+const controlPlane = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+const units = [...controlPlane, "kubelet"];
+
+describe("the shipped units under a real systemd", { skip: whyNoMachine() }, () => {
+  let machine: Machine;
+  const active = (unit: string) => machine.run("systemctl", "is-active", unit).then((text) => text.trim() === "active");
+  const property = async (unit: string, name: string) =>
+    (await machine.run("systemctl", "show", "--value", "-p", name, unit)).trim();
+  const nodeIsReady = async (): Promise<boolean> => /^machine +Ready /m.test(await machine.kubectl("get", "nodes"));
+
+  before(async () => {
+    machine = await bootMachine();
+  });
+  after(() => machine?.kill());
+
+  test("all of them start in their order and the node gets ready", async () => {
+    for (const unit of units) await waitFor(() => active(unit), { timeoutMs: 40_000, what: `${unit} to be active` });
+    await waitFor(nodeIsReady, { timeoutMs: 40_000, what: "a ready node" });
+  });
+
+  test("systemd finds nothing wrong with them and little to attack in the control plane", async () => {
+    assert.equal(await machine.run("systemd-analyze", "verify", ...units.map((unit) => `${unit}.service`)), "");
+    for (const unit of controlPlane) await machine.run("systemd-analyze", "security", "--threshold=20", unit);
+  });
+
+  test("the daemons run as their own users, with the flags of their environment files", async () => {
+    const line = await machine.run("ps", "-C", "node,node-MainThread", "-o", "user:30=,args=");
+    for (const unit of controlPlane) assert.match(line, new RegExp(`^${unit} .*/lib/${unit}\\.js `, "m"));
+    assert.match(line, /^kube-scheduler .* --secure-port=10359 --v=1$/m);
+    assert.match(line, /^root .*\/lib\/kubelet\.js .* --hostname-override=machine /m);
+  });
+
+  test("a pod runs", async () => {
+    for (const i of [0, 1, 2]) await machine.run("ctr", "-n", "k8s.io", "images", "import", `/opt/coxswain/image-${i}.tar`);
+    await waitFor(() => machine.kubectl("get", "serviceaccount", "default"), { what: "the default service account" });
+    await machine.kubectl("run", "one", "--image=busybox:1.35", "--restart=Never", "--", "sleep", "3600");
+    await machine.kubectl("wait", "--for=condition=Ready", "--timeout=40s", "pod/one");
+    assert.equal(await machine.kubectl("exec", "one", "--", "echo", "hello"), "hello\n");
+  });
+
+  test("a daemon that is killed comes back, and nothing is lost", async () => {
+    for (const unit of units) await machine.run("systemctl", "kill", "--signal=KILL", "--kill-who=main", unit);
+    const isBack = async (unit: string) => (await property(unit, "NRestarts")) === "1" && (await active(unit));
+    for (const unit of units) await waitFor(() => isBack(unit), { timeoutMs: 30_000, what: `${unit} to be active again` });
+    await waitFor(nodeIsReady, { timeoutMs: 20_000, what: "a ready node" });
+    assert.match(await machine.kubectl("get", "pod", "one"), /^one +1\/1 +Running +0 /m);
+  });
+
+  test("a daemon that is stopped ends well", async () => {
+    for (const unit of units.toReversed()) {
+      await machine.run("systemctl", "stop", unit);
+      assert.equal(await property(unit, "Result"), "success", unit);
+      assert.equal(await property(unit, "ExecMainStatus"), "0", unit);
+    }
+  });
+});

@@ -1,0 +1,21 @@
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { TarEntry } from "@coxswain/images/tar";
+
+/** Writes the files as tar would extract their archive. */
+export function unpack(entries: readonly TarEntry[], folder: string): void {
+  for (const entry of entries) {
+    const path = join(folder, entry.path);
+    if (entry.type === "folder") {
+      mkdirSync(path, { recursive: true });
+      continue;
+    }
+    mkdirSync(dirname(path), { recursive: true });
+    if (entry.type === "symlink") {
+      symlinkSync(entry.target, path);
+    } else {
+      writeFileSync(path, entry.content);
+      chmodSync(path, entry.mode ?? 0o644);
+    }
+  }
+}
