@@ -1,0 +1,112 @@
+import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { Secret } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { DownwardContext } from "../environment/downward-api-env.ts";
+import { environmentOf } from "../environment/env-vars.ts";
+import { containerResources } from "../resources/container-resources.ts";
+import { ContainerError } from "../runtime/container-error.ts";
+import { startContainer } from "../runtime/containers.ts";
+import type { CriInput } from "../runtime/cri-schema.ts";
+import type { ImagePuller } from "../runtime/images.ts";
+import type { PodRecord } from "../runtime/pod-record.ts";
+import type { SetUpVolume } from "../volumes/volume.ts";
+import { containerMounts } from "./container-options.ts";
+import { type AnyContainer, type ContainerKind, describePod, type NodePod } from "./pod.ts";
+import type { PodRunnerOptions } from "./pod-runner.ts";
+
+/** Where a container of a Pod is started. */
+export interface StartContext {
+  record: PodRecord;
+  sandboxId: string;
+  config: CriInput<"PodSandboxConfig">;
+  ips: readonly string[];
+  mounted: ReadonlyMap<string, SetUpVolume>;
+  pullSecrets: readonly Secret[];
+}
+
+export interface ContainerStarter {
+  /** Its image, environment, mounts and resources, then the container. @throws ContainerError */
+  start(pod: NodePod, container: AnyContainer, kind: ContainerKind, context: StartContext): Promise<void>;
+  pullSecretsOf(pod: NodePod): Promise<Secret[]>;
+}
+
+/** @param downward what a Pod with these addresses may ask about itself and its node */
+export function newContainerStarter(
+  options: PodRunnerOptions,
+  downward: (ips: readonly string[]) => DownwardContext,
+): ContainerStarter {
+  const { containers } = options;
+  const invalidNamesTold = new Set<string>();
+
+  async function start(pod: NodePod, container: AnyContainer, kind: ContainerKind, context: StartContext): Promise<void> {
+    const event = (type: "Normal" | "Warning", reason: string, message: string): void =>
+      containers.event(pod, { name: container.name, kind }, type, reason, message);
+    let found: Awaited<ReturnType<ImagePuller["ensure"]>>;
+    try {
+      found = await options.images.ensure(pod, container, context.pullSecrets, context.config, event);
+    } catch (err) {
+      event("Warning", "Failed", `Error: ${err instanceof ContainerError ? err.reason : (err as Error).message}`);
+      throw err;
+    }
+    const { node } = options;
+    await startContainer(containers, {
+      pod,
+      container,
+      kind,
+      record: context.record,
+      sandboxId: context.sandboxId,
+      sandboxConfig: context.config,
+      podIp: context.ips[0] ?? "",
+      imageRef: found.imageRef,
+      image: found.image,
+      resources: { ...containerResources(pod, container, node), ...options.resources?.placementOf(pod, container) },
+      options: async () => {
+        const services = options.services();
+        if (services === undefined) throw new Error("services have not yet been read at least once, cannot construct envs");
+        const environment = await environmentOf(pod, container, {
+          ...downward(context.ips),
+          objects: options.objects,
+          services,
+          onInvalidNames: (objectKind, name, keys) => {
+            const told = `${pod.metadata.uid}/${container.name}/${name}`;
+            if (invalidNamesTold.has(told)) return;
+            invalidNamesTold.add(told);
+            const message = `Keys [${keys.join(", ")}] from the EnvFrom ${objectKind === "ConfigMap" ? "configMap" : "secret"} ${name} were skipped since they are considered invalid environment variable names.`;
+            containers.event(pod, undefined, "Warning", "InvalidEnvironmentVariableNames", message);
+          },
+        });
+        const mounts = await containerMounts(pod, container, {
+          podDir: options.volumes.podDir(pod.metadata.uid),
+          podIps: context.ips,
+          clusterDomain: node.clusterDomain,
+          volumes: context.mounted,
+          environment,
+          mounter: options.mounter,
+        });
+        const access = await options.resources?.accessOf(pod, container);
+        return {
+          // What the Pod says of a variable is right.
+          environment: new Map([...Object.entries(access?.envs ?? {}), ...environment]),
+          mounts: [...(access?.mounts ?? []).map(({ readOnly: readonly, ...mount }) => ({ ...mount, readonly })), ...mounts],
+          devices: access?.devices ?? [],
+          annotations: access?.annotations ?? {},
+        };
+      },
+    });
+    options.resources?.started(pod, container);
+  }
+
+  /** A secret that is not there is passed over: the registry may not ask for it. */
+  async function pullSecretsOf(pod: NodePod): Promise<Secret[]> {
+    const secrets: Secret[] = [];
+    for (const { name } of pod.spec.imagePullSecrets ?? []) {
+      try {
+        if (name) secrets.push(await options.objects.secret(pod.metadata.namespace, name));
+      } catch (err) {
+        if (!isNotFound(err)) options.log.warn("cannot read a pull secret", { pod: describePod(pod), secret: name });
+      }
+    }
+    return secrets;
+  }
+
+  return { start, pullSecretsOf };
+}

@@ -1,0 +1,42 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { formatDuration } from "@coxswain/apimachinery/meta/time";
+import { ContainerError } from "../runtime/container-error.ts";
+import type { ContainerEvent } from "../runtime/containers.ts";
+import { containerHash } from "../runtime/labels.ts";
+import type { PodRecord } from "../runtime/pod-record.ts";
+import { newBackoff } from "./backoff.ts";
+import { type AnyContainer, type ContainerKind, describePod, type NodePod } from "./pod.ts";
+
+const initialMs = 10_000;
+const maxMs = 300_000;
+
+/** Containers that end again and again have to wait before they are started once more. */
+export interface CrashLoops {
+  /** @throws ContainerError CrashLoopBackOff while the container has to wait. */
+  check(pod: NodePod, record: PodRecord, container: AnyContainer, kind: ContainerKind): void;
+  /** Forgets what has expired. */
+  collect(): void;
+}
+
+/** Source: pkg/kubelet/kuberuntime/kuberuntime_manager.go doBackOff */
+export function newCrashLoops({ clock, event }: { clock: Clock; event: ContainerEvent }): CrashLoops {
+  const loops = newBackoff({ initialMs, maxMs, clock });
+  return {
+    check(pod, record, container, kind) {
+      const ended = record.containers.find((candidate) => candidate.name === container.name && candidate.state === "exited");
+      if (ended === undefined) return;
+      const key = `${describePod(pod)}_${container.name}_${containerHash(container)}`;
+      if (!loops.isWaitingSince(key, ended.finishedAt)) {
+        loops.next(key, ended.finishedAt);
+        return;
+      }
+      event(pod, { name: container.name, kind }, "Warning", "BackOff", "Back-off restarting failed container");
+      const wait = formatDuration(loops.current(key));
+      throw new ContainerError(
+        "CrashLoopBackOff",
+        `back-off ${wait} restarting failed container=${container.name} pod=${describePod(pod)}`,
+      );
+    },
+    collect: () => loops.collect(),
+  };
+}

@@ -1,0 +1,67 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { ContainerEvent } from "../runtime/containers.ts";
+import { ClaimError, VolumeError, VolumeWaits } from "../volumes/volume.ts";
+import type { VolumeFailure } from "../volumes/volume-manager.ts";
+import { newBackoff } from "./backoff.ts";
+import type { NodePod } from "./pod.ts";
+
+const retryInitialMs = 500;
+const retryMaxMs = 122_000;
+/** How often to look whether a volume is attached by now. */
+const attachCheckMs = 1_000;
+/** After so long without its volumes the user is told all of what is missing. */
+const waitMs = 123_000;
+
+/** Pods that wait for volumes: what the user is told, and when to try again. */
+export interface MissingVolumes {
+  failed(pod: NodePod, failures: readonly VolumeFailure[]): { error: Error; retryMs: number };
+  /** They are there, or nobody waits for them any longer. */
+  forget(uid: string): void;
+  /** Forgets what has expired. */
+  collect(): void;
+}
+
+/** Source: pkg/kubelet/volumemanager/volume_manager.go WaitForAttachAndMount */
+export function newMissingVolumes({ clock, event }: { clock: Clock; event: ContainerEvent }): MissingVolumes {
+  const retries = newBackoff({ initialMs: retryInitialMs, maxMs: retryMaxMs, clock });
+  const missingSince = new Map<string, number>();
+
+  return {
+    failed(pod, failures) {
+      const { uid } = pod.metadata;
+      const warn = (reason: string, message: string): void => event(pod, undefined, "Warning", reason, message);
+      for (const failure of failures) tellFailure(failure, warn);
+      const claims = failures.filter(({ cause }) => cause instanceof ClaimError).map(({ message }) => message);
+      const text = summary(pod, failures, claims);
+      const since = missingSince.getOrInsert(uid, clock.now());
+      if (claims.length > 0) warn("FailedMount", text);
+      else if (clock.now() - since > waitMs) {
+        warn("FailedMount", text);
+        missingSince.set(uid, clock.now());
+      }
+      const error = new Error(text);
+      if (failures.every(({ cause }) => cause instanceof VolumeWaits)) return { error, retryMs: attachCheckMs };
+      retries.next(uid, clock.now());
+      return { error, retryMs: retries.current(uid) };
+    },
+    forget(uid) {
+      missingSince.delete(uid);
+      retries.forget(uid);
+    },
+    collect: () => retries.collect(),
+  };
+}
+
+function tellFailure({ volume, message, cause }: VolumeFailure, warn: (reason: string, message: string) => void): void {
+  if (cause instanceof ClaimError || cause instanceof VolumeWaits) return;
+  const [step, name] = cause instanceof VolumeError ? [cause.step, cause.volume] : ["MountVolume.SetUp failed", volume];
+  const reason = step.startsWith("MapVolume") ? "FailedMapVolume" : "FailedMount";
+  warn(reason, `${step} for volume ${JSON.stringify(name)} : ${message}`);
+}
+
+function summary({ spec }: NodePod, failures: readonly VolumeFailure[], claims: readonly string[]): string {
+  const missing = failures.map(({ volume }) => volume).join(" ");
+  const all = (spec.volumes ?? []).map((volume) => volume.name).join(" ");
+  const why = claims.length > 0 ? claims.join("; ") : "timed out waiting for the condition";
+  return `Unable to attach or mount volumes: unmounted volumes=[${missing}], unattached volumes=[${all}]: ${why}`;
+}
