@@ -43,7 +43,10 @@ if (await canRunContainerd()) {
         metadata: { name: "web" },
         spec: {
           terminationGracePeriodSeconds: 1,
-          volumes: [{ name: "shared", emptyDir: {} }],
+          volumes: [
+            { name: "shared", emptyDir: {} },
+            { name: "flex", flexVolume: { driver: "example.com/disk" } },
+          ],
           initContainers: [
             {
               name: "init",
@@ -56,9 +59,12 @@ if (await canRunContainerd()) {
             {
               name: "main",
               image: busyboxImage,
-              command: ["sh", "-c", "echo $(WHO) saw $(cat /sub); exec sleep 1000"],
+              command: ["sh", "-c", "echo $(WHO) saw $(cat /sub) and $(cat /flex/file); exec sleep 1000"],
               env: [{ name: "WHO", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } }],
-              volumeMounts: [{ name: "shared", mountPath: "/sub", subPath: "file" }],
+              volumeMounts: [
+                { name: "shared", mountPath: "/sub", subPath: "file" },
+                { name: "flex", mountPath: "/flex" },
+              ],
               resources: { limits: { memory: "32Mi" } },
               readinessProbe: { exec: { command: ["true"] }, periodSeconds: 1 },
             },
@@ -68,12 +74,16 @@ if (await canRunContainerd()) {
     );
 
     const allowed = "--allow-metric-labels=kubelet_runtime_operations_total,operation_type=version";
-    let agent = await start(dir, socket, manifests, cgroupRoot, allowed);
+    const disk = join(dir, "exec/example.com~disk");
+    await mkdir(disk, { recursive: true });
+    await writeFile(join(disk, "disk"), flexDriver, { mode: 0o755 });
+    const pluginDir = `--volume-plugin-dir=${join(dir, "exec")}`;
+    let agent = await start(dir, socket, manifests, cgroupRoot, allowed, pluginDir);
     assert.equal(agent.healthzPort, 0, "--healthz-port=0: nobody listens for health");
     const ready = async (): Promise<Pod | undefined> => (await podsOf(agent)).find(isReady);
     const pod = await waitFor(ready, { timeoutMs: 30_000, what: "the pod to be ready" });
     assert.equal(pod.metadata.name, "web-node1");
-    assert.equal(await get(agent, "/containerLogs/default/web-node1/main"), "web-node1 saw made\n");
+    assert.equal(await get(agent, "/containerLogs/default/web-node1/main"), "web-node1 saw made and mounted\n");
     const id = pod.status?.containerStatuses?.[0]?.containerID;
     const cgroup = await readFile(`/proc/${await pidOf(socket, id)}/cgroup`, "utf8");
     assert.match(cgroup, new RegExp(`memory:${cgroupRoot}/kubepods/burstable/pod${pod.metadata.uid}/`));
@@ -82,7 +92,7 @@ if (await canRunContainerd()) {
     assert.deepEqual(new Set(told.map(([, operation]) => operation)), new Set(["version", "unexpected"]));
 
     await agent.stop();
-    agent = await start(dir, socket, manifests, cgroupRoot);
+    agent = await start(dir, socket, manifests, cgroupRoot, pluginDir);
     const again = await waitFor(ready, { timeoutMs: 30_000, what: "the pod to be ready again" });
     assert.deepEqual(
       [again.status?.containerStatuses?.[0]?.containerID, again.status?.containerStatuses?.[0]?.restartCount],
@@ -214,6 +224,16 @@ const agentFlags = (dir: string, socket: string, manifests: string, cgroupRoot: 
   "--read-only-port=0",
   "--address=127.0.0.1",
 ];
+
+/** Mounts a file system with one file. */
+const flexDriver = `#!/bin/sh -e
+case "$1" in
+init) echo '{"status":"Success","capabilities":{"attach":false}}' ;;
+mount) mount -t tmpfs tmpfs "$2"; echo mounted > "$2/file"; echo '{"status":"Success"}' ;;
+unmount) umount "$2"; echo '{"status":"Success"}' ;;
+*) echo '{"status":"Not supported"}' ;;
+esac
+`;
 
 async function start(
   dir: string,

@@ -46,6 +46,7 @@ import { listen } from "./server/listen.ts";
 import { newAgentMetrics, newProbeMetrics } from "./server/metrics.ts";
 import { servePodResources } from "./server/pod-resources.ts";
 import { newVolumeMetrics } from "./server/volume-metrics.ts";
+import { openNodeShutdown } from "./shutdown/open-node-shutdown.ts";
 import { newApiObjects, noObjects } from "./sources/api-objects.ts";
 import { followApiserver } from "./sources/apiserver.ts";
 import { runFileSource } from "./sources/file.ts";
@@ -55,6 +56,7 @@ import { newAgentEvents } from "./status/events.ts";
 import { newStatusManager } from "./status/status-manager.ts";
 import { startUpkeep } from "./upkeep.ts";
 import { newCsi } from "./volumes/csi/csi.ts";
+import { newFlexVolumes } from "./volumes/flex/flex.ts";
 import { systemMounter } from "./volumes/mount.ts";
 import { newVolumeManager } from "./volumes/volume-manager.ts";
 
@@ -163,6 +165,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       events.problem(),
       network && `container runtime network not ready: ${network}`,
       csi?.problem(),
+      shutdown?.problem(),
     ].filter((problem) => problem !== undefined);
   };
   const makeStatus = async (current: NodeStatus | undefined): Promise<NodeStatus> =>
@@ -210,6 +213,14 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       onCall: agentMetrics.csiCall,
       onChange: () => registration?.hurry(),
     });
+  const shutdown = openNodeShutdown(config, featureGates, {
+    activePods: () => sources.list().filter((pod) => !isMirrorPod(pod) && intake.isActive(pod)),
+    endPod: (pod, verdict, graceSeconds) => workers.evict(pod.metadata.uid, verdict, graceSeconds),
+    tellNode: tell.node,
+    onChange: () => registration?.hurry(),
+    clock,
+    log,
+  });
   await csi?.restore();
   const ownStatus = await makeStatus(undefined);
   const allocatable = (): ResourceList => (registered() ?? initial()).status?.allocatable ?? ownStatus.allocatable ?? {};
@@ -234,7 +245,8 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
 
   // ---- what Pods are made of
   const nodeLabels = () => registered()?.metadata.labels;
-  const volumes = newVolumeManager({ podsDir, objects, mounter, clock, log, csi, nodeLabels });
+  const flex = newFlexVolumes({ pluginDir: config.volumePluginDir, podsDir, objects, mounter });
+  const volumes = newVolumeManager({ podsDir, objects, mounter, clock, log, csi, flex, nodeLabels });
   const cgroups = await startCgroups({
     config,
     machine,
@@ -335,7 +347,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
           node: { ...(registered() ?? initial()), name: nodeName },
           allocatable: atLeast(allocatable(), devices.inUse()),
           allowedUnsafeSysctls,
-        });
+        }) ?? shutdown?.refusal();
       return managers.concerns(pod) ? managers.admit(pod).then((rejection) => rejection ?? admit()) : admit();
     },
     onRejected: (pod, { reason, message }) => {
@@ -372,6 +384,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     clock,
     log,
   });
+  await shutdown?.start(signal).catch((err) => log.error("Failed to start node shutdown manager", err));
   background.every(pluginCheckMs, "plugins", plugins.reconcile);
   if (featureGates.enabled("KubeletPodResources")) {
     const socket = servePodResources({

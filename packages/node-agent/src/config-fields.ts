@@ -80,6 +80,10 @@ const honouredFields = [
   "seccompDefault",
   "serializeImagePulls",
   "serverTLSBootstrap",
+  "showHiddenMetricsForVersion",
+  "shutdownGracePeriod",
+  "shutdownGracePeriodByPodPriority",
+  "shutdownGracePeriodCriticalPods",
   "staticPodPath",
   "staticPodURL",
   "staticPodURLHeader",
@@ -93,6 +97,7 @@ const honouredFields = [
   "tlsPrivateKeyFile",
   "topologyManagerPolicy",
   "topologyManagerScope",
+  "volumePluginDir",
   "volumeStatsAggPeriod",
 ];
 
@@ -107,11 +112,7 @@ const otherFields: Readonly<Record<string, unknown>> = {
   logging: undefined,
   memorySwap: undefined,
   memoryThrottlingFactor: undefined,
-  shutdownGracePeriod: "0s",
-  shutdownGracePeriodByPodPriority: undefined,
-  shutdownGracePeriodCriticalPods: "0s",
   streamingConnectionIdleTimeout: undefined,
-  volumePluginDir: undefined,
 };
 
 /** Fields that no KubeletConfiguration has. */

@@ -134,8 +134,8 @@ for (const { argv, want } of [
 test("refuses fields that do not exist, and tells of those that do nothing", async (t) => {
   const wrong = await file(t, { maxPodz: 1 });
   assert.throws(() => configure(`--config=${wrong}`), /strict decoding error: unknown field "maxPodz"/);
-  const path = await file(t, { volumePluginDir: "/plugins", readOnlyPort: 0 });
-  assert.deepEqual(ineffectiveFields(configure(`--config=${path}`).written), ["volumePluginDir"]);
+  const path = await file(t, { enableSystemLogHandler: true, readOnlyPort: 0 });
+  assert.deepEqual(ineffectiveFields(configure(`--config=${path}`).written), ["enableSystemLogHandler"]);
 });
 
 test("reads taints and labels", () => {

@@ -9,6 +9,7 @@ import { checkConfig } from "./config-checks.ts";
 import { unknownFields } from "./config-fields.ts";
 import type { KubeletFlags } from "./flags.ts";
 import { parseReservedMemory, type ReservedMemory } from "./resources/memory/reserved-memory.ts";
+import type { ShutdownGroup } from "./shutdown/shutdown-groups.ts";
 
 /** What the agent does, from its flags and its configuration file. Durations are in milliseconds. */
 export interface AgentConfig {
@@ -138,7 +139,16 @@ export interface AgentConfig {
   iptablesDropBit: number;
   featureGates: Readonly<Record<string, boolean>>;
 
+  /** How long the machine's shutdown waits for Pods, and which part of it is for critical ones. */
+  shutdownGraceMs: number;
+  shutdownGraceCriticalMs: number;
+  /** In place of the two. */
+  shutdownGroups: readonly ShutdownGroup[];
+
   /** Metrics that are not shown. */
+  /** Where drivers of flex volumes are. */
+  volumePluginDir: string;
+
   metrics: MetricsRegistryOptions;
 
   kubeApiQps: number;
@@ -254,6 +264,9 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     resolvConf: pick("resolv-conf", "resolvConf", "/etc/resolv.conf"),
 
     nodeStatusUpdateFrequencyMs: updateMs,
+    shutdownGraceMs: durationOf(at(file, "shutdownGracePeriod")) ?? 0,
+    shutdownGraceCriticalMs: durationOf(at(file, "shutdownGracePeriodCriticalPods")) ?? 0,
+    shutdownGroups: (at(file, "shutdownGracePeriodByPodPriority") ?? []) as ShutdownGroup[],
     nodeStatusReportFrequencyMs: durationOf(at(file, "nodeStatusReportFrequency")) ?? 300_000,
     nodeLeaseDurationSeconds: Number(at(file, "nodeLeaseDurationSeconds") ?? 0) || 40,
     nodeStatusMaxImages: pick("node-status-max-images", "nodeStatusMaxImages", 50),
@@ -319,6 +332,7 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     iptablesDropBit: pick("iptables-drop-bit", "iptablesDropBit", 15),
     featureGates,
 
+    volumePluginDir: pick("volume-plugin-dir", "volumePluginDir", "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/"),
     metrics: metricsOptions({
       ...flags,
       "show-hidden-metrics-for-version": pick("show-hidden-metrics-for-version", "showHiddenMetricsForVersion", ""),

@@ -796,7 +796,6 @@ export const flagTable = flags(
     "volume-plugin-dir": string({
       default: "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/",
       deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      wired: false,
       help: "Full path of the directory to look for third-party volume plugins in.",
     }),
     "volume-stats-agg-period": duration({

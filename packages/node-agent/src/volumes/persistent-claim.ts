@@ -7,14 +7,14 @@ import { setVolumeOwnership } from "./ownership.ts";
 import { ClaimError, type SetUpVolume, type VolumeContext, VolumeError, type VolumePlugin } from "./volume.ts";
 
 /**
- * A claim's volume: a folder of this node (hostPath, local), or a CSI driver's.
+ * A claim's volume: a folder of this node (hostPath, local), a CSI driver's or a flex volume driver's.
  * Source: pkg/kubelet/volumemanager/populator
  */
 export const persistentClaim: VolumePlugin = {
   name: "kubernetes.io~local-volume",
   supports: (volume) => volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined,
   async setUp(context) {
-    const { pod, volume, csi, nodeLabels } = context;
+    const { pod, volume, csi, flex, nodeLabels } = context;
     const { claim, bound } = await findVolume(context).catch((err: Error) => {
       const name = `${pod.metadata.namespace}/${claimNameOf(pod, volume)}`;
       throw new ClaimError(`error processing PVC ${name}: ${err.message}`, { cause: err });
@@ -25,7 +25,10 @@ export const persistentClaim: VolumePlugin = {
     if (labels !== undefined && !fitsNode(bound, labels)) {
       throw new VolumeError("MountVolume.NodeAffinity check failed", name, new Error("no matching NodeSelectorTerms"));
     }
-    const made = (await csi?.persistent(pod, bound, claim, readOnly)) ?? (await ofThisNode(context, bound, readOnly));
+    const made =
+      (await csi?.persistent(pod, bound, claim, readOnly)) ??
+      (await flex?.persistent(pod, bound, readOnly)) ??
+      (await ofThisNode(context, bound, readOnly));
     if (made === undefined) throw new Error(`no volume plugin matched the source of persistent volume ${name}`);
     return made;
   },

@@ -10,6 +10,8 @@ import type { Csi } from "./csi/csi.ts";
 import { csiInline } from "./csi-inline.ts";
 import { downwardApi } from "./downward-api.ts";
 import { emptyDir } from "./empty-dir.ts";
+import type { FlexVolumes } from "./flex/flex.ts";
+import { flexInline } from "./flex-inline.ts";
 import { hostPath } from "./host-path.ts";
 import { walked } from "./measure.ts";
 import type { Mounter } from "./mount.ts";
@@ -26,6 +28,7 @@ export interface VolumeManagerOptions {
   clock: Clock;
   log: Logger;
   csi?: Csi | undefined;
+  flex?: FlexVolumes | undefined;
   nodeLabels?: () => Readonly<Record<string, string>> | undefined;
 }
 
@@ -64,12 +67,13 @@ const plugins: readonly VolumePlugin[] = [
   downwardApi,
   persistentClaim,
   csiInline,
+  flexInline,
 ];
 
 export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
   const podDir = (uid: string): string => join(options.podsDir, safeName(uid));
   const setUpVolumes = new Map<string, ReadonlyMap<string, SetUpVolume>>();
-  const { csi, nodeLabels = () => undefined } = options;
+  const { csi, flex, nodeLabels = () => undefined } = options;
 
   /** Removing below a mount would remove what is mounted, so nothing may be left. */
   async function unmountAll(uid: string): Promise<void> {
@@ -86,6 +90,7 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
     // Parts of volumes go before the volumes; what a driver has mounted only the driver takes away.
     await unmountBelow(join(dir, "volume-subpaths"));
     await csi?.tearDown(safeName(uid));
+    await flex?.tearDown(safeName(uid));
     await unmountBelow(dir);
     setUpVolumes.delete(uid);
     const left = await options.mounter.mountsBelow(dir);
@@ -109,7 +114,7 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
             if (chosen === undefined) throw new Error("no volume plugin matched");
             const dir = join(podDir(pod.metadata.uid), "volumes", chosen.name, safeName(volume.name));
             const { objects, mounter, clock } = options;
-            const context = { pod, volume, dir, objects, mounter, downward, csi, nodeLabels, now: clock.now() };
+            const context = { pod, volume, dir, objects, mounter, downward, csi, flex, nodeLabels, now: clock.now() };
             const made = await chosen.setUp(context);
             volumes.set(volume.name, made.path === dir ? { ...made, measure: () => walked(dir) } : made);
           } catch (err) {

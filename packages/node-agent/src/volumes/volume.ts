@@ -3,6 +3,7 @@ import type { DownwardContext } from "../environment/downward-api-env.ts";
 import type { NodePod } from "../pods/pod.ts";
 import type { PodObjects } from "../sources/pod-objects.ts";
 import type { Csi } from "./csi/csi.ts";
+import type { FlexVolumes } from "./flex/flex.ts";
 import type { VolumeSize } from "./measure.ts";
 import type { Mounter } from "./mount.ts";
 
@@ -16,6 +17,7 @@ export interface VolumeContext {
   downward: DownwardContext;
   /** Undefined without an API server, which knows of drivers and volumes. */
   csi: Csi | undefined;
+  flex: FlexVolumes | undefined;
   /** Undefined while the node is not known. */
   nodeLabels: () => Readonly<Record<string, string>> | undefined;
   now: number;

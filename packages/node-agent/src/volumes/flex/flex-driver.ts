@@ -1,0 +1,119 @@
+import { spawn } from "node:child_process";
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
+
+/** What a driver says that it can do; by default it can do it all. */
+export interface FlexCapabilities {
+  readonly attach: boolean;
+  readonly supportsMetrics: boolean;
+  readonly fsGroup: boolean;
+}
+
+export interface FlexDriver {
+  readonly capabilities: FlexCapabilities;
+  /**
+   * Runs the driver's program.
+   * @throws NotSupported for a command it does not know; Error in upstream's words when it failed
+   */
+  call(command: string, ...args: readonly string[]): Promise<void>;
+}
+
+/** A driver need not know every command; the agent does then what it can. */
+export class NotSupported extends Error {}
+
+export interface FlexDrivers {
+  /** @param name `vendor/driver` @returns undefined for a program that is not there, or does not answer `init` */
+  find(name: string): Promise<FlexDriver | undefined>;
+}
+
+interface Answer {
+  readonly status?: unknown;
+  readonly message?: unknown;
+  readonly capabilities?: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Programs below a folder, `vendor~driver/driver`, each of which is asked once what it can do, and again when it was
+ * replaced. Upstream watches the folder instead.
+ * Source: pkg/volume/flexvolume probe.go, driver-call.go
+ */
+export function newFlexDrivers(folder: string): FlexDrivers {
+  const known = new Map<string, { readonly version: string; readonly driver: Promise<FlexDriver | undefined> }>();
+  return {
+    async find(name) {
+      const program = programOf(folder, name);
+      const info = program === undefined ? undefined : await stat(program).catch(() => undefined);
+      if (program === undefined || !info?.isFile()) return void known.delete(name);
+      const version = `${info.ino} ${info.mtimeMs} ${info.ctimeMs}`;
+      const found = known.get(name);
+      if (found?.version === version) return found.driver;
+      const driver = openDriver(program);
+      known.set(name, { version, driver });
+      driver.then(
+        (opened) => opened === undefined && known.delete(name),
+        () => known.delete(name),
+      );
+      return driver;
+    },
+  };
+}
+
+/** Users choose the name: it has to stay one part of a path. */
+function programOf(folder: string, name: string): string | undefined {
+  if (name === "" || name.startsWith(".") || /[~\0]/.test(name)) return undefined;
+  const program = name.slice(name.lastIndexOf("/") + 1);
+  if (program === "" || program === "." || program === "..") return undefined;
+  return join(folder, name.replaceAll("/", "~"), program);
+}
+
+async function openDriver(program: string): Promise<FlexDriver | undefined> {
+  const unsupported = new Set<string>();
+  const call = async (command: string, args: readonly string[]): Promise<Answer> => {
+    if (unsupported.has(command)) throw new NotSupported("Not supported");
+    try {
+      return await run(program, command, args);
+    } catch (err) {
+      if (err instanceof NotSupported) unsupported.add(command);
+      throw err;
+    }
+  };
+  const answer = await call("init", []).catch(() => undefined);
+  if (answer === undefined) return undefined;
+  const can = (name: string, byDefault: boolean): boolean =>
+    typeof answer.capabilities?.[name] === "boolean" ? answer.capabilities[name] : byDefault;
+  return {
+    capabilities: { attach: can("attach", true), supportsMetrics: can("supportsMetrics", false), fsGroup: can("fsGroup", true) },
+    call: async (command, ...args) => void (await call(command, args)),
+  };
+}
+
+/** Everything that the program writes has to be one JSON object. */
+async function run(program: string, command: string, args: readonly string[]): Promise<Answer> {
+  const { output, failure } = await outputOf(program, [command, ...args]);
+  const answer = parseJsonText(output) as Answer | null;
+  if (answer?.status === "Not supported") throw new NotSupported("Not supported");
+  if (answer?.status !== "Success") {
+    throw new Error(`${command} command failed, status: ${answer?.status ?? ""}, reason: ${answer?.message ?? ""}`);
+  }
+  if (failure !== undefined) throw new Error(failure);
+  return answer;
+}
+
+const mostOutput = 1024 * 1024;
+
+function outputOf(program: string, args: readonly string[]): Promise<{ output: string; failure: string | undefined }> {
+  return new Promise((resolve) => {
+    const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"] });
+    let output = "";
+    const take = (chunk: string): void => {
+      if (output.length < mostOutput) output += chunk;
+    };
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", take);
+    child.once("error", (err) => resolve({ output, failure: err.message }));
+    child.once("close", (code, signal) => {
+      const failure = code === 0 ? undefined : code === null ? `signal: ${signal}` : `exit status ${code}`;
+      resolve({ output, failure });
+    });
+  });
+}
