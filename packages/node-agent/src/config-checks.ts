@@ -116,6 +116,7 @@ export function checkConfig(config: AgentConfig, gates: FeatureGates): string[] 
     if (list !== undefined)
       invalid(`unable to parse reservedSystemCPUs (--reserved-cpus) ${config.reservedCpus}, error: ${list}`);
   }
+  for (const problem of shutdownProblems(config, gates)) invalid(problem);
   const qosReserved = fails(() => parseQosReserved(config.qosReserved));
   if (qosReserved !== undefined) problems.push(qosReserved);
   if (config.exitOnLockContention && config.lockFile === "")
@@ -127,6 +128,26 @@ export function checkConfig(config: AgentConfig, gates: FeatureGates): string[] 
     if (problem !== undefined) problems.push(problem);
   }
   return problems;
+}
+
+function* shutdownProblems(config: AgentConfig, gates: FeatureGates): Generator<string> {
+  const { shutdownGraceMs: total, shutdownGraceCriticalMs: critical, shutdownGroups: groups } = config;
+  // As Go prints a struct around a duration.
+  const show = (ms: number): string => `{${formatDuration(ms)}}`;
+  if (gates.enabled("GracefulNodeShutdown")) {
+    if (critical > total) yield `shutdownGracePeriodCriticalPods ${show(critical)} must be <= shutdownGracePeriod ${show(total)}`;
+    for (const [name, ms] of Object.entries({ shutdownGracePeriod: total, shutdownGracePeriodCriticalPods: critical })) {
+      if (ms < 0 || (ms > 0 && ms < 1000)) yield `${name} ${show(ms)} must be either zero or otherwise >= 1 sec`;
+    }
+  } else if (total > 0 || critical > 0) {
+    yield "specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown";
+  }
+  if (groups.length === 0) return;
+  if (!gates.enabled("GracefulNodeShutdownBasedOnPodPriority")) {
+    yield "Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority";
+  } else if (total > 0 || critical > 0) {
+    yield "Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time";
+  }
 }
 
 /** `--enforce-node-allocatable` → the cgroup whose name it needs. */

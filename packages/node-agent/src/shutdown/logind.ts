@@ -1,0 +1,120 @@
+import { spawn } from "node:child_process";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { connectToBus, type DbusConnection } from "./dbus-connection.ts";
+import type { Variant } from "./dbus-message.ts";
+
+/** Keeps the machine up as long as it is held, at most for logind's delay. */
+export interface InhibitLock {
+  release(): void;
+}
+
+/** What of systemd's logind a graceful shutdown needs. */
+export interface Logind {
+  /** How long logind waits for those that hold a lock. */
+  inhibitDelayMs(): Promise<number>;
+  /** Writes the configuration and has logind read it. */
+  overrideInhibitDelay(ms: number): Promise<void>;
+  inhibitShutdown(): Promise<InhibitLock>;
+  /** True when the machine goes down, false when it stays after all. */
+  onShutdown(heard: (goesDown: boolean) => void): Promise<void>;
+  closed: Promise<void>;
+  close(): void;
+}
+
+const service = "org.freedesktop.login1";
+const object = "/org/freedesktop/login1";
+const manager = "org.freedesktop.login1.Manager";
+const overrideFile = "99-kubelet.conf";
+const hangUp = 1;
+
+/**
+ * @param options.configDir where logind reads overrides
+ * @param options.inhibitProgram gets a lock from logind and holds it as long as what it runs: the descriptor that is the
+ *   lock cannot come to us, Node has no way to receive one
+ * Source: pkg/kubelet/nodeshutdown/systemd/inhibit_linux.go
+ */
+export async function connectToLogind(options: {
+  clock: Clock;
+  address?: string;
+  configDir?: string;
+  inhibitProgram?: string;
+}): Promise<Logind> {
+  const { configDir = "/etc/systemd/logind.conf.d", inhibitProgram = "systemd-inhibit" } = options;
+  const bus: DbusConnection = await connectToBus(options.address);
+  const locks = new Set<InhibitLock>();
+
+  async function inhibitDelayMs(): Promise<number> {
+    const request = { destination: service, path: object, interface: "org.freedesktop.DBus.Properties", member: "Get" };
+    const body = [manager, "InhibitDelayMaxUSec"];
+    const [answer] = await bus.call({ ...request, signature: "ss", body }).catch((err: Error) => {
+      throw new Error(`failed reading InhibitDelayMaxUSec property from logind: ${err.message}`);
+    });
+    const { type, value } = answer as Variant;
+    if (type !== "t") throw new Error("InhibitDelayMaxUSec from logind is not a uint64 as expected");
+    return Number((value as bigint) / 1000n);
+  }
+
+  return {
+    inhibitDelayMs,
+    async overrideInhibitDelay(ms) {
+      await mkdir(configDir, { recursive: true, mode: 0o755 });
+      const text = `# Kubelet logind override\n[Login]\nInhibitDelayMaxSec=${Math.round(ms / 1000)}\n`;
+      await writeFile(join(configDir, overrideFile), text, { mode: 0o644 });
+      const systemd = "org.freedesktop.systemd1";
+      await bus
+        .call({
+          destination: systemd,
+          path: "/org/freedesktop/systemd1",
+          interface: `${systemd}.Manager`,
+          member: "KillUnit",
+          signature: "ssi",
+          body: ["systemd-logind.service", "all", hangUp],
+        })
+        .catch((err: Error) => {
+          throw new Error(`unable to reload logind conf: ${err.message}`);
+        });
+      // It was only sent a signal: it needs a moment to read.
+      for (let tries = 0; tries < 10 && (await inhibitDelayMs()) < ms; tries++) await options.clock.sleep(100);
+    },
+    async inhibitShutdown() {
+      const lock = await holdLock(inhibitProgram, options.address);
+      locks.add(lock);
+      return {
+        release() {
+          locks.delete(lock);
+          lock.release();
+        },
+      };
+    },
+    onShutdown: (heard) =>
+      bus.onSignal({ path: object, interface: manager, member: "PrepareForShutdown" }, ([goesDown]) => {
+        if (typeof goesDown === "boolean") heard(goesDown);
+      }),
+    closed: bus.closed,
+    close() {
+      for (const lock of locks) lock.release();
+      bus.close();
+    },
+  };
+}
+
+/** What the program runs ends with its input, so also when this process ends in whatever way. */
+function holdLock(program: string, address: string | undefined): Promise<InhibitLock> {
+  const what = ["--what=shutdown", "--who=kubelet", "--why=Kubelet needs time to handle node shutdown", "--mode=delay"];
+  const child = spawn(program, [...what, "sh", "-c", "echo held; exec cat"], {
+    stdio: ["pipe", "pipe", "pipe"],
+    env: { ...process.env, ...(address !== undefined && { DBUS_SYSTEM_BUS_ADDRESS: address }) },
+  });
+  return new Promise((resolve, reject) => {
+    let problem = "";
+    child.stdin.on("error", () => undefined); // it ended by itself
+    child.stderr.on("data", (chunk: Buffer) => {
+      problem = (problem + chunk.toString()).slice(-1000);
+    });
+    child.stdout.once("data", () => resolve({ release: () => child.stdin.end() }));
+    child.once("error", (err) => reject(new Error(`failed creating systemd inhibitor: ${err.message}`)));
+    child.once("exit", () => reject(new Error(`failed creating systemd inhibitor: ${problem.trim()}`)));
+  });
+}

@@ -1,0 +1,197 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import type { NodePod } from "../pods/pod.ts";
+import { aNodePod } from "../testing/builders.ts";
+import { type DbusMessage, decodeMessage, encodeMessage, splitSignature } from "./dbus-message.ts";
+import type { Logind } from "./logind.ts";
+import { newNodeShutdown } from "./node-shutdown.ts";
+import { byGroup, groupsOf } from "./shutdown-groups.ts";
+
+test("a message reads as it was written, in pieces of any size", () => {
+  const message: DbusMessage = {
+    kind: "call",
+    serial: 7,
+    path: "/org/freedesktop/login1",
+    interface: "org.freedesktop.login1.Manager",
+    member: "Inhibit",
+    destination: "org.freedesktop.login1",
+    signature: "ssibvtas(yu)",
+    body: ["shut", "ütf", -1, true, { type: "s", value: "inner" }, 5_000_000n, ["a", "bc"], [3, 4_000_000_000]],
+  };
+  const bytes = encodeMessage(message);
+  for (let length = 0; length < bytes.length; length++) assert.equal(decodeMessage(bytes.subarray(0, length)), undefined);
+  assert.deepEqual(decodeMessage(Buffer.concat([bytes, Buffer.from("next")])), { message, size: bytes.length });
+});
+
+test("a message of the other byte order is read, too", () => {
+  const bytes = Buffer.from("4204010100000004000000010000000c", "hex");
+  const fields = Buffer.from("08016700016200000501750000000009".slice(0, 24), "hex");
+  const message = decodeMessage(Buffer.concat([bytes, fields, Buffer.alloc(4), Buffer.from("00000001", "hex")]));
+  assert.equal(message?.message.kind, "signal");
+  assert.deepEqual(message?.message.body, [true]);
+});
+
+for (const { name, bytes } of [
+  { name: "of another protocol", bytes: Buffer.from("HTTP/1.1 200 OK\r\n\r\n") },
+  { name: "that is too long", bytes: Buffer.from("6c01000100000040010000000000000000", "hex") },
+]) {
+  test(`what comes ${name} is no message`, () => assert.throws(() => decodeMessage(bytes)));
+}
+
+test("a signature is a list of types", () => {
+  assert.deepEqual(splitSignature("sa{sv}a(ii)aai"), ["s", "a{sv}", "a(ii)", "aai"]);
+});
+
+for (const { name, total, critical, want } of [
+  { name: "nothing", total: 0, critical: 0, want: [] },
+  { name: "time for all, part of it for critical pods", total: 30_000, critical: 10_000, want: [20, 10] },
+  { name: "more for critical pods than there is", total: 10_000, critical: 30_000, want: [] },
+]) {
+  test(`the two periods are groups: ${name}`, () => {
+    const seconds = groupsOf(total, critical).map(({ shutdownGracePeriodSeconds }) => shutdownGracePeriodSeconds);
+    assert.deepEqual(seconds, want);
+  });
+}
+
+test("a pod belongs to the highest group that is not above it", () => {
+  const group = (priority: number) => ({ priority, shutdownGracePeriodSeconds: 1 });
+  const pods: { spec: { priority?: number } }[] = [-5, 0, 999, 1000, 5000].map((priority) => ({ spec: { priority } }));
+  const made = byGroup([group(1000), group(0)], [...pods, { spec: {} }]);
+  assert.deepEqual(
+    made.map(({ group: { priority }, pods: own }) => [priority, own.map(({ spec }) => spec.priority ?? "none")]),
+    [
+      [0, [-5, 0, 999, "none"]],
+      [1000, [1000, 5000]],
+    ],
+  );
+});
+
+/** A node over a logind of the test's. */
+function aNode(pods: readonly NodePod[], options: { delayMs?: number; maxMs?: number } = {}) {
+  const clock = newFakeClock();
+  const seen: string[] = [];
+  let delayMs = options.delayMs ?? 60_000;
+  let heard: (goesDown: boolean) => void = () => undefined;
+  let close: () => void = () => undefined;
+  let connections = 0;
+  const ending = new Map<string, () => void>();
+  const connect = async (): Promise<Logind> => {
+    connections++;
+    const closed = new Promise<void>((resolve) => {
+      close = resolve;
+    });
+    return {
+      inhibitDelayMs: async () => delayMs,
+      async overrideInhibitDelay(ms) {
+        delayMs = Math.min(ms, options.maxMs ?? ms);
+      },
+      async inhibitShutdown() {
+        seen.push("lock");
+        return { release: () => void seen.push("release") };
+      },
+      async onShutdown(next) {
+        heard = next;
+      },
+      closed,
+      close: () => close(),
+    };
+  };
+  const shutdown = newNodeShutdown({
+    groups: groupsOf(30_000, 10_000),
+    connect,
+    activePods: () => pods,
+    endPod(pod, { reason }, graceSeconds) {
+      seen.push(`${reason} ${pod.metadata.name} ${graceSeconds}`);
+      return new Promise((resolve) => ending.set(pod.metadata.name, resolve));
+    },
+    tellNode: (_, reason, message) => void seen.push(`${reason}: ${message}`),
+    onChange: () => void seen.push("status"),
+    clock,
+    log: discardLogger,
+  });
+  return {
+    shutdown,
+    clock,
+    seen,
+    goDown: (yes: boolean) => heard(yes),
+    loseBus: () => close(),
+    connections: () => connections,
+    end: (name: string) => ending.get(name)?.(),
+    delayMs: () => delayMs,
+  };
+}
+
+const pod = (name: string, priority: number, terminationGracePeriodSeconds: number): NodePod =>
+  aNodePod({ priority, terminationGracePeriodSeconds }, { name, uid: name });
+
+test("pods end before the machine does, critical ones last; none is taken meanwhile, and the node says why", async () => {
+  const node = aNode([pod("dns", 2_000_000_000, 30), pod("web", 0, 5), pod("slow", 100, 60)]);
+  const stop = new AbortController();
+  await node.shutdown.start(stop.signal);
+  assert.deepEqual(node.seen.splice(0), ["lock"]);
+  assert.deepEqual([node.shutdown.problem(), node.shutdown.refusal()], [undefined, undefined]);
+  node.goDown(true);
+  await settle();
+  const told = "NodeShutdown: Shutdown manager detected shutdown event";
+  assert.deepEqual(node.seen.splice(0), [told, "status", "Terminated web 5", "Terminated slow 20"]);
+  assert.equal(node.shutdown.problem(), "node is shutting down");
+  assert.deepEqual(node.shutdown.refusal(), {
+    reason: "NodeShutdown",
+    message: "Pod was rejected as the node is shutting down.",
+  });
+  node.end("web");
+  await node.clock.advance(19_999);
+  assert.deepEqual(node.seen.splice(0), [], "a pod of the group still runs");
+  await node.clock.advance(1);
+  assert.deepEqual(node.seen.splice(0), ["Terminated dns 10"], "its time is up");
+  node.end("dns");
+  await settle();
+  assert.deepEqual(node.seen.splice(0), ["release"], "the machine may go down");
+  stop.abort();
+});
+
+test("a shutdown that is called off leaves a node that takes pods, and holds the next one up again", async () => {
+  const node = aNode([]);
+  const stop = new AbortController();
+  await node.shutdown.start(stop.signal);
+  node.goDown(true);
+  await settle();
+  node.goDown(false);
+  await settle();
+  assert.deepEqual([node.shutdown.problem(), node.shutdown.refusal()], [undefined, undefined]);
+  assert.deepEqual(
+    node.seen.filter((one) => !one.startsWith("NodeShutdown") && one !== "status"),
+    ["lock", "release", "lock"],
+  );
+  assert.ok(node.seen.includes("NodeShutdown: Shutdown manager detected shutdown cancellation"));
+  stop.abort();
+});
+
+test("logind is told to wait long enough; when it does not there is no graceful shutdown", async () => {
+  const stop = new AbortController();
+  const node = aNode([], { delayMs: 5_000 });
+  await node.shutdown.start(stop.signal);
+  assert.equal(node.delayMs(), 30_000);
+  await assert.rejects(
+    aNode([], { delayMs: 5_000, maxMs: 10_000 }).shutdown.start(stop.signal),
+    /^Error: node shutdown manager was unable to update logind InhibitDelayMaxSec to 30s \(ShutdownGracePeriod\), current value of InhibitDelayMaxSec \(10s\) is less than requested ShutdownGracePeriod$/,
+  );
+  stop.abort();
+});
+
+test("when the bus goes away logind is looked for again, second by second", async () => {
+  const stop = new AbortController();
+  const node = aNode([]);
+  await node.shutdown.start(stop.signal);
+  node.loseBus();
+  await settle();
+  assert.equal(node.connections(), 1);
+  await node.clock.advance(1_000);
+  await settle();
+  assert.equal(node.connections(), 2);
+  assert.deepEqual(node.seen, ["lock", "lock", "release"]);
+  stop.abort();
+});
