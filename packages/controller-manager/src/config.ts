@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import type { LeaderElectionConfig } from "@coxswain/apimachinery/controller/leader-election";
 import { checkDurations } from "@coxswain/apimachinery/controller/leader-election";
 import { resourceLockKinds } from "@coxswain/apimachinery/controller/resource-lock";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
@@ -46,16 +47,6 @@ export interface ControllerManagerConfig {
   readonly serviceAccountKey: string | undefined;
   readonly certificateSigning: CertificateSigningConfig;
   readonly volumes: VolumesConfig;
-}
-
-export interface LeaderElectionConfig {
-  readonly enabled: boolean;
-  readonly leaseDurationMs: number;
-  readonly renewDeadlineMs: number;
-  readonly retryPeriodMs: number;
-  readonly resourceLock: string;
-  readonly resourceName: string;
-  readonly resourceNamespace: string;
 }
 
 /** Workers of each controller. */

@@ -5,6 +5,17 @@ import type { Logger } from "../logging/logger.ts";
 import { formatMicroTime } from "../meta/time.ts";
 import type { LeaderRecord, ResourceLock } from "./resource-lock.ts";
 
+/** What a program with `--leader-elect` is told. */
+export interface LeaderElectionConfig {
+  readonly enabled: boolean;
+  readonly leaseDurationMs: number;
+  readonly renewDeadlineMs: number;
+  readonly retryPeriodMs: number;
+  readonly resourceLock: string;
+  readonly resourceName: string;
+  readonly resourceNamespace: string;
+}
+
 export interface LeaderElectionOptions {
   readonly client: Client;
   readonly lock: ResourceLock;

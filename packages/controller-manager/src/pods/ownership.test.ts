@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
@@ -44,7 +43,6 @@ function claimIn(client: ReturnType<typeof newFakeClient>) {
     ref: pods,
     owner,
     ownerResource: replicaSets,
-    controllerRef: newControllerRef(owner, replicaSets),
     selector: LabelSelector.fromSet({ app: "web" }),
     candidates: client.objects<Pod>(pods),
     signal: new AbortController().signal,

@@ -2,8 +2,8 @@ import type { Client } from "@coxswain/apimachinery/client/client";
 import { isInvalid, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
-import { adoptPatch, controllerOf, releasePatch } from "@coxswain/apimachinery/meta/owner-references";
-import type { KubeObject, OwnerReference } from "@coxswain/apimachinery/meta/types";
+import { adoptPatch, controllerOf, newControllerRef, releasePatch } from "@coxswain/apimachinery/meta/owner-references";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 
 export interface Claim<T extends KubeObject> {
@@ -12,7 +12,6 @@ export interface Claim<T extends KubeObject> {
   readonly ref: ResourceRef;
   readonly owner: KubeObject;
   readonly ownerResource: ResourceRef;
-  readonly controllerRef: OwnerReference;
   readonly selector: LabelSelector;
   readonly candidates: readonly T[];
   /** What must hold besides the selector for an object to be adopted or kept. */
@@ -83,13 +82,13 @@ async function checkMayAdopt({ client, ownerResource, owner, signal }: Writes): 
 }
 
 async function adopt(claim: Writes, { metadata }: KubeObject): Promise<boolean> {
-  const { client, ref, controllerRef, finalizers, signal } = claim;
+  const { client, ref, owner, ownerResource, finalizers, signal } = claim;
   const { namespace, name = "", uid = "" } = metadata;
   try {
     await client.patch(
       ref,
       { namespace, name },
-      { type: "strategic", body: adoptPatch(controllerRef, uid, finalizers) },
+      { type: "strategic", body: adoptPatch(newControllerRef(owner, ownerResource), uid, finalizers) },
       { signal },
     );
     return true;

@@ -58,40 +58,32 @@ function streamFlags(query: URLSearchParams): { stdin: boolean; stdout: boolean;
 const noStreams = "you must specify at least 1 of stdin, stdout, stderr";
 
 /** `/exec/…?command=…`: the runtime's own streaming server does the work, its bytes pass through. */
-export async function serveExec(
-  exchange: Exchange,
-  context: StreamingContext,
-  names: readonly string[],
-  query: URLSearchParams,
+export function serveExec(...asked: Asked): Promise<void> {
+  const [, { runtime }, , query] = asked;
+  return serveStreams(asked, (target) => runtime.exec({ ...target, cmd: query.getAll("command") }));
+}
+
+export function serveAttach(...asked: Asked): Promise<void> {
+  const [, { runtime }] = asked;
+  return serveStreams(asked, (target) => runtime.attach(target));
+}
+
+/** A request, and what of its path names the container. */
+type Asked = [exchange: Exchange, context: StreamingContext, names: readonly string[], query: URLSearchParams];
+type StreamTarget = { containerId: string } & ReturnType<typeof streamFlags>;
+
+async function serveStreams(
+  [exchange, context, names, query]: Asked,
+  locate: (target: StreamTarget) => Promise<string>,
 ): Promise<void> {
   const target = await findTarget(exchange, context, names, true);
   if (target === undefined) return;
   const flags = streamFlags(query);
   if (!flags.stdin && !flags.stdout && !flags.stderr) return exchange.respond(400, { "content-type": "text/plain" }, noStreams);
-  await forward(exchange, () =>
-    context.runtime.exec({ containerId: target.containerId, cmd: query.getAll("command"), ...flags }),
-  );
+  await forward(exchange, () => locate({ containerId: target.containerId, ...flags }));
 }
 
-export async function serveAttach(
-  exchange: Exchange,
-  context: StreamingContext,
-  names: readonly string[],
-  query: URLSearchParams,
-): Promise<void> {
-  const target = await findTarget(exchange, context, names, true);
-  if (target === undefined) return;
-  const flags = streamFlags(query);
-  if (!flags.stdin && !flags.stdout && !flags.stderr) return exchange.respond(400, { "content-type": "text/plain" }, noStreams);
-  await forward(exchange, () => context.runtime.attach({ containerId: target.containerId, ...flags }));
-}
-
-export async function servePortForward(
-  exchange: Exchange,
-  context: StreamingContext,
-  names: readonly string[],
-  query: URLSearchParams,
-): Promise<void> {
+export async function servePortForward(...[exchange, context, names, query]: Asked): Promise<void> {
   const target = await findTarget(exchange, context, names, false);
   if (target === undefined) return;
   const port = query
@@ -103,12 +95,7 @@ export async function servePortForward(
 }
 
 /** `/run/…?cmd=…`: runs to its end and answers with what it wrote. */
-export async function serveRun(
-  exchange: Exchange,
-  context: StreamingContext,
-  names: readonly string[],
-  query: URLSearchParams,
-): Promise<void> {
+export async function serveRun(...[exchange, context, names, query]: Asked): Promise<void> {
   const target = await findTarget(exchange, context, names, true);
   if (target === undefined) return;
   const command = (query.get("cmd") ?? "").split(" ").filter((word) => word !== "");

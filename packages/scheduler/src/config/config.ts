@@ -1,3 +1,4 @@
+import type { LeaderElectionConfig } from "@coxswain/apimachinery/controller/leader-election";
 import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { SchedulerFlags } from "../flags.ts";
@@ -29,16 +30,6 @@ export interface SchedulerConfig {
   readonly percentageOfNodesToScore: number;
   readonly podInitialBackoffSeconds: number;
   readonly podMaxBackoffSeconds: number;
-}
-
-export interface LeaderElectionConfig {
-  readonly enabled: boolean;
-  readonly leaseDurationMs: number;
-  readonly renewDeadlineMs: number;
-  readonly retryPeriodMs: number;
-  readonly resourceLock: string;
-  readonly resourceName: string;
-  readonly resourceNamespace: string;
 }
 
 export interface ProfileConfig {

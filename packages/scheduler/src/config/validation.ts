@@ -1,7 +1,8 @@
+import type { LeaderElectionConfig } from "@coxswain/apimachinery/controller/leader-election";
 import { duplicate, type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
-import type { LeaderElectionConfig, ProfileConfig, SchedulerConfig } from "./config.ts";
+import type { ProfileConfig, SchedulerConfig } from "./config.ts";
 import type { ExtenderConfig } from "./file.ts";
 import { validateArgs } from "./validate-args.ts";
 

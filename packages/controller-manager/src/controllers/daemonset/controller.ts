@@ -5,7 +5,6 @@ import { hasCause } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
 import type { ControllerRevision, DaemonSet, DaemonSetStatus } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { controllerRevisions, daemonSets, nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -174,7 +173,6 @@ function claimPods({ ctx, pods: podInformer }: Room, daemonSet: DaemonSet, signa
     ref: pods,
     owner: daemonSet,
     ownerResource: daemonSets,
-    controllerRef: newControllerRef(daemonSet, daemonSets),
     selector: selectorOf(daemonSet),
     candidates: candidatesFor(podInformer, daemonSet),
     signal,

@@ -1,5 +1,4 @@
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
-import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
 import type { ControllerRevision, DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { controllerRevisions, daemonSets, pods } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -68,7 +67,6 @@ function claimRevisions({ ctx, revisions }: Room, daemonSet: DaemonSet, signal: 
     ref: controllerRevisions,
     owner: daemonSet,
     ownerResource: daemonSets,
-    controllerRef: newControllerRef(daemonSet, daemonSets),
     selector: LabelSelector.fromObject(daemonSet.spec.selector),
     candidates: candidatesFor(revisions, daemonSet),
     signal,

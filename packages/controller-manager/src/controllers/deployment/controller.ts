@@ -3,7 +3,6 @@ import { enqueueBy, enqueueSelf, type SourceQueue } from "@coxswain/apimachinery
 import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { deployments, pods, replicaSets } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -172,7 +171,6 @@ function claimSets({ ctx, deployment, signal }: Rollout, selector: LabelSelector
     ref: replicaSets,
     owner: deployment,
     ownerResource: deployments,
-    controllerRef: newControllerRef(deployment, deployments),
     selector,
     candidates: candidatesFor(ctx.informers.for<ReplicaSet>(replicaSets), deployment),
     signal,

@@ -6,14 +6,14 @@ import type { Newest } from "@coxswain/apimachinery/informers/newest";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { type ObjectKey, splitKey } from "@coxswain/apimachinery/meta/object-key";
-import { isControlledBy, newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
+import { isControlledBy } from "@coxswain/apimachinery/meta/owner-references";
 import type { Job } from "@coxswain/apimachinery/schema/kinds/batch/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { jobs, pods as podsRef } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
 import type { ControllerContext } from "../../controller-context.ts";
 import { isJobFinished } from "../../jobs/job-state.ts";
-import { claimObjects, orphanIndex } from "../../pods/ownership.ts";
+import { candidatesFor, claimObjects } from "../../pods/ownership.ts";
 import { isActive, isReady } from "../../pods/pod-state.ts";
 import type { FailureBackoff } from "./failure-backoff.ts";
 import { concludeJob, judgeJob, type Seen } from "./judgement.ts";
@@ -153,15 +153,13 @@ async function syncJob(sync: Sync, metered: { action: SyncAction }): Promise<boo
 /** The Job's Pods, with the finalizer on those adopted just now, as they have it in the cluster. */
 async function claimPods({ room, job, tracked, signal }: Sync): Promise<Pod[]> {
   const { ctx } = room;
-  const { lister } = room.pods;
   const claimed = await claimObjects<Pod>({
     client: ctx.client,
     ref: podsRef,
     owner: job,
     ownerResource: jobs,
-    controllerRef: newControllerRef(job, jobs),
     selector: LabelSelector.fromObject(job.spec.selector ?? {}),
-    candidates: [...lister.controlledBy(job), ...lister.byIndex(orphanIndex, job.metadata.namespace ?? "")],
+    candidates: candidatesFor(room.pods, job),
     ...(tracked && { finalizers: [trackingName] }),
     signal,
   });

@@ -6,7 +6,7 @@ import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-inf
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
-import { controllerOf, newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
+import { controllerOf } from "@coxswain/apimachinery/meta/owner-references";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { ReplicaSet, ReplicaSetStatus } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { Pod, PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -123,7 +123,6 @@ function claimPods<T extends ReplicasOwner>(room: Room<T>, owner: T, signal: Abo
     ref: pods,
     owner,
     ownerResource: kind.ref,
-    controllerRef: newControllerRef(owner, kind.ref),
     selector: kind.selectorOf(owner),
     candidates: candidatesFor(room.pods, owner).filter(isActive),
     signal,

@@ -3,7 +3,6 @@ import { enqueueBy, enqueueSelf, needsSynced, type SourceQueue } from "@coxswain
 import { hasCause } from "@coxswain/apimachinery/errors/predicates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { keyOf, type ObjectKey, toKey } from "@coxswain/apimachinery/meta/object-key";
-import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
 import type { ControllerRevision, StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { controllerRevisions, persistentVolumeClaims, pods, statefulSets } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -147,7 +146,6 @@ function claimPods({ ctx, pods: podInformer }: Room, set: StatefulSet, signal: A
     ref: pods,
     owner: set,
     ownerResource: statefulSets,
-    controllerRef: newControllerRef(set, statefulSets),
     selector: selectorOf(set),
     candidates: candidatesFor(podInformer, set),
     filter: (pod) => isMember(set, pod),

@@ -1,7 +1,6 @@
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { fnv32 } from "@coxswain/apimachinery/meta/fnv";
 import { safeEncode } from "@coxswain/apimachinery/meta/names";
-import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
 import type { ControllerRevision, StatefulSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import { controllerRevisions, statefulSets } from "@coxswain/apimachinery/schema/kinds/resources";
 import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
@@ -31,7 +30,6 @@ export async function ownRevisions(
     ref: controllerRevisions,
     owner: set,
     ownerResource: statefulSets,
-    controllerRef: newControllerRef(set, statefulSets),
     selector,
     candidates: candidatesFor(revisions, set).filter(({ metadata }) => selector.matches(metadata.labels)),
     signal,
