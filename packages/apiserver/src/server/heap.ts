@@ -37,8 +37,8 @@ export function releaseStartMemory(release: () => void = collectAll): { cancel()
   return { cancel: () => clearInterval(timer) };
 }
 
-/** Of its capacity; V8 itself collects it from 80 % on. */
-const fullShare = 0.6;
+/** Of its capacity; V8 itself collects it from 80 % on. The fuller it is the longer that takes, and the next request may come. */
+const fullShare = 0.3;
 const lookEveryMs = 4;
 /** What a request leaves to be done, events to its watchers above all, comes first. */
 const pauseMs = 1;
