@@ -104,14 +104,14 @@ export async function rotateCertificate(client: Client, options: RotationOptions
       const dueMs = await dueIn(currentFile(certDir, purpose), clock.now());
       if (dueMs <= 0) {
         await obtainCertificate(client, options, signal);
-        log.info(`Rotated the ${purpose} certificate`, { certDir });
+        log.info("rotated a certificate", { purpose, certDir });
         options.onRotated();
         continue;
       }
       waitMs = Math.min(dueMs, 3_600_000);
     } catch (err) {
       if (signal.aborted) return;
-      log.error(`cannot renew the ${purpose} certificate`, err);
+      log.error("cannot renew a certificate", err, { purpose });
     }
     await clock.sleep(waitMs, signal).catch(() => undefined);
   }

@@ -25,6 +25,9 @@ export class WebhookCallError extends Error {
   }
 }
 
+/** Where the webhook is, or who asks it, could not be found out: it was not asked at all. */
+export class WebhookNotAskedError extends WebhookCallError {}
+
 export interface WebhookQuestion {
   readonly body: string;
   readonly timeoutSeconds: number;
@@ -75,7 +78,7 @@ export function newWebhookCaller(
         endpoint = endpointOf(config, resolve);
         credentials = credentialsFor(endpoint.hostPort);
       } catch (err) {
-        throw new WebhookCallError(`could not get REST client: ${(err as Error).message}`, 500, err);
+        throw new WebhookNotAskedError(`could not get REST client: ${(err as Error).message}`, 500, err);
       }
       if (namesTimeout) endpoint.url.searchParams.set("timeout", `${timeoutSeconds}s`);
       const agent = agentFor(config.caBundle, credentials.certificate, endpoint.locate === undefined ? undefined : tunnel);

@@ -3,7 +3,7 @@
  * Source: k8s.io/apiserver pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go
  */
 import type { WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
-import { newWebhookCaller, WebhookCallError, type WebhookWay } from "./caller.ts";
+import { newWebhookCaller, WebhookCallError, WebhookNotAskedError, type WebhookWay } from "./caller.ts";
 import type { CredentialsFor } from "./credentials.ts";
 import type { ResolveService } from "./endpoint.ts";
 import { type Review, readAnswer, type WebhookAnswer } from "./review.ts";
@@ -39,6 +39,6 @@ export function newWebhookClient(resolve: ResolveService, credentialsFor: Creden
 }
 
 function asRefused(err: unknown): unknown {
-  if (!(err instanceof WebhookCallError) || (err.code === 500 && err.message.startsWith("could not get REST client"))) return err;
+  if (!(err instanceof WebhookCallError) || err instanceof WebhookNotAskedError) return err;
   return new WebhookCallError(`failed to call webhook: ${err.message}`, err.code, err.cause);
 }
