@@ -3,6 +3,7 @@ import { runMain } from "@coxswain/apimachinery/flags/run-main";
 import { configFromFlags } from "@coxswain/apiserver/config";
 import { kubeApiserver } from "@coxswain/apiserver/flags";
 import { startApiserver } from "@coxswain/apiserver/server";
+import { tendHeap } from "@coxswain/apiserver/server/heap";
 import type { EtcdClient } from "@coxswain/apiserver/storage/etcd/client";
 import type { TxnRequest } from "@coxswain/apiserver/storage/etcd/wire";
 
@@ -53,6 +54,7 @@ ServerResponse.prototype.writeHead = function (this: ServerResponse, ...args: un
 
 await runMain(kubeApiserver, async (flags, { log, signal, featureGates }) => {
   const server = await startApiserver(configFromFlags(flags), { log, featureGates, aroundEtcd });
+  tendHeap(server);
   const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
   await Promise.race([stopped, server.started.then(() => stopped)]);
   await server.stop();

@@ -3,7 +3,7 @@ import { runMain } from "@coxswain/apimachinery/flags/run-main";
 import { notifySystemd } from "@coxswain/apimachinery/serving/systemd-notify";
 import { configFromFlags } from "./config.ts";
 import { kubeApiserver } from "./flags.ts";
-import { collectBetweenRequests, growHeapInLargerSteps, releaseStartMemory } from "./server/heap.ts";
+import { tendHeap } from "./server/heap.ts";
 import { startApiserver } from "./server.ts";
 
 await runMain(kubeApiserver, async (flags, { log, signal, featureGates }) => {

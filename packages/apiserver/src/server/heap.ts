@@ -2,12 +2,22 @@ import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { OpenRequests } from "../filters/drain.ts";
 
+/** How V8 treats the heap of a process that is nothing but an API server. */
+export function tendHeap(server: { readonly started: Promise<void>; readonly requests: OpenRequests }): void {
+  const settle = (): void => {
+    growHeapInLargerSteps();
+    releaseStartMemory();
+    collectBetweenRequests(server.requests);
+  };
+  void server.started.then(settle, () => {});
+}
+
 /**
  * Caches grow slowly, and V8 would collect the whole heap whenever 8 MB have come to it, Buffers included: every second or two
  * at a hundred writes a second. Marking takes a processor for 50 ms, and what happens then is what a p99 tells. Not at the start,
  * when the heap grows for good.
  */
-export function growHeapInLargerSteps(): void {
+function growHeapInLargerSteps(): void {
   setFlagsFromString("--heap-growing-percent=60");
 }
 
