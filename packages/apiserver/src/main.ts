@@ -12,13 +12,11 @@ await runMain(kubeApiserver, async (flags, { log, signal, featureGates }) => {
     if (signal.aborted) resolve();
     else signal.addEventListener("abort", () => resolve(), { once: true });
   });
-  const settle = (): void => {
-    void notifySystemd(log);
-    growHeapInLargerSteps();
-    releaseStartMemory();
-    collectBetweenRequests(server.requests);
-  };
-  void server.started.then(settle, () => {});
+  tendHeap(server);
+  void server.started.then(
+    () => notifySystemd(log),
+    () => {},
+  );
   // A server that cannot start (a plugin's configuration is wrong, say) must not stay and answer 503.
   await Promise.race([stopped, server.started.then(() => stopped)]);
   await server.stop();
