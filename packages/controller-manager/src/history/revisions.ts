@@ -1,7 +1,7 @@
+import { byCreation } from "@coxswain/apimachinery/meta/creation";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import { newControllerRef } from "@coxswain/apimachinery/meta/owner-references";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { ControllerRevision } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -10,8 +10,7 @@ import { revisionData } from "./revision-data.ts";
 
 /** Oldest first: by revision, then age, then name. Source: pkg/controller/history SortControllerRevisions */
 export function byRevision(a: ControllerRevision, b: ControllerRevision): number {
-  const createdAt = ({ metadata }: ControllerRevision): number => parseTime(metadata.creationTimestamp ?? "") ?? 0;
-  return a.revision - b.revision || createdAt(a) - createdAt(b) || ((a.metadata.name ?? "") < (b.metadata.name ?? "") ? -1 : 1);
+  return a.revision - b.revision || byCreation(a, b);
 }
 
 /** One more than the highest; the first is 1. */

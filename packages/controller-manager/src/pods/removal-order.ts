@@ -1,4 +1,4 @@
-import { parseTime } from "@coxswain/apimachinery/meta/time";
+import { createdAt } from "@coxswain/apimachinery/meta/creation";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isReady, readySince } from "./pod-state.ts";
 
@@ -37,8 +37,4 @@ function laterFirst(a: number | undefined, b: number | undefined): number {
 
 export function mostRestarts({ status }: Pod): number {
   return Math.max(0, ...(status?.containerStatuses ?? []).map(({ restartCount }) => restartCount));
-}
-
-export function createdAt({ metadata }: Pod): number | undefined {
-  return metadata.creationTimestamp ? parseTime(metadata.creationTimestamp) : undefined;
 }

@@ -1,5 +1,5 @@
+import { byCreation } from "@coxswain/apimachinery/meta/creation";
 import { scaledValue } from "@coxswain/apimachinery/meta/int-or-string";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { DaemonSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Eligibility } from "./eligibility.ts";
@@ -47,8 +47,7 @@ export function isUpdated(pod: Pod, hash: string): boolean {
 /** Bound ones first, then the oldest. Source: daemon_controller.go podByCreationTimestampAndPhase */
 export function byBindingAndAge(a: Pod, b: Pod): number {
   const unbound = ({ spec }: Pod): number => (spec.nodeName ? 0 : 1);
-  const createdAt = ({ metadata }: Pod): number => parseTime(metadata.creationTimestamp ?? "") ?? 0;
-  return unbound(a) - unbound(b) || createdAt(a) - createdAt(b) || ((a.metadata.name ?? "") < (b.metadata.name ?? "") ? -1 : 1);
+  return unbound(a) - unbound(b) || byCreation(a, b);
 }
 
 /** How many pods more than one for each node may run during an update. Source: daemonset_util.go SurgeCount */

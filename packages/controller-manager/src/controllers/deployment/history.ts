@@ -1,8 +1,9 @@
+import { byCreation } from "@coxswain/apimachinery/meta/creation";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import type { PodTemplateSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { revisionOf } from "./annotations.ts";
-import { byCreation, specReplicas } from "./replica-counts.ts";
+import { specReplicas } from "./replica-counts.ts";
 
 export const hashLabel = "pod-template-hash";
 

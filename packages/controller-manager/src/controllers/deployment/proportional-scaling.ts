@@ -1,8 +1,8 @@
+import { byCreation } from "@coxswain/apimachinery/meta/creation";
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import { countIn, desiredReplicasAnnotation, maxReplicasAnnotation } from "./annotations.ts";
 import {
   activeSets,
-  byCreation,
   bySizeNewer,
   bySizeOlder,
   isRollingUpdate,

@@ -1,5 +1,5 @@
+import { byCreation } from "@coxswain/apimachinery/meta/creation";
 import { scaledValue } from "@coxswain/apimachinery/meta/int-or-string";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 
 /** Questions that every part of a rollout asks. Source: pkg/controller/deployment/util/deployment_util.go */
@@ -58,15 +58,6 @@ export function maxSurgeOf(deployment: Deployment): number {
 export function maxUnavailableOf(deployment: Deployment): number {
   if (!isRollingUpdate(deployment) || wantedOf(deployment) === 0) return 0;
   return Math.min(wantedOf(deployment), fenceposts(deployment).maxUnavailable);
-}
-
-function createdAt({ metadata }: ReplicaSet): number {
-  return parseTime(metadata.creationTimestamp ?? "") ?? 0;
-}
-
-/** Oldest first, by name within one second. Source: controller_utils.go ReplicaSetsByCreationTimestamp */
-export function byCreation(a: ReplicaSet, b: ReplicaSet): number {
-  return createdAt(a) - createdAt(b) || ((a.metadata.name ?? "") < (b.metadata.name ?? "") ? -1 : 1);
 }
 
 /** Biggest first; of one size the older first. */

@@ -1,8 +1,8 @@
+import { byCreation } from "@coxswain/apimachinery/meta/creation";
 import type { Deployment, ReplicaSet } from "@coxswain/apimachinery/schema/kinds/apps/v1";
 import {
   activeSets,
   availableOf,
-  byCreation,
   fenceposts,
   isRollingUpdate,
   maxUnavailableOf,

@@ -1,6 +1,6 @@
 import { newPeriodic } from "@coxswain/apimachinery/controller/periodic";
 import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { parseTime } from "@coxswain/apimachinery/meta/time";
+import { byCreation } from "@coxswain/apimachinery/meta/creation";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes, pods } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
@@ -89,9 +89,4 @@ async function forceDelete(ctx: ControllerContext, { metadata, spec }: Pod, sign
   } catch (err) {
     if (!isNotFound(err)) ctx.log.error("cannot delete pod", err, { pod: `${namespace}/${name}` });
   }
-}
-
-function byCreation(a: Pod, b: Pod): number {
-  const at = ({ metadata }: Pod): number => parseTime(metadata.creationTimestamp ?? "") ?? 0;
-  return at(a) - at(b) || ((a.metadata.name ?? "") < (b.metadata.name ?? "") ? -1 : 1);
 }

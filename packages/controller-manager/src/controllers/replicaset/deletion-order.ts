@@ -1,6 +1,7 @@
+import { createdAt } from "@coxswain/apimachinery/meta/creation";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isReady, readySince } from "../../pods/pod-state.ts";
-import { byProgress, createdAt, mostRestarts } from "../../pods/removal-order.ts";
+import { byProgress, mostRestarts } from "../../pods/removal-order.ts";
 
 /** A Pod with how many active Pods of its kin share its node. */
 export interface RankedPod {
