@@ -308,6 +308,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       cfsQuota: config.cpuCfsQuota,
       cfsPeriodUs: config.cpuCfsPeriodMs * 1000,
       pageSizes: machine.pageSizes,
+      swap: !featureGates.enabled("NodeSwap") ? undefined : config.swapBehavior === "UnlimitedSwap" ? "any" : "limited",
       clusterDomain: config.clusterDomain,
     },
     resources: { ...managers, accessOf: devices.accessOf },

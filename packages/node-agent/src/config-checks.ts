@@ -1,4 +1,5 @@
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
 import { formatDuration } from "@coxswain/apimachinery/meta/time";
 import type { AgentConfig } from "./config.ts";
 import { nodeIpProblem } from "./node/machine.ts";
@@ -117,6 +118,12 @@ export function checkConfig(config: AgentConfig, gates: FeatureGates): string[] 
       invalid(`unable to parse reservedSystemCPUs (--reserved-cpus) ${config.reservedCpus}, error: ${list}`);
   }
   for (const problem of shutdownProblems(config, gates)) invalid(problem);
+  if (!gates.enabled("NodeSwap")) {
+    if (config.swapBehavior !== "") invalid("memorySwap.swapBehavior cannot be set when NodeSwap feature flag is disabled");
+  } else if (!["", "LimitedSwap", "UnlimitedSwap"].includes(config.swapBehavior)) {
+    const valid = '"", "LimitedSwap", or "UnlimitedSwap"';
+    invalid(`memorySwap.swapBehavior ${goQuote(config.swapBehavior)} must be one of: ${valid}`);
+  }
   const qosReserved = fails(() => parseQosReserved(config.qosReserved));
   if (qosReserved !== undefined) problems.push(qosReserved);
   if (config.exitOnLockContention && config.lockFile === "")

@@ -54,6 +54,7 @@ const honouredFields = [
   "maxOpenFiles",
   "maxPods",
   "memoryManagerPolicy",
+  "memorySwap",
   "nodeLeaseDurationSeconds",
   "nodeStatusMaxImages",
   "nodeStatusReportFrequency",
@@ -110,7 +111,6 @@ const otherFields: Readonly<Record<string, unknown>> = {
   enableSystemLogHandler: false,
   kernelMemcgNotification: false,
   logging: undefined,
-  memorySwap: undefined,
   memoryThrottlingFactor: undefined,
   streamingConnectionIdleTimeout: undefined,
 };

@@ -172,6 +172,18 @@ test("the CFS period is 100 ms unless the gate lets it be something else", () =>
   );
 });
 
+for (const { gate, behavior, want } of [
+  { gate: true, behavior: "UnlimitedSwap", want: undefined },
+  { gate: true, behavior: "Lots", want: /memorySwap\.swapBehavior "Lots" must be one of: "", "LimitedSwap", or "UnlimitedSwap"/ },
+  { gate: false, behavior: "LimitedSwap", want: /memorySwap\.swapBehavior cannot be set when NodeSwap feature flag is disabled/ },
+]) {
+  test(`swapBehavior ${behavior} is ${want ? "refused" : "taken"} with NodeSwap=${gate}`, async (t) => {
+    const path = await file(t, { memorySwap: { swapBehavior: behavior }, featureGates: { NodeSwap: gate } });
+    if (want) assert.throws(() => configure(`--config=${path}`), { message: want });
+    else assert.equal(configure(`--config=${path}`).swapBehavior, behavior);
+  });
+}
+
 test("metrics may be turned off by name", () => {
   assert.deepEqual(configure("--disabled-metrics=kubelet_node_name,other").metrics.disabled, ["kubelet_node_name", "other"]);
 });

@@ -126,6 +126,8 @@ export interface AgentConfig {
   allowedUnsafeSysctls: readonly string[];
   seccompDefault: boolean;
   failSwapOn: boolean;
+  /** `LimitedSwap` or `UnlimitedSwap`; empty for the former. */
+  swapBehavior: string;
   protectKernelDefaults: boolean;
   oomScoreAdj: number;
   maxOpenFiles: number;
@@ -319,6 +321,7 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     allowedUnsafeSysctls: pick("allowed-unsafe-sysctls", "allowedUnsafeSysctls"),
     seccompDefault: pick("seccomp-default", "seccompDefault", false),
     failSwapOn: pick("fail-swap-on", "failSwapOn", true),
+    swapBehavior: String(at(file, "memorySwap.swapBehavior") ?? ""),
     protectKernelDefaults: pick("protect-kernel-defaults", "protectKernelDefaults", false),
     oomScoreAdj: pick("oom-score-adj", "oomScoreAdj", -999),
     maxOpenFiles: pick<number>("max-open-files", "maxOpenFiles", 1_000_000) || 1_000_000,

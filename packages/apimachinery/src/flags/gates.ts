@@ -161,7 +161,6 @@ export const gates: Readonly<Record<string, GateSpec>> = {
  * it. Take a name out when the feature comes.
  */
 export const unbuiltGates: ReadonlySet<string> = new Set([
-  "AnyVolumeDataSource",
   "APIServerTracing",
   "CSIMigrationAzureFile",
   "CSIMigrationPortworx",
@@ -170,13 +169,8 @@ export const unbuiltGates: ReadonlySet<string> = new Set([
   "CSIVolumeHealth",
   "CustomResourceValidationExpressions",
   "DynamicKubeletConfig",
-  "ExperimentalHostUserNamespaceDefaulting",
-  "GracefulNodeShutdownBasedOnPodPriority",
-  "KubeletInUserNamespace",
   "LocalStorageCapacityIsolationFSQuotaMonitoring",
   "MemoryQoS",
-  "MixedProtocolLBService",
-  "NodeSwap",
   "PodAndContainerStatsFromCRI",
   "RecoverVolumeExpansionFailure",
   "StorageVersionAPI",
@@ -185,10 +179,14 @@ export const unbuiltGates: ReadonlySet<string> = new Set([
   "VolumeCapacityPriority",
 ]);
 
-/** Gates that are off by default and have nothing to do here: they are for kube-proxy, or take away what we never had. */
+/**
+ * Gates that are off by default and have nothing to do here: they are for kube-proxy or docker, take away what we never
+ * had, or ask for what is always so (what a kernel does not let the kubelet change is logged, in a user namespace or not).
+ */
 export const idleGates: ReadonlySet<string> = new Set([
   "DisableCloudProviders",
   "DisableKubeletCloudCredentialProviders",
+  "ExperimentalHostUserNamespaceDefaulting",
   "InTreePluginAWSUnregister",
   "InTreePluginAzureDiskUnregister",
   "InTreePluginAzureFileUnregister",
@@ -197,6 +195,7 @@ export const idleGates: ReadonlySet<string> = new Set([
   "InTreePluginPortworxUnregister",
   "InTreePluginRBDUnregister",
   "InTreePluginvSphereUnregister",
+  "KubeletInUserNamespace",
   "ProxyTerminatingEndpoints",
   "WinDSR",
 ]);

@@ -68,6 +68,8 @@ export interface NodeFacts {
   cfsQuota: boolean;
   cfsPeriodUs: number;
   pageSizes: readonly string[];
+  /** `any`: containers may swap beyond their memory limit. Undefined: the runtime decides. */
+  swap?: "limited" | "any" | undefined;
   clusterDomain: string;
 }
 

@@ -1,4 +1,5 @@
 import type { AnyContainer, NodePod } from "../pods/pod.ts";
+import type { NodeFacts } from "../pods/pod-runner.ts";
 import type { CriInput } from "../runtime/cri-schema.ts";
 import { oomScoreAdj } from "./oom-score.ts";
 import { quantityOf } from "./pod-resources.ts";
@@ -24,7 +25,7 @@ export function cpuQuotaUs(milliCpu: number, periodUs: number): number {
 export function containerResources(
   pod: NodePod,
   container: AnyContainer,
-  options: { memoryCapacityBytes: number; cfsQuota: boolean; cfsPeriodUs: number; pageSizes: readonly string[] },
+  options: Pick<NodeFacts, "memoryCapacityBytes" | "cfsQuota" | "cfsPeriodUs" | "pageSizes" | "swap">,
 ): CriInput<"LinuxContainerResources"> {
   const { requests, limits } = ("resources" in container ? container.resources : undefined) ?? {};
   const cpuRequest = Number(quantityOf(requests, "cpu").milliValue());
@@ -37,6 +38,8 @@ export function containerResources(
     cpuPeriod: options.cfsQuota ? options.cfsPeriodUs : 0,
     cpuQuota: options.cfsQuota ? cpuQuotaUs(cpuLimit, options.cfsPeriodUs) : 0,
     memoryLimitInBytes: memoryLimit,
+    // Of memory and swap together; a runtime ignores it where memory has no limit.
+    ...(options.swap !== undefined && { memorySwapLimitInBytes: options.swap === "any" ? -1 : memoryLimit }),
     oomScoreAdj: oomScoreAdj(pod, container, options.memoryCapacityBytes),
     hugepageLimits: options.pageSizes.map((pageSize) => ({
       pageSize,

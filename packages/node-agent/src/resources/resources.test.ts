@@ -56,6 +56,18 @@ test("a container's resources reach the runtime", () => {
   assert.equal(containerResources(aNodePod(), one, { ...options, cfsQuota: false }).cpuQuota, 0);
 });
 
+for (const { swap, want } of [
+  { swap: undefined, want: undefined },
+  { swap: "limited", want: 128 * 1024 ** 2 },
+  { swap: "any", want: -1 },
+] as const) {
+  test(`with swap ${swap ?? "off"} a container's memory and swap together are ${want === -1 ? "without limit" : (want ?? "not said")}`, () => {
+    const one = container({ memory: "64Mi" }, { cpu: "250m", memory: "128Mi" });
+    const options = { memoryCapacityBytes: 1024 ** 3, cfsQuota: true, cfsPeriodUs: 100_000, pageSizes: [], swap };
+    assert.equal(containerResources(aNodePod({ containers: [one] }), one, options).memorySwapLimitInBytes, want);
+  });
+}
+
 test("a pod is limited only where every container is", () => {
   const settings = { cfsQuota: true, cfsPeriodUs: 100_000, podPidsLimit: 100 };
   const both = aNodePod({ containers: [container(full, full), container(full, { cpu: "2" }, "b")] });

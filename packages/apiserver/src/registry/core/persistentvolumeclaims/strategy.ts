@@ -1,4 +1,4 @@
-import type { PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { PersistentVolumeClaim, TypedLocalObjectReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { Strategy } from "../../generic/strategy.ts";
 import { keep, statusStrategyOf } from "../../strategies.ts";
 import {
@@ -13,13 +13,13 @@ export const persistentVolumeClaimStrategy: Strategy<PersistentVolumeClaim> = {
   allowCreateOnUpdate: false,
   allowUnconditionalUpdate: true,
   resetFields: ["status"],
-  prepareForCreate(next) {
+  prepareForCreate(next, ctx) {
     next.status = { phase: "Pending" };
-    normalizeDataSource(next);
+    normalizeDataSources(next, undefined, ctx.featureEnabled("AnyVolumeDataSource"));
   },
-  prepareForUpdate(next, current) {
+  prepareForUpdate(next, current, ctx) {
     keep(next, current, "status");
-    normalizeDataSource(next);
+    normalizeDataSources(next, current, ctx.featureEnabled("AnyVolumeDataSource"));
   },
   validate: (next, ctx) => validatePersistentVolumeClaim(next, ctx.featureEnabled("ReadWriteOncePod")),
   validateUpdate: (next, current, ctx) => validatePersistentVolumeClaimUpdate(next, current, ctx.featureEnabled),
@@ -30,14 +30,23 @@ export const persistentVolumeClaimStatusStrategy: Strategy<PersistentVolumeClaim
   validateUpdate: (next) => validatePersistentVolumeClaimStatusUpdate(next),
 });
 
-/** Sources that are neither a claim nor a snapshot are dropped; the other form is behind a gate that is off. */
-function normalizeDataSource(claim: PersistentVolumeClaim): void {
-  const { spec } = claim;
+/**
+ * What is neither a claim nor a snapshot is dropped where only the older of the two forms names it: clients that know but
+ * that form have always seen it dropped. With the gate both forms say the same.
+ * Source: pkg/api/persistentvolumeclaim/util.go
+ */
+function normalizeDataSources(next: PersistentVolumeClaim, current: PersistentVolumeClaim | undefined, any: boolean): void {
+  const { spec } = next;
   if (!spec) return;
-  delete spec.dataSourceRef;
-  const source = spec.dataSource;
-  if (!source) return;
-  const isClaim = source.kind === "PersistentVolumeClaim" && !source.apiGroup;
-  const isSnapshot = source.kind === "VolumeSnapshot" && source.apiGroup === "snapshot.storage.k8s.io";
-  if (!isClaim && !isSnapshot) delete spec.dataSource;
+  if (!any) delete spec.dataSourceRef;
+  const had = current?.spec?.dataSource !== undefined;
+  if (spec.dataSource && !spec.dataSourceRef && !had && !isClaimOrSnapshot(spec.dataSource)) delete spec.dataSource;
+  if (!any) return;
+  if (spec.dataSource) spec.dataSourceRef ??= { ...spec.dataSource };
+  else if (spec.dataSourceRef) spec.dataSource = { ...spec.dataSourceRef };
+}
+
+function isClaimOrSnapshot({ apiGroup, kind }: TypedLocalObjectReference): boolean {
+  if (kind === "PersistentVolumeClaim") return !apiGroup;
+  return kind === "VolumeSnapshot" && apiGroup === "snapshot.storage.k8s.io";
 }

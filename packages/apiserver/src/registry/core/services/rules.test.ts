@@ -1,4 +1,11 @@
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import { testKindRules } from "../../../testing/kind-rules.ts";
+
+const mixedPorts = [
+  { name: "a", port: 53, protocol: "TCP", targetPort: 53 },
+  { name: "b", port: 53, protocol: "UDP", targetPort: 53 },
+];
+const mixed = { "spec.type": "LoadBalancer", "spec.ports": mixedPorts };
 
 testKindRules("services", { spec: { ports: [{ port: 80 }], selector: { a: "b" } } }, [
   { name: "a service", change: {}, want: [] },
@@ -31,6 +38,21 @@ testKindRules("services", { spec: { ports: [{ port: 80 }], selector: { a: "b" } 
       "spec.ports[0].appProtocol: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
     ],
   },
+  {
+    name: "a load balancer of two protocols",
+    change: mixed,
+    want: [
+      `spec.ports: Invalid value: ${goStruct("[]core/v1.ServicePort", mixedPorts).text}: may not contain more than 1 protocol when type is 'LoadBalancer'`,
+    ],
+  },
+  {
+    name: "a load balancer of two protocols where they may mix",
+    change: mixed,
+    gates: { MixedProtocolLBService: true },
+    want: [],
+  },
+  { name: "two protocols that were there before", before: mixed, change: { "metadata.labels": { a: "b" } }, want: [] },
+  { name: "two protocols without a load balancer", change: { "spec.ports": mixedPorts }, want: [] },
   {
     name: "a type and an affinity",
     change: { "spec.type": "Own", "spec.sessionAffinity": "Own" },

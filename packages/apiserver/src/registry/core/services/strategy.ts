@@ -17,7 +17,7 @@ import {
 } from "./fields.ts";
 import { defaultIpFamilies } from "./ip-families.ts";
 import { allocateNodePorts, newNodePortAllocator, nodePortsOf } from "./node-port.ts";
-import { validateService, validateServiceUpdate } from "./validation.ts";
+import { validateMixedProtocols, validateService, validateServiceUpdate } from "./validation.ts";
 
 /**
  * Addresses and node ports are taken while the write is under way, given back when it fails, and released when the
@@ -53,8 +53,14 @@ export function newServiceStrategy(
       dropForeignFields(next, current);
       fillFamilies(next, current);
     },
-    validate: (next) => validateService(next),
-    validateUpdate: (next, current) => validateServiceUpdate(next, current),
+    validate: (next, ctx) => [
+      ...validateService(next),
+      ...validateMixedProtocols(next, undefined, ctx.featureEnabled("MixedProtocolLBService")),
+    ],
+    validateUpdate: (next, current, ctx) => [
+      ...validateServiceUpdate(next, current),
+      ...validateMixedProtocols(next, current, ctx.featureEnabled("MixedProtocolLBService")),
+    ],
     beginCreate: (next, ctx) => allocate(next, undefined, ctx.dryRun),
     beginUpdate: (next, current, ctx) => allocate(next, current, ctx.dryRun),
     async afterDelete(last) {

@@ -206,3 +206,17 @@ export function validateServiceUpdate(next: Service, current: Service): FieldErr
   }
   return [...errors, ...validateService(next)];
 }
+
+/**
+ * A load balancer serves one protocol, unless the gate allows more or the service has more already.
+ * Source: pkg/apis/core/validation/conditional_validation.go
+ */
+export function validateMixedProtocols(next: Service, current: Service | undefined, allowed: boolean): FieldError[] {
+  if (allowed || next.spec.type !== "LoadBalancer" || !isMixed(next) || (current !== undefined && isMixed(current))) return [];
+  const ports = goStruct("[]core/v1.ServicePort", next.spec.ports);
+  return [invalidValue("spec.ports", ports, "may not contain more than 1 protocol when type is 'LoadBalancer'")];
+}
+
+function isMixed({ spec }: Service): boolean {
+  return new Set((spec.ports ?? []).map(({ protocol }) => protocol)).size > 1;
+}

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PersistentVolumeClaim, TypedLocalObjectReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { StrategyContext } from "../../generic/strategy.ts";
+import { persistentVolumeClaimStrategy } from "./strategy.ts";
+
+type Sources = { dataSource?: TypedLocalObjectReference; dataSourceRef?: TypedLocalObjectReference };
+
+const claim: TypedLocalObjectReference = { kind: "PersistentVolumeClaim", name: "a" };
+const snapshot: TypedLocalObjectReference = { apiGroup: "snapshot.storage.k8s.io", kind: "VolumeSnapshot", name: "a" };
+const other: TypedLocalObjectReference = { apiGroup: "example.com", kind: "Image", name: "a" };
+
+for (const { name, any, sources, before, want } of [
+  { name: "a claim", any: false, sources: { dataSource: claim }, want: { dataSource: claim } },
+  { name: "a snapshot", any: false, sources: { dataSource: snapshot }, want: { dataSource: snapshot } },
+  { name: "something else", any: false, sources: { dataSource: other }, want: {} },
+  { name: "the newer form", any: false, sources: { dataSourceRef: claim }, want: {} },
+  {
+    name: "something else that was there before",
+    any: false,
+    sources: { dataSource: other },
+    before: { dataSource: other },
+    want: { dataSource: other },
+  },
+  { name: "a claim", any: true, sources: { dataSource: claim }, want: { dataSource: claim, dataSourceRef: claim } },
+  { name: "something else in the older form", any: true, sources: { dataSource: other }, want: {} },
+  {
+    name: "something else in the newer form",
+    any: true,
+    sources: { dataSourceRef: other },
+    want: { dataSource: other, dataSourceRef: other },
+  },
+  {
+    name: "an older client's update",
+    any: true,
+    sources: { dataSource: other },
+    before: { dataSource: other, dataSourceRef: other },
+    want: { dataSource: other, dataSourceRef: other },
+  },
+] as { name: string; any: boolean; sources: Sources; before?: Sources; want: Sources }[]) {
+  test(`with AnyVolumeDataSource=${any} ${name} ${before ? "stays" : `leaves ${Object.keys(want).join(" and ") || "nothing"}`}`, () => {
+    const made = (spec: Sources): PersistentVolumeClaim =>
+      ({ metadata: { name: "c" }, spec: { ...spec } }) as PersistentVolumeClaim;
+    const ctx = { featureEnabled: (gate: string) => any && gate === "AnyVolumeDataSource" } as StrategyContext;
+    const next = made(sources);
+    if (before === undefined) persistentVolumeClaimStrategy.prepareForCreate?.(next, ctx);
+    else persistentVolumeClaimStrategy.prepareForUpdate?.(next, made(before), ctx);
+    assert.deepEqual(next.spec, want);
+  });
+}
