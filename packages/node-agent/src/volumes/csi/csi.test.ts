@@ -56,7 +56,10 @@ const objects: PodObjects = {
 };
 
 /** A node with one driver that has registered, over a fake API server and real mounts. */
-async function bench(t: TestContext, options: Partial<TestDriverOptions> = {}): Promise<Bench> {
+async function bench(
+  t: TestContext,
+  { controllerAttaches = true, ...options }: Partial<TestDriverOptions> & { controllerAttaches?: boolean } = {},
+): Promise<Bench> {
   const dir = await realpath(await mkdtemp(join(tmpdir(), "cox-csi-")));
   const clock = newFakeClock();
   const client = newFakeClient({ clock });
@@ -80,7 +83,7 @@ async function bench(t: TestContext, options: Partial<TestDriverOptions> = {}): 
       nodeName: "n1",
       rootDir: dir,
       podsDir: join(dir, "pods"),
-      controllerAttaches: true,
+      controllerAttaches,
       featureGates: newFeatureGates("kubelet", {}),
       objects,
       mounter: systemMounter,
@@ -308,6 +311,22 @@ for (const { name, status, want } of [
     });
   });
 }
+
+test("with --enable-controller-attach-detach=false the agent asks for volumes to be attached, and taken off, itself", {
+  skip: !isRoot,
+}, async (t) => {
+  const b = await bench(t, { controllerAttaches: false });
+  await assert.rejects(up(b), /attachment timeout for volume handle-1/);
+  const [made] = b.client.objects<VolumeAttachment>(volumeAttachments);
+  assert.deepEqual(made?.spec, { attacher: driverName, nodeName: "n1", source: { persistentVolumeName: "pv1" } });
+  b.client.put(volumeAttachments, { ...made, status: { attached: true, attachmentMetadata: { lun: "1" } } } as VolumeAttachment);
+  await up(b);
+  assert.deepEqual(b.driver.calls[0]?.request.publishContext, { lun: "1" });
+  await b.csi.tearDown("uid-1");
+  await b.csi.collect();
+  assert.deepEqual(b.client.objects(volumeAttachments), []);
+  assert.deepEqual(await b.mounts(), []);
+});
 
 test("two pods share one staged volume; it is unstaged and no more in use when the last has gone", {
   skip: !isRoot,

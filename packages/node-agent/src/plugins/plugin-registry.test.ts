@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { startCsiDriver, type TestDriver } from "../testing/csi-driver.ts";
+import { newPluginRegistry, type PluginHandler } from "./plugin-registry.ts";
+
+/** A registry with one handler that writes down what it is asked, and plugins that come and go. */
+async function bench(t: TestContext, more: Partial<PluginHandler> = {}) {
+  const dir = await mkdtemp(join(tmpdir(), "cox-plugins-"));
+  const registryDir = join(dir, "registry");
+  const clock = newFakeClock();
+  const seen: string[] = [];
+  const handler: PluginHandler = {
+    validate: (name, _, versions) => void seen.push(`validate ${name} ${versions}`),
+    register: (name, endpoint) => void seen.push(`register ${name} ${endpoint.slice(dir.length + 1)}`),
+    deregister: (name) => void seen.push(`deregister ${name}`),
+    ...more,
+  };
+  const registry = (handlers: Record<string, PluginHandler> = { CSIPlugin: handler }) =>
+    newPluginRegistry({ dir: registryDir, handlers, clock, log: discardLogger });
+  const running: TestDriver[] = [];
+  t.after(async () => {
+    for (const plugin of running) await plugin.stop();
+    await rm(dir, { recursive: true, force: true });
+  });
+  return {
+    registryDir,
+    registry,
+    clock,
+    seen,
+    async plugin(name: string): Promise<TestDriver> {
+      const plugin = await startCsiDriver({ name, registryDir, dir: join(dir, name) });
+      running.push(plugin);
+      return plugin;
+    },
+  };
+}
+
+const verdict = (plugin: TestDriver) => waitFor(() => plugin.verdicts.at(-1), { what: "the plugin to be told" });
+
+test("a plugin is asked what it is, taken in by its type's handler, told so, and let go when its socket has gone", async (t) => {
+  const { registry, seen, plugin, registryDir } = await bench(t);
+  await mkdir(join(registryDir, "below"), { recursive: true });
+  await writeFile(join(registryDir, "no-socket"), "");
+  const plugins = registry();
+  const disk = await plugin("disk.example.com");
+  await plugins.reconcile();
+  assert.deepEqual(await verdict(disk), { pluginRegistered: true, error: "" });
+  assert.deepEqual(seen.splice(0), ["validate disk.example.com 1.0.0", "register disk.example.com disk.example.com/csi.sock"]);
+  await plugins.reconcile();
+  await settle();
+  assert.deepEqual(seen, [], "once is enough");
+  await disk.stop();
+  await plugins.reconcile();
+  assert.deepEqual(seen.splice(0), ["deregister disk.example.com"]);
+  const again = await plugin("disk.example.com");
+  await plugins.reconcile();
+  assert.deepEqual(await verdict(again), { pluginRegistered: true, error: "" });
+});
+
+test("a plugin that started anew in the meantime is let go and taken in again", async (t) => {
+  const { registry, seen, plugin } = await bench(t);
+  const plugins = registry();
+  const first = await plugin("disk.example.com");
+  await plugins.reconcile();
+  await verdict(first);
+  await first.stop();
+  const second = await plugin("disk.example.com");
+  seen.splice(0);
+  await plugins.reconcile();
+  await verdict(second);
+  assert.deepEqual(
+    seen.map((line) => line.split(" ")[0]),
+    ["deregister", "validate", "register"],
+  );
+});
+
+for (const { name, handlers, want } of [
+  {
+    name: "of a type that nobody knows",
+    handlers: () => ({}),
+    want: /^RegisterPlugin error -- no handler registered for plugin type: CSIPlugin at socket \//,
+  },
+  {
+    name: "that its handler does not like",
+    handlers: (handler: PluginHandler) => ({ CSIPlugin: { ...handler, validate: () => Promise.reject(new Error("too old")) } }),
+    want: /^RegisterPlugin error -- plugin validation failed with err: too old$/,
+  },
+  {
+    name: "that cannot be taken in",
+    handlers: (handler: PluginHandler) => ({ CSIPlugin: { ...handler, register: () => Promise.reject(new Error("no id")) } }),
+    want: /^RegisterPlugin error -- plugin registration failed with err: no id$/,
+  },
+]) {
+  test(`a plugin ${name} is told why, and asked again after a while`, async (t) => {
+    const { registry, plugin, clock } = await bench(t);
+    const handler: PluginHandler = { validate: () => undefined, register: () => undefined, deregister: () => undefined };
+    const plugins = registry(handlers(handler));
+    const disk = await plugin("disk.example.com");
+    await plugins.reconcile();
+    const told = await verdict(disk);
+    assert.equal(told.pluginRegistered, false);
+    assert.match(told.error, want);
+    await settle();
+    await plugins.reconcile();
+    await settle();
+    assert.equal(disk.verdicts.length, 1, "it waits");
+    await clock.advance(501);
+    await waitFor(
+      async () => {
+        await plugins.reconcile();
+        return disk.verdicts.length === 2;
+      },
+      { what: "the second try" },
+    );
+  });
+}

@@ -1,0 +1,45 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { VolumeUsage } from "../resources/volume-usage.ts";
+import { aNodePod } from "../testing/builders.ts";
+import { newVolumeMetrics } from "./volume-metrics.ts";
+
+test("how full the volumes of claims are is told by claim, and no more when their pod has gone", async () => {
+  const registry = newMetricsRegistry();
+  const usage = (name: string): VolumeUsage => ({
+    name,
+    at: 0,
+    capacityBytes: 1000,
+    availableBytes: 700,
+    usedBytes: 300,
+    inodes: 10,
+    inodesFree: 7,
+    inodesUsed: 3,
+  });
+  const volumes = [
+    { name: "data", persistentVolumeClaim: { claimName: "disk" } },
+    { name: "own", ephemeral: {} },
+    { name: "scratch", emptyDir: {} },
+  ];
+  let pods = [aNodePod({ volumes })];
+  const names = volumes.map(({ name }) => usage(name));
+  newVolumeMetrics(registry, { pods: () => pods, usages: { of: () => names } });
+  const shown = async (): Promise<string[]> =>
+    (await registry.render()).split("\n").filter((line) => line.startsWith("kubelet_volume_stats_"));
+  const expected = Object.entries({
+    capacity_bytes: 1000,
+    available_bytes: 700,
+    used_bytes: 300,
+    inodes: 10,
+    inodes_free: 7,
+    inodes_used: 3,
+  }).flatMap(([name, value]) =>
+    ["disk", "web-own"].map(
+      (claim) => `kubelet_volume_stats_${name}{namespace="default",persistentvolumeclaim="${claim}"} ${value}`,
+    ),
+  );
+  assert.deepEqual((await shown()).toSorted(), expected.toSorted());
+  pods = [];
+  assert.deepEqual(await shown(), []);
+});
