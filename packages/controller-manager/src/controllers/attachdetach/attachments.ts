@@ -1,9 +1,10 @@
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { Node, PersistentVolume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { attachmentName, parseVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { Attached } from "./plan.ts";
 import { csiFormOf } from "./resolve.ts";
-import { attachmentName, idOfSpec, parseVolumeId, type VolumeId } from "./volume.ts";
+import { idOfSpec } from "./volume.ts";
 
 /**
  * What is attached where, read from the VolumeAttachments themselves: nothing has to be remembered over a restart. They

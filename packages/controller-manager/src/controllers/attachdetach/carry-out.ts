@@ -4,13 +4,14 @@ import type { Lister } from "@coxswain/apimachinery/informers/lister";
 import type { Counter } from "@coxswain/apimachinery/metrics/registry";
 import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes, volumeAttachments } from "@coxswain/apimachinery/schema/kinds/resources";
+import { parseVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { ControllerContext } from "../../controller-context.ts";
 import type { OperationMetrics } from "../../volumes/operation-metrics.ts";
 import { aboutVolume, multiAttachMessage } from "./messages.ts";
 import type { NodeReport } from "./node-report.ts";
 import type { AttachStep } from "./plan.ts";
 import type { Progress, ProgressTable } from "./progress.ts";
-import { newAttachment, parseVolumeId, pluginName, type VolumeId } from "./volume.ts";
+import { newAttachment, pluginName } from "./volume.ts";
 import type { Want, WantedVolumes } from "./wanted.ts";
 
 /** What the steps need. */

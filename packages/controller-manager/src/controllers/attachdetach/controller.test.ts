@@ -13,11 +13,11 @@ import {
 import type { CSIDriver, CSINode, VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { aNode, aPod } from "@coxswain/apimachinery/testing/builders";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { attachmentName, volumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import { queueMetrics } from "@coxswain/apimachinery/workqueue/metrics";
 import { defaultConfig, newTestContext, type TestContext } from "../../testing/test-context.ts";
 import { aClaim, aVolume } from "../../testing/volumes.ts";
 import { newAttachDetachController } from "./controller.ts";
-import { attachmentName, volumeId } from "./volume.ts";
 
 const driver = "disks.example.com";
 const id = volumeId(driver, "disk-1");

@@ -12,6 +12,7 @@ import {
   volumeAttachments,
 } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { CSIDriver, CSINode, VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { operationMetrics } from "../../volumes/operation-metrics.ts";
 import { newAttachments } from "./attachments.ts";
@@ -21,7 +22,6 @@ import { newNodeReport } from "./node-report.ts";
 import { planVolume } from "./plan.ts";
 import { newProgressTable } from "./progress.ts";
 import { resolve, type VolumeSources } from "./resolve.ts";
-import type { VolumeId } from "./volume.ts";
 import { type Informers, isManaged, wakeOnChanges } from "./wake.ts";
 import { newWantedVolumes } from "./wanted.ts";
 

@@ -1,5 +1,6 @@
 import type { Counter, Gauge, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import { parseVolumeId, pluginName, type VolumeId } from "./volume.ts";
+import { parseVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
+import { pluginName } from "./volume.ts";
 import type { WantedVolumes } from "./wanted.ts";
 
 /**

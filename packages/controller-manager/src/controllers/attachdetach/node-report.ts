@@ -3,8 +3,8 @@ import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { Newest } from "@coxswain/apimachinery/informers/newest";
 import type { AttachedVolume, Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { parseVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import { namesAttached } from "./attachments.ts";
-import { parseVolumeId, type VolumeId } from "./volume.ts";
 
 /** Says in a node's status what it may use: the node agent waits for it before it mounts. */
 export interface NodeReport {

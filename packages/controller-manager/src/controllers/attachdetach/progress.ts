@@ -1,4 +1,4 @@
-import type { VolumeId } from "./volume.ts";
+import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 
 /** What is remembered of one volume on one node while something is done about it. Lost at a restart, without harm. */
 export interface Progress {

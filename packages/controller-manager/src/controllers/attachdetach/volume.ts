@@ -1,9 +1,6 @@
-import { createHash } from "node:crypto";
 import type { PersistentVolume, PersistentVolumeSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { VolumeAttachment, VolumeAttachmentSource } from "@coxswain/apimachinery/schema/kinds/storage/v1";
-
-/** `kubernetes.io/csi/<driver>^<handle>`: the same disk has the same id, whichever object stands for it. */
-export type VolumeId = string;
+import { attachmentName, type VolumeId, volumeId } from "@coxswain/apimachinery/volumes/volume-id";
 
 /** A volume that has to be attached to a node before a Pod can use it there. */
 export interface AttachableVolume {
@@ -15,19 +12,6 @@ export interface AttachableVolume {
   readonly source: VolumeAttachmentSource;
   /** Only to one node at a time. */
   readonly exclusive: boolean;
-}
-
-const prefix = "kubernetes.io/csi/";
-
-export function volumeId(driver: string, handle: string): VolumeId {
-  return `${prefix}${driver}^${handle}`;
-}
-
-/** @returns undefined for names that are not ours: of in-tree plugins, of another control plane */
-export function parseVolumeId(id: string): { driver: string; handle: string } | undefined {
-  const mark = id.indexOf("^");
-  if (!id.startsWith(prefix) || mark < 0) return undefined;
-  return { driver: id.slice(prefix.length, mark), handle: id.slice(mark + 1) };
 }
 
 /** As users of metrics know the plugin. */
@@ -57,15 +41,6 @@ export function attachable(volume: PersistentVolume): AttachableVolume | undefin
     source: { persistentVolumeName: name },
     exclusive: !shared,
   };
-}
-
-/**
- * Drivers and node agents make the same name of the same three things.
- * Source: pkg/volume/csi getAttachmentName
- */
-export function attachmentName(id: VolumeId, node: string): string {
-  const { driver = "", handle = "" } = parseVolumeId(id) ?? {};
-  return `csi-${createHash("sha256").update(`${handle}${driver}${node}`).digest("hex")}`;
 }
 
 export function newAttachment(volume: AttachableVolume, node: string): VolumeAttachment {

@@ -2,11 +2,12 @@ import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-inf
 import { keyOf } from "@coxswain/apimachinery/meta/object-key";
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CSIDriver, CSINode, VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import { isTerminated } from "../../volumes/pod-volumes.ts";
 import { podsByClaim } from "../../volumes/pods-by-claim.ts";
 import { type Attachments, namesAttached } from "./attachments.ts";
 import { csiFormOf } from "./resolve.ts";
-import { idOfSpec, type VolumeId } from "./volume.ts";
+import { idOfSpec } from "./volume.ts";
 import type { WantedVolumes } from "./wanted.ts";
 
 /** Everything that the controller watches. */

@@ -1,7 +1,8 @@
 import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { Pod, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { Resolved } from "./resolve.ts";
-import type { AttachableVolume, VolumeId } from "./volume.ts";
+import type { AttachableVolume } from "./volume.ts";
 
 /** One volume on one node: who needs it there. */
 export interface Want {

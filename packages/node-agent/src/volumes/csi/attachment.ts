@@ -3,8 +3,9 @@ import { isAlreadyExists, isNotFound } from "@coxswain/apimachinery/errors/predi
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { volumeAttachments } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { attachmentName } from "@coxswain/apimachinery/volumes/volume-id";
 import { VolumeWaits } from "../volume.ts";
-import { attachmentName, type CsiSource, uniqueVolumeName } from "./csi-source.ts";
+import { type CsiSource, idOf } from "./csi-source.ts";
 
 export interface Attachments {
   /**
@@ -44,7 +45,7 @@ export function newAttachments({ client, nodeName, node, byController }: Attachm
   }
 
   function checkNode(source: CsiSource): void {
-    const id = uniqueVolumeName(source);
+    const id = idOf(source);
     const { volumesInUse = [], volumesAttached = [] } = node()?.status ?? {};
     if (!volumesInUse.includes(id)) {
       throw new VolumeWaits("Volume has not been added to the list of VolumesInUse in the node's volume status");
@@ -56,7 +57,7 @@ export function newAttachments({ client, nodeName, node, byController }: Attachm
 
   return {
     async contextOf(source) {
-      const name = attachmentName(source, nodeName);
+      const name = attachmentName(idOf(source), nodeName);
       if (byController) checkNode(source);
       else await attach(source, name);
       const { metadata, status } = await client.get<VolumeAttachment>(volumeAttachments, { name }).catch((err: Error) => {
@@ -69,7 +70,7 @@ export function newAttachments({ client, nodeName, node, byController }: Attachm
     },
     async release(source) {
       if (byController) return;
-      await client.delete(volumeAttachments, { name: attachmentName(source, nodeName) }).catch((err) => {
+      await client.delete(volumeAttachments, { name: attachmentName(idOf(source), nodeName) }).catch((err) => {
         if (!isNotFound(err)) throw err;
       });
     },

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { PersistentVolume, SecretReference, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { type VolumeId, volumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { NodePod } from "../../pods/pod.ts";
 
 /** A CSI volume of a Pod, wherever it is described. */
@@ -61,15 +62,7 @@ export function ephemeralSource(pod: NodePod, volume: Volume): CsiSource | undef
   };
 }
 
-/** Drivers, controllers and agents make the same name of the same three things. Source: pkg/volume/csi getAttachmentName */
-export function attachmentName(source: Pick<CsiSource, "driver" | "handle">, node: string): string {
-  return `csi-${createHash("sha256").update(`${source.handle}${source.driver}${node}`).digest("hex")}`;
-}
-
-/** As a node's status lists it. */
-export function uniqueVolumeName({ driver, handle }: Pick<CsiSource, "driver" | "handle">): string {
-  return `kubernetes.io/csi/${driver}^${handle}`;
-}
+export const idOf = ({ driver, handle }: Pick<CsiSource, "driver" | "handle">): VolumeId => volumeId(driver, handle);
 
 /** Pure: why a driver does not take such a volume. */
 export function lifecycleProblem(source: CsiSource, driver: CSIDriver | undefined): string | undefined {

@@ -4,6 +4,7 @@ import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { SecretReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { attachmentName } from "@coxswain/apimachinery/volumes/volume-id";
 import { newBackoff } from "../../pods/backoff.ts";
 import type { NodePod } from "../../pods/pod.ts";
 import type { PodObjects } from "../../sources/pod-objects.ts";
@@ -14,7 +15,7 @@ import type { Attachments } from "./attachment.ts";
 import { type Capability, type CsiClient, isFinal } from "./csi-client.ts";
 import type { CsiDrivers } from "./csi-drivers.ts";
 import { type CsiPaths, exists, globalMountName, mountName } from "./csi-paths.ts";
-import { attachmentName, type CsiSource, lifecycleProblem, podAttributes, takesGroup, uniqueVolumeName } from "./csi-source.ts";
+import { type CsiSource, idOf, lifecycleProblem, podAttributes, takesGroup } from "./csi-source.ts";
 import { newSerial } from "./serial.ts";
 import { loadVolumeData, removeMountDir, saveVolumeData } from "./volume-data.ts";
 
@@ -200,7 +201,7 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
         driverName: source.driver,
         nodeName: options.nodeName,
         volumeLifecycleMode: source.mode,
-        attachmentID: attachmentName(source, options.nodeName),
+        attachmentID: attachmentName(idOf(source), options.nodeName),
       }),
     );
     use(source);
@@ -295,7 +296,7 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
     inUse() {
       try {
         const attached = [...used.values()].filter(({ driver }) => needsAttach(driver));
-        return attached.map(uniqueVolumeName).toSorted();
+        return attached.map(idOf).toSorted();
       } catch {
         return undefined; // which drivers attach is not known yet
       }
