@@ -37,7 +37,7 @@ export function newAttachments({ client, nodeName, node, byController }: Attachm
       apiVersion: "storage.k8s.io/v1",
       kind: "VolumeAttachment",
       metadata: { name },
-      spec: { attacher: source.driver, nodeName, source: { persistentVolumeName: source.name } },
+      spec: { attacher: source.driver, nodeName, source: source.attach },
     };
     await client.create(volumeAttachments, attachment).catch((err) => {
       if (!isAlreadyExists(err)) throw err;

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { PersistentVolume, SecretReference, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { CSIDriver, VolumeAttachmentSource } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { type VolumeId, volumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { NodePod } from "../../pods/pod.ts";
 
@@ -19,6 +19,8 @@ export interface CsiSource {
   mountOptions: readonly string[];
   stageSecret: SecretReference | undefined;
   publishSecret: SecretReference | undefined;
+  /** As its VolumeAttachment names it. */
+  attach: VolumeAttachmentSource;
 }
 
 /** @returns undefined for a volume of another kind */
@@ -26,7 +28,7 @@ export function persistentSource(volume: PersistentVolume, readOnly: boolean): C
   const { csi, accessModes = [], mountOptions = [], volumeMode } = volume.spec;
   if (csi === undefined) return undefined;
   return {
-    name: volume.metadata.name ?? "",
+    name: (volume.metadata.name ?? "").replaceAll("/", "~"),
     mode: "Persistent",
     kind: volumeMode === "Block" ? "block" : "mount",
     driver: csi.driver,
@@ -38,6 +40,7 @@ export function persistentSource(volume: PersistentVolume, readOnly: boolean): C
     mountOptions,
     stageSecret: csi.nodeStageSecretRef,
     publishSecret: csi.nodePublishSecretRef,
+    attach: { persistentVolumeName: volume.metadata.name ?? "" },
   };
 }
 
@@ -58,6 +61,7 @@ export function ephemeralSource(pod: NodePod, volume: Volume): CsiSource | undef
     accessModes: [],
     mountOptions: [],
     stageSecret: undefined,
+    attach: {},
     publishSecret: csi.nodePublishSecretRef && { name: csi.nodePublishSecretRef.name ?? "", namespace },
   };
 }

@@ -448,11 +448,11 @@ test("an inline volume needs a driver that takes such, is told of its pod, and g
     return true;
   };
   const not = `volume mode "Ephemeral" not supported by driver ${driverName}`;
-  await assert.rejects(b.csi.ephemeral(pod, volume), refused(`${not} (no CSIDriver object)`));
+  await assert.rejects(b.csi.inline(pod, volume), refused(`${not} (no CSIDriver object)`));
   b.describe({ volumeLifecycleModes: ["Persistent"] });
-  await assert.rejects(b.csi.ephemeral(pod, volume), refused(`${not} (only supports ["Persistent"])`));
+  await assert.rejects(b.csi.inline(pod, volume), refused(`${not} (only supports ["Persistent"])`));
   b.describe({ podInfoOnMount: true, tokenRequests: [{ audience: "vault" }] });
-  const made = await b.csi.ephemeral(pod, volume);
+  const made = await b.csi.inline(pod, volume);
   assert.equal(made?.path, join(b.dir, "pods/uid-1/volumes/kubernetes.io~csi/scratch/mount"));
   assert.equal(b.driver.calls.length, 1, "nothing is staged");
   const request = b.driver.calls[0]?.request ?? {};
@@ -471,6 +471,24 @@ test("an inline volume needs a driver that takes such, is told of its pod, and g
   });
   assert.deepEqual(b.csi.inUse(), []);
   await b.csi.tearDown("uid-1");
+  assert.deepEqual(await b.mounts(), []);
+});
+
+test("a disk of an in-tree plugin is its driver's, in a claim or in the pod itself", { skip: !isRoot }, async (t) => {
+  const b = await bench(t, { name: "pd.csi.storage.gke.io" });
+  b.describe({ attachRequired: false });
+  const stored = aVolume();
+  const { csi: _, ...spec } = stored.spec;
+  await up(b, aNodePod(), { ...stored, spec: { ...spec, gcePersistentDisk: { pdName: "own", fsType: "ext4" } } });
+  const made = await b.csi.inline(aNodePod({}, { uid: "uid-2" }), { name: "disk", gcePersistentDisk: { pdName: "other" } });
+  const handle = (disk: string): string => `projects/UNSPECIFIED/zones/UNSPECIFIED/disks/${disk}`;
+  assert.deepEqual(
+    b.driver.calls.filter(({ method }) => method === "NodeStageVolume").map(({ request }) => request["volumeId"]),
+    [handle("own"), handle("other")],
+  );
+  assert.ok(made?.path.endsWith(`/pd.csi.storage.gke.io-${handle("other").replaceAll("/", "~")}/mount`));
+  for (const uid of ["uid-1", "uid-2"]) await b.csi.tearDown(uid);
+  await b.csi.collect();
   assert.deepEqual(await b.mounts(), []);
 });
 

@@ -40,7 +40,8 @@ export interface Csi extends Pick<CsiVolumes, "tearDown" | "collect" | "inUse" |
     claim: PersistentVolumeClaim,
     readOnly: boolean,
   ): Promise<SetUpVolume | undefined>;
-  ephemeral(pod: NodePod, volume: Volume): Promise<SetUpVolume | undefined>;
+  /** One that stands in the Pod itself: a driver's own, or of an in-tree plugin that a driver has taken over. */
+  inline(pod: NodePod, volume: Volume): Promise<SetUpVolume | undefined>;
   close(): void;
 }
 
@@ -101,6 +102,14 @@ export function newCsi(options: CsiOptions): Csi {
     return (row && translated(volume, row.plugin)) ?? volume;
   }
 
+  function takenOver({ name, ...source }: Volume): CsiSource | undefined {
+    const spec = { ...source, accessModes: ["ReadWriteOnce"] } as PersistentVolume["spec"];
+    const form = csiForm({ metadata: { name }, spec });
+    const { csi } = form.spec;
+    const made = csi && persistentSource({ ...form, metadata: { name: `${csi.driver}-${csi.volumeHandle}` } }, false);
+    return made && { ...made, attach: { inlineVolumeSpec: form.spec } };
+  }
+
   async function measure({ driver, handle }: CsiSource, { path }: PublishedVolume): Promise<VolumeSize | undefined> {
     const found = drivers.client(driver);
     if (!(await found.capabilities()).has("volumeStats")) return undefined;
@@ -139,8 +148,9 @@ export function newCsi(options: CsiOptions): Csi {
       });
       return asSetUp(source, published);
     },
-    async ephemeral(pod, volume) {
-      const source = gates.enabled("CSIInlineVolume") ? ephemeralSource(pod, volume) : undefined;
+    async inline(pod, volume) {
+      const own = gates.enabled("CSIInlineVolume") ? ephemeralSource(pod, volume) : undefined;
+      const source = own ?? takenOver(volume);
       return source && asSetUp(source, await volumes.setUp(pod, source));
     },
     close: drivers.close,
