@@ -176,7 +176,6 @@ export const unbuiltGates: ReadonlySet<string> = new Set([
   "StorageVersionAPI",
   "StreamingProxyRedirects",
   "TopologyAwareHints",
-  "VolumeCapacityPriority",
 ]);
 
 /**
