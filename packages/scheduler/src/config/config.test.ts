@@ -14,11 +14,17 @@ const directory = mkdtempSync(join(tmpdir(), "cox-scheduler-"));
 process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
 let count = 0;
 
+const withCapacity = { enabled: (name: string) => name === "VolumeCapacityPriority" || gates.enabled(name) };
+
 function complete(file: string | undefined, ...argv: string[]): SchedulerConfig {
+  return completeWith(gates, file, ...argv);
+}
+
+function completeWith(switched: typeof gates, file: string | undefined, ...argv: string[]): SchedulerConfig {
   const path = join(directory, `${++count}.yaml`);
   if (file !== undefined) writeFileSync(path, file);
   const parsed = parseFlags(kubeScheduler.flags, file === undefined ? argv : [`--config=${path}`, ...argv]);
-  return completeConfig(parsed.values, parsed.set, gates);
+  return completeConfig(parsed.values, parsed.set, switched);
 }
 const file = (text: string, version = "v1beta3"): string =>
   `apiVersion: kubescheduler.config.k8s.io/${version}\nkind: KubeSchedulerConfiguration\n${text}`;
@@ -207,6 +213,10 @@ for (const [text, want] of [
     `${at}.defaultConstraints[0].maxSkew: Invalid value: 0: not in valid range (0, inf)`,
   ],
   [
+    args("VolumeBinding", "{shape: [{utilization: 0, score: 1}]}"),
+    /shape: Invalid value: .*: unexpected field `shape`, remove it or turn on the feature gate VolumeCapacityPriority$/,
+  ],
+  [
     args("VolumeBinding", "{bindTimeoutSeconds: -1}"),
     `${at}.bindTimeoutSeconds: Invalid value: -1: invalid BindTimeoutSeconds, should not be a negative value`,
   ],
@@ -231,3 +241,18 @@ for (const [address, ok] of [
     else assert.throws(() => complete(text), { message: /must be empty or with an explicit 0 port$/ });
   });
 }
+
+test("with VolumeCapacityPriority volumes are scored, on a line that may be another", () => {
+  const [byDefault] = completeWith(withCapacity, file("", "v1beta2")).profiles;
+  assert.deepEqual(byDefault?.args.VolumeBinding.shape, [
+    { utilization: 0, score: 0 },
+    { utilization: 100, score: 10 },
+  ]);
+  assert.deepEqual(byDefault?.plugins.score.enabled.at(-1), { name: "VolumeBinding", weight: 1 });
+  const shape = "[{utilization: 0, score: 10}, {utilization: 100, score: 0}]";
+  const [own] = completeWith(withCapacity, file(args("VolumeBinding", `{shape: ${shape}}`))).profiles;
+  assert.equal(own?.args.VolumeBinding.shape?.[0]?.score, 10);
+  assert.throws(() => completeWith(withCapacity, file(args("VolumeBinding", "{shape: [{utilization: 101, score: 0}]}"))), {
+    message: `${at}.shape[0].utilization: Invalid value: 101: not in valid range [0, 100]`,
+  });
+});

@@ -3,8 +3,15 @@ import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { SchedulerFlags } from "../flags.ts";
 import { decodeArgs, type ExtenderConfig, readSchedulerConfig, type WrittenConfig, type WrittenProfile } from "./file.ts";
-import { defaultPluginArgs, type PluginArgs } from "./plugin-args.ts";
-import { type ConfigVersion, defaultPluginSets, mergePluginSets, type PluginSet, type PluginSets } from "./plugin-sets.ts";
+import { defaultCapacityShape, defaultPluginArgs, type PluginArgs } from "./plugin-args.ts";
+import {
+  type ConfigVersion,
+  type DefaultsByGate,
+  defaultPluginSets,
+  mergePluginSets,
+  type PluginSet,
+  type PluginSets,
+} from "./plugin-sets.ts";
 import { validateConfig } from "./validation.ts";
 
 /** What the scheduler runs with; times in ms. */
@@ -58,7 +65,7 @@ export function completeConfig(flags: SchedulerFlags, set: ReadonlySet<string>, 
   } catch (err) {
     throw new ConfigError((err as Error).message, { cause: err });
   }
-  const errors = validateConfig(config);
+  const errors = validateConfig(config, gates.enabled("VolumeCapacityPriority"));
   if (errors.length > 0) throw new ConfigError(formatFieldErrors(errors));
   return config;
 }
@@ -135,7 +142,10 @@ function leaderElection(
 
 function completeProfile(written: WrittenProfile, defaultName: string, file: WrittenConfig, gates: Gates): ProfileConfig {
   const { version, extenders = [] } = file;
-  const spreadByTopology = gates.enabled("DefaultPodTopologySpread");
+  const defaults = {
+    spreadByTopology: gates.enabled("DefaultPodTopologySpread"),
+    byVolumeCapacity: gates.enabled("VolumeCapacityPriority"),
+  };
   const custom = Object.fromEntries(
     Object.entries(written.plugins ?? {}).map(([point, { enabled = [], disabled = [] }]): [string, PluginSet] => [
       point,
@@ -152,7 +162,7 @@ function completeProfile(written: WrittenProfile, defaultName: string, file: Wri
     configured.push(name);
     if (decoded !== undefined) own[name] = decoded;
   }
-  const args = completeArgs(own, spreadByTopology);
+  const args = completeArgs(own, defaults);
   // What extenders look after is not the scheduler's to count.
   const ignored = extenders.flatMap(({ managedResources = [] }) =>
     managedResources.flatMap(({ name = "", ignoredByScheduler }) => (ignoredByScheduler ? [name] : [])),
@@ -160,7 +170,7 @@ function completeProfile(written: WrittenProfile, defaultName: string, file: Wri
   const fit = args.NodeResourcesFit;
   return {
     schedulerName: written.schedulerName || defaultName,
-    plugins: mergePluginSets(version, defaultPluginSets(version, spreadByTopology), custom),
+    plugins: mergePluginSets(version, defaultPluginSets(version, defaults), custom),
     args: {
       ...args,
       NodeResourcesFit: ignored.length === 0 ? fit : { ...fit, ignoredResources: [...(fit.ignoredResources ?? []), ...ignored] },
@@ -169,7 +179,10 @@ function completeProfile(written: WrittenProfile, defaultName: string, file: Wri
   };
 }
 
-function completeArgs(own: Readonly<Record<string, object>>, spreadByTopology: boolean): PluginArgs {
+function completeArgs(
+  own: Readonly<Record<string, object>>,
+  { spreadByTopology, byVolumeCapacity }: Required<DefaultsByGate>,
+): PluginArgs {
   const args = Object.fromEntries(
     Object.entries(defaultPluginArgs).map(([name, defaults]) => [name, { ...(defaults as object), ...own[name] }]),
   ) as unknown as { -readonly [Name in keyof PluginArgs]: PluginArgs[Name] };
@@ -191,5 +204,7 @@ function completeArgs(own: Readonly<Record<string, object>>, spreadByTopology: b
   };
   if (own["PodTopologySpread"] === undefined || !("defaultingType" in own["PodTopologySpread"]))
     args.PodTopologySpread = { ...args.PodTopologySpread, defaultingType: spreadByTopology ? "System" : "List" };
+  if (byVolumeCapacity && !args.VolumeBinding.shape?.length)
+    args.VolumeBinding = { ...args.VolumeBinding, shape: defaultCapacityShape };
   return args;
 }

@@ -18,7 +18,8 @@ export interface PluginArgs {
     readonly defaultConstraints?: readonly TopologySpreadConstraint[];
     readonly defaultingType: "System" | "List";
   };
-  readonly VolumeBinding: { readonly bindTimeoutSeconds: number };
+  /** `shape` with the gate VolumeCapacityPriority alone. */
+  readonly VolumeBinding: { readonly bindTimeoutSeconds: number; readonly shape?: readonly ShapePoint[] };
 }
 
 export interface ResourceWeight {
@@ -41,6 +42,12 @@ export interface ShapePoint {
 const cpuAndMemory: readonly ResourceWeight[] = [
   { name: "cpu", weight: 1 },
   { name: "memory", weight: 1 },
+];
+
+/** The more of a volume is asked for, the better it fits. */
+export const defaultCapacityShape: readonly ShapePoint[] = [
+  { utilization: 0, score: 0 },
+  { utilization: 100, score: 10 },
 ];
 
 /** What is not written. Source: pkg/scheduler/apis/config/v1beta3/defaults.go */

@@ -136,9 +136,21 @@ const defaultPlugins: Readonly<Record<ConfigVersion, PluginSets>> = {
   }),
 };
 
-/** @param spreadByTopology DefaultPodTopologySpread: without it SelectorSpread spreads the pods of a service */
-export function defaultPluginSets(version: ConfigVersion, spreadByTopology = true): PluginSets {
-  const sets = defaultPlugins[version];
+/** What gates decide of the defaults. */
+export interface DefaultsByGate {
+  /** DefaultPodTopologySpread, on by default: without it SelectorSpread spreads the pods of a service. */
+  readonly spreadByTopology?: boolean;
+  /** VolumeCapacityPriority, off by default: nodes score by how well volumes fit. `multiPoint` has VolumeBinding anyway. */
+  readonly byVolumeCapacity?: boolean;
+}
+
+export function defaultPluginSets(
+  version: ConfigVersion,
+  { spreadByTopology = true, byVolumeCapacity = false }: DefaultsByGate = {},
+): PluginSets {
+  const own = defaultPlugins[version];
+  const scored = [...own.score.enabled, { name: "VolumeBinding", weight: 1 }];
+  const sets = byVolumeCapacity && version === "v1beta2" ? { ...own, score: { enabled: scored, disabled: [] } } : own;
   if (spreadByTopology) return sets;
   const with_ = (point: PluginPoint, weight: number): Partial<PluginSets> => ({
     [point]: { enabled: [...sets[point].enabled, { name: "SelectorSpread", weight }], disabled: [] },

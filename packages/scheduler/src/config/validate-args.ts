@@ -11,14 +11,20 @@ import type { NodeSelectorTerm } from "@coxswain/apimachinery/schema/kinds/core/
 import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
 import type { PluginArgs, ResourceWeight, ShapePoint } from "./plugin-args.ts";
 
-/** @param path of the arguments. Source: pkg/scheduler/apis/config/validation/validation_pluginargs.go */
-export function validateArgs(name: string, args: PluginArgs, path: string): FieldError[] {
+/**
+ * @param path of the arguments
+ * @param byVolumeCapacity the gate VolumeCapacityPriority
+ * Source: pkg/scheduler/apis/config/validation/validation_pluginargs.go
+ */
+export function validateArgs(name: string, args: PluginArgs, path: string, byVolumeCapacity: boolean): FieldError[] {
   if (!Object.hasOwn(rules, name)) return [];
   const key = name as keyof PluginArgs;
-  return (rules[key] as (of: PluginArgs[typeof key], path: string) => FieldError[])(args[key], path);
+  return (rules[key] as Rule<typeof key>)(args[key], path, byVolumeCapacity);
 }
 
-const rules: { readonly [Name in keyof PluginArgs]: (args: PluginArgs[Name], path: string) => FieldError[] } = {
+type Rule<Name extends keyof PluginArgs> = (args: PluginArgs[Name], path: string, byVolumeCapacity: boolean) => FieldError[];
+
+const rules: { readonly [Name in keyof PluginArgs]: Rule<Name> } = {
   DefaultPreemption({ minCandidateNodesPercentage: percentage, minCandidateNodesAbsolute: absolute }, path) {
     const ofPercentage = child(path, "minCandidateNodesPercentage");
     const ofAbsolute = child(path, "minCandidateNodesAbsolute");
@@ -94,16 +100,17 @@ const rules: { readonly [Name in keyof PluginArgs]: (args: PluginArgs[Name], pat
     }
     return errors;
   },
-  VolumeBinding(args, path) {
-    const { bindTimeoutSeconds: timeout } = args;
+  VolumeBinding({ bindTimeoutSeconds: timeout, shape }, path, byVolumeCapacity) {
     const errors: FieldError[] = [];
     if (timeout < 0) {
       const why = "invalid BindTimeoutSeconds, should not be a negative value";
       errors.push(invalidValue(child(path, "bindTimeoutSeconds"), timeout, why));
     }
-    if ("shape" in args) {
+    const place = child(path, "shape");
+    if (byVolumeCapacity) return [...errors, ...validateShape(shape ?? [], place)];
+    if (shape !== undefined) {
       const why = "unexpected field `shape`, remove it or turn on the feature gate VolumeCapacityPriority";
-      errors.push(invalidValue(child(path, "shape"), args.shape, why));
+      errors.push(invalidValue(place, shape, why));
     }
     return errors;
   },

@@ -7,7 +7,8 @@ import type { ExtenderConfig } from "./file.ts";
 import { validateArgs } from "./validate-args.ts";
 
 /** Everything that is wrong, with upstream's paths and texts. Source: pkg/scheduler/apis/config/validation/validation.go */
-export function validateConfig(config: SchedulerConfig): FieldError[] {
+/** @param byVolumeCapacity the gate VolumeCapacityPriority */
+export function validateConfig(config: SchedulerConfig, byVolumeCapacity: boolean): FieldError[] {
   const { clientConnection, parallelism, percentageOfNodesToScore: percentage } = config;
   const { podInitialBackoffSeconds: initial, podMaxBackoffSeconds: longest } = config;
   const errors: FieldError[] = [];
@@ -15,7 +16,7 @@ export function validateConfig(config: SchedulerConfig): FieldError[] {
     errors.push(invalidValue("clientConnection.burst", clientConnection.burst, "must be non-negative"));
   errors.push(...validateLeaderElection(config.leaderElection));
   if (parallelism <= 0) errors.push(invalidValue("parallelism", parallelism, "should be an integer value greater than zero"));
-  errors.push(...validateProfiles(config.profiles));
+  errors.push(...validateProfiles(config.profiles, byVolumeCapacity));
   for (const field of ["healthzBindAddress", "metricsBindAddress"] as const)
     errors.push(...validateAddress(config[field], field));
   if (percentage < 0 || percentage > 100)
@@ -47,13 +48,13 @@ function validateLeaderElection(config: LeaderElectionConfig): FieldError[] {
   return errors;
 }
 
-function validateProfiles(profiles: readonly ProfileConfig[]): FieldError[] {
+function validateProfiles(profiles: readonly ProfileConfig[], byVolumeCapacity: boolean): FieldError[] {
   const errors: FieldError[] = [];
   const first = new Map<string, number>();
   for (const [i, profile] of profiles.entries()) {
     const path = index("profiles", i);
     if (profile.schedulerName === "") errors.push(required(child(path, "schedulerName")));
-    errors.push(...validatePluginConfig(profile, path));
+    errors.push(...validatePluginConfig(profile, path, byVolumeCapacity));
     const before = first.get(profile.schedulerName);
     // Upstream names the place where the name stood first, not the name.
     if (before !== undefined)
@@ -63,13 +64,13 @@ function validateProfiles(profiles: readonly ProfileConfig[]): FieldError[] {
   return [...errors, ...validateQueueSort(profiles)];
 }
 
-function validatePluginConfig({ configured, args }: ProfileConfig, path: string): FieldError[] {
+function validatePluginConfig({ configured, args }: ProfileConfig, path: string, byVolumeCapacity: boolean): FieldError[] {
   const seen = new Set<string>();
   return configured.flatMap((name, i) => {
     const place = index(child(path, "pluginConfig"), i);
     if (seen.has(name)) return [duplicate(place, name)];
     seen.add(name);
-    return validateArgs(name, args, child(place, "args"));
+    return validateArgs(name, args, child(place, "args"), byVolumeCapacity);
   });
 }
 

@@ -72,13 +72,17 @@ function ratioScore(allocations: readonly Allocation[], shape: readonly ShapePoi
   let sum = 0;
   let weights = 0;
   for (const { requested, allocatable, weight } of allocations) {
-    const utilization = requested > allocatable ? 100 : Math.trunc((requested * 100) / allocatable);
-    const score = onShape(shape, utilization);
+    const score = shapeScore(shape, requested, allocatable);
     if (score <= 0) continue;
     sum += score * weight;
     weights += weight;
   }
   return weights === 0 ? 0 : Math.round(sum / weights);
+}
+
+/** 0 to 100, by how much of what there is was asked for. */
+export function shapeScore(shape: readonly ShapePoint[], requested: number, capacity: number): number {
+  return onShape(shape, requested > capacity || capacity === 0 ? 100 : Math.trunc((requested * 100) / capacity));
 }
 
 /** On the broken line through the points; flat beyond both its ends. */

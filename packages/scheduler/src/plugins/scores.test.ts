@@ -118,7 +118,7 @@ test("SelectorSpread prefers zones, then nodes, with fewer pods of a service", (
     nodes: [zone("a", "x"), zone("b", "x"), zone("c", "y")],
     pods: [aTestPod("web", { on: "a", labels })],
     objects: [[services, service]],
-    sets: defaultPluginSets("v1beta3", false),
+    sets: defaultPluginSets("v1beta3", { spreadByTopology: false }),
   });
   assert.deepEqual(cluster.scores("SelectorSpread", aTestPod("new", { labels })), { a: 0, b: 33, c: 100 });
 });

@@ -16,10 +16,11 @@ import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
 import { settle } from "@coxswain/apimachinery/testing/wait-for";
 import { bindPod, reserve } from "../binding-cycle.ts";
 import { newNodeInfo, newPodInfo } from "../cache/node-info.ts";
+import { defaultCapacityShape, type ShapePoint } from "../config/plugin-args.ts";
 import { emptyPluginSet, type PluginSets, pluginPoints } from "../config/plugin-sets.ts";
 import type { CycleState } from "../framework/cycle-state.ts";
 import { newNominator } from "../framework/nominator.ts";
-import { newProfile, type Profile, runFilters, runPreFilter } from "../framework/profile.ts";
+import { newProfile, type Profile, runFilters, runPreFilter, scoreNodes } from "../framework/profile.ts";
 import { noMetrics } from "../metrics.ts";
 import { aTestNode, aTestPod } from "../testing/test-cluster.ts";
 import { newDefaultBinder } from "./default-binder.ts";
@@ -52,7 +53,12 @@ const aClass = (provisioner: string) => ({
 });
 
 /** The plugin over a client in memory, up to and with `reserve` for a pod on node a. */
-async function start(t: { after(fn: () => void): void }, provisioner: string, volumes: PersistentVolume[]) {
+async function start(
+  t: { after(fn: () => void): void },
+  provisioner: string,
+  volumes: PersistentVolume[],
+  shape?: readonly ShapePoint[],
+) {
   const clock = newFakeClock();
   const client = newFakeClient({ clock });
   const node = { apiVersion: "v1", kind: "Node", ...aTestNode("a") };
@@ -78,7 +84,7 @@ async function start(t: { after(fn: () => void): void }, provisioner: string, vo
     profile: (): Profile => profile,
   };
   const made = {
-    VolumeBinding: newVolumeBinding(context, { bindTimeoutSeconds: 10 }),
+    VolumeBinding: newVolumeBinding(context, { bindTimeoutSeconds: 10, ...(shape && { shape }) }),
     DefaultBinder: newDefaultBinder(client),
     PrioritySort: newPrioritySort(),
   };
@@ -179,3 +185,24 @@ test("what was reserved is free again when the pod is not bound", async (t) => {
   assert.equal(runFilters(profile, again, newPodInfo(pod), newNodeInfo(node)), undefined);
   reserve(profile, again, newPodInfo(pod), "a");
 });
+
+for (const { size, shape, want } of [
+  { size: "1Gi", shape: undefined, want: 0 },
+  { size: "1Gi", shape: defaultCapacityShape, want: 100 },
+  { size: "4Gi", shape: defaultCapacityShape, want: 25 },
+  {
+    size: "4Gi",
+    shape: [
+      { utilization: 0, score: 10 },
+      { utilization: 50, score: 0 },
+    ],
+    want: 50,
+  },
+]) {
+  test(`a volume of ${size} scores ${want} for a claim of 1Gi ${shape ? "with" : "without"} a shape`, async (t) => {
+    const free = { ...volume, spec: { ...volume.spec, capacity: { storage: size } } } as PersistentVolume;
+    const { profile, state, node } = await start(t, "kubernetes.io/no-provisioner", [free], shape);
+    const snapshot = { nodes: [], havingAffinity: [], havingRequiredAntiAffinity: [], get: () => undefined };
+    assert.deepEqual(scoreNodes(profile, state, newPodInfo(pod), [newNodeInfo(node)], snapshot), [want]);
+  });
+}

@@ -1,4 +1,5 @@
 import { keyOf } from "@coxswain/apimachinery/meta/object-key";
+import type { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import {
   csiDrivers,
@@ -12,9 +13,9 @@ import {
 import type { CSIDriver, StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import type { CSIStorageCapacity } from "@coxswain/apimachinery/schema/kinds/storage/v1beta1";
 import { bindCompleted, selectedNode } from "@coxswain/apimachinery/volumes/annotations";
-import { boundTo, classNameOf, waitsForConsumer } from "@coxswain/apimachinery/volumes/matching";
+import { boundTo, classNameOf, requestedSize, sizeOf, waitsForConsumer } from "@coxswain/apimachinery/volumes/matching";
 import { fitsNode } from "@coxswain/apimachinery/volumes/node-affinity";
-import type { PluginArgs } from "../config/plugin-args.ts";
+import type { PluginArgs, ShapePoint } from "../config/plugin-args.ts";
 import { readState } from "../framework/cycle-state.ts";
 import type { Plugin } from "../framework/extension-points.ts";
 import type { PluginContext } from "../framework/plugin-context.ts";
@@ -22,6 +23,7 @@ import { failed, unresolvable } from "../framework/status.ts";
 import { newAssumeCache, versionOf } from "../volumes/assume-cache.ts";
 import { findPodVolumes, type PodVolumes, type StorageView } from "../volumes/pod-volumes.ts";
 import { claimsOf, findClaim } from "./pod-claims.ts";
+import { shapeScore } from "./resource-allocation.ts";
 
 const stateKey = "VolumeBinding";
 const pollMs = 1_000;
@@ -42,7 +44,7 @@ interface BindingState {
  * before the pod is. The binding itself is the persistent volume controller's.
  * Source: pkg/scheduler/framework/plugins/volumebinding
  */
-export function newVolumeBinding(context: PluginContext, { bindTimeoutSeconds }: PluginArgs["VolumeBinding"]): Plugin {
+export function newVolumeBinding(context: PluginContext, { bindTimeoutSeconds, shape }: PluginArgs["VolumeBinding"]): Plugin {
   const { client, informers, gates, clock, metrics } = context;
   const claims = newAssumeCache(informers.for<PersistentVolumeClaim>(persistentVolumeClaims));
   const volumes = newAssumeCache(informers.for<PersistentVolume>(persistentVolumes));
@@ -135,7 +137,14 @@ export function newVolumeBinding(context: PluginContext, { bindTimeoutSeconds }:
 
   return {
     name: "VolumeBinding",
+    // Takes part in scoring, and has something to say with the gate VolumeCapacityPriority alone.
     idleAt: ["score"],
+    ...(shape !== undefined && {
+      score(state, _, { name }) {
+        if (!state.has(stateKey)) return 0;
+        return capacityScore(readState<BindingState>(state, stateKey).byNode.get(name)?.bindings ?? [], shape);
+      },
+    }),
     wakeUpOn: [
       "StorageClass/Add",
       "StorageClass/Update",
@@ -224,6 +233,18 @@ export function newVolumeBinding(context: PluginContext, { bindTimeoutSeconds }:
       }
     },
   };
+}
+
+/** 0 to 100: how much of the volumes that would be taken is asked for, each class counting the same. Source: scorer.go */
+function capacityScore(bindings: PodVolumes["bindings"], shape: readonly ShapePoint[]): number {
+  const byClass = [...Map.groupBy(bindings, ({ volume }) => classNameOf(volume)).values()];
+  if (byClass.length === 0) return 0;
+  const bytes = (amounts: readonly Quantity[]): number => amounts.reduce((sum, amount) => sum + amount.value(), 0);
+  const scores = byClass.map((taken) => {
+    const requested = bytes(taken.map(({ claim }) => requestedSize(claim)));
+    return shapeScore(shape, requested, bytes(taken.map(({ volume }) => sizeOf(volume))));
+  });
+  return Math.round(scores.reduce((sum, score) => sum + score, 0) / scores.length);
 }
 
 const isFullyBound = ({ metadata, spec }: PersistentVolumeClaim): boolean =>
