@@ -1,9 +1,12 @@
 #!/bin/bash
 # Boots systemd as process 1 of a machine made of this one's files, with a release installed as docs/installing.md says.
-# usage: machine.sh <release> <scratch>; in new mount, pid, network, host name, IPC and cgroup namespaces
+# usage: machine.sh <release> <scratch> <Debian's packages, unpacked> <units to start>; in new mount, pid, network, host name, IPC and
+# cgroup namespaces
 set -eu
 release=$1
 scratch=$2
+packages=$3
+wants=$4
 
 mount --make-rprivate /
 mount -t tmpfs none "$scratch"
@@ -12,6 +15,8 @@ mkdir "$scratch/upper" "$scratch/work" "$root"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$scratch/upper,workdir=$scratch/work" "$root"
 mkdir -p "$root/opt/coxswain"
 cp -a "$release/." "$root/opt/coxswain"
+mkdir -p "$root/opt/debian"
+[ ! -d "$packages" ] || mount --bind "$packages" "$root/opt/debian"
 
 ip link set lo up
 ip link add machine0 type bridge
@@ -40,8 +45,10 @@ mount -t devpts devpts "$root/dev/pts" -o newinstance,ptmxmode=0666,mode=0620,gi
 ln -s pts/ptmx "$root/dev/ptmx"
 
 # An overlay cannot be the upper layer of another one.
-mkdir -p "$root/var/lib/containerd" "$root/var/lib/kubelet"
-for folder in containerd kubelet; do mount -t tmpfs tmpfs "$root/var/lib/$folder"; done
+for folder in containerd docker kubelet; do
+  mkdir -p "$root/var/lib/$folder"
+  mount -t tmpfs tmpfs "$root/var/lib/$folder"
+done
 
 # What would change the machine that this one stands on, or wait for hardware.
 units=$root/etc/systemd/system
@@ -93,11 +100,9 @@ X
 mkdir etc/systemd/system/containerd.service.d
 printf '[Service]\nOOMScoreAdjust=0\n' >etc/systemd/system/containerd.service.d/oom.conf
 
-cat >etc/systemd/system/machine.target <<'X'
-[Unit]
-Wants=etcd.service containerd.service kube-apiserver.service kube-controller-manager.service kube-scheduler.service kubelet.service
-X
+printf '[Unit]\nWants=%s\n' "$wants" >etc/systemd/system/machine.target
 mkdir outside
 pivot_root . outside
 umount --lazy /outside
+mount --make-rshared / # as systemd does where it finds no container
 exec env -i container=machine PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --system --unit=machine.target

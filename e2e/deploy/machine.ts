@@ -7,17 +7,19 @@ import { promisify } from "node:util";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { releaseFiles } from "@coxswain/deploy/release";
 import { unpack } from "@coxswain/deploy/unpack";
+import { need } from "@coxswain/dev-cluster/commands";
 import { findKubectl } from "@coxswain/dev-cluster/kubectl";
 import { localImages } from "@coxswain/images/busybox";
 import { imageArchive } from "@coxswain/images/oci";
+import { debianFolder } from "../framework/debian.ts";
 import { settings } from "../framework/kubectl.ts";
 
 /** A machine of its own in namespaces, whose process 1 is the real systemd, with a release of Coxswain installed. */
 export interface Machine {
   /** Runs a program in it to its end. @throws with what it wrote when that is not 0 */
   run(program: string, ...args: string[]): Promise<string>;
-  /** Runs this machine's kubectl as the administrator of the other one. */
-  kubectl(...args: string[]): Promise<string>;
+  /** Runs the kubectl of this machine with a kubeconfig of the other one. */
+  kubectl(kubeconfig: string, ...args: string[]): Promise<string>;
   kill(): Promise<void>;
 }
 
@@ -36,15 +38,25 @@ export function whyNoMachine(): string | undefined {
   }
 }
 
-export async function bootMachine(): Promise<Machine> {
+export interface MachineOptions {
+  /** Those that start with it. */
+  readonly units: readonly string[];
+  /** Adds files to the release, which is `/opt/coxswain` in the machine; `images` has archives of busybox. */
+  readonly prepare?: (release: string) => Promise<void>;
+}
+
+/** `/opt/debian` in it is the folder of `framework/debian.ts`. */
+export async function bootMachine({ units, prepare }: MachineOptions): Promise<Machine> {
   const folder = mkdtempSync(join(tmpdir(), "cox-machine-"));
   const release = join(folder, "release");
   const scratch = join(folder, "scratch");
   mkdirSync(scratch);
   unpack(await releaseFiles(settings.root), release);
-  for (const [i, image] of localImages("/bin/busybox").entries()) {
-    writeFileSync(join(release, `image-${i}.tar`), imageArchive(image));
+  mkdirSync(join(release, "images"));
+  for (const [i, image] of localImages(need("busybox", "busybox-static")).entries()) {
+    writeFileSync(join(release, "images", `${i}.tar`), imageArchive(image));
   }
+  await prepare?.(release);
   const cgroups = newCgroups(`cox-machine-${process.pid}`);
   const script = join(import.meta.dirname, "machine.sh");
   let output = "";
@@ -52,7 +64,20 @@ export async function bootMachine(): Promise<Machine> {
   const enter = 'for folder in $1; do echo $$ >"$folder/cgroup.procs"; done; shift; exec unshare "$@"';
   const child = spawn(
     "sh",
-    ["-c", enter, "sh", cgroups.join(" "), ...namespaces, "--fork", "--kill-child", script, release, scratch],
+    [
+      "-c",
+      enter,
+      "sh",
+      cgroups.join(" "),
+      ...namespaces,
+      "--fork",
+      "--kill-child",
+      script,
+      release,
+      scratch,
+      debianFolder,
+      units.join(" "),
+    ],
     { stdio: ["ignore", "pipe", "pipe"] },
   );
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
@@ -67,16 +92,23 @@ export async function bootMachine(): Promise<Machine> {
   try {
     const pid = await waitFor(() => systemdOf(child), { timeoutMs: 30_000, what: `systemd to run; ${output}` });
     const enter = async (into: readonly string[], command: readonly string[]): Promise<string> =>
-      (await execute("nsenter", ["-t", pid, ...into, ...command], { timeout: 60_000, killSignal: "SIGKILL" })).stdout;
-    const kubectl = [await findKubectl(settings), `--kubeconfig=/proc/${pid}/root/etc/kubernetes/admin.conf`];
+      (await execute("nsenter", ["-t", pid, ...into, ...command], { timeout: 120_000, killSignal: "SIGKILL" })).stdout;
+    const program = await findKubectl(settings);
     return {
       run: (...command) => enter(["-m", "-p", "-n", "-u", "-i", "-C"], command),
-      kubectl: (...args) => enter(["-n"], [...kubectl, ...args]),
+      kubectl: (kubeconfig, ...args) => enter(["-n"], [program, `--kubeconfig=/proc/${pid}/root${kubeconfig}`, ...args]),
       kill,
     };
   } catch (err) {
     await kill();
     throw new Error(`the machine did not boot: ${output}`, { cause: err });
+  }
+}
+
+/** Gives the machine's containerd the images that pods of tests have. */
+export async function importImages(machine: Machine): Promise<void> {
+  for (const i of localImages(need("busybox", "busybox-static")).keys()) {
+    await machine.run("ctr", "-n", "k8s.io", "images", "import", `/opt/coxswain/images/${i}.tar`);
   }
 }
 

@@ -1,20 +1,21 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { bootMachine, type Machine, whyNoMachine } from "./machine.ts";
+import { bootMachine, importImages, type Machine, whyNoMachine } from "./machine.ts";
 
 const controlPlane = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 const units = [...controlPlane, "kubelet"];
 
 describe("the shipped units under a real systemd", { skip: whyNoMachine() }, () => {
   let machine: Machine;
+  const kubectl = (...args: string[]) => machine.kubectl("/etc/kubernetes/admin.conf", ...args);
   const active = (unit: string) => machine.run("systemctl", "is-active", unit).then((text) => text.trim() === "active");
   const property = async (unit: string, name: string) =>
     (await machine.run("systemctl", "show", "--value", "-p", name, unit)).trim();
-  const nodeIsReady = async (): Promise<boolean> => /^machine +Ready /m.test(await machine.kubectl("get", "nodes"));
+  const nodeIsReady = async (): Promise<boolean> => /^machine +Ready /m.test(await kubectl("get", "nodes"));
 
   before(async () => {
-    machine = await bootMachine();
+    machine = await bootMachine({ units: ["etcd.service", "containerd.service", ...units.map((unit) => `${unit}.service`)] });
   });
   after(() => machine?.kill());
 
@@ -36,11 +37,11 @@ describe("the shipped units under a real systemd", { skip: whyNoMachine() }, () 
   });
 
   test("a pod runs", async () => {
-    for (const i of [0, 1, 2]) await machine.run("ctr", "-n", "k8s.io", "images", "import", `/opt/coxswain/image-${i}.tar`);
-    await waitFor(() => machine.kubectl("get", "serviceaccount", "default"), { what: "the default service account" });
-    await machine.kubectl("run", "one", "--image=busybox:1.35", "--restart=Never", "--", "sleep", "3600");
-    await machine.kubectl("wait", "--for=condition=Ready", "--timeout=40s", "pod/one");
-    assert.equal(await machine.kubectl("exec", "one", "--", "echo", "hello"), "hello\n");
+    await importImages(machine);
+    await waitFor(() => kubectl("get", "serviceaccount", "default"), { what: "the default service account" });
+    await kubectl("run", "one", "--image=busybox:1.35", "--restart=Never", "--", "sleep", "3600");
+    await kubectl("wait", "--for=condition=Ready", "--timeout=40s", "pod/one");
+    assert.equal(await kubectl("exec", "one", "--", "echo", "hello"), "hello\n");
   });
 
   test("a daemon that is killed comes back, and nothing is lost", async () => {
@@ -48,7 +49,7 @@ describe("the shipped units under a real systemd", { skip: whyNoMachine() }, () 
     const isBack = async (unit: string) => (await property(unit, "NRestarts")) === "1" && (await active(unit));
     for (const unit of units) await waitFor(() => isBack(unit), { timeoutMs: 30_000, what: `${unit} to be active again` });
     await waitFor(nodeIsReady, { timeoutMs: 20_000, what: "a ready node" });
-    assert.match(await machine.kubectl("get", "pod", "one"), /^one +1\/1 +Running +0 /m);
+    assert.match(await kubectl("get", "pod", "one"), /^one +1\/1 +Running +0 /m);
   });
 
   test("a daemon that is stopped ends well", async () => {

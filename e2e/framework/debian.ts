@@ -5,6 +5,9 @@ import { settings } from "./kubectl.ts";
 
 type Run = (program: string, ...args: string[]) => string;
 
+/** Where unpacked packages are, each in a folder of its own. */
+export const debianFolder = join(settings.root, ".cox", "debian");
+
 /**
  * The files of one of Debian's packages, without those it depends on and without installing anything: for programs that
  * need nothing but the C library.
@@ -12,7 +15,7 @@ type Run = (program: string, ...args: string[]) => string;
  * @returns the folder that stands for `/`
  */
 export function unpackedPackage(name: string, release?: string): string {
-  const folder = join(settings.root, ".cox", "debian");
+  const folder = debianFolder;
   const target = join(folder, release === undefined ? name : `${name}-${release}`);
   if (existsSync(target)) return target;
   mkdirSync(folder, { recursive: true });

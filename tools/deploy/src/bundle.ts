@@ -18,6 +18,7 @@ const entryPoints = {
   "kube-scheduler": "packages/scheduler/src/main.ts",
   kubelet: "packages/node-agent/src/main.ts",
   certs: "tools/deploy/src/certs.ts",
+  check: "tools/deploy/src/check.ts",
   "yaml-thread": "packages/apimachinery/src/codec/yaml-thread.ts",
 };
 

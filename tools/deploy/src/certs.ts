@@ -19,7 +19,9 @@ const table = flags(
     "etcd-names": stringSlice({ help: "Names and addresses that etcd has besides this machine's." }),
     "kubelet-names": stringSlice({ help: "Names and addresses that the kubelet has besides this machine's." }),
     server: string({ default: "https://127.0.0.1:6443", help: "The API server's URL in the kubeconfigs." }),
-    "admin-server": string({ help: "Its URL in admin.conf. The same when empty." }),
+    "outside-server": string({
+      help: "Its URL in admin.conf and kubelet.conf, where these are read elsewhere than the others. The same when empty.",
+    }),
     "admin-copy": string({ help: "Where to write admin.conf once more, for whoever cannot read the folder." }),
   }),
 );
@@ -34,7 +36,7 @@ const certs: Program<typeof table.table> = {
 
 await runMain(certs, async (flags) => {
   const { folder } = flags;
-  const adminServer = flags["admin-server"] || flags.server;
+  const outside = flags["outside-server"] || flags.server;
   try {
     await writePki({
       folder,
@@ -44,7 +46,7 @@ await runMain(certs, async (flags) => {
       kubeletNames: flags["kubelet-names"],
       // As kubeadm has it, so that no role needs to be bound first.
       kubeletClientGroups: ["system:masters"],
-      server: (name) => (name === "admin" ? adminServer : flags.server),
+      server: (name) => (name === "admin" || name === "kubelet" ? outside : flags.server),
     });
     if (process.getuid?.() === 0) giveToReaders(folder);
     if (flags["admin-copy"] !== "") copyFileSync(join(folder, "admin.conf"), flags["admin-copy"]);

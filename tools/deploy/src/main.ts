@@ -1,15 +1,18 @@
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { writeImage } from "./image.ts";
 import { writeRelease } from "./release.ts";
 
-/** `main.ts --release [--out <folder>]`: writes what its flags name into the folder, `.cox/release` by default, and prints the files. */
+/** `main.ts [--release] [--image] [--out <folder>]`: writes the two into the folder, `.cox/release` by default, and prints their paths. */
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..", "..");
 const { values } = parseArgs({
   options: {
     release: { type: "boolean", default: false },
+    image: { type: "boolean", default: false },
     out: { type: "string", default: join(root, ".cox", "release") },
   },
 });
 const out = resolve(values.out);
 if (values.release) console.log(await writeRelease(root, out));
+if (values.image) console.log(await writeImage(root, out));

@@ -4,6 +4,7 @@ import { gzipSync } from "node:zlib";
 import { type TarEntry, tar } from "@coxswain/images/tar";
 import { bundle } from "./bundle.ts";
 import { licencesOf } from "./licences.ts";
+import { withFolders } from "./with-folders.ts";
 
 export const daemons = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"] as const;
 
@@ -38,10 +39,14 @@ export async function releaseFiles(root: string): Promise<TarEntry[]> {
   return withFolders(entries.sort((a, b) => (a.path < b.path ? -1 : 1)));
 }
 
+/** `1.23.0` */
+export function versionOf(root: string): string {
+  return (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string }).version;
+}
+
 /** @returns the archive's path, `<out>/coxswain-1.23.0-linux-amd64.tar.gz` */
 export async function writeRelease(root: string, out: string): Promise<string> {
-  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
-  const name = `coxswain-${version}-linux-${architecture}`;
+  const name = `coxswain-${versionOf(root)}-linux-${architecture}`;
   const entries = (await releaseFiles(root)).map((entry) => ({ ...entry, path: `${name}/${entry.path}` }));
   mkdirSync(out, { recursive: true });
   const archive = join(out, `${name}.tar.gz`);
@@ -58,15 +63,4 @@ function copies(from: string, patterns: readonly string[], to: string): TarEntry
 
 function file(path: string, from: string, mode = 0o644): TarEntry {
   return { type: "file", path, content: readFileSync(from), mode };
-}
-
-/** Each folder before what is in it. */
-function withFolders(entries: readonly TarEntry[]): TarEntry[] {
-  const seen = new Set<string>();
-  return entries.flatMap((entry) => {
-    const parts = entry.path.split("/").slice(0, -1);
-    const folders = parts.map((_, i) => parts.slice(0, i + 1).join("/")).filter((path) => !seen.has(path));
-    for (const path of folders) seen.add(path);
-    return [...folders.map((path): TarEntry => ({ type: "folder", path })), entry];
-  });
 }

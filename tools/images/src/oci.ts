@@ -13,8 +13,9 @@ export interface ImageSpec {
 const architectures: Readonly<Record<string, string>> = { x64: "amd64", arm64: "arm64" };
 
 /**
- * An image archive in the OCI layout with one uncompressed layer, as `ctr images import` reads it.
- * Source: OCI image-spec, image-layout.md; the name annotation is containerd's.
+ * An image archive in the OCI layout with one uncompressed layer, as `ctr images import` reads it; `docker load` finds its own
+ * manifest beside that.
+ * Source: OCI image-spec, image-layout.md; the name annotation is containerd's; moby image/spec/v1.2.md for manifest.json
  */
 export function imageArchive(image: ImageSpec): Buffer {
   const blobs = new Map<string, Buffer>();
@@ -45,9 +46,12 @@ export function imageArchive(image: ImageSpec): Buffer {
     schemaVersion: 2,
     manifests: image.names.map((name) => ({ ...manifest, annotations: { "io.containerd.image.name": name } })),
   });
+  const blob = ({ digest }: { digest: string }): string => `blobs/${digest.replace(":", "/")}`;
+  const dockerManifest = [{ Config: blob(config), RepoTags: image.names, Layers: [blob(layer)] }];
   return tar([
     { type: "file", path: "oci-layout", content: json({ imageLayoutVersion: "1.0.0" }) },
     { type: "file", path: "index.json", content: index },
+    { type: "file", path: "manifest.json", content: json(dockerManifest) },
     { type: "folder", path: "blobs" },
     { type: "folder", path: "blobs/sha256" },
     ...[...blobs].map(([digest, content]): TarEntry => ({ type: "file", path: `blobs/sha256/${digest}`, content })),

@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { existsSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { writeImage } from "@coxswain/deploy/image";
+import { unpackedPackage } from "../framework/debian.ts";
+import { settings } from "../framework/kubectl.ts";
+import { bootMachine, importImages, type Machine, whyNoMachine } from "./machine.ts";
+
+/** Docker and docker-compose of Debian, with what they need besides Python. */
+const packages = [
+  "docker.io",
+  "tini",
+  "libdevmapper1.02.1",
+  "docker-compose",
+  "python3-attr",
+  "python3-distro",
+  "python3-docker",
+  "python3-dockerpty",
+  "python3-docopt",
+  "python3-dotenv",
+  "python3-jsonschema",
+  "python3-pyrsistent",
+  "python3-texttable",
+  "python3-websocket",
+];
+const folders = packages.map((name) => `/opt/debian/${name}`);
+/** Runs a program with those packages as if they were installed. */
+const unpacked = "/opt/coxswain/unpacked";
+const script = `#!/bin/sh
+export PATH=${folders.flatMap((folder) => [`${folder}/usr/sbin`, `${folder}/usr/bin`]).join(":")}:/usr/sbin:/usr/bin:/sbin:/bin
+export PYTHONPATH=${folders.map((folder) => `${folder}/usr/lib/python3/dist-packages`).join(":")}
+export LD_LIBRARY_PATH=/opt/debian/libdevmapper1.02.1/lib/${process.arch === "x64" ? "x86_64" : "aarch64"}-linux-gnu
+exec "$@"
+`;
+const services = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"];
+
+const why =
+  process.env["COX_TEST_LONG"] === undefined
+    ? "long: COX_TEST_LONG=1"
+    : (whyNoMachine() ?? (existsSync("/usr/lib/python3/dist-packages/yaml") ? undefined : "Debian's Python lacks YAML"));
+
+describe("the compose file with a real Docker", { skip: why }, () => {
+  let machine: Machine;
+  const docker = (...args: string[]) => machine.run(unpacked, "docker", ...args);
+  const compose = (...args: string[]) =>
+    machine.run(
+      unpacked,
+      "python3",
+      "/opt/debian/docker-compose/usr/bin/docker-compose",
+      "--project-name=cox",
+      "--project-directory=/opt/coxswain/compose",
+      "--file=/opt/coxswain/compose/compose.yaml",
+      ...args,
+    );
+  const kubectl = (...args: string[]) => machine.kubectl("/opt/coxswain/compose/admin.conf", ...args);
+  const inspect = async (service: string, format: string) =>
+    (await docker("inspect", "--format", format, `cox_${service}_1`)).trim();
+  const areHealthy = async (): Promise<boolean> => {
+    const states = await Promise.all(services.map((service) => inspect(service, "{{.State.Health.Status}}")));
+    return states.every((state) => state === "healthy");
+  };
+  const nodeIsReady = async (): Promise<boolean> => /^coxswain +Ready /m.test(await kubectl("get", "nodes"));
+
+  before(async () => {
+    for (const name of packages) unpackedPackage(name);
+    machine = await bootMachine({
+      units: ["containerd.service"],
+      async prepare(release) {
+        await writeImage(settings.root, release);
+        writeFileSync(join(release, basename(unpacked)), script, { mode: 0o755 });
+      },
+    });
+    // Debian's docker-init is a link that leads to nothing here.
+    const flags = ["--oom-score-adjust=0", "--init-path=/opt/debian/tini/usr/bin/tini-static"];
+    await machine.run("systemd-run", "--unit=docker", unpacked, "dockerd", ...flags);
+    await waitFor(() => docker("version"), { timeoutMs: 30_000, what: "Docker to answer" });
+    await docker("load", "--input", "/opt/coxswain/coxswain-image.tar");
+    await importImages(machine);
+  });
+  after(() => machine?.kill());
+
+  test("up brings a ready node, and a pod runs on it", async () => {
+    await compose("up", "--detach");
+    await waitFor(areHealthy, { timeoutMs: 60_000, what: "healthy services" });
+    await waitFor(nodeIsReady, { timeoutMs: 30_000, what: "a ready node" });
+    await waitFor(() => kubectl("get", "serviceaccount", "default"), { what: "the default service account" });
+    await kubectl("run", "one", "--image=busybox:1.35", "--restart=Never", "--", "sleep", "3600");
+    await kubectl("wait", "--for=condition=Ready", "--timeout=40s", "pod/one");
+    assert.equal(await kubectl("exec", "one", "--", "echo", "hello"), "hello\n");
+  });
+
+  test("only this machine reaches the API server, and the control plane has no rights", async () => {
+    assert.equal(await inspect("kube-apiserver", '{{(index (index .NetworkSettings.Ports "6443/tcp") 0).HostIp}}'), "127.0.0.1");
+    for (const service of services.slice(0, -1)) {
+      assert.equal(await inspect(service, "{{.HostConfig.CapDrop}} {{.HostConfig.ReadonlyRootfs}}"), "[ALL] true");
+    }
+  });
+
+  test("a service that crashes comes back by itself, and nothing is lost", async () => {
+    for (const service of services) {
+      const pid = Number(await inspect(service, "{{.State.Pid}}"));
+      assert.ok(pid > 1, `${service} does not run`); // kill would take 0 for this test itself
+      await machine.run("kill", "-KILL", String(pid));
+    }
+    for (const service of services) {
+      await waitFor(async () => (await inspect(service, "{{.RestartCount}}")) === "1", {
+        timeoutMs: 30_000,
+        what: `${service} again`,
+      });
+    }
+    await waitFor(areHealthy, { timeoutMs: 60_000, what: "healthy services" });
+    await waitFor(nodeIsReady, { timeoutMs: 30_000, what: "a ready node" });
+    assert.match(await kubectl("get", "pod", "one"), /^one +1\/1 +Running +0 /m);
+  });
+
+  test("what docker kill ended comes back with up, and nothing is lost", async () => {
+    await docker("kill", "--signal=KILL", ...services.map((service) => `cox_${service}_1`));
+    await compose("up", "--detach");
+    await waitFor(areHealthy, { timeoutMs: 60_000, what: "healthy services" });
+    await waitFor(nodeIsReady, { timeoutMs: 30_000, what: "a ready node" });
+    assert.match(await kubectl("get", "pod", "one"), /^one +1\/1 +Running +0 /m);
+  });
+});

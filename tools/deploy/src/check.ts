@@ -1,0 +1,21 @@
+/** `coxswain check https://127.0.0.1:6443/readyz [<file of authorities>]`: exit code 0 when the answer is 200, for health checks of containers. */
+import { readFileSync } from "node:fs";
+import http from "node:http";
+import https from "node:https";
+
+const [url = "", authorities] = process.argv.slice(2);
+// Without authorities whoever answers at the address is believed: a daemon's self-signed certificate on the loopback interface.
+const trust = authorities === undefined ? { rejectUnauthorized: false } : { ca: readFileSync(authorities) };
+try {
+  const { get } = url.startsWith("http:") ? http : https;
+  get(url, { ...trust, timeout: 4_000 }, (answer) => end(answer.statusCode === 200, `${answer.statusCode}`))
+    .on("error", (err) => end(false, err.message))
+    .on("timeout", () => end(false, "no answer"));
+} catch (err) {
+  end(false, (err as Error).message);
+}
+
+function end(isWell: boolean, what: string): void {
+  if (!isWell) console.error(`${url}: ${what}`);
+  process.exit(isWell ? 0 : 1);
+}

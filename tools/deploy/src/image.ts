@@ -1,0 +1,73 @@
+import { execFileSync } from "node:child_process";
+import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { need } from "@coxswain/dev-cluster/commands";
+import { imageArchive } from "@coxswain/images/oci";
+import type { TarEntry } from "@coxswain/images/tar";
+import { releaseFiles, versionOf } from "./release.ts";
+import { withFolders } from "./with-folders.ts";
+
+/** What the daemons and the compose file call, and Debian's package that has it. `Dockerfile` installs the same. */
+const programs: Readonly<Record<string, string>> = {
+  etcd: "etcd-server",
+  mount: "mount",
+  umount: "mount",
+  prlimit: "util-linux",
+  flock: "util-linux",
+  iptables: "iptables",
+  ip6tables: "iptables",
+  busybox: "busybox-static",
+};
+const applets = ["sh", "cat", "ls", "readlink", "sleep"];
+/** iptables loads them when it is told to match something. */
+const extensions = "/usr/lib/*/xtables/*.so";
+
+/**
+ * An image of the release on the few files of this machine's Debian that it needs, for `docker load` and `ctr images import`:
+ * no registry is asked.
+ * @returns the archive's path, `<out>/coxswain-image.tar`
+ * @throws Failure when a program is missing
+ */
+export async function writeImage(root: string, out: string): Promise<string> {
+  const release = (await releaseFiles(root)).filter(({ path }) => /^(?:bin|lib|libexec|licences)\//.test(path));
+  const found = Object.entries(programs).map(([name, from]) => ({ name, path: need(name, from) }));
+  const loaded = globSync(extensions);
+  const libraries = new Set([...found.map(({ path }) => path), ...loaded, process.execPath].flatMap(librariesOf));
+  const link = (path: string, target: string): TarEntry => ({ type: "symlink", path, target });
+  const files: TarEntry[] = [
+    ...release.map((entry) => ({ ...entry, path: `opt/coxswain/${entry.path}` })),
+    ...release.filter(({ path }) => path.startsWith("bin/")).map(({ path }) => link(`usr/${path}`, `/opt/coxswain/${path}`)),
+    ...found.map(({ name, path }) => copy(`usr/bin/${name}`, path, 0o755)),
+    ...applets.map((name) => link(`usr/bin/${name}`, "busybox")),
+    ...[...libraries, ...loaded].map((path) => copy(path.replace(/^\/(?:usr\/)?/, "usr/"), path, 0o755)),
+    ...["bin", "lib", "lib64", "sbin"].map((name) => link(name, `usr/${name}`)),
+    text("etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"),
+    text("etc/group", "root:x:0:\n"),
+    text("etc/os-release", readFileSync("/etc/os-release", "utf8")),
+  ];
+  const empty = ["proc", "root", "run", "sys", "usr/lib64", "usr/sbin", "var/lib"].map(
+    (path): TarEntry => ({ type: "folder", path }),
+  );
+  const layer = withFolders([...files, { type: "folder", path: "tmp", mode: 0o1777 } as const, ...empty].sort(byPath));
+  const archive = join(out, "coxswain-image.tar");
+  mkdirSync(out, { recursive: true });
+  writeFileSync(
+    archive,
+    imageArchive({ names: [`docker.io/library/coxswain:${versionOf(root)}`], layer, command: ["coxswain"] }),
+  );
+  return archive;
+}
+
+/** The libraries that a program or a library is loaded with; none of a static one. */
+function librariesOf(path: string): string[] {
+  try {
+    const listed = execFileSync("ldd", [path], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+    return [...listed.matchAll(/(?:=>\s+|^\s*)(\/\S+) \(0x/gm)].map(([, library = ""]) => library);
+  } catch {
+    return [];
+  }
+}
+
+const copy = (path: string, from: string, mode: number): TarEntry => ({ type: "file", path, content: readFileSync(from), mode });
+const text = (path: string, content: string): TarEntry => ({ type: "file", path, content: Buffer.from(content) });
+const byPath = (a: TarEntry, b: TarEntry): number => (a.path < b.path ? -1 : 1);
