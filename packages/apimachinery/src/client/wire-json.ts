@@ -1,3 +1,5 @@
+import { rawJson } from "../meta/json-value.ts";
+
 /**
  * JSON as the API writes it, int64 beyond 2^53 included: those arrive and leave as bigint.
  * JSON.parse makes own properties of any key, `__proto__` too.
@@ -22,5 +24,3 @@ function reviveInt64(_key: string, value: unknown, context: { source?: string })
   if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
   return context.source !== undefined && /^-?\d+$/.test(context.source) ? BigInt(context.source) : value;
 }
-
-const rawJson = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON;

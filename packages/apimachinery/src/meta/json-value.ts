@@ -11,3 +11,6 @@ export function jsonWord(value: unknown): string {
   if (Array.isArray(value)) return "array";
   return typeof value === "boolean" ? "bool" : typeof value;
 }
+
+/** A value that JSON.stringify writes as this text. @throws SyntaxError when the text is no JSON, or an object or list */
+export const rawJson = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON;

@@ -1,5 +1,3 @@
-import type { Status } from "../meta/types.ts";
-
 /**
  * What happened to an object, the word as on the wire. `DELETED` carries the object's last state, `BOOKMARK` an object
  * with nothing but its kind and `metadata.resourceVersion`.
@@ -9,11 +7,3 @@ export interface ObjectEvent<T> {
   readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK";
   readonly object: T;
 }
-
-/** The watch cannot go on; the stream ends after it. */
-export interface ErrorEvent {
-  readonly type: "ERROR";
-  readonly object: Status;
-}
-
-export type WatchEvent<T> = ObjectEvent<T> | ErrorEvent;

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { newFakeClock } from "../clock/fake-clock.ts";
 import { newDelayingQueue } from "./delaying-queue.ts";
 import { newWorkQueue } from "./queue.ts";
-import { exponentialBackoff, fastThenSlow, longestOf, overallBucket } from "./rate-limiters.ts";
+import { exponentialBackoff, longestOf, overallBucket } from "./rate-limiters.ts";
 import { newRateLimitingQueue } from "./rate-limiting-queue.ts";
 
 test("hands out keys in order, each once", async () => {
@@ -110,13 +110,6 @@ test("a bucket for all keys, and the longest of several waits", () => {
   const bucket = overallBucket<string>({ qps: 10, burst: 2, clock: newFakeClock() });
   const limiter = longestOf(exponentialBackoff<string>(5, 1000), bucket);
   assert.deepEqual([limiter.when("a"), limiter.when("b"), limiter.when("c")], [5, 5, 100]);
-});
-
-test("fast at first, then slow", () => {
-  const limiter = fastThenSlow<string>(5, 100, 2);
-  assert.deepEqual([limiter.when("a"), limiter.when("a"), limiter.when("a")], [5, 5, 100]);
-  limiter.forget("a");
-  assert.equal(limiter.when("a"), 5);
 });
 
 test("a failed key comes back with backoff, and at once after it was forgotten", async () => {

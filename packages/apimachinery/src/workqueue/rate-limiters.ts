@@ -34,19 +34,6 @@ export function overallBucket<K>(options: { qps: number; burst: number; clock: C
   return { when: () => bucket.reserve(), forget() {}, numRequeues: () => 0 };
 }
 
-/** `fastMs` for the first `fastTries` failures of a key, `slowMs` after. */
-export function fastThenSlow<K>(fastMs: number, slowMs: number, fastTries: number): RateLimiter<K> {
-  const failures = exponentialBackoff<K>(1, 1);
-  return {
-    when(key) {
-      failures.when(key);
-      return failures.numRequeues(key) <= fastTries ? fastMs : slowMs;
-    },
-    forget: failures.forget,
-    numRequeues: failures.numRequeues,
-  };
-}
-
 /** The longest wait that any of them asks for. */
 export function longestOf<K>(...limiters: readonly RateLimiter<K>[]): RateLimiter<K> {
   return {

@@ -5,13 +5,8 @@
 import { encodeAny } from "@coxswain/apimachinery/codec/json-encode";
 import { duplicate, type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
-import {
-  additionalOf,
-  isObject,
-  itemsOf,
-  propertyOf,
-  type Schema,
-} from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
+import { additionalOf, itemsOf, propertyOf, type Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
 
 export function repeatedItems(value: unknown, schema: Schema | undefined, path = ""): FieldError[] {
   if (schema === undefined) return [];
@@ -19,7 +14,7 @@ export function repeatedItems(value: unknown, schema: Schema | undefined, path =
     const items = itemsOf(schema);
     return [...ownFaults(value, schema, path), ...value.flatMap((item, i) => repeatedItems(item, items, index(path, i)))];
   }
-  if (!isObject(value)) return [];
+  if (!isJsonObject(value)) return [];
   return Object.entries(value).flatMap(([name, field]) => {
     const property = propertyOf(schema, name);
     return property === undefined
@@ -32,7 +27,7 @@ function ownFaults(list: readonly unknown[], schema: Schema, path: string): Fiel
   const type = schema["x-kubernetes-list-type"];
   if (type === "set") return repeated(list).map((i) => duplicate(index(path, i), list[i]));
   if (type !== "map") return [];
-  const wrong = list.findIndex((item) => item !== null && !isObject(item));
+  const wrong = list.findIndex((item) => item !== null && !isJsonObject(item));
   if (wrong >= 0) return [invalidValue(index(path, wrong), list[wrong], "must be an object for an array of list-type map")];
   const keys = list.map((item) => keyOf(item, schema["x-kubernetes-list-map-keys"] ?? []));
   return repeated(keys).map((i) => duplicate(index(path, i), keys[i]));
@@ -40,7 +35,7 @@ function ownFaults(list: readonly unknown[], schema: Schema, path: string): Fiel
 
 /** Keys that an item does not have are not part of what it is told apart by. */
 function keyOf(item: unknown, names: readonly string[]): Record<string, unknown> {
-  if (!isObject(item)) return {};
+  if (!isJsonObject(item)) return {};
   return Object.fromEntries(names.filter((name) => Object.hasOwn(item, name)).map((name) => [name, item[name]]));
 }
 

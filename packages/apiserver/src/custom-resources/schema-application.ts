@@ -7,20 +7,17 @@
 import { decodeValue } from "@coxswain/apimachinery/codec/json-decode";
 import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { KubeObject, Unstructured } from "@coxswain/apimachinery/meta/types";
-import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
-import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import { prune } from "../registry/apiextensions/customresourcedefinitions/default-rules.ts";
+import { objectMeta } from "../registry/apiextensions/customresourcedefinitions/embedded-resources.ts";
 import {
   additionalOf,
   hasDefault,
-  isObject,
   itemsOf,
   propertyOf,
   type Schema,
 } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
-
-const objectMeta = scheme.type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") as TypeDescriptor;
 
 export interface SchemaApplication {
   /** undefined: the version has none, and nothing is known of its objects. */
@@ -64,7 +61,7 @@ export function fillDefaults(value: unknown, schema: Schema | undefined): void {
     }
     return;
   }
-  if (!isObject(value)) return;
+  if (!isJsonObject(value)) return;
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     if (!hasDefault(property)) continue;
     if (!Object.hasOwn(value, name) || isForbiddenNull(value[name], property)) put(value, name, deepClone(property.default));
@@ -84,7 +81,7 @@ export function dropNulls(value: unknown, schema: Schema | undefined): void {
     for (const item of value) dropNulls(item, schema && itemsOf(schema));
     return;
   }
-  if (!isObject(value)) return;
+  if (!isJsonObject(value)) return;
   for (const name of Object.keys(value)) {
     const property = schema && (propertyOf(schema, name) ?? additionalOf(schema));
     if (property !== undefined && isForbiddenNull(value[name], property) && !hasDefault(property)) delete value[name];
@@ -108,7 +105,7 @@ function coerceMetadata(value: unknown, schema: Schema | undefined, isResource: 
     if (items !== undefined) for (const item of value) coerceMetadata(item, items, isEmbedded(items), invalid);
     return;
   }
-  if (!isObject(value)) return;
+  if (!isJsonObject(value)) return;
   if (isResource) coerceOwn(value as unknown as Unstructured, invalid);
   if (schema === undefined) return;
   for (const [name, field] of Object.entries(value)) {
@@ -134,7 +131,7 @@ function coerceOwn(resource: Unstructured, invalid: "refuse" | "drop"): void {
 
 /** Of metadata that was stored before anybody checked it, the fields that can be read. */
 function readableMetadata(metadata: unknown): Unstructured["metadata"] {
-  if (!isObject(metadata)) return {};
+  if (!isJsonObject(metadata)) return {};
   const readable = Object.entries(metadata).filter(([name, value]) => {
     try {
       decodeValue(Object.fromEntries([[name, value]]), objectMeta);
@@ -152,7 +149,7 @@ export function unknownFields(value: unknown, schema: Schema | undefined, path =
     const items = schema && (itemsOf(schema) ?? (isPreserving(schema) ? schema : undefined));
     return value.flatMap((item, i) => unknownFields(item, items, `${path}[${i}]`, items !== undefined && isEmbedded(items)));
   }
-  if (!isObject(value)) return [];
+  if (!isJsonObject(value)) return [];
   return Object.entries(value).flatMap(([name, field]) => {
     const at = path === "" ? name : `${path}.${name}`;
     if (isResource && ["apiVersion", "kind", "metadata"].includes(name)) return [];

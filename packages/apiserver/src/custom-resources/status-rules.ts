@@ -4,7 +4,12 @@
  */
 import { formatFieldErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
-import { approvalKey, approvalOf, isProtectedGroup } from "../registry/apiextensions/customresourcedefinitions/names.ts";
+import {
+  approvalKey,
+  approvalOf,
+  isProtectedGroup,
+  seeApprovalPolicy,
+} from "../registry/apiextensions/customresourcedefinitions/names.ts";
 import { hasStructureThroughout } from "../registry/apiextensions/customresourcedefinitions/schema-rules.ts";
 import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
 import { validateStructural } from "../registry/apiextensions/customresourcedefinitions/structural.ts";
@@ -26,15 +31,13 @@ export function nonStructuralSchema({ spec }: CustomResourceDefinition): Conditi
   return { type: "NonStructuralSchema", status: "True", reason: "Violations", message: formatFieldErrors(errors) };
 }
 
-const see = "see https://github.com/kubernetes/enhancements/pull/1111";
-
 export function apiApproval(definition: CustomResourceDefinition): ConditionState | undefined {
   if (!isProtectedGroup(definition.spec.group)) return undefined;
   const value = definition.metadata.annotations?.[approvalKey] ?? "";
   const must = `protected groups must have approval annotation "${approvalKey}"`;
-  const either = `${must} with either a URL or a reason starting with "unapproved", ${see}`;
+  const either = `${must} with either a URL or a reason starting with "unapproved", ${seeApprovalPolicy}`;
   const states = {
-    missing: { status: "False", reason: "MissingAnnotation", message: `${must}, ${see}` },
+    missing: { status: "False", reason: "MissingAnnotation", message: `${must}, ${seeApprovalPolicy}` },
     bypassed: { status: "False", reason: "UnapprovedAnnotation", message: `not approved: ${JSON.stringify(value)}` },
     invalid: { status: "False", reason: "InvalidAnnotation", message: either },
     approved: { status: "True", reason: "ApprovedAnnotation", message: `approved in ${value}` },

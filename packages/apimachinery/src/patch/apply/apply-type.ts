@@ -79,10 +79,10 @@ export interface StructField {
 export const deducedType: AnyApplyType = { kind: "any", atomic: false };
 const atomicAnyType: AnyApplyType = { kind: "any", atomic: true };
 
-const string: ScalarApplyType = { kind: "scalar", scalar: "string" };
+export const string: ScalarApplyType = { kind: "scalar", scalar: "string" };
 const numeric: ScalarApplyType = { kind: "scalar", scalar: "numeric" };
 const boolean: ScalarApplyType = { kind: "scalar", scalar: "boolean" };
-const untyped: ScalarApplyType = { kind: "scalar", scalar: "untyped" };
+export const untyped: ScalarApplyType = { kind: "scalar", scalar: "untyped" };
 const quantity: ScalarApplyType = { ...untyped, canonical: canonicalQuantity };
 
 const structs = new WeakMap<TypeDescriptor, { own: StructApplyType; atomic: StructApplyType; granular: StructApplyType }>();

@@ -2,7 +2,7 @@
  * An applied configuration sets fields that others own to other values.
  * Source: structured-merge-diff v4 merge/conflict.go; k8s.io/apiserver pkg/endpoints/handlers/fieldmanager/internal/conflict.go
  */
-import { StatusError } from "../../errors/status-error.ts";
+import { applyConflict, type StatusError } from "../../errors/status-error.ts";
 import { goQuote } from "../../meta/go-quote.ts";
 import { type FieldSet, paths } from "./field-set.ts";
 import type { ManagedSet } from "./managed-fields.ts";
@@ -33,16 +33,7 @@ export function conflictError(conflicts: readonly Conflict[]): StatusError {
     message: `conflict with ${describe(owner)}`,
     field: displayPath(path),
   }));
-  return new StatusError({
-    kind: "Status",
-    apiVersion: "v1",
-    metadata: {},
-    status: "Failure",
-    message: messageOf(conflicts),
-    reason: "Conflict",
-    details: { causes },
-    code: 409,
-  });
+  return applyConflict(causes, messageOf(conflicts));
 }
 
 function messageOf(conflicts: readonly Conflict[]): string {

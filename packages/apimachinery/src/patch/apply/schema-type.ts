@@ -10,9 +10,10 @@ import {
   applyTypeOf,
   deducedType,
   type ListApplyType,
-  type ScalarApplyType,
   type StructApplyType,
   type StructField,
+  string,
+  untyped,
 } from "./apply-type.ts";
 import { fieldElement } from "./path-element.ts";
 
@@ -36,9 +37,6 @@ export interface ApplySchema {
 export function applyTypeOfSchema(schema: ApplySchema): StructApplyType {
   return structType(schema, true);
 }
-
-const string: ScalarApplyType = { kind: "scalar", scalar: "string" };
-const untyped: ScalarApplyType = { kind: "scalar", scalar: "untyped" };
 
 function typeOf(schema: ApplySchema): ApplyType {
   if (schema["x-kubernetes-int-or-string"]) return untyped;

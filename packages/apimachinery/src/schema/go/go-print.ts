@@ -1,5 +1,6 @@
 import { GoText } from "../../errors/go-syntax.ts";
 import { goQuote } from "../../meta/go-quote.ts";
+import { rawJson } from "../../meta/json-value.ts";
 import type { LabelSelector } from "../../meta/types.ts";
 import { type GoValue, goValue, quantityOf } from "./go-value.ts";
 
@@ -15,8 +16,6 @@ export function goStruct(type: string, value: unknown): GoText {
 
 export const goLabelSelector = (selector: LabelSelector | undefined | null): GoText =>
   goStruct("meta/v1.LabelSelector", selector);
-
-const rawJson = (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON;
 
 /** JSON that upstream keeps as it came, or none. */
 export function goUnknown(value: unknown): GoText {

@@ -2,9 +2,10 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { formatFieldErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { embeddedResourceFaults } from "./embedded-resources.ts";
 import { schemaFaults } from "./schema-values.ts";
-import { additionalOf, hasDefault, isObject, itemsOf, mostLevels, propertyOf, type Schema } from "./schemas.ts";
+import { additionalOf, hasDefault, itemsOf, mostLevels, propertyOf, type Schema } from "./schemas.ts";
 
 const metaFields = ["metadata", "apiVersion", "kind"];
 
@@ -76,7 +77,7 @@ function ownDefault(
 export function prune(value: unknown, schema: Schema | undefined, isResource = false): unknown {
   const embedded = schema?.["x-kubernetes-embedded-resource"] === true || isResource;
   if (Array.isArray(value)) return value.map((item) => prune(item, keeping(schema) ?? (schema && itemsOf(schema))));
-  if (!isObject(value)) return value;
+  if (!isJsonObject(value)) return value;
   const kept: [string, unknown][] = [];
   for (const [name, item] of Object.entries(value)) {
     const property = propertyOf(schema, name);

@@ -3,13 +3,14 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { ObjectMeta } from "@coxswain/apimachinery/meta/types";
 import type { TypeDescriptor } from "@coxswain/apimachinery/schema/descriptor";
 import { scheme } from "@coxswain/apimachinery/schema/scheme";
 import { validateObjectMeta } from "@coxswain/apimachinery/validation/object-meta";
 import { isDns1035Label } from "../../field-checks.ts";
 import { pathSegmentFaults } from "../../generic/keys.ts";
-import { additionalOf, isObject, itemsOf, propertyOf, type Schema } from "./schemas.ts";
+import { additionalOf, itemsOf, propertyOf, type Schema } from "./schemas.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -28,7 +29,7 @@ export function embeddedResourceFaults(value: unknown, schema: Schema, path: str
 function resourcesIn(value: unknown, schema: Schema | undefined, path: string, isResource: boolean): [Fields, string][] {
   if (schema === undefined) return [];
   if (Array.isArray(value)) return value.flatMap((item, i) => embeddedIn(item, itemsOf(schema), index(path, i)));
-  if (!isObject(value)) return [];
+  if (!isJsonObject(value)) return [];
   const below = Object.entries(value).flatMap(([name, item]) => {
     const property = propertyOf(schema, name);
     return property ? embeddedIn(item, property, child(path, name)) : embeddedIn(item, additionalOf(schema), mapKey(path, name));
@@ -52,7 +53,7 @@ function typeFaults(resource: Fields, path: string): FieldError[] {
   return errors;
 }
 
-const objectMeta = scheme.type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") as TypeDescriptor;
+export const objectMeta = scheme.type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") as TypeDescriptor;
 
 /** @throws DecodeFailure */
 function metadataOf({ metadata }: Fields): ObjectMeta {

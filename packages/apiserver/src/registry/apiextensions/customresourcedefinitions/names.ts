@@ -43,7 +43,8 @@ export function validateNames(names: CustomResourceDefinitionNames, path: string
 }
 
 export const approvalKey = "api-approved.kubernetes.io";
-const see = "see https://github.com/kubernetes/enhancements/pull/1111";
+/** Where the policy of protected groups is written down. */
+export const seeApprovalPolicy = "see https://github.com/kubernetes/enhancements/pull/1111";
 type Approval = "missing" | "bypassed" | "invalid" | "approved";
 
 /** Groups of the project itself need its leave; one that stands as it stood is not asked for again. Source: validateAPIApproval */
@@ -52,9 +53,10 @@ export function validateApproval(next: CustomResourceDefinition, current: Custom
   const state = approvalOf(next);
   if (current && approvalOf(current) === state) return [];
   const at = mapKey("metadata.annotations", approvalKey);
-  if (state === "missing") return [required(at, `protected groups must have approval annotation "${approvalKey}", ${see}`)];
+  if (state === "missing")
+    return [required(at, `protected groups must have approval annotation "${approvalKey}", ${seeApprovalPolicy}`)];
   if (state !== "invalid") return [];
-  const either = `with either a URL or a reason starting with "unapproved", ${see}`;
+  const either = `with either a URL or a reason starting with "unapproved", ${seeApprovalPolicy}`;
   const value = next.metadata.annotations?.[approvalKey] ?? "";
   return [invalidValue(at, value, `protected groups must have approval annotation "${approvalKey}" ${either}`)];
 }

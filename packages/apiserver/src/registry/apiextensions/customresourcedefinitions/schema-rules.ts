@@ -1,9 +1,10 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, notSupported } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { optionalOneOf } from "../../rules.ts";
 import { listMapKeyRules, listRules, typeMustBe } from "./list-rules.ts";
-import { additionalOf, anySchema, hasDefault, isObject, mostLevels, type Schema } from "./schemas.ts";
+import { additionalOf, anySchema, hasDefault, mostLevels, type Schema } from "./schemas.ts";
 
 /** What an update asks less of, because the stored definition has it already. Source: validationOptions */
 export interface SchemaOptions {
@@ -39,7 +40,7 @@ function walk(schema: Schema, path: string, place: Place, isRoot = false): Field
   if (place.level > mostLevels) return [invalidValue(path, "", `schemas cannot be nested deeper than ${mostLevels} levels`)];
   const errors = ownWords(schema, path, place);
   const below = (part: unknown, at: string, special: Partial<Place> = {}): void => {
-    if (isObject(part)) errors.push(...walk(part as Schema, at, { ...place, ...special, level: place.level + 1 }));
+    if (isJsonObject(part)) errors.push(...walk(part as Schema, at, { ...place, ...special, level: place.level + 1 }));
   };
   if (schema.uniqueItems) {
     const text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
@@ -74,8 +75,8 @@ function walk(schema: Schema, path: string, place: Place, isRoot = false): Field
 const unsupported: readonly [field: string, isSet: (value: unknown) => boolean][] = [
   ["id", (value) => value !== ""],
   ["additionalItems", () => true],
-  ["patternProperties", (value) => isObject(value) && Object.keys(value).length > 0],
-  ["definitions", (value) => isObject(value) && Object.keys(value).length > 0],
+  ["patternProperties", (value) => isJsonObject(value) && Object.keys(value).length > 0],
+  ["definitions", (value) => isJsonObject(value) && Object.keys(value).length > 0],
   ["dependencies", () => true],
   ["$ref", () => true],
 ];
@@ -125,7 +126,7 @@ export function hasStructureThroughout(schema: Schema): boolean {
 }
 
 function hasStructure(schema: Schema): boolean {
-  const filled = (value: unknown): boolean => isObject(value) && Object.keys(value).length > 0;
+  const filled = (value: unknown): boolean => isJsonObject(value) && Object.keys(value).length > 0;
   return !(
     schema.id ||
     schema.$schema ||

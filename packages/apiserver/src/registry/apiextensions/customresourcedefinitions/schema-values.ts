@@ -3,9 +3,10 @@ import { invalidValue, notSupported, required } from "@coxswain/apimachinery/err
 import { child } from "@coxswain/apimachinery/errors/field-path";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { RE2JS } from "re2js";
 import { hasFormat, isKnownFormat } from "./formats.ts";
-import { additionalOf, isObject, itemsOf, propertyOf, type Schema } from "./schemas.ts";
+import { additionalOf, itemsOf, propertyOf, type Schema } from "./schemas.ts";
 
 /**
  * A value checked by a schema, in the words of the validator that upstream uses.
@@ -52,7 +53,7 @@ const checkers: readonly Checker[] = [
   (value, schema, name) => (isNumber(value) ? { faults: numberFaults(value, schema, name), matches: 1 } : undefined),
   (value, schema, name) => (Array.isArray(value) ? listCheck(value, schema, name) : undefined),
   enumCheck,
-  (value, schema, name) => (isObject(value) ? objectCheck(value, schema, name) : undefined),
+  (value, schema, name) => (isJsonObject(value) ? objectCheck(value, schema, name) : undefined),
 ];
 
 function check(value: unknown, schema: Schema, name: string): Result {
@@ -131,7 +132,7 @@ function logicCheck(value: unknown, schema: Schema, name: string): Result {
     const how = all.some(isValid) ? "" : ". None validated";
     results.push(whole(`must validate all the schemas (allOf)${how}`));
   }
-  if (isObject(schema.not) && of([schema.not]).every(isValid)) results.push(whole("must not validate the schema (not)"));
+  if (isJsonObject(schema.not) && of([schema.not]).every(isValid)) results.push(whole("must not validate the schema (not)"));
   return merged(results, 1);
 }
 

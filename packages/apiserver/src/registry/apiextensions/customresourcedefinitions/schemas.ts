@@ -1,3 +1,4 @@
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { JSONSchemaProps } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 
 /** A schema, its words by their JSON names. */
@@ -13,11 +14,11 @@ export const mostLevels = 200;
 
 /** The one schema of all items; undefined for none, and for a list of schemas. */
 export function itemsOf(schema: Schema): Schema | undefined {
-  return isObject(schema.items) ? (schema.items as Schema) : undefined;
+  return isJsonObject(schema.items) ? (schema.items as Schema) : undefined;
 }
 
 export function additionalOf(schema: Schema): Schema | undefined {
-  return isObject(schema.additionalProperties) ? (schema.additionalProperties as Schema) : undefined;
+  return isJsonObject(schema.additionalProperties) ? (schema.additionalProperties as Schema) : undefined;
 }
 
 export function propertyOf(schema: Schema | undefined, name: string): Schema | undefined {
@@ -29,16 +30,12 @@ function partsOf(schema: Schema): Schema[] {
   const lists = [schema.allOf, schema.anyOf, schema.oneOf, schema.items, schema["not"], schema.additionalItems].flat();
   const maps = [schema.properties, schema.patternProperties, schema.definitions, schema.dependencies];
   const all = [...lists, schema.additionalProperties, ...maps.flatMap((map) => Object.values(map ?? {}))];
-  return all.filter((part) => isObject(part)) as Schema[];
+  return all.filter((part) => isJsonObject(part)) as Schema[];
 }
 
 /** Whether a schema or one within it is as asked. Source: SchemaHas */
 export function anySchema(schema: Schema, is: (schema: Schema) => boolean, level = 0): boolean {
   return is(schema) || (level <= mostLevels && partsOf(schema).some((part) => anySchema(part, is, level + 1)));
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 export function hasDefault(schema: Schema): boolean {

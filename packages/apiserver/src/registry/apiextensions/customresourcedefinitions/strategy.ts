@@ -1,7 +1,8 @@
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { CustomResourceDefinition } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import type { Strategy, StrategyContext } from "../../generic/strategy.ts";
 import { statusStrategyOf, strategyOf } from "../../strategies.ts";
-import { anySchema, isObject, mostLevels, type Schema } from "./schemas.ts";
+import { anySchema, mostLevels, type Schema } from "./schemas.ts";
 import {
   validateCustomResourceDefinition,
   validateCustomResourceDefinitionStatus,
@@ -61,7 +62,7 @@ function dropRules(schema: Schema, level: number): void {
   delete (schema as Record<string, unknown>)[rulesWord];
   const { items, additionalProperties, properties } = schema;
   for (const part of [items, additionalProperties, ...Object.values(properties ?? {})].flat())
-    if (isObject(part) && level < mostLevels) dropRules(part as Schema, level + 1);
+    if (isJsonObject(part) && level < mostLevels) dropRules(part as Schema, level + 1);
 }
 
 export const customResourceDefinitionStatusStrategy: Strategy<CustomResourceDefinition> = statusStrategyOf({

@@ -2,8 +2,9 @@ import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, formatFieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { RE2JS } from "re2js";
-import { additionalOf, isObject, itemsOf, mostLevels, propertyOf, type Schema } from "./schemas.ts";
+import { additionalOf, itemsOf, mostLevels, propertyOf, type Schema } from "./schemas.ts";
 
 type Level = "root" | "item" | "field";
 
@@ -148,7 +149,7 @@ function valueRules(schema: Schema, path: string, depth: number, typed: TypedOpe
   }
   for (const [i, part] of (schema.oneOf ?? []).entries())
     errors.push(...restriction(part as Schema, index(child(path, "oneOf"), i), depth + 1));
-  if (isObject(schema.not)) errors.push(...restriction(schema.not as Schema, child(path, "not"), depth + 1));
+  if (isJsonObject(schema.not)) errors.push(...restriction(schema.not as Schema, child(path, "not"), depth + 1));
   const fault = schema.pattern ? patternFault(schema.pattern) : undefined;
   if (fault !== undefined) {
     const text = `must be a valid regular expression, but isn't: ${fault}`;
@@ -184,7 +185,7 @@ const structuralWords: readonly [word: string, empty: "empty" | "undefined" | "f
 ];
 
 function restriction(part: Schema, path: string, depth: number, typed: TypedOperators = {}): FieldError[] {
-  if (depth > mostLevels || !isObject(part)) return [];
+  if (depth > mostLevels || !isJsonObject(part)) return [];
   const errors = valueRules(part, path, depth, typed);
   const items = itemsOf(part);
   if (items) errors.push(...restriction(items, child(path, "items"), depth + 1));
@@ -204,7 +205,7 @@ function restriction(part: Schema, path: string, depth: number, typed: TypedOper
 function complete(part: Schema, outer: Schema, outerPath: string, path: string, depth: number): FieldError[] {
   if (depth > mostLevels) return [];
   const operands = [
-    ...(isObject(part.not) ? [[part.not, child(path, "not")] as const] : []),
+    ...(isJsonObject(part.not) ? [[part.not, child(path, "not")] as const] : []),
     ...(["allOf", "anyOf", "oneOf"] as const).flatMap((field) =>
       (part[field] ?? []).map((operand, i) => [operand, index(child(path, field), i)] as const),
     ),
@@ -213,7 +214,7 @@ function complete(part: Schema, outer: Schema, outerPath: string, path: string, 
 }
 
 function completeBelow(part: Schema, outer: Schema, outerPath: string, path: string, depth: number): FieldError[] {
-  if (depth > mostLevels || !isObject(part)) return [];
+  if (depth > mostLevels || !isJsonObject(part)) return [];
   const errors = complete(part, outer, outerPath, path, depth);
   const below = (inner: Schema, known: Schema | undefined, step: (path: string) => string): void => {
     if (known) errors.push(...completeBelow(inner, known, step(outerPath), step(path), depth + 1));

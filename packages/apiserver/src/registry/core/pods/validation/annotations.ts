@@ -5,7 +5,7 @@ import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { appArmorContainer, seccompContainer, seccompPod } from "@coxswain/apimachinery/meta/pod-security-names";
 import type { Pod, PodSpec, SeccompProfile, Toleration } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { validateTolerations } from "./affinity.ts";
-import type { PodValidationOptions } from "./options.ts";
+import { containerLists, type PodValidationOptions } from "./options.ts";
 import { localDescendingPath } from "./paths.ts";
 
 type Annotations = Readonly<Record<string, string>> | undefined | null;
@@ -86,8 +86,6 @@ export function podDeletionCostFault(annotations: Annotations): string | undefin
 export function isAppArmorProfile(profile: string): boolean {
   return profile === "" || profile === "runtime/default" || profile === "unconfined" || profile.startsWith("localhost/");
 }
-
-const containerLists = ["initContainers", "containers", "ephemeralContainers"] as const;
 
 function containerNames(spec: PodSpec): string[] {
   return containerLists.flatMap((list) => (spec[list] ?? []).map((container) => container.name));

@@ -45,9 +45,11 @@ export function podValidationOptions(
   };
 }
 
+/** The fields of a pod's spec that hold containers, in upstream's order. */
+export const containerLists = ["initContainers", "containers", "ephemeralContainers"] as const;
+
 function allContainers(spec: PodSpec | undefined): Container[] {
-  if (!spec) return [];
-  return [...(spec.initContainers ?? []), ...(spec.containers ?? []), ...((spec.ephemeralContainers ?? []) as Container[])];
+  return containerLists.flatMap((list) => (spec?.[list] ?? []) as Container[]);
 }
 
 function usesHugePagesInDownwardApi(spec: PodSpec | undefined): boolean {

@@ -4,7 +4,7 @@ import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import type { Container, PodSpec, WindowsSecurityContextOptions } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { isDns1123Subdomain } from "../../../field-checks.ts";
 import { saying } from "../../../rules.ts";
-import type { PodValidationOptions } from "./options.ts";
+import { containerLists, type PodValidationOptions } from "./options.ts";
 
 const longestCredentialSpecKiB = 64;
 const longestDomain = 256;
@@ -55,8 +55,6 @@ function userNameFaults(text: string): string[] {
     faults.push("runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]");
   return faults;
 }
-
-const containerLists = ["initContainers", "containers", "ephemeralContainers"] as const;
 
 /** Every container of the pod with its path, in upstream's order. */
 function containersWithPaths(spec: PodSpec, path: string): { container: Container; at: string }[] {
