@@ -1,12 +1,12 @@
+import { type FlagValues, flags, type Program, section } from "@coxswain/apimachinery/flags/flags";
+import { metricsFlags } from "@coxswain/apimachinery/flags/metrics";
 import {
   delegatedAuthenticationFlags,
   delegatedAuthorizationFlags,
   leaderElectionFlags,
   loggingFlags,
   servingFlags,
-} from "@coxswain/apimachinery/flags/common";
-import { type FlagValues, flags, type Program, section } from "@coxswain/apimachinery/flags/flags";
-import { metricsFlags } from "@coxswain/apimachinery/flags/metrics";
+} from "@coxswain/apimachinery/flags/shared-flags";
 import {
   bool,
   duration,

@@ -1,6 +1,6 @@
-import { klogIsLeaving, loggingFlags } from "@coxswain/apimachinery/flags/common";
 import { type FlagValues, flags, type Program, section } from "@coxswain/apimachinery/flags/flags";
 import { metricsFlags } from "@coxswain/apimachinery/flags/metrics";
+import { klogIsLeaving, loggingFlags } from "@coxswain/apimachinery/flags/shared-flags";
 import {
   bool,
   duration,
