@@ -1,5 +1,6 @@
 import { encodeJson, encodeJsonText, parseJson } from "@coxswain/apimachinery/codec/json";
 import { decodeProtobuf, encodeProtobuf, hasProtobufForm } from "@coxswain/apimachinery/codec/protobuf";
+import { decodeProtobufAfter, type EncodedObject } from "@coxswain/apimachinery/codec/protobuf-after";
 import { deepClone } from "@coxswain/apimachinery/meta/deep-equal";
 import { formatGroupVersion, type GroupResource, type GroupVersionKind } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
@@ -34,8 +35,11 @@ export interface ObjectCodec extends EntryCodec {
   readonly resource: StoredResource;
   /** Without resourceVersion and selfLink, in the storage version. */
   toStored(object: KubeObject): Buffer;
-  /** Of JSON or protobuf, whatever is there; in the hub version, defaults filled, without resourceVersion. */
-  fromStored(bytes: Buffer): KubeObject;
+  /**
+   * Of JSON or protobuf, whatever is there; in the hub version, defaults filled, without resourceVersion.
+   * @param before a state of the same object, which what is equal may be shared with, and the bytes that `toStored` makes of it
+   */
+  fromStored(bytes: Buffer, before?: EncodedObject): KubeObject;
 }
 
 const protobufMagic = Buffer.from("k8s\0");
@@ -80,10 +84,13 @@ export function newObjectCodec(resource: StoredResource, mediaType: string): Obj
       value.apiVersion = storedApiVersion;
       return asProtobuf ? encodeProtobuf(value, stored) : encodeJson(value, stored);
     },
-    fromStored(bytes) {
+    fromStored(bytes, before) {
       if (resource.keepsVersions) return asTheyAre(bytes);
       const isProtobuf = bytes.length > 4 && bytes.subarray(0, 4).equals(protobufMagic);
-      return toHub(isProtobuf ? decodeProtobuf(bytes) : (parseJson(bytes) as KubeObject));
+      if (!isProtobuf) return toHub(parseJson(bytes) as KubeObject);
+      // What is stored in another version is not what the object before looks like.
+      const shares = before !== undefined && asProtobuf && fromHub === undefined;
+      return toHub(shares ? decodeProtobufAfter(bytes, before) : decodeProtobuf(bytes));
     },
     toJson(object) {
       return encodeJsonText(object, hub);

@@ -24,9 +24,10 @@ export function ownWrite(codec: ObjectCodec, key: string, bytes: Buffer, value: 
   let decoded: KubeObject | undefined;
   let made: Entry | undefined;
   const decode = (): KubeObject => {
-    const object: WithSpec = codec.fromStored(bytes);
-    const spec = (before?.object() as WithSpec | undefined)?.spec;
-    if (spec !== undefined && deepEqual(object.spec, spec)) object.spec = spec;
+    if (before === undefined) return codec.fromStored(bytes);
+    const then: WithSpec = before.object();
+    const object: WithSpec = codec.fromStored(bytes, { object: then, bytes: storedBytes(before, () => codec.toStored(then)) });
+    if (then.spec !== undefined && deepEqual(object.spec, then.spec)) object.spec = then.spec;
     return object;
   };
   return {

@@ -1,0 +1,60 @@
+import protobuf from "protobufjs/minimal.js";
+import { type GroupVersionKind, parseGroupVersion } from "../meta/group-version.ts";
+import type { KubeObject } from "../meta/types.ts";
+import type { TypeDescriptor } from "../schema/descriptor.ts";
+import { scheme } from "../schema/scheme.ts";
+import { decodeProtobuf, decodeUnknown } from "./protobuf.ts";
+import { readMessage } from "./protobuf-decode.ts";
+
+/** An object and what `encodeProtobuf` makes of it, which has each struct once. */
+export interface EncodedObject {
+  readonly bytes: Uint8Array;
+  readonly object: KubeObject;
+}
+
+/**
+ * As `decodeProtobuf`, for the next state of an object: what is in the same bytes as before, a pod's spec and status say, is not
+ * decoded but taken from there, and is the same object. Metadata never is.
+ * @param bytes what `encodeProtobuf` made
+ */
+export function decodeProtobufAfter(bytes: Uint8Array, before: EncodedObject): KubeObject {
+  const { apiVersion, kind, raw } = decodeUnknown(bytes);
+  const then = decodeUnknown(before.bytes);
+  const type = scheme.kind({ ...parseGroupVersion(apiVersion), kind } as GroupVersionKind);
+  if (type === undefined || then.apiVersion !== apiVersion || then.kind !== kind) return decodeProtobuf(bytes);
+  const earlier = new Map(fieldsOf(then.raw));
+  const shared = new Set<string>();
+  const rest: Buffer[] = [];
+  for (const [number, field] of fieldsOf(raw)) {
+    const name = structName(type, number);
+    if (name !== undefined && earlier.get(number)?.equals(field)) shared.add(name);
+    else rest.push(field);
+  }
+  if (shared.size === 0) return decodeProtobuf(bytes);
+  const object: Record<string, unknown> = { apiVersion, kind, ...readMessage(Buffer.concat(rest), type) };
+  for (const name of shared) {
+    const value = (before.object as unknown as Record<string, unknown>)[name];
+    if (value === undefined) delete object[name];
+    else object[name] = value;
+  }
+  return object as unknown as KubeObject;
+}
+
+function structName(type: TypeDescriptor, wanted: number): string | undefined {
+  const field = type.message.find(({ number }) => number === wanted);
+  return field?.type.kind === "struct" && field.name !== "metadata" ? field.name : undefined;
+}
+
+/** Each field's number and bytes, its tag included. @throws Error for bytes that are no message */
+function fieldsOf(message: Uint8Array): [number, Buffer][] {
+  const bytes = Buffer.from(message.buffer, message.byteOffset, message.byteLength);
+  const reader = protobuf.Reader.create(bytes);
+  const fields: [number, Buffer][] = [];
+  while (reader.pos < reader.len) {
+    const start = reader.pos;
+    const tag = reader.uint32();
+    reader.skipType(tag & 7);
+    fields.push([tag >>> 3, bytes.subarray(start, reader.pos)]);
+  }
+  return fields;
+}
