@@ -127,6 +127,3 @@ test("feature gates: what is not built cannot be turned on, alone or with its gr
   assert.match(all.warnings[0] ?? "", /^AllAlpha=true leaves these feature gates off/);
   assert.ok(all.warnings[0]?.includes(name));
 });
-  assert.equal(all.enabled("CustomResourceValidationExpressions"), false);
-  assert.match(all.warnings[0] ?? "", /^AllAlpha=true leaves these feature gates off.*CustomResourceValidationExpressions/);
-});
