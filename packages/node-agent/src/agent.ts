@@ -17,7 +17,7 @@ import { initialNode, nodeStatus } from "./node/node-status.ts";
 import { newPodCidr } from "./node/pod-cidr.ts";
 import type { Registration } from "./node/registration.ts";
 import { newRuntimeHealth } from "./node/runtime-health.ts";
-import { newPluginRegistry } from "./plugins/plugin-registry.ts";
+import { startPlugins } from "./plugins/start-plugins.ts";
 import { admitPod, forbiddenSysctl, type Rejection, underPressure } from "./pods/admit.ts";
 import { newPodIntake } from "./pods/intake.ts";
 import { newMirrorPods } from "./pods/mirror-pods.ts";
@@ -44,14 +44,12 @@ import { runtimeHandler } from "./runtime/runtime-class.ts";
 import { newAuth } from "./server/auth.ts";
 import { listen } from "./server/listen.ts";
 import { newAgentMetrics, newProbeMetrics } from "./server/metrics.ts";
-import { servePodResources } from "./server/pod-resources.ts";
 import { newVolumeMetrics } from "./server/volume-metrics.ts";
 import { openNodeShutdown } from "./shutdown/open-node-shutdown.ts";
 import { newApiObjects, noObjects } from "./sources/api-objects.ts";
 import { followApiserver } from "./sources/apiserver.ts";
-import { runFileSource } from "./sources/file.ts";
-import { runHttpSource } from "./sources/http.ts";
 import type { SourceName } from "./sources/merge.ts";
+import { followStaticPods } from "./sources/static-sources.ts";
 import { newAgentEvents } from "./status/events.ts";
 import { newStatusManager } from "./status/status-manager.ts";
 import { startUpkeep } from "./upkeep.ts";
@@ -87,7 +85,6 @@ export interface RunningAgent {
 const imageListMs = 60_000;
 const statusResyncMs = 10_000;
 const runtimeCheckMs = 5_000;
-const pluginCheckMs = 1_000;
 const volumeCheckMs = 2_000;
 
 /**
@@ -213,8 +210,9 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
       onCall: agentMetrics.csiCall,
       onChange: () => registration?.hurry(),
     });
+  const activePods = (): NodePod[] => sources.list().filter((pod) => !isMirrorPod(pod) && intake.isActive(pod));
   const shutdown = openNodeShutdown(config, featureGates, {
-    activePods: () => sources.list().filter((pod) => !isMirrorPod(pod) && intake.isActive(pod)),
+    activePods,
     endPod: (pod, verdict, graceSeconds) => workers.evict(pod.metadata.uid, verdict, graceSeconds),
     tellNode: tell.node,
     onChange: () => registration?.hurry(),
@@ -373,33 +371,18 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   });
   background.add(events.run(signal));
   if (config.volumeStatsMs > 0) background.every(config.volumeStatsMs, "usage of volumes", usages.refresh);
-  // A node without these sockets (their path may be too long for one) still runs Pods.
-  if (featureGates.enabled("DevicePlugins"))
-    await devices.start(signal).catch((err) => log.error("Device plugins cannot register", err));
-  const plugins = newPluginRegistry({
-    dir: join(config.rootDir, "plugins_registry"),
-    handlers: {
-      ...(csi && { CSIPlugin: csi.handler }),
-      ...(featureGates.enabled("DevicePlugins") && { DevicePlugin: devices.handler }),
-    },
+  await startPlugins({
+    config,
+    featureGates,
+    background,
+    managers: { cpu, memory, devices },
+    csiHandler: csi?.handler,
+    activePods,
+    onResourcesRequest: (version) => agentMetrics.podResourcesRequests.labels(version).inc(),
     clock,
     log,
   });
   await shutdown?.start(signal).catch((err) => log.error("Failed to start node shutdown manager", err));
-  background.every(pluginCheckMs, "plugins", plugins.reconcile);
-  if (featureGates.enabled("KubeletPodResources")) {
-    const socket = servePodResources({
-      dir: join(config.rootDir, "pod-resources"),
-      managers: { cpu, memory, devices },
-      pods: () => sources.list().filter((pod) => !isMirrorPod(pod) && intake.isActive(pod)),
-      allocatable: featureGates.enabled("KubeletPodResourcesGetAllocatable"),
-      onRequest: (version) => agentMetrics.podResourcesRequests.labels(version).inc(),
-    });
-    await socket.then(
-      ({ close }) => signal.addEventListener("abort", close, { once: true }),
-      (err) => log.error("The pod resources socket cannot be served", err),
-    );
-  }
   if (config.cpuManagerPolicy !== "none")
     background.every(config.cpuManagerReconcileMs, "CPUs of containers", () => managers.reconcile());
 
@@ -470,14 +453,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     background.add(api.pods.waitForSync(signal).then(() => sources.markSynced("api")));
     background.every(statusResyncMs, "status resync", () => status.resync());
   }
-  const source = { sources, nodeName, clock, log };
-  if (config.staticPodPath !== "") {
-    background.add(runFileSource({ ...source, path: config.staticPodPath, frequencyMs: config.fileCheckFrequencyMs }, signal));
-  }
-  if (config.staticPodUrl !== "") {
-    const { staticPodUrl: url, staticPodUrlHeader: headers, httpCheckFrequencyMs: frequencyMs } = config;
-    background.add(runHttpSource({ ...source, url, headers: headers ?? {}, frequencyMs }, signal));
-  }
+  followStaticPods(config, { sources, nodeName, clock, log }, background);
 
   startUpkeep({
     config,
