@@ -38,7 +38,7 @@ export async function containerMounts(
     index++;
     hasHosts ||= mount.mountPath === hostsPath;
     const volume = settings.volumes.get(mount.name);
-    if (volume === undefined) {
+    if (volume === undefined || volume.device === true) {
       throw new Error(
         `cannot find volume ${JSON.stringify(mount.name)} to mount into container ${JSON.stringify(container.name)}`,
       );
@@ -78,6 +78,24 @@ export async function containerMounts(
     mounts.push({ containerPath: container.terminationMessagePath, hostPath, readonly: false, selinuxRelabel: false });
   }
   return mounts;
+}
+
+/**
+ * Devices that a container gets: volumes without a file system.
+ * @throws Error whose message becomes that of CreateContainerConfigError
+ * Source: pkg/kubelet/kubelet_pods.go makeBlockVolumes
+ */
+export function containerDevices(
+  container: AnyContainer,
+  volumes: ReadonlyMap<string, SetUpVolume>,
+): { hostPath: string; containerPath: string; permissions: string }[] {
+  return (container.volumeDevices ?? []).map(({ name, devicePath }) => {
+    const volume = volumes.get(name);
+    if (volume?.device !== true) {
+      throw new Error(`cannot find volume ${JSON.stringify(name)} to pass into container ${JSON.stringify(container.name)}`);
+    }
+    return { hostPath: volume.path, containerPath: devicePath, permissions: volume.readOnly ? "r" : "mrw" };
+  });
 }
 
 function isClaim(pod: NodePod, volumeName: string): boolean {

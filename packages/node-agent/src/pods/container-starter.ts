@@ -9,8 +9,8 @@ import type { CriInput } from "../runtime/cri-schema.ts";
 import type { ImagePuller } from "../runtime/images.ts";
 import type { PodRecord } from "../runtime/pod-record.ts";
 import type { SetUpVolume } from "../volumes/volume.ts";
-import { containerMounts } from "./container-options.ts";
-import { type AnyContainer, type ContainerKind, describePod, type NodePod } from "./pod.ts";
+import { containerDevices, containerMounts } from "./container-options.ts";
+import { type AnyContainer, type ContainerKind, describePod, isStaticPod, type NodePod } from "./pod.ts";
 import type { PodRunnerOptions } from "./pod-runner.ts";
 
 /** Where a container of a Pod is started. */
@@ -60,8 +60,9 @@ export function newContainerStarter(
       image: found.image,
       resources: { ...containerResources(pod, container, node), ...options.resources?.placementOf(pod, container) },
       options: async () => {
-        const services = options.services();
-        if (services === undefined) throw new Error("services have not yet been read at least once, cannot construct envs");
+        // A static Pod does not wait: it may be the API server.
+        const services = options.services() ?? (isStaticPod(pod) ? [] : undefined);
+        if (services === undefined) throw new Error("services have not yet been read at least once, cannot construct envvars");
         const environment = await environmentOf(pod, container, {
           ...downward(context.ips),
           objects: options.objects,
@@ -87,7 +88,7 @@ export function newContainerStarter(
           // What the Pod says of a variable is right.
           environment: new Map([...Object.entries(access?.envs ?? {}), ...environment]),
           mounts: [...(access?.mounts ?? []).map(({ readOnly: readonly, ...mount }) => ({ ...mount, readonly })), ...mounts],
-          devices: access?.devices ?? [],
+          devices: [...(access?.devices ?? []), ...containerDevices(container, context.mounted)],
           annotations: access?.annotations ?? {},
         };
       },

@@ -1,5 +1,4 @@
-import { existsSync } from "node:fs";
-import { mkdir, rm, rmdir } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { registrationMessages, registrationService } from "../plugins/registration-schema.ts";
@@ -36,6 +35,9 @@ export interface TestDriver {
   stop(): Promise<void>;
 }
 
+/** What its volumes are that have no file system. */
+const device = "/dev/zero";
+
 type Answer = (request: Record<string, string>) => object | Promise<object>;
 
 export async function startCsiDriver(options: TestDriverOptions): Promise<TestDriver> {
@@ -71,13 +73,18 @@ export async function startCsiDriver(options: TestDriverOptions): Promise<TestDr
       if (await isMounted(stagingTargetPath)) await mounter.unmount(stagingTargetPath);
       return {};
     },
-    async NodePublishVolume({ volumeId = "", stagingTargetPath = "", targetPath = "", readonly: readOnly }) {
+    async NodePublishVolume({ volumeId = "", stagingTargetPath = "", targetPath = "", readonly: readOnly, volumeCapability }) {
+      if ((volumeCapability as unknown as { block: object | null }).block !== null) {
+        await writeFile(targetPath, "", { flag: "a" });
+        if (!(await isMounted(targetPath))) await mounter.mount(device, targetPath, { options: ["bind"] });
+        return {};
+      }
       await bind(stagingTargetPath || volumeDir(volumeId), targetPath, Boolean(readOnly));
       return {};
     },
     async NodeUnpublishVolume({ targetPath = "" }) {
       if (await isMounted(targetPath)) await mounter.unmount(targetPath);
-      if (existsSync(targetPath)) await rmdir(targetPath);
+      await rm(targetPath, { recursive: true, force: true });
       return {};
     },
     NodeGetVolumeStats: () => ({

@@ -1,6 +1,7 @@
 import type { PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-of-pod";
 import { fitsNode } from "@coxswain/apimachinery/volumes/node-affinity";
+import { containersOf, type NodePod } from "../pods/pod.ts";
 import { checkHostPath } from "./host-path.ts";
 import { filesystemSize } from "./measure.ts";
 import { setVolumeOwnership } from "./ownership.ts";
@@ -19,6 +20,8 @@ export const persistentClaim: VolumePlugin = {
       const name = `${pod.metadata.namespace}/${claimNameOf(pod, volume)}`;
       throw new ClaimError(`error processing PVC ${name}: ${err.message}`, { cause: err });
     });
+    const misused = misuse(pod, volume.name, bound.spec.volumeMode ?? "Filesystem");
+    if (misused !== undefined) throw new ClaimError(misused);
     const readOnly = volume.persistentVolumeClaim?.readOnly ?? false;
     const labels = nodeLabels();
     const name = bound.metadata.name ?? "";
@@ -33,6 +36,16 @@ export const persistentClaim: VolumePlugin = {
     return made;
   },
 };
+
+/** Pure: a file system is mounted, a device is not. */
+function misuse(pod: NodePod, volume: string, mode: string): string | undefined {
+  const uses = mode === "Block" ? "volumeMounts" : "volumeDevices";
+  for (const { container } of containersOf(pod)) {
+    if ((container[uses] ?? []).some(({ name }) => name === volume))
+      return `volume ${volume} has volumeMode ${mode}, but is specified in ${uses}`;
+  }
+  return undefined;
+}
 
 async function findVolume({
   pod,
@@ -68,6 +81,10 @@ async function ofThisNode(
       return { path: hostPath.path, readOnly };
     }
     if (local === undefined) return undefined;
+    if (spec.volumeMode === "Block") {
+      await checkHostPath(local.path, "BlockDevice");
+      return { path: local.path, readOnly, device: true };
+    }
     await checkHostPath(local.path, "Directory");
     if (!readOnly) await setVolumeOwnership(local.path, pod, { readOnly: false, policy: true });
     return { path: local.path, readOnly, measure: () => filesystemSize(local.path) };

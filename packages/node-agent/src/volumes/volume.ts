@@ -27,6 +27,8 @@ export interface SetUpVolume {
   /** On the host; what is mounted into containers. */
   path: string;
   readOnly: boolean;
+  /** A device, or a link to one, that containers get as such. */
+  device?: boolean;
   /** How full it is now; undefined where nobody can say. Without it a folder of its own is walked. */
   measure?: () => Promise<VolumeSize | undefined>;
 }
@@ -39,6 +41,7 @@ export type VolumeStep =
   | "MountVolume.MountDevice failed"
   | "MountVolume.SetUp failed"
   | "MountVolume.Setup failed while expanding volume"
+  | "MapVolume.NewBlockVolumeMapper initialization failed"
   | "MapVolume.WaitForAttach failed"
   | "MapVolume.SetUpDevice failed"
   | "MapVolume.MapPodDevice failed";

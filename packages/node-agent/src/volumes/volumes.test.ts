@@ -6,12 +6,14 @@ import { type TestContext, test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { containerDevices } from "../pods/container-options.ts";
 import { noObjects } from "../sources/api-objects.ts";
 import type { PodObjects } from "../sources/pod-objects.ts";
-import { aNodePod } from "../testing/builders.ts";
+import { aContainer, aNodePod } from "../testing/builders.ts";
 import { writeAtomically } from "./atomic-writer.ts";
 import { type Mounter, mountPoints, systemMounter } from "./mount.ts";
 import { bindSubPath, checkSubPath } from "./sub-path.ts";
+import { ClaimError } from "./volume.ts";
 import { newVolumeManager } from "./volume-manager.ts";
 
 async function tempDir(t: TestContext): Promise<string> {
@@ -255,4 +257,40 @@ test("a uid or a volume's name cannot leave the folder of pods", async (t) => {
     downward,
   );
   assert.match(failures[0]?.message ?? "", /cannot be the name of a folder/);
+});
+
+for (const { volumeMode, use, want } of [
+  { volumeMode: "Block", use: { volumeMounts: [{ name: "data", mountPath: "/d" }] }, want: "is specified in volumeMounts" },
+  { volumeMode: undefined, use: { volumeDevices: [{ name: "data", devicePath: "/d" }] }, want: "is specified in volumeDevices" },
+]) {
+  test(`a claim with volumeMode ${volumeMode ?? "Filesystem"} but ${want} is told at once`, async (t) => {
+    const dir = await tempDir(t);
+    const claim = { metadata: { uid: "c" }, spec: { volumeName: "pv" }, status: { phase: "Bound" } };
+    const stored = { metadata: { name: "pv" }, spec: { claimRef: { uid: "c" }, volumeMode, local: { path: dir } } };
+    const own = { ...objects, claim: async () => claim, persistentVolume: async () => stored } as unknown as PodObjects;
+    const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
+    const pod = aNodePod({ volumes, containers: [aContainer(use)] });
+    const made = newVolumeManager({ podsDir: dir, objects: own, mounter: fakeMounter(), clock: realClock, log: discardLogger });
+    const [failure] = (await made.setUp(pod, downward)).failures;
+    assert.equal(failure?.message, `volume data has volumeMode ${volumeMode ?? "Filesystem"}, but ${want}`);
+    assert.ok(failure?.cause instanceof ClaimError);
+  });
+}
+
+test("a container gets the devices it names, to read alone where the volume is read-only", () => {
+  const volumes = new Map([
+    ["disk", { path: "/dev/disk", readOnly: false, device: true }],
+    ["rom", { path: "/dev/rom", readOnly: true, device: true }],
+    ["folder", { path: "/folder", readOnly: false }],
+  ]);
+  const using = (...names: string[]) =>
+    aContainer({ volumeDevices: names.map((name) => ({ name, devicePath: `/mine/${name}` })) });
+  assert.deepEqual(containerDevices(using("disk", "rom"), volumes), [
+    { hostPath: "/dev/disk", containerPath: "/mine/disk", permissions: "mrw" },
+    { hostPath: "/dev/rom", containerPath: "/mine/rom", permissions: "r" },
+  ]);
+  assert.throws(
+    () => containerDevices(using("folder"), volumes),
+    /^Error: cannot find volume "folder" to pass into container "main"$/,
+  );
 });

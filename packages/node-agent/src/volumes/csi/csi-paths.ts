@@ -1,47 +1,83 @@
-import { readdir, stat } from "node:fs/promises";
+import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Where the folders of CSI volumes are; drivers and other tools rely on them. Source: pkg/volume/csi */
-export interface CsiPaths {
-  /** Of a Pod's volume: its `vol_data.json`, and `mount`. */
-  podVolume(uid: string, name: string): string;
+/**
+ * Where the folders of CSI volumes of one kind are; drivers and other tools rely on them. `vol_data.json` stands in the
+ * folders that are called data.
+ */
+export interface VolumeLayout {
+  /** There as long as the Pod has the volume: a folder, or a link to a device. */
+  ofPod(uid: string, name: string): string;
+  /** What the driver publishes to. */
+  target(uid: string, name: string): string;
+  dataOfPod(uid: string, name: string): string;
+  /** What the driver stages to. */
+  staging(name: string): string;
+  data(name: string): string;
+  /** Left behind when all else of a volume is gone; taken away if empty. */
+  rest(name: string): readonly string[];
   /** Names of a Pod's volumes. */
   podVolumes(uid: string): Promise<string[]>;
-  /** Of a persistent volume: its `vol_data.json`, and `globalmount`. */
-  device(name: string): string;
-  /** Names of persistent volumes that have such a folder. */
-  devices(): Promise<string[]>;
-  /** Pods that have a folder of the volume. */
+  /** Names of persistent volumes that something is kept of. */
+  names(): Promise<string[]>;
+  /** Pods that have the volume. */
   usersOf(name: string): Promise<string[]>;
+}
+
+export interface CsiPaths {
+  layouts: Readonly<Record<"mount" | "block", VolumeLayout>>;
   /** Every Pod that has a folder here. */
   pods(): Promise<string[]>;
 }
 
-export const mountName = "mount";
-export const globalMountName = "globalmount";
+const pluginName = "kubernetes.io~csi";
 
-/** @param pluginsDir `<root-dir>/plugins` */
+/** @param pluginsDir `<root-dir>/plugins` @returns Source: pkg/volume/csi csi_attacher.go, csi_mounter.go, csi_block.go */
 export function newCsiPaths({ podsDir, pluginsDir }: { podsDir: string; pluginsDir: string }): CsiPaths {
-  const podVolumesDir = (uid: string): string => join(podsDir, uid, "volumes", "kubernetes.io~csi");
-  const devicesDir = join(pluginsDir, "kubernetes.io/csi/pv");
-  const podVolume = (uid: string, name: string): string => join(podVolumesDir(uid), name);
   const pods = (): Promise<string[]> => namesIn(podsDir);
-  return {
-    podVolume,
-    podVolumes: (uid) => namesIn(podVolumesDir(uid)),
-    device: (name) => join(devicesDir, name),
-    devices: () => namesIn(devicesDir),
-    pods,
-    async usersOf(name) {
+  const volumes = (uid: string): string => join(podsDir, uid, "volumes", pluginName);
+  const devices = (uid: string): string => join(podsDir, uid, "volumeDevices", pluginName);
+  const staged = join(pluginsDir, "kubernetes.io/csi/pv");
+  const mapped = join(pluginsDir, "kubernetes.io/csi/volumeDevices");
+  const usersOf =
+    (ofPod: VolumeLayout["ofPod"]) =>
+    async (name: string): Promise<string[]> => {
       const users: string[] = [];
-      for (const uid of await pods()) if (await exists(podVolume(uid, name))) users.push(uid);
+      for (const uid of await pods()) if (await exists(ofPod(uid, name))) users.push(uid);
       return users;
-    },
+    };
+
+  const ofMount = (uid: string, name: string): string => join(volumes(uid), name);
+  const mount: VolumeLayout = {
+    ofPod: ofMount,
+    target: (uid, name) => join(ofMount(uid, name), "mount"),
+    dataOfPod: ofMount,
+    staging: (name) => join(staged, name, "globalmount"),
+    data: (name) => join(staged, name),
+    rest: () => [],
+    podVolumes: (uid) => namesIn(volumes(uid)),
+    names: () => namesIn(staged),
+    usersOf: usersOf(ofMount),
   };
+  const ofBlock = (uid: string, name: string): string => join(devices(uid), name);
+  const blockData = (name: string): string => join(mapped, name, "data");
+  const block: VolumeLayout = {
+    ofPod: ofBlock,
+    target: (uid, name) => join(mapped, "publish", name, uid),
+    dataOfPod: (_, name) => blockData(name),
+    staging: (name) => join(mapped, "staging", name),
+    data: blockData,
+    rest: (name) => [join(mapped, "publish", name), join(mapped, name)],
+    podVolumes: (uid) => namesIn(devices(uid)),
+    names: async () => (await namesIn(mapped)).filter((name) => name !== "publish" && name !== "staging"),
+    usersOf: usersOf(ofBlock),
+  };
+  return { layouts: { mount, block }, pods };
 }
 
+/** Also of a link that leads nowhere. */
 export async function exists(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => undefined)) !== undefined;
+  return (await lstat(path).catch(() => undefined)) !== undefined;
 }
 
 const namesIn = (dir: string): Promise<string[]> =>

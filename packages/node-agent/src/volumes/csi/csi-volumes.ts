@@ -1,5 +1,5 @@
-import { mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, symlink, unlink } from "node:fs/promises";
+import { dirname } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { SecretReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
@@ -14,10 +14,10 @@ import { VolumeError, VolumeWaits } from "../volume.ts";
 import type { Attachments } from "./attachment.ts";
 import { type Capability, type CsiClient, isFinal } from "./csi-client.ts";
 import type { CsiDrivers } from "./csi-drivers.ts";
-import { type CsiPaths, exists, globalMountName, mountName } from "./csi-paths.ts";
+import { type CsiPaths, exists, type VolumeLayout } from "./csi-paths.ts";
 import { type CsiSource, idOf, lifecycleProblem, podAttributes, takesGroup } from "./csi-source.ts";
 import { newSerial } from "./serial.ts";
-import { loadVolumeData, removeMountDir, saveVolumeData } from "./volume-data.ts";
+import { loadVolumeData, removeFolder, removeVolumeData, saveVolumeData } from "./volume-data.ts";
 
 export interface CsiVolumes {
   /**
@@ -37,8 +37,10 @@ export interface CsiVolumes {
 }
 
 export interface PublishedVolume {
-  /** What is mounted into containers. */
+  /** What containers get: a folder to mount, or a link to a device. */
   path: string;
+  /** What the driver published to. */
+  targetPath: string;
   /** Empty where the driver does not stage. */
   stagingPath: string;
   /** It was there before. */
@@ -61,6 +63,28 @@ export interface CsiVolumesOptions {
   onInUseChange: () => void;
 }
 
+type Kind = CsiSource["kind"];
+
+/** How the steps are called in events and errors. */
+const steps = {
+  mount: {
+    begin: "MountVolume.NewMounter initialization failed",
+    attach: "MountVolume.WaitForAttach failed",
+    stage: "MountVolume.MountDevice failed",
+    publish: "MountVolume.SetUp failed",
+    stageClient: "attacher.MountDevice failed to create newCsiDriverClient",
+    publishClient: "mounter.SetUpAt failed to get CSI client",
+  },
+  block: {
+    begin: "MapVolume.NewBlockVolumeMapper initialization failed",
+    attach: "MapVolume.WaitForAttach failed",
+    stage: "MapVolume.SetUpDevice failed",
+    publish: "MapVolume.MapPodDevice failed",
+    stageClient: "blockMapper.SetUpDevice failed to get CSI client",
+    publishClient: "blockMapper.MapPodDevice failed to get CSI client",
+  },
+} as const satisfies Record<Kind, Record<string, string>>;
+
 const unstageInitialMs = 500;
 const unstageMaxMs = 122_000;
 
@@ -73,11 +97,11 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
   const attempted = new Set<string>();
   /** Persistent volumes by name, from the moment a Pod wants them until they are unstaged. */
   const used = new Map<string, Pick<CsiSource, "driver" | "handle">>();
+  const { layouts } = paths;
   const unstageRetries = newBackoff({ initialMs: unstageInitialMs, maxMs: unstageMaxMs, clock });
   /** Stages, publishes and their opposites of one volume never run at once. */
   const serial = newSerial();
 
-  const staging = (name: string): string => join(paths.device(name), globalMountName);
   const isMounted = async (path: string): Promise<boolean> => (await mounter.mountsBelow(path)).includes(path);
 
   function use(source: CsiSource): void {
@@ -131,16 +155,22 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
 
   async function stage(client: CsiClient, source: CsiSource, capability: Capability, publishContext: Record<string, string>) {
     if (!(await client.capabilities()).has("stageUnstage")) return "";
-    const stagingPath = staging(source.name);
+    const layout = layouts[source.kind];
+    const stagingPath = layout.staging(source.name);
     const secrets = await readSecret(source.stageSecret, "NodeStageSecretRef");
     await mkdir(stagingPath, { recursive: true, mode: 0o750 });
     // Written before the driver is asked: whatever it does, there is somebody who knows how to undo it.
-    await saveVolumeData(paths.device(source.name), { driverName: source.driver, volumeHandle: source.handle });
+    if (source.kind === "mount") {
+      await saveVolumeData(layout.data(source.name), { driverName: source.driver, volumeHandle: source.handle });
+    }
     const { handle, attributes: context } = source;
     try {
       await client.stage({ handle, stagingPath, capability, publishContext, secrets, context });
     } catch (err) {
-      if (isFinal(err) && !(await isMounted(stagingPath))) await removeMountDir(stagingPath).catch(() => undefined);
+      if (isFinal(err) && !(await isMounted(stagingPath))) {
+        await removeFolder(stagingPath).catch(() => undefined);
+        if (source.kind === "mount") await removeVolumeData(layout.data(source.name)).catch(() => undefined);
+      }
       throw err;
     }
     return stagingPath;
@@ -152,9 +182,10 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
     driver: CSIDriver | undefined,
     rest: { stagingPath: string; publishContext: Record<string, string>; capability: Capability },
   ): Promise<void> {
-    const client = clientFor(source, "mounter.SetUpAt failed to get CSI client");
+    const client = clientFor(source, steps[source.kind].publishClient);
     const key = `${pod.metadata.uid}/${source.name}`;
-    const targetPath = join(paths.podVolume(pod.metadata.uid, source.name), mountName);
+    const targetPath = layouts[source.kind].target(pod.metadata.uid, source.name);
+    await mkdir(dirname(targetPath), { recursive: true, mode: 0o750 });
     const context = { ...source.attributes, ...podAttributes(source, pod, driver), ...(await tokenAttributes(pod, driver)) };
     const secrets = await readSecret(source.publishSecret, "NodePublishSecretRef");
     const again = published.has(key);
@@ -165,7 +196,12 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
       if (isFinal(err) && !again && !(await isMounted(targetPath))) attempted.delete(key);
       throw err;
     }
-    if (!again && rest.capability.group === undefined && takesGroup(source, driver?.spec.fsGroupPolicy ?? "")) {
+    if (
+      !again &&
+      source.kind === "mount" &&
+      rest.capability.group === undefined &&
+      takesGroup(source, driver?.spec.fsGroupPolicy ?? "")
+    ) {
       await setVolumeOwnership(targetPath, pod, { readOnly: false, policy: true }).catch((err: Error) => {
         throw new Error(`applyFSGroup failed for vol ${source.handle}: ${err.message}`);
       });
@@ -184,31 +220,35 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
 
   async function setUp(pod: NodePod, source: CsiSource): Promise<PublishedVolume> {
     const { uid } = pod.metadata;
-    const dir = paths.podVolume(uid, source.name);
-    const driver = await step("MountVolume.NewMounter initialization failed", source, async () => {
+    const layout = layouts[source.kind];
+    const names = steps[source.kind];
+    const driver = await step(names.begin, source, async () => {
       const object = options.driverObject(source.driver);
       const problem = lifecycleProblem(source, object);
       if (problem !== undefined) throw new Error(problem);
       return object;
     });
-    const path = join(dir, mountName);
+    const targetPath = layout.target(uid, source.name);
+    const path = source.kind === "mount" ? targetPath : layout.ofPod(uid, source.name);
     const before = published.get(`${uid}/${source.name}`);
-    if (before !== undefined && driver?.spec.requiresRepublish !== true) return { path, ...before, again: true };
-    await step("MountVolume.NewMounter initialization failed", source, () =>
-      saveVolumeData(dir, {
+    if (before !== undefined && driver?.spec.requiresRepublish !== true) return { path, targetPath, ...before, again: true };
+    await step(names.begin, source, async () => {
+      await saveVolumeData(layout.dataOfPod(uid, source.name), {
         specVolID: source.name,
         volumeHandle: source.handle,
         driverName: source.driver,
         nodeName: options.nodeName,
         volumeLifecycleMode: source.mode,
         attachmentID: attachmentName(idOf(source), options.nodeName),
-      }),
-    );
+      });
+      if (source.kind === "block" && !(await exists(path))) {
+        await mkdir(dirname(path), { recursive: true, mode: 0o750 });
+        await symlink(targetPath, path);
+      }
+    });
     use(source);
     const attach = source.mode === "Persistent" && needsAttach(source.driver);
-    const publishContext = await step("MountVolume.WaitForAttach failed", source, async () =>
-      attach ? await attachments.contextOf(source) : {},
-    );
+    const publishContext = await step(names.attach, source, async () => (attach ? await attachments.contextOf(source) : {}));
     const capabilityFor = async (client: CsiClient): Promise<Capability> => {
       const fsGroup = pod.spec.securityContext?.fsGroup;
       const delegated = fsGroup !== undefined && options.delegateGroup && (await client.capabilities()).has("mountGroup");
@@ -219,21 +259,21 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
     const stagingPath =
       source.mode === "Ephemeral"
         ? ""
-        : await step("MountVolume.MountDevice failed", source, async () => {
-            const client = clientFor(source, "attacher.MountDevice failed to create newCsiDriverClient");
+        : await step(names.stage, source, async () => {
+            const client = clientFor(source, names.stageClient);
             return stage(client, source, await capabilityFor(client), publishContext);
           });
-    await step("MountVolume.SetUp failed", source, async () => {
-      const capability = await capabilityFor(clientFor(source, "mounter.SetUpAt failed to get CSI client"));
+    await step(names.publish, source, async () => {
+      const capability = await capabilityFor(clientFor(source, names.publishClient));
       await publish(pod, source, driver, { stagingPath, publishContext, capability });
     });
-    return { path, stagingPath, again: before !== undefined };
+    return { path, targetPath, stagingPath, again: before !== undefined };
   }
 
-  async function unpublish(uid: string, name: string): Promise<void> {
-    const dir = paths.podVolume(uid, name);
-    const targetPath = join(dir, mountName);
-    const data = await loadVolumeData(dir);
+  async function unpublish(kind: Kind, uid: string, name: string): Promise<void> {
+    const layout = layouts[kind];
+    const targetPath = layout.target(uid, name);
+    const data = await loadVolumeData(layout.dataOfPod(uid, name));
     const key = `${uid}/${name}`;
     if (data !== undefined && (attempted.has(key) || (await exists(targetPath)))) {
       let client: CsiClient;
@@ -247,7 +287,10 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
       });
     }
     if (await isMounted(targetPath)) throw new Error(`kubernetes.io/csi: ${targetPath} is still mounted`);
-    await removeMountDir(targetPath);
+    if (kind === "mount") {
+      await removeFolder(targetPath);
+      await removeVolumeData(layout.dataOfPod(uid, name));
+    } else await unlink(layout.ofPod(uid, name));
     published.delete(key);
     attempted.delete(key);
   }
@@ -255,23 +298,37 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
   /** Undoes what was done for all Pods of a volume, once none is left. */
   async function unstage(name: string): Promise<void> {
     if (unstageRetries.isWaitingSinceLastTry(name)) return;
-    if ((await paths.usersOf(name)).length > 0) return;
-    const path = staging(name);
-    const data = await loadVolumeData(paths.device(name));
-    if (data !== undefined) {
-      const client = drivers.client(data.driverName);
-      if ((await client.capabilities()).has("stageUnstage")) await client.unstage(data.volumeHandle, path);
-    }
-    if (await isMounted(path)) throw new Error(`kubernetes.io/csi: ${path} is still mounted`);
-    await removeMountDir(path);
+    for (const layout of Object.values(layouts)) if ((await layout.usersOf(name)).length > 0) return;
+    for (const layout of Object.values(layouts)) await unstageFrom(layout, name);
     const source = used.get(name);
     if (source !== undefined && needsAttach(source.driver)) await attachments.release(source);
     unstageRetries.forget(name);
     if (used.delete(name)) options.onInUseChange();
   }
 
+  async function unstageFrom(layout: VolumeLayout, name: string): Promise<void> {
+    const path = layout.staging(name);
+    const data = await loadVolumeData(layout.data(name));
+    if (data !== undefined) {
+      const client = drivers.client(data.driverName);
+      if ((await client.capabilities()).has("stageUnstage")) await client.unstage(data.volumeHandle, path);
+    }
+    if (await isMounted(path)) throw new Error(`kubernetes.io/csi: ${path} is still mounted`);
+    await removeFolder(path);
+    await removeVolumeData(layout.data(name));
+    for (const rest of layout.rest(name)) await removeFolder(rest);
+  }
+
+  async function volumesOf(uid: string): Promise<[Kind, string][]> {
+    const kinds: readonly Kind[] = ["mount", "block"];
+    const found = await Promise.all(
+      kinds.map(async (kind) => (await layouts[kind].podVolumes(uid)).map((name): [Kind, string] => [kind, name])),
+    );
+    return found.flat();
+  }
+
   async function collect(): Promise<void> {
-    for (const name of new Set([...used.keys(), ...(await paths.devices())])) {
+    for (const name of new Set([...used.keys(), ...(await layouts.mount.names()), ...(await layouts.block.names())])) {
       await serial(name, () => unstage(name)).catch((err) => {
         unstageRetries.next(name, clock.now());
         log.error("UnmountDevice failed for volume", err, { volume: name });
@@ -284,10 +341,11 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
     setUp: (pod, source) =>
       serial(source.mode === "Persistent" ? source.name : `${pod.metadata.uid}/${source.name}`, () => setUp(pod, source)),
     async tearDown(uid) {
-      for (const name of await paths.podVolumes(uid)) {
-        const mode = (await loadVolumeData(paths.podVolume(uid, name)))?.volumeLifecycleMode;
-        await serial(mode === "Ephemeral" ? `${uid}/${name}` : name, () => unpublish(uid, name)).catch((err) => {
-          throw new Error(`UnmountVolume.TearDown failed for volume ${JSON.stringify(name)} : ${err.message}`, { cause: err });
+      for (const [kind, name] of await volumesOf(uid)) {
+        const mode = (await loadVolumeData(layouts[kind].dataOfPod(uid, name)))?.volumeLifecycleMode;
+        await serial(mode === "Ephemeral" ? `${uid}/${name}` : name, () => unpublish(kind, uid, name)).catch((err) => {
+          const what = kind === "mount" ? "UnmountVolume.TearDown" : "UnmapVolume.UnmapPodDevice";
+          throw new Error(`${what} failed for volume ${JSON.stringify(name)} : ${err.message}`, { cause: err });
         });
         if (mode !== "Ephemeral") void collect().catch((err) => log.error("unused volumes cannot be looked at", err));
       }
@@ -310,9 +368,9 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
         if (data === undefined || data.volumeLifecycleMode === "Ephemeral") return;
         used.set(name, { driver: data.driverName, handle: data.volumeHandle });
       };
-      for (const name of await paths.devices()) await claim(name, paths.device(name));
+      for (const layout of Object.values(layouts)) for (const name of await layout.names()) await claim(name, layout.data(name));
       for (const uid of await paths.pods())
-        for (const name of await paths.podVolumes(uid)) await claim(name, paths.podVolume(uid, name));
+        for (const [kind, name] of await volumesOf(uid)) await claim(name, layouts[kind].dataOfPod(uid, name));
     },
   };
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
@@ -472,6 +472,48 @@ test("an inline volume needs a driver that takes such, is told of its pod, and g
   assert.deepEqual(b.csi.inUse(), []);
   await b.csi.tearDown("uid-1");
   assert.deepEqual(await b.mounts(), []);
+});
+
+test("a volume without a file system is a device behind a link of its pod, until the pod has gone", {
+  skip: !isRoot,
+}, async (t) => {
+  const b = await bench(t);
+  b.describe({ attachRequired: false });
+  const volume = aVolume();
+  volume.spec.volumeMode = "Block";
+  b.driver.failures.set("NodePublishVolume", [{ code: 3, details: "not today" }]);
+  await assert.rejects(up(b, aNodePod(), volume), (err: Error & { step: string }) => {
+    assert.deepEqual(
+      [err.message, err.step],
+      ["rpc error: code = InvalidArgument desc = not today", "MapVolume.MapPodDevice failed"],
+    );
+    return true;
+  });
+  b.driver.calls.splice(0);
+  const made = await up(b, aNodePod(), volume);
+  const link = join(b.dir, "pods/uid-1/volumeDevices/kubernetes.io~csi/pv1");
+  assert.deepEqual([made.path, made.device], [link, true]);
+  assert.ok((await stat(link)).isCharacterDevice(), "the link leads to the device");
+  const [stage, publish] = b.driver.calls;
+  const folder = join(b.dir, "plugins/kubernetes.io/csi/volumeDevices");
+  assert.partialDeepStrictEqual(stage?.request, {
+    stagingTargetPath: join(folder, "staging/pv1"),
+    volumeCapability: { block: {}, mount: null },
+  });
+  assert.equal(publish?.request["targetPath"], join(folder, "publish/pv1/uid-1"));
+  const kept = JSON.parse(await readFile(join(folder, "pv1/data/vol_data.json"), "utf8"));
+  assert.partialDeepStrictEqual(kept, { specVolID: "pv1", volumeHandle: "handle-1" });
+  assert.deepEqual(b.events, [
+    `SuccessfulMountVolume: MapVolume.MapPodDevice succeeded for volume "pv1" volumeMapPath "${dirname(link)}"`,
+  ]);
+  const again = await b.restart();
+  await again.collect();
+  assert.equal((await b.mounts()).length, 2, "a pod has it");
+  await again.tearDown("uid-1");
+  await again.collect();
+  assert.deepEqual(await b.mounts(), []);
+  assert.deepEqual(await readdir(folder), ["publish", "staging"]);
+  assert.deepEqual(await readdir(join(folder, "staging")), []);
 });
 
 test("a disk of an in-tree plugin is its driver's, in a claim or in the pod itself", { skip: !isRoot }, async (t) => {

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Client } from "@coxswain/apimachinery/client/client";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
@@ -124,11 +124,16 @@ export function newCsi(options: CsiOptions): Csi {
     };
   }
 
-  const asSetUp = (source: CsiSource, published: PublishedVolume): SetUpVolume => ({
-    path: published.path,
-    readOnly: source.readOnly,
-    measure: () => measure(source, published),
-  });
+  function asSetUp(pod: NodePod, source: CsiSource, published: PublishedVolume): SetUpVolume {
+    const { path, again } = published;
+    const { readOnly, name } = source;
+    if (source.kind === "mount") return { path, readOnly, measure: () => measure(source, published) };
+    if (!again) {
+      const message = `MapVolume.MapPodDevice succeeded for volume ${JSON.stringify(name)} volumeMapPath ${JSON.stringify(dirname(path))}`;
+      options.tellPod(pod, undefined, "Normal", "SuccessfulMountVolume", message);
+    }
+    return { path, readOnly, device: true };
+  }
 
   return {
     handler: drivers,
@@ -146,12 +151,12 @@ export function newCsi(options: CsiOptions): Csi {
       await expand({ pod, claim, volume, source, published, client: drivers.client(source.driver) }).catch((err) => {
         throw new VolumeError("MountVolume.Setup failed while expanding volume", source.name, err);
       });
-      return asSetUp(source, published);
+      return asSetUp(pod, source, published);
     },
     async inline(pod, volume) {
       const own = gates.enabled("CSIInlineVolume") ? ephemeralSource(pod, volume) : undefined;
       const source = own ?? takenOver(volume);
-      return source && asSetUp(source, await volumes.setUp(pod, source));
+      return source && asSetUp(pod, source, await volumes.setUp(pod, source));
     },
     close: drivers.close,
   };

@@ -70,7 +70,7 @@ export function newExpansion(options: {
     try {
       await driver.expand({
         handle: source.handle,
-        path: published.path,
+        path: published.targetPath,
         stagingPath: published.stagingPath,
         bytes: Quantity.parse(String(wanted)).value(),
         capability: {

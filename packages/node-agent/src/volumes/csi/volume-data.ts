@@ -1,5 +1,5 @@
 import { mkdir, readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 
 /**
  * `vol_data.json` beside a mount: what the agent, also one that starts anew, has to know to take it away again.
@@ -42,16 +42,15 @@ export async function loadVolumeData(dir: string): Promise<VolumeData | undefine
   }
 }
 
-/** Takes an unmounted folder, the file beside it and their folder away. @throws Error when it is not empty */
-export async function removeMountDir(mountDir: string): Promise<void> {
-  const dir = dirname(mountDir);
-  await rmdirIfThere(mountDir);
+/** Takes the file and its folder away. @throws Error when something else is in it */
+export async function removeVolumeData(dir: string): Promise<void> {
   await rm(join(dir, fileName), { force: true });
   await rm(join(dir, `${fileName}.tmp`), { force: true });
-  await rmdirIfThere(dir);
+  await removeFolder(dir);
 }
 
-async function rmdirIfThere(dir: string): Promise<void> {
+/** @throws Error when it is not empty */
+export async function removeFolder(dir: string): Promise<void> {
   await rmdir(dir).catch((err: NodeJS.ErrnoException) => {
     if (err.code !== "ENOENT") throw new Error(`failed to remove dir [${dir}]: ${err.message}`);
   });
