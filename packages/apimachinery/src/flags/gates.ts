@@ -175,7 +175,6 @@ export const unbuiltGates: ReadonlySet<string> = new Set([
   "RecoverVolumeExpansionFailure",
   "StorageVersionAPI",
   "StreamingProxyRedirects",
-  "TopologyAwareHints",
 ]);
 
 /**

@@ -64,6 +64,20 @@ test("lists pods with all that is known of them, under the service's name", asyn
   );
 });
 
+test("with TopologyAwareHints a service that asks for it gets hints, and other ones when the zones change", async (t) => {
+  const world = newTestContext(t, {}, { TopologyAwareHints: true });
+  const zoned = (name: string, zone: string) => aNode({ name, labels: { "topology.kubernetes.io/zone": zone } });
+  world.client.put(nodes, zoned("n1", "z1"), zoned("n2", "z2"));
+  world.client.put(services, aService({ annotations: { "service.kubernetes.io/topology-aware-hints": "auto" } }));
+  world.client.put(pods, webPod(1), webPod(2, { nodeName: "n2" }));
+  await world.run(newEndpointSliceController(world.ctx));
+  const hints = () => stored(world).flatMap(({ endpoints }) => endpoints.map((each) => each.hints?.forZones?.[0]?.name));
+  assert.deepEqual(hints(), ["z1", "z2"]);
+  world.client.remove(nodes, "n2");
+  await settle(50);
+  assert.deepEqual(hints(), [undefined, undefined], "one zone is left");
+});
+
 test("a service without pods has one empty slice", async (t) => {
   const world = await started(t);
   assert.deepEqual(

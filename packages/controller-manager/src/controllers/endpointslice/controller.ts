@@ -1,8 +1,8 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
-import { enqueueBy, needsSynced } from "@coxswain/apimachinery/controller/sources";
+import { enqueueBy, enqueueMapped, needsSynced } from "@coxswain/apimachinery/controller/sources";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { hasCause, isNotFound } from "@coxswain/apimachinery/errors/predicates";
-import { type ObjectKey, splitKey, toKey } from "@coxswain/apimachinery/meta/object-key";
+import { keyOf, type ObjectKey, splitKey, toKey } from "@coxswain/apimachinery/meta/object-key";
 import type { Node, Pod, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
 import { endpointSlices, nodes, services } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -10,23 +10,30 @@ import type { ControllerContext } from "../../controller-context.ts";
 import { podsOf, serviceSources } from "../../services/service-pods.ts";
 import { newSliceTracker, type SliceTracker } from "../../services/slice-tracker.ts";
 import { endpointsOfPods } from "./endpoints-of-pods.ts";
+import { withHints } from "./hints.ts";
 import { managedByLabel, managerName, type SlicePlan, serviceNameLabel } from "./labels.ts";
 import { planSlices } from "./plan.ts";
+import { movesShares, wantsHints, zoneOf, zoneShares } from "./zones.ts";
 
 /**
  * endpointslice-controller: the EndpointSlices of each service with a selector list its Pods, so many in each slice.
- * Watches Services, Pods and own EndpointSlices (key of their service); reads Nodes for zones; writes EndpointSlices.
+ * Watches Services, Pods and own EndpointSlices (key of their service), and Nodes for the zones that hints are given for;
+ * writes EndpointSlices.
  * Source: pkg/controller/endpointslice/
  */
 export function newEndpointSliceController(ctx: ControllerContext): Controller {
   const slices = ctx.informers.for<EndpointSlice>(endpointSlices);
   slices.addIndex(serviceIndex, ownService);
   const tracker = newSliceTracker(ctx.clock);
+  const nodeInformer = ctx.informers.for<Node>(nodes);
+  const hinted = (): ObjectKey[] => ctx.informers.for<Service>(services).lister.list().filter(wantsHints).map(keyOf);
   return newController({
     name: "endpoint_slice",
     sources: [
       ...serviceSources(ctx.informers),
-      needsSynced(ctx.informers.for<Node>(nodes)),
+      ctx.featureGates.enabled("TopologyAwareHints")
+        ? enqueueMapped(nodeInformer, hinted, movesShares)
+        : needsSynced(nodeInformer),
       enqueueBy(slices, (queue) => {
         const enqueue = (slice: EndpointSlice): void => {
           for (const key of ownService(slice)) queue.enqueue(key);
@@ -88,14 +95,19 @@ async function reconcile(ctx: ControllerContext, tracker: SliceTracker, key: Obj
     desired: endpointsOfPods(service, podsOf(ctx.informers, service), zonesOf(ctx)),
     maxPerSlice: ctx.config.maxEndpointsPerSlice,
   });
-  await apply(ctx, tracker, service, plan, signal);
+  const hints = ctx.featureGates.enabled("TopologyAwareHints") && wantsHints(service);
+  const shares = hints ? zoneShares(ctx.informers.for<Node>(nodes).lister.list()) : undefined;
+  await apply(ctx, tracker, service, withHints(plan, existing, shares), signal);
   return done;
 }
 
 /** The zone of a node by its name. */
 function zonesOf(ctx: ControllerContext): (pod: Pod) => string | undefined {
   const { lister } = ctx.informers.for<Node>(nodes);
-  return ({ spec }) => lister.get(spec.nodeName ?? "")?.metadata.labels?.["topology.kubernetes.io/zone"];
+  return ({ spec }) => {
+    const node = lister.get(spec.nodeName ?? "");
+    return node && zoneOf(node);
+  };
 }
 
 async function apply(

@@ -58,6 +58,7 @@ testKindRules(
     },
     {
       name: "hints",
+      gates: { TopologyAwareHints: true },
       change: { endpoints: [{ addresses: ["1.1.1.1"], hints: { forZones: [{ name: "a" }, { name: "a" }, { name: "_" }] } }] },
       want: [
         'endpoints[0].hints.forZones[1].name: Duplicate value: "a"',
@@ -76,7 +77,19 @@ testKindRules(
       want: ["endpoints: Too many: 1001: must have at most 1000 items"],
     },
     {
+      name: "hints without their gate, which drops them",
+      change: { endpoints: [{ addresses: ["1.1.1.1"], hints: { forZones: [{ name: "_" }] } }] },
+      want: [],
+    },
+    {
+      name: "hints without their gate where there were some",
+      before: { endpoints: [{ addresses: ["1.1.1.1"], hints: { forZones: [{ name: "a" }] } }] },
+      change: { endpoints: [{ addresses: ["1.1.1.1"], hints: { forZones: [{ name: "a" }, { name: "a" }] } }] },
+      want: ['endpoints[0].hints.forZones[1].name: Duplicate value: "a"'],
+    },
+    {
       name: "too many addresses, topology and zones",
+      gates: { TopologyAwareHints: true },
       change: {
         endpoints: [
           {

@@ -8,10 +8,12 @@ export const endpointSliceStrategy: Strategy<EndpointSlice> = {
   namespaceScoped: true,
   allowCreateOnUpdate: false,
   allowUnconditionalUpdate: true,
-  prepareForCreate(next) {
+  prepareForCreate(next, ctx) {
     next.metadata.generation = 1;
+    if (!ctx.featureEnabled("TopologyAwareHints")) dropHints(next);
   },
-  prepareForUpdate(next, current) {
+  prepareForUpdate(next, current, ctx) {
+    if (!ctx.featureEnabled("TopologyAwareHints") && !hasHints(current)) dropHints(next);
     const generation = current.metadata.generation ?? 0;
     const same =
       semanticEqual(next.ports, current.ports) &&
@@ -22,3 +24,11 @@ export const endpointSliceStrategy: Strategy<EndpointSlice> = {
   validate: (next) => validateEndpointSlice(next),
   validateUpdate: (next, current) => validateEndpointSliceUpdate(next, current),
 };
+
+function hasHints({ endpoints }: EndpointSlice): boolean {
+  return (endpoints ?? []).some(({ hints }) => hints !== undefined);
+}
+
+function dropHints(slice: EndpointSlice): void {
+  for (const endpoint of slice.endpoints ?? []) delete endpoint.hints;
+}

@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { EndpointSlice } from "@coxswain/apimachinery/schema/kinds/discovery/v1";
+import { aNode } from "@coxswain/apimachinery/testing/builders";
+import { withHints } from "./hints.ts";
+import { zoneShares } from "./zones.ts";
+
+/** `a a>b b! ?`: an endpoint in a without hint, one for b, one in b that is not ready, one that is nowhere. */
+function slice(name: string, text: string, addressType = "IPv4"): EndpointSlice {
+  const endpoints = text.split(" ").map((word, i) => {
+    const [, zone = "", hint] = /^(\w|\?)(?:>(\w))?!?$/.exec(word) ?? [];
+    return {
+      addresses: [`10.0.0.${i}`],
+      conditions: { ready: !word.endsWith("!") },
+      ...(zone !== "?" && { zone }),
+      ...(hint !== undefined && { hints: { forZones: [{ name: hint }] } }),
+    };
+  });
+  return { metadata: { name }, addressType, endpoints, ports: [] } as unknown as EndpointSlice;
+}
+const shown = ({ metadata, endpoints }: EndpointSlice): string => {
+  const words = endpoints.map(({ zone = "?", hints, conditions }) => {
+    const hint = hints?.forZones?.map(({ name }) => name).join();
+    return `${zone}${hint === undefined ? "" : `>${hint}`}${conditions?.ready ? "" : "!"}`;
+  });
+  return `${metadata.name}: ${words.join(" ")}`;
+};
+const even = new Map([
+  ["a", 0.5],
+  ["b", 0.5],
+]);
+
+for (const { name, shares = even, create = [], update = [], existing = [], want } of [
+  { name: "endpoints are for their own zone", create: [slice("s", "a a b b")], want: ["s: a>a a>a b>b b>b"] },
+  { name: "a zone that has too many lends", create: [slice("s", "a a a b")], want: ["s: a>b a>a a>a b>b"] },
+  { name: "too few for every zone to have its share: none has hints", create: [slice("s", "a a b")], want: ["s: a a b"] },
+  { name: "one too many is no reason to lend", create: [slice("s", "a a a a b b b")], want: ["s: a>a a>a a>a a>a b>b b>b b>b"] },
+  { name: "a zone without nodes gives all it has", create: [slice("s", "c c a b")], want: ["s: c>a c>b a>a b>b"] },
+  {
+    name: "shares count, not zones",
+    shares: new Map([
+      ["a", 0.75],
+      ["b", 0.25],
+    ]),
+    create: [slice("s", "a a b b")],
+    want: ["s: a>a a>a b>a b>b"],
+  },
+  { name: "what is not ready has no hint and does not count", create: [slice("s", "a! b b")], want: ["s: a! b>a b>b"] },
+  {
+    name: "fewer endpoints than zones: none has hints",
+    update: [slice("s", "a>a")],
+    existing: [slice("s", "a>a")],
+    want: ["s: a"],
+  },
+  { name: "an endpoint that is nowhere: none has hints", create: [slice("s", "a b ?")], want: ["s: a b ?"] },
+  { name: "slices whose hints still do are not written", existing: [slice("s", "a>a b>b")], want: [] },
+  { name: "a slice without hints is written for them", existing: [slice("s", "a b")], want: ["s: a>a b>b"] },
+  { name: "a slice with hints for a zone that is gone is written", existing: [slice("s", "a>c b>b")], want: ["s: a>a b>b"] },
+  {
+    name: "a slice that gives a zone more than it may have is written",
+    existing: [slice("s", "a>a a>a a>a a>a")],
+    want: ["s: a>b a>b a>a a>a"],
+  },
+  {
+    name: "hints in other slices count",
+    create: [slice("t", "a a")],
+    existing: [slice("s", "a>a b>a")],
+    want: ["t: a>b a>b"],
+  },
+  {
+    name: "each address type has hints of its own",
+    create: [slice("s", "a b"), slice("t", "a", "IPv6")],
+    want: ["s: a>a b>b", "t: a"],
+  },
+  {
+    name: "who does not want hints loses them",
+    shares: undefined,
+    existing: [slice("s", "a>a b>b"), slice("t", "a")],
+    want: ["s: a b"],
+  },
+] as {
+  name: string;
+  shares?: ReadonlyMap<string, number> | undefined;
+  create?: EndpointSlice[];
+  update?: EndpointSlice[];
+  existing?: EndpointSlice[];
+  want: string[];
+}[]) {
+  test(`hints: ${name}`, () => {
+    const wanted = name.startsWith("who does not") ? undefined : shares;
+    const before = JSON.stringify([create, update, existing]);
+    const plan = withHints({ create, update, delete: [] }, existing, wanted);
+    assert.deepEqual([...plan.create, ...plan.update].map(shown), want);
+    assert.equal(JSON.stringify([create, update, existing]), before, "what was given is left as it was");
+  });
+}
+
+const inZone = (
+  name: string,
+  zone: string | undefined,
+  options: { cpu?: string; ready?: boolean; labels?: object } = {},
+): Node => {
+  const labels = { ...(zone !== undefined && { "topology.kubernetes.io/zone": zone }), ...options.labels };
+  const node = aNode({ name, labels, ready: options.ready ?? true });
+  return { ...node, status: { ...node.status, allocatable: { cpu: options.cpu ?? "1" } } } as Node;
+};
+const other = [inZone("x", "a"), inZone("y", "b", { cpu: "3" })];
+
+for (const { name, nodes, want } of [
+  { name: "zones share by their CPU", nodes: other, want: { a: 0.25, b: 0.75 } },
+  { name: "one zone is none", nodes: [inZone("x", "a"), inZone("y", "a")], want: undefined },
+  { name: "a node without a zone spoils all", nodes: [...other, inZone("z", undefined)], want: undefined },
+  { name: "a node without CPU spoils all", nodes: [...other, inZone("z", "a", { cpu: "0" })], want: undefined },
+  {
+    name: "nodes that are not ready do not count",
+    nodes: [...other, inZone("z", undefined, { ready: false })],
+    want: { a: 0.25, b: 0.75 },
+  },
+  {
+    name: "nodes of the control plane do not count",
+    nodes: [...other, inZone("z", "a", { labels: { "node-role.kubernetes.io/master": "" } })],
+    want: { a: 0.25, b: 0.75 },
+  },
+]) {
+  test(`shares: ${name}`, () => {
+    const shares = zoneShares(nodes);
+    assert.deepEqual(shares && Object.fromEntries(shares), want);
+  });
+}
