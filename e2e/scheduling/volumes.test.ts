@@ -14,33 +14,44 @@ import { startScheduling } from "./scheduler-process.ts";
 const key = { namespace: "default", name: "data" };
 
 /** What the persistent volume controller does once the scheduler has reserved a volume. */
-async function bindClaim(
-  client: Awaited<ReturnType<typeof startScheduling>>["server"]["client"],
-  volumeName: string,
-): Promise<void> {
+async function bindClaim(client: Cluster["server"]["client"], volumeName: string): Promise<void> {
   await client.patch(persistentVolumeClaims, key, {
     type: "merge",
     body: { metadata: { annotations: { "pv.kubernetes.io/bind-completed": "yes" } }, spec: { volumeName } },
   });
 }
 
-test("a claim that waits for its first consumer gets a volume of the node, and the pod follows", async (t) => {
-  const cluster = await startScheduling(t);
+type Cluster = Awaited<ReturnType<typeof startScheduling>>;
+
+/** The pod `web` with a claim whose class waits for its first consumer. */
+async function addClaimant(cluster: Cluster, storageClassName: string, provisioner: string): Promise<void> {
   const { client } = cluster.server;
   await client.create(serviceAccounts, {
     apiVersion: "v1",
     kind: "ServiceAccount",
     metadata: { name: "default", namespace: "default" },
   });
-  await cluster.addNode("a", "4");
-  await cluster.addNode("b", "4");
   await client.create(storageClasses, {
     apiVersion: "storage.k8s.io/v1",
     kind: "StorageClass",
-    metadata: { name: "local" },
-    provisioner: "kubernetes.io/no-provisioner",
+    metadata: { name: storageClassName },
+    provisioner,
     volumeBindingMode: "WaitForFirstConsumer",
   } as StorageClass);
+  await client.create(persistentVolumeClaims, {
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: key,
+    spec: { accessModes: ["ReadWriteOnce"], storageClassName, resources: { requests: { storage: "1Gi" } } },
+  } as PersistentVolumeClaim);
+  await cluster.addPod("web", "1", { volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data" } }] });
+}
+
+test("a claim that waits for its first consumer gets a volume of the node, and the pod follows", async (t) => {
+  const cluster = await startScheduling(t);
+  const { client } = cluster.server;
+  await cluster.addNode("a", "4");
+  await cluster.addNode("b", "4");
   const volume = await client.create(persistentVolumes, {
     apiVersion: "v1",
     kind: "PersistentVolume",
@@ -58,13 +69,7 @@ test("a claim that waits for its first consumer gets a volume of the node, and t
     },
   } as PersistentVolume);
   await client.update(persistentVolumes, { ...volume, status: { phase: "Available" } }, { subresource: "status" });
-  await client.create(persistentVolumeClaims, {
-    apiVersion: "v1",
-    kind: "PersistentVolumeClaim",
-    metadata: key,
-    spec: { accessModes: ["ReadWriteOnce"], storageClassName: "local", resources: { requests: { storage: "1Gi" } } },
-  } as PersistentVolumeClaim);
-  await cluster.addPod("web", "1", { volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data" } }] });
+  await addClaimant(cluster, "local", "kubernetes.io/no-provisioner");
 
   const reserved = await waitFor("the volume to be reserved", async () => {
     const { spec } = await client.get<PersistentVolume>(persistentVolumes, { name: "disk" });
@@ -80,26 +85,8 @@ test("a claim that waits for its first consumer gets a volume of the node, and t
 test("a volume that has to be made is asked for with the chosen node, again elsewhere when that fails", async (t) => {
   const cluster = await startScheduling(t);
   const { client } = cluster.server;
-  await client.create(serviceAccounts, {
-    apiVersion: "v1",
-    kind: "ServiceAccount",
-    metadata: { name: "default", namespace: "default" },
-  });
   await cluster.addNode("a", "4");
-  await client.create(storageClasses, {
-    apiVersion: "storage.k8s.io/v1",
-    kind: "StorageClass",
-    metadata: { name: "made" },
-    provisioner: "example.com/disk",
-    volumeBindingMode: "WaitForFirstConsumer",
-  } as StorageClass);
-  await client.create(persistentVolumeClaims, {
-    apiVersion: "v1",
-    kind: "PersistentVolumeClaim",
-    metadata: key,
-    spec: { accessModes: ["ReadWriteOnce"], storageClassName: "made", resources: { requests: { storage: "1Gi" } } },
-  } as PersistentVolumeClaim);
-  await cluster.addPod("web", "1", { volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data" } }] });
+  await addClaimant(cluster, "made", "example.com/disk");
   const chosen = async (): Promise<string | undefined> => {
     const { metadata } = await client.get<PersistentVolumeClaim>(persistentVolumeClaims, key);
     return metadata.annotations?.["volume.kubernetes.io/selected-node"];
