@@ -7,7 +7,7 @@ import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { type ContainerRuntime, containerState, RuntimeError, sandboxState } from "../runtime/runtime.ts";
 import { aContainer, aNodePod } from "../testing/builders.ts";
 import { newTestRunner } from "../testing/runner.ts";
-import type { NodePod } from "./pod.ts";
+import { configSourceAnnotation, type NodePod } from "./pod.ts";
 import type { PodRunner } from "./pod-runner.ts";
 
 const image = "registry.test/busybox:1";
@@ -146,6 +146,22 @@ test("without a network only pods of the host's network start", async (t) => {
   assert.equal(runtime.calls.length, 0);
   assert.equal(events[0]?.reason, "NetworkNotReady");
   await runner.sync(aNodePod({ hostNetwork: true }, { uid: "uid-2" }), never);
+  assert.ok(runtime.calls.includes("StartContainer main"));
+});
+
+test("until services have been read only static pods get containers", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const { runner, statusOf } = await newTestRunner(t, runtime, clock, { services: () => undefined });
+  const pod = aNodePod();
+  await runner.sync(pod, never);
+  const message = "services have not yet been read at least once, cannot construct envvars";
+  assert.partialDeepStrictEqual(statusOf(pod)?.containerStatuses?.[0]?.state?.waiting, {
+    reason: "CreateContainerConfigError",
+    message,
+  });
+  // The API server may be one of them.
+  pod.metadata.annotations = { [configSourceAnnotation]: "file" };
+  await runner.sync(pod, never);
   assert.ok(runtime.calls.includes("StartContainer main"));
 });
 
