@@ -8,7 +8,7 @@ import { send } from "../framework/api.ts";
 import { newDriverProcess } from "../framework/csi-driver.ts";
 import { getJson, kubectl, settings, tryKubectl } from "../framework/kubectl.ts";
 import { newNamespace } from "../framework/namespace.ts";
-import { busybox, createPod, isReady, waitForPod } from "../framework/pods.ts";
+import { busybox, createPod, isReady, runToEnd, waitForPod } from "../framework/pods.ts";
 import { waitFor } from "../framework/wait-for.ts";
 
 interface NodeView {
@@ -118,6 +118,44 @@ test("a CSI volume is attached, staged and published for its pod, survives the k
   assert.deepEqual(mountsBelow(join(settings.state, "kubelet/plugins")), []);
   const folders = join(settings.state, "kubelet/plugins/kubernetes.io/csi/pv");
   assert.ok(!existsSync(folders) || !readdirSync(folders).includes(name));
+  await driver.kill();
+});
+
+test("a volume without a file system is a device in the container", async (t) => {
+  const name = `block-${process.pid}.example.com`;
+  const namespace = await newNamespace(t, "block");
+  t.after(() => tryKubectl(["delete", "--ignore-not-found", "--wait=false", `csidriver/${name}`, `pv/${name}`]));
+  const driver = newDriverProcess(t, name);
+  driver.start();
+  const spec = { accessModes: ["ReadWriteOnce"], volumeMode: "Block", storageClassName: "" };
+  const size = { storage: "1Gi" };
+  await create(
+    driverObject(name, { attachRequired: false }),
+    {
+      apiVersion: "v1",
+      kind: "PersistentVolume",
+      metadata: { name },
+      spec: { ...spec, capacity: size, csi: { driver: name, volumeHandle: "vol" }, claimRef: { namespace, name: "data" } },
+    },
+    {
+      apiVersion: "v1",
+      kind: "PersistentVolumeClaim",
+      metadata: { name: "data", namespace },
+      spec: { ...spec, volumeName: name, resources: { requests: size } },
+    },
+  );
+  await waitFor("the driver in CSINode", () => registeredHere(name));
+  const printed = await runToEnd(namespace, "user", {
+    volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data" } }],
+    containers: [
+      busybox("main", "test -f /dev/disk && echo file; head -c 3 /dev/disk | od -An -tx1", {
+        volumeDevices: [{ name: "data", devicePath: "/dev/disk" }],
+      }),
+    ],
+  });
+  assert.equal(printed.trim(), "00 00 00");
+  await kubectl("delete", "pod", "user", "-n", namespace);
+  await waitFor("the volume to be unstaged", async () => driver.calls().at(-1)?.method === "NodeUnstageVolume");
   await driver.kill();
 });
 
