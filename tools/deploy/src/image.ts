@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
-import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { need } from "@coxswain/dev-cluster/commands";
 import { imageArchive } from "@coxswain/images/oci";
 import type { TarEntry } from "@coxswain/images/tar";
@@ -25,10 +26,12 @@ const extensions = "/usr/lib/*/xtables/*.so";
 /**
  * An image of the release on the few files of this machine's Debian that it needs, for `docker load` and `ctr images import`:
  * no registry is asked.
+ * @param names full references that it has besides `docker.io/library/coxswain:<version>`: those of upstream's images, say, so that
+ * manifests stay as they are
  * @returns the archive's path, `<out>/coxswain-image.tar`
  * @throws Failure when a program is missing
  */
-export async function writeImage(root: string, out: string): Promise<string> {
+export async function writeImage(root: string, out: string, names: readonly string[] = []): Promise<string> {
   const release = (await releaseFiles(root)).filter(({ path }) => /^(?:bin|lib|libexec|licences)\//.test(path));
   const found = Object.entries(programs).map(([name, from]) => ({ name, path: need(name, from) }));
   const loaded = globSync(extensions);
@@ -50,11 +53,9 @@ export async function writeImage(root: string, out: string): Promise<string> {
   );
   const layer = withFolders([...files, { type: "folder", path: "tmp", mode: 0o1777 } as const, ...empty].sort(byPath));
   const archive = join(out, "coxswain-image.tar");
-  mkdirSync(out, { recursive: true });
-  writeFileSync(
-    archive,
-    imageArchive({ names: [`docker.io/library/coxswain:${versionOf(root)}`], layer, command: ["coxswain"] }),
-  );
+  makeFolderSync(out);
+  const all = [`docker.io/library/coxswain:${versionOf(root)}`, ...names];
+  writeFileSync(archive, imageArchive({ names: all, layer, command: ["coxswain"] }));
   return archive;
 }
 

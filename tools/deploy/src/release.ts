@@ -1,6 +1,7 @@
-import { globSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { globSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { type TarEntry, tar } from "@coxswain/images/tar";
 import { bundle } from "./bundle.ts";
 import { licencesOf } from "./licences.ts";
@@ -48,7 +49,7 @@ export function versionOf(root: string): string {
 export async function writeRelease(root: string, out: string): Promise<string> {
   const name = `coxswain-${versionOf(root)}-linux-${architecture}`;
   const entries = (await releaseFiles(root)).map((entry) => ({ ...entry, path: `${name}/${entry.path}` }));
-  mkdirSync(out, { recursive: true });
+  makeFolderSync(out);
   const archive = join(out, `${name}.tar.gz`);
   writeFileSync(archive, gzipSync(tar([{ type: "folder", path: name }, ...entries])));
   return archive;

@@ -1,5 +1,6 @@
-import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import type { TarEntry } from "@coxswain/images/tar";
 
 /** Writes the files as tar would extract their archive. */
@@ -7,10 +8,10 @@ export function unpack(entries: readonly TarEntry[], folder: string): void {
   for (const entry of entries) {
     const path = join(folder, entry.path);
     if (entry.type === "folder") {
-      mkdirSync(path, { recursive: true });
+      makeFolderSync(path);
       continue;
     }
-    mkdirSync(dirname(path), { recursive: true });
+    makeFolderSync(dirname(path));
     if (entry.type === "symlink") {
       symlinkSync(entry.target, path);
     } else {
