@@ -1,7 +1,7 @@
-import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { RootLogger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -105,8 +105,8 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   const hostname = config.hostnameOverride || machine.hostname;
   const nodeName = hostname.toLowerCase().trim();
   const podsDir = join(config.rootDir, "pods");
-  for (const dir of [config.rootDir, podsDir]) await mkdir(dir, { recursive: true, mode: 0o750 });
-  await mkdir(podLogsDir, { recursive: true, mode: 0o755 });
+  for (const dir of [config.rootDir, podsDir]) await makeFolder(dir, 0o750);
+  await makeFolder(podLogsDir, 0o755);
   const ips = await nodeAddresses(config.nodeIp);
   const topology = await readMachineTopology(machine.memoryBytes);
 
@@ -252,6 +252,8 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     reservations,
     memoryReservePercent: featureGates.enabled("QOSReserved") ? parseQosReserved(config.qosReserved) : undefined,
     tell,
+    clock,
+    signal,
     log,
   });
   const apiPods = (): NodePod[] => (api?.pods.lister.list() ?? []) as NodePod[];

@@ -1,7 +1,8 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { newCa, newCertificate, newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import { freePort, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { type Connection, openConnection } from "./http.ts";
@@ -61,7 +62,7 @@ export async function ourProgram({ cpuProfileFolder, fairness = false }: OurOpti
   })) {
     writeFileSync(file(name), text, { mode: 0o600 });
   }
-  if (cpuProfileFolder !== undefined) mkdirSync(cpuProfileFolder, { recursive: true });
+  if (cpuProfileFolder !== undefined) makeFolderSync(cpuProfileFolder);
   const profile = cpuProfileFolder === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${resolve(cpuProfileFolder)}`];
   const command = [
     process.execPath,

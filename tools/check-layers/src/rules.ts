@@ -3,6 +3,7 @@
 /** Rooms of apimachinery in order: each may import only those before it, and itself. */
 export const apimachineryRooms: readonly string[] = [
   "clock",
+  "files",
   "logging",
   "metrics",
   "meta",

@@ -1,6 +1,7 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { basename, extname, join } from "node:path";
 import { parseArgs } from "node:util";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { type GroupVersion, parseGroupVersion } from "@coxswain/apimachinery/meta/group-version";
 import { type Converted, convert, type Format, formats } from "./convert.ts";
 
@@ -73,7 +74,7 @@ async function convertFile(file: string | undefined, { to, version, folder }: Op
       process.stdout.write(bytes);
       continue;
     }
-    mkdirSync(folder, { recursive: true });
+    makeFolderSync(folder);
     const stem = file === undefined ? "object" : basename(file, extname(file));
     writeFileSync(join(folder, `${stem}.${formats[format].extension}`), bytes);
   }

@@ -1,5 +1,6 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { localImages, pauseImage } from "@coxswain/images/busybox";
 import { imageArchive } from "@coxswain/images/oci";
 import { exec, need } from "./commands.ts";
@@ -16,8 +17,8 @@ export function containerdProcess(settings: Settings): ProcessSpec {
 export function writeContainerdConfig(settings: Settings): void {
   const folder = join(settings.state, "containerd");
   const network = join(folder, "net.d");
-  mkdirSync(network, { recursive: true });
-  mkdirSync(settings.run, { recursive: true, mode: 0o711 });
+  makeFolderSync(network);
+  makeFolderSync(settings.run, 0o711);
   const text = JSON.stringify;
   writeFileSync(
     configFile(settings),

@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { dirname, join } from "node:path";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { newCa, newCertificate, newServiceAccountKey } from "@coxswain/apimachinery/serving/certificates";
 import type { Settings } from "./settings.ts";
 
@@ -64,7 +65,7 @@ export async function writePki(plan: PkiPlan): Promise<void> {
   const stamp = join(folder, "made-for");
   const isOutdated = existsSync(stamp) && readFileSync(stamp, "utf8") !== madeFor;
   for (const { file } of isOutdated ? certificates(plan) : []) rmSync(join(folder, `${file}.crt`), { force: true });
-  mkdirSync(join(folder, "etcd"), { recursive: true, mode: 0o700 });
+  makeFolderSync(join(folder, "etcd"), 0o700);
   const authorities: Record<string, KeyPair> = {};
   for (const [file, commonName] of [
     ["ca", "kubernetes"],
@@ -172,6 +173,6 @@ async function keyPair(folder: string, file: string, make: () => Promise<KeyPair
 }
 
 function write(file: string, text: string, mode: number): void {
-  mkdirSync(dirname(file), { recursive: true });
+  makeFolderSync(dirname(file));
   writeFileSync(file, text, { mode });
 }

@@ -1,5 +1,6 @@
-import { accessSync, constants, mkdirSync, statfsSync } from "node:fs";
+import { accessSync, constants, statfsSync } from "node:fs";
 import { createServer } from "node:net";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { Failure } from "./failure.ts";
 import { type PortName, portNames, type Settings } from "./settings.ts";
 
@@ -8,7 +9,7 @@ const neededBytes = 512 << 20;
 /** Finds what would make the start fail half-way, and names it. */
 export async function checkMachine(settings: Settings, portsInUse: ReadonlySet<PortName>): Promise<void> {
   try {
-    mkdirSync(settings.state, { recursive: true, mode: 0o711 });
+    makeFolderSync(settings.state, 0o711);
     accessSync(settings.state, constants.W_OK);
   } catch (err) {
     throw new Failure(`cannot write to ${settings.state}: ${(err as Error).message}`);

@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { Failure } from "./failure.ts";
 import type { Settings } from "./settings.ts";
 
@@ -24,8 +25,8 @@ const pidFile = (settings: Settings, name: string): string => join(settings.stat
 
 /** Starts it in a session of its own, so that it outlives this command; output goes to its log. @returns its pid. */
 export function start(settings: Settings, spec: ProcessSpec): number {
-  mkdirSync(join(settings.state, "run"), { recursive: true });
-  mkdirSync(join(settings.state, "logs"), { recursive: true });
+  makeFolderSync(join(settings.state, "run"));
+  makeFolderSync(join(settings.state, "logs"));
   const log = logFile(settings, spec.name);
   if (existsSync(log)) renameSync(log, `${log}.old`);
   const output = openSync(log, "a", 0o600);

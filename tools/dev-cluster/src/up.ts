@@ -1,8 +1,9 @@
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { isAlreadyExists } from "@coxswain/apimachinery/errors/predicates";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { clusterRoleBindings, configMaps, nodes, serviceAccounts } from "@coxswain/apimachinery/schema/kinds/resources";
 import { containerdProcess, containerdReady, importImages, writeContainerdConfig } from "./containerd.ts";
@@ -73,7 +74,7 @@ async function startAll(settings: Settings, progress: Progress, isNeeded: (name:
   progress.step("certificates and kubeconfigs are in place");
   begin(etcdProcess(settings));
   if (settings.asRoot) {
-    mkdirSync(join(settings.state, "manifests"), { recursive: true });
+    makeFolderSync(join(settings.state, "manifests"));
     await setUpNetwork(settings);
     writeContainerdConfig(settings);
     begin(containerdProcess(settings));

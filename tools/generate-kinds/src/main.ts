@@ -1,5 +1,6 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { type Facts, packagesOf } from "./facts.ts";
 import { writeResources } from "./resources.ts";
 import { writeTable } from "./tables.ts";
@@ -24,7 +25,7 @@ function main(argv: readonly string[]): void {
   rmSync(target, { recursive: true, force: true });
   for (const facts of packages) {
     const file = join(target, facts.folder);
-    mkdirSync(dirname(file), { recursive: true });
+    makeFolderSync(dirname(file));
     writeFileSync(`${file}.json`, writeTable(facts));
     writeFileSync(`${file}.ts`, writeTypes(facts, handWritten));
   }

@@ -1,6 +1,7 @@
-import { closeSync, fstatSync, mkdirSync, openSync, symlinkSync, unlinkSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, openSync, symlinkSync, unlinkSync, writeSync } from "node:fs";
 import { hostname, tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
+import { makeFolderSync } from "../files/make-folder.ts";
 import type { Severity } from "./format.ts";
 
 export type LineWriter = (line: string, severity: Severity) => void;
@@ -53,7 +54,7 @@ function parseThreshold(text: string): number {
 /** Makes the directory and a link from the short name to the newest file. */
 function datedName({ program, logDir }: LogFileOptions, name: string): string {
   const directory = logDir === "" ? tmpdir() : logDir;
-  mkdirSync(directory, { recursive: true });
+  makeFolderSync(directory);
   const host = hostname().split(".")[0] as string;
   const stamp = new Date().toISOString().replace(/[-:]/g, "").replace("T", "-").slice(0, 15);
   const file = `${program}.${host}.${userName()}.log.${name}.${stamp}.${process.pid}`;

@@ -1,5 +1,6 @@
-import { accessSync, constants, mkdirSync, writeFileSync } from "node:fs";
+import { accessSync, constants, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeFolderSync } from "../files/make-folder.ts";
 import { newCa, newCertificate } from "./certificates.ts";
 
 export interface SelfSignedOptions {
@@ -29,7 +30,7 @@ export async function selfSignedPair(
   const pair = await newCertificate({ commonName: `${options.host}@${stamp}`, dnsNames, ips, usages: ["server"], ca });
   const cert = pair.certPem + ca.certPem;
   if (options.certDir === "") return { cert, key: pair.keyPem };
-  mkdirSync(options.certDir, { recursive: true, mode: 0o755 });
+  makeFolderSync(options.certDir, 0o755);
   writeFileSync(keyFile, pair.keyPem, { mode: 0o600 });
   writeFileSync(certFile, cert, { mode: 0o644 });
   return { certFile, keyFile };

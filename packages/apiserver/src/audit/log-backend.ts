@@ -2,9 +2,11 @@
  * Events as lines of a file or of standard output: JSON, or the one-line text of old.
  * Source: k8s.io/apiserver plugin/pkg/audit/log
  */
-import { closeSync, mkdirSync, openSync } from "node:fs";
+
+import { closeSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import type { AuditBackend, PluginError } from "./backend.ts";
 import { type AuditVersion, eventJson } from "./event.ts";
 import { newRotatingFile, type RotatingFile, type RotatingFileOptions } from "./rotating-file.ts";
@@ -41,7 +43,7 @@ export function newLogBackend(options: LogBackendOptions, clock: Clock, fail: Pl
 
 /** A path that cannot be written must end the start, not lose every event. */
 function openedFile(options: RotatingFileOptions, clock: Clock, onError: (err: unknown) => void): RotatingFile {
-  mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
+  makeFolderSync(dirname(options.path), 0o700);
   closeSync(openSync(options.path, "a", 0o600));
   return newRotatingFile(options, clock, onError);
 }

@@ -4,12 +4,14 @@
  * many requests wait for one write.
  * Source: gopkg.in/natefinch/lumberjack.v2
  */
+
 import { createReadStream, createWriteStream } from "node:fs";
-import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from "node:fs/promises";
+import { type FileHandle, open, readdir, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, extname, join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 
 export interface RotatingFileOptions {
   readonly path: string;
@@ -47,7 +49,7 @@ export function newRotatingFile(options: RotatingFileOptions, clock: Clock, onEr
   let size = 0;
 
   const openFile = async (mode = 0o600): Promise<FileHandle> => {
-    await mkdir(dirname(options.path), { recursive: true, mode: 0o755 });
+    await makeFolder(dirname(options.path), 0o755);
     const opened = await open(options.path, "a", mode);
     size = (await opened.stat()).size;
     return opened;

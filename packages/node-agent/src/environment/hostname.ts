@@ -1,5 +1,6 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { NodePod } from "../pods/pod.ts";
 
 const maxHostnameLength = 63;
@@ -42,7 +43,7 @@ function aliases(pod: NodePod): string {
 
 /** Writes the file that is mounted as a Pod's /etc/hosts; a Pod in the host's network gets the host's. */
 export async function writeHostsFile(path: string, pod: NodePod, ips: readonly string[], clusterDomain: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
+  await makeFolder(dirname(path));
   const { hostname, domain } = hostnameAndDomain(pod, clusterDomain);
   const text = pod.spec.hostNetwork
     ? headerWithNode + (await readFile("/etc/hosts", "utf8").catch(() => "")) + aliases(pod)

@@ -1,11 +1,12 @@
 import { X509Certificate } from "node:crypto";
-import { chmod, mkdir, readFile, readlink, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, readFile, readlink, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { type Client, newClient } from "@coxswain/apimachinery/client/client";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
 import { loadKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { toYaml } from "@coxswain/apimachinery/codec/yaml";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { CertificateSigningRequest } from "@coxswain/apimachinery/schema/kinds/certificates/v1";
 import { certificateSigningRequests } from "@coxswain/apimachinery/schema/kinds/resources";
@@ -51,7 +52,7 @@ export async function bootstrapKubeconfig(
   const client = connect(config);
   try {
     const file = await obtainCertificate(client, { ...options, purpose: "client" }, signal);
-    await mkdir(dirname(path), { recursive: true, mode: 0o755 });
+    await makeFolder(dirname(path), 0o755);
     await writeWhole(path, toYaml(kubeconfigOf(config, file)));
   } finally {
     client.close();
@@ -184,7 +185,7 @@ async function obtainCertificate(
     { signal },
   );
   const pem = await waitForCertificate(client, request.metadata.name ?? "", options, signal);
-  await mkdir(certDir, { recursive: true, mode: 0o755 });
+  await makeFolder(certDir, 0o755);
   const stamp = new Date(clock.now()).toISOString().replace(/[T:]/g, "-").replace(/\..*$/, "");
   const file = join(certDir, `${files}-${stamp}.pem`);
   await writeWhole(file, `${pem.endsWith("\n") ? pem : `${pem}\n`}${keyPem}`);

@@ -1,6 +1,7 @@
-import { mkdir, readdir, stat } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { type Backoff, newBackoff } from "../pods/backoff.ts";
 import { newPluginChannel } from "./plugin-channel.ts";
@@ -92,7 +93,7 @@ export function newPluginRegistry({ dir, handlers, clock, log }: PluginRegistryO
 
   return {
     async reconcile() {
-      await mkdir(dir, { recursive: true, mode: 0o750 });
+      await makeFolder(dir, 0o750);
       const present = await socketsBelow(dir);
       for (const [socket, { identity, handler, name }] of registered) {
         if (present.get(socket) === identity) continue;

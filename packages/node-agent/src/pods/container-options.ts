@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import { expand } from "../environment/expansion.ts";
 import { writeHostsFile } from "../environment/hostname.ts";
 import type { CriInput } from "../runtime/cri-schema.ts";
@@ -71,7 +72,7 @@ export async function containerMounts(
   }
   if (container.terminationMessagePath) {
     const folder = join(settings.podDir, "containers", container.name);
-    await mkdir(folder, { recursive: true, mode: 0o750 });
+    await makeFolder(folder, 0o750);
     const hostPath = join(folder, randomBytes(4).toString("hex"));
     await writeFile(hostPath, "");
     await chmod(hostPath, 0o666); // whoever the container runs as may write it

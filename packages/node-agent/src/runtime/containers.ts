@@ -1,6 +1,7 @@
-import { mkdir, readdir, symlink, unlink } from "node:fs/promises";
+import { readdir, symlink, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { LifecycleHandler } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { expand } from "../environment/expansion.ts";
@@ -84,7 +85,7 @@ export async function startContainer(deps: ContainerDependencies, request: Start
       seccompDefault: deps.seccompDefault,
       seccompRoot: deps.seccompRoot,
     });
-    await mkdir(join(logDirectory, container.name), { recursive: true, mode: 0o755 });
+    await makeFolder(join(logDirectory, container.name), 0o755);
   } catch (err) {
     const message = (err as Error).message;
     event("Warning", "Failed", `Error: ${message}`);
@@ -188,7 +189,7 @@ async function nextByLogs(folder: string): Promise<number> {
 /** `<pod>_<namespace>_<container>-<id>.log`: where log collectors look. */
 async function linkLog(deps: ContainerDependencies, pod: NodePod, name: string, id: string, logPath: string): Promise<void> {
   try {
-    await mkdir(deps.containerLogsDir, { recursive: true, mode: 0o755 });
+    await makeFolder(deps.containerLogsDir, 0o755);
     await symlink(logPath, join(deps.containerLogsDir, logLinkName(pod.metadata, name, id)));
   } catch (err) {
     if ((err as NodeJS.ErrnoException).code !== "EEXIST") deps.log.warn("cannot link a container's log", { log: logPath });

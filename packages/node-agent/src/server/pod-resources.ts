@@ -1,5 +1,6 @@
-import { mkdir, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import { Server, ServerCredentials, type sendUnaryData, status } from "@grpc/grpc-js";
 import type { NodePod } from "../pods/pod.ts";
 import { nodesOf } from "../resources/devices/choose-devices.ts";
@@ -47,7 +48,7 @@ export interface PodResourcesOptions {
  * Source: pkg/kubelet/apis/podresources
  */
 export async function servePodResources(options: PodResourcesOptions): Promise<{ close(): void }> {
-  await mkdir(options.dir, { recursive: true, mode: 0o750 });
+  await makeFolder(options.dir, 0o750);
   const socket = join(options.dir, "kubelet.sock");
   await rm(socket, { force: true });
   const server = new Server();

@@ -1,9 +1,10 @@
 import { spawn } from "node:child_process";
-import { mkdir, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
-import { connectToBus, type DbusConnection } from "./dbus-connection.ts";
-import type { Variant } from "./dbus-message.ts";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
+import { connectToBus, type DbusConnection } from "../dbus/connection.ts";
+import type { Variant } from "../dbus/message.ts";
 
 /** Keeps the machine up as long as it is held, at most for logind's delay. */
 export interface InhibitLock {
@@ -59,7 +60,7 @@ export async function connectToLogind(options: {
   return {
     inhibitDelayMs,
     async overrideInhibitDelay(ms) {
-      await mkdir(configDir, { recursive: true, mode: 0o755 });
+      await makeFolder(configDir, 0o755);
       const text = `# Kubelet logind override\n[Login]\nInhibitDelayMaxSec=${Math.round(ms / 1000)}\n`;
       await writeFile(join(configDir, overrideFile), text, { mode: 0o644 });
       const systemd = "org.freedesktop.systemd1";

@@ -1,5 +1,6 @@
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { registrationMessages, registrationService } from "../plugins/registration-schema.ts";
 import type { MessageCodec } from "../runtime/messages.ts";
@@ -51,8 +52,8 @@ export async function startCsiDriver(options: TestDriverOptions): Promise<TestDr
   const isMounted = async (path: string): Promise<boolean> => (await mounter.mountsBelow(path)).includes(path);
 
   async function bind(source: string, target: string, readOnly = false): Promise<void> {
-    await mkdir(source, { recursive: true });
-    await mkdir(target, { recursive: true });
+    await makeFolder(source);
+    await makeFolder(target);
     if (await isMounted(target)) return;
     await mounter.mount(source, target, { options: ["bind"] });
     if (readOnly) await mounter.mount(target, target, { options: ["remount", "bind", "ro"] });
@@ -142,7 +143,7 @@ export async function startCsiDriver(options: TestDriverOptions): Promise<TestDr
     });
   }
 
-  for (const folder of [dir, registryDir]) await mkdir(folder, { recursive: true });
+  for (const folder of [dir, registryDir]) await makeFolder(folder);
   for (const socket of [endpoint, registration]) await rm(socket, { force: true });
   const servers = [await serve(endpoint, csiNodeService, csiMessages, node)];
   servers.push(

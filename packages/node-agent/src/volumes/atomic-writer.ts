@@ -13,6 +13,7 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { dirname, join, normalize } from "node:path";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 
 export interface PayloadFile {
   data: Buffer;
@@ -39,7 +40,7 @@ const maxPathLength = 4096;
  */
 export async function writeAtomically(dir: string, payload: Payload, now: number): Promise<boolean> {
   for (const path of payload.keys()) checkPath(path);
-  await mkdir(dir, { recursive: true });
+  await makeFolder(dir);
   const previous = await linkTarget(join(dir, dataLink));
   const visible = topLevelNames(payload);
   const stale = (await readdir(dir)).filter((name) => !name.startsWith("..") && !visible.has(name));
@@ -82,7 +83,7 @@ function checkPath(path: string): void {
 }
 
 async function writeOne(path: string, file: PayloadFile): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o755 });
+  await makeFolder(dirname(path), 0o755);
   await writeFile(path, file.data, { mode: file.mode });
   await chmod(path, file.mode); // the umask does not apply
   if (file.uid !== undefined) await chown(path, file.uid, -1);

@@ -1,4 +1,5 @@
-import { chmod, mkdir, stat } from "node:fs/promises";
+import { chmod, stat } from "node:fs/promises";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { Mounter } from "./mount.ts";
 import { setVolumeOwnership } from "./ownership.ts";
@@ -11,7 +12,7 @@ export const emptyDir: VolumePlugin = {
   async setUp({ pod, volume, dir, mounter }) {
     const { medium, sizeLimit } = volume.emptyDir ?? {};
     if (medium?.startsWith("HugePages")) {
-      await mkdir(dir, { recursive: true });
+      await makeFolder(dir);
       const pageSize = medium === "HugePages" ? undefined : medium.slice("HugePages-".length).replace(/i$/, "");
       if ((await mounter.mountsBelow(dir)).length === 0) {
         await mounter.mount("nodev", dir, { type: "hugetlbfs", options: pageSize === undefined ? [] : [`pagesize=${pageSize}`] });
@@ -28,7 +29,7 @@ export const emptyDir: VolumePlugin = {
 
 /** A folder that everybody may write to, whatever our umask is. */
 export async function openDir(dir: string): Promise<void> {
-  await mkdir(dir, { recursive: true, mode: 0o777 });
+  await makeFolder(dir, 0o777);
   if (((await stat(dir)).mode & 0o777) !== 0o777) await chmod(dir, 0o777);
 }
 

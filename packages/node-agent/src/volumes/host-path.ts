@@ -1,4 +1,5 @@
-import { mkdir, open, stat } from "node:fs/promises";
+import { open, stat } from "node:fs/promises";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { VolumePlugin } from "./volume.ts";
 
 /** A file or folder of the node. Source: pkg/volume/hostpath */
@@ -21,7 +22,7 @@ export async function checkHostPath(path: string, type: string): Promise<void> {
   };
   switch (type) {
     case "DirectoryOrCreate":
-      if (info === undefined) await mkdir(path, { recursive: true, mode: 0o755 });
+      if (info === undefined) await makeFolder(path, 0o755);
       else if (!info.isDirectory()) fail("a directory");
       return;
     case "Directory":

@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, mkdir, open, realpath, stat, writeFile } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { Mounter } from "./mount.ts";
 
 const openOnly = 0o10000000; // O_PATH: a handle on the name, without reading what it names
@@ -34,9 +35,9 @@ export async function bindSubPath(volumeDir: string, subPath: string, target: st
       await mounter.unmount(target);
     }
     const info = await handle.stat();
-    if (info.isDirectory()) await mkdir(target, { recursive: true, mode: 0o750 });
+    if (info.isDirectory()) await makeFolder(target, 0o750);
     else {
-      await mkdir(dirname(target), { recursive: true, mode: 0o750 });
+      await makeFolder(dirname(target), 0o750);
       await writeFile(target, "", { mode: 0o640, flag: "a" });
     }
     await mounter.mount(`/proc/${process.pid}/fd/${handle.fd}`, target, { options: ["bind"] });

@@ -1,13 +1,14 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, realpath, rm } from "node:fs/promises";
+import { realpath, rm } from "node:fs/promises";
 import { basename, dirname, join, normalize } from "node:path";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 
 /** Volumes that are folders of this machine, for clusters of one node that somebody tries things out on. */
 
 /** @returns the path of a new, empty folder */
-export async function makeFolder(): Promise<string> {
+export async function newFolder(): Promise<string> {
   const path = join("/tmp/hostpath_pv", randomUUID());
-  await mkdir(path, { recursive: true, mode: 0o750 });
+  await makeFolder(path, 0o750);
   return path;
 }
 

@@ -18,7 +18,7 @@ import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
 import { driverOf } from "@coxswain/apimachinery/volumes/migration";
 import { observed, operationMetrics } from "../../volumes/operation-metrics.ts";
 import { withDeletionFinalizers } from "./finalizers.ts";
-import { deleteFolder, makeFolder } from "./host-path.ts";
+import { deleteFolder, newFolder } from "./host-path.ts";
 import { withMigration } from "./migration.ts";
 import { hostPathPlugin, type Plugin, provisionerNamed } from "./plugins.ts";
 import { type Room, say } from "./room.ts";
@@ -117,7 +117,7 @@ async function makeHostPathVolume(
   try {
     path = await observed(operationMetrics(ctx.registry), ctx.clock, hostPathPlugin, "volume_provision", () => {
       if (claim.spec.volumeMode === "Block") throw new Error(`${hostPathPlugin} does not support block volume provisioning`);
-      return makeFolder();
+      return newFolder();
     });
   } catch (err) {
     await chooseNodeAgain(room, claim, signal);

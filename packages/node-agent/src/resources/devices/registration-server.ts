@@ -1,5 +1,6 @@
-import { mkdir, readdir, rm, stat } from "node:fs/promises";
+import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { isQualifiedName } from "@coxswain/apimachinery/validation/qualified-name";
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
@@ -29,7 +30,7 @@ export async function serveRegistration(options: {
   log: Logger;
 }): Promise<{ close(): void }> {
   const { dir, keep, onRegistered, log } = options;
-  await mkdir(dir, { recursive: true, mode: 0o750 });
+  await makeFolder(dir, 0o750);
   for (const name of await readdir(dir)) {
     const path = join(dir, name);
     if (name !== keep && !(await stat(path).catch(() => undefined))?.isDirectory()) await rm(path, { force: true });

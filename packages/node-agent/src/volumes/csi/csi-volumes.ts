@@ -1,6 +1,7 @@
-import { mkdir, symlink, unlink } from "node:fs/promises";
+import { symlink, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { SecretReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
@@ -158,7 +159,7 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
     const layout = layouts[source.kind];
     const stagingPath = layout.staging(source.name);
     const secrets = await readSecret(source.stageSecret, "NodeStageSecretRef");
-    await mkdir(stagingPath, { recursive: true, mode: 0o750 });
+    await makeFolder(stagingPath, 0o750);
     // Written before the driver is asked: whatever it does, there is somebody who knows how to undo it.
     if (source.kind === "mount") {
       await saveVolumeData(layout.data(source.name), { driverName: source.driver, volumeHandle: source.handle });
@@ -185,7 +186,7 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
     const client = clientFor(source, steps[source.kind].publishClient);
     const key = `${pod.metadata.uid}/${source.name}`;
     const targetPath = layouts[source.kind].target(pod.metadata.uid, source.name);
-    await mkdir(dirname(targetPath), { recursive: true, mode: 0o750 });
+    await makeFolder(dirname(targetPath), 0o750);
     const context = { ...source.attributes, ...podAttributes(source, pod, driver), ...(await tokenAttributes(pod, driver)) };
     const secrets = await readSecret(source.publishSecret, "NodePublishSecretRef");
     const again = published.has(key);
@@ -242,7 +243,7 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
         attachmentID: attachmentName(idOf(source), options.nodeName),
       });
       if (source.kind === "block" && !(await exists(path))) {
-        await mkdir(dirname(path), { recursive: true, mode: 0o750 });
+        await makeFolder(dirname(path), 0o750);
         await symlink(targetPath, path);
       }
     });

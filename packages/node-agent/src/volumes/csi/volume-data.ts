@@ -1,5 +1,6 @@
-import { mkdir, readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
+import { readFile, rename, rm, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 
 /**
  * `vol_data.json` beside a mount: what the agent, also one that starts anew, has to know to take it away again.
@@ -18,7 +19,7 @@ export interface VolumeData {
 const fileName = "vol_data.json";
 
 export async function saveVolumeData(dir: string, data: VolumeData): Promise<void> {
-  await mkdir(dir, { recursive: true, mode: 0o750 });
+  await makeFolder(dir, 0o750);
   const sorted = Object.fromEntries(Object.entries(data).toSorted(([a], [b]) => (a < b ? -1 : 1)));
   const path = join(dir, fileName);
   // All of it or nothing: an agent may be killed at any moment.

@@ -1,6 +1,7 @@
-import { mkdir, readdir, rmdir } from "node:fs/promises";
+import { readdir, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { encodeUntyped } from "@coxswain/apimachinery/codec/json";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type {
   FlexPersistentVolumeSource,
   FlexVolumeSource,
@@ -66,7 +67,7 @@ export function newFlexVolumes({ pluginDir, podsDir, objects, mounter }: FlexOpt
   }
 
   async function mount(driver: FlexDriver, pod: NodePod, source: Source, dir: string): Promise<void> {
-    await mkdir(dir, { recursive: true, mode: 0o750 });
+    await makeFolder(dir, 0o750);
     try {
       await driver.call("mount", dir, encodeUntyped(await optionsOf(pod, source)).toString());
     } catch (err) {
