@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { connectToBus, type DbusConnection } from "./dbus-connection.ts";
+import { connectToBus, type DbusConnection } from "../dbus/connection.ts";
 import { connectToLogind } from "./logind.ts";
 
 const logindProgram = "/lib/systemd/systemd-logind";

@@ -1,5 +1,5 @@
 import { connect, type Socket } from "node:net";
-import { type DbusMessage, type DbusValue, decodeMessage, encodeMessage } from "./dbus-message.ts";
+import { type DbusMessage, type DbusValue, decodeMessage, encodeMessage } from "./message.ts";
 
 export interface DbusCall {
   destination: string;
@@ -11,20 +11,34 @@ export interface DbusCall {
 }
 
 export interface DbusConnection {
-  /** @returns the answer's values. @throws Error with the other side's words */
+  /** @returns the answer's values. @throws DbusError with the other side's words; DbusClosed when it is gone */
   call(request: DbusCall): Promise<readonly DbusValue[]>;
   /** Hears signals of that name from now on. */
   onSignal(
     match: { path: string; interface: string; member: string },
     heard: (body: readonly DbusValue[]) => void,
   ): Promise<void>;
-  /** Answers calls to this connection; an undefined answer is an error for the caller. */
+  /** Answers calls to this connection; an undefined answer is an error for the caller, a DbusError that is thrown is that one. */
   answer(handler: (call: DbusMessage) => { signature: string; body: readonly DbusValue[] } | undefined): void;
   emit(signal: Omit<DbusCall, "destination">): void;
   /** Resolves when the connection has ended, whoever ended it. */
   closed: Promise<void>;
   close(): void;
 }
+
+/** What the other side answers in place of values. */
+export class DbusError extends Error {
+  /** `org.freedesktop.systemd1.UnitExists` */
+  readonly errorName: string;
+
+  constructor(errorName: string, message: string) {
+    super(message);
+    this.errorName = errorName;
+  }
+}
+
+/** The connection ended before there was an answer: whether the call was heard is not known. */
+export class DbusClosed extends Error {}
 
 const systemBus = "unix:path=/var/run/dbus/system_bus_socket";
 const busName = "org.freedesktop.DBus";
@@ -38,6 +52,23 @@ const callTimeoutMs = 25_000;
  * Source: the D-Bus Specification
  */
 export async function connectToBus(address = process.env["DBUS_SYSTEM_BUS_ADDRESS"] || systemBus): Promise<DbusConnection> {
+  const bus = { destination: busName, path: busPath, interface: busName };
+  const connection = await connectTo(address, async (rule) => {
+    await connection.call({ ...bus, member: "AddMatch", signature: "s", body: [rule] });
+  });
+  try {
+    await connection.call({ ...bus, member: "Hello" });
+  } catch (err) {
+    connection.close();
+    throw err;
+  }
+  return connection;
+}
+
+/** A connection to one program, without a bus between: who is asked is not said, and it sends all of its signals. */
+export const connectToPeer = (address: string): Promise<DbusConnection> => connectTo(address, async () => undefined);
+
+async function connectTo(address: string, addMatch: (rule: string) => Promise<void>): Promise<DbusConnection> {
   const socket = await open(address);
   const waiting = new Map<number, { resolve: (body: readonly DbusValue[]) => void; reject: (err: Error) => void }>();
   const listeners: ((message: DbusMessage) => void)[] = [];
@@ -47,7 +78,7 @@ export async function connectToBus(address = process.env["DBUS_SYSTEM_BUS_ADDRES
 
   const closed = new Promise<void>((resolve) => {
     socket.once("close", () => {
-      for (const { reject } of waiting.values()) reject(new Error("connection to the message bus closed"));
+      for (const { reject } of waiting.values()) reject(new DbusClosed("connection to the message bus closed"));
       resolve();
     });
   });
@@ -59,21 +90,24 @@ export async function connectToBus(address = process.env["DBUS_SYSTEM_BUS_ADDRES
   function take(message: DbusMessage): void {
     const { kind, replySerial = 0, body } = message;
     if (kind === "signal") for (const listener of listeners) listener(message);
-    if (kind === "call") {
-      const { sender: destination = "", serial: answers } = message;
-      const answer = handler(message);
-      const back = { destination, replySerial: answers };
-      if (answer !== undefined) send({ kind: "return", ...back, ...answer });
-      else {
-        const errorName = "org.freedesktop.DBus.Error.UnknownMethod";
-        send({ kind: "error", ...back, errorName, signature: "s", body: ["No such method"] });
-      }
-    }
+    if (kind === "call") answerTo(message);
     const asker = waiting.get(replySerial);
     if (asker === undefined) return;
     waiting.delete(replySerial);
     if (kind === "return") asker.resolve(body);
-    else asker.reject(new Error(String(body[0] ?? message.errorName ?? "unknown error")));
+    else asker.reject(new DbusError(message.errorName ?? "", String(body[0] ?? message.errorName ?? "unknown error")));
+  }
+
+  function answerTo(message: DbusMessage): void {
+    const back = { destination: message.sender ?? "", replySerial: message.serial };
+    try {
+      const answer = handler(message);
+      if (answer === undefined) throw new DbusError("org.freedesktop.DBus.Error.UnknownMethod", "No such method");
+      send({ kind: "return", ...back, ...answer });
+    } catch (err) {
+      if (!(err instanceof DbusError)) throw err;
+      send({ kind: "error", ...back, errorName: err.errorName, signature: "s", body: [err.message] });
+    }
   }
 
   socket.on("error", () => undefined); // "close" follows
@@ -91,6 +125,7 @@ export async function connectToBus(address = process.env["DBUS_SYSTEM_BUS_ADDRES
 
   function call({ signature = "", body = [], ...request }: DbusCall): Promise<readonly DbusValue[]> {
     return new Promise((resolve, reject) => {
+      if (socket.destroyed) return reject(new DbusClosed("connection to the message bus closed"));
       const own = send({ kind: "call", ...request, signature, body });
       const timer = setTimeout(() => {
         waiting.delete(own);
@@ -106,7 +141,7 @@ export async function connectToBus(address = process.env["DBUS_SYSTEM_BUS_ADDRES
     });
   }
 
-  const connection: DbusConnection = {
+  return {
     call,
     async onSignal(match, heard) {
       listeners.push((message) => {
@@ -114,9 +149,7 @@ export async function connectToBus(address = process.env["DBUS_SYSTEM_BUS_ADDRES
           heard(message.body);
         }
       });
-      const rule = `type='signal',path='${match.path}',interface='${match.interface}',member='${match.member}'`;
-      const bus = { destination: busName, path: busPath, interface: busName };
-      await call({ ...bus, member: "AddMatch", signature: "s", body: [rule] });
+      await addMatch(`type='signal',path='${match.path}',interface='${match.interface}',member='${match.member}'`);
     },
     answer(next) {
       handler = next;
@@ -125,13 +158,6 @@ export async function connectToBus(address = process.env["DBUS_SYSTEM_BUS_ADDRES
     closed,
     close: () => socket.destroy(),
   };
-  try {
-    await call({ destination: busName, path: busPath, interface: busName, member: "Hello" });
-  } catch (err) {
-    socket.destroy();
-    throw err;
-  }
-  return connection;
 }
 
 /** Connects and says who we are: the kernel has told the bus already. */
