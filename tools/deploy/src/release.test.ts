@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { before, test } from "node:test";
 import { promisify } from "node:util";
 import { freePort, startEtcd } from "@coxswain/apimachinery/testing/etcd";
@@ -34,6 +34,18 @@ test("each daemon runs under its own name and under the common one", async () =>
     assert.equal((await run("coxswain", name, "--version")).stdout, "Kubernetes v1.23.0\n");
   }
   await assert.rejects(run("coxswain", "kube-proxy"), { code: 2, stderr: /^usage: coxswain <kube-apiserver \| / });
+});
+
+test("without a Node beside it a release takes the one of the PATH, when that is new enough", async (t) => {
+  const own = join(home, "libexec", "node");
+  renameSync(own, `${own}.away`);
+  t.after(() => renameSync(`${own}.away`, own));
+  const folder = mkdtempSync(join(tmpdir(), "cox-path-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const withPath = (path: string) => promisify(execFile)(join(home, "bin", "kubelet"), ["--version"], { env: { PATH: path } });
+  assert.equal((await withPath(`${dirname(process.execPath)}:/usr/bin:/bin`)).stdout, "Kubernetes v1.23.0\n");
+  writeFileSync(join(folder, "node"), "#!/bin/sh\necho v18.0.0\n", { mode: 0o755 });
+  await assert.rejects(withPath(`${folder}:/usr/bin:/bin`), { code: 127, stderr: /is v18\.0\.0, v26 is needed/ });
 });
 
 test("every package whose code is shipped brings its licence", () => {

@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { X509Certificate } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { giveToReaders } from "./readers.ts";
+
+const program = join(import.meta.dirname, "certs.ts");
+const certs = (...args: string[]) => promisify(execFile)(process.execPath, ["-C", "cox-source", program, ...args]);
+
+function aFolder(t: { after(fn: () => void): void }): string {
+  const folder = mkdtempSync(join(tmpdir(), "cox-certs-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  return folder;
+}
+
+test("certificates bear the names that are given, and others when these change; authorities and keys of tokens stay", async (t) => {
+  const folder = aFolder(t);
+  const pki = (file: string): string => readFileSync(join(folder, "pki", file), "utf8");
+  await certs(
+    `--folder=${folder}`,
+    "--node-name=One",
+    "--apiserver-names=10.96.0.1,api.test",
+    "--outside-server=https://outside:6443",
+  );
+  const kept = ["ca.crt", "ca.key", "sa.key", "etcd/ca.crt"].map(pki);
+  const first = new X509Certificate(pki("apiserver.crt"));
+  for (const name of ["api.test", "one", "kubernetes.default.svc"]) assert.equal(first.checkHost(name), name);
+  assert.equal(first.checkIP("10.96.0.1"), "10.96.0.1");
+  assert.ok(first.verify(new X509Certificate(pki("ca.crt")).publicKey));
+  const server = (name: string): string =>
+    JSON.parse(readFileSync(join(folder, `${name}.conf`), "utf8")).clusters[0].cluster.server;
+  assert.deepEqual(["admin", "kubelet", "scheduler"].map(server), [
+    "https://outside:6443",
+    "https://outside:6443",
+    "https://127.0.0.1:6443",
+  ]);
+
+  await certs(`--folder=${folder}`, "--node-name=One", "--apiserver-names=other.test");
+  const second = new X509Certificate(pki("apiserver.crt"));
+  assert.equal(second.checkHost("other.test"), "other.test");
+  assert.equal(second.checkHost("api.test"), undefined);
+  assert.deepEqual(["ca.crt", "ca.key", "sa.key", "etcd/ca.crt"].map(pki), kept);
+});
+
+test("certificates of somebody else's making are left alone", async (t) => {
+  const folder = aFolder(t);
+  await certs(`--folder=${folder}`);
+  rmSync(join(folder, "pki", "made-for"));
+  const own = readFileSync(join(folder, "pki", "apiserver.crt"), "utf8");
+  await certs(`--folder=${folder}`, "--apiserver-names=other.test");
+  assert.equal(readFileSync(join(folder, "pki", "apiserver.crt"), "utf8"), own);
+});
+
+test("a key is read by the group of the daemon that needs it, and by nobody else", {
+  skip: process.getuid?.() !== 0,
+}, async (t) => {
+  const folder = aFolder(t);
+  await certs(`--folder=${folder}`);
+  const groups = join(folder, "group");
+  writeFileSync(groups, "root:x:0:\nkube-apiserver:x:4001:\nkube-service-accounts:x:4002:\n");
+  giveToReaders(folder, groups);
+  const access = (file: string) => {
+    const { gid, mode } = statSync(join(folder, file));
+    return [gid, (mode & 0o777).toString(8)];
+  };
+  assert.deepEqual(access("pki/apiserver.key"), [4001, "640"]);
+  assert.deepEqual(access("pki/sa.key"), [4002, "640"]);
+  for (const file of ["pki/ca.key", "admin.conf", "kubelet.conf", "pki/kubelet.key"])
+    assert.deepEqual(access(file), [0, "600"], file);
+});
