@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Facts, packagesOf } from "./facts.ts";
 import { writeResources } from "./resources.ts";
+import { sameTypes } from "./same-types.ts";
 import { writeTable } from "./tables.ts";
-import { writeTypes } from "./types.ts";
+import { typeTexts, writeTypes } from "./types.ts";
 
 const meta = "k8s.io/apimachinery/pkg/apis/meta/v1";
 const facts: Facts = {
@@ -65,6 +66,33 @@ test("writes types whose optional fields are those that decoding may leave out",
     /names: string\[\];\n {2}policy\?: Policy;\n {2}when\?: string \| null;\n {2}limits\?: Record<string, string>;/,
   );
   assert.match(source, /export type Policy = "A" \| "B" \| \(string & \{\}\);/);
+});
+
+test("takes types from a better version that has the same, with all that they name", () => {
+  const version = (name: string, size: string): Facts => {
+    const own = `k8s.io/api/batch/${name}`;
+    const field = (type: string) => ({ name: type.toLowerCase(), type: `${own}.${type}`, proto: "bytes,1,opt" });
+    return {
+      [own]: {
+        Size: { fields: [{ name: "size", type: size, proto: "bytes,1,opt" }] },
+        Sized: { fields: [field("Size")] },
+        Colour: { fields: [{ name: "colour", type: "string", proto: "bytes,1,opt" }] },
+        Coloured: { fields: [field("Colour")] },
+      },
+    };
+  };
+  const packages = packagesOf({ ...version("v1beta1", "string"), ...version("v1", "int32") });
+  const same = sameTypes(packages, typeTexts);
+  assert.deepEqual([...(same.get("batch/v1") ?? [])], []);
+  assert.deepEqual(
+    [...(same.get("batch/v1beta1")?.keys() ?? [])],
+    ["Colour", "Coloured"],
+    "Sized is written alike, and means another Size",
+  );
+  const beta = packages.find(({ folder }) => folder === "batch/v1beta1") as never;
+  const source = writeTypes(beta, new Set(), same.get("batch/v1beta1"));
+  assert.match(source, /^export type \{ Colour, Coloured \} from "\.\/v1\.ts";$/m);
+  assert.doesNotMatch(source, /interface Colour/);
 });
 
 test("names a constant after the kind and takes the preferred version", () => {

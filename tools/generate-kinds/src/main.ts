@@ -3,8 +3,9 @@ import { dirname, join } from "node:path";
 import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { type Facts, packagesOf } from "./facts.ts";
 import { writeResources } from "./resources.ts";
+import { sameTypes } from "./same-types.ts";
 import { writeTable } from "./tables.ts";
-import { writeTypes } from "./types.ts";
+import { typeTexts, writeTypes } from "./types.ts";
 
 /** Types of meta/v1 that are written by hand in `meta/types.ts`, which everything imports. */
 function handWrittenTypes(metaTypesFile: string): Set<string> {
@@ -22,12 +23,13 @@ function main(argv: readonly string[]): void {
   const target = join(source, "schema/kinds");
   const packages = packagesOf(JSON.parse(readFileSync(typesFile, "utf8")) as Facts);
   const handWritten = handWrittenTypes(join(source, "meta/types.ts"));
+  const same = sameTypes(packages, typeTexts);
   rmSync(target, { recursive: true, force: true });
   for (const facts of packages) {
     const file = join(target, facts.folder);
     makeFolderSync(dirname(file));
     writeFileSync(`${file}.json`, writeTable(facts));
-    writeFileSync(`${file}.ts`, writeTypes(facts, handWritten));
+    writeFileSync(`${file}.ts`, writeTypes(facts, handWritten, same.get(facts.folder)));
   }
   writeFileSync(join(target, "tables.ts"), writeTableList(packages.map((p) => p.folder)));
   writeFileSync(join(target, "resources.ts"), writeResources(readFileSync(resourcesFile, "utf8")));
