@@ -1,0 +1,98 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { connectToBus, type DbusConnection } from "../dbus/connection.ts";
+
+const logindProgram = "/lib/systemd/systemd-logind";
+const busProgram = "/usr/bin/dbus-daemon";
+/** Needs root, for namespaces of its own, and what a machine with systemd has. */
+export const canRunLogind =
+  process.getuid?.() === 0 && [logindProgram, busProgram, "/usr/bin/systemd-inhibit"].every((path) => existsSync(path));
+
+const busConfig = (socket: string): string => `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig><type>system</type><listen>unix:path=${socket}</listen><auth>EXTERNAL</auth>
+<policy context="default"><allow user="*"/><allow own="*"/><allow send_destination="*"/><allow receive_sender="*"/></policy></busconfig>`;
+
+export interface PlayedMachine {
+  /** Of the bus. */
+  address: string;
+  /** Where logind reads overrides. */
+  configDir: string;
+  /** Units that systemd, which is played, was asked to start. */
+  units: string[];
+  powerOff(): Promise<unknown>;
+  /** Who holds the shutdown up: what, who, why, mode, user, process. */
+  inhibitors(): Promise<string[][]>;
+}
+
+/** A bus of the test's with a real logind on it, which sees nothing of the machine's own state. */
+export async function startLogind(t: { after(fn: () => Promise<void>): void }): Promise<PlayedMachine> {
+  const dir = await mkdtemp(join(tmpdir(), "cox-logind-"));
+  const children: ChildProcess[] = [];
+  const run = (program: string, args: string[], env: Record<string, string> = {}): ChildProcess => {
+    const child = spawn(program, args, { stdio: "ignore", env: { ...process.env, ...env } });
+    children.push(child);
+    return child;
+  };
+  let bus: DbusConnection | undefined;
+  t.after(async () => {
+    bus?.close();
+    for (const child of children.reverse()) {
+      if (child.exitCode === null && child.signalCode === null && child.kill("SIGKILL")) await once(child, "exit");
+    }
+    await rm(dir, { recursive: true, force: true });
+  });
+  const socket = join(dir, "bus");
+  await writeFile(join(dir, "bus.conf"), busConfig(socket));
+  run(busProgram, [`--config-file=${join(dir, "bus.conf")}`, "--nofork", "--nopidfile"]);
+  await waitFor(() => existsSync(socket), { what: "the bus" });
+  const address = `unix:path=${socket}`;
+  const configDir = join(dir, "systemd/logind.conf.d");
+  await mkdir(configDir, { recursive: true });
+  const script = `mount -t tmpfs tmpfs /run && mkdir -p /run/systemd && mount --bind ${join(dir, "systemd")} /etc/systemd && exec ${logindProgram}`;
+  const logind = run("unshare", ["-m", "sh", "-c", script], { DBUS_SYSTEM_BUS_ADDRESS: address });
+
+  // systemd itself is played: it is asked to reload logind, and to start the unit that ends the machine.
+  const units: string[] = [];
+  const connected = await connectToBus(address);
+  bus = connected;
+  connected.answer(({ member, body }) => {
+    if (member === "Get") return { signature: "v", body: [{ type: "s", value: "loaded" }] }; // of the unit it will start
+    if (member === "KillUnit") {
+      process.kill(logind.pid as number, "SIGHUP");
+      return { signature: "", body: [] };
+    }
+    if (member !== "StartUnit") return undefined;
+    units.push(String(body[0]));
+    return { signature: "o", body: ["/org/freedesktop/systemd1/job/1"] };
+  });
+  const own = { destination: "org.freedesktop.DBus", path: "/org/freedesktop/DBus", interface: "org.freedesktop.DBus" };
+  await connected.call({ ...own, member: "RequestName", signature: "su", body: ["org.freedesktop.systemd1", 0] });
+  await waitFor(
+    async () => {
+      const [names] = await connected.call({ ...own, member: "ListNames" });
+      return (names as string[]).includes("org.freedesktop.login1");
+    },
+    { what: "logind to be on the bus" },
+  );
+  const manager = {
+    destination: "org.freedesktop.login1",
+    path: "/org/freedesktop/login1",
+    interface: "org.freedesktop.login1.Manager",
+  };
+  return {
+    address,
+    configDir,
+    units,
+    powerOff: () => connected.call({ ...manager, member: "PowerOff", signature: "b", body: [false] }),
+    async inhibitors() {
+      const [locks] = await connected.call({ ...manager, member: "ListInhibitors" });
+      return locks as string[][];
+    },
+  };
+}
