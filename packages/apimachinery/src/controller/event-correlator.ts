@@ -2,6 +2,7 @@ import { newTokenBucket, type TokenBucket } from "../client/rate-limit.ts";
 import type { Clock } from "../clock/clock.ts";
 import { formatTime } from "../meta/time.ts";
 import type { ObjectMeta, TypeMeta } from "../meta/types.ts";
+import type { ObjectReference } from "../schema/kinds/core/v1.ts";
 
 /** core/v1 Event, as far as a recorder fills it. */
 export interface EventObject extends TypeMeta {
@@ -19,16 +20,6 @@ export interface EventObject extends TypeMeta {
   eventTime: null;
   reportingComponent: string;
   reportingInstance: string;
-}
-
-export interface ObjectReference {
-  kind?: string;
-  namespace?: string;
-  name?: string;
-  uid?: string;
-  apiVersion?: string;
-  resourceVersion?: string;
-  fieldPath?: string;
 }
 
 /** What to do with an event: nothing, write it new, or count one more on one written before. */

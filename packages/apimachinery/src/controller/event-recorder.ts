@@ -5,8 +5,9 @@ import { StatusError } from "../errors/status-error.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { ResourceRef } from "../meta/group-version.ts";
 import type { KubeObject } from "../meta/types.ts";
+import type { ObjectReference } from "../schema/kinds/core/v1.ts";
 import { newBoundedQueue } from "../watch-stream/bounded-queue.ts";
-import { type EventObject, eventPatch, makeEvent, newEventCorrelator, type ObjectReference } from "./event-correlator.ts";
+import { type EventObject, eventPatch, makeEvent, newEventCorrelator } from "./event-correlator.ts";
 
 /** Tells users what happened to an object. Never waits, never fails: an event that cannot be written is logged and lost. */
 export interface EventRecorder {
