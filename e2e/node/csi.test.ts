@@ -159,6 +159,49 @@ test("a volume without a file system is a device in the container", async (t) =>
   await driver.kill();
 });
 
+test("a claim whose volume has grown is told when the file system has, and not before", async (t) => {
+  const name = `grow-${process.pid}.example.com`;
+  const namespace = await newNamespace(t, "grow");
+  t.after(() => tryKubectl(["delete", "--ignore-not-found", "--wait=false", `csidriver/${name}`, `pv/${name}`]));
+  const driver = newDriverProcess(t, name);
+  driver.start();
+  const spec = { accessModes: ["ReadWriteOnce"], storageClassName: "" };
+  const size = { storage: "1Gi" };
+  await create(
+    driverObject(name, { attachRequired: false }),
+    {
+      apiVersion: "v1",
+      kind: "PersistentVolume",
+      metadata: { name },
+      spec: { ...spec, capacity: size, csi: { driver: name, volumeHandle: "vol" }, claimRef: { namespace, name: "data" } },
+    },
+    {
+      apiVersion: "v1",
+      kind: "PersistentVolumeClaim",
+      metadata: { name: "data", namespace },
+      spec: { ...spec, volumeName: name, resources: { requests: size } },
+    },
+  );
+  const capacity = (): Promise<string> =>
+    kubectl("get", "pvc", "data", "-n", namespace, "-o", "jsonpath={.status.capacity.storage}");
+  await waitFor("the claim to be bound", async () => (await capacity()) === "1Gi");
+  // What the driver's controller does to a volume that is to grow.
+  await kubectl("patch", "pv", name, "-p", JSON.stringify({ spec: { capacity: { storage: "2Gi" } } }));
+  assert.equal(await capacity(), "1Gi");
+  await waitFor("the driver in CSINode", () => registeredHere(name));
+  await runToEnd(namespace, "user", {
+    volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data" } }],
+    containers: [busybox("main", "true", { volumeMounts: [{ name: "data", mountPath: "/data" }] })],
+  });
+  assert.equal(await capacity(), "2Gi");
+  assert.ok(driver.calls().some(({ method }) => method === "NodeExpandVolume"));
+  const told = `MountVolume.NodeExpandVolume succeeded for volume "${name}" ${settings.nodeName}`;
+  await waitFor("an event", async () => (await kubectl("get", "events", "-n", namespace)).includes(told));
+  await kubectl("delete", "pod", "user", "-n", namespace);
+  await waitFor("the volume to be unstaged", async () => driver.calls().at(-1)?.method === "NodeUnstageVolume");
+  await driver.kill();
+});
+
 test("a pod with an inline volume waits for a driver that is away, and says so; it ends when the driver is back", async (t) => {
   const name = `inline-${process.pid}.example.com`;
   const namespace = await newNamespace(t, "inline");

@@ -14,7 +14,8 @@ const migratedAnnotation = "storage.alpha.kubernetes.io/migrated-plugins";
 const maxInt32 = 2 ** 31 - 1;
 /** Waits between the tries of one change. */
 const retriesMs = [10, 50, 250];
-const initializeRetryMs = 1_000;
+const firstRetryMs = 100;
+const maxRetryMs = 5_000;
 
 export interface CsiNodeInfo extends DriverAnnouncer {
   /** Makes this node's CSINode; ends when it is there, or with the signal. */
@@ -106,7 +107,7 @@ export function newCsiNodeInfo(options: CsiNodeInfoOptions): CsiNodeInfo {
   return {
     problem: () => problem,
     async initialize(signal) {
-      while (!signal.aborted) {
+      for (let retryMs = firstRetryMs; !signal.aborted; retryMs = Math.min(retryMs * 2, maxRetryMs)) {
         try {
           const current = await csiNode();
           const annotations = migrated(current.metadata.annotations ?? {});
@@ -118,7 +119,7 @@ export function newCsiNodeInfo(options: CsiNodeInfoOptions): CsiNodeInfo {
           // Without the Node there can be no CSINode: it is about to be registered.
           if (!isNotFound(err)) say(`Failed to initialize CSINode: ${(err as Error).message}`);
           log.v(4)?.info("CSINode cannot be initialized yet", { reason: (err as Error).message });
-          await clock.sleep(initializeRetryMs, signal).catch(() => undefined);
+          await clock.sleep(retryMs, signal).catch(() => undefined);
         }
       }
     },
