@@ -49,6 +49,9 @@ import { newPostStartHooks, type PostStartHook } from "./server/post-start-hooks
 import { connectRooms, type Rooms } from "./server/rooms.ts";
 import { issuerDocumentsOf, serviceAccountKeys } from "./server/service-accounts.ts";
 import { newStorageMetrics } from "./server/storage-metrics.ts";
+import { readTracingConfiguration, type TracingConfiguration } from "./server/tracing/configuration.ts";
+import { newSpanExporter } from "./server/tracing/exporter.ts";
+import { newTracer, type Tracer } from "./server/tracing/tracer.ts";
 import { newEncryptionMetrics } from "./storage/etcd/encryption-metrics.ts";
 import { newKmsCheck } from "./storage/etcd/kms-health.ts";
 import { type EtcdOptions, openStorage, type StorageSet } from "./storage/open.ts";
@@ -83,8 +86,10 @@ const leastFlushMs = 2000;
 export async function startApiserver(config: ApiserverConfig, runtime: ApiserverRuntime): Promise<RunningApiserver> {
   const { flags } = config;
   const { log, clock = realClock } = runtime;
-  refuseTracing(flags, runtime.featureGates);
+  const tracing = tracingOf(flags, runtime.featureGates);
   const metrics = newMetricsRegistry({ processMetrics: true, ...metricsOptions(flags) });
+  const exporter = tracing && newSpanExporter({ ...tracing, service: tracedService(), clock, log });
+  const tracer = exporter && newTracer(exporter, tracing.samplingRatePerMillion, clock);
   const auditor = newAuditor(flags, { clock, log, metrics });
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -119,13 +124,14 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   }
   const starting: ExchangeHandler = (exchange) => beforeStorage(edge, exchange);
   let serve = starting;
-  const server = await listen(config, (exchange) => serve(exchange), log, metrics);
+  const toRooms: ExchangeHandler = (exchange) => serve(exchange);
+  const server = await listen(config, tracer?.requests(toRooms) ?? toRooms, log, metrics);
   log.info("Serving securely", { address: `${flags["bind-address"]}:${server.port}` });
 
   let stopKubernetesService: (() => Promise<void>) | undefined;
   const start = async (): Promise<void> => {
     const objectCounts = newObjectCounts(clock, flags["etcd-count-metric-poll-period"]);
-    storage = await openWithRetry(config, { clock, log, metrics, signal }, runtime.aroundEtcd, objectCounts.set);
+    storage = await openWithRetry(config, { clock, log, metrics, signal }, runtime.aroundEtcd, objectCounts.set, tracer);
     const featureEnabled = (gate: string): boolean => runtime.featureGates.enabled(gate);
     const rooms = connectRooms({
       config,
@@ -223,6 +229,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       stopping.abort(new Error("the server has stopped"));
       await started.catch(() => {});
       storage?.stop();
+      await exporter?.close();
       clientCa?.close();
       requestHeaderCa?.close();
       proxyCertificate.close();
@@ -234,11 +241,18 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
 const lastAnswersMs = 2_000;
 
 /** Spans are not made. @throws Error, also with the gate */
-function refuseTracing(flags: ApiserverConfig["flags"], featureGates: FeatureGates): void {
-  if (flags["tracing-config-file"] === "") return;
-  if (featureGates.enabled("APIServerTracing")) throw new Error("--tracing-config-file: this server makes no traces");
+function tracingOf(flags: ApiserverConfig["flags"], featureGates: FeatureGates): TracingConfiguration | undefined {
+  const file = flags["tracing-config-file"];
+  if (file === "") return undefined;
+  if (featureGates.enabled("APIServerTracing")) return readTracingConfiguration(file);
   throw new Error("APIServerTracing feature is not enabled, but tracing config file was provided");
 }
+
+/** Who has made the spans. */
+const tracedService = (): Record<string, string> => ({
+  "service.name": "apiserver",
+  "service.instance.id": `kube-apiserver-${randomUUID()}`,
+});
 
 /** @returns undefined when somebody else writes the endpoints of the service `kubernetes` */
 function liveServers(flags: ApiserverConfig["flags"], storage: StorageSet): LiveServers | undefined {
@@ -288,8 +302,10 @@ async function openWithRetry(
   { clock, log, metrics, signal }: Common,
   around: EtcdOptions["around"],
   counted: (resource: string, count: number) => void,
+  tracer: Tracer | undefined,
 ): Promise<StorageSet> {
   const { flags } = config;
+  const calls = newGrpcMetrics(metrics);
   for (;;) {
     signal.throwIfAborted();
     try {
@@ -303,7 +319,7 @@ async function openWithRetry(
           healthTimeoutMs: flags["etcd-healthcheck-timeout"],
           leaseReuseSeconds: flags["lease-reuse-duration-seconds"],
           around,
-          calls: newGrpcMetrics(metrics),
+          calls: tracer?.calls(calls) ?? calls,
         },
         watchCache: flags["watch-cache"] && flags["default-watch-cache-size"] > 0,
         watchCacheSizes: config.watchCacheSizes,

@@ -12,6 +12,7 @@ import { genericServerResponse, StatusError } from "@coxswain/apimachinery/error
 import type { Status } from "@coxswain/apimachinery/meta/types";
 import type { WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
 import { type Tunnel, tunnelledAgent } from "../../egress/tunnel.ts";
+import { traceparent } from "../../request/trace.ts";
 import type { Credentials, CredentialsFor } from "./credentials.ts";
 import { type Endpoint, endpointOf, type ResolveService } from "./endpoint.ts";
 
@@ -113,6 +114,7 @@ function post(
     } catch (err) {
       return fail(err as Error);
     }
+    const parent = traceparent();
     const request = httpsRequest(
       url,
       {
@@ -127,6 +129,7 @@ function post(
           accept: "application/json, */*",
           "content-length": Buffer.byteLength(body),
           "user-agent": userAgentOf("kube-apiserver"),
+          ...(parent !== undefined && { traceparent: parent }),
         },
       },
       (response) => {

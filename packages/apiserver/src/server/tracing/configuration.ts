@@ -1,0 +1,58 @@
+import { existsSync, readFileSync } from "node:fs";
+import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
+import { type FieldError, formatFieldErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+
+export interface TracingConfiguration {
+  /** Of an OTLP collector, as gRPC names servers: `localhost:4317`, `unix:///run/otel.sock`. */
+  readonly endpoint: string;
+  /** How many of a million requests are traced. */
+  readonly samplingRatePerMillion: number;
+}
+
+const most = 1_000_000;
+
+/**
+ * --tracing-config-file.
+ * @throws Error that says what cannot be used
+ * Source: k8s.io/apiserver pkg/tracing/config.go, pkg/server/options/tracing.go
+ */
+export function readTracingConfiguration(path: string): TracingConfiguration {
+  if (!existsSync(path)) throw new Error(`tracing-config-file ${path} does not exist`);
+  const failed = (why: string): Error =>
+    new Error(`failed to read tracing config: unable to decode tracing configuration data: ${why}`);
+  let file: unknown;
+  try {
+    file = parseYaml(readFileSync(path, "utf8"));
+  } catch (err) {
+    throw failed((err as Error).message);
+  }
+  const { apiVersion, kind, endpoint, samplingRatePerMillion: rate } = (file ?? {}) as Record<string, unknown>;
+  if (kind !== "TracingConfiguration" || apiVersion !== "apiserver.config.k8s.io/v1alpha1")
+    throw failed(`no kind ${JSON.stringify(kind ?? "")} is registered for version ${JSON.stringify(apiVersion ?? "")}`);
+  if (endpoint !== undefined && endpoint !== null && typeof endpoint !== "string") throw failed("endpoint is not a string");
+  if (rate !== undefined && rate !== null && !Number.isSafeInteger(rate))
+    throw failed("samplingRatePerMillion is not an integer");
+  const read = {
+    endpoint: (endpoint as string | null) ?? "localhost:4317",
+    samplingRatePerMillion: (rate as number | null) ?? 0,
+  };
+  const errors = tracingErrors(read);
+  if (errors.length > 0) throw new Error(`failed to validate tracing configuration: ${formatFieldErrors(errors)}`);
+  return read;
+}
+
+function tracingErrors({ endpoint, samplingRatePerMillion: rate }: TracingConfiguration): FieldError[] {
+  const errors: FieldError[] = [];
+  if (rate < 0) errors.push(invalidValue("samplingRatePerMillion", rate, "sampling rate must be positive"));
+  if (rate > most)
+    errors.push(
+      invalidValue("samplingRatePerMillion", rate, "sampling rate per million must be less than or equal to one million"),
+    );
+  const named = endpoint.includes("//") ? endpoint : `dns://${endpoint}`;
+  const scheme = /^([a-zA-Z][a-zA-Z0-9+.-]*):/.exec(named)?.[1]?.toLowerCase() ?? "";
+  if (!["dns", "unix", "unix-abstract"].includes(scheme)) {
+    const options = "Options are none, dns, unix, or unix-abstract.  See https://github.com/grpc/grpc/blob/master/doc/naming.md";
+    errors.push(invalidValue("endpoint", named, `unsupported scheme: ${scheme}.  ${options}`));
+  }
+  return errors;
+}

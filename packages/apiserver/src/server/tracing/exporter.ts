@@ -1,0 +1,90 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Client, Metadata } from "@grpc/grpc-js";
+import { encodeSpans, type Span } from "./otlp.ts";
+
+export interface SpanExporter {
+  add(span: Span): void;
+  /** Sends what waits, and ends. */
+  close(): Promise<void>;
+}
+
+export interface ExporterOptions {
+  /** As gRPC names servers. */
+  readonly endpoint: string;
+  readonly service: Readonly<Record<string, string>>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** As upstream's library has them by default. Source: go.opentelemetry.io/otel/sdk/trace/batch_span_processor.go */
+const sendEveryMs = 5_000;
+const mostAtOnce = 512;
+const mostWaiting = 2_048;
+const timeoutMs = 10_000;
+
+/** Sends spans to a collector, so many at once. What it does not take is lost, and so is what comes when too many wait. */
+export function newSpanExporter({ endpoint, service, clock, log }: ExporterOptions): SpanExporter {
+  let waiting: Span[] = [];
+  let channel: Promise<Channel> | undefined;
+  let sending: Promise<void> | undefined;
+
+  async function send(spans: readonly Span[]): Promise<void> {
+    try {
+      channel ??= openChannel(endpoint);
+      await exportTo(await channel, Buffer.from(encodeSpans(spans, service)));
+    } catch (err) {
+      log.error("traces were not exported", err, { endpoint, spans: spans.length });
+    }
+  }
+  function flush(): Promise<void> {
+    sending ??= (async () => {
+      while (waiting.length > 0) {
+        const spans = waiting.slice(0, mostAtOnce);
+        waiting = waiting.slice(mostAtOnce);
+        await send(spans);
+      }
+      sending = undefined;
+    })();
+    return sending;
+  }
+  const timer = clock.every(sendEveryMs, () => void flush());
+
+  return {
+    add(span) {
+      if (waiting.length >= mostWaiting) return;
+      waiting.push(span);
+      if (waiting.length >= mostAtOnce) void flush();
+    },
+    async close() {
+      timer.cancel();
+      await flush();
+      if (channel !== undefined) (await channel).client.close();
+    },
+  };
+}
+
+interface Channel {
+  readonly client: Client;
+  readonly metadata: Metadata;
+}
+
+/** gRPC is loaded with the first spans: most servers trace nothing. */
+async function openChannel(endpoint: string): Promise<Channel> {
+  const grpc = await import("@grpc/grpc-js");
+  return { client: new grpc.Client(endpoint, grpc.credentials.createInsecure()), metadata: new grpc.Metadata() };
+}
+
+function exportTo({ client, metadata }: Channel, request: Buffer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    client.makeUnaryRequest(
+      "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+      (bytes: Buffer) => bytes,
+      (bytes: Buffer) => bytes,
+      request,
+      metadata,
+      { deadline: Date.now() + timeoutMs },
+      (err) => (err === null ? resolve() : reject(err)),
+    );
+  });
+}

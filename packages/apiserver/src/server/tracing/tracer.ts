@@ -1,0 +1,97 @@
+import { randomBytes } from "node:crypto";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
+import { currentSpan, parseTraceparent, type SpanContext } from "../../request/trace.ts";
+import type { GrpcCalls } from "../../storage/etcd/grpc-calls.ts";
+import type { SpanExporter } from "./exporter.ts";
+
+/**
+ * Makes spans of requests and of what they ask of etcd; webhooks are told where they stand. A request begins a trace of its
+ * own, linked to the one that its client names: whether it is kept is not for clients to say.
+ * Source: k8s.io/apiserver pkg/endpoints/filters/traces.go, otelhttp with WithPublicEndpoint
+ */
+export interface Tracer {
+  requests(handler: ExchangeHandler): ExchangeHandler;
+  /** Unary calls; a stream lives as long as the server. */
+  calls(counted: GrpcCalls): GrpcCalls;
+}
+
+/** @param perMillion how many of a million traces are kept, by their ids */
+export function newTracer(exporter: Pick<SpanExporter, "add">, perMillion: number, clock: Clock): Tracer {
+  const newRoot = (): SpanContext => {
+    const id = randomBytes(16);
+    const sampled = Number(id.readBigUInt64BE() >> 1n) < (perMillion / 1e6) * 2 ** 63;
+    return { traceId: id.toString("hex"), spanId: newSpanId(), sampled };
+  };
+  return {
+    requests: (handler) => (exchange) => {
+      const span = newRoot();
+      const start = clock.now();
+      const ended = (failed: boolean): void => {
+        if (!span.sampled) return;
+        const link = parseTraceparent(exchange.headers["traceparent"]);
+        const attributes = {
+          ...requestAttributes(exchange),
+          "http.wrote_bytes": exchange.bytesWritten,
+          "http.status_code": exchange.status,
+        };
+        exporter.add({
+          ...{ traceId: span.traceId, spanId: span.spanId, link, name: "KubernetesAPI", kind: "server" },
+          ...{ start, end: clock.now(), attributes, failed: failed || exchange.status >= 500 },
+        });
+      };
+      return currentSpan.run(span, async () => {
+        try {
+          await handler(exchange);
+          ended(false);
+        } catch (err) {
+          ended(true);
+          throw err;
+        }
+      });
+    },
+    calls: (counted) => (path, type) => {
+      const method = counted(path, type);
+      if (type !== "unary") return method;
+      const parent = currentSpan.getStore();
+      const { traceId, sampled } = parent ?? newRoot();
+      if (!sampled) return method;
+      let start = clock.now();
+      return {
+        started() {
+          start = clock.now();
+          method.started();
+        },
+        sent: () => method.sent(),
+        received: () => method.received(),
+        handled(code) {
+          method.handled(code);
+          const [, service = "", name = ""] = path.split("/");
+          const attributes = { "rpc.system": "grpc", "rpc.service": service, "rpc.method": name, "rpc.grpc.status_code": code };
+          exporter.add({
+            ...{ traceId, spanId: newSpanId(), parentId: parent?.spanId, name: `${service}/${name}`, kind: "client" },
+            ...{ start, end: clock.now(), attributes, failed: code !== 0 },
+          });
+        },
+      };
+    },
+  };
+}
+
+const newSpanId = (): string => randomBytes(8).toString("hex");
+
+/** Source: OpenTelemetry's semantic conventions 1.4 of HTTP servers */
+function requestAttributes({ method, url, headers, httpVersion, remoteAddress }: Exchange): Record<string, string> {
+  const userAgent = headers["user-agent"];
+  return {
+    "net.transport": "ip_tcp",
+    "net.peer.ip": remoteAddress,
+    "http.server_name": "KubernetesAPI",
+    "http.method": method,
+    "http.target": url,
+    "http.scheme": "https",
+    "http.host": headers.host ?? "",
+    "http.flavor": httpVersion === "2.0" ? "2" : httpVersion,
+    ...(userAgent !== undefined && { "http.user_agent": userAgent }),
+  };
+}

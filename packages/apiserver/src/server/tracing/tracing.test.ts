@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { parseTraceparent } from "../../request/trace.ts";
+import { startHookServer } from "../../testing/start-hook-server.ts";
+import { startTestServer } from "../../testing/start-test-server.ts";
+import { startTraceCollector } from "../../testing/trace-collector.ts";
+import { readTracingConfiguration } from "./configuration.ts";
+
+function configuration(t: TestContext, text: string): string {
+  const dir = mkdtempSync(join(tmpdir(), "cox-tracing-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const path = join(dir, "tracing.yaml");
+  writeFileSync(path, `apiVersion: apiserver.config.k8s.io/v1alpha1\nkind: TracingConfiguration\n${text}`);
+  return path;
+}
+
+async function traced(t: TestContext, perMillion: number) {
+  const collector = await startTraceCollector();
+  t.after(collector.stop);
+  const file = configuration(t, `endpoint: ${collector.endpoint}\nsamplingRatePerMillion: ${perMillion}\n`);
+  const server = await startTestServer(t, ["--feature-gates=APIServerTracing=true", `--tracing-config-file=${file}`]);
+  return { collector, server };
+}
+
+test("requests and what they ask of etcd are traced, webhooks are told, clients are linked", async (t) => {
+  const { collector, server } = await traced(t, 1_000_000);
+  const hook = await startHookServer();
+  t.after(hook.stop);
+  hook.answers.set("/allow", () => ({ allowed: true }));
+  await server.request("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {
+    metadata: { name: "w" },
+    webhooks: [
+      {
+        name: "w.example.com",
+        clientConfig: { url: `${hook.url}/allow`, caBundle: hook.caBundle },
+        rules: [{ operations: ["CREATE"], apiGroups: [""], apiVersions: ["v1"], resources: ["configmaps"] }],
+        sideEffects: "None",
+        admissionReviewVersions: ["v1"],
+      },
+    ],
+  });
+  const client = "0af7651916cd43dd8448eb211c80319c";
+  const path = "/api/v1/namespaces/default/configmaps";
+  await waitFor(
+    async () => {
+      await server.request(
+        "POST",
+        path,
+        { metadata: { generateName: "m-" } },
+        { traceparent: `00-${client}-b7ad6b7169203331-01` },
+      );
+      return hook.asked.length > 0;
+    },
+    { what: "the webhook to be known" },
+  );
+  await server.stop(); // sends what waits
+
+  const told = parseTraceparent(hook.asked[0]?.headers["traceparent"]);
+  const request = collector.spans.find(({ spanId }) => spanId === told?.spanId);
+  assert.deepEqual(
+    [request?.name, request?.kind, request?.traceId, request?.parentSpanId, request?.links],
+    ["KubernetesAPI", 2, told?.traceId, "", [client]],
+  );
+  assert.partialDeepStrictEqual(request?.attributes, {
+    "http.method": "POST",
+    "http.target": path,
+    "http.status_code": 201,
+    "http.scheme": "https",
+  });
+  const writes = collector.spans.filter(({ parentSpanId }) => parentSpanId === request?.spanId);
+  const write = writes.find(({ name }) => name === "etcdserverpb.KV/Txn");
+  assert.deepEqual([write?.kind, write?.traceId, write?.attributes["rpc.grpc.status_code"]], [3, request?.traceId, 0]);
+  assert.ok((write?.tookMs ?? -1) <= (request?.tookMs ?? -1), "the request waits for etcd");
+  assert.equal(collector.service["service.name"], "apiserver");
+});
+
+test("by default nothing is kept, whatever clients say", async (t) => {
+  const { collector, server } = await traced(t, 0);
+  const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  assert.equal((await server.request("GET", "/api/v1/namespaces", undefined, { traceparent })).code, 200);
+  await server.stop();
+  assert.deepEqual(collector.spans, []);
+});
+
+for (const { text, message } of [
+  { text: "samplingRatePerMillion: -1\n", message: /samplingRatePerMillion: Invalid value: -1: sampling rate must be positive$/ },
+  {
+    text: "samplingRatePerMillion: 1000001\n",
+    message: /1000001: sampling rate per million must be less than or equal to one million$/,
+  },
+  {
+    text: "endpoint: http://a:1\n",
+    message: /endpoint: Invalid value: "http:\/\/a:1": unsupported scheme: http\. {2}Options are none/,
+  },
+  { text: "kind: Tracing\n", message: /^failed to read tracing config: unable to decode tracing configuration data: / },
+]) {
+  test(`a tracing configuration with ${text.trim()} ends the start`, (t) => {
+    assert.throws(() => readTracingConfiguration(configuration(t, text)), { message });
+  });
+}
+
+test("a tracing configuration may leave out everything", (t) => {
+  assert.deepEqual(readTracingConfiguration(configuration(t, "")), { endpoint: "localhost:4317", samplingRatePerMillion: 0 });
+  assert.throws(() => readTracingConfiguration("/no/such"), { message: "tracing-config-file /no/such does not exist" });
+});
+
+const [traceId, spanId] = ["0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"];
+for (const { text, want } of [
+  { text: `00-${traceId}-${spanId}-01`, want: { traceId, spanId, sampled: true } },
+  { text: `00-${traceId}-${spanId}-00`, want: { traceId, spanId, sampled: false } },
+  { text: `01-${traceId}-${spanId}-01-more`, want: { traceId, spanId, sampled: true } },
+  { text: `00-${traceId}-${spanId}-01-more`, want: undefined },
+  { text: `ff-${traceId}-${spanId}-01`, want: undefined },
+  { text: `00-${"0".repeat(32)}-${spanId}-01`, want: undefined },
+  { text: `00-${traceId.toUpperCase()}-${spanId}-01`, want: undefined },
+  { text: undefined, want: undefined },
+]) {
+  test(`traceparent ${text} is ${want ? "read" : "nothing"}`, () => assert.deepEqual(parseTraceparent(text), want));
+}
