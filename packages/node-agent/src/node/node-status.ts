@@ -5,6 +5,7 @@ import { allocatable, type EvictionThresholds, type Reserved } from "../resource
 import type { ResourceList } from "../resources/pod-resources.ts";
 import type { Cri } from "../runtime/cri-schema.ts";
 import type { Machine } from "./machine.ts";
+import { runtimeVersion } from "./runtime-version.ts";
 
 export interface NodeStatusInput {
   machine: Machine;
@@ -67,7 +68,8 @@ export function nodeStatus(input: NodeStatusInput): NodeStatus {
     nodeInfo: {
       architecture: machine.architecture,
       bootID: machine.bootId,
-      containerRuntimeVersion: input.runtime === undefined ? "" : `${input.runtime.name}://${input.runtime.version}`,
+      containerRuntimeVersion:
+        input.runtime === undefined ? "" : `${input.runtime.name}://${runtimeVersion(input.runtime.version)}`,
       kernelVersion: machine.kernelVersion,
       kubeProxyVersion: kubeletVersion,
       kubeletVersion,
