@@ -66,7 +66,6 @@ for (const { argv, want } of [
   { argv: ["--image-gc-high-threshold=101"], want: /must be between 0 and 100, inclusive/ },
   { argv: ["--authorization-mode=RBAC"], want: /unknown authorization-mode: RBAC/ },
   { argv: ["--container-runtime=docker"], want: /container runtime "docker" is not built in/ },
-  { argv: ["--cgroup-driver=systemd"], want: /only cgroupfs/ },
   {
     argv: ["--node-labels=kubernetes.io/evil=1"],
     want: /--node-labels in the 'kubernetes.io' namespace must begin with an allowed prefix/,

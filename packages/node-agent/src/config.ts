@@ -93,6 +93,8 @@ export interface AgentConfig {
   deadMinAgeMs: number;
 
   cgroupsPerQos: boolean;
+  /** `systemd`; whatever else is written is `cgroupfs`. */
+  cgroupDriver: string;
   cgroupRoot: string;
   /** The agent's own cgroup; `""` leaves it where it is. */
   kubeletCgroups: string;
@@ -200,9 +202,6 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
       `container runtime ${JSON.stringify(flags["container-runtime"])} is not built in: use --container-runtime=remote with --container-runtime-endpoint`,
     );
   }
-  if (pick<string>("cgroup-driver", "cgroupDriver") !== "cgroupfs") {
-    throw new ConfigError("--cgroup-driver: only cgroupfs is supported");
-  }
   const updateMs = pickDuration("node-status-update-frequency", "nodeStatusUpdateFrequency");
   const logSize = Quantity.tryParse(pick<string>("container-log-max-size", "containerLogMaxSize"));
   if (logSize === undefined) throw new ConfigError("invalid configuration: containerLogMaxSize is not a quantity");
@@ -289,6 +288,7 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     deadMinAgeMs: flags["minimum-container-ttl-duration"],
 
     cgroupsPerQos: pick("cgroups-per-qos", "cgroupsPerQOS", true),
+    cgroupDriver: pick("cgroup-driver", "cgroupDriver"),
     cgroupRoot: pick("cgroup-root", "cgroupRoot"),
     kubeletCgroups: pick("kubelet-cgroups", "kubeletCgroups"),
     systemCgroups: pick("system-cgroups", "systemCgroups"),

@@ -5,8 +5,8 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
 import { type ContainerRuntime, containerState, RuntimeError, sandboxState } from "../runtime/runtime.ts";
-import { aContainer, aNodePod } from "../testing/builders.ts";
-import { newTestRunner } from "../testing/runner.ts";
+import { aContainer, aNodePod, aPodWithVolumes } from "../testing/builders.ts";
+import { newTestRunner, noCgroups } from "../testing/runner.ts";
 import { configSourceAnnotation, type NodePod } from "./pod.ts";
 import type { PodRunner } from "./pod-runner.ts";
 
@@ -147,6 +147,19 @@ test("without a network only pods of the host's network start", async (t) => {
   assert.equal(events[0]?.reason, "NetworkNotReady");
   await runner.sync(aNodePod({ hostNetwork: true }, { uid: "uid-2" }), never);
   assert.ok(runtime.calls.includes("StartContainer main"));
+});
+
+test("a pod whose cgroup cannot be made is told so, and nothing of it starts", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const ensure = async (): Promise<void> => Promise.reject(new Error("systemd cannot be reached"));
+  const { runner, events } = await newTestRunner(t, runtime, clock, { cgroups: { ...noCgroups, ensure } });
+  assert.equal((await runner.sync(aNodePod(), never)).kind, "failed");
+  assert.equal(runtime.calls.length, 0);
+  assert.partialDeepStrictEqual(events[0], {
+    type: "Warning",
+    reason: "FailedToCreatePodContainer",
+    message: "unable to ensure pod container exists: systemd cannot be reached",
+  });
 });
 
 test("until services have been read only static pods get containers", async (t) => {
@@ -315,7 +328,7 @@ for (const keepTerminatedPodVolumes of [false, true]) {
   test(`volumes of a pod that ended ${keepTerminatedPodVolumes ? "stay until it is deleted" : "go"} with --keep-terminated-pod-volumes=${keepTerminatedPodVolumes}`, async (t) => {
     const { runtime, clock } = aRuntime();
     const { runner, dir } = await newTestRunner(t, runtime, clock, { keepTerminatedPodVolumes });
-    const pod = aNodePod({ volumes: [{ name: "scratch", emptyDir: {} }] });
+    const pod = aPodWithVolumes([{ name: "scratch", emptyDir: {} }]);
     const volume = join(dir, "pods/uid-1/volumes/kubernetes.io~empty-dir/scratch");
     const isThere = (): Promise<boolean> =>
       readdir(volume).then(

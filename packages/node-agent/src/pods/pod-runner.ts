@@ -1,5 +1,5 @@
-import { mkdir } from "node:fs/promises";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { PodStatus, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { type DnsSettings, podDns } from "../environment/dns.ts";
@@ -162,8 +162,21 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
       return { kind: "failed", error: new Error(`network is not ready: ${problem}`), retryMs: networkRetryMs };
     }
     await options.prepare?.(pod);
-    await options.cgroups.ensure(pod);
-    await mkdir(volumes.podDir(pod.metadata.uid), { recursive: true, mode: 0o750 });
+    try {
+      await options.cgroups.ensure(pod);
+    } catch (err) {
+      const { message } = err as Error;
+      containers.event(
+        pod,
+        undefined,
+        "Warning",
+        "FailedToCreatePodContainer",
+        `unable to ensure pod container exists: ${message}`,
+      );
+      const failure = `failed to ensure that the pod: ${pod.metadata.uid} cgroups exist and are correctly applied: ${message}`;
+      return { kind: "failed", error: new Error(failure) };
+    }
+    await makeFolder(volumes.podDir(pod.metadata.uid), 0o750);
 
     const ips = pod.spec.hostNetwork ? options.node.ips() : podIps(record);
     const { volumes: mounted, failures } = await volumes.setUp(pod, downwardContext(ips));
@@ -250,7 +263,7 @@ export function newPodRunner(options: PodRunnerOptions): PodRunner {
       const config = sandboxOf(pod, plan.attempt);
       if (!plan.createSandbox) return { sandboxId: plan.sandboxId ?? "", config, ips };
       outcome.changed = true;
-      await mkdir(config.logDirectory as string, { recursive: true, mode: 0o755 });
+      await makeFolder(config.logDirectory as string, 0o755);
       options.onStart?.("pod");
       const sandboxId = await runtime.runPodSandbox(config, await options.runtimeHandler(pod));
       if (pod.spec.hostNetwork) return { sandboxId, config, ips };

@@ -1,12 +1,16 @@
-import { mkdir, readdir, readFile, rmdir, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, rmdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { cpuWeight } from "./container-resources.ts";
 
 export interface CgroupTreeOptions {
   cfsPeriodUs: number;
   log: Logger;
   /** Where the controllers are mounted; another folder in tests. */
   mountPoint?: string | undefined;
+  /** systemd makes the cgroups of its own hierarchies; they are only removed with the rest. */
+  besideSystemd?: boolean;
 }
 
 /** Zero and absent are no limit. */
@@ -19,6 +23,8 @@ export interface CgroupLimits {
 
 /** Cgroups by their path from the root, in every controller at once. */
 export interface CgroupTree {
+  /** Version 2 of the hierarchy: one tree for all controllers. */
+  unified: boolean;
   make(path: string): Promise<void>;
   exists(path: string): Promise<boolean>;
   children(path: string): Promise<string[]>;
@@ -28,10 +34,14 @@ export interface CgroupTree {
   /** Moves a process, with all its threads. */
   addProcess(path: string, pid: number): Promise<void>;
   processesIn(path: string): Promise<number[]>;
+  /** True as long as there are processes in it or in those below. */
+  isPopulated(path: string): Promise<boolean>;
   /** Takes a cgroup and those in it away; false while processes are left. */
   remove(path: string): Promise<boolean>;
 }
 
+/** Trees without controllers, where systemd finds the processes of its units. */
+const systemdTrees = ["systemd", "unified"];
 const controllersWithLimits = ["cpu", "memory", "pids"] as const;
 
 /**
@@ -59,10 +69,25 @@ export async function openCgroupTree(options: CgroupTreeOptions): Promise<Cgroup
     }
   }
 
+  async function processesIn(path: string): Promise<number[]> {
+    const text = first === undefined ? "" : await readFile(join(first.dir, path, "cgroup.procs"), "utf8");
+    return text.split("\n").filter(Boolean).map(Number);
+  }
+
+  async function isPopulated(path: string): Promise<boolean> {
+    if (first === undefined) return false;
+    // It may go away meanwhile.
+    if ((await processesIn(path).catch(() => [])).length > 0) return true;
+    for (const name of await foldersIn(join(first.dir, path))) if (await isPopulated(join(path, name))) return true;
+    return false;
+  }
+
   return {
+    unified,
     async make(path) {
       for (const { dir, controller } of trees) {
-        await mkdir(join(dir, path), { recursive: true, mode: 0o755 });
+        if (options.besideSystemd === true && systemdTrees.includes(controller)) continue;
+        await makeFolder(join(dir, path), 0o755);
         if (controller === "cpuset") await inheritCpuset(dir, path);
         if (unified) await delegate(dir, path);
       }
@@ -72,7 +97,7 @@ export async function openCgroupTree(options: CgroupTreeOptions): Promise<Cgroup
     async limit(path, { shares, quotaUs = 0, memoryBytes = 0, pids = 0 }) {
       const written: boolean[] = [];
       if (shares !== undefined) {
-        if (unified) written.push(await write("cpu", path, "cpu.weight", 1 + Math.trunc(((shares - 2) * 9999) / 262_142)));
+        if (unified) written.push(await write("cpu", path, "cpu.weight", cpuWeight(shares)));
         else written.push(await write("cpu", path, "cpu.shares", shares));
       }
       if (quotaUs > 0) {
@@ -95,10 +120,8 @@ export async function openCgroupTree(options: CgroupTreeOptions): Promise<Cgroup
     async addProcess(path, pid) {
       for (const { dir } of trees) await writeFile(join(dir, path, "cgroup.procs"), String(pid));
     },
-    async processesIn(path) {
-      const text = first === undefined ? "" : await readFile(join(first.dir, path, "cgroup.procs"), "utf8");
-      return text.split("\n").filter(Boolean).map(Number);
-    },
+    processesIn,
+    isPopulated,
     async remove(path) {
       let gone = true;
       for (const { dir } of trees) gone = (await removeTree(join(dir, path))) && gone;
@@ -161,16 +184,19 @@ async function delegate(dir: string, path: string): Promise<void> {
   }
 }
 
+async function foldersIn(dir: string): Promise<string[]> {
+  try {
+    const entries = await readdir(dir, { withFileTypes: true });
+    return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+  } catch {
+    return [];
+  }
+}
+
 /** From the leaves up; a cgroup with processes stays. */
 async function removeTree(dir: string): Promise<boolean> {
   let gone = true;
-  let entries: { name: string; isDirectory(): boolean }[];
-  try {
-    entries = await readdir(dir, { withFileTypes: true });
-  } catch {
-    return true;
-  }
-  for (const entry of entries) if (entry.isDirectory()) gone = (await removeTree(join(dir, entry.name))) && gone;
+  for (const name of await foldersIn(dir)) gone = (await removeTree(join(dir, name))) && gone;
   try {
     await rmdir(dir);
   } catch (err) {

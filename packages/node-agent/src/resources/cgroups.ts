@@ -1,15 +1,20 @@
 import { join } from "node:path";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import { qosClass } from "@coxswain/apimachinery/quota/qos";
+import { type QosClass, qosClass } from "@coxswain/apimachinery/quota/qos";
+import type { Systemd } from "../dbus/systemd.ts";
 import type { NodePod } from "../pods/pod.ts";
-import { type CgroupLimits, openCgroupTree } from "./cgroup-tree.ts";
+import { type CgroupName, cgroupfsNames, cgroupName, systemdNames } from "./cgroup-names.ts";
+import { type CgroupLimits, type CgroupTree, openCgroupTree } from "./cgroup-tree.ts";
 import { cpuQuotaUs, cpuShares } from "./container-resources.ts";
 import { podResources, quantityOf, type ResourceList } from "./pod-resources.ts";
 import { classMemoryLimits } from "./qos-reserve.ts";
+import { newSystemdTree } from "./systemd-tree.ts";
 
 export interface CgroupOptions {
   /** `--cgroup-root`: `/` or a cgroup that exists in every controller. */
   root: string;
+  /** `--cgroup-driver=systemd`: cgroups are slices of systemd's. Undefined for `cgroupfs`. */
+  systemd?: Systemd | undefined;
   /** `--cgroups-per-qos`; without it containers go where the runtime puts them. */
   perQos: boolean;
   cfsQuota: boolean;
@@ -36,11 +41,16 @@ export interface Cgroups {
   start(allocatable: NodeAllocatable, enforce: boolean): Promise<void>;
   /**
    * Holds what is not Kubernetes, or Kubernetes' own daemons, to what is reserved for them.
+   * @param cgroup as the driver writes it: `/system`, `/system.slice`
    * @throws Error when there is no such cgroup, or the kernel refuses the limits
    */
   enforceReserved(cgroup: string, reserved: ResourceList): Promise<void>;
-  /** The parent of a Pod's containers; `""` when the runtime decides. */
+  /**
+   * The parent of a Pod's containers, `/kubepods/burstable/pod<uid>` or `/kubepods.slice/…/kubepods-burstable-pod<uid>.slice`;
+   * `""` when the runtime decides.
+   */
   parentOf(pod: NodePod): string;
+  /** Makes the Pod's cgroup with its limits, unless it is there. @throws Error */
   ensure(pod: NodePod): Promise<void>;
   exists(uid: string): Promise<boolean>;
   /** Takes the Pod's cgroup away; false while processes are left in it. */
@@ -56,73 +66,101 @@ export interface Cgroups {
  * Source: pkg/kubelet/cm/pod_container_manager_linux.go, qos_container_manager_linux.go, node_container_manager_linux.go
  */
 export async function newCgroups(options: CgroupOptions): Promise<Cgroups> {
-  const tree = await openCgroupTree(options);
-  const base = join("/", options.root, "kubepods");
-  const classes = { Guaranteed: base, Burstable: join(base, "burstable"), BestEffort: join(base, "besteffort") };
+  const tree = await openTree(options);
+  const naming = options.systemd === undefined ? cgroupfsNames : systemdNames;
+  const base = cgroupName(cgroupfsNames.parse(options.root), "kubepods");
+  const names: Record<QosClass, CgroupName> = {
+    Guaranteed: base,
+    Burstable: cgroupName(base, "burstable"),
+    BestEffort: cgroupName(base, "besteffort"),
+  };
+  const paths = {
+    Guaranteed: naming.pathOf(names.Guaranteed),
+    Burstable: naming.pathOf(names.Burstable),
+    BestEffort: naming.pathOf(names.BestEffort),
+  };
+  const nameOfPod = (pod: NodePod): CgroupName => cgroupName(names[qosClass(pod)], `pod${pod.metadata.uid}`);
+  /** Pods whose cgroup this process has given its limits. */
+  const limited = new Set<string>();
   let allocatableBytes = 0;
 
-  const pathOfUid = async (uid: string): Promise<string | undefined> => {
-    for (const parent of Object.values(classes)) {
-      if ((await tree.children(parent)).includes(`pod${uid}`)) return join(parent, `pod${uid}`);
+  /** The cgroups of Pods, by uid. */
+  async function podCgroups(): Promise<Map<string, string>> {
+    const found = new Map<string, string>();
+    for (const parent of Object.values(paths)) {
+      for (const folder of await tree.children(parent)) {
+        const name = naming.lastOf(folder);
+        if (/^pod./.test(name)) found.set(name.slice("pod".length), join(parent, folder));
+      }
     }
-    return undefined;
-  };
+    return found;
+  }
 
   return {
     async start(allocatable, enforce) {
       if (!options.perQos) return;
       allocatableBytes = allocatable.memoryBytes;
-      for (const path of Object.values(classes)) await tree.make(path);
+      for (const path of Object.values(paths)) await tree.make(path);
       const { milliCpu, memoryBytes, pids } = allocatable;
-      if (enforce) await tree.limit(base, { shares: cpuShares(milliCpu), memoryBytes, ...(pids !== undefined && { pids }) });
-      await tree.limit(classes.BestEffort, { shares: 2 });
+      if (enforce)
+        await tree.limit(paths.Guaranteed, { shares: cpuShares(milliCpu), memoryBytes, ...(pids !== undefined && { pids }) });
+      await tree.limit(paths.BestEffort, { shares: 2 });
     },
     async enforceReserved(cgroup, reserved) {
-      if (!(await tree.exists(cgroup))) throw new Error(`${JSON.stringify(cgroup)} cgroup does not exist`);
+      const name = naming.parse(cgroup);
+      const path = naming.pathOf(name);
+      if (!(await tree.exists(path)))
+        throw new Error(`[${name.map((part) => JSON.stringify(part)).join(" ")}] cgroup does not exist`);
       const limits: CgroupLimits = {
         ...(reserved.cpu !== undefined && { shares: cpuShares(quantityOf(reserved, "cpu").milliValue()) }),
         memoryBytes: quantityOf(reserved, "memory").value(),
         pids: quantityOf(reserved, "pid").value(),
       };
-      if (!(await tree.limit(cgroup, limits))) throw new Error(`the limits of cgroup ${JSON.stringify(cgroup)} cannot be set`);
+      if (!(await tree.limit(path, limits))) throw new Error(`the limits of cgroup ${JSON.stringify(cgroup)} cannot be set`);
     },
-    parentOf: (pod) => (options.perQos ? join(classes[qosClass(pod)], `pod${pod.metadata.uid}`) : ""),
+    parentOf: (pod) => (options.perQos ? naming.pathOf(nameOfPod(pod)) : ""),
     async ensure(pod) {
       if (!options.perQos) return;
-      const path = join(classes[qosClass(pod)], `pod${pod.metadata.uid}`);
-      await tree.make(path);
+      const { uid } = pod.metadata;
+      const name = nameOfPod(pod);
+      const path = naming.pathOf(name);
+      if (limited.has(uid) && (await tree.exists(path))) return;
+      await tree.make(path).catch((err: Error) => {
+        throw new Error(`failed to create container for [${name.join(" ")}] : ${err.message}`);
+      });
       await tree.limit(path, podLimits(pod, options));
+      limited.add(uid);
     },
-    exists: async (uid) => options.perQos && (await pathOfUid(uid)) !== undefined,
+    exists: async (uid) => options.perQos && (await podCgroups()).has(uid),
     async remove(uid) {
-      const path = options.perQos ? await pathOfUid(uid) : undefined;
+      limited.delete(uid);
+      const path = options.perQos ? (await podCgroups()).get(uid) : undefined;
       return path === undefined || tree.remove(path);
     },
-    async list() {
-      if (!options.perQos) return [];
-      const uids = new Set<string>();
-      for (const parent of Object.values(classes)) {
-        for (const name of await tree.children(parent)) if (/^pod./.test(name)) uids.add(name.slice(3));
-      }
-      return [...uids];
-    },
+    list: async () => (options.perQos ? [...(await podCgroups()).keys()] : []),
     async updateClasses(pods) {
       if (!options.perQos) return;
       let milliCpu = 0;
       for (const pod of pods) {
         if (qosClass(pod) === "Burstable") milliCpu += Number(podResources(pod, "requests").get("cpu")?.milliValue() ?? 0);
       }
-      await tree.limit(classes.Burstable, { shares: cpuShares(milliCpu) });
+      await tree.limit(paths.Burstable, { shares: cpuShares(milliCpu) });
       if (options.memoryReservePercent === undefined) return;
       const limits = classMemoryLimits(pods, allocatableBytes, options.memoryReservePercent);
       for (const [name, memoryBytes] of Object.entries(limits)) {
-        const path = classes[name as keyof typeof limits];
+        const path = paths[name as keyof typeof limits];
         if (await tree.limit(path, { memoryBytes })) continue;
         // More is in use already than may be: at least it shall not grow.
         await tree.limit(path, { memoryBytes: await tree.memoryUsageBytes(path) });
       }
     },
   };
+}
+
+async function openTree(options: CgroupOptions): Promise<CgroupTree> {
+  const { systemd, cfsPeriodUs, log } = options;
+  const files = await openCgroupTree({ ...options, besideSystemd: systemd !== undefined });
+  return systemd === undefined ? files : newSystemdTree({ systemd, files, cfsPeriodUs, log });
 }
 
 /** Pure: a Pod is limited only where each of its containers is. */

@@ -15,6 +15,9 @@ export function cpuShares(milliCpu: number): number {
   return Math.min(maxShares, Math.max(minShares, Math.trunc((milliCpu * sharesPerCpu) / 1000)));
 }
 
+/** The same weight as version 2 of the hierarchy counts it, from 1 to 10000. */
+export const cpuWeight = (shares: number): number => 1 + Math.trunc(((shares - minShares) * 9999) / (maxShares - minShares));
+
 /** @returns 0, no quota, for no limit. */
 export function cpuQuotaUs(milliCpu: number, periodUs: number): number {
   if (milliCpu === 0) return 0;

@@ -115,7 +115,7 @@ test("pods together get what the node has for them, and what is reserved its own
     [String(1024 ** 3), "2048", "1000", "2"],
   );
   const reserved = { cpu: "500m", memory: "256Mi", pid: "100" };
-  await assert.rejects(cgroups.enforceReserved("/system", reserved), { message: '"/system" cgroup does not exist' });
+  await assert.rejects(cgroups.enforceReserved("/system", reserved), { message: '["system"] cgroup does not exist' });
   for (const controller of ["cpu", "memory", "pids"]) await mkdir(join(mountPoint, controller, "system"));
   await cgroups.enforceReserved("/system", reserved);
   assert.deepEqual(

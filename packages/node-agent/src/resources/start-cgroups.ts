@@ -1,6 +1,9 @@
+import { existsSync } from "node:fs";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { AgentConfig } from "../config.ts";
+import { newSystemd, type Systemd } from "../dbus/systemd.ts";
 import type { Machine } from "../node/machine.ts";
 import type { AgentEvents } from "../status/events.ts";
 import { allocatable as newAllocatable } from "./allocatable.ts";
@@ -20,11 +23,14 @@ export async function startCgroups(options: {
   reservations: Reservations;
   memoryReservePercent: number | undefined;
   tell: AgentEvents;
+  clock: Clock;
+  signal: AbortSignal;
   log: Logger;
 }): Promise<Cgroups> {
   const { config, machine, capacity, reservations, tell } = options;
   const cgroups = await newCgroups({
     root: config.cgroupRoot || "/",
+    systemd: config.cgroupDriver === "systemd" ? openSystemd(options) : undefined,
     perQos: config.cgroupsPerQos,
     cfsQuota: config.cpuCfsQuota,
     cfsPeriodUs: config.cpuCfsPeriodMs * 1000,
@@ -61,4 +67,14 @@ export async function startCgroups(options: {
     tell.node("Normal", "NodeAllocatableEnforced", `Updated limits on ${title.toLowerCase()} reserved cgroup ${cgroup}`);
   }
   return cgroups;
+}
+
+/** systemd says by this folder that the machine is its own. Source: sd_booted(3) */
+const bootedBySystemd = "/run/systemd/system";
+
+function openSystemd({ clock, signal }: { clock: Clock; signal: AbortSignal }): Systemd {
+  if (!existsSync(bootedBySystemd)) throw new ConfigError("systemd cgroup manager not available");
+  const systemd = newSystemd({ clock });
+  signal.addEventListener("abort", () => systemd.close(), { once: true });
+  return systemd;
 }

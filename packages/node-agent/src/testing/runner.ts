@@ -24,7 +24,7 @@ export interface TestRunner {
   statusOf(pod: NodePod): PodStatus | undefined;
 }
 
-const noCgroups: Cgroups = {
+export const noCgroups: Cgroups = {
   start: async () => undefined,
   enforceReserved: async () => undefined,
   parentOf: () => "",

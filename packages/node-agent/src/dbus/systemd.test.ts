@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { type PlayedSystemd, playSystemd } from "../testing/played-systemd.ts";
+import { connectToPeer } from "./connection.ts";
+import { newSystemd, type Systemd, type UnitProperty } from "./systemd.ts";
+
+const shares = (value: bigint): UnitProperty => ["CPUShares", { type: "t", value }];
+
+async function talking(t: TestContext, clock = realClock): Promise<{ systemd: Systemd; played: PlayedSystemd }> {
+  const played = await playSystemd(t);
+  const systemd = newSystemd({ clock, connect: () => connectToPeer(played.address) });
+  t.after(() => systemd.close());
+  return { systemd, played };
+}
+
+test("units are made with their properties, changed and stopped; each job is waited for", async (t) => {
+  const { systemd, played } = await talking(t);
+  for (const unit of ["a.slice", "b.slice"]) {
+    await systemd.startTransientUnit(unit, [["Wants", { type: "as", value: ["-.slice"] }], shares(2n)]);
+  }
+  await systemd.setUnitProperties("a.slice", [shares(1024n)]);
+  const seen = [...played.units].map(([unit, properties]) => [unit, Object.fromEntries(properties)]);
+  assert.deepEqual(seen, [
+    ["a.slice", { Wants: ["-.slice"], CPUShares: 1024n }],
+    ["b.slice", { Wants: ["-.slice"], CPUShares: 2n }],
+  ]);
+  for (const unit of ["a.slice", "b.slice"]) await systemd.stopUnit(unit);
+  assert.equal(played.units.size, 0);
+});
+
+test("a unit that there is already stays; one that is gone need not be stopped", async (t) => {
+  const { systemd, played } = await talking(t);
+  await systemd.startTransientUnit("a.slice", [shares(2n)]);
+  await systemd.startTransientUnit("a.slice", [shares(3n)]);
+  assert.equal(played.units.get("a.slice")?.get("CPUShares"), 2n);
+  await systemd.stopUnit("a.slice");
+  await systemd.stopUnit("a.slice");
+});
+
+test("a unit that does not start is an error, and does not keep its name", async (t) => {
+  const { systemd, played } = await talking(t);
+  played.nextResult = "failed";
+  await assert.rejects(systemd.startTransientUnit("a.slice", []), {
+    message: "error creating systemd unit `a.slice`: got `failed`",
+  });
+  assert.deepEqual(played.calls, ["StartTransientUnit a.slice", "ResetFailedUnit a.slice"]);
+  await assert.rejects(systemd.setUnitProperties("a.slice", [shares(2n)]), { message: "Unit a.slice not loaded." });
+});
+
+test("a job is waited for half a minute", async (t) => {
+  const clock = newFakeClock();
+  const { systemd, played } = await talking(t, clock);
+  for (const { work, message } of [
+    { work: () => systemd.startTransientUnit("a.slice", []), message: "Timeout waiting for systemd to create a.slice" },
+    { work: () => systemd.stopUnit("b.slice"), message: "Timed out while waiting for systemd to remove b.slice" },
+  ]) {
+    await systemd.startTransientUnit("b.slice", []);
+    played.nextResult = "never";
+    const before = played.calls.length;
+    const ended = assert.rejects(work(), { message });
+    await waitFor(() => played.calls.length > before, { what: "the call" });
+    await waitFor(() => clock.waiting > 0, { what: "the wait" });
+    await clock.advance(30_000);
+    await ended;
+  }
+});
+
+test("a systemd that starts anew is asked again, whether it had heard or not", async (t) => {
+  const { systemd, played } = await talking(t);
+  await systemd.startTransientUnit("a.slice", []);
+  await played.stop();
+  await played.start();
+  played.cutOff = { unheard: 1, unanswered: 1 };
+  await systemd.startTransientUnit("b.slice", [shares(2n)]);
+  played.cutOff = { unheard: 1, unanswered: 1 };
+  await systemd.stopUnit("b.slice");
+  assert.deepEqual([...played.units.keys()], ["a.slice"]);
+});
+
+test("a systemd that stays away is an error after some tries; when it is back all goes on", async (t) => {
+  const clock = newFakeClock();
+  const { systemd, played } = await talking(t, clock);
+  await systemd.startTransientUnit("a.slice", []);
+  await played.stop();
+  let gaveUp = false;
+  const ended = assert.rejects(systemd.startTransientUnit("b.slice", []), /systemd cannot be reached: connect ENOENT/);
+  void ended.then(() => (gaveUp = true));
+  await waitFor(() => clock.advance(1_000).then(() => gaveUp), { what: "it to give up" });
+  await played.start();
+  await systemd.startTransientUnit("b.slice", []);
+  assert.deepEqual([...played.units.keys()], ["a.slice", "b.slice"]);
+});

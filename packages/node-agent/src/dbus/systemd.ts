@@ -1,0 +1,173 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { connectToBus, connectToPeer, DbusClosed, type DbusConnection, DbusError } from "./connection.ts";
+import type { DbusValue, Variant } from "./message.ts";
+
+/** Property of a unit and its value: `["CPUShares", { type: "t", value: 1024n }]`. */
+export type UnitProperty = readonly [name: string, value: Variant];
+
+/** What of systemd's manager of units the cgroups of Pods need. A connection that is lost is made anew. */
+export interface Systemd {
+  /** Makes and starts a unit that has no file; one that there is already stays as it is. @throws Error when it does not start */
+  startTransientUnit(unit: string, properties: readonly UnitProperty[]): Promise<void>;
+  /** Until the machine's next start. */
+  setUnitProperties(unit: string, properties: readonly UnitProperty[]): Promise<void>;
+  /** Stops a unit and those that belong to it. @throws Error when that takes longer than half a minute */
+  stopUnit(unit: string): Promise<void>;
+  close(): void;
+}
+
+export interface SystemdOptions {
+  clock: Clock;
+  /** @throws Error when systemd cannot be reached now */
+  connect?: () => Promise<DbusConnection>;
+}
+
+interface Link {
+  bus: DbusConnection;
+  /** Jobs that ended before anybody asked, by their path. */
+  ended: Map<string, string>;
+  waiting: Map<string, (result: string) => void>;
+}
+
+const service = "org.freedesktop.systemd1";
+const object = "/org/freedesktop/systemd1";
+const manager = `${service}.Manager`;
+const privateSocket = "unix:path=/run/systemd/private";
+const jobTimeoutMs = 30_000;
+/** systemd that starts itself anew (`daemon-reexec`) is back within a second. */
+const retriesMs = [50, 200, 500, 1_000, 2_000];
+const mostEnded = 1_000;
+
+/**
+ * systemd by the machine's bus; where there is none, by its own socket.
+ * Source: runc libcontainer/cgroups/systemd/common.go, dbus.go
+ */
+export function newSystemd({ clock, connect = connectToSystemd }: SystemdOptions): Systemd {
+  let link: Promise<Link> | undefined;
+  let closed = false;
+
+  /** A connection that ended before the answer is made anew: what is asked for here may be asked for twice. */
+  async function withLink<T>(work: (link: Link) => Promise<T>): Promise<T> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await work(await opened());
+      } catch (err) {
+        const waitMs = retriesMs[attempt];
+        if (!isAway(err) || waitMs === undefined || closed) throw err;
+        await clock.sleep(waitMs);
+      }
+    }
+  }
+
+  function opened(): Promise<Link> {
+    link ??= openLink().catch((err: Error) => {
+      link = undefined;
+      throw new SystemdAway(`systemd cannot be reached: ${err.message}`);
+    });
+    return link;
+  }
+
+  async function openLink(): Promise<Link> {
+    const bus = await connect();
+    const opening: Link = { bus, ended: new Map(), waiting: new Map() };
+    void bus.closed.then(() => {
+      link = undefined;
+      for (const resolve of opening.waiting.values()) resolve("");
+    });
+    await bus.onSignal({ path: object, interface: manager, member: "JobRemoved" }, ([, job, , result]) => {
+      const heard = opening.waiting.get(String(job));
+      if (heard !== undefined) heard(String(result));
+      else remember(opening.ended, String(job), String(result));
+    });
+    return opening;
+  }
+
+  const call = (bus: DbusConnection, member: string, signature: string, body: readonly DbusValue[]) =>
+    bus.call({ destination: service, path: object, interface: manager, member, signature, body });
+
+  /** @returns how the job ended: `done`, `failed`, …; undefined when it did not in time */
+  async function run(member: string, signature: string, body: readonly DbusValue[]): Promise<string | undefined> {
+    return withLink(async (current) => {
+      const [job] = await call(current.bus, member, signature, body);
+      const result = await jobResult(current, String(job));
+      if (result === "") throw new DbusClosed("systemd went away");
+      return result;
+    });
+  }
+
+  function jobResult({ ended, waiting }: Link, job: string): Promise<string | undefined> {
+    const early = ended.get(job);
+    ended.delete(job);
+    if (early !== undefined) return Promise.resolve(early);
+    return new Promise((resolve) => {
+      const settle = (result: string | undefined): void => {
+        timer.cancel();
+        waiting.delete(job);
+        resolve(result);
+      };
+      const timer = clock.after(jobTimeoutMs, () => settle(undefined));
+      waiting.set(job, settle);
+    });
+  }
+
+  return {
+    async startTransientUnit(unit, properties) {
+      let result: string | undefined;
+      try {
+        result = await run("StartTransientUnit", "ssa(sv)a(sa(sv))", [unit, "replace", properties as DbusValue, []]);
+      } catch (err) {
+        if (isDbusError(err, `${service}.UnitExists`)) return;
+        throw err;
+      }
+      if (result === "done") return;
+      // A unit that failed keeps its name.
+      await withLink(({ bus }) => call(bus, "ResetFailedUnit", "s", [unit])).catch(() => undefined);
+      if (result === undefined) throw new Error(`Timeout waiting for systemd to create ${unit}`);
+      throw new Error(`error creating systemd unit \`${unit}\`: got \`${result}\``);
+    },
+    async setUnitProperties(unit, properties) {
+      await withLink(({ bus }) => call(bus, "SetUnitProperties", "sba(sv)", [unit, true, properties as DbusValue]));
+    },
+    async stopUnit(unit) {
+      try {
+        const result = await run("StopUnit", "ss", [unit, "replace"]);
+        if (result === undefined) throw new Error(`Timed out while waiting for systemd to remove ${unit}`);
+      } catch (err) {
+        if (!isDbusError(err, `${service}.NoSuchUnit`)) throw err;
+      }
+    },
+    close() {
+      closed = true;
+      void link?.then(({ bus }) => bus.close()).catch(() => undefined);
+    },
+  };
+}
+
+class SystemdAway extends Error {}
+
+const isDbusError = (err: unknown, name: string): boolean => err instanceof DbusError && err.errorName === name;
+
+/** The bus tells so when the service has left it in the middle, or is not on it (yet). */
+const awayErrors = ["NoReply", "ServiceUnknown", "NameHasNoOwner", "Disconnected"].map(
+  (name) => `org.freedesktop.DBus.Error.${name}`,
+);
+
+function isAway(err: unknown): boolean {
+  if (err instanceof SystemdAway || err instanceof DbusClosed) return true;
+  return err instanceof DbusError && awayErrors.includes(err.errorName);
+}
+
+/** Others' jobs are told of, too: only the last ones are of interest. */
+function remember(ended: Map<string, string>, job: string, result: string): void {
+  ended.set(job, result);
+  if (ended.size > mostEnded) for (const oldest of ended.keys()) return void ended.delete(oldest);
+}
+
+async function connectToSystemd(): Promise<DbusConnection> {
+  try {
+    return await connectToBus();
+  } catch (err) {
+    if (process.geteuid?.() !== 0) throw err;
+    return connectToPeer(privateSocket);
+  }
+}

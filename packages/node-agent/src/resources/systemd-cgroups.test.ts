@@ -1,0 +1,163 @@
+import assert from "node:assert/strict";
+import { mkdirSync, rmSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { realClock } from "@coxswain/apimachinery/clock/clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { connectToPeer } from "../dbus/connection.ts";
+import { newSystemd } from "../dbus/systemd.ts";
+import type { NodePod } from "../pods/pod.ts";
+import { aContainer, aNodePod } from "../testing/builders.ts";
+import { type PlayedSystemd, playSystemd } from "../testing/played-systemd.ts";
+import { systemdNames } from "./cgroup-names.ts";
+import { type Cgroups, newCgroups } from "./cgroups.ts";
+
+const mib = 1024 ** 2;
+const controllers = ["cpu", "memory", "pids", "freezer", "systemd"];
+/** What systemd makes on its own in a hierarchy of version 1. */
+const ofSystemd = ["cpu", "memory", "pids", "systemd"];
+const podSlice = "kubepods-burstable-poduid_1.slice";
+const podPath = `/kubepods.slice/kubepods-burstable.slice/${podSlice}`;
+
+interface Node {
+  cgroups: Cgroups;
+  played: PlayedSystemd;
+  mountPoint: string;
+  read(path: string): Promise<string>;
+  /** As an agent that starts anew. */
+  again(): Promise<Cgroups>;
+}
+
+/** Controllers as plain folders, of which the played systemd makes and removes its own. */
+async function aNode(t: TestContext): Promise<Node> {
+  const mountPoint = await mkdtemp(join(tmpdir(), "cox-slices-"));
+  t.after(() => rm(mountPoint, { recursive: true, force: true }));
+  for (const controller of controllers) {
+    await mkdir(join(mountPoint, controller));
+    await writeFile(join(mountPoint, controller, "cgroup.procs"), "");
+  }
+  const foldersOf = (unit: string): string[] =>
+    ofSystemd.map((controller) => join(mountPoint, controller, systemdNames.pathOf(systemdNames.parse(unit))));
+  const played = await playSystemd(t, {
+    onStart(unit) {
+      for (const dir of foldersOf(unit)) mkdirSync(dir, { recursive: true });
+    },
+    onStop(unit) {
+      for (const dir of foldersOf(unit)) rmSync(dir, { recursive: true });
+    },
+  });
+  const again = (): Promise<Cgroups> => {
+    const systemd = newSystemd({ clock: realClock, connect: () => connectToPeer(played.address) });
+    t.after(() => systemd.close());
+    return newCgroups({
+      systemd,
+      root: "/",
+      perQos: true,
+      cfsQuota: true,
+      cfsPeriodUs: 100_000,
+      podPidsLimit: 50,
+      log: discardLogger,
+      mountPoint,
+    });
+  };
+  const cgroups = await again();
+  await cgroups.start({ milliCpu: 2000, memoryBytes: 1024 * mib, pids: 1000 }, true);
+  return { cgroups, played, mountPoint, again, read: (path) => readFile(join(mountPoint, path), "utf8") };
+}
+
+const aBurstablePod = (): NodePod => {
+  const resources = { requests: { cpu: "250m" }, limits: { cpu: "500m", memory: "64Mi" } };
+  return aNodePod({ containers: [{ ...aContainer(), resources }] });
+};
+
+test("the classes are slices with what the node has for pods", async (t) => {
+  const { played, read } = await aNode(t);
+  assert.deepEqual([...played.units.keys()], ["kubepods.slice", "kubepods-burstable.slice", "kubepods-besteffort.slice"]);
+  assert.partialDeepStrictEqual(Object.fromEntries(played.units.get("kubepods.slice") ?? []), {
+    Wants: ["-.slice"],
+    MemoryLimit: BigInt(1024 * mib),
+    CPUShares: 2048n,
+    TasksMax: 1000n,
+  });
+  assert.equal(played.units.get("kubepods-besteffort.slice")?.get("CPUShares"), 2n);
+  assert.equal(await read("memory/kubepods.slice/memory.limit_in_bytes"), String(1024 * mib));
+});
+
+test("a pod gets a slice with its limits, in the controllers that systemd leaves alone, too", async (t) => {
+  const { cgroups, played, read, mountPoint } = await aNode(t);
+  const pod = aBurstablePod();
+  assert.equal(cgroups.parentOf(pod), podPath);
+  await cgroups.ensure(pod);
+  assert.partialDeepStrictEqual(Object.fromEntries(played.units.get(podSlice) ?? []), {
+    Wants: ["kubepods-burstable.slice"],
+    DefaultDependencies: false,
+    MemoryLimit: BigInt(64 * mib),
+    CPUShares: 256n,
+    CPUQuotaPerSecUSec: 500_000n,
+    TasksMax: 50n,
+  });
+  assert.equal(await read(`cpu${podPath}/cpu.cfs_quota_us`), "50000");
+  assert.deepEqual(await readdir(join(mountPoint, `freezer${podPath}`)), []);
+  assert.deepEqual([await cgroups.list(), await cgroups.exists("uid-1")], [["uid-1"], true]);
+});
+
+test("what is as it was is not told again; what somebody took away is made again", async (t) => {
+  const { cgroups, played, mountPoint } = await aNode(t);
+  const pod = aBurstablePod();
+  await cgroups.ensure(pod);
+  await cgroups.updateClasses([pod]);
+  const before = played.calls.length;
+  await cgroups.ensure(pod);
+  await cgroups.updateClasses([pod]);
+  assert.equal(played.calls.length, before);
+  await cgroups.updateClasses([]);
+  assert.deepEqual(played.calls.slice(before), ["SetUnitProperties kubepods-burstable.slice"]);
+  played.units.delete(podSlice);
+  for (const controller of controllers) await rm(join(mountPoint, controller, podPath), { recursive: true, force: true });
+  await cgroups.ensure(pod);
+  assert.equal(played.units.get(podSlice)?.get("CPUShares"), 256n);
+});
+
+test("a slice goes when the last process has; an agent that starts anew finds those that are left", async (t) => {
+  const { cgroups, played, mountPoint, again } = await aNode(t);
+  const pod = aBurstablePod();
+  await cgroups.ensure(pod);
+  const scope = join(mountPoint, `memory${podPath}`, "cri-containerd-1.scope");
+  await mkdir(scope);
+  await writeFile(join(scope, "cgroup.procs"), "4711\n");
+  const next = await again();
+  assert.deepEqual(await next.list(), ["uid-1"]);
+  assert.equal(await next.remove("uid-1"), false);
+  assert.ok(played.units.has(podSlice));
+  await writeFile(join(scope, "cgroup.procs"), "");
+  assert.equal(await next.remove("uid-1"), true);
+  assert.deepEqual([played.units.has(podSlice), await next.list()], [false, []]);
+  assert.deepEqual(await readdir(join(mountPoint, "freezer/kubepods.slice/kubepods-burstable.slice")), []);
+});
+
+test("reserved cgroups are named as systemd names them", async (t) => {
+  const { cgroups, played, mountPoint } = await aNode(t);
+  const reserved = { cpu: "500m", memory: "256Mi" };
+  await assert.rejects(cgroups.enforceReserved("/kube-reserved.slice", reserved), {
+    message: '["kube" "reserved"] cgroup does not exist',
+  });
+  for (const controller of controllers) await mkdir(join(mountPoint, controller, "system.slice"));
+  played.units.set("system.slice", new Map());
+  await cgroups.enforceReserved("/system.slice", reserved);
+  assert.deepEqual(Object.fromEntries(played.units.get("system.slice") ?? []), {
+    MemoryLimit: BigInt(256 * mib),
+    CPUShares: 512n,
+  });
+});
+
+test("a pod waits for a systemd that makes no slices", async (t) => {
+  const { cgroups, played } = await aNode(t);
+  played.nextResult = "failed";
+  await assert.rejects(cgroups.ensure(aBurstablePod()), {
+    message: `failed to create container for [kubepods burstable poduid-1] : error creating systemd unit \`${podSlice}\`: got \`failed\``,
+  });
+  await cgroups.ensure(aBurstablePod());
+  assert.ok(played.units.has(podSlice));
+});
