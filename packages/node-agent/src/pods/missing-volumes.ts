@@ -3,7 +3,7 @@ import type { ContainerEvent } from "../runtime/containers.ts";
 import { ClaimError, VolumeError, VolumeWaits } from "../volumes/volume.ts";
 import type { VolumeFailure } from "../volumes/volume-manager.ts";
 import { newBackoff } from "./backoff.ts";
-import type { NodePod } from "./pod.ts";
+import { type NodePod, usedVolumes } from "./pod.ts";
 
 const retryInitialMs = 500;
 const retryMaxMs = 122_000;
@@ -59,9 +59,11 @@ function tellFailure({ volume, message, cause }: VolumeFailure, warn: (reason: s
   warn(reason, `${step} for volume ${JSON.stringify(name)} : ${message}`);
 }
 
-function summary({ spec }: NodePod, failures: readonly VolumeFailure[], claims: readonly string[]): string {
+function summary(pod: NodePod, failures: readonly VolumeFailure[], claims: readonly string[]): string {
   const missing = failures.map(({ volume }) => volume).join(" ");
-  const all = (spec.volumes ?? []).map((volume) => volume.name).join(" ");
+  const all = usedVolumes(pod)
+    .map((volume) => volume.name)
+    .join(" ");
   const why = claims.length > 0 ? claims.join("; ") : "timed out waiting for the condition";
   return `Unable to attach or mount volumes: unmounted volumes=[${missing}], unattached volumes=[${all}]: ${why}`;
 }

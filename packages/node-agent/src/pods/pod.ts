@@ -1,5 +1,5 @@
 import type { ObjectMeta } from "@coxswain/apimachinery/meta/types";
-import type { Container, EphemeralContainer, Pod, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Container, EphemeralContainer, Pod, PodSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 
 /** A Pod that is wanted on this node: what sources hand out always has these. */
 export interface NodePod extends Pod {
@@ -53,6 +53,15 @@ export function* containersOf(pod: NodePod): Generator<{ container: AnyContainer
   for (const container of pod.spec.initContainers ?? []) yield { container, kind: "init" };
   for (const container of pod.spec.containers) yield { container, kind: "regular" };
   for (const container of pod.spec.ephemeralContainers ?? []) yield { container, kind: "ephemeral" };
+}
+
+/** Volumes that a container has a use for; the others are not brought up. Source: pkg/volume/util GetPodVolumeNames */
+export function usedVolumes(pod: NodePod): Volume[] {
+  const used = new Set<string>();
+  for (const { container } of containersOf(pod)) {
+    for (const { name } of [...(container.volumeMounts ?? []), ...(container.volumeDevices ?? [])]) used.add(name);
+  }
+  return (pod.spec.volumes ?? []).filter(({ name }) => used.has(name));
 }
 
 export function findContainer(pod: NodePod, name: string): { container: AnyContainer; kind: ContainerKind } | undefined {

@@ -1,4 +1,4 @@
-import type { Container, PodSpec } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Container, PodSpec, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { NodePod } from "../pods/pod.ts";
 import type { ContainerRecord, PodRecord, SandboxRecord } from "../runtime/pod-record.ts";
 
@@ -18,6 +18,16 @@ export function aNodePod(
     spec: { restartPolicy: "Always", containers: [aContainer()], ...spec },
     ...(status === undefined ? {} : { status }),
   };
+}
+
+/** A Pod whose one container mounts all of these. */
+export function aPodWithVolumes(
+  volumes: readonly Volume[],
+  spec: Partial<PodSpec> = {},
+  metadata: Partial<NodePod["metadata"]> = {},
+): NodePod {
+  const volumeMounts = volumes.map(({ name }) => ({ name, mountPath: `/${name}` }));
+  return aNodePod({ volumes: [...volumes], containers: [aContainer({ volumeMounts })], ...spec }, metadata);
 }
 
 let lastId = 0;

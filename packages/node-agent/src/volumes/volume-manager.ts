@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
-import type { NodePod } from "../pods/pod.ts";
+import { type NodePod, usedVolumes } from "../pods/pod.ts";
 import type { PodObjects } from "../sources/pod-objects.ts";
 import { configMap } from "./config-map.ts";
 import type { Csi } from "./csi/csi.ts";
@@ -101,12 +101,12 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
     podDir,
     of: (uid) => setUpVolumes.get(uid) ?? new Map(),
     isRefreshed: (pod) =>
-      (pod.spec.volumes ?? []).some((volume) => plugins.some((plugin) => plugin.refreshed === true && plugin.supports(volume))),
+      usedVolumes(pod).some((volume) => plugins.some((plugin) => plugin.refreshed === true && plugin.supports(volume))),
     async setUp(pod, downward) {
       const volumes = new Map<string, SetUpVolume>();
       const failures: VolumeFailure[] = [];
       await Promise.all(
-        (pod.spec.volumes ?? []).map(async (volume) => {
+        usedVolumes(pod).map(async (volume) => {
           const plugin = plugins.find((candidate) => candidate.supports(volume));
           try {
             // Without any source a volume is an emptyDir, as the API's defaults say.

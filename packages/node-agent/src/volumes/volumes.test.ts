@@ -9,7 +9,7 @@ import type { Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { containerDevices } from "../pods/container-options.ts";
 import { noObjects } from "../sources/api-objects.ts";
 import type { PodObjects } from "../sources/pod-objects.ts";
-import { aContainer, aNodePod } from "../testing/builders.ts";
+import { aContainer, aNodePod, aPodWithVolumes } from "../testing/builders.ts";
 import { writeAtomically } from "./atomic-writer.ts";
 import { type Mounter, mountPoints, systemMounter } from "./mount.ts";
 import { bindSubPath, checkSubPath } from "./sub-path.ts";
@@ -179,7 +179,7 @@ test("a pod's volumes have their contents", async (t) => {
       },
     },
   ] as Volume[];
-  const pod = aNodePod({ volumes, serviceAccountName: "robot" }, { labels: { b: "2", a: 'q"' } });
+  const pod = aPodWithVolumes(volumes, { serviceAccountName: "robot" }, { labels: { b: "2", a: 'q"' } });
   const { volumes: made, failures } = await manager(dir, mounter).setUp(pod, downward);
   assert.deepEqual(failures, []);
   const at = (volume: string, path: string): string => join(made.get(volume)?.path ?? "", path);
@@ -204,14 +204,12 @@ test("a pod's volumes have their contents", async (t) => {
 
 test("each volume that is not there is told, optional ones are empty", async (t) => {
   const dir = await tempDir(t);
-  const pod = aNodePod({
-    volumes: [
-      { name: "missing", configMap: { name: "nope" } },
-      { name: "key", configMap: { name: "cm", items: [{ key: "nope", path: "x" }] } },
-      { name: "optional", configMap: { name: "nope", optional: true } },
-      { name: "host", hostPath: { path: "/no-such-folder", type: "Directory" } },
-    ] as Volume[],
-  });
+  const pod = aPodWithVolumes([
+    { name: "missing", configMap: { name: "nope" } },
+    { name: "key", configMap: { name: "cm", items: [{ key: "nope", path: "x" }] } },
+    { name: "optional", configMap: { name: "nope", optional: true } },
+    { name: "host", hostPath: { path: "/no-such-folder", type: "Directory" } },
+  ] as Volume[]);
   const { volumes, failures } = await manager(dir, fakeMounter()).setUp(pod, downward);
   assert.deepEqual(Object.fromEntries(failures.map(({ volume, message }) => [volume, message])), {
     missing: 'configmap "nope" not found',
@@ -221,15 +219,26 @@ test("each volume that is not there is told, optional ones are empty", async (t)
   assert.deepEqual([...volumes.keys()], ["optional"]);
 });
 
+test("a volume that no container uses is not brought up, so what is wrong with it does not matter", async (t) => {
+  const dir = await tempDir(t);
+  const volumes = [
+    { name: "used", emptyDir: {} },
+    { name: "unused", configMap: { name: "nope" } },
+  ] as Volume[];
+  const using = aContainer({ volumeMounts: [{ name: "used", mountPath: "/used" }] });
+  const made = await manager(dir, fakeMounter()).setUp(aNodePod({ volumes, initContainers: [using] }), downward);
+  assert.deepEqual([[...made.volumes.keys()], made.failures], [["used"], []]);
+});
+
 test("fsGroup owns the files and may read them", { skip: process.getuid?.() !== 0 }, async (t) => {
   const dir = await tempDir(t);
-  const pod = aNodePod({
-    securityContext: { fsGroup: 1234 },
-    volumes: [
+  const pod = aPodWithVolumes(
+    [
       { name: "s", secret: { secretName: "s", defaultMode: 0o400 } },
       { name: "e", emptyDir: {} },
     ] as Volume[],
-  });
+    { securityContext: { fsGroup: 1234 } },
+  );
   const { volumes } = await manager(dir, fakeMounter()).setUp(pod, downward);
   const secret = await stat(join(volumes.get("s")?.path ?? "", "key"));
   assert.deepEqual([secret.gid, secret.mode & 0o777], [1234, 0o440]);
@@ -253,7 +262,7 @@ test("a uid or a volume's name cannot leave the folder of pods", async (t) => {
   const dir = await tempDir(t);
   await assert.rejects(manager(dir, fakeMounter()).remove(".."), /cannot be the name of a folder/);
   const { failures } = await manager(dir, fakeMounter()).setUp(
-    aNodePod({ volumes: [{ name: "../../x", emptyDir: {} }] as Volume[] }),
+    aPodWithVolumes([{ name: "../../x", emptyDir: {} }] as Volume[]),
     downward,
   );
   assert.match(failures[0]?.message ?? "", /cannot be the name of a folder/);
