@@ -30,12 +30,19 @@ const namespaces = ["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup"];
 export function whyNoMachine(): string | undefined {
   if (process.getuid?.() !== 0) return "needs root";
   if (!existsSync("/lib/systemd/systemd")) return "systemd is not installed";
+  if (!canDivideCgroups()) return "the cgroup of this process cannot be divided";
   try {
     execFileSync("unshare", [...namespaces, "--fork", "true"], { stdio: "ignore" });
     return undefined;
   } catch {
     return "namespaces cannot be made here";
   }
+}
+
+/** With cgroups of version 2: whether the root hands its controllers on. In a container with processes in its root it does not. */
+function canDivideCgroups(): boolean {
+  const file = "/sys/fs/cgroup/cgroup.subtree_control";
+  return !existsSync(file) || readFileSync(file, "utf8").includes("memory");
 }
 
 export interface MachineOptions {
@@ -119,7 +126,10 @@ function systemdOf(unshare: ChildProcess): string | undefined {
   return pid !== "" && readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "systemd" ? pid : undefined;
 }
 
-/** One in each hierarchy, below that of this process: what runs in them does not meet the machine's own systemd. */
+/**
+ * One in each hierarchy: what runs in them does not meet the machine's own systemd. Below that of this process, but with version 2 below
+ * the root, since a cgroup with processes hands no controllers on.
+ */
 function newCgroups(name: string): string[] {
   const lines = readFileSync("/proc/self/cgroup", "utf8").trim().split("\n");
   const mounts = readFileSync("/proc/self/mounts", "utf8")
@@ -131,7 +141,7 @@ function newCgroups(name: string): string[] {
       controllers === "" ? type === "cgroup2" : type === "cgroup" && `,${options},`.includes(`,${controllers},`),
     );
     if (mount === undefined) return [];
-    const folder = join(mount[1] as string, path.join(":"), name);
+    const folder = join(mount[1] as string, controllers === "" ? "" : path.join(":"), name);
     mkdirSync(folder, { recursive: true });
     if (controllers === "cpuset") {
       for (const file of ["cpuset.cpus", "cpuset.mems"]) {
