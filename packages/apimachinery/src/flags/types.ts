@@ -57,7 +57,7 @@ export const stringSlice = (options: FlagOptions<readonly string[]>): Flag<reado
   });
 
 /** Each occurrence is one element, commas included. */
-export const stringArray = (options: FlagOptions<readonly string[]>): Flag<readonly string[]> =>
+const stringArray = (options: FlagOptions<readonly string[]>): Flag<readonly string[]> =>
   flag(options, [], {
     typeName: "stringArray",
     parse: (text, before = []) => [...before, text],

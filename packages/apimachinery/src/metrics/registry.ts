@@ -126,7 +126,7 @@ function isHidden({ deprecatedSince }: MetricOptions): boolean {
   return deprecatedSince !== undefined && Number(deprecatedSince.split(".")[1]) < Number(release.minor);
 }
 
-export const defaultBuckets: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const defaultBuckets: readonly number[] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /** `start`, `start × factor`, … Source: prometheus.ExponentialBuckets */
 export function exponentialBuckets(start: number, factor: number, count: number): number[] {
