@@ -240,7 +240,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
 /** For answers that are being sent when nothing is under way any more. Source: genericapiserver.go ShutdownTimeout */
 const lastAnswersMs = 2_000;
 
-/** Spans are not made. @throws Error, also with the gate */
+/** @returns undefined when nothing is traced @throws Error for the flag without its gate, and for what the file says */
 function tracingOf(flags: ApiserverConfig["flags"], featureGates: FeatureGates): TracingConfiguration | undefined {
   const file = flags["tracing-config-file"];
   if (file === "") return undefined;
