@@ -37,6 +37,7 @@ const odd: Readonly<Record<string, string>> = {
   diskURI: "DataDiskURI",
   externalID: "DoNotUseExternalID",
   grpc: "GRPC",
+  jsonPath: "JSONPath",
   lastState: "LastTerminationState",
   metadata: "ObjectMeta",
   pdID: "PdID",
@@ -44,6 +45,9 @@ const odd: Readonly<Record<string, string>> = {
   storageos: "StorageOS",
   wwids: "WWIDs",
   "CephFSPersistentVolumeSource.monitors": "Monitors",
+  "JSONSchemaProps.id": "ID",
+  "JSONSchemaProps.$schema": "Schema",
+  "JSONSchemaProps.$ref": "Ref",
   "GlusterfsPersistentVolumeSource.endpoints": "EndpointsName",
   "GlusterfsVolumeSource.endpoints": "EndpointsName",
   ...Object.fromEntries(
@@ -58,11 +62,13 @@ const odd: Readonly<Record<string, string>> = {
 
 const beginsWithAcronym = new RegExp(`^(${acronyms.join("|")})(?=[A-Z]|s?$|s[A-Z]|Version)`);
 
-/** `hostIP` → `HostIP`, `apiVersion` → `APIVersion`, `seLinuxOptions` → `SELinuxOptions`. */
+/** `hostIP` → `HostIP`, `apiVersion` → `APIVersion`, `seLinuxOptions` → `SELinuxOptions`, `x-kubernetes-map-type` → `XMapType`. */
 export function goFieldName(goStruct: string, name: string): string {
   const key = `${goStruct}.${name}`;
   if (Object.hasOwn(odd, key)) return odd[key] as string;
   if (Object.hasOwn(odd, name)) return odd[name] as string;
+  if (name.startsWith("x-kubernetes-"))
+    return `X${name.slice("x-kubernetes".length).replace(/-(.)/g, (_, first) => first.toUpperCase())}`;
   const [acronym] = beginsWithAcronym.exec(name) ?? [];
   if (acronym !== undefined) return acronym.toUpperCase() + name.slice(acronym.length);
   return name.charAt(0).toUpperCase() + name.slice(1);

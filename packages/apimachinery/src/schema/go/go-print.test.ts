@@ -83,3 +83,23 @@ test("a few names depend on the struct", () => {
   assert.equal(goFieldName("RBDVolumeSource", "image"), "RBDImage");
   assert.equal(goFieldName("Container", "image"), "Image");
 });
+
+test("a schema of a custom resource has its own names, and stands where its internal type has them", () => {
+  const { text } = goStruct("apiextensions/v1.JSONSchemaProps", {
+    $ref: "r",
+    type: "string",
+    nullable: true,
+    enum: ["a", 1],
+    maximum: 2,
+    "x-kubernetes-list-map-keys": ["k"],
+  });
+  assert.match(
+    text,
+    /^apiextensions\.JSONSchemaProps\{ID:"", Schema:"", Ref:\(\*string\)\(0xc000000000\), Description:"", Type:"string", Nullable:true, Format:"", Title:"", Default:\(\*apiextensions\.JSON\)\(nil\), Maximum:\(\*float64\)\(0xc000000000\), /,
+  );
+  assert.match(text, / Enum:\[\]apiextensions\.JSON\{"a", 1\}, /);
+  assert.match(
+    text,
+    / XPreserveUnknownFields:\(\*bool\)\(nil\), XEmbeddedResource:false, XIntOrString:false, XListMapKeys:\[\]string\{"k"\}, XListType:\(\*string\)\(nil\), XMapType:\(\*string\)\(nil\), XValidations:apiextensions\.ValidationRules\(nil\)\}$/,
+  );
+});

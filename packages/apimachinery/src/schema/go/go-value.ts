@@ -188,6 +188,7 @@ const moved: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   PodSecurityContext: { fsGroupChangePolicy: "fsGroup" },
   VolumeSource: { quobyte: "rbd" },
   PersistentVolumeSource: { quobyte: "rbd", flexVolume: "iscsi" },
+  JSONSchemaProps: { nullable: "type" },
 };
 
 /** The internal security context has these of the pod; the old name of the service account is folded into the new. */
@@ -201,13 +202,13 @@ function internalFields(type: TypeDescriptor): readonly FieldDescriptor[] {
       const podSpec = scheme.type("core/v1.PodSpec") as TypeDescriptor;
       fields.unshift(...hostFields.names.map((name) => podSpec.field(name) as FieldDescriptor));
     }
-    for (const [name, after] of Object.entries(moved[type.goName] ?? {})) {
-      const [field] = fields.splice(
-        fields.findIndex((one) => one.name === name),
-        1,
-      );
-      fields.splice(fields.findIndex((one) => one.name === after) + 1, 0, field as FieldDescriptor);
-    }
+  }
+  for (const [name, after] of Object.entries(moved[type.goName] ?? {})) {
+    const [field] = fields.splice(
+      fields.findIndex((one) => one.name === name),
+      1,
+    );
+    fields.splice(fields.findIndex((one) => one.name === after) + 1, 0, field as FieldDescriptor);
   }
   return fields;
 }

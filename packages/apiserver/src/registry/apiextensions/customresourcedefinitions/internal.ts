@@ -1,6 +1,6 @@
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
+import type { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import { goQuote } from "@coxswain/apimachinery/meta/go-quote";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import type {
   CustomResourceColumnDefinition,
   CustomResourceDefinitionSpec,
@@ -44,27 +44,9 @@ export function schemasOf({ versions, validation }: InternalSpec): CustomResourc
   return [validation, ...versions.map((version) => version.schema)].filter((schema) => schema !== undefined && schema !== null);
 }
 
-/** A version in Go's syntax. What is behind a pointer shows an address there, which nobody can know: `0x0` stands for it. */
-export function goVersion(version: CustomResourceDefinitionVersion): GoText {
-  const pointer = (type: string, value: unknown): string =>
-    value === undefined || value === null ? `(*${type})(nil)` : `(*${type})(0x0)`;
-  const columns = version.additionalPrinterColumns?.length ? "{…}" : "(nil)";
-  const fields = [
-    `Name:${goQuote(version.name ?? "")}`,
-    `Served:${version.served ?? false}`,
-    `Storage:${version.storage ?? false}`,
-    `Deprecated:${version.deprecated ?? false}`,
-    `DeprecationWarning:${pointer("string", version.deprecationWarning)}`,
-    `Schema:${pointer("apiextensions.CustomResourceValidation", version.schema)}`,
-    `Subresources:${pointer("apiextensions.CustomResourceSubresources", version.subresources)}`,
-    `AdditionalPrinterColumns:[]apiextensions.CustomResourceColumnDefinition${columns}`,
-  ];
-  return new GoText(`apiextensions.CustomResourceDefinitionVersion{${fields.join(", ")}}`);
-}
+/** A version in Go's syntax; its schemas are behind pointers. */
+export const goVersion = (version: CustomResourceDefinitionVersion): GoText =>
+  goStruct("apiextensions/v1.CustomResourceDefinitionVersion", version);
 
-export function goVersions(versions: readonly CustomResourceDefinitionVersion[]): GoText {
-  const type = "[]apiextensions.CustomResourceDefinitionVersion";
-  const item = (version: CustomResourceDefinitionVersion): string =>
-    goVersion(version).text.slice("apiextensions.CustomResourceDefinitionVersion".length);
-  return new GoText(versions.length === 0 ? `${type}(nil)` : `${type}{${versions.map(item).join(", ")}}`);
-}
+export const goVersions = (versions: readonly CustomResourceDefinitionVersion[]): GoText =>
+  goStruct("[]apiextensions/v1.CustomResourceDefinitionVersion", versions.length === 0 ? undefined : versions);

@@ -1,8 +1,8 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import { optionalOneOf } from "../../rules.ts";
+import { goSchemas } from "./schema-text.ts";
 import { hasDefault, itemsOf, propertyOf, type Schema } from "./schemas.ts";
 
 const listTypes = ["atomic", "set", "map"];
@@ -45,7 +45,7 @@ function mapRules(schema: Schema, keys: readonly string[], path: string): FieldE
     return [...errors, required(child(path, "items"), "must have a schema if x-kubernetes-list-type is map")];
   if (!items) {
     const text = "must only have a single schema if x-kubernetes-list-type is map";
-    return [...errors, invalidValue(child(path, "items"), new GoText("apiextensions.JSONSchemaPropsOrArray{…}"), text)];
+    return [...errors, invalidValue(child(path, "items"), goSchemas(schema.items as Schema[]), text)];
   }
   if (items.type !== "object") {
     const text = "must be object if parent array's x-kubernetes-list-type is map";

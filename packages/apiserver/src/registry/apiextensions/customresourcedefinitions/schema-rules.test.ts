@@ -1,3 +1,4 @@
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import { testRefusals } from "../../../testing/refusals.ts";
 import { strict } from "./options.ts";
 import { validateVersionSchema } from "./version-schema.ts";
@@ -141,7 +142,7 @@ testRefusals<object>(
       }),
       want: [
         `${spec}.items: Forbidden: items must be a schema object and not an array`,
-        `${spec}.items: Invalid value: apiextensions.JSONSchemaPropsOrArray{…}: must only have a single schema if x-kubernetes-list-type is map`,
+        `${spec}.items: Invalid value: apiextensions.JSONSchemaPropsOrArray{Schema:(*apiextensions.JSONSchemaProps)(nil), JSONSchemas:[]apiextensions.JSONSchemaProps{${goStruct("apiextensions/v1.JSONSchemaProps", object).text}}}: must only have a single schema if x-kubernetes-list-type is map`,
       ],
     },
     {

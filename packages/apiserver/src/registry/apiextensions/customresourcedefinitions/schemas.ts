@@ -33,6 +33,11 @@ function partsOf(schema: Schema): Schema[] {
   return all.filter((part) => isJsonObject(part)) as Schema[];
 }
 
+/** How many schemas there are in one, itself among them. */
+export function sizeOf(schema: Schema): number {
+  return partsOf(schema).reduce((size, part) => size + sizeOf(part), 1);
+}
+
 /** Whether a schema or one within it is as asked. Source: SchemaHas */
 export function anySchema(schema: Schema, is: (schema: Schema) => boolean, level = 0): boolean {
   return is(schema) || (level <= mostLevels && partsOf(schema).some((part) => anySchema(part, is, level + 1)));

@@ -22,7 +22,9 @@ const mixedLabel = (kind: string): string =>
   badLabel.replace('"V1":', `"${kind}": may have mixed case, but should otherwise match:`);
 const preserveText = "cannot set to true, set x-preserve-unknown-fields to true in spec.versions[*].schema instead";
 const goVersion =
-  '{Name:"v1", Served:true, Storage:true, Deprecated:false, DeprecationWarning:(*string)(nil), Schema:(*apiextensions.CustomResourceValidation)(nil), Subresources:(*apiextensions.CustomResourceSubresources)(nil), AdditionalPrinterColumns:[]apiextensions.CustomResourceColumnDefinition(';
+  'apiextensions.CustomResourceDefinitionVersion{Name:"v1", Served:true, Storage:true, Deprecated:false, DeprecationWarning:(*string)(nil), Schema:(*apiextensions.CustomResourceValidation)(nil), Subresources:(*apiextensions.CustomResourceSubresources)(nil), AdditionalPrinterColumns:[]apiextensions.CustomResourceColumnDefinition(';
+const goColumn =
+  'apiextensions.CustomResourceColumnDefinition{Name:"a", Type:"string", Format:"", Description:"", Priority:0, JSONPath:"a"}';
 
 testRefusals<object>(
   (input) => validateCustomResourceDefinition(aDefinition(input as never)),
@@ -262,8 +264,8 @@ testRefusals<object>(
       },
       want: [
         'spec.versions[1].additionalPrinterColumns[0].JSONPath: Invalid value: "a": must be a simple json path starting with .',
-        `spec.versions: Invalid value: []apiextensions.CustomResourceDefinitionVersion{${goVersion}nil)}, ${goVersion.replace(/\($/, "")}{…}}}: must contain unique version names`,
-        `spec.versions: Invalid value: []apiextensions.CustomResourceDefinitionVersion{${goVersion}nil)}, ${goVersion.replace(/\($/, "")}{…}}}: must have exactly one version marked as storage version`,
+        `spec.versions: Invalid value: []apiextensions.CustomResourceDefinitionVersion{${goVersion}nil)}, ${goVersion.replace(/\($/, "")}{${goColumn}}}}: must contain unique version names`,
+        `spec.versions: Invalid value: []apiextensions.CustomResourceDefinitionVersion{${goVersion}nil)}, ${goVersion.replace(/\($/, "")}{${goColumn}}}}: must have exactly one version marked as storage version`,
       ],
     },
     {
@@ -280,7 +282,7 @@ testRefusals<object>(
       name: "a storage version that is not told as stored",
       input: { spec: { versions: [version] }, status: { storedVersions: ["v2"] } },
       want: [
-        `status.storedVersions: Invalid value: apiextensions.CustomResourceDefinitionVersion${goVersion}nil)}: must have the storage version v1`,
+        `status.storedVersions: Invalid value: ${goVersion}nil)}: must have the storage version v1`,
         'status.storedVersions[0]: Invalid value: "v2": must appear in spec.versions',
       ],
     },

@@ -1,3 +1,4 @@
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import { testRefusals } from "../../../testing/refusals.ts";
 import { strict } from "./options.ts";
 import { validateVersionSchema } from "./version-schema.ts";
@@ -167,6 +168,13 @@ testRefusals<object>(
     {
       name: "words at the root that say nothing of the status, where there is one",
       input: { ...object, anyOf: [{ required: ["spec"] }] },
+      want: [
+        `${at}: Invalid value: ${goStruct("apiextensions/v1.JSONSchemaProps", { ...object, anyOf: [{ required: ["spec"] }] }).text}: only [Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations] fields are allowed at the root of the schema if the status subresource is enabled`,
+      ],
+    },
+    {
+      name: "such words in a schema that is too large to be quoted",
+      input: { ...object, anyOf: Array.from({ length: 300 }, () => ({ required: ["spec"] })) },
       want: [
         `${at}: Invalid value: apiextensions.JSONSchemaProps{…}: only [Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations] fields are allowed at the root of the schema if the status subresource is enabled`,
       ],

@@ -1,11 +1,11 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
 import { forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
-import { GoText } from "@coxswain/apimachinery/errors/go-syntax";
 import type { CustomResourceValidation } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import { validateDefaults } from "./default-rules.ts";
 import type { Options } from "./options.ts";
 import { hasStructureThroughout, validateSchema } from "./schema-rules.ts";
+import { goSchema } from "./schema-text.ts";
 import type { Schema } from "./schemas.ts";
 import { validateStructural } from "./structural.ts";
 
@@ -46,7 +46,7 @@ function rootWords(schema: Schema, path: string): FieldError[] {
     const text = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled';
     return [invalidValue(child(path, "type"), schema.type, text)];
   }
-  return others.length > 0 ? [invalidValue(path, new GoText("apiextensions.JSONSchemaProps{…}"), rootText)] : [];
+  return others.length > 0 ? [invalidValue(path, goSchema(schema), rootText)] : [];
 }
 
 const beforeType = ["id", "$schema", "$ref"];
