@@ -4,7 +4,8 @@ import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { RequestContext } from "../request/context.ts";
 import { parseRequestInfo } from "../request/request-info.ts";
 import type { AggregatedApis } from "./env.ts";
-import { newRouter, newServedResources } from "./router.ts";
+import { newRouter } from "./router.ts";
+import { newServedResources } from "./served-resources.ts";
 
 /** A router that serves nothing of its own. @returns what it answers, or throws */
 async function ask(aggregated: Partial<AggregatedApis>, path: string): Promise<{ code: number; body: string }> {

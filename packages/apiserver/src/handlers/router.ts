@@ -31,8 +31,6 @@ import { update } from "./update.ts";
 import { writeVersion } from "./version.ts";
 import { watch } from "./watch.ts";
 
-export { newServedResources, type ServedResource, type ServedResources } from "./served-resources.ts";
-
 /** Extra paths that other rooms serve, for the list at `/`. */
 export interface RouterOptions extends HandlerEnv {
   readonly rootPaths?: () => readonly string[];

@@ -42,8 +42,8 @@ export function newServedResources(): ServedResources {
   let generation = 0;
   return {
     add(definition, version, store) {
-      const versions = getOrMake(groups, definition.group, () => new Map<string, Map<string, ServedResource>>());
-      const resources = getOrMake(versions, version.version, () => new Map<string, ServedResource>());
+      const versions = groups.getOrInsertComputed(definition.group, () => new Map<string, Map<string, ServedResource>>());
+      const resources = versions.getOrInsertComputed(version.version, () => new Map<string, ServedResource>());
       const hubGroup = definition.hubGroup ?? definition.group;
       resources.set(definition.resource, {
         definition,
@@ -82,13 +82,4 @@ export function newServedResources(): ServedResources {
 function compareVersionsOf(group: string, a: string, b: string): number {
   if (group === "autoscaling" && a.startsWith("v2beta") && b.startsWith("v2beta")) return a < b ? -1 : 1;
   return compareKubeVersions(a, b);
-}
-
-function getOrMake<K, V>(map: Map<K, V>, key: K, make: () => V): V {
-  let value = map.get(key);
-  if (value === undefined) {
-    value = make();
-    map.set(key, value);
-  }
-  return value;
 }

@@ -29,11 +29,6 @@ export function cleanPrefix(etcdPrefix: string): string {
   return "/" + etcdPrefix.split("/").filter(Boolean).join("/");
 }
 
-/** Objects that are not resources. */
-export const serviceIpRangeKey = "ranges/serviceips";
-export const nodePortRangeKey = "ranges/servicenodeports";
-/** The addresses of the running API servers, for the `kubernetes` service. */
-export const masterLeasesFolder = "masterleases";
 /** Ours: written to make the watch say how far it is. No folder, so no resource can have it. */
 export const barrierKey = "coxswain-barrier";
 /** Outside of the prefix: which revision was compacted last, shared by all API servers. */

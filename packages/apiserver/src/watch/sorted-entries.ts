@@ -37,7 +37,7 @@ export function isInRange(key: string, prefix: string): boolean {
 
 const isWholeKey = (prefix: string): boolean => prefix !== "" && !prefix.endsWith("/");
 
-const byKeyOrder = (a: Entry, b: Entry): number => (a.key < b.key ? -1 : 1);
+export const byKeyOrder = (a: Entry, b: Entry): number => (a.key < b.key ? -1 : 1);
 
 /** So many are put where they belong one by one, which costs less than to sort all. */
 const fewEntries = 16;

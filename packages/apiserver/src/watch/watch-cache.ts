@@ -29,7 +29,7 @@ import type { ChangeFeed, PastChange } from "./feed.ts";
 import { newFieldIndex } from "./field-index.ts";
 import { newHistory } from "./history.ts";
 import { picked } from "./picked.ts";
-import { isInRange, lowerBound, newSortedEntries } from "./sorted-entries.ts";
+import { byKeyOrder, isInRange, lowerBound, newSortedEntries } from "./sorted-entries.ts";
 import { CacheWatcher } from "./watcher.ts";
 
 /**
@@ -301,7 +301,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
         const entry = isInRange(key, request.prefix) ? state.get(key) : undefined;
         if (entry !== undefined && matches(request, entry)) some.push(entry);
       }
-      return some.sort(byKey);
+      return some.sort(byKeyOrder);
     });
   }
 
@@ -313,7 +313,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     if (states.size === 0) return page(request, selected(request), start, at);
     const then = state.range(request.prefix).filter((entry) => !states.has(entry.key));
     for (const entry of states.values()) if (entry !== undefined && isInRange(entry.key, request.prefix)) then.push(entry);
-    then.sort(byKey);
+    then.sort(byKeyOrder);
     return page(request, isSelective(request) ? then.filter((entry) => matches(request, entry)) : then, start, at);
   }
 
@@ -480,8 +480,6 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     },
   };
 }
-
-const byKey = (a: Entry, b: Entry): number => (a.key < b.key ? -1 : 1);
 
 function isSelective({ labels, fields }: Selection): boolean {
   return labels?.empty === false || fields?.empty === false;

@@ -5,7 +5,6 @@
  */
 import { timingSafeEqual } from "node:crypto";
 
-export const secretboxKeyBytes = 32;
 export const secretboxNonceBytes = 24;
 export const secretboxOverheadBytes = 16;
 
