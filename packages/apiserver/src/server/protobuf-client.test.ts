@@ -7,7 +7,18 @@ import { protobufMediaType } from "@coxswain/apimachinery/codec/negotiate";
 import { isBadRequest, isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { ResourceRef } from "@coxswain/apimachinery/meta/group-version";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
-import { configMaps, deployments } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { TokenRequest } from "@coxswain/apimachinery/schema/kinds/authentication/v1";
+import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
+import type { Node, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import {
+  configMaps,
+  deployments,
+  events,
+  leases,
+  nodes,
+  pods,
+  serviceAccounts,
+} from "@coxswain/apimachinery/schema/kinds/resources";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
 
@@ -59,6 +70,62 @@ test("what is written in protobuf is stored as if it had come in JSON, and both 
     return { ...rest, metadata: kept };
   };
   assert.deepEqual(await stored(client), await stored(server.client));
+});
+
+test("what a node agent writes goes in protobuf: its node, lease, mirror pods, events, tokens", async () => {
+  const [namespace, name] = ["default", "n1"];
+  const node = await client.create(nodes, {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name, labels: { a: "b" } },
+    spec: { taints: [{ key: "k", effect: "NoSchedule" }] },
+    status: { capacity: { cpu: "2", memory: "1000Ki" }, images: [{ names: ["i"], sizeBytes: 2 ** 33 }] },
+  } as unknown as Node);
+  const { status } = (await server.client.get<Node>(nodes, { name })) as Node;
+  assert.partialDeepStrictEqual(status, {
+    capacity: { cpu: "2", memory: "1000Ki" },
+    images: [{ names: ["i"], sizeBytes: 2 ** 33 }],
+  });
+
+  const renewTime = "2022-01-01T00:00:00.123456Z";
+  const lease = { metadata: { name, namespace }, spec: { holderIdentity: name, leaseDurationSeconds: 40, renewTime } };
+  const held = await client.create<Lease>(leases, lease as Lease);
+  await client.update<Lease>(leases, { ...held, spec: { ...held.spec, renewTime: renewTime.replace("00:00:00", "00:00:10") } });
+  const { spec } = await server.client.get<Lease>(leases, { namespace, name });
+  assert.equal(spec?.renewTime, "2022-01-01T00:00:10.123456Z");
+
+  const mirror = {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "web-n1", namespace, annotations: { "kubernetes.io/config.mirror": "h" }, creationTimestamp: null },
+    spec: {
+      nodeName: name,
+      containers: [{ name: "c", image: "i", resources: { requests: { cpu: "100m" } } }],
+      hostNetwork: true,
+    },
+  };
+  await client.create<Pod>(pods, mirror as unknown as Pod, { namespace });
+  assert.equal((await server.client.get<Pod>(pods, { namespace, name: "web-n1" })).spec.nodeName, node.metadata.name);
+  await client.delete(pods, { namespace, name: "web-n1" }, { gracePeriodSeconds: 0 });
+  await assert.rejects(client.get(pods, { namespace, name: "web-n1" }), isNotFound);
+
+  const event = { metadata: { name: "e", namespace }, involvedObject: { kind: "Node", name, namespace }, reason: "R", count: 2 };
+  await client.create(events, event as unknown as KubeObject);
+  assert.partialDeepStrictEqual(await server.client.get(events, { namespace, name: "e" }), { reason: "R", count: 2 });
+
+  await server.client.create(serviceAccounts, { metadata: { name: "a", namespace } });
+  const request = {
+    apiVersion: "authentication.k8s.io/v1",
+    kind: "TokenRequest",
+    metadata: {},
+    spec: { audiences: ["x"], expirationSeconds: 700 },
+  };
+  const token = await client.create<TokenRequest>(serviceAccounts, request as unknown as TokenRequest, {
+    namespace,
+    name: "a",
+    subresource: "token",
+  });
+  assert.match(token.status?.token ?? "", /^[^.]+\.[^.]+\.[^.]+$/);
 });
 
 test("a refusal is a Status, also when it came as protobuf; a refused watch too", async () => {
