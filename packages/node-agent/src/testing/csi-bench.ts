@@ -1,0 +1,180 @@
+import assert from "node:assert/strict";
+import { mkdtemp, realpath, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { EventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { Node, PersistentVolume, PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes, volumeAttachments } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { CSIDriver, CSIDriverSpec, VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { newPluginRegistry, type PluginRegistry } from "../plugins/plugin-registry.ts";
+import type { NodePod } from "../pods/pod.ts";
+import { noObjects } from "../sources/api-objects.ts";
+import type { PodObjects } from "../sources/pod-objects.ts";
+import { type Csi, newCsi } from "../volumes/csi/csi.ts";
+import { systemMounter } from "../volumes/mount.ts";
+import type { SetUpVolume } from "../volumes/volume.ts";
+import { aNodePod } from "./builders.ts";
+import { startCsiDriver, type TestDriver, type TestDriverOptions } from "./csi-driver.ts";
+
+export const driverName = "disk.example.com";
+export const isRoot = process.getuid?.() === 0;
+export const volumeId = `kubernetes.io/csi/${driverName}^handle-1`;
+
+export interface CsiBench {
+  dir: string;
+  csi: Csi;
+  client: ReturnType<typeof newFakeClient>;
+  events: string[];
+  driver: TestDriver;
+  clock: ReturnType<typeof newFakeClock>;
+  /** What the cluster says of the driver. */
+  describe(spec: Partial<CSIDriverSpec> | undefined): void;
+  /** The controller's part: the volume is attached, and node and attachment say so. */
+  attach(): void;
+  startDriver(options?: Partial<TestDriverOptions>): Promise<TestDriver>;
+  /** A new agent over the same disk. */
+  restart(): Promise<Csi>;
+  mounts(): Promise<string[]>;
+}
+
+const objects: PodObjects = {
+  ...noObjects,
+  secret: async (namespace, name) => {
+    if (name === "missing") return noObjects.secret(namespace, name);
+    return { metadata: { name }, data: { key: Buffer.from(`${namespace}/${name}`).toString("base64") } };
+  },
+  serviceAccountToken: async ({ serviceAccount, audience }) => ({
+    token: `${serviceAccount} for ${audience}`,
+    expirationTimestamp: "2030-01-01T00:00:00Z",
+  }),
+};
+
+/** A node with one driver that has registered, over a fake API server and real mounts. */
+export async function csiBench(
+  t: { after(fn: () => Promise<void>): void },
+  { controllerAttaches = true, ...options }: Partial<TestDriverOptions> & { controllerAttaches?: boolean } = {},
+): Promise<CsiBench> {
+  const dir = await realpath(await mkdtemp(join(tmpdir(), "cox-csi-")));
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  client.put(nodes, { apiVersion: "v1", kind: "Node", metadata: { name: "n1", uid: "node-uid" }, spec: {}, status: {} } as Node);
+  const events: string[] = [];
+  let described: CSIDriver | undefined;
+  const running: { csi?: Csi; driver?: TestDriver; registry?: PluginRegistry } = {};
+  const registryDir = join(dir, "plugins_registry");
+  const registryOf = (csi: Csi): PluginRegistry =>
+    newPluginRegistry({ dir: registryDir, handlers: { CSIPlugin: csi.handler }, clock, log: discardLogger });
+  const newAgent = (): Csi => {
+    running.csi?.close();
+    running.csi = newCsi({
+      client,
+      csiDrivers: { synced: true, lister: { get: () => described } } as unknown as Parameters<typeof newCsi>[0]["csiDrivers"],
+      recorder: {
+        event: (ref: { kind: string }, _: string, reason: string) => void events.push(`${ref.kind} ${reason}`),
+      } as unknown as EventRecorder,
+      tellPod: (_pod, _container, _type, reason, message) => void events.push(`${reason}: ${message}`),
+      node: () => client.object<Node>(nodes, "n1"),
+      nodeName: "n1",
+      rootDir: dir,
+      podsDir: join(dir, "pods"),
+      controllerAttaches,
+      featureGates: newFeatureGates("kubelet", {}),
+      objects,
+      mounter: systemMounter,
+      clock,
+      log: discardLogger,
+      onChange() {
+        const node = client.object<Node>(nodes, "n1") as Node;
+        client.put(nodes, { ...node, status: { ...node.status, volumesInUse: [...(running.csi?.inUse() ?? [])] } });
+      },
+    });
+    running.registry = registryOf(running.csi);
+    return running.csi;
+  };
+  const register = async (): Promise<void> => {
+    await running.registry?.reconcile();
+    await waitFor(() => running.driver?.verdicts.length, { what: "the agent to answer the registration" });
+  };
+  t.after(async () => {
+    running.csi?.close();
+    await running.driver?.stop();
+    for (const path of await systemMounter.mountsBelow(dir)) await systemMounter.unmount(path);
+    await rm(dir, { recursive: true, force: true });
+  });
+  const made: CsiBench = {
+    dir,
+    client,
+    events,
+    clock,
+    csi: newAgent(),
+    driver: undefined as unknown as TestDriver,
+    describe: (spec) => {
+      const written = { volumeLifecycleModes: ["Persistent", "Ephemeral"], ...spec } as CSIDriverSpec;
+      described = spec && { apiVersion: "storage.k8s.io/v1", kind: "CSIDriver", metadata: { name: driverName }, spec: written };
+    },
+    attach() {
+      const node = client.object<Node>(nodes, "n1") as Node;
+      const volumesAttached = [{ name: volumeId, devicePath: "" }];
+      client.put(nodes, { ...node, status: { ...node.status, volumesAttached } });
+      client.put<VolumeAttachment>(volumeAttachments, {
+        apiVersion: "storage.k8s.io/v1",
+        kind: "VolumeAttachment",
+        metadata: { name: "csi-8e88a5c2f5eaf45a4d0a1e8ebb0a3de6cb8b7b7ee19d0b42e1b1a6ba22d8fe0a" },
+        spec: { attacher: driverName, nodeName: "n1", source: { persistentVolumeName: "pv1" } },
+        status: { attached: true, attachmentMetadata: { lun: "7" } },
+      });
+    },
+    async startDriver(more = {}) {
+      await running.driver?.stop();
+      running.driver = await startCsiDriver({ name: driverName, registryDir, dir: join(dir, "driver"), ...options, ...more });
+      await register();
+      made.driver = running.driver;
+      return running.driver;
+    },
+    async restart() {
+      made.csi = newAgent();
+      await made.csi.restore();
+      running.driver?.verdicts.splice(0);
+      await register();
+      return made.csi;
+    },
+    mounts: async () => (await systemMounter.mountsBelow(dir)).map((path) => path.slice(dir.length + 1)).toSorted(),
+  };
+  await made.startDriver();
+  return made;
+}
+
+export function aVolume(csi: Partial<NonNullable<PersistentVolume["spec"]["csi"]>> = {}): PersistentVolume {
+  return {
+    apiVersion: "v1",
+    kind: "PersistentVolume",
+    metadata: { name: "pv1" },
+    spec: {
+      accessModes: ["ReadWriteOnce"],
+      capacity: { storage: "2Gi" },
+      csi: { driver: driverName, volumeHandle: "handle-1", ...csi },
+    },
+  };
+}
+
+export const aClaim = (capacity = "2Gi"): PersistentVolumeClaim => ({
+  apiVersion: "v1",
+  kind: "PersistentVolumeClaim",
+  metadata: { name: "data", namespace: "default", uid: "claim-uid" },
+  spec: { volumeName: "pv1" },
+  status: { phase: "Bound", capacity: { storage: capacity } },
+});
+
+export const mountIn = (uid: string): string => `pods/${uid}/volumes/kubernetes.io~csi/pv1/mount`;
+export const globalMount = "plugins/kubernetes.io/csi/pv/pv1/globalmount";
+
+export async function up({ csi }: { csi: Csi }, pod: NodePod = aNodePod(), volume = aVolume()): Promise<SetUpVolume> {
+  const made = await csi.persistent(pod, volume, aClaim(), false);
+  assert.ok(made);
+  return made;
+}

@@ -1,0 +1,201 @@
+import assert from "node:assert/strict";
+import { readdir, readFile, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import type { PersistentVolumeClaim } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { persistentVolumeClaims } from "@coxswain/apimachinery/schema/kinds/resources";
+import { aNodePod } from "../../testing/builders.ts";
+import { aClaim, aVolume, csiBench, driverName, globalMount, isRoot, mountIn, up } from "../../testing/csi-bench.ts";
+
+test("an inline volume needs a driver that takes such, is told of its pod, and goes with it", { skip: !isRoot }, async (t) => {
+  const b = await csiBench(t);
+  const volume = {
+    name: "scratch",
+    csi: { driver: driverName, volumeAttributes: { size: "1" }, nodePublishSecretRef: { name: "own" } },
+  };
+  const pod = aNodePod({ volumes: [volume], serviceAccountName: "robot" });
+  const refused = (message: string) => (err: Error & { step: string }) => {
+    assert.equal(err.message, message);
+    assert.equal(err.step, "MountVolume.NewMounter initialization failed");
+    return true;
+  };
+  const not = `volume mode "Ephemeral" not supported by driver ${driverName}`;
+  await assert.rejects(b.csi.inline(pod, volume), refused(`${not} (no CSIDriver object)`));
+  b.describe({ volumeLifecycleModes: ["Persistent"] });
+  await assert.rejects(b.csi.inline(pod, volume), refused(`${not} (only supports ["Persistent"])`));
+  b.describe({ podInfoOnMount: true, tokenRequests: [{ audience: "vault" }] });
+  const made = await b.csi.inline(pod, volume);
+  assert.equal(made?.path, join(b.dir, "pods/uid-1/volumes/kubernetes.io~csi/scratch/mount"));
+  assert.equal(b.driver.calls.length, 1, "nothing is staged");
+  const request = b.driver.calls[0]?.request ?? {};
+  assert.match(String(request.volumeId), /^csi-[0-9a-f]{64}$/);
+  assert.deepEqual(request.secrets, { key: "default/own" });
+  assert.deepEqual(request.volumeContext, {
+    size: "1",
+    "csi.storage.k8s.io/pod.name": "web",
+    "csi.storage.k8s.io/pod.namespace": "default",
+    "csi.storage.k8s.io/pod.uid": "uid-1",
+    "csi.storage.k8s.io/serviceAccount.name": "robot",
+    "csi.storage.k8s.io/ephemeral": "true",
+    "csi.storage.k8s.io/serviceAccount.tokens": JSON.stringify({
+      vault: { token: "robot for vault", expirationTimestamp: "2030-01-01T00:00:00Z" },
+    }),
+  });
+  assert.deepEqual(b.csi.inUse(), []);
+  await b.csi.tearDown("uid-1");
+  assert.deepEqual(await b.mounts(), []);
+});
+
+test("a volume without a file system is a device behind a link of its pod, until the pod has gone", {
+  skip: !isRoot,
+}, async (t) => {
+  const b = await csiBench(t);
+  b.describe({ attachRequired: false });
+  const volume = aVolume();
+  volume.spec.volumeMode = "Block";
+  b.driver.failures.set("NodePublishVolume", [{ code: 3, details: "not today" }]);
+  await assert.rejects(up(b, aNodePod(), volume), (err: Error & { step: string }) => {
+    assert.deepEqual(
+      [err.message, err.step],
+      ["rpc error: code = InvalidArgument desc = not today", "MapVolume.MapPodDevice failed"],
+    );
+    return true;
+  });
+  b.driver.calls.splice(0);
+  const made = await up(b, aNodePod(), volume);
+  const link = join(b.dir, "pods/uid-1/volumeDevices/kubernetes.io~csi/pv1");
+  assert.deepEqual([made.path, made.device], [link, true]);
+  assert.ok((await stat(link)).isCharacterDevice(), "the link leads to the device");
+  const [stage, publish] = b.driver.calls;
+  const folder = join(b.dir, "plugins/kubernetes.io/csi/volumeDevices");
+  assert.partialDeepStrictEqual(stage?.request, {
+    stagingTargetPath: join(folder, "staging/pv1"),
+    volumeCapability: { block: {}, mount: null },
+  });
+  assert.equal(publish?.request["targetPath"], join(folder, "publish/pv1/uid-1"));
+  const kept = JSON.parse(await readFile(join(folder, "pv1/data/vol_data.json"), "utf8"));
+  assert.partialDeepStrictEqual(kept, { specVolID: "pv1", volumeHandle: "handle-1" });
+  assert.deepEqual(b.events, [
+    `SuccessfulMountVolume: MapVolume.MapPodDevice succeeded for volume "pv1" volumeMapPath "${dirname(link)}"`,
+  ]);
+  const again = await b.restart();
+  await again.collect();
+  assert.equal((await b.mounts()).length, 2, "a pod has it");
+  await again.tearDown("uid-1");
+  await again.collect();
+  assert.deepEqual(await b.mounts(), []);
+  assert.deepEqual(await readdir(folder), ["publish", "staging"]);
+  assert.deepEqual(await readdir(join(folder, "staging")), []);
+});
+
+test("a disk of an in-tree plugin is its driver's, in a claim or in the pod itself", { skip: !isRoot }, async (t) => {
+  const b = await csiBench(t, { name: "pd.csi.storage.gke.io" });
+  b.describe({ attachRequired: false });
+  const stored = aVolume();
+  const { csi: _, ...spec } = stored.spec;
+  await up(b, aNodePod(), { ...stored, spec: { ...spec, gcePersistentDisk: { pdName: "own", fsType: "ext4" } } });
+  const made = await b.csi.inline(aNodePod({}, { uid: "uid-2" }), { name: "disk", gcePersistentDisk: { pdName: "other" } });
+  const handle = (disk: string): string => `projects/UNSPECIFIED/zones/UNSPECIFIED/disks/${disk}`;
+  assert.deepEqual(
+    b.driver.calls.filter(({ method }) => method === "NodeStageVolume").map(({ request }) => request["volumeId"]),
+    [handle("own"), handle("other")],
+  );
+  assert.ok(made?.path.endsWith(`/pd.csi.storage.gke.io-${handle("other").replaceAll("/", "~")}/mount`));
+  for (const uid of ["uid-1", "uid-2"]) await b.csi.tearDown(uid);
+  await b.csi.collect();
+  assert.deepEqual(await b.mounts(), []);
+});
+
+test("a driver that asks for it hears of a volume at each look", { skip: !isRoot }, async (t) => {
+  const b = await csiBench(t);
+  b.describe({ attachRequired: false, requiresRepublish: true });
+  await up(b);
+  await up(b);
+  assert.equal(b.driver.calls.filter(({ method }) => method === "NodePublishVolume").length, 2);
+  b.driver.failures.set("NodePublishVolume", [{ code: 3, details: "no" }]);
+  await assert.rejects(up(b), /desc = no/);
+  assert.ok((await b.mounts()).includes(mountIn("uid-1")), "what is in use stays");
+});
+
+for (const { policy, fsType, want } of [
+  { policy: "ReadWriteOnceWithFSType", fsType: "ext4", want: 2000 },
+  { policy: "ReadWriteOnceWithFSType", fsType: "", want: 0 },
+  { policy: "File", fsType: "", want: 2000 },
+  { policy: "None", fsType: "ext4", want: 0 },
+] as const) {
+  test(`fsGroupPolicy ${policy} with file system "${fsType}" ${want === 0 ? "leaves files alone" : "gives files to the pod's group"}`, {
+    skip: !isRoot,
+  }, async (t) => {
+    const b = await csiBench(t);
+    b.describe({ attachRequired: false, fsGroupPolicy: policy });
+    const { path } = await up(b, aNodePod({ securityContext: { fsGroup: 2000 } }), aVolume({ fsType }));
+    assert.equal((await stat(path)).gid, want);
+  });
+}
+
+test("a driver that sees to groups itself is told the pod's", { skip: !isRoot }, async (t) => {
+  const b = await csiBench(t, { capabilities: ["mountGroup", "singleNodeMultiWriter"] });
+  b.describe({ attachRequired: false });
+  const { path } = await up(b, aNodePod({ securityContext: { fsGroup: 2000 } }), aVolume({ fsType: "ext4" }));
+  assert.equal(b.driver.calls.length, 1, "it does not stage");
+  assert.partialDeepStrictEqual(b.driver.calls[0]?.request.volumeCapability, {
+    mount: { volumeMountGroup: "2000" },
+    accessMode: { mode: 7 },
+  });
+  assert.equal((await stat(path)).gid, 0);
+});
+
+test("a secret that is not there is named", { skip: !isRoot }, async (t) => {
+  const b = await csiBench(t);
+  b.describe({ attachRequired: false });
+  await assert.rejects(
+    up(b, aNodePod(), aVolume({ nodePublishSecretRef: { name: "missing", namespace: "vault" } })),
+    /fetching NodePublishSecretRef vault\/missing failed: kubernetes\.io\/csi: failed to find the secret missing in the namespace vault with error: /,
+  );
+});
+
+test("a claim that has grown is told when the driver has grown what is on its volume", { skip: !isRoot }, async (t) => {
+  const b = await csiBench(t);
+  b.describe({ attachRequired: false });
+  const conditions = [{ type: "FileSystemResizePending", status: "True" }];
+  const claim = { ...aClaim("1Gi"), status: { ...aClaim("1Gi").status, conditions } } as PersistentVolumeClaim;
+  b.client.put(persistentVolumeClaims, claim);
+  const look = (): Promise<unknown> => b.csi.persistent(aNodePod(), aVolume(), claim, false);
+  await look();
+  const expand = b.driver.calls.find(({ method }) => method === "NodeExpandVolume");
+  assert.partialDeepStrictEqual(expand?.request, {
+    volumePath: join(b.dir, mountIn("uid-1")),
+    stagingTargetPath: join(b.dir, globalMount),
+    capacityRange: { requiredBytes: 2 * 1024 ** 3 },
+  });
+  const { status } = b.client.object<PersistentVolumeClaim>(persistentVolumeClaims, "default/data") as PersistentVolumeClaim;
+  assert.deepEqual([status?.capacity, status?.conditions ?? []], [{ storage: "2Gi" }, []]);
+  assert.deepEqual(b.events, [
+    'FileSystemResizeSuccessful: MountVolume.NodeExpandVolume succeeded for volume "pv1" n1',
+    "PersistentVolumeClaim FileSystemResizeSuccessful",
+  ]);
+  b.client.put(persistentVolumeClaims, claim);
+  b.events.splice(0);
+  b.driver.failures.set("NodeExpandVolume", [{ code: 13, details: "bad block" }]);
+  await look();
+  assert.deepEqual(b.events, [
+    'VolumeResizeFailed: NodeExpandVolume.NodeExpandVolume failed for volume "pv1" : Expander.NodeExpand failed to expand the volume : rpc error: code = Internal desc = bad block',
+  ]);
+  assert.equal(b.driver.calls.filter(({ method }) => method === "NodeExpandVolume").length, 2);
+});
+
+test("how full a volume is is what its driver says", { skip: !isRoot }, async (t) => {
+  const b = await csiBench(t);
+  b.describe({ attachRequired: false });
+  assert.deepEqual(await (await up(b)).measure?.(), {
+    capacityBytes: 1000,
+    usedBytes: 300,
+    availableBytes: 700,
+    inodes: 10,
+    inodesUsed: 3,
+    inodesFree: 7,
+  });
+  await b.csi.tearDown("uid-1");
+  await b.startDriver({ capabilities: [] });
+  assert.equal(await (await up(b)).measure?.(), undefined, "a driver need not say");
+});
