@@ -165,6 +165,7 @@ test("while the driver is away a volume stays where it is; when it is back every
   await b.startDriver();
   await up(b);
   await b.csi.handler.deregister(driverName);
+  assert.ok((await up(b)).path.endsWith(mountIn("uid-1")), "what is mounted needs no driver");
   await assert.rejects(
     b.csi.tearDown("uid-1"),
     new RegExp(`UnmountVolume.TearDown failed for volume "pv1" : kubernetes.io/csi: .*${missing}`),

@@ -148,7 +148,7 @@ export function newCsi(options: CsiOptions): Csi {
       const source = persistentSource(volume, readOnly);
       if (source === undefined) return undefined;
       const published = await volumes.setUp(pod, source);
-      await expand({ pod, claim, volume, source, published, client: drivers.client(source.driver) }).catch((err) => {
+      await expand({ pod, claim, volume, source, published, driver: () => drivers.client(source.driver) }).catch((err) => {
         throw new VolumeError("MountVolume.Setup failed while expanding volume", source.name, err);
       });
       return asSetUp(pod, source, published);

@@ -17,7 +17,8 @@ export interface ExpansionRequest {
   volume: PersistentVolume;
   source: CsiSource;
   published: PublishedVolume;
-  client: CsiClient;
+  /** @throws Error while the driver is away, which concerns nobody whose volume need not grow */
+  driver: () => CsiClient;
 }
 
 /**
@@ -52,10 +53,9 @@ export function newExpansion(options: {
     await client.patch(persistentVolumeClaims, { namespace, name, subresource: "status" }, { type: "merge", body });
   }
 
-  return async ({ pod, claim: seen, volume, source, published, client: driver }) => {
+  return async ({ pod, claim: seen, volume, source, published, driver: findDriver }) => {
     const wanted = volume.spec.capacity?.["storage"];
     if (wanted === undefined || !isSmaller(seen, wanted)) return;
-    if (!(await driver.capabilities()).has("expand")) return;
     const claim = await client.get<PersistentVolumeClaim>(persistentVolumeClaims, {
       namespace: seen.metadata.namespace,
       name: seen.metadata.name ?? "",
@@ -68,6 +68,8 @@ export function newExpansion(options: {
       return;
     }
     try {
+      const driver = findDriver();
+      if (!(await driver.capabilities()).has("expand")) return;
       await driver.expand({
         handle: source.handle,
         path: published.targetPath,
