@@ -130,6 +130,13 @@ for (const { argv, want } of [
   test(`refuses ${argv.join(" ")}`, () => assert.throws(() => configure(...argv), { message: want }));
 }
 
+test("cgroups are systemd's where the file or a flag says so, as kubeadm has it", async (t) => {
+  assert.equal(configure().cgroupDriver, "cgroupfs");
+  const path = await file(t, { cgroupDriver: "systemd" });
+  assert.equal(configure(`--config=${path}`).cgroupDriver, "systemd");
+  assert.equal(configure(`--config=${path}`, "--cgroup-driver=cgroupfs").cgroupDriver, "cgroupfs");
+});
+
 test("refuses fields that do not exist, and tells of those that do nothing", async (t) => {
   const wrong = await file(t, { maxPodz: 1 });
   assert.throws(() => configure(`--config=${wrong}`), /strict decoding error: unknown field "maxPodz"/);

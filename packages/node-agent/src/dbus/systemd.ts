@@ -60,6 +60,7 @@ export function newSystemd({ clock, connect = connectToSystemd }: SystemdOptions
   }
 
   function opened(): Promise<Link> {
+    if (closed) return Promise.reject(new SystemdAway("systemd is not asked any more"));
     link ??= openLink().catch((err: Error) => {
       link = undefined;
       throw new SystemdAway(`systemd cannot be reached: ${err.message}`);

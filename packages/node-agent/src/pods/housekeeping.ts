@@ -46,7 +46,12 @@ export async function keepHouse(options: HousekeepingOptions): Promise<void> {
     await removePodLogs(options, uid);
     await volumes.remove(uid);
   }
-  for (const uid of (await cgroups.list()).filter(isGone)) await cgroups.remove(uid);
+  for (const uid of (await cgroups.list()).filter(isGone)) {
+    // One that cannot go now is looked at again next time; it keeps nothing else waiting.
+    await cgroups.remove(uid).catch((err: Error) => {
+      log.warn("cannot remove the cgroup of a pod that is gone", { podUID: uid, reason: err.message });
+    });
+  }
   await cgroups.updateClasses(sources.list().filter(intake.isActive));
   await options.mirrors?.removeOrphans(sources.list());
   options.runner.collect();

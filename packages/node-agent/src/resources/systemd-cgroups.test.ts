@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -48,23 +48,17 @@ async function aNode(t: TestContext): Promise<Node> {
       for (const dir of foldersOf(unit)) rmSync(dir, { recursive: true });
     },
   });
-  const again = (): Promise<Cgroups> => {
-    const systemd = newSystemd({ clock: realClock, connect: () => connectToPeer(played.address) });
-    t.after(() => systemd.close());
-    return newCgroups({
-      systemd,
-      root: "/",
-      perQos: true,
-      cfsQuota: true,
-      cfsPeriodUs: 100_000,
-      podPidsLimit: 50,
-      log: discardLogger,
-      mountPoint,
-    });
-  };
+  const again = (): Promise<Cgroups> => open(t, played, mountPoint);
   const cgroups = await again();
   await cgroups.start({ milliCpu: 2000, memoryBytes: 1024 * mib, pids: 1000 }, true);
   return { cgroups, played, mountPoint, again, read: (path) => readFile(join(mountPoint, path), "utf8") };
+}
+
+function open(t: TestContext, played: PlayedSystemd, mountPoint: string): Promise<Cgroups> {
+  const systemd = newSystemd({ clock: realClock, connect: () => connectToPeer(played.address) });
+  t.after(() => systemd.close());
+  const settings = { root: "/", perQos: true, cfsQuota: true, cfsPeriodUs: 100_000, podPidsLimit: 50 };
+  return newCgroups({ systemd, ...settings, log: discardLogger, mountPoint });
 }
 
 const aBurstablePod = (): NodePod => {
@@ -160,4 +154,29 @@ test("a pod waits for a systemd that makes no slices", async (t) => {
   });
   await cgroups.ensure(aBurstablePod());
   assert.ok(played.units.has(podSlice));
+});
+
+test("on version 2 of the hierarchy systemd hears its numbers, and controllers are handed down", async (t) => {
+  const mountPoint = await mkdtemp(join(tmpdir(), "cox-slices-"));
+  t.after(() => rm(mountPoint, { recursive: true, force: true }));
+  const makeFolder = (dir: string): void => {
+    mkdirSync(dir, { recursive: true });
+    writeFileSync(join(dir, "cgroup.controllers"), "cpu memory pids\n");
+  };
+  makeFolder(mountPoint);
+  const played = await playSystemd(t, {
+    onStart: (unit) => makeFolder(join(mountPoint, systemdNames.pathOf(systemdNames.parse(unit)))),
+  });
+  const cgroups = await open(t, played, mountPoint);
+  await cgroups.start({ milliCpu: 2000, memoryBytes: 1024 * mib }, true);
+  await cgroups.ensure(aBurstablePod());
+  assert.partialDeepStrictEqual(Object.fromEntries(played.units.get(podSlice) ?? []), {
+    IOAccounting: true,
+    MemoryMax: BigInt(64 * mib),
+    CPUWeight: 10n,
+    CPUQuotaPerSecUSec: 500_000n,
+  });
+  const read = (file: string): Promise<string> => readFile(join(mountPoint, podPath, file), "utf8");
+  assert.deepEqual([await read("cpu.weight"), await read("cpu.max")], ["10", "50000 100000"]);
+  assert.equal(await readFile(join(mountPoint, "kubepods.slice/cgroup.subtree_control"), "utf8"), "+pids");
 });
