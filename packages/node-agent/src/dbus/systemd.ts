@@ -75,10 +75,15 @@ export function newSystemd({ clock, connect = connectToSystemd }: SystemdOptions
       link = undefined;
       for (const resolve of opening.waiting.values()) resolve("");
     });
-    await bus.onSignal({ path: object, interface: manager, member: "JobRemoved" }, ([, job, , result]) => {
+    const jobRemoved = { path: object, interface: manager, member: "JobRemoved" };
+    const listening = bus.onSignal(jobRemoved, ([, job, , result]) => {
       const heard = opening.waiting.get(String(job));
       if (heard !== undefined) heard(String(result));
       else remember(opening.ended, String(job), String(result));
+    });
+    await listening.catch((err: Error) => {
+      bus.close();
+      throw err;
     });
     return opening;
   }

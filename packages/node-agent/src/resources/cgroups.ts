@@ -102,21 +102,21 @@ export async function newCgroups(options: CgroupOptions): Promise<Cgroups> {
       allocatableBytes = allocatable.memoryBytes;
       for (const path of Object.values(paths)) await tree.make(path);
       const { milliCpu, memoryBytes, pids } = allocatable;
-      if (enforce)
-        await tree.limit(paths.Guaranteed, { shares: cpuShares(milliCpu), memoryBytes, ...(pids !== undefined && { pids }) });
+      const limits = { shares: cpuShares(milliCpu), memoryBytes, ...(pids !== undefined && { pids }) };
+      if (enforce) await tree.limit(paths.Guaranteed, limits);
       await tree.limit(paths.BestEffort, { shares: 2 });
     },
     async enforceReserved(cgroup, reserved) {
       const name = naming.parse(cgroup);
       const path = naming.pathOf(name);
-      if (!(await tree.exists(path)))
-        throw new Error(`[${name.map((part) => JSON.stringify(part)).join(" ")}] cgroup does not exist`);
+      const shown = `[${name.map((part) => JSON.stringify(part)).join(" ")}]`;
+      if (!(await tree.exists(path))) throw new Error(`${shown} cgroup does not exist`);
       const limits: CgroupLimits = {
         ...(reserved.cpu !== undefined && { shares: cpuShares(quantityOf(reserved, "cpu").milliValue()) }),
         memoryBytes: quantityOf(reserved, "memory").value(),
         pids: quantityOf(reserved, "pid").value(),
       };
-      if (!(await tree.limit(path, limits))) throw new Error(`the limits of cgroup ${JSON.stringify(cgroup)} cannot be set`);
+      if (!(await tree.limit(path, limits))) throw new Error(`the limits of cgroup ${shown} cannot be set`);
     },
     parentOf: (pod) => (options.perQos ? naming.pathOf(nameOfPod(pod)) : ""),
     async ensure(pod) {
