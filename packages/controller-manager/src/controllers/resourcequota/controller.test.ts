@@ -46,6 +46,16 @@ test("a new quota gets its bounds and what is used of them, from its namespace a
   });
 });
 
+test("a quota counts itself, by the watch that brought it", async (t) => {
+  const world = await started(t, ({ client }) => {
+    client.rawAnswers.set("/api/v1", core("pods", "configmaps", "resourcequotas"));
+    client.put(resourceQuotas, aQuota({ resourcequotas: "5" }));
+  });
+  assert.deepEqual(statusIn(world)?.used, { resourcequotas: "1" });
+  const lists = world.client.actions.filter(({ verb, resource }) => verb === "list" && resource === "resourcequotas");
+  assert.equal(lists.length, 1, "another watch could be behind");
+});
+
 test("a quota with scopes counts what they take in", async (t) => {
   const world = await started(t, ({ client }) => {
     client.put(pods, asking("a", "500m"), aPod({ name: "best" }));

@@ -30,8 +30,11 @@ interface Monitor {
 const neededVerbs = ["create", "delete", "list", "watch"];
 /** Too many, and nobody wants to bound them. */
 const ignored = new Set(["events.", "events.events.k8s.io"]);
-/** Their usage depends on what they are; everything else only has to be there to be counted. */
-const wholeObjects = new Set(["pods.", "services.", "persistentvolumeclaims."]);
+/**
+ * Counted by the informers that everybody shares: usage of these depends on what they are, and a watch of its own might be behind the one
+ * that brought a new quota, which would then not count itself. Everything else only has to be there.
+ */
+const shared = new Set(["pods.", "services.", "persistentvolumeclaims.", "resourcequotas."]);
 
 export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
   const monitors = new Map<string, Monitor>();
@@ -39,9 +42,9 @@ export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
 
   const start = (monitor: Monitor, signal: AbortSignal): SharedInformer<KubeObject> => {
     const { resource, evaluator } = monitor;
-    const whole = wholeObjects.has(idOf(resource));
+    const isShared = shared.has(idOf(resource));
     const { clock, log } = ctx;
-    const informer = whole
+    const informer = isShared
       ? ctx.informers.for<KubeObject>(resource)
       : newSharedInformer<KubeObject>({
           client: ctx.informers.client,
@@ -54,12 +57,12 @@ export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
         });
     informer.addHandler({
       updated(old, now) {
-        if (whole && evaluator.replenishes(old, now)) tell(evaluator, now.metadata.namespace ?? "");
+        if (isShared && evaluator.replenishes(old, now)) tell(evaluator, now.metadata.namespace ?? "");
       },
       deleted: ({ metadata }) => tell(evaluator, metadata.namespace ?? ""),
     });
-    // Those of whole objects are everybody's, and run already.
-    if (!whole) void informer.run(AbortSignal.any([signal, monitor.stop.signal]));
+    // Those that are shared run already.
+    if (!isShared) void informer.run(AbortSignal.any([signal, monitor.stop.signal]));
     monitor.informer = informer;
     return informer;
   };
