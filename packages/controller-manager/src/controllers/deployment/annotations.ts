@@ -16,15 +16,19 @@ const notCopied = new Set([
   "deprecated.deployment.rollback.to",
 ]);
 
-/** Revision of a ReplicaSet or deployment: 0 when it has none, NaN when it is not a number. */
-export function revisionOf({ metadata }: { metadata: { annotations?: Record<string, string> } }): number {
-  const text = metadata.annotations?.[revisionAnnotation];
-  if (text === undefined || text === "") return 0;
-  return /^-?\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+/** Revision of a ReplicaSet or deployment, of 64 bits: 0 when it has none, undefined when it is not a number. */
+export function revisionOf({ metadata }: { metadata: { annotations?: Record<string, string> } }): bigint | undefined {
+  const text = metadata.annotations?.[revisionAnnotation] || "0";
+  if (!/^[-+]?\d{1,19}$/.test(text)) return undefined;
+  const revision = BigInt(text.replace("+", ""));
+  return BigInt.asIntN(64, revision) === revision ? revision : undefined;
 }
 
-export function maxRevision(sets: readonly ReplicaSet[]): number {
-  return Math.max(0, ...sets.map(revisionOf).filter((revision) => !Number.isNaN(revision)));
+export function maxRevision(sets: readonly ReplicaSet[]): bigint {
+  return sets.reduce((most, set) => {
+    const revision = revisionOf(set) ?? 0n;
+    return revision > most ? revision : most;
+  }, 0n);
 }
 
 /** Count that an annotation holds; undefined when it is absent or not a number. */
@@ -46,14 +50,14 @@ export function replicaAnnotations(desired: number, max: number): Record<string,
 export function annotationsOfNewSet(
   deployment: Deployment,
   current: Record<string, string>,
-  revision: number,
+  revision: bigint,
 ): Record<string, string> {
   const annotations = { ...current };
   for (const [key, value] of Object.entries(deployment.metadata.annotations ?? {})) {
     if (!notCopied.has(key)) annotations[key] = value;
   }
   const old = revisionOf({ metadata: { annotations: current } });
-  if (Number.isNaN(old) || old >= revision) return annotations;
+  if (old === undefined || old >= revision) return annotations;
   annotations[revisionAnnotation] = String(revision);
   const oldText = current[revisionAnnotation];
   if (oldText === undefined) return annotations;

@@ -55,22 +55,33 @@ for (const { name, sets, limit, want } of [
 test("revisions: the highest counts, what is no number does not", () => {
   const odd = set("odd");
   odd.metadata.annotations = { [revisionAnnotation]: "x" };
-  assert.equal(maxRevision([set("a", { revision: 2 }), odd, set("b", { revision: 7 })]), 7);
-  assert.equal(maxRevision([]), 0);
+  assert.equal(maxRevision([set("a", { revision: 2 }), odd, set("b", { revision: 7 })]), 7n);
+  assert.equal(maxRevision([]), 0n);
+});
+
+test("revisions have 64 bits", () => {
+  const sets = ["3546343826724305832", "9223372036854775808"].map((revision) => {
+    const large = set(revision);
+    large.metadata.annotations = { [revisionAnnotation]: revision };
+    return large;
+  });
+  assert.equal(maxRevision(sets), 3546343826724305832n);
+  const next = annotationsOfNewSet(aDeployment({}), { [revisionAnnotation]: "3546343826724305832" }, maxRevision(sets) + 1n);
+  assert.equal(next[revisionAnnotation], "3546343826724305833");
 });
 
 test("a set that becomes the newest again gets a new revision and remembers the old ones", () => {
   const deployment = aDeployment({
     annotations: { team: "a", [revisionAnnotation]: "5", "kubectl.kubernetes.io/last-applied-configuration": "{}" },
   });
-  const first = annotationsOfNewSet(deployment, { [revisionAnnotation]: "1" }, 6);
+  const first = annotationsOfNewSet(deployment, { [revisionAnnotation]: "1" }, 6n);
   assert.deepEqual(first, { team: "a", [revisionAnnotation]: "6", [revisionHistoryAnnotation]: "1" });
-  assert.equal(annotationsOfNewSet(deployment, first, 8)[revisionHistoryAnnotation], "1,6");
-  assert.equal(annotationsOfNewSet(deployment, first, 3)[revisionAnnotation], "6");
+  assert.equal(annotationsOfNewSet(deployment, first, 8n)[revisionHistoryAnnotation], "1,6");
+  assert.equal(annotationsOfNewSet(deployment, first, 3n)[revisionAnnotation], "6");
 });
 
 test("a new set has the hash in its name, selector, labels and template, and its counts for later", () => {
-  const built = buildNewSet(aDeployment({ name: "web", replicas: 4 }), [], 1);
+  const built = buildNewSet(aDeployment({ name: "web", replicas: 4 }), [], 1n);
   const hash = built.metadata.labels?.["pod-template-hash"] ?? "";
   assert.match(hash, /^[bcdfghjklmnpqrstvwxz2456789]{8,10}$/);
   assert.equal(built.metadata.name, `web-${hash}`);

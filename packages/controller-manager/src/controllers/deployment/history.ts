@@ -37,7 +37,8 @@ export function planCleanup(deployment: Deployment, oldSets: readonly ReplicaSet
 }
 
 function byRevision(a: ReplicaSet, b: ReplicaSet): number {
-  return (revisionOf(a) || 0) - (revisionOf(b) || 0) || byCreation(a, b);
+  const [ofA, ofB] = [revisionOf(a) ?? 0n, revisionOf(b) ?? 0n];
+  return ofA === ofB ? byCreation(a, b) : ofA < ofB ? -1 : 1;
 }
 
 function isIdle(set: ReplicaSet): boolean {

@@ -25,12 +25,12 @@ export async function syncNewSet(
   oldSets: readonly ReplicaSet[],
   create: boolean,
 ): Promise<ReplicaSet | undefined> {
-  const revision = maxRevision(oldSets) + 1;
+  const revision = maxRevision(oldSets) + 1n;
   if (found !== undefined) return adoptRevision(rollout, found, revision);
   return create ? createNewSet(rollout, oldSets, revision) : undefined;
 }
 
-async function adoptRevision(rollout: Rollout, found: ReplicaSet, revision: number): Promise<ReplicaSet> {
+async function adoptRevision(rollout: Rollout, found: ReplicaSet, revision: bigint): Promise<ReplicaSet> {
   const { ctx, deployment, signal } = rollout;
   const annotations = annotationsOfNewSet(deployment, found.metadata.annotations ?? {}, revision);
   const minReadySeconds = deployment.spec.minReadySeconds ?? 0;
@@ -52,7 +52,7 @@ async function adoptRevision(rollout: Rollout, found: ReplicaSet, revision: numb
   return found;
 }
 
-async function createNewSet(rollout: Rollout, oldSets: readonly ReplicaSet[], revision: number): Promise<ReplicaSet> {
+async function createNewSet(rollout: Rollout, oldSets: readonly ReplicaSet[], revision: bigint): Promise<ReplicaSet> {
   const { ctx, deployment, signal } = rollout;
   const wanted = buildNewSet(deployment, oldSets, revision);
   let created: ReplicaSet;
@@ -85,7 +85,7 @@ async function createNewSet(rollout: Rollout, oldSets: readonly ReplicaSet[], re
 }
 
 /** Pure: the ReplicaSet for the deployment's template, as big as it may be at once. */
-export function buildNewSet(deployment: Deployment, oldSets: readonly ReplicaSet[], revision: number): ReplicaSet {
+export function buildNewSet(deployment: Deployment, oldSets: readonly ReplicaSet[], revision: bigint): ReplicaSet {
   const hash = computeHash(deployment.spec.template, deployment.status?.collisionCount);
   const template = deepClone(deployment.spec.template);
   const labels = { ...template.metadata?.labels, [hashLabel]: hash };
