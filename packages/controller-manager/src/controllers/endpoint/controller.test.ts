@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import type { EndpointSubset, Endpoints, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { endpoints, pods, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import { aPod, aService, someEndpoints } from "@coxswain/apimachinery/testing/builders";
@@ -71,6 +72,23 @@ test("removes endpoints of a service that is gone, but not an election's", async
   assert.deepEqual(
     client.objects(endpoints).map(({ metadata }) => metadata.name),
     ["lock"],
+  );
+});
+
+test("leaves alone what users make and change, until a service asks for its own; makes again what they delete", async (t) => {
+  const { client, ctx, run } = newTestContext(t);
+  client.put(services, aService());
+  await run(newEndpointController(ctx));
+  const made = client.object<Endpoints>(endpoints, "default/web") as Endpoints & KubeObject;
+  client.clearActions();
+  client.put(endpoints, someEndpoints({ name: "theirs" }), { ...made, subsets: [{ addresses: [{ ip: "192.0.2.1" }] }] });
+  await settle(30);
+  assert.deepEqual(client.writes, []);
+  client.remove(endpoints, "default/web");
+  await settle(30);
+  assert.deepEqual(
+    client.writes.map(({ verb, name }) => [verb, name]),
+    [["create", "web"]],
   );
 });
 

@@ -1,9 +1,10 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
-import { enqueueSelf } from "@coxswain/apimachinery/controller/sources";
+import type { Source, SourceQueue } from "@coxswain/apimachinery/controller/sources";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
 import { hasCause, isAlreadyExists, isForbidden, isNotFound } from "@coxswain/apimachinery/errors/predicates";
+import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
-import type { ObjectKey } from "@coxswain/apimachinery/meta/object-key";
+import { keyOf, type ObjectKey } from "@coxswain/apimachinery/meta/object-key";
 import type { Endpoints, Service } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { endpoints, services } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { ControllerContext } from "../../controller-context.ts";
@@ -13,13 +14,13 @@ import { canonicalSubsets, limitAddresses } from "./subsets.ts";
 
 /**
  * endpoint-controller: the Endpoints of each service with a selector list the addresses of its Pods.
- * Watches Services, Pods (keys of the services that select them) and Endpoints (own key); writes Endpoints.
+ * Watches Services, Pods (keys of the services that select them) and deletions of Endpoints (own key); writes Endpoints.
  * Source: pkg/controller/endpoint/endpoints_controller.go
  */
 export const newEndpointController = (ctx: ControllerContext): Controller =>
   newController({
     name: "endpoint",
-    sources: [...serviceSources(ctx.informers), enqueueSelf(ctx.informers.for<Endpoints>(endpoints))],
+    sources: [...serviceSources(ctx.informers), leftAndLost(ctx.informers.for<Endpoints>(endpoints))],
     reconcile: (key, signal) => reconcile(ctx, key, signal),
     workers: ctx.config.concurrency.endpoint,
     maxRetries: 15,
@@ -28,6 +29,25 @@ export const newEndpointController = (ctx: ControllerContext): Controller =>
     clock: ctx.clock,
     metrics: ctx.metrics,
   });
+
+/**
+ * Endpoints that are there at the start, whose service may be gone meanwhile, and those that somebody deletes. What users make, for a
+ * service that comes later or for none, or change, is theirs until the service or its Pods change.
+ * Source: checkLeftoverEndpoints, onEndpointsDelete
+ */
+function leftAndLost(informer: SharedInformer<Endpoints>): Source {
+  let enqueue: SourceQueue["enqueue"] = () => {};
+  return {
+    start(queue) {
+      enqueue = queue.enqueue;
+      informer.addHandler({ deleted: (last) => enqueue(keyOf(last)) });
+    },
+    async waitForSync(signal) {
+      await informer.waitForSync(signal);
+      for (const left of informer.lister.list()) enqueue(keyOf(left));
+    },
+  };
+}
 
 const headlessLabel = "service.kubernetes.io/headless";
 const overCapacityAnnotation = "endpoints.kubernetes.io/over-capacity";
