@@ -1,5 +1,7 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { AgentConfig } from "./config.ts";
+import type { PodSources } from "./sources/merge.ts";
+import type { StatusManager } from "./status/status-manager.ts";
 
 /** What `--runonce` makes of the configuration: nobody is served and nobody is told. */
 export const runOnceConfig = (config: AgentConfig): AgentConfig => ({
@@ -10,6 +12,15 @@ export const runOnceConfig = (config: AgentConfig): AgentConfig => ({
   readOnlyPort: 0,
   healthzPort: 0,
 });
+
+/** Names of wanted Pods that neither run nor have ended; undefined as long as not all that are wanted are known. */
+export function pendingPods(sources: PodSources, status: Pick<StatusManager, "get">): readonly string[] | undefined {
+  if (!sources.allSynced()) return undefined;
+  return sources
+    .list()
+    .filter(({ metadata }) => !["Running", "Succeeded"].includes(status.get(metadata.uid)?.phase ?? ""))
+    .map(({ metadata }) => `${metadata.name}_${metadata.namespace}`);
+}
 
 const firstDelayMs = 1_000;
 const mostLooks = 10;

@@ -5,7 +5,9 @@ import type { AgentConfig } from "./config.ts";
 import { type HousekeepingOptions, keepHouse } from "./pods/housekeeping.ts";
 import { isMirrorPod } from "./pods/pod.ts";
 import { newEviction, type Pressure, parseThresholds } from "./resources/eviction.ts";
+import type { ResourceManagers } from "./resources/resource-managers.ts";
 import { observeNode, podUsage } from "./resources/usage.ts";
+import type { VolumeUsages } from "./resources/volume-usage.ts";
 import { collectContainers } from "./runtime/container-gc.ts";
 import { newImageGc } from "./runtime/image-gc.ts";
 import { runLogRotation } from "./runtime/log-rotation.ts";
@@ -20,6 +22,8 @@ export interface UpkeepOptions extends HousekeepingOptions {
   clock: Clock;
   log: Logger;
   tell: AgentEvents;
+  managers: Pick<ResourceManagers, "reconcile">;
+  usages: Pick<VolumeUsages, "refresh">;
   /** What the runtime has: Pods, and containers by the state they are in. */
   onLook: (pods: number, containers: Readonly<Record<string, number>>) => void;
   onEvicted: (signal: string) => void;
@@ -31,9 +35,9 @@ const containerGcMs = 60_000;
 const imageGcMs = 300_000;
 const evictionMs = 10_000;
 
-/** Starts what keeps the node clean and alive: housekeeping, garbage collection, eviction, rotation of logs. */
+/** Starts what keeps the node clean and alive: housekeeping, garbage collection, eviction, rotation of logs, looks at what is used. */
 export function startUpkeep(options: UpkeepOptions): void {
-  const { config, background, runtime, clock, log, intake, workers, events, volumes, tell } = options;
+  const { config, background, runtime, clock, log, intake, workers, events, volumes, tell, managers, usages } = options;
   const { podLogsDir, containerLogsDir } = options;
   const { sources, isActive } = intake;
 
@@ -106,6 +110,9 @@ export function startUpkeep(options: UpkeepOptions): void {
   background.every(containerGcMs, "container garbage collection", collectDead);
   background.every(evictionMs, "eviction", eviction.check);
   background.every(imageGcMs, "image garbage collection", imageGc.collect);
+  if (config.volumeStatsMs > 0) background.every(config.volumeStatsMs, "usage of volumes", usages.refresh);
+  if (config.cpuManagerPolicy !== "none")
+    background.every(config.cpuManagerReconcileMs, "CPUs of containers", managers.reconcile);
   const { containerLogMaxSizeBytes: maxSizeBytes, containerLogMaxFiles: maxFiles } = config;
   background.add(runLogRotation({ runtime, clock, log, maxSizeBytes, maxFiles }, background.signal));
 }

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { AgentConfig } from "../config.ts";
@@ -9,6 +10,7 @@ import type { AgentEvents } from "../status/events.ts";
 import { allocatable as newAllocatable } from "./allocatable.ts";
 import { type Cgroups, newCgroups } from "./cgroups.ts";
 import { quantityOf, type ResourceList } from "./pod-resources.ts";
+import { parseQosReserved } from "./qos-reserve.ts";
 import type { Reservations } from "./reservations.ts";
 
 /**
@@ -18,10 +20,10 @@ import type { Reservations } from "./reservations.ts";
  */
 export async function startCgroups(options: {
   config: AgentConfig;
+  featureGates: FeatureGates;
   machine: Machine;
   capacity: ResourceList;
   reservations: Reservations;
-  memoryReservePercent: number | undefined;
   tell: AgentEvents;
   clock: Clock;
   signal: AbortSignal;
@@ -35,7 +37,7 @@ export async function startCgroups(options: {
     cfsQuota: config.cpuCfsQuota,
     cfsPeriodUs: config.cpuCfsPeriodMs * 1000,
     podPidsLimit: config.podPidsLimit,
-    memoryReservePercent: options.memoryReservePercent,
+    memoryReservePercent: options.featureGates.enabled("QOSReserved") ? parseQosReserved(config.qosReserved) : undefined,
     log: options.log,
   });
   // What eviction keeps free is not taken from the cgroup: eviction comes first, the kernel's killer after it.

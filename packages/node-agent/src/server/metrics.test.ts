@@ -38,12 +38,13 @@ test("looks at the runtime are timed, and counted what they saw", async () => {
   const metrics = newAgentMetrics(registry);
   metrics.relisted(20, 1_000_000);
   metrics.relisted(30, 1_001_500);
-  metrics.running({ running: 3, exited: 1 });
+  metrics.running(2, { running: 3, exited: 1 });
   const text = await registry.render();
   for (const line of [
     "kubelet_pleg_relist_interval_seconds_sum 1.5",
     "kubelet_pleg_relist_duration_seconds_count 2",
     "kubelet_pleg_last_seen_seconds 1001.5",
+    "kubelet_running_pods 2",
     'kubelet_running_containers{container_state="running"} 3',
   ]) {
     assert.ok(text.split("\n").includes(line), line);

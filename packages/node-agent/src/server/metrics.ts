@@ -42,6 +42,7 @@ export function newAgentMetrics(registry: MetricsRegistry) {
     help: "Cumulative number of errors when starting containers",
     labels: ["container_type", "code"],
   });
+  const runningPods = registry.gauge({ name: "kubelet_running_pods", help: "Number of pods that have a running pod sandbox" });
   const runningContainers = registry.gauge({
     name: "kubelet_running_containers",
     help: "Number of containers currently running",
@@ -72,9 +73,10 @@ export function newAgentMetrics(registry: MetricsRegistry) {
       else if (failure === undefined) startedContainers.labels(containerTypes[what]).inc();
       else failedContainers.labels(containerTypes[what], failure).inc();
     },
-    /** @param states of all containers that the runtime has, by what they are in */
-    running(states: Readonly<Record<string, number>>): void {
-      for (const [state, count] of Object.entries(states)) runningContainers.labels(state).set(count);
+    /** @param containers all that the runtime has, by the state they are in */
+    running(pods: number, containers: Readonly<Record<string, number>>): void {
+      runningPods.set(pods);
+      for (const [state, count] of Object.entries(containers)) runningContainers.labels(state).set(count);
     },
     /** @param now ms since the epoch, at the end */
     relisted(tookMs: number, now: number): void {
@@ -117,7 +119,6 @@ export function newAgentMetrics(registry: MetricsRegistry) {
       help: "Cumulative number of requests to the PodResource endpoint. Broken down by server api version.",
       labels: ["server_api_version"],
     }),
-    runningPods: registry.gauge({ name: "kubelet_running_pods", help: "Number of pods that have a running pod sandbox" }),
     nodeName: registry.gauge({ name: "kubelet_node_name", help: "The node's name. The count is always 1.", labels: ["node"] }),
   };
 }

@@ -4,14 +4,15 @@ import { connectToLogind } from "./logind.ts";
 import { type NodeShutdown, type NodeShutdownOptions, newNodeShutdown } from "./node-shutdown.ts";
 import { groupsOf } from "./shutdown-groups.ts";
 
+export interface OpenShutdownOptions extends Omit<NodeShutdownOptions, "groups" | "connect"> {
+  config: Pick<AgentConfig, "shutdownGroups" | "shutdownGraceMs" | "shutdownGraceCriticalMs">;
+  featureGates: FeatureGates;
+}
+
 /** @returns undefined when the configuration gives Pods no time: the machine goes down at once */
-export function openNodeShutdown(
-  config: AgentConfig,
-  gates: FeatureGates,
-  options: Omit<NodeShutdownOptions, "groups" | "connect">,
-): NodeShutdown | undefined {
-  if (!gates.enabled("GracefulNodeShutdown")) return undefined;
-  const { shutdownGroups, shutdownGraceMs, shutdownGraceCriticalMs } = config;
+export function openNodeShutdown(options: OpenShutdownOptions): NodeShutdown | undefined {
+  if (!options.featureGates.enabled("GracefulNodeShutdown")) return undefined;
+  const { shutdownGroups, shutdownGraceMs, shutdownGraceCriticalMs } = options.config;
   const groups = shutdownGroups.length > 0 ? shutdownGroups : groupsOf(shutdownGraceMs, shutdownGraceCriticalMs);
   if (groups.length === 0) return undefined;
   return newNodeShutdown({ ...options, groups, connect: () => connectToLogind({ clock: options.clock }) });

@@ -1,0 +1,164 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { Node, NodeStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { Background } from "../background.ts";
+import type { AgentConfig } from "../config.ts";
+import type { Pressure } from "../resources/eviction.ts";
+import type { Cri } from "../runtime/cri-schema.ts";
+import type { LifecycleEvents } from "../runtime/lifecycle-events.ts";
+import type { ContainerRuntime } from "../runtime/runtime.ts";
+import type { AgentEvents } from "../status/events.ts";
+import type { ApiConnection } from "./api-connection.ts";
+import type { NodeIdentity } from "./identity.ts";
+import { joinCluster } from "./join-cluster.ts";
+import { filesystemOf } from "./machine.ts";
+import { initialNode, type NodeStatusInput, nodeStatus } from "./node-status.ts";
+import { newPodCidr } from "./pod-cidr.ts";
+import type { Registration } from "./registration.ts";
+import type { RuntimeHealth } from "./runtime-health.ts";
+
+export interface OwnNodeOptions {
+  config: AgentConfig;
+  identity: NodeIdentity;
+  /** Undefined in standalone mode: the node is nobody's. */
+  api: ApiConnection | undefined;
+  runtime: ContainerRuntime;
+  runtimeHealth: RuntimeHealth;
+  events: Pick<LifecycleEvents, "problem">;
+  /** What parts say that are made after the node: why it is not ready, beside the runtime's reasons. */
+  problems: () => readonly (string | undefined)[];
+  devices: () => NodeStatusInput["devices"] | undefined;
+  volumesInUse: () => readonly string[] | undefined;
+  tell: AgentEvents;
+  clock: Clock;
+  log: Logger;
+}
+
+/** The node that the agent is of, as the agent and the cluster know it. */
+export interface OwnNode {
+  /** As the API server has it; undefined while it has not been heard of. */
+  registered(): Node | undefined;
+  /** The same, and before that what will be registered. */
+  known(): Node;
+  /** What the node says of itself now. @param current what the API server has, of which others' parts are kept */
+  status(current: NodeStatus | undefined): Promise<NodeStatus>;
+  pressure(): Pressure;
+  setPressure(pressure: Pressure): void;
+  /** The status has something new to say: it is told now and not at its next time. */
+  hurry(): void;
+  /** Keeps looking how the runtime is, and which images it has. */
+  watchRuntime(background: Background): void;
+  /** Registers the node and keeps it registered; without an API server only the runtime learns its range of addresses. */
+  join(background: Background): void;
+}
+
+const imageListMs = 60_000;
+const runtimeCheckMs = 5_000;
+
+export function newOwnNode(options: OwnNodeOptions): OwnNode {
+  const { config, identity, api, runtime, runtimeHealth, clock, log } = options;
+  const { machine, reservations, hostname, nodeName, ips } = identity;
+  const { maxPods, podsPerCore } = config;
+  const podCidr = newPodCidr({ runtime, log });
+  let lastHeard: Node | undefined;
+  let images: readonly Cri<"Image">[] = [];
+  let pressure: Pressure = { memory: false, disk: false, pid: false };
+  let registration: Registration | undefined;
+
+  const initial = (): Node =>
+    initialNode({
+      name: nodeName,
+      hostname,
+      labels: config.nodeLabels,
+      taints: config.registerWithTaints,
+      schedulable: config.registerSchedulable,
+      providerId: config.providerId,
+      controllerAttachDetach: config.controllerAttachDetach,
+      keepTerminatedPodVolumes: config.keepTerminatedPodVolumes,
+      architecture: machine.architecture,
+    });
+  const registered = (): Node | undefined => api?.node.lister.get(nodeName) ?? lastHeard;
+  const hurry = (): void => registration?.hurry();
+
+  function problems(): string[] {
+    const network = runtimeHealth.networkProblem();
+    return [
+      ...runtimeHealth.problems(),
+      options.events.problem(),
+      network && `container runtime network not ready: ${network}`,
+      ...options.problems(),
+    ].filter((problem) => problem !== undefined);
+  }
+
+  async function status(current: NodeStatus | undefined): Promise<NodeStatus> {
+    const storageBytes = (await filesystemOf(config.rootDir)).capacityBytes;
+    const devices = options.devices();
+    return nodeStatus({
+      machine,
+      hostname,
+      ips,
+      maxPods: podsPerCore > 0 ? Math.min(maxPods, podsPerCore * machine.cpuCount) : maxPods,
+      storageBytes,
+      reserved: reservations,
+      ...(devices !== undefined && { devices }),
+      runtime: runtimeHealth.version(),
+      kubeletPort: config.port,
+      images,
+      maxImages: config.nodeStatusMaxImages,
+      conditions: {
+        problems: problems(),
+        memoryPressure: pressure.memory,
+        diskPressure: pressure.disk,
+        pidPressure: pressure.pid,
+      },
+      volumesInUse: options.volumesInUse(),
+      current,
+      now: clock.now(),
+    });
+  }
+
+  async function checkRuntime(): Promise<void> {
+    const before = problems().length;
+    await runtimeHealth.check();
+    if (runtimeHealth.isReady() && images.length === 0) images = await runtime.listImages();
+    if (problems().length !== before) hurry();
+  }
+
+  return {
+    registered,
+    known: () => registered() ?? initial(),
+    status,
+    pressure: () => pressure,
+    setPressure(next) {
+      pressure = next;
+      hurry();
+    },
+    hurry,
+    watchRuntime(background) {
+      background.every(runtimeCheckMs, "runtime status", checkRuntime);
+      background.every(imageListMs, "images", async () => {
+        images = await runtime.listImages();
+      });
+    },
+    join(background) {
+      background.add(podCidr.update(config.podCidr));
+      if (api === undefined) return log.warn("Standalone mode, no API client");
+      registration = joinCluster({
+        config,
+        api,
+        background,
+        clock,
+        log,
+        tell: options.tell,
+        nodeName,
+        names: { dnsNames: [hostname], ips },
+        initial,
+        status,
+        onUpdate(node) {
+          lastHeard = node;
+          void podCidr.update((node.spec?.podCIDRs ?? []).join(","));
+        },
+      });
+    },
+  };
+}

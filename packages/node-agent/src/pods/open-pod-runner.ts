@@ -1,0 +1,71 @@
+import { join } from "node:path";
+import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import type { AgentConfig } from "../config.ts";
+import { readHostDns } from "../environment/host-dns.ts";
+import type { ApiConnection } from "../node/api-connection.ts";
+import type { NodeIdentity } from "../node/identity.ts";
+import { newHookRunner } from "../probes/lifecycle-hooks.ts";
+import type { ContainerDependencies } from "../runtime/containers.ts";
+import { openImagePuller } from "../runtime/open-image-puller.ts";
+import { runtimeHandler } from "../runtime/runtime-class.ts";
+import type { MirrorPods } from "./mirror-pods.ts";
+import { type NodeFacts, newPodRunner, type PodRunner, type PodRunnerOptions } from "./pod-runner.ts";
+
+/** What the configuration and the machine say. */
+type Decided = "containers" | "images" | "node" | "keepTerminatedPodVolumes" | "dns" | "services" | "runtimeHandler" | "prepare";
+
+export interface OpenRunnerOptions
+  extends Omit<PodRunnerOptions, Decided>,
+    Pick<ContainerDependencies, "runtime" | "event" | "podLogsDir" | "containerLogsDir">,
+    Pick<NodeFacts, "allocatable"> {
+  config: AgentConfig;
+  featureGates: FeatureGates;
+  identity: NodeIdentity;
+  /** Undefined in standalone mode: there are no services and no runtime classes. */
+  api: Pick<ApiConnection, "client" | "services"> | undefined;
+  mirrors: MirrorPods | undefined;
+}
+
+/** Makes the runner of Pods as the configuration and the machine want it. */
+export async function openPodRunner(options: OpenRunnerOptions): Promise<PodRunner> {
+  const { config, featureGates, identity, api, mirrors, runtime, clock, log } = options;
+  const { clusterDns, clusterDomain, keepTerminatedPodVolumes } = config;
+  const { ips } = identity;
+  const host = await readHostDns(config.resolvConf, log);
+  return newPodRunner({
+    ...options,
+    keepTerminatedPodVolumes,
+    containers: {
+      runtime,
+      clock,
+      log,
+      event: options.event,
+      runHook: newHookRunner(runtime),
+      podLogsDir: options.podLogsDir,
+      containerLogsDir: options.containerLogsDir,
+      seccompDefault: config.seccompDefault && featureGates.enabled("SeccompDefault"),
+      seccompRoot: join(config.rootDir, "seccomp"),
+    },
+    images: openImagePuller({ config, featureGates, runtime, clock, log }),
+    node: nodeFacts(options),
+    dns: () => ({ clusterDns, clusterDomain, host, hostIps: ips }),
+    services: () => (api === undefined ? [] : api.services.synced ? api.services.lister.list() : undefined),
+    runtimeHandler: (pod) => runtimeHandler(api?.client, pod),
+    prepare: async (pod) => mirrors?.ensure(pod),
+  });
+}
+
+function nodeFacts({ config, featureGates, identity, allocatable }: OpenRunnerOptions): NodeFacts {
+  const { machine, nodeName, ips } = identity;
+  return {
+    name: nodeName,
+    ips: () => ips,
+    allocatable,
+    memoryCapacityBytes: machine.memoryBytes,
+    cfsQuota: config.cpuCfsQuota,
+    cfsPeriodUs: config.cpuCfsPeriodMs * 1000,
+    pageSizes: machine.pageSizes,
+    swap: !featureGates.enabled("NodeSwap") ? undefined : config.swapBehavior === "UnlimitedSwap" ? "any" : "limited",
+    clusterDomain: config.clusterDomain,
+  };
+}

@@ -1,0 +1,28 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { AgentConfig } from "../config.ts";
+import { openCredentialProviders } from "./credential-providers.ts";
+import { type ImagePuller, newImagePuller } from "./images.ts";
+import type { ContainerRuntime } from "./runtime.ts";
+
+/** Makes what pulls images as the configuration wants it, plugins for logins among it. */
+export function openImagePuller(options: {
+  config: AgentConfig;
+  featureGates: FeatureGates;
+  runtime: ContainerRuntime;
+  clock: Clock;
+  log: Logger;
+}): ImagePuller {
+  const { config, featureGates, runtime, clock, log } = options;
+  const providers = config.imageCredentialProviders;
+  const asksPlugins = providers.configFile !== "" && featureGates.enabled("KubeletCredentialProviders");
+  return newImagePuller({
+    credentialProviders: asksPlugins ? openCredentialProviders({ ...providers, clock, log }) : undefined,
+    runtime,
+    clock,
+    serialize: config.serializeImagePulls,
+    qps: config.registryQps,
+    burst: config.registryBurst,
+  });
+}

@@ -1,0 +1,80 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { RootLogger } from "@coxswain/apimachinery/logging/logger";
+import { watchedCertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
+import type { AgentConfig } from "../config.ts";
+import type { ApiConnection } from "../node/api-connection.ts";
+import type { NodeIdentity } from "../node/identity.ts";
+import type { PodIntake } from "../pods/intake.ts";
+import { isMirrorPod } from "../pods/pod.ts";
+import type { VolumeUsages } from "../resources/volume-usage.ts";
+import type { LifecycleEvents } from "../runtime/lifecycle-events.ts";
+import type { StatusManager } from "../status/status-manager.ts";
+import { type Auth, newAuth } from "./auth.ts";
+import { type Listening, listen } from "./listen.ts";
+import type { ServerContext } from "./server.ts";
+
+export interface OpenServersOptions extends Pick<ServerContext, "runtime" | "metrics" | "probeMetrics" | "podLogsDir"> {
+  config: AgentConfig;
+  identity: NodeIdentity;
+  /** Who is asked about callers; undefined in standalone mode. */
+  api: Pick<ApiConnection, "heartbeat"> | undefined;
+  intake: PodIntake;
+  status: Pick<StatusManager, "get">;
+  usages: Pick<VolumeUsages, "of">;
+  events: Pick<LifecycleEvents, "problem">;
+  /** When the agent was started, in ms since the epoch. */
+  startedAt: number;
+  clock: Clock;
+  signal: AbortSignal;
+  log: RootLogger;
+}
+
+/** Serves what the agent knows of its Pods, to those that may ask. The signal ends the watch of certificates, not the servers. */
+export function openServers(options: OpenServersOptions): Promise<Listening> {
+  const { config, identity, intake, status, events, clock, log } = options;
+  const { runtime, metrics, probeMetrics, podLogsDir, startedAt } = options;
+  const { machine, nodeName, ips } = identity;
+  const { sources } = intake;
+  const { now } = clock;
+  return listen({
+    config,
+    nodeName,
+    ips,
+    clock,
+    log,
+    auth: openAuth(options),
+    context: {
+      runtime,
+      metrics,
+      probeMetrics,
+      podLogsDir,
+      pods: () => sources.list().filter((pod) => !isMirrorPod(pod)),
+      podByName: intake.named,
+      statusOf: (pod) => status.get(pod.metadata.uid) ?? pod.status,
+      stats: { runtime, nodeName, rootDir: config.rootDir, pods: sources.list, volumes: options.usages.of, startedAt, now },
+      machine,
+      config: () => config.written,
+      health: events.problem,
+      now,
+    },
+  });
+}
+
+function openAuth({ config, identity, api, metrics, clock, signal, log }: OpenServersOptions): Auth {
+  const clientCa = config.clientCaFile === "" ? undefined : watchedCertificatePool(config.clientCaFile, undefined, clock);
+  signal.addEventListener("abort", () => clientCa?.close(), { once: true });
+  return newAuth({
+    client: api?.heartbeat,
+    clock,
+    log,
+    metrics,
+    nodeName: identity.nodeName,
+    anonymous: config.anonymousAuth,
+    tokenWebhook: config.webhookAuth,
+    tokenTtlMs: config.webhookAuthCacheTtlMs,
+    clientCa,
+    mode: config.authorizationMode,
+    authorizedTtlMs: config.authorizedTtlMs,
+    unauthorizedTtlMs: config.unauthorizedTtlMs,
+  });
+}

@@ -1,0 +1,34 @@
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { ApiConnection } from "../node/api-connection.ts";
+import type { OwnNode } from "../node/own-node.ts";
+import { type MirrorPods, newMirrorPods } from "../pods/mirror-pods.ts";
+import { isStaticPod, type NodePod } from "../pods/pod.ts";
+import { newStatusManager, type StatusManager } from "./status-manager.ts";
+
+export interface OpenStatusesOptions {
+  api: Pick<ApiConnection, "client" | "pods"> | undefined;
+  node: Pick<OwnNode, "registered">;
+  clock: Clock;
+  log: Logger;
+}
+
+export interface OpenedStatuses {
+  status: StatusManager;
+  /** Undefined in standalone mode: nobody sees static Pods there. */
+  mirrors: MirrorPods | undefined;
+}
+
+/** Makes what the API server is shown of Pods: the status of each, where a static one is seen by its mirror. */
+export function openStatuses({ api, node, clock, log }: OpenStatusesOptions): OpenedStatuses {
+  const apiPods = (): NodePod[] => (api?.pods.lister.list() ?? []) as NodePod[];
+  const mirrors = api && newMirrorPods({ client: api.client, log, apiPods, node: async () => node.registered() });
+  const status = newStatusManager({
+    client: api?.client,
+    clock,
+    log,
+    apiPodOf: (pod) =>
+      isStaticPod(pod) ? mirrors?.of(pod) : api?.pods.lister.get(`${pod.metadata.namespace}/${pod.metadata.name}`),
+  });
+  return { status, mirrors };
+}
