@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { tmpdir } from "node:os";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newBackground } from "../background.ts";
+import { newAgentConfig } from "../config.ts";
+import { kubelet } from "../flags.ts";
+import { newFakeRuntime } from "../runtime/fake-runtime.ts";
+import { newAgentEvents } from "../status/events.ts";
+import { readIdentity } from "./identity.ts";
+import { newOwnNode, type OwnNodeOptions } from "./own-node.ts";
+import { newRuntimeHealth } from "./runtime-health.ts";
+
+async function ownNode(parts: Partial<OwnNodeOptions>) {
+  const flags = [
+    "--container-runtime=remote",
+    "--container-runtime-endpoint=unix:///run/none.sock",
+    `--root-dir=${tmpdir()}`,
+    "--hostname-override=Node1",
+    "--node-ip=192.0.2.7",
+    "--fail-swap-on=false",
+    "--max-pods=110",
+    "--pods-per-core=1",
+    "--pod-cidr=10.1.0.0/24",
+  ];
+  const { values, set } = parseFlags(kubelet.flags, flags);
+  const config = newAgentConfig(values, set);
+  const clock = newFakeClock();
+  const runtime = newFakeRuntime(clock);
+  const identity = await readIdentity(config);
+  const node = newOwnNode({
+    config,
+    identity,
+    api: undefined,
+    runtime,
+    runtimeHealth: newRuntimeHealth({ runtime, clock }),
+    events: { problem: () => undefined },
+    problems: () => [],
+    devices: () => undefined,
+    volumesInUse: () => undefined,
+    tell: newAgentEvents({ recorder: undefined, nodeName: identity.nodeName, log: discardLogger }),
+    clock,
+    log: discardLogger,
+    ...parts,
+  });
+  return { node, identity, runtime, background: newBackground({ clock, log: discardLogger }) };
+}
+
+test("a node that nobody has registered is known as it will be", async () => {
+  const { node, identity } = await ownNode({});
+  assert.equal(node.registered(), undefined);
+  assert.deepEqual([node.known().metadata.name, identity.hostname], ["node1", "Node1"]);
+  const { addresses, capacity } = await node.status(undefined);
+  assert.deepEqual(addresses, [
+    { type: "InternalIP", address: "192.0.2.7" },
+    { type: "Hostname", address: "Node1" },
+  ]);
+  assert.equal(capacity?.pods, String(Math.min(110, identity.machine.cpuCount)));
+});
+
+test("a node is not ready for the runtime's reasons first, then for those of parts that are made later", async () => {
+  const late = ["CSINode is not yet initialized", undefined, "node is shutting down"];
+  const { node, runtime, background } = await ownNode({ events: { problem: () => "pleg is not healthy" }, problems: () => late });
+  const ready = async () => (await node.status(undefined)).conditions?.find(({ type }) => type === "Ready");
+  assert.equal(
+    (await ready())?.message,
+    "[container runtime is down, pleg is not healthy, container runtime network not ready: network plugin is not ready: " +
+      "container runtime status check may not have completed yet, CSINode is not yet initialized, node is shutting down]",
+  );
+  runtime.addImage("example.com/app:1", { sizeBytes: 7 });
+  node.watchRuntime(background);
+  await settle();
+  assert.equal((await ready())?.message, "[pleg is not healthy, CSINode is not yet initialized, node is shutting down]");
+  late.length = 0;
+  assert.equal((await ready())?.message, "pleg is not healthy");
+  assert.deepEqual(
+    (await node.status(undefined)).images?.map(({ sizeBytes }) => sizeBytes),
+    [7],
+  );
+  await background.stop();
+});
+
+test("pressure shows in the conditions; devices and volumes are those of the moment", async () => {
+  const amounts = { capacity: { "example.com/light": "2" }, allocatable: { "example.com/light": "1" } };
+  const { node } = await ownNode({ devices: () => amounts, volumesInUse: () => ["v1"] });
+  node.setPressure({ memory: false, disk: true, pid: false });
+  assert.equal(node.pressure().disk, true);
+  const { conditions, allocatable, volumesInUse } = await node.status(undefined);
+  assert.deepEqual(
+    conditions?.filter(({ status }) => status === "True").map(({ type }) => type),
+    ["DiskPressure"],
+  );
+  assert.deepEqual([allocatable?.["example.com/light"], volumesInUse], ["1", ["v1"]]);
+});
+
+test("without an API server the runtime learns the range of --pod-cidr", async () => {
+  const { node, runtime, background } = await ownNode({});
+  node.join(background);
+  await background.stop();
+  assert.deepEqual(runtime.calls.filter((call) => call.includes("10.1.0.0/24")).length, 1);
+});

@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type AdmissionOptions, newAdmission } from "./admission.ts";
+import type { Rejection } from "./admit.ts";
+import type { NodePod } from "./pod.ts";
+
+const no = (reason: string): Rejection => ({ reason, message: "" });
+const pod = (light?: string): NodePod => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  metadata: { name: "p", namespace: "default", uid: "p" },
+  spec: { containers: [{ name: "c", image: "i", ...(light && { resources: { requests: { "example.com/light": light } } }) }] },
+});
+
+function admission(parts: Partial<AdmissionOptions>) {
+  return newAdmission({
+    config: { allowedUnsafeSysctls: [] },
+    nodeName: "node1",
+    node: {
+      known: () => ({ apiVersion: "v1", kind: "Node", metadata: { name: "node1" }, spec: {} }),
+      pressure: () => ({ memory: false, disk: false, pid: false }),
+    },
+    allocatable: () => ({ cpu: "1", memory: "1Gi", pods: "10" }),
+    managers: { concerns: () => false, admit: async () => undefined },
+    devices: { inUse: () => ({}) },
+    shutdown: undefined,
+    ...parts,
+  });
+}
+
+const full = { allocatable: () => ({ cpu: "1", memory: "1Gi", pods: "0" }) };
+const down = { shutdown: { refusal: () => no("NodeShutdown") } };
+const taken = { managers: { concerns: () => true, admit: async () => no("TopologyAffinityError") } };
+const pressed = {
+  node: {
+    known: () => ({ apiVersion: "v1", kind: "Node", metadata: { name: "node1" }, spec: {} }),
+    pressure: () => ({ memory: false, disk: true, pid: false }),
+  },
+};
+
+for (const { name, parts, want } of [
+  { name: "a pod that nobody refuses is taken", parts: {}, want: undefined },
+  { name: "a machine that goes down refuses what it could run", parts: down, want: "NodeShutdown" },
+  { name: "a full node refuses before the shutdown does", parts: { ...down, ...full }, want: "OutOfpods" },
+  { name: "managers refuse before the node is full", parts: { ...down, ...full, ...taken }, want: "TopologyAffinityError" },
+  { name: "pressure refuses before anybody is asked", parts: { ...down, ...full, ...taken, ...pressed }, want: "Evicted" },
+]) {
+  test(name, async () => {
+    assert.equal((await admission(parts)(pod(), []))?.reason, want);
+  });
+}
+
+test("devices that were given away are there while their plugin is not", async () => {
+  const gone = () => ({ cpu: "1", memory: "1Gi", pods: "10", "example.com/light": "0" });
+  assert.equal((await admission({ allocatable: gone })(pod("1"), []))?.reason, "OutOfexample.com/light");
+  const devices = { inUse: () => ({ "example.com/light": "1" }) };
+  assert.equal(await admission({ allocatable: gone, devices })(pod("1"), []), undefined);
+});
+
+test("a pod that asks managers for nothing is answered at once", () => {
+  assert.ok(!(admission(down)(pod(), []) instanceof Promise));
+  assert.ok(admission(taken)(pod(), []) instanceof Promise);
+});
