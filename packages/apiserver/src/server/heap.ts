@@ -50,22 +50,29 @@ export function releaseStartMemory(release: () => void = collectAll): { cancel()
 /** Of its capacity; V8 itself collects it from 80 % on. The fuller it is the longer that takes, and the next request may come. */
 const fullShare = 0.3;
 const lookEveryMs = 4;
+/** Of the time since the last look at it. A busier server has pauses too, but pays for more collections with throughput. */
+const mostBusyShare = 0.5;
 /** What a request leaves to be done, events to its watchers above all, comes first. */
 const pauseMs = 1;
 
 /**
  * Collects the young generation while no request runs, when it is so full that V8 would do it in the middle of one of the next:
- * its answer and the events of it then wait for 2 to 5 ms, twice what they take without. Where requests always run, V8 decides.
+ * its answer and the events of it then wait for 2 to 5 ms, twice what they take without. Where the server is busy, V8 decides.
  * @param collect for tests
  */
 export function collectBetweenRequests(requests: OpenRequests, collect: () => void = collectYoung): void {
   let waiting = false;
   let lookedAt = 0;
+  let before = performance.eventLoopUtilization();
   requests.onIdle = () => {
     const now = performance.now();
     if (waiting || now - lookedAt < lookEveryMs) return;
     lookedAt = now;
     if (youngShare() < fullShare) return;
+    const loop = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(loop, before);
+    before = loop;
+    if (utilization > mostBusyShare) return;
     waiting = true;
     setTimeout(() => {
       waiting = false;
