@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -15,6 +13,7 @@ import { completeConfig } from "./config.ts";
 import { kubeControllerManager } from "./flags.ts";
 import { leaderMigrationOf, shareOf } from "./leader-migration.ts";
 import { runManager } from "./manager.ts";
+import { startJsonServer } from "./testing/json-server.ts";
 
 const on = "--enable-leader-migration";
 
@@ -117,35 +116,21 @@ async function startApi(t: TestContext) {
     leases.set(lease.metadata.name, stored);
     return stored;
   };
-  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const body = chunks.length === 0 ? undefined : JSON.parse(Buffer.concat(chunks).toString("utf8"));
-    const url = new URL(request.url ?? "", "http://x");
-    const send = (code: number, value: object): void => {
-      response.writeHead(code, { "content-type": "application/json" }).end(JSON.stringify(value));
-    };
+  const host = await startJsonServer(t, ({ method, url, body, send }) => {
     const lease = /\/leases(?:\/(.+))?$/.exec(url.pathname);
     if (lease !== null && body !== undefined) {
       // Who writes has to have seen what is there.
       const known = leases.get(body.metadata.name)?.metadata.resourceVersion;
-      const isStale = request.method === "PUT" && body.metadata.resourceVersion !== known;
+      const isStale = method === "PUT" && body.metadata.resourceVersion !== known;
       return isStale ? send(409, { kind: "Status", status: "Failure", reason: "Conflict", code: 409 }) : send(200, store(body));
     }
     if (lease?.[1] !== undefined) {
       const missing = { kind: "Status", status: "Failure", reason: "NotFound", code: 404 };
       return send(leases.has(lease[1]) ? 200 : 404, leases.get(lease[1]) ?? missing);
     }
-    if (url.searchParams.has("watch")) return void response.writeHead(200, { "content-type": "application/json" }).flushHeaders();
     send(200, { metadata: { resourceVersion: "1" }, items: [] });
-  };
-  const server = createServer((request, response) => void answer(request, response));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  t.after(() => {
-    server.close();
-    server.closeAllConnections();
   });
-  return { host: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, leases, store };
+  return { host, leases, store };
 }
 
 /** A manager of three controllers: one stays, one moves with us, one is another program's. */
