@@ -19,14 +19,16 @@ export interface EncodedObject {
  */
 export function decodeProtobufAfter(bytes: Uint8Array, before: EncodedObject): KubeObject {
   const { apiVersion, kind, raw } = decodeUnknown(bytes);
-  const then = decodeUnknown(before.bytes);
   const type = scheme.kind({ ...parseGroupVersion(apiVersion), kind } as GroupVersionKind);
-  if (type === undefined || then.apiVersion !== apiVersion || then.kind !== kind) return decodeProtobuf(bytes);
+  const structs = type === undefined ? noStructs : lendable.getOrInsertComputed(type, structsOf);
+  if (type === undefined || structs.size === 0) return decodeProtobuf(bytes);
+  const then = decodeUnknown(before.bytes);
+  if (then.apiVersion !== apiVersion || then.kind !== kind) return decodeProtobuf(bytes);
   const earlier = new Map(fieldsOf(then.raw));
   const shared = new Set<string>();
   const rest: Buffer[] = [];
   for (const [number, field] of fieldsOf(raw)) {
-    const name = structName(type, number);
+    const name = structs.get(number);
     if (name !== undefined && earlier.get(number)?.equals(field)) shared.add(name);
     else rest.push(field);
   }
@@ -40,9 +42,16 @@ export function decodeProtobufAfter(bytes: Uint8Array, before: EncodedObject): K
   return object as unknown as KubeObject;
 }
 
-function structName(type: TypeDescriptor, wanted: number): string | undefined {
-  const field = type.message.find(({ number }) => number === wanted);
-  return field?.type.kind === "struct" && field.name !== "metadata" ? field.name : undefined;
+const noStructs: ReadonlyMap<number, string> = new Map();
+const lendable = new WeakMap<TypeDescriptor, ReadonlyMap<number, string>>();
+
+/** What a kind can lend, by the numbers of its fields; nothing where all is in maps and lists, as in a ConfigMap. */
+function structsOf({ message }: TypeDescriptor): ReadonlyMap<number, string> {
+  return new Map(
+    message.flatMap(({ number, name, type }): [number, string][] =>
+      type.kind === "struct" && name !== undefined && name !== "metadata" ? [[number, name]] : [],
+    ),
+  );
 }
 
 /** Each field's number and bytes, its tag included. @throws Error for bytes that are no message */
