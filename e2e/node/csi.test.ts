@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { daemonProcess } from "@coxswain/dev-cluster/daemons";
 import { runningPid, start } from "@coxswain/dev-cluster/processes";
 import { send } from "../framework/api.ts";
@@ -30,6 +30,31 @@ const driverObject = (name: string, spec: object): object => ({
   metadata: { name },
   spec,
 });
+
+/** A driver that runs and attaches nothing, with a volume of 1Gi that is bound to the claim `data`. @param spec more of both */
+async function driverWithVolume(t: TestContext, name: string, namespace: string, spec: object) {
+  t.after(() => tryKubectl(["delete", "--ignore-not-found", "--wait=false", `csidriver/${name}`, `pv/${name}`]));
+  const driver = newDriverProcess(t, name);
+  driver.start();
+  const both = { accessModes: ["ReadWriteOnce"], storageClassName: "", ...spec };
+  const size = { storage: "1Gi" };
+  await create(
+    driverObject(name, { attachRequired: false }),
+    {
+      apiVersion: "v1",
+      kind: "PersistentVolume",
+      metadata: { name },
+      spec: { ...both, capacity: size, csi: { driver: name, volumeHandle: "vol" }, claimRef: { namespace, name: "data" } },
+    },
+    {
+      apiVersion: "v1",
+      kind: "PersistentVolumeClaim",
+      metadata: { name: "data", namespace },
+      spec: { ...both, volumeName: name, resources: { requests: size } },
+    },
+  );
+  return driver;
+}
 
 const registeredHere = async (name: string): Promise<boolean> => {
   const { spec } = await getJson<{ spec: { drivers: { name: string }[] | null } }>("csinode", settings.nodeName);
@@ -124,26 +149,7 @@ test("a CSI volume is attached, staged and published for its pod, survives the k
 test("a volume without a file system is a device in the container", async (t) => {
   const name = `block-${process.pid}.example.com`;
   const namespace = await newNamespace(t, "block");
-  t.after(() => tryKubectl(["delete", "--ignore-not-found", "--wait=false", `csidriver/${name}`, `pv/${name}`]));
-  const driver = newDriverProcess(t, name);
-  driver.start();
-  const spec = { accessModes: ["ReadWriteOnce"], volumeMode: "Block", storageClassName: "" };
-  const size = { storage: "1Gi" };
-  await create(
-    driverObject(name, { attachRequired: false }),
-    {
-      apiVersion: "v1",
-      kind: "PersistentVolume",
-      metadata: { name },
-      spec: { ...spec, capacity: size, csi: { driver: name, volumeHandle: "vol" }, claimRef: { namespace, name: "data" } },
-    },
-    {
-      apiVersion: "v1",
-      kind: "PersistentVolumeClaim",
-      metadata: { name: "data", namespace },
-      spec: { ...spec, volumeName: name, resources: { requests: size } },
-    },
-  );
+  const driver = await driverWithVolume(t, name, namespace, { volumeMode: "Block" });
   await waitFor("the driver in CSINode", () => registeredHere(name));
   const printed = await runToEnd(namespace, "user", {
     volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data" } }],
@@ -162,26 +168,7 @@ test("a volume without a file system is a device in the container", async (t) =>
 test("a claim whose volume has grown is told when the file system has, and not before", async (t) => {
   const name = `grow-${process.pid}.example.com`;
   const namespace = await newNamespace(t, "grow");
-  t.after(() => tryKubectl(["delete", "--ignore-not-found", "--wait=false", `csidriver/${name}`, `pv/${name}`]));
-  const driver = newDriverProcess(t, name);
-  driver.start();
-  const spec = { accessModes: ["ReadWriteOnce"], storageClassName: "" };
-  const size = { storage: "1Gi" };
-  await create(
-    driverObject(name, { attachRequired: false }),
-    {
-      apiVersion: "v1",
-      kind: "PersistentVolume",
-      metadata: { name },
-      spec: { ...spec, capacity: size, csi: { driver: name, volumeHandle: "vol" }, claimRef: { namespace, name: "data" } },
-    },
-    {
-      apiVersion: "v1",
-      kind: "PersistentVolumeClaim",
-      metadata: { name: "data", namespace },
-      spec: { ...spec, volumeName: name, resources: { requests: size } },
-    },
-  );
+  const driver = await driverWithVolume(t, name, namespace, {});
   const capacity = (): Promise<string> =>
     kubectl("get", "pvc", "data", "-n", namespace, "-o", "jsonpath={.status.capacity.storage}");
   await waitFor("the claim to be bound", async () => (await capacity()) === "1Gi");
