@@ -14,7 +14,7 @@ import {
   preface,
   settings,
   settingsFrame,
-} from "@coxswain/apiserver/storage/etcd/http2/frames";
+} from "@coxswain/apimachinery/http2/frames";
 import { decodeFields } from "@coxswain/apiserver/storage/etcd/http2/hpack";
 
 export interface Frame {

@@ -7,6 +7,7 @@ export const apimachineryRooms: readonly string[] = [
   "logging",
   "metrics",
   "meta",
+  "http2",
   "cron",
   "errors",
   "validation",

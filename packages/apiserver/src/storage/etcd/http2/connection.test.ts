@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { constants, createServer, type Http2ServerRequest, type Http2ServerResponse, type ServerOptions } from "node:http2";
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
+import { errorCodes, flags, frame, frameTypes, numberFrame, settings, settingsFrame } from "@coxswain/apimachinery/http2/frames";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { connectHttp2, type Http2Connection, type StreamEnd } from "./connection.ts";
-import { errorCodes, flags, frame, frameTypes, numberFrame, settings, settingsFrame } from "./frames.ts";
 import { encodeFields, type Fields } from "./hpack.ts";
 
 async function listening(t: TestContext, server: Server): Promise<string> {

@@ -1,6 +1,5 @@
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
 import {
   defaultMaxFrameBytes,
   defaultWindowBytes,
@@ -16,7 +15,8 @@ import {
   settingsFrame,
   unpadded,
   writeHead,
-} from "./frames.ts";
+} from "@coxswain/apimachinery/http2/frames";
+import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
 import { type Fields, newFieldsDecoder } from "./hpack.ts";
 
 /**
