@@ -171,7 +171,6 @@ export const unbuiltGates: ReadonlySet<string> = new Set([
   "LocalStorageCapacityIsolationFSQuotaMonitoring",
   "MemoryQoS",
   "PodAndContainerStatsFromCRI",
-  "RecoverVolumeExpansionFailure",
   "StorageVersionAPI",
   "StreamingProxyRedirects",
 ]);

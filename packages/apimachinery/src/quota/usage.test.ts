@@ -5,7 +5,7 @@ import type { KubeObject } from "../meta/types.ts";
 import { quotaEvaluator } from "./usage.ts";
 
 const clock = newFakeClock();
-const core = (resource: string) => quotaEvaluator({ group: "", resource }, clock);
+const core = (resource: string, gate?: string) => quotaEvaluator({ group: "", resource }, clock, (name) => name === gate);
 const aPod = (spec: object, rest: object = {}): KubeObject => ({ metadata: { name: "p" }, spec, ...rest }) as KubeObject;
 const container = (requests: object, limits: object = {}): object => ({ name: "c", resources: { requests, limits } });
 
@@ -85,8 +85,22 @@ test("a claim uses storage, also of its class", () => {
   });
 });
 
+for (const { gate, allocated, want } of [
+  { gate: "RecoverVolumeExpansionFailure", allocated: "5Gi", want: "5Gi" },
+  { gate: "RecoverVolumeExpansionFailure", allocated: "1Gi", want: "2Gi" },
+  { gate: "RecoverVolumeExpansionFailure", allocated: undefined, want: "2Gi" },
+  { gate: undefined, allocated: "5Gi", want: "2Gi" },
+]) {
+  test(`a claim of 2Gi for which ${allocated ?? "nothing"} is set aside takes ${want} ${gate ? "with" : "without"} the gate`, () => {
+    const spec = { storageClassName: "gold", resources: { requests: { storage: "2Gi" } } };
+    const claim = { metadata: {}, spec, status: { ...(allocated && { allocatedResources: { storage: allocated } }) } };
+    const usage = core("persistentvolumeclaims", gate).usage(claim as KubeObject);
+    assert.deepEqual([usage["requests.storage"], usage["gold.storageclass.storage.k8s.io/requests.storage"]], [want, want]);
+  });
+}
+
 test("anything else is counted, some by their old name too", () => {
-  const deployments = quotaEvaluator({ group: "apps", resource: "deployments" }, clock);
+  const deployments = quotaEvaluator({ group: "apps", resource: "deployments" }, clock, () => false);
   assert.deepEqual(deployments.usage(aPod({})), { "count/deployments.apps": "1" });
   assert.deepEqual(core("secrets").usage(aPod({})), { "count/secrets": "1", secrets: "1" });
   assert.deepEqual(deployments.matching(["count/deployments.apps", "pods"]), ["count/deployments.apps"]);

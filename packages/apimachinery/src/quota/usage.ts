@@ -9,7 +9,7 @@ import { parseTime } from "../meta/time.ts";
 import type { KubeObject } from "../meta/types.ts";
 import type { PersistentVolumeClaim, Pod, ResourceQuotaSpec, Service } from "../schema/kinds/core/v1.ts";
 import { podResources } from "./pod-resources.ts";
-import { addResources, type ResourceList } from "./resource-list.ts";
+import { addResources, quantityIn, type ResourceList } from "./resource-list.ts";
 import { podMatchesScope, scopesOf } from "./scopes.ts";
 
 /** How objects of one resource are counted. */
@@ -30,7 +30,8 @@ export interface QuotaEvaluator {
 /** Resources whose count had a name of its own before `count/…`. */
 const legacyCounts = new Set(["configmaps", "resourcequotas", "replicationcontrollers", "secrets"]);
 
-export function quotaEvaluator(resource: GroupResource, clock: Clock): QuotaEvaluator {
+/** @param featureEnabled of RecoverVolumeExpansionFailure */
+export function quotaEvaluator(resource: GroupResource, clock: Clock, featureEnabled: (gate: string) => boolean): QuotaEvaluator {
   if (resource.group === "") {
     switch (resource.resource) {
       case "pods":
@@ -38,7 +39,7 @@ export function quotaEvaluator(resource: GroupResource, clock: Clock): QuotaEval
       case "services":
         return serviceEvaluator;
       case "persistentvolumeclaims":
-        return claimEvaluator;
+        return claimEvaluator(featureEnabled("RecoverVolumeExpansionFailure"));
     }
     if (legacyCounts.has(resource.resource)) return countEvaluator(resource, resource.resource);
   }
@@ -165,7 +166,8 @@ const serviceEvaluator: QuotaEvaluator = {
 const claimNames = ["count/persistentvolumeclaims", "persistentvolumeclaims", "requests.storage"];
 const classSuffix = ".storageclass.storage.k8s.io/";
 
-const claimEvaluator: QuotaEvaluator = {
+/** @param recovers claims may ask for less again: what has been set aside for them counts, until it is given back */
+const claimEvaluator = (recovers: boolean): QuotaEvaluator => ({
   chargesUpdates: true,
   matching: (names) =>
     names.filter(
@@ -177,14 +179,16 @@ const claimEvaluator: QuotaEvaluator = {
   usage(object) {
     const claim = object as PersistentVolumeClaim & KubeObject;
     const className = claim.metadata.annotations?.["volume.beta.kubernetes.io/storage-class"] ?? claim.spec?.storageClassName;
-    const storage = claim.spec?.resources?.requests?.["storage"];
+    const requested = quantityIn(claim.spec?.resources?.requests ?? {}, "storage");
+    const allocated = recovers ? quantityIn(claim.status?.allocatedResources ?? {}, "storage") : undefined;
     let usage: ResourceList = { "count/persistentvolumeclaims": "1", persistentvolumeclaims: "1" };
     if (className) usage = addResources(usage, { [`${className}${classSuffix}persistentvolumeclaims`]: "1" });
-    if (storage === undefined) return usage;
+    if (requested === undefined) return usage;
+    const storage = (allocated !== undefined && allocated.cmp(requested) > 0 ? allocated : requested).toString();
     usage = addResources(usage, { "requests.storage": storage });
     return className ? addResources(usage, { [`${className}${classSuffix}requests.storage`]: storage }) : usage;
   },
   missing: () => "",
   replenishes: () => false,
   inScope: noScopes,
-};
+});

@@ -74,3 +74,32 @@ for (const { gates, strict, duration } of [
     assert.equal(csr.body.spec.expirationSeconds, duration ? 3600 : undefined);
   });
 }
+
+test("RecoverVolumeExpansionFailure=true: a claim may ask for less than what could not be had, which a quota counts until then", async (t) => {
+  const server = await startTestServer(t, ["--feature-gates=RecoverVolumeExpansionFailure=true"]);
+  await server.request("POST", "/apis/storage.k8s.io/v1/storageclasses", {
+    metadata: { name: "fast" },
+    provisioner: "example.com/disk",
+    allowVolumeExpansion: true,
+  });
+  const claims = "/api/v1/namespaces/default/persistentvolumeclaims";
+  const merge = { "content-type": "application/merge-patch+json" };
+  const asking = (storage: string) => ({ spec: { resources: { requests: { storage } } } });
+  const spec = { accessModes: ["ReadWriteOnce"], storageClassName: "fast", ...asking("5Gi").spec };
+  assert.equal((await server.request("POST", claims, { metadata: { name: "data" }, spec })).code, 201);
+  const status = { phase: "Bound", capacity: { storage: "1Gi" }, allocatedResources: { storage: "5Gi" }, resizeStatus: "" };
+  const told = await server.request("PATCH", `${claims}/data/status`, { status }, merge);
+  assert.deepEqual(told.body.status, status);
+
+  const quota = { metadata: { name: "disks" }, spec: { hard: { "requests.storage": "6Gi" } } };
+  await server.request("POST", "/api/v1/namespaces/default/resourcequotas", quota);
+  const used = { status: { hard: quota.spec.hard, used: { "requests.storage": "5Gi" } } };
+  await server.request("PATCH", "/api/v1/namespaces/default/resourcequotas/disks/status", used, merge);
+  const less = await server.request("PATCH", `${claims}/data`, asking("2Gi"), merge);
+  assert.equal(less.code, 200, less.text);
+  const tooLittle = await server.request("PATCH", `${claims}/data`, asking("1Gi"), merge);
+  assert.match(tooLittle.body.message, /: field can not be less than status\.capacity$/);
+  // What is set aside for it counts still: 5Gi to 7Gi, of which 6Gi may be.
+  const tooMuch = await server.request("PATCH", `${claims}/data`, asking("7Gi"), merge);
+  assert.match(tooMuch.body.message, /exceeded quota: disks, requested: requests\.storage=2Gi, used: requests\.storage=5Gi/);
+});

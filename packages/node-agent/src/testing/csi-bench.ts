@@ -57,7 +57,11 @@ const objects: PodObjects = {
 /** A node with one driver that has registered, over a fake API server and real mounts. */
 export async function csiBench(
   t: { after(fn: () => Promise<void>): void },
-  { controllerAttaches = true, ...options }: Partial<TestDriverOptions> & { controllerAttaches?: boolean } = {},
+  {
+    controllerAttaches = true,
+    gates = {},
+    ...options
+  }: Partial<TestDriverOptions> & { controllerAttaches?: boolean; gates?: Readonly<Record<string, boolean>> } = {},
 ): Promise<CsiBench> {
   const dir = await realpath(await mkdtemp(join(tmpdir(), "cox-csi-")));
   const clock = newFakeClock();
@@ -83,7 +87,7 @@ export async function csiBench(
       rootDir: dir,
       podsDir: join(dir, "pods"),
       controllerAttaches,
-      featureGates: newFeatureGates("kubelet", {}),
+      featureGates: newFeatureGates("kubelet", gates),
       objects,
       mounter: systemMounter,
       clock,

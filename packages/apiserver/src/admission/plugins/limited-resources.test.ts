@@ -5,8 +5,8 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { quotaEvaluator } from "@coxswain/apimachinery/quota/usage";
 import { uncoveredNames, uncoveredScopes } from "./limited-resources.ts";
 
-const pods = quotaEvaluator({ group: "", resource: "pods" }, newFakeClock());
-const services = quotaEvaluator({ group: "", resource: "services" }, newFakeClock());
+const pods = quotaEvaluator({ group: "", resource: "pods" }, newFakeClock(), () => false);
+const services = quotaEvaluator({ group: "", resource: "services" }, newFakeClock(), () => false);
 const aService = (type: string): KubeObject => ({ metadata: { name: "s" }, spec: { type, ports: [{ port: 1 }] } }) as KubeObject;
 const balancers = [{ resource: "services", matchContains: [".loadbalancers"] }];
 const aPod = (priorityClassName: string): KubeObject =>

@@ -6,7 +6,7 @@ import { quotaEvaluator } from "@coxswain/apimachinery/quota/usage";
 import { chargedQuotas, type QuotaObject } from "./quota-cost.ts";
 
 const resource = { group: "", version: "v1", resource: "pods" };
-const evaluator = quotaEvaluator(resource, newFakeClock());
+const evaluator = quotaEvaluator(resource, newFakeClock(), () => false);
 const quota = (hard: Record<string, string>, used: Record<string, string>, spec = {}): QuotaObject => ({
   metadata: { name: "q" },
   spec,

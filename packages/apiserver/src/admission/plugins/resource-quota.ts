@@ -32,7 +32,7 @@ export function resourceQuota(ctx: PluginContext): AdmissionPlugin {
       const quotas = await lookup.in(namespace);
       const limited = limitedOf(attributes);
       if (quotas.length === 0 && limited.length === 0) return;
-      const evaluator = quotaEvaluator(resource, ctx.clock);
+      const evaluator = quotaEvaluator(resource, ctx.clock, ctx.featureEnabled);
       if (operation === "UPDATE" && !evaluator.chargesUpdates) return;
       const object = attributes.object as KubeObject;
       const names = uncoveredNames(limited, evaluator, object, quotas);

@@ -85,7 +85,11 @@ export function newQuotaMonitors(ctx: ControllerContext): QuotaMonitors {
       }
       for (const [id, resource] of wanted) {
         if (monitors.has(id)) continue;
-        monitors.set(id, { resource, evaluator: quotaEvaluator(resource, ctx.clock), stop: new AbortController() });
+        monitors.set(id, {
+          resource,
+          evaluator: quotaEvaluator(resource, ctx.clock, ctx.featureGates.enabled),
+          stop: new AbortController(),
+        });
         changed = true;
       }
       return changed;

@@ -94,7 +94,14 @@ export function newCsi(options: CsiOptions): Csi {
     delegateGroup: gates.enabled("DelegateFSGroupToCSIDriver"),
     onInUseChange: options.onChange,
   });
-  const expand: Expand = newExpansion({ client, recorder: options.recorder, tellPod: options.tellPod, nodeName, log });
+  const expand: Expand = newExpansion({
+    client,
+    recorder: options.recorder,
+    tellPod: options.tellPod,
+    nodeName,
+    recovers: gates.enabled("RecoverVolumeExpansionFailure"),
+    log,
+  });
 
   /** The form a driver knows; in-tree volumes that it took over have one too. */
   function csiForm(volume: PersistentVolume): PersistentVolume {

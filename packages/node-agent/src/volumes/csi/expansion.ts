@@ -7,7 +7,7 @@ import { persistentVolumeClaims } from "@coxswain/apimachinery/schema/kinds/reso
 import { PluginError } from "../../plugins/plugin-channel.ts";
 import type { NodePod } from "../../pods/pod.ts";
 import type { ContainerEvent } from "../../runtime/containers.ts";
-import type { CsiClient } from "./csi-client.ts";
+import { type CsiClient, isFinal } from "./csi-client.ts";
 import type { CsiSource } from "./csi-source.ts";
 import type { PublishedVolume } from "./csi-volumes.ts";
 
@@ -28,13 +28,20 @@ export interface ExpansionRequest {
 export type Expand = (request: ExpansionRequest) => Promise<void>;
 
 const resizeConditions = ["Resizing", "FileSystemResizePending"];
+/** What a claim says when it is the node's turn; after a failure it is the resizer's. */
+const nodesTurn = ["NodeExpansionPending", "NodeExpansionInProgress"];
 
-/** Source: pkg/volume/util/operationexecutor/operation_generator.go nodeExpandVolume, pkg/volume/csi/expander.go */
+/**
+ * Source: pkg/volume/util/operationexecutor/operation_generator.go nodeExpandVolume, node_expander.go,
+ * pkg/volume/util/resize_util.go, pkg/volume/csi/expander.go
+ */
 export function newExpansion(options: {
   client: Client;
   recorder: EventRecorder;
   tellPod: ContainerEvent;
   nodeName: string;
+  /** Claims say how far their growing has come (RecoverVolumeExpansionFailure). */
+  recovers: boolean;
   log: Logger;
 }): Expand {
   const { client, nodeName, log } = options;
@@ -49,7 +56,15 @@ export function newExpansion(options: {
   async function markFinished(claim: PersistentVolumeClaim, storage: string): Promise<void> {
     const { namespace, name = "" } = claim.metadata;
     const conditions = (claim.status?.conditions ?? []).filter(({ type }) => !resizeConditions.includes(type));
-    const body = { status: { capacity: { ...claim.status?.capacity, storage }, conditions } };
+    const finished = options.recovers && { resizeStatus: "" };
+    const body = { status: { capacity: { ...claim.status?.capacity, storage }, conditions, ...finished } };
+    await client.patch(persistentVolumeClaims, { namespace, name, subresource: "status" }, { type: "merge", body });
+  }
+
+  /** @param resourceVersion given: nobody else may have written since */
+  async function mark({ metadata }: PersistentVolumeClaim, resizeStatus: string, resourceVersion?: string): Promise<void> {
+    const { namespace, name = "" } = metadata;
+    const body = { ...(resourceVersion !== undefined && { metadata: { resourceVersion } }), status: { resizeStatus } };
     await client.patch(persistentVolumeClaims, { namespace, name, subresource: "status" }, { type: "merge", body });
   }
 
@@ -61,15 +76,20 @@ export function newExpansion(options: {
       name: seen.metadata.name ?? "",
     });
     if (!isSmaller(claim, wanted)) return;
+    // A resizer from before says nothing of this, and the node goes on as it did with it.
+    const { resizeStatus, allocatedResources } = claim.status ?? {};
+    const tracked = options.recovers && (resizeStatus !== undefined || allocatedResources !== undefined);
     const label = `for volume ${JSON.stringify(source.name)}`;
     if (source.readOnly) {
       const message = `MountVolume.NodeExpandVolume failed ${label} requested read-only file system`;
       if (!published.again) tell(pod, claim, "Warning", "FileSystemResizeFailed", message);
       return;
     }
+    if (tracked && resizeStatus !== undefined && !nodesTurn.includes(resizeStatus)) return;
     try {
       const driver = findDriver();
       if (!(await driver.capabilities()).has("expand")) return;
+      if (tracked) await mark(claim, "NodeExpansionInProgress", claim.metadata.resourceVersion);
       await driver.expand({
         handle: source.handle,
         path: published.targetPath,
@@ -83,6 +103,11 @@ export function newExpansion(options: {
         },
       });
     } catch (err) {
+      if (tracked && isFinal(err)) {
+        await mark(claim, "NodeExpansionFailed").catch((failed: Error) =>
+          log.error("MountVolume.NodeExpandVolume failed to mark node expansion as failed", failed, { volume: source.name }),
+        );
+      }
       const text = `Expander.NodeExpand failed to expand the volume : ${(err as Error).message}`;
       // The driver will not do it as things are, which does not keep the volume from being used.
       if (err instanceof PluginError && err.code === "FailedPrecondition") {

@@ -184,6 +184,50 @@ test("a claim that has grown is told when the driver has grown what is on its vo
   assert.equal(b.driver.calls.filter(({ method }) => method === "NodeExpandVolume").length, 2);
 });
 
+for (const { said, answer, want } of [
+  { said: { resizeStatus: "NodeExpansionPending" }, want: { grown: true, calls: 1, says: "" } },
+  { said: { resizeStatus: "NodeExpansionInProgress" }, want: { grown: true, calls: 1, says: "" } },
+  { said: { allocatedResources: { storage: "2Gi" } }, want: { grown: true, calls: 1, says: "" } },
+  { said: {}, want: { grown: true, calls: 1, says: "" } },
+  { said: { resizeStatus: "NodeExpansionFailed" }, want: { grown: false, calls: 0, says: "NodeExpansionFailed" } },
+  { said: { resizeStatus: "ControllerExpansionFailed" }, want: { grown: false, calls: 0, says: "ControllerExpansionFailed" } },
+  { said: { resizeStatus: "NodeExpansionPending" }, answer: 13, want: { grown: false, calls: 1, says: "NodeExpansionFailed" } },
+  { said: { resizeStatus: "NodeExpansionPending" }, answer: 9, want: { grown: false, calls: 1, says: "NodeExpansionFailed" } },
+  // Nobody knows what came of it.
+  {
+    said: { resizeStatus: "NodeExpansionPending" },
+    answer: 14,
+    want: { grown: false, calls: 1, says: "NodeExpansionInProgress" },
+  },
+  { said: {}, answer: 13, want: { grown: false, calls: 1, says: undefined } },
+]) {
+  const about = `says ${JSON.stringify(said)}${answer === undefined ? "" : ` and whose driver answers with code ${answer}`}`;
+  test(`RecoverVolumeExpansionFailure: a claim that ${about} ${want.grown ? "grows" : "does not grow"}`, {
+    skip: !isRoot,
+  }, async (t) => {
+    let during: string | undefined;
+    const b = await csiBench(t, {
+      gates: { RecoverVolumeExpansionFailure: true },
+      onCall(method) {
+        if (method === "NodeExpandVolume") during = stored()?.resizeStatus;
+      },
+    });
+    b.describe({ attachRequired: false });
+    const claim = { ...aClaim("1Gi"), status: { ...aClaim("1Gi").status, ...said } } as PersistentVolumeClaim;
+    const stored = (): PersistentVolumeClaim["status"] =>
+      b.client.object<PersistentVolumeClaim>(persistentVolumeClaims, "default/data")?.status;
+    b.client.put(persistentVolumeClaims, claim);
+    await b.csi.persistent(aNodePod(), aVolume(), { ...claim, status: aClaim("2Gi").status }, false);
+    if (answer !== undefined) b.driver.failures.set("NodeExpandVolume", [{ code: answer, details: "no" }]);
+    await b.csi.persistent(aNodePod(), aVolume(), claim, false);
+    const calls = b.driver.calls.filter(({ method }) => method === "NodeExpandVolume").length;
+    const grown = stored()?.capacity?.["storage"] === "2Gi";
+    assert.deepEqual({ grown, calls, says: stored()?.resizeStatus }, want);
+    const tracked = Object.keys(said).length > 0 && calls > 0;
+    assert.equal(during, tracked ? "NodeExpansionInProgress" : undefined);
+  });
+}
+
 test("how full a volume is is what its driver says", { skip: !isRoot }, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false });

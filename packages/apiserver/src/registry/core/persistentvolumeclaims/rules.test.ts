@@ -1,5 +1,7 @@
 import { testKindRules } from "../../../testing/kind-rules.ts";
 
+const bound = { "spec.volumeName": "v", "status.phase": "Bound", "status.capacity": { storage: "1Gi" } };
+
 testKindRules(
   "persistentvolumeclaims",
   { spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } } },
@@ -91,6 +93,47 @@ testKindRules(
       before: { "spec.volumeMode": "Tape" },
       change: {},
       want: ['spec.volumeMode: Unsupported value: "Tape": supported values: "Block", "Filesystem"'],
+    },
+    {
+      name: "less than it had asked for, and more than it has, of a volume that would not grow",
+      gates: { RecoverVolumeExpansionFailure: true },
+      before: { ...bound, "spec.resources.requests.storage": "5Gi" },
+      change: { "spec.resources.requests.storage": "2Gi" },
+      want: [],
+    },
+    {
+      name: "no more than it has, although less may be asked for",
+      gates: { RecoverVolumeExpansionFailure: true },
+      before: { ...bound, "spec.resources.requests.storage": "5Gi" },
+      change: { "spec.resources.requests.storage": "1Gi" },
+      want: ["spec.resources.requests.storage: Forbidden: field can not be less than status.capacity"],
+    },
+    {
+      name: "a status that says how growing goes",
+      gates: { RecoverVolumeExpansionFailure: true },
+      status: true,
+      before: bound,
+      change: { "status.resizeStatus": "NodeExpansionPending", "status.allocatedResources": { storage: "2Gi" } },
+      want: [],
+    },
+    {
+      name: "a status of growing that is none",
+      gates: { RecoverVolumeExpansionFailure: true },
+      status: true,
+      before: bound,
+      change: { "status.resizeStatus": "Soon", "status.allocatedResources": { storage: "-1", cpu: "1" } },
+      want: [
+        'status.resizeStatus: Unsupported value: "Soon": supported values: "", "ControllerExpansionFailed", "ControllerExpansionInProgress", "NodeExpansionFailed", "NodeExpansionInProgress", "NodeExpansionPending"',
+        "status.allocatedResources[storage]: Invalid value: -1: must be a valid resource quantity",
+        'status.allocatedResources: Unsupported value: "cpu": supported values: "storage"',
+      ],
+    },
+    {
+      name: "a status of growing that is not looked at without its gate",
+      status: true,
+      before: bound,
+      change: { "status.resizeStatus": "Soon", "status.allocatedResources": { cpu: "1" } },
+      want: [],
     },
     {
       name: "another class in the annotation",

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PersistentVolumeClaim, TypedLocalObjectReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { StrategyContext } from "../../generic/strategy.ts";
-import { persistentVolumeClaimStrategy } from "./strategy.ts";
+import { persistentVolumeClaimStatusStrategy, persistentVolumeClaimStrategy } from "./strategy.ts";
 
 type Sources = { dataSource?: TypedLocalObjectReference; dataSourceRef?: TypedLocalObjectReference };
 
@@ -46,5 +46,36 @@ for (const { name, any, sources, before, want } of [
     if (before === undefined) persistentVolumeClaimStrategy.prepareForCreate?.(next, ctx);
     else persistentVolumeClaimStrategy.prepareForUpdate?.(next, made(before), ctx);
     assert.deepEqual(next.spec, want);
+  });
+}
+
+const grown: PersistentVolumeClaim["status"] = {
+  conditions: [{ type: "Resizing", status: "True" }],
+  allocatedResources: { storage: "2Gi" },
+  resizeStatus: "NodeExpansionPending",
+};
+for (const { name, on, before = {}, want } of [
+  { name: "everything", on: ["ExpandPersistentVolumes", "RecoverVolumeExpansionFailure"], want: grown },
+  { name: "no more than conditions", on: ["ExpandPersistentVolumes"], want: { conditions: grown.conditions } },
+  { name: "what it has said before, of each", on: [], before: grown, want: grown },
+  {
+    name: "what it has said before",
+    on: ["ExpandPersistentVolumes"],
+    before: { allocatedResources: { storage: "1Gi" } },
+    want: { conditions: grown.conditions, allocatedResources: grown.allocatedResources },
+  },
+  {
+    name: "how far it has come, without conditions,",
+    on: ["RecoverVolumeExpansionFailure"],
+    want: { allocatedResources: grown.allocatedResources, resizeStatus: grown.resizeStatus },
+  },
+] as { name: string; on: string[]; before?: object; want: object }[]) {
+  test(`with ${on.join(" and ") || "no gates"} a claim's status says ${name} of growing`, () => {
+    const ctx = { featureEnabled: (gate: string) => on.includes(gate) } as StrategyContext;
+    const made = (status: object): PersistentVolumeClaim =>
+      ({ metadata: { name: "c" }, spec: {}, status: { ...status } }) as PersistentVolumeClaim;
+    const next = made(grown);
+    persistentVolumeClaimStatusStrategy.prepareForUpdate?.(next, made(before), ctx);
+    assert.deepEqual(next.status, want);
   });
 }

@@ -2,6 +2,7 @@ import type { PersistentVolumeClaim, TypedLocalObjectReference } from "@coxswain
 import type { Strategy } from "../../generic/strategy.ts";
 import { keep, statusStrategyOf } from "../../strategies.ts";
 import {
+  recoveryGate,
   validatePersistentVolumeClaim,
   validatePersistentVolumeClaimStatusUpdate,
   validatePersistentVolumeClaimUpdate,
@@ -27,7 +28,15 @@ export const persistentVolumeClaimStrategy: Strategy<PersistentVolumeClaim> = {
 
 export const persistentVolumeClaimStatusStrategy: Strategy<PersistentVolumeClaim> = statusStrategyOf({
   namespaced: true,
-  validateUpdate: (next) => validatePersistentVolumeClaimStatusUpdate(next),
+  prepareForUpdate(next, current, ctx) {
+    const { status } = next;
+    if (!status) return;
+    if (!ctx.featureEnabled("ExpandPersistentVolumes") && !current.status?.conditions?.length) delete status.conditions;
+    if (ctx.featureEnabled(recoveryGate)) return;
+    for (const field of ["allocatedResources", "resizeStatus"] as const)
+      if (current.status?.[field] === undefined) delete status[field];
+  },
+  validateUpdate: (next, _current, ctx) => validatePersistentVolumeClaimStatusUpdate(next, ctx.featureEnabled),
 });
 
 /**

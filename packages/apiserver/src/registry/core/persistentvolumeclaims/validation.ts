@@ -61,6 +61,9 @@ function validateDataSource(source: TypedLocalObjectReference | undefined, path:
 
 const classAnnotation = "volume.beta.kubernetes.io/storage-class";
 
+/** With it a claim whose volume would not grow may ask for less again, as long as that is more than it has. */
+export const recoveryGate = "RecoverVolumeExpansionFailure";
+
 /**
  * After creation only the requested size of a bound claim may grow, and the volume be named once.
  * Source: pkg/apis/core/validation ValidatePersistentVolumeClaimUpdate
@@ -94,15 +97,39 @@ export function validatePersistentVolumeClaimUpdate(
       : "field is immutable after creation";
     errors.push(forbiddenField("spec", `${rule}\n${goDifference("core/v1.PersistentVolumeClaimSpec", munged, old)}`));
   }
-  if (growing && quantityOf(size).cmp(quantityOf(oldSize)) < 0)
-    errors.push(forbiddenField("spec.resources.requests.storage", "field can not be less than previous value"));
+  const floor = featureEnabled(recoveryGate)
+    ? { crossed: quantityOf(size).cmp(quantityOf(current.status?.capacity?.storage)) <= 0, name: "status.capacity" }
+    : { crossed: true, name: "previous value" };
+  if (growing && quantityOf(size).cmp(quantityOf(oldSize)) < 0 && floor.crossed)
+    errors.push(forbiddenField("spec.resources.requests.storage", `field can not be less than ${floor.name}`));
   return [...errors, ...immutableField(next.spec?.volumeMode, current.spec?.volumeMode, "volumeMode")];
 }
 
 /** Source: pkg/apis/core/validation ValidatePersistentVolumeClaimStatusUpdate */
-export function validatePersistentVolumeClaimStatusUpdate(next: PersistentVolumeClaim): FieldError[] {
+export function validatePersistentVolumeClaimStatusUpdate(
+  next: PersistentVolumeClaim,
+  featureEnabled: (gate: string) => boolean,
+): FieldError[] {
   const errors = need(next.spec?.accessModes, "Spec.accessModes");
-  for (const [name, value] of Object.entries(next.status?.capacity ?? {}))
-    errors.push(...checkNotNegative(value, mapKey("status.capacity", name)));
+  const { capacity = {}, resizeStatus, allocatedResources = {} } = next.status ?? {};
+  for (const [name, value] of Object.entries(capacity)) errors.push(...checkNotNegative(value, mapKey("status.capacity", name)));
+  if (!featureEnabled(recoveryGate)) return errors;
+  if (resizeStatus !== undefined && !resizeStatuses.includes(resizeStatus))
+    errors.push(notSupported("status.resizeStatus", resizeStatus, resizeStatuses));
+  for (const [name, value] of Object.entries(allocatedResources)) {
+    const at = "status.allocatedResources";
+    if (name === "storage") errors.push(...checkNotNegative(value, mapKey(at, name)));
+    else errors.push(notSupported(at, name, ["storage"]));
+  }
   return errors;
 }
+
+/** The empty one: nothing grows. */
+const resizeStatuses = [
+  "",
+  "ControllerExpansionFailed",
+  "ControllerExpansionInProgress",
+  "NodeExpansionFailed",
+  "NodeExpansionInProgress",
+  "NodeExpansionPending",
+];
