@@ -20,10 +20,6 @@ export class ResponseHeaders {
     else before[1] = [...(Array.isArray(before[1]) ? before[1] : [String(before[1])]), value];
   }
 
-  entries(): Iterable<Header> {
-    return this.#headers;
-  }
-
   /** These and the answer's own, which win. */
   merged(own: OutgoingHttpHeaders): Iterable<Header> {
     const all = this.#headers.slice();

@@ -4,7 +4,7 @@ import type { TLSSocket } from "node:tls";
 
 /**
  * One HTTP request and its answer, the same over HTTP/1.1 and HTTP/2. Made by `https-server.ts`; the hot path writes
- * to it directly, Express is mounted beside it for the edge.
+ * to it directly, Express is mounted beside it for the edge (`express-handler.ts`).
  */
 export interface Exchange {
   readonly method: string;
@@ -12,6 +12,8 @@ export interface Exchange {
   readonly url: string;
   /** Lower-case names; HTTP/2 pseudo headers are left out, `host` is filled from `:authority`. */
   readonly headers: IncomingHttpHeaders;
+  /** Name, value, name, value, … as they came, with HTTP/2's pseudo headers; empty where `headers` is all there is. */
+  readonly rawHeaders: readonly string[];
   readonly httpVersion: "1.1" | "2.0";
   readonly remoteAddress: string;
   /** The TLS connection (for client certificates), undefined on a plain one. */
@@ -46,9 +48,6 @@ export interface Exchange {
 
   /** The raw socket and bytes already read, when the request asks for an upgrade (HTTP/1.1 `upgrade` event). */
   readonly upgrade: { socket: Socket; head: Buffer } | undefined;
-  /** Node's own objects, for Express: `IncomingMessage` and `ServerResponse`, or their HTTP/2 compatibility forms. */
-  readonly nodeRequest: unknown;
-  readonly nodeResponse: unknown;
 }
 
 export interface ResponseStream {

@@ -84,6 +84,9 @@ export class Http1Exchange implements Exchange {
   get headers(): IncomingMessage["headers"] {
     return this.#request.headers;
   }
+  get rawHeaders(): readonly string[] {
+    return this.#request.rawHeaders;
+  }
   get remoteAddress(): string {
     return plainAddress(this.#socket.remoteAddress);
   }
@@ -143,12 +146,10 @@ export class Http1Exchange implements Exchange {
 
   setHeader(name: string, value: string | string[]): void {
     this.#headers.set(name, value);
-    if (this.#exposed && !this.headersSent) this.#response?.setHeader(name, value);
   }
 
   appendHeader(name: string, value: string): void {
     this.#headers.append(name, value);
-    if (this.#exposed && !this.headersSent) this.#response?.appendHeader(name, value);
   }
 
   respond(status: number, headers: OutgoingHttpHeaders, body?: Buffer | string): void {
@@ -189,20 +190,6 @@ export class Http1Exchange implements Exchange {
 
   goAway(): void {
     if (!this.headersSent) this.setHeader("connection", "close");
-  }
-
-  get nodeRequest(): IncomingMessage {
-    return this.#request;
-  }
-
-  #exposed = false;
-  get nodeResponse(): ServerResponse {
-    const response = this.#answer();
-    if (!this.#exposed && !response.headersSent) {
-      this.#exposed = true;
-      for (const [name, value] of this.#headers.entries()) response.setHeader(canonicalHeader(name), value);
-    }
-    return response;
   }
 
   #writeHead(response: ServerResponse, status: number, headers: OutgoingHttpHeaders): void {

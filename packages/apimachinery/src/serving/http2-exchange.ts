@@ -1,12 +1,5 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
-import {
-  constants,
-  type IncomingHttpHeaders as Http2Headers,
-  Http2ServerRequest,
-  Http2ServerResponse,
-  type ServerHttp2Session,
-  type ServerHttp2Stream,
-} from "node:http2";
+import { constants, type IncomingHttpHeaders as Http2Headers, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { requestEntityTooLarge } from "../errors/status-error.ts";
@@ -30,6 +23,7 @@ export class Http2Exchange implements Exchange {
   readonly method: string;
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
+  readonly rawHeaders: readonly string[];
   readonly tls: TLSSocket;
   bytesWritten = 0;
   /** In the server's roster. */
@@ -37,8 +31,6 @@ export class Http2Exchange implements Exchange {
   /** See Connections. */
   answeredMs: number | undefined;
   readonly #stream: ServerHttp2Stream;
-  readonly #rawHeaders: Http2Headers;
-  readonly #rawList: string[];
   readonly #log: Logger;
   readonly #goAway: (session: ServerHttp2Session) => void;
   readonly #headers = new ResponseHeaders();
@@ -50,14 +42,13 @@ export class Http2Exchange implements Exchange {
   constructor(
     stream: ServerHttp2Stream,
     headers: Http2Headers,
-    rawHeaders: string[],
+    rawHeaders: readonly string[],
     socket: TLSSocket,
     log: Logger,
     goAway: (session: ServerHttp2Session) => void,
   ) {
     this.#stream = stream;
-    this.#rawHeaders = headers;
-    this.#rawList = rawHeaders;
+    this.rawHeaders = rawHeaders;
     this.#log = log;
     this.#goAway = goAway;
     this.tls = socket;
@@ -120,7 +111,7 @@ export class Http2Exchange implements Exchange {
         if (size > limitBytes) tooLarge();
         else chunks.push(chunk);
       };
-      if (Number(this.#rawHeaders["content-length"] ?? 0) > limitBytes) return tooLarge();
+      if (Number(this.headers["content-length"] ?? 0) > limitBytes) return tooLarge();
       stream.on("data", onData);
       stream.once("end", () => {
         stream.off("data", onData); // young collections take streams that have ended for alive, and what they hold
@@ -142,18 +133,15 @@ export class Http2Exchange implements Exchange {
   }
 
   get status(): number {
-    if (this.#status !== 0 || !this.#stream.headersSent) return this.#status;
-    return Number(this.#stream.sentHeaders?.[":status"] ?? 0); // by way of `nodeResponse`
+    return this.#status;
   }
 
   setHeader(name: string, value: string | string[]): void {
     this.#headers.set(name, value);
-    if (!this.headersSent) this.#response?.setHeader(name, value);
   }
 
   appendHeader(name: string, value: string): void {
     this.#headers.append(name, value);
-    if (!this.headersSent) this.#response?.appendHeader(name, value);
   }
 
   respond(status: number, headers: OutgoingHttpHeaders, body?: Buffer | string): void {
@@ -242,21 +230,6 @@ export class Http2Exchange implements Exchange {
     if (length !== undefined) all.push("content-length", String(length));
     if (!dated) all.push("date", httpDate());
     return all;
-  }
-
-  #request: Http2ServerRequest | undefined;
-  get nodeRequest(): Http2ServerRequest {
-    this.#request ??= new Http2ServerRequest(this.#stream, this.#rawHeaders, {}, this.#rawList);
-    return this.#request;
-  }
-
-  #response: Http2ServerResponse | undefined;
-  get nodeResponse(): Http2ServerResponse {
-    if (this.#response === undefined) {
-      this.#response = new Http2ServerResponse(this.#stream);
-      if (!this.headersSent) for (const [name, value] of this.#headers.entries()) this.#response.setHeader(name, value as string);
-    }
-    return this.#response;
   }
 }
 

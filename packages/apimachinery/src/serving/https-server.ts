@@ -325,7 +325,7 @@ function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: 
   session.once("connect", () => session.setLocalWindowSize(4 * 1024 * 1024));
   const goAway = (one: ServerHttp2Session): void => connections.goAway(one);
   session.on("stream", (stream: ServerHttp2Stream, headers, _flags, rawHeaders) => {
-    const exchange = new Http2Exchange(stream, headers, rawHeaders as unknown as string[], socket, options.log, goAway);
+    const exchange = new Http2Exchange(stream, headers, rawHeaders as unknown as readonly string[], socket, options.log, goAway);
     connections.streamOpened(session);
     // One listener for all who want to know: a watch holds it for an hour, and a small request makes it too.
     stream.once("close", () => {

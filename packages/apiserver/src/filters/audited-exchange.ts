@@ -101,6 +101,9 @@ export class AuditedExchange implements Exchange {
   get headers(): IncomingHttpHeaders {
     return this.#inner.headers;
   }
+  get rawHeaders(): readonly string[] {
+    return this.#inner.rawHeaders;
+  }
   get httpVersion(): "1.1" | "2.0" {
     return this.#inner.httpVersion;
   }
@@ -118,12 +121,6 @@ export class AuditedExchange implements Exchange {
   }
   get upgrade(): Exchange["upgrade"] {
     return this.#inner.upgrade;
-  }
-  get nodeRequest(): unknown {
-    return this.#inner.nodeRequest;
-  }
-  get nodeResponse(): unknown {
-    return this.#inner.nodeResponse;
   }
   body(limitBytes: number): Promise<Buffer> {
     return this.#inner.body(limitBytes);

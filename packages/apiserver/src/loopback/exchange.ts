@@ -9,12 +9,11 @@ export class LoopbackExchange implements Exchange {
   readonly method: string;
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
+  readonly rawHeaders: readonly string[] = [];
   readonly httpVersion = "2.0";
   readonly remoteAddress = "127.0.0.1";
   readonly tls = undefined;
   readonly upgrade = undefined;
-  readonly nodeRequest = undefined;
-  readonly nodeResponse = undefined;
   readonly signal: AbortSignal;
   readonly response: Promise<TransportResponse>;
   status = 0;

@@ -251,7 +251,7 @@ async function upgrading(t: TestContext, to: ConnectTarget): Promise<string> {
   const front = createServer();
   front.on("upgrade", (req: IncomingMessage, socket: Socket, head: Buffer) => {
     const respond = (code: number): void => void socket.end(`HTTP/1.1 ${code} Refused\r\ncontent-length: 0\r\n\r\n`);
-    const { ctx } = recorded({ headers: req.headers, upgrade: { socket, head }, nodeRequest: req, respond });
+    const { ctx } = recorded({ headers: req.headers, upgrade: { socket, head }, respond });
     void newNodeProxy({ log }).forward(ctx, to, pod);
   });
   front.listen(0, "127.0.0.1");

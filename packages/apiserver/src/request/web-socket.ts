@@ -3,6 +3,7 @@
  * dropped; text and binary messages are the caller's choice.
  * Source: golang.org/x/net/websocket (the handshake and its refusals), k8s.io/apiserver pkg/util/wsstream
  */
+import type { IncomingMessage } from "node:http";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import { type WebSocket, WebSocketServer } from "ws";
 
@@ -52,13 +53,18 @@ export function acceptWebSocket(exchange: Exchange, rules: WebSocketRules): Prom
     return Promise.resolve(undefined);
   }
   const { socket, head } = exchange.upgrade as NonNullable<Exchange["upgrade"]>;
-  const request = exchange.nodeRequest as Parameters<typeof server.handleUpgrade>[0];
-  request.headers["sec-websocket-protocol"] = agreedProtocol(exchange, rules);
-  if (request.headers["sec-websocket-protocol"] === "") delete request.headers["sec-websocket-protocol"];
+  const request = handshakeOf(exchange, agreedProtocol(exchange, rules));
   return new Promise((resolve) => {
     socket.once("close", () => resolve(undefined));
     server.handleUpgrade(request, socket, head, (webSocket) => resolve(streamOver(webSocket)));
   });
+}
+
+/** All that `ws` looks at: it is left no choice of a protocol. */
+function handshakeOf({ method, headers }: Exchange, protocol: string | undefined): IncomingMessage {
+  const { "sec-websocket-protocol": _asked, ...others } = headers;
+  const agreed = protocol ? { "sec-websocket-protocol": protocol } : {};
+  return { method, headers: { ...others, ...agreed } } as IncomingMessage;
 }
 
 interface Refusal {

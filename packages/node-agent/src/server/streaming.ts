@@ -1,4 +1,3 @@
-import type { IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
@@ -124,7 +123,7 @@ async function forward(exchange: Exchange, locate: () => Promise<string>): Promi
 
 /** The client's own request, sent on to another path: names and number of headers as they came (they repeat). */
 function requestHead(exchange: Exchange, url: URL): string {
-  const raw = (exchange.nodeRequest as IncomingMessage).rawHeaders;
+  const raw = exchange.rawHeaders;
   let head = `${exchange.method} ${url.pathname}${url.search} HTTP/1.1\r\nHost: ${url.host}\r\n`;
   for (let i = 0; i + 1 < raw.length; i += 2) {
     const name = (raw[i] as string).toLowerCase();

@@ -7,7 +7,7 @@ import { headerValues } from "./header-values.ts";
 /** Of a header whose value is these bytes. */
 function readFrom(bytes: readonly number[]): string {
   const value = Buffer.from(bytes).toString("latin1");
-  return headerValues({ headers: { a: value } } as unknown as Exchange, "a")[0] as string;
+  return headerValues({ headers: { a: value }, rawHeaders: ["A", value] } as unknown as Exchange, "a")[0] as string;
 }
 
 for (const { name, bytes, shown } of [

@@ -7,8 +7,8 @@ import type { Exchange } from "../exchange.ts";
  */
 export function headerValues(exchange: Exchange, lowerCaseName: string): string[] {
   if (exchange.headers[lowerCaseName] === undefined) return [];
-  const raw = (exchange.nodeRequest as { rawHeaders?: readonly string[] } | undefined)?.rawHeaders;
-  if (raw === undefined) {
+  const raw = exchange.rawHeaders;
+  if (raw.length === 0) {
     const value = exchange.headers[lowerCaseName];
     return (Array.isArray(value) ? value : [value as string]).map(textOf);
   }

@@ -1,0 +1,174 @@
+import { type OutgoingHttpHeader, type OutgoingHttpHeaders, validateHeaderName, validateHeaderValue } from "node:http";
+import { Writable } from "node:stream";
+import type { Exchange, ResponseStream } from "./exchange.ts";
+import { bodyMayFollow } from "./exchange-parts.ts";
+import type { ExchangeRequest, ExchangeSocket } from "./express-request.ts";
+
+type EndCallback = () => void;
+type HeaderList = readonly (readonly [name: string, value: OutgoingHttpHeader])[];
+
+/**
+ * An exchange's answer as Express and what it is built of want it: node's `ServerResponse`, as far as they look. What is
+ * given in one `end()` is sent with its length, the rest as a stream. Headers that filters set on the exchange are sent
+ * too and not shown here; those set here win.
+ */
+export class ExchangeResponse extends Writable {
+  statusCode = 200;
+  /** Taken and not sent: HTTP/2 has none, and over HTTP/1.1 each status has its own. */
+  statusMessage = "";
+  req: ExchangeRequest;
+  readonly #exchange: Exchange;
+  /** By name in lower case. */
+  readonly #headers = new Map<string, OutgoingHttpHeader>();
+  #headIsFixed = false;
+  #stream: ResponseStream | undefined;
+  #isAnswered = false;
+
+  constructor(exchange: Exchange, request: ExchangeRequest) {
+    super();
+    this.#exchange = exchange;
+    this.req = request;
+    this.on("error", () => {});
+  }
+
+  get socket(): ExchangeSocket {
+    return this.req.socket;
+  }
+  get connection(): ExchangeSocket {
+    return this.req.socket;
+  }
+  get headersSent(): boolean {
+    return this.#headIsFixed;
+  }
+  get finished(): boolean {
+    return this.writableEnded;
+  }
+
+  /** @throws TypeError for what is no header's name or value; Error when the headers are sent */
+  setHeader(name: string, value: number | string | readonly string[]): this {
+    validateHeaderName(name);
+    validateHeaderValue(name, value as string);
+    this.#refuseLate("set");
+    this.#headers.set(name.toLowerCase(), value as OutgoingHttpHeader);
+    return this;
+  }
+
+  appendHeader(name: string, value: number | string | readonly string[]): this {
+    const before = this.getHeader(name);
+    if (before === undefined) return this.setHeader(name, value);
+    return this.setHeader(name, [before, value as OutgoingHttpHeader].flat().map(String));
+  }
+
+  removeHeader(name: string): void {
+    this.#refuseLate("remove");
+    this.#headers.delete(name.toLowerCase());
+  }
+
+  getHeader(name: string): OutgoingHttpHeader | undefined {
+    return this.#headers.get(name.toLowerCase());
+  }
+  hasHeader(name: string): boolean {
+    return this.#headers.has(name.toLowerCase());
+  }
+  getHeaderNames(): string[] {
+    return [...this.#headers.keys()];
+  }
+  getHeaders(): OutgoingHttpHeaders {
+    return Object.fromEntries(this.#headers);
+  }
+
+  #refuseLate(verb: string): void {
+    if (!this.#headIsFixed) return;
+    const err = new Error(`Cannot ${verb} headers after they are sent to the client`);
+    throw Object.assign(err, { code: "ERR_HTTP_HEADERS_SENT" });
+  }
+
+  /** Nothing is sent before the first byte of the body, as with node. Headers: an object, pairs, or a flat list. */
+  writeHead(status: number, headers?: OutgoingHttpHeaders | HeaderList | OutgoingHttpHeader[]): this;
+  writeHead(status: number, reason: string, headers?: OutgoingHttpHeaders | HeaderList | OutgoingHttpHeader[]): this;
+  writeHead(status: number, ...rest: unknown[]): this {
+    this.#refuseLate("write");
+    this.statusCode = status;
+    const pairs = pairsOf(typeof rest[0] === "string" ? rest[1] : rest[0]);
+    for (const [name] of pairs) this.removeHeader(name);
+    for (const [name, value] of pairs) this.appendHeader(name, value);
+    this.#headIsFixed = true;
+    return this;
+  }
+
+  flushHeaders(): void {
+    if (!this.writableEnded) this.#begin();
+  }
+
+  override end(callback?: EndCallback): this;
+  override end(chunk: unknown, callback?: EndCallback): this;
+  override end(chunk: unknown, encoding: BufferEncoding, callback?: EndCallback): this;
+  override end(...given: unknown[]): this {
+    const callback = given.find((one) => typeof one === "function") as EndCallback | undefined;
+    const [chunk, encoding] = given.filter((one) => typeof one !== "function") as [unknown, BufferEncoding | undefined];
+    const isWhole = this.#stream === undefined && this.writableLength === 0 && !this.writableEnded && !this.destroyed;
+    if (isWhole && !this.#tellsLengthOnly(chunk)) this.#answer(bytesOf(chunk, encoding));
+    else if (chunk !== undefined && chunk !== null) this.write(bytesOf(chunk, encoding));
+    return super.end(callback);
+  }
+
+  /** To HEAD an application may tell the length of a body that it does not give. */
+  #tellsLengthOnly(chunk: unknown): boolean {
+    return this.req.method === "HEAD" && !chunk && this.hasHeader("content-length");
+  }
+
+  #answer(body: Buffer | undefined): void {
+    this.#exchange.respond(this.statusCode, this.getHeaders(), body);
+    this.#headIsFixed = true;
+    this.#isAnswered = true;
+  }
+
+  #begin(): ResponseStream {
+    if (this.#stream !== undefined) return this.#stream;
+    if (this.#exchange.headersSent) throw new Error("the request was answered already");
+    this.#stream = this.#exchange.stream(this.statusCode, this.getHeaders());
+    this.#headIsFixed = true;
+    return this.#stream;
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: (err?: Error) => void): void {
+    try {
+      const stream = this.#begin();
+      const isSent = this.req.method === "HEAD" || !bodyMayFollow(this.statusCode) || stream.write(chunk);
+      if (isSent) done();
+      else stream.drained().then(() => done(), done);
+    } catch (err) {
+      done(err as Error);
+    }
+  }
+
+  override _final(done: (err?: Error) => void): void {
+    try {
+      if (!this.#isAnswered) this.#begin().end();
+      this.#isAnswered = true;
+      done();
+    } catch (err) {
+      done(err as Error);
+    }
+  }
+
+  /** An answer that is given up is broken off, if it is ours: the exchange's deadline may have answered before. */
+  override _destroy(err: Error | null, done: (err?: Error | null) => void): void {
+    if (!this.#isAnswered && (this.#stream !== undefined || !this.#exchange.headersSent)) this.#exchange.destroy();
+    done(err);
+  }
+}
+
+function pairsOf(headers: unknown): HeaderList {
+  if (!Array.isArray(headers)) return Object.entries((headers ?? {}) as Record<string, OutgoingHttpHeader>);
+  if (Array.isArray(headers[0])) return headers;
+  return Array.from({ length: Math.ceil(headers.length / 2) }, (_, i) => [headers[2 * i], headers[2 * i + 1]] as const);
+}
+
+/** @throws TypeError for what is neither text nor bytes */
+function bytesOf(chunk: unknown, encoding: BufferEncoding | undefined): Buffer | undefined {
+  if (chunk === undefined || chunk === null) return undefined;
+  if (typeof chunk === "string") return Buffer.from(chunk, encoding);
+  if (!(chunk instanceof Uint8Array)) throw new TypeError(`a body is text or bytes, not ${typeof chunk}`);
+  return Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+}
