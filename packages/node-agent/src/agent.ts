@@ -228,7 +228,13 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   });
   const { sources } = intake;
 
-  const usages = newVolumeUsages({ pods: () => sources.list().filter(intake.isActive), volumes, clock, log });
+  const usages = newVolumeUsages({
+    pods: () => sources.list().filter(intake.isActive),
+    volumes,
+    tellPod: tell.pod,
+    clock,
+    log,
+  });
   newVolumeMetrics(metrics, { pods: sources.list, usages });
 
   // ---- start

@@ -165,7 +165,6 @@ export const unbuiltGates: ReadonlySet<string> = new Set([
   "CSIMigrationPortworx",
   "csiMigrationRBD",
   "CSIMigrationvSphere",
-  "CSIVolumeHealth",
   "CustomResourceValidationExpressions",
   "DynamicKubeletConfig",
   "LocalStorageCapacityIsolationFSQuotaMonitoring",

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { aNodePod } from "../testing/builders.ts";
-import { walked } from "../volumes/measure.ts";
+import { type MeasuredVolume, walked } from "../volumes/measure.ts";
 import { newVolumeUsages } from "./volume-usage.ts";
 
 test("what volumes take is known from walk to walk, without what links lead to", async (t) => {
@@ -21,7 +21,13 @@ test("what volumes take is known from walk to walk, without what links lead to",
   const unknown = { path: "/", readOnly: false };
   const broken = { ...unknown, measure: () => Promise.reject(new Error("the driver is away")) };
   const volumes = new Map(Object.entries({ unknown, broken, scratch: volume }));
-  const usages = newVolumeUsages({ pods: () => [aNodePod()], volumes: { of: () => volumes }, clock, log: discardLogger });
+  const usages = newVolumeUsages({
+    pods: () => [aNodePod()],
+    volumes: { of: () => volumes },
+    tellPod: () => assert.fail("nothing is abnormal"),
+    clock,
+    log: discardLogger,
+  });
   assert.deepEqual(usages.of("uid-1"), []);
   await usages.refresh();
   const [usage, ...more] = usages.of("uid-1");
@@ -32,4 +38,28 @@ test("what volumes take is known from walk to walk, without what links lead to",
   assert.ok((usages.of("uid-1")[0]?.usedBytes ?? 0) < 200_000, "nobody has walked yet");
   await usages.refresh();
   assert.ok((usages.of("uid-1")[0]?.usedBytes ?? 0) >= 300_000);
+});
+
+test("a pod is told at each look of a volume that its driver finds abnormal", async () => {
+  const size = { capacityBytes: 10, usedBytes: 3, availableBytes: 7, inodes: 0, inodesUsed: 0, inodesFree: 0 };
+  let found: MeasuredVolume = { ...size, abnormal: "the disk is gone" };
+  const volumes = new Map([["data", { path: "/", readOnly: false, measure: async () => found }]]);
+  const told: unknown[] = [];
+  const usages = newVolumeUsages({
+    pods: () => [aNodePod()],
+    volumes: { of: () => volumes },
+    tellPod: (pod, container, ...event) => void told.push([pod.metadata.name, container, ...event]),
+    clock: newFakeClock(),
+    log: discardLogger,
+  });
+  await usages.refresh();
+  const event = ["web", undefined, "Warning", "VolumeConditionAbnormal", "Volume data: the disk is gone"];
+  assert.deepEqual(told, [event]);
+  const [usage] = usages.of("uid-1");
+  assert.deepEqual(usage, { name: "data", at: usage?.at, ...size }, "what is shown has 1.23's fields");
+  await usages.refresh();
+  assert.deepEqual(told, [event, event]);
+  found = size;
+  await usages.refresh();
+  assert.equal(told.length, 2);
 });

@@ -1,6 +1,7 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { NodePod } from "../pods/pod.ts";
+import type { ContainerEvent } from "../runtime/containers.ts";
 import type { VolumeSize } from "../volumes/measure.ts";
 import type { VolumeManager } from "../volumes/volume-manager.ts";
 
@@ -20,11 +21,13 @@ export interface VolumeUsages {
 
 /**
  * How full Pods' volumes are, kept from one look to the next (`--volume-stats-agg-period`). Those that nobody can
- * measure (hostPath, drivers that do not tell) are left out. Source: pkg/kubelet/server/stats/fs_resource_analyzer.go
+ * measure (hostPath, drivers that do not tell) are left out. A Pod is told of a volume that its driver finds abnormal.
+ * Source: pkg/kubelet/server/stats/{fs_resource_analyzer,volume_stat_calculator}.go
  */
 export function newVolumeUsages(options: {
   pods: () => readonly NodePod[];
   volumes: Pick<VolumeManager, "of">;
+  tellPod: ContainerEvent;
   clock: Clock;
   log: Logger;
 }): VolumeUsages {
@@ -32,16 +35,21 @@ export function newVolumeUsages(options: {
   return {
     async refresh() {
       const next = new Map<string, VolumeUsage[]>();
-      for (const { metadata } of options.pods()) {
+      for (const pod of options.pods()) {
+        const { uid } = pod.metadata;
         const usages: VolumeUsage[] = [];
-        for (const [name, volume] of options.volumes.of(metadata.uid)) {
-          const size = await volume.measure?.().catch((err) => {
+        for (const [name, volume] of options.volumes.of(uid)) {
+          const measured = await volume.measure?.().catch((err) => {
             options.log.v(4)?.info("Volume cannot be measured", { volume: name, reason: (err as Error).message });
             return undefined;
           });
-          if (size !== undefined) usages.push({ name, at: options.clock.now(), ...size });
+          if (measured === undefined) continue;
+          const { abnormal, ...size } = measured;
+          usages.push({ name, at: options.clock.now(), ...size });
+          if (abnormal !== undefined)
+            options.tellPod(pod, undefined, "Warning", "VolumeConditionAbnormal", `Volume ${name}: ${abnormal}`);
         }
-        next.set(metadata.uid, usages);
+        next.set(uid, usages);
       }
       known = next;
     },

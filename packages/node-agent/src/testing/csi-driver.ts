@@ -18,6 +18,8 @@ export interface TestDriverOptions {
   topology?: Readonly<Record<string, string>>;
   capabilities?: readonly NodeCapability[];
   versions?: readonly string[];
+  /** What it says of each volume's health. */
+  condition?: { abnormal: boolean; message: string };
   mounter?: Mounter;
   onCall?: (method: string, request: Record<string, unknown>) => void;
 }
@@ -93,6 +95,7 @@ export async function startCsiDriver(options: TestDriverOptions): Promise<TestDr
         { unit: 1, total: 1000, used: 300, available: 700 },
         { unit: 2, total: 10, used: 3, available: 7 },
       ],
+      ...(options.condition && { volumeCondition: options.condition }),
     }),
     NodeExpandVolume: () => ({}),
   };

@@ -11,6 +11,12 @@ export interface VolumeSize {
   inodesFree: number;
 }
 
+/** What a look at a volume has found. */
+export interface MeasuredVolume extends VolumeSize {
+  /** What the driver says is wrong with it. */
+  abnormal?: string;
+}
+
 /** A folder that shares its file system with others: what is in it is counted. Source: pkg/volume/metrics_du.go */
 export async function walked(path: string): Promise<VolumeSize> {
   const [{ bytes, inodes }, { capacityBytes, availableBytes, inodes: all, inodesFree }] = await Promise.all([

@@ -4,7 +4,7 @@ import type { NodePod } from "../pods/pod.ts";
 import type { PodObjects } from "../sources/pod-objects.ts";
 import type { Csi } from "./csi/csi.ts";
 import type { FlexVolumes } from "./flex/flex.ts";
-import type { VolumeSize } from "./measure.ts";
+import type { MeasuredVolume } from "./measure.ts";
 import type { Mounter } from "./mount.ts";
 
 export interface VolumeContext {
@@ -30,7 +30,7 @@ export interface SetUpVolume {
   /** A device, or a link to one, that containers get as such. */
   device?: boolean;
   /** How full it is now; undefined where nobody can say. Without it a folder of its own is walked. */
-  measure?: () => Promise<VolumeSize | undefined>;
+  measure?: () => Promise<MeasuredVolume | undefined>;
 }
 
 /** Steps on the way to a volume, as events name their failures. */

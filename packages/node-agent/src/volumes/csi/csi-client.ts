@@ -34,6 +34,13 @@ export interface UsageOfVolume {
   used: number;
 }
 
+export interface StatsOfVolume {
+  bytes: UsageOfVolume | undefined;
+  inodes: UsageOfVolume | undefined;
+  /** As a driver says that knows; undefined where it says nothing. */
+  condition: { abnormal: boolean; message: string } | undefined;
+}
+
 /** The node service of a CSI driver. Every method throws PluginError. */
 export interface CsiClient {
   info(): Promise<{ nodeId: string; maxVolumes: number; topology: Texts }>;
@@ -42,7 +49,8 @@ export interface CsiClient {
   unstage(handle: string, stagingPath: string): Promise<void>;
   publish(request: PublishRequest): Promise<void>;
   unpublish(handle: string, targetPath: string): Promise<void>;
-  stats(handle: string, path: string): Promise<{ bytes?: UsageOfVolume | undefined; inodes?: UsageOfVolume | undefined }>;
+  /** @throws Error for an answer without any usage, too */
+  stats(handle: string, path: string): Promise<StatsOfVolume>;
   expand(request: { handle: string; path: string; stagingPath: string; bytes: number; capability: Capability }): Promise<void>;
   close(): void;
 }
@@ -125,8 +133,10 @@ export function newCsiClient(driver: string, socket: string, onCall?: OnCsiCall)
     async stats(handle, path) {
       const answer = await call("NodeGetVolumeStats", { volumeId: handle, volumePath: path });
       const usages = answer.usage as (UsageOfVolume & { unit: number })[];
+      if (usages.length === 0) throw new Error("failed to get usage from response. usage is nil");
       const of = (wanted: number): UsageOfVolume | undefined => usages.find(({ unit }) => unit === wanted);
-      return { bytes: of(usageUnit.bytes), inodes: of(usageUnit.inodes) };
+      const condition = (answer.volumeCondition ?? undefined) as StatsOfVolume["condition"];
+      return { bytes: of(usageUnit.bytes), inodes: of(usageUnit.inodes), condition };
     },
     async expand({ handle, path, stagingPath, bytes, capability }) {
       await call("NodeExpandVolume", {

@@ -32,7 +32,8 @@ export const csiMessages = newMessageCodec({
   NodeUnpublishVolumeResponse: {},
   NodeGetVolumeStatsRequest: { volumeId: [1, "string"], volumePath: [2, "string"], stagingTargetPath: [3, "string"] },
   VolumeUsage: { available: [1, "int64"], total: [2, "int64"], used: [3, "int64"], unit: [4, "int32"] },
-  NodeGetVolumeStatsResponse: { usage: [1, "VolumeUsage[]"] },
+  VolumeCondition: { abnormal: [1, "bool"], message: [2, "string"] },
+  NodeGetVolumeStatsResponse: { usage: [1, "VolumeUsage[]"], volumeCondition: [2, "VolumeCondition"] },
   CapacityRange: { requiredBytes: [1, "int64"], limitBytes: [2, "int64"] },
   NodeExpandVolumeRequest: {
     volumeId: [1, "string"],

@@ -13,7 +13,7 @@ import type { PluginHandler } from "../../plugins/plugin-registry.ts";
 import type { NodePod } from "../../pods/pod.ts";
 import type { ContainerEvent } from "../../runtime/containers.ts";
 import type { PodObjects } from "../../sources/pod-objects.ts";
-import type { VolumeSize } from "../measure.ts";
+import type { MeasuredVolume } from "../measure.ts";
 import type { Mounter } from "../mount.ts";
 import { type SetUpVolume, VolumeError } from "../volume.ts";
 import { newAttachments } from "./attachment.ts";
@@ -69,6 +69,7 @@ export interface CsiOptions {
 export function newCsi(options: CsiOptions): Csi {
   const { client, csiDrivers, nodeName, featureGates: gates, clock, log } = options;
   const migrated = migratedPlugins.map(({ plugin }) => plugin).filter((plugin) => driverOf(plugin, gates) !== undefined);
+  const watchesHealth = gates.enabled("CSIVolumeHealth");
   const nodeInfo = newCsiNodeInfo({
     client,
     nodeName,
@@ -117,11 +118,14 @@ export function newCsi(options: CsiOptions): Csi {
     return made && { ...made, attach: { inlineVolumeSpec: form.spec } };
   }
 
-  async function measure({ driver, handle }: CsiSource, { path }: PublishedVolume): Promise<VolumeSize | undefined> {
+  async function measure({ driver, handle }: CsiSource, { path }: PublishedVolume): Promise<MeasuredVolume | undefined> {
     const found = drivers.client(driver);
-    if (!(await found.capabilities()).has("volumeStats")) return undefined;
-    const { bytes, inodes } = await found.stats(handle, path);
+    const capabilities = await found.capabilities();
+    if (!capabilities.has("volumeStats")) return undefined;
+    const { bytes, inodes, condition } = await found.stats(handle, path);
+    const isAbnormal = watchesHealth && capabilities.has("condition") && condition?.abnormal === true;
     return {
+      ...(isAbnormal && { abnormal: condition.message }),
       usedBytes: bytes?.used ?? 0,
       availableBytes: bytes?.available ?? 0,
       capacityBytes: bytes?.total ?? 0,

@@ -243,3 +243,24 @@ test("how full a volume is is what its driver says", { skip: !isRoot }, async (t
   await b.startDriver({ capabilities: [] });
   assert.equal(await (await up(b)).measure?.(), undefined, "a driver need not say");
 });
+
+const sick = { abnormal: true, message: "the disk is gone" };
+for (const { on, capabilities, condition, want } of [
+  { on: true, capabilities: ["volumeStats", "condition"], condition: sick, want: "the disk is gone" },
+  { on: true, capabilities: ["volumeStats", "condition"], condition: { ...sick, message: "" }, want: "" },
+  { on: true, capabilities: ["volumeStats", "condition"], condition: { ...sick, abnormal: false }, want: undefined },
+  { on: true, capabilities: ["volumeStats", "condition"], condition: undefined, want: undefined },
+  { on: true, capabilities: ["volumeStats"], condition: sick, want: undefined },
+  { on: false, capabilities: ["volumeStats", "condition"], condition: sick, want: undefined },
+] as const) {
+  const driver = `${capabilities.join(" and ")} that says ${JSON.stringify(condition)}`;
+  test(`CSIVolumeHealth=${on}: a volume of a driver with ${driver} is ${want === undefined ? "not " : ""}abnormal`, {
+    skip: !isRoot,
+  }, async (t) => {
+    const b = await csiBench(t, { gates: { CSIVolumeHealth: on }, capabilities, ...(condition && { condition }) });
+    b.describe({ attachRequired: false });
+    const measured = await (await up(b)).measure?.();
+    assert.equal(measured?.usedBytes, 300);
+    assert.equal(measured?.abnormal, want);
+  });
+}
