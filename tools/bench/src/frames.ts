@@ -15,7 +15,8 @@ import {
   settings,
   settingsFrame,
 } from "@coxswain/apimachinery/http2/frames";
-import { decodeFields } from "@coxswain/apiserver/storage/etcd/http2/hpack";
+import { encodeFields } from "@coxswain/apimachinery/http2/hpack-encoder";
+import { newMemorylessDecoder } from "@coxswain/apimachinery/http2/memoryless-decoder";
 
 export interface Frame {
   readonly type: number;
@@ -47,13 +48,12 @@ export function widen(bytes: number): Buffer {
 
 /** The pseudo headers but the path. @returns what {@link encodeRequest} begins with */
 export function encodeMethod(method: string, authority: string): Buffer {
-  const scheme = Buffer.from([0x87]); // in the static table: `:scheme: https`
-  return Buffer.concat([scheme, literal(staticNames.method, method), literal(staticNames.authority, authority)]);
+  return encodeFields([":scheme", "https", ":method", method, ":authority", authority]);
 }
 
-/** Each header as a literal that nobody has to remember. @param headers names in lower case */
+/** @param headers names in lower case */
 export function encodeHeaders(headers: Readonly<Record<string, string>>): Buffer {
-  return Buffer.concat(Object.entries(headers).flatMap(([name, value]) => [Buffer.from([0]), text(name), text(value)]));
+  return encodeFields(Object.entries(headers).flat());
 }
 
 /** @param before of {@link encodeMethod} @param after of {@link encodeHeaders} @param body undefined when there is none */
@@ -62,7 +62,7 @@ export function encodeRequest(
   { before, path, after, body }: { before: Buffer; path: string; after: Buffer; body?: Buffer | undefined },
 ): Buffer[] {
   const flag = flags.endHeaders | (body === undefined ? flags.endStream : 0);
-  const fields = Buffer.concat([before, literal(staticNames.path, path), after]);
+  const fields = Buffer.concat([before, encodeFields([":path", path]), after]);
   const frames = [frame(frameTypes.headers, flag, stream, fields)];
   for (let at = 0; body !== undefined && (at === 0 || at < body.length); at += defaultMaxFrameBytes) {
     const end = at + defaultMaxFrameBytes;
@@ -71,27 +71,7 @@ export function encodeRequest(
   return frames;
 }
 
-const staticNames = { authority: 1, method: 2, path: 4, status: 8 } as const;
-
-function literal(nameIndex: number, value: string): Buffer {
-  return Buffer.concat([Buffer.from([nameIndex]), text(value)]);
-}
-
-/** Without Huffman coding. */
-function text(value: string): Buffer {
-  const length: number[] = [];
-  if (value.length < 127) length.push(value.length);
-  else {
-    length.push(127);
-    let rest = value.length - 127;
-    for (; rest >= 128; rest = Math.floor(rest / 128)) length.push((rest % 128) | 128);
-    length.push(rest);
-  }
-  const bytes = Buffer.allocUnsafe(length.length + value.length);
-  bytes.set(length);
-  bytes.write(value, length.length, "latin1");
-  return bytes;
-}
+const decodeFields = newMemorylessDecoder();
 
 /** The status, which comes before all other headers; what follows it is not looked at. @throws Error when it is not there */
 export function statusOf({ payload }: Frame): number {

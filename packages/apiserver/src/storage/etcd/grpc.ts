@@ -1,7 +1,7 @@
+import { encodeFields } from "@coxswain/apimachinery/http2/hpack-encoder";
 import { EtcdError, etcdErrorOf } from "./errors.ts";
 import { deadlineExceeded, type GrpcCalls, unavailable } from "./grpc-calls.ts";
-import { connectHttp2, type Http2Connection, type Http2Stream, type StreamEnd } from "./http2/connection.ts";
-import { encodeFields, type Fields } from "./http2/hpack.ts";
+import { connectHttp2, type Fields, type Http2Connection, type Http2Stream, type StreamEnd } from "./http2/connection.ts";
 
 /**
  * gRPC to one server over one HTTP/2 connection: unary calls and streams of raw messages, of any size. The
@@ -151,15 +151,16 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
     const key = `${path} ${name} ${value}`;
     let block = blocks.get(key);
     if (block === undefined) {
-      block = encodeFields([
-        [":method", "POST"],
-        [":scheme", protocol.slice(0, -1)],
-        [":path", path],
-        [":authority", host],
-        ["content-type", "application/grpc"],
-        ["te", "trailers"],
-        [name, value],
-      ]);
+      const fields = {
+        ":method": "POST",
+        ":scheme": protocol.slice(0, -1),
+        ":path": path,
+        ":authority": host,
+        "content-type": "application/grpc",
+        te: "trailers",
+        [name]: value,
+      };
+      block = encodeFields(Object.entries(fields).flat());
       if (blocks.size >= mostBlocks) blocks.clear();
       blocks.set(key, block);
     }

@@ -4,9 +4,9 @@ import { constants, createServer, type Http2ServerRequest, type Http2ServerRespo
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { errorCodes, flags, frame, frameTypes, numberFrame, settings, settingsFrame } from "@coxswain/apimachinery/http2/frames";
+import { encodeFields } from "@coxswain/apimachinery/http2/hpack-encoder";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { connectHttp2, type Http2Connection, type StreamEnd } from "./connection.ts";
-import { encodeFields, type Fields } from "./hpack.ts";
+import { connectHttp2, type Fields, type Http2Connection, type StreamEnd } from "./connection.ts";
 
 async function listening(t: TestContext, server: Server): Promise<string> {
   const sockets = new Set<Socket>();
@@ -69,12 +69,7 @@ async function connected(t: TestContext, origin: string) {
   return { made, isLost, hasLeft: () => left, ask: (body: Buffer) => ask(made, body) };
 }
 
-const post = encodeFields([
-  [":method", "POST"],
-  [":scheme", "http"],
-  [":path", "/"],
-  [":authority", "etcd"],
-]);
+const post = encodeFields([":method", "POST", ":scheme", "http", ":path", "/", ":authority", "etcd"]);
 
 function ask(on: Http2Connection, body: Buffer): Promise<Answer> {
   return new Promise((resolve) => {
@@ -155,7 +150,7 @@ test("a connection that is lost loses what is under way", async (t) => {
 const hello = settingsFrame([[settings.maxConcurrentStreams, 2]]);
 const answered = (id: number): Buffer =>
   Buffer.concat([
-    frame(frameTypes.headers, flags.endHeaders, id, encodeFields([[":status", "200"]])),
+    frame(frameTypes.headers, flags.endHeaders, id, encodeFields([":status", "200"])),
     frame(frameTypes.data, flags.endStream, id, Buffer.from([id])),
   ]);
 

@@ -16,8 +16,8 @@ import {
   unpadded,
   writeHead,
 } from "@coxswain/apimachinery/http2/frames";
+import { newMemorylessDecoder } from "@coxswain/apimachinery/http2/memoryless-decoder";
 import { TransientMap } from "@coxswain/apimachinery/meta/transient-map";
-import { type Fields, newFieldsDecoder } from "./hpack.ts";
 
 /**
  * One HTTP/2 connection of a client, with what gRPC needs of it: node's own makes a stream with its two buffers, a session
@@ -37,6 +37,9 @@ export interface Http2Stream {
   /** Nothing is told of it any more. */
   cancel(): void;
 }
+
+/** Without two of one name. */
+export type Fields = ReadonlyMap<string, string>;
 
 export interface StreamHandlers {
   /** Headers, and trailers too. */
@@ -97,7 +100,7 @@ export function connectHttp2(origin: string, options: ConnectionOptions, events:
   const streams = new TransientMap<number, Stream>();
   /** Those that the server has no place for yet. */
   const waiting: Stream[] = [];
-  const decodeFields = newFieldsDecoder();
+  const decodeFields = newMemorylessDecoder();
   let nextId = 1;
   let sendWindow = defaultWindowBytes;
   let peerStreamWindow = defaultWindowBytes;

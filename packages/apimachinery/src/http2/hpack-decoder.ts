@@ -1,0 +1,124 @@
+import { HpackError } from "./hpack-error.ts";
+import { type Field, FieldTable, sizeOf, usualTableBytes } from "./hpack-tables.ts";
+import { decodeHuffman } from "./huffman.ts";
+
+export interface FieldsDecoderOptions {
+  /** Bytes of the dynamic table that the other side was told it may use, or that holds by default: 4096. */
+  readonly tableBytes?: number;
+  /** Of all fields of a block, with 32 for each besides its octets: 1 MiB by default. Source: RFC 9113, section 10.5.1 */
+  readonly mostListBytes?: number;
+}
+
+export interface DecodedFields {
+  /** Name, value, name, value … in the order they came; one character for each octet. */
+  readonly fields: string[];
+  /** There were more than `mostListBytes`: what came beyond is not among the fields. */
+  readonly tooLarge: boolean;
+}
+
+/** Reads the blocks of header fields of one connection in the order they come: each may refer to what those before it said. */
+export interface FieldsDecoder {
+  /** @throws HpackError for what is malformed: nothing that comes after it on the connection can be read */
+  decode(block: Buffer): DecodedFields;
+}
+
+/** Source: RFC 7541 */
+export function newFieldsDecoder(options: FieldsDecoderOptions = {}): FieldsDecoder {
+  const { tableBytes = usualTableBytes, mostListBytes = 2 ** 20 } = options;
+  const table = new FieldTable(tableBytes);
+  return {
+    decode(block) {
+      const reader = new BlockReader(block);
+      resize(table, reader);
+      const fields: string[] = [];
+      let listBytes = 0;
+      while (reader.hasMore()) {
+        const field = nextField(table, reader);
+        // A list that is too large is read to its end: the blocks after it count on what it adds to the table.
+        listBytes += sizeOf(field);
+        if (listBytes <= mostListBytes) fields.push(field.name, field.value);
+      }
+      return { fields, tooLarge: listBytes > mostListBytes };
+    },
+  };
+}
+
+/** The first bits of a field say what it is. Source: RFC 7541, section 6 */
+const forms = { indexed: 0x80, remembered: 0x40, resize: 0x20 } as const;
+
+/** An encoder that went down and up again since its last block tells of both; there is nothing to tell three times. */
+const mostResizes = 2;
+
+function resize(table: FieldTable, reader: BlockReader): void {
+  for (let i = 0; i < mostResizes && reader.hasMore() && isResize(reader.first()); i++) table.resize(reader.integer(5));
+}
+
+const isResize = (first: number): boolean => first >= forms.resize && first < forms.remembered;
+
+function nextField(table: FieldTable, reader: BlockReader): Field {
+  const first = reader.first();
+  if (first >= forms.indexed) return table.get(reader.integer(7));
+  if (isResize(first)) throw new HpackError("the size of the table changes where it may not");
+  const remembered = first >= forms.remembered;
+  const index = reader.integer(remembered ? 6 : 4);
+  const name = index === 0 ? reader.text() : table.get(index).name;
+  const field = { name, value: reader.text() };
+  if (remembered) table.add(field);
+  return field;
+}
+
+/** Takes numbers and texts from the front of a block. Source: RFC 7541, section 5 */
+class BlockReader {
+  readonly #block: Buffer;
+  #at = 0;
+
+  constructor(block: Buffer) {
+    this.#block = block;
+  }
+
+  hasMore(): boolean {
+    return this.#at < this.#block.length;
+  }
+
+  /** The octet that comes next; stays where it is. */
+  first(): number {
+    return this.#block[this.#at] as number;
+  }
+
+  integer(prefixBits: number): number {
+    const most = (1 << prefixBits) - 1;
+    const value = this.#octet() & most;
+    return value < most ? value : value + this.#longInteger();
+  }
+
+  text(): string {
+    const coded = this.hasMore() && this.first() >= 0x80;
+    const length = this.integer(7);
+    const start = this.#at;
+    if (length > this.#block.length - start) throw cutOff();
+    this.#at = start + length;
+    return coded ? decodeHuffman(this.#block, start, this.#at) : this.#block.toString("latin1", start, this.#at);
+  }
+
+  /** What does not fit in the prefix, lowest bits first. */
+  #longInteger(): number {
+    let value = 0;
+    for (let scale = 1; scale <= largestScale; scale *= 128) {
+      const octet = this.#octet();
+      value += (octet & 0x7f) * scale;
+      if (octet < 0x80) return value;
+    }
+    throw new HpackError("a number in a block of header fields is too large");
+  }
+
+  #octet(): number {
+    const octet = this.#block[this.#at++];
+    if (octet === undefined) throw cutOff();
+    return octet;
+  }
+}
+
+/** Five octets: more than any index or length needs. */
+const largestScale = 128 ** 4;
+
+const cutOff = (): HpackError => new HpackError("a block of header fields is cut off");
