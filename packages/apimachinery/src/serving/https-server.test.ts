@@ -9,12 +9,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { before, type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
-import express from "express";
 import { StatusError } from "../errors/status-error.ts";
 import { discardLogger } from "../logging/logger.ts";
+import { type Asked, askOver, type WholeAnswer } from "../testing/https-client.ts";
 import { type KeyPair, newCa, newCertificate, subjectOf } from "./certificates.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
-import { expressHandler } from "./express-handler.ts";
 import { type HttpServer, type HttpServerOptions, startHttpServer } from "./https-server.ts";
 
 let ca: KeyPair;
@@ -37,52 +36,11 @@ async function start(t: TestContext, handler: ExchangeHandler, more: Partial<Htt
   return server;
 }
 
-interface Answer {
-  status: number;
-  headers: Record<string, unknown>;
-  body: string;
-}
-interface Ask {
-  method?: string;
-  path?: string;
-  headers?: Record<string, string>;
-  body?: string | Buffer;
-  pair?: KeyPair;
-}
-
-function http2Session(t: TestContext, server: HttpServer, pair?: KeyPair): ClientHttp2Session {
-  const identity = pair === undefined ? {} : { cert: pair.certPem, key: pair.keyPem };
-  const session = connectHttp2(`https://127.0.0.1:${server.port}`, { ca: ca.certPem, ...identity });
+function http2Session(t: TestContext, server: HttpServer): ClientHttp2Session {
+  const session = connectHttp2(`https://127.0.0.1:${server.port}`, { ca: ca.certPem });
   session.on("error", () => {});
   t.after(() => session.destroy());
   return session;
-}
-
-async function overHttp2(t: TestContext, server: HttpServer, ask: Ask): Promise<Answer> {
-  const session = http2Session(t, server, ask.pair);
-  const stream = session.request(
-    { ":method": ask.method ?? "GET", ":path": ask.path ?? "/", ...ask.headers },
-    { endStream: false },
-  );
-  stream.on("error", () => {});
-  stream.end(ask.body);
-  const [headers] = await once(stream, "response");
-  let body = "";
-  for await (const chunk of stream.setEncoding("utf8")) body += chunk;
-  session.close();
-  return { status: headers[":status"], headers, body };
-}
-
-async function overHttp1(_t: TestContext, server: HttpServer, ask: Ask): Promise<Answer> {
-  const identity = ask.pair === undefined ? {} : { cert: ask.pair.certPem, key: ask.pair.keyPem };
-  const options = { method: ask.method ?? "GET", path: ask.path ?? "/", headers: ask.headers ?? {}, agent: false as const };
-  const request = httpsRequest({ host: "127.0.0.1", port: server.port, ca: ca.certPem, ...identity, ...options });
-  request.on("error", () => {});
-  request.end(ask.body);
-  const [response] = await once(request, "response");
-  let body = "";
-  for await (const chunk of response.setEncoding("utf8")) body += chunk;
-  return { status: response.statusCode, headers: response.headers, body };
 }
 
 const echo: ExchangeHandler = async (exchange) => {
@@ -111,13 +69,15 @@ const echo: ExchangeHandler = async (exchange) => {
   }
 };
 
-for (const { protocol, ask, version } of [
-  { protocol: "HTTP/1.1", ask: overHttp1, version: "1.1" },
-  { protocol: "HTTP/2", ask: overHttp2, version: "2.0" },
-]) {
+for (const { protocol, version } of [
+  { protocol: "HTTP/1.1", version: "1.1" },
+  { protocol: "HTTP/2", version: "2.0" },
+] as const) {
+  const ask = ({ port }: HttpServer, asked: Omit<Asked, "port" | "ca">): Promise<WholeAnswer> =>
+    askOver(protocol, { port, ca: ca.certPem, ...asked });
   test(`${protocol}: gives the request to the handler and its answer to the client`, async (t) => {
     const server = await start(t, echo);
-    const answer = await ask(t, server, { method: "POST", path: "/api/v1/pods?limit=5", body: "hello" });
+    const answer = await ask(server, { method: "POST", path: "/api/v1/pods?limit=5", body: "hello" });
     assert.equal(answer.status, 201);
     const host = `127.0.0.1:${server.port}`;
     assert.deepEqual(JSON.parse(answer.body), {
@@ -139,9 +99,9 @@ for (const { protocol, ask, version } of [
 
   test(`${protocol}: shows a client certificate and whether its authority is known`, async (t) => {
     const server = await start(t, echo);
-    const known = JSON.parse((await ask(t, server, { pair: client })).body);
+    const known = JSON.parse((await ask(server, { pair: client })).body);
     assert.deepEqual([known.subject, known.authorized], [{ commonName: "alice", organizations: ["a", "b"] }, true]);
-    const unknown = JSON.parse((await ask(t, server, { pair: stranger })).body);
+    const unknown = JSON.parse((await ask(server, { pair: stranger })).body);
     assert.equal(unknown.authorized, false);
   });
 
@@ -149,7 +109,7 @@ for (const { protocol, ask, version } of [
     const server = await start(t, echo);
     const body = Buffer.alloc(5000, "x");
     for (const headers of [{ "content-length": "5000" }, {}] as Record<string, string>[]) {
-      const answer = await ask(t, server, { method: "POST", body, headers });
+      const answer = await ask(server, { method: "POST", body, headers });
       assert.deepEqual([answer.status, answer.body], [413, "Request entity too large: limit is 1000"]);
     }
   });
@@ -169,7 +129,7 @@ for (const { protocol, ask, version } of [
       }
       stream.end();
     });
-    const answer = await ask(t, server, {});
+    const answer = await ask(server, {});
     assert.equal(answer.body.length, 100 * chunk.length);
     assert.ok(waited > 0);
     assert.deepEqual([exchange?.status, exchange?.bytesWritten], [200, 100 * chunk.length]);
@@ -179,7 +139,7 @@ for (const { protocol, ask, version } of [
     const server = await start(t, () => {
       throw new Error("secret detail");
     });
-    const answer = await ask(t, server, {});
+    const answer = await ask(server, {});
     assert.equal(answer.status, 500);
     assert.doesNotMatch(answer.body, /secret/);
   });
@@ -187,53 +147,27 @@ for (const { protocol, ask, version } of [
   test(`${protocol}: shows no handler a path with a broken escape`, async (t) => {
     const server = await start(t, (exchange) => exchange.respond(200, {}, exchange.url));
     for (const path of ["/%zz", "/a/%2", "/a%?b=c"]) {
-      const { status, headers, body } = await ask(t, server, { path });
+      const { status, headers, body } = await ask(server, { path });
       assert.deepEqual([status, headers["content-type"], body], [400, "text/plain; charset=utf-8", "400 Bad Request"], path);
     }
-    assert.equal((await ask(t, server, { path: "/%7Aa?b=%zz" })).body, "/%7Aa?b=%zz");
+    assert.equal((await ask(server, { path: "/%7Aa?b=%zz" })).body, "/%7Aa?b=%zz");
   });
 
   test(`${protocol}: says of the server as a whole that it is there, and shows that to no handler`, async (t) => {
     const server = await start(t, (exchange) => exchange.respond(403, {}, exchange.url));
-    const { status, headers, body } = await ask(t, server, { method: "OPTIONS", path: "*" });
+    const { status, headers, body } = await ask(server, { method: "OPTIONS", path: "*" });
     assert.deepEqual([status, headers["content-length"], body], [200, "0", ""]);
-    assert.equal((await ask(t, server, { method: "OPTIONS", path: "/" })).status, 403);
+    assert.equal((await ask(server, { method: "OPTIONS", path: "/" })).status, 403);
   });
 
   test(`${protocol}: answers HEAD and 204 without a body`, async (t) => {
     const server = await start(t, (exchange) =>
       exchange.respond(exchange.method === "HEAD" ? 200 : 204, {}, exchange.method === "HEAD" ? "abc" : ""),
     );
-    const head = await ask(t, server, { method: "HEAD" });
+    const head = await ask(server, { method: "HEAD" });
     assert.deepEqual([head.status, head.headers["content-length"], head.body], [200, "3", ""]);
-    const none = await ask(t, server, { method: "DELETE" });
+    const none = await ask(server, { method: "DELETE" });
     assert.deepEqual([none.status, none.headers["content-length"]], [204, undefined]);
-  });
-
-  test(`${protocol}: serves an Express application with what filters set before`, async (t) => {
-    const app = express();
-    app.disable("x-powered-by");
-    app.get("/hello/:name", (request, response) => {
-      response.status(202).json({ name: request.params["name"], q: request.query["q"] });
-    });
-    app.get("/stream", (_request, response) => {
-      response.write("a");
-      response.end("b");
-    });
-    const handler = expressHandler(app);
-    const server = await start(t, (exchange) => {
-      exchange.setHeader("audit-id", "7");
-      return handler(exchange);
-    });
-    const answer = await ask(t, server, { path: "/hello/bob?q=1" });
-    assert.deepEqual([answer.status, answer.body, answer.headers["audit-id"]], [202, '{"name":"bob","q":"1"}', "7"]);
-    assert.equal((await ask(t, server, { path: "/stream" })).body, "ab");
-    assert.equal((await ask(t, server, { path: "/nowhere" })).status, 404);
-    const both = await Promise.all([overHttp1(t, server, { path: "/hello/a" }), overHttp2(t, server, { path: "/hello/b" })]);
-    assert.deepEqual(
-      both.map((one) => JSON.parse(one.body).name),
-      ["a", "b"],
-    );
   });
 }
 
