@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { newFieldsDecoder } from "./hpack-decoder.ts";
-import { hex, integerOctets, textOctets } from "./testing.ts";
+import { hex, integerOctets, textOctets } from "./testing/fields-writer.ts";
 
 /** `name: value` by lines. */
 const lines = (fields: readonly string[]): string[] =>

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { newFieldsDecoder } from "./hpack-decoder.ts";
 import { encodeFields } from "./hpack-encoder.ts";
 import { staticFields } from "./hpack-tables.ts";
-import { hex } from "./testing.ts";
+import { hex } from "./testing/fields-writer.ts";
 
 for (const { name, fields, want } of [
   { name: "nothing", fields: [], want: "" },

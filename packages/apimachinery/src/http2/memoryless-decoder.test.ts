@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { encodeFields } from "./hpack-encoder.ts";
 import { newMemorylessDecoder } from "./memoryless-decoder.ts";
-import { hex } from "./testing.ts";
+import { hex } from "./testing/fields-writer.ts";
 
 for (const { name, block, want } of [
   { name: "an indexed field", block: "88", want: { ":status": "200" } },

@@ -1,5 +1,5 @@
-import { staticFields } from "./hpack-tables.ts";
-import { huffmanCodes } from "./huffman.ts";
+import { staticFields } from "../hpack-tables.ts";
+import { huffmanCodes } from "../huffman.ts";
 
 /** Writes header fields in every way that HPACK allows, slowly and from its text alone: what our encoder never does. */
 
