@@ -3,7 +3,7 @@ import { type Field, FieldTable, sizeOf, usualTableBytes } from "./hpack-tables.
 import { decodeHuffman } from "./huffman.ts";
 
 export interface FieldsDecoderOptions {
-  /** Bytes of the dynamic table that the other side was told it may use, or that holds by default: 4096. */
+  /** Bytes of the dynamic table that the other side knows it may use: 4096 unless it was told otherwise. */
   readonly tableBytes?: number;
   /** Of all fields of a block, with 32 for each besides its octets: 1 MiB by default. Source: RFC 9113, section 10.5.1 */
   readonly mostListBytes?: number;

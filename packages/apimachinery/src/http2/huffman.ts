@@ -86,11 +86,13 @@ function newMachine() {
 /** @returns the two branches of each node, which lead to another node or, as its complement, to an octet */
 function newTree(): { tree: Int16Array; nodes: number } {
   const tree = new Int16Array(2 * (codeBits.length + 1));
+  const root = 0;
+  /** Where the symbol for the end leads, which is no part of a text; nothing leads out of it. */
   const refused = 1;
   let nodes = 2;
-  tree.fill(refused, 2 * refused, 2 * nodes); // nothing leads out of it
+  tree.fill(refused, 2 * refused, 2 * nodes);
   for (const { symbol, bits, code } of huffmanCodes()) {
-    let node = 0;
+    let node = root;
     for (let bit = bits - 1; bit > 0; bit--) node = tree[2 * node + ((code >> bit) & 1)] ||= nodes++;
     tree[2 * node + (code & 1)] = symbol === endSymbol ? refused : ~symbol;
   }
