@@ -345,7 +345,6 @@ export const flagTable = flags(
     }),
     "flex-volume-plugin-dir": string({
       default: "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/",
-      wired: false,
       help: "Full path of the directory in which the flex volume plugin looks for third-party plugins.",
     }),
     "pv-recycler-increment-timeout-nfs": int32({

@@ -39,7 +39,7 @@ import { newAgentEvents } from "./status/events.ts";
 import { openStatuses } from "./status/open-statuses.ts";
 import { startUpkeep } from "./upkeep.ts";
 import { systemMounter } from "./volumes/mount.ts";
-import { openVolumes, startCsi } from "./volumes/open-volumes.ts";
+import { openVolumes, startVolumes, volumesInUse } from "./volumes/open-volumes.ts";
 
 export interface AgentOptions {
   config: AgentConfig;
@@ -122,11 +122,11 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     events,
     problems: () => [csi?.problem(), shutdown?.problem()],
     devices: () => opened?.devices.amounts(),
-    volumesInUse: () => csi?.inUse(),
+    volumesInUse: () => volumesInUse(openedVolumes),
     tell,
   });
   const objects = api === undefined ? noObjects : newApiObjects(api.client, clock);
-  const { csi, volumes } = await openVolumes({
+  const openedVolumes = await openVolumes({
     ...basics,
     nodeName,
     node,
@@ -137,6 +137,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     mounter: systemMounter,
     onCall: agentMetrics.csiCall,
   });
+  const { csi, volumes } = openedVolumes;
   const activePods = (): NodePod[] => sources.list().filter((pod) => !isMirrorPod(pod) && intake.isActive(pod));
   const shutdown = openNodeShutdown({
     ...basics,
@@ -266,10 +267,10 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
   });
 
   node.join(background);
+  startVolumes(openedVolumes, background);
   if (api !== undefined) {
     followApiserver(api.pods, sources);
     api.informers.start(signal);
-    if (csi !== undefined) startCsi(csi, background);
     background.add(api.pods.waitForSync(signal).then(() => sources.markSynced("api")));
     background.every(statusResyncMs, "status resync", () => status.resync());
   }

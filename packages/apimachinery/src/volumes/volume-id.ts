@@ -17,6 +17,18 @@ export function parseVolumeId(id: string): { driver: string; handle: string } | 
   return { driver: id.slice(prefix.length, mark), handle: id.slice(mark + 1) };
 }
 
+/** `<plugin>/<name>`, the id of a volume that is not CSI's; of flex volumes the driver is the plugin. */
+export function pluginVolumeId(plugin: string, name: string): VolumeId {
+  return `${plugin}/${name}`;
+}
+
+/** @returns undefined for what has not the two parts of a plugin's name and a volume's. Source: pkg/volume/util SplitUniqueName */
+export function parsePluginVolumeId(id: string): { plugin: string; name: string } | undefined {
+  const [vendor, plugin, ...name] = id.split("/");
+  if (vendor === undefined || plugin === undefined || name.length === 0) return undefined;
+  return { plugin: `${vendor}/${plugin}`, name: name.join("/") };
+}
+
 /**
  * Of the VolumeAttachment: drivers, controllers and node agents make the same name of the same three things.
  * Source: pkg/volume/csi getAttachmentName

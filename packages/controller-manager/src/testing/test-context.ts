@@ -84,6 +84,7 @@ export const defaultConfig: ControllerManagerConfig = {
       nfs: { template: defaultRecyclerPod, minimumTimeoutSeconds: 300, timeoutIncrementSeconds: 30 },
     },
     attachDetach: { syncPeriodMs: 60_000, sync: true },
+    flexPluginDir: "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/",
   },
 };
 

@@ -14,6 +14,8 @@ export interface VolumesConfig {
   readonly hostPathProvisioner: boolean;
   readonly recyclers: { readonly hostPath: RecyclerConfig; readonly nfs: RecyclerConfig };
   readonly attachDetach: { readonly syncPeriodMs: number; readonly sync: boolean };
+  /** Where drivers of flex volumes are. */
+  readonly flexPluginDir: string;
 }
 
 /** How a volume is emptied: by a Pod that gets a minimum of time and more for each Gi. */
@@ -49,6 +51,7 @@ export function volumesConfigOf(flags: ControllerManagerFlags, errors: string[])
       },
     },
     attachDetach: { syncPeriodMs, sync: !flags["disable-attach-detach-reconcile-sync"] },
+    flexPluginDir: flags["flex-volume-plugin-dir"],
   };
 }
 

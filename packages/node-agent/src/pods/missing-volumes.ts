@@ -55,9 +55,14 @@ export function newMissingVolumes({ clock, event }: { clock: Clock; event: Conta
 function tellFailure({ volume, message, cause }: VolumeFailure, warn: (reason: string, message: string) => void): void {
   if (cause instanceof ClaimError || cause instanceof VolumeWaits) return;
   const [step, name] = cause instanceof VolumeError ? [cause.step, cause.volume] : ["MountVolume.SetUp failed", volume];
-  const reason = step.startsWith("MapVolume") ? "FailedMapVolume" : "FailedMount";
+  const [, reason = "FailedMount"] = reasons.find(([prefix]) => step.startsWith(prefix)) ?? [];
   warn(reason, `${step} for volume ${JSON.stringify(name)} : ${message}`);
 }
+
+const reasons = [
+  ["MapVolume", "FailedMapVolume"],
+  ["AttachVolume", "FailedAttachVolume"],
+] as const;
 
 function summary(pod: NodePod, failures: readonly VolumeFailure[], claims: readonly string[]): string {
   const missing = failures.map(({ volume }) => volume).join(" ");

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
@@ -8,7 +9,7 @@ import type { OwnNode } from "../node/own-node.ts";
 import type { ContainerEvent } from "../runtime/containers.ts";
 import type { PodObjects } from "../sources/pod-objects.ts";
 import { type Csi, type CsiOptions, newCsi } from "./csi/csi.ts";
-import { newFlexVolumes } from "./flex/flex.ts";
+import { type FlexVolumes, newFlexVolumes } from "./flex/flex.ts";
 import type { Mounter } from "./mount.ts";
 import { newVolumeManager, type VolumeManager } from "./volume-manager.ts";
 
@@ -30,16 +31,30 @@ export interface OpenVolumesOptions extends Required<Pick<CsiOptions, "onCall">>
 export interface OpenedVolumes {
   volumes: VolumeManager;
   csi: Csi | undefined;
+  flex: FlexVolumes;
 }
 
 /** Makes what mounts volumes; resolves when it knows what an agent before this one has mounted. */
 export async function openVolumes(options: OpenVolumesOptions): Promise<OpenedVolumes> {
-  const { config, node, podsDir, objects, api, mounter, clock, log } = options;
+  const { config, node, nodeName, podsDir, objects, api, mounter, clock, log } = options;
   const csi = api && openCsi(options, api);
   await csi?.restore();
-  const flex = newFlexVolumes({ pluginDir: config.volumePluginDir, podsDir, objects, mounter });
+  const flex = newFlexVolumes({
+    pluginDir: config.volumePluginDir,
+    pluginsDir: join(config.rootDir, "plugins"),
+    podsDir,
+    nodeName,
+    node: node.registered,
+    byController: api !== undefined && config.controllerAttachDetach,
+    objects,
+    mounter,
+    clock,
+    log,
+    onInUseChange: node.hurry,
+  });
+  await flex.restore();
   const nodeLabels = () => node.registered()?.metadata.labels;
-  return { csi, volumes: newVolumeManager({ podsDir, objects, mounter, clock, log, csi, flex, nodeLabels }) };
+  return { csi, flex, volumes: newVolumeManager({ podsDir, objects, mounter, clock, log, csi, flex, nodeLabels }) };
 }
 
 function openCsi(options: OpenVolumesOptions, api: ApiConnection): Csi {
@@ -66,9 +81,17 @@ function openCsi(options: OpenVolumesOptions, api: ApiConnection): Csi {
 
 const volumeCheckMs = 2_000;
 
+/** Volumes that must stay attached to this node, sorted; undefined while that is not known. */
+export function volumesInUse({ csi, flex }: OpenedVolumes): readonly string[] | undefined {
+  const known = csi === undefined ? [] : csi.inUse();
+  return known === undefined ? undefined : [...known, ...flex.inUse()].toSorted();
+}
+
 /** Tells the cluster of the node's drivers, and takes unused volumes away, until the agent stops. */
-export function startCsi(csi: Csi, background: Background): void {
+export function startVolumes({ csi, flex }: OpenedVolumes, background: Background): void {
   const { signal } = background;
+  background.every(volumeCheckMs, "unused flex volumes", flex.collect);
+  if (csi === undefined) return;
   background.add(csi.start(signal));
   background.every(volumeCheckMs, "unused volumes", csi.collect);
   signal.addEventListener("abort", csi.close, { once: true });

@@ -35,6 +35,7 @@ export interface SetUpVolume {
 
 /** Steps on the way to a volume, as events name their failures. */
 export type VolumeStep =
+  | "AttachVolume.Attach failed"
   | "MountVolume.NewMounter initialization failed"
   | "MountVolume.NodeAffinity check failed"
   | "MountVolume.WaitForAttach failed"

@@ -7,11 +7,12 @@ import { nodes, volumeAttachments } from "@coxswain/apimachinery/schema/kinds/re
 import { parseVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { ControllerContext } from "../../controller-context.ts";
 import type { OperationMetrics } from "../../volumes/operation-metrics.ts";
+import type { FlexAttacher } from "./flex-attacher.ts";
 import { aboutVolume, multiAttachMessage } from "./messages.ts";
 import type { NodeReport } from "./node-report.ts";
 import type { AttachStep } from "./plan.ts";
 import type { Progress, ProgressTable } from "./progress.ts";
-import { newAttachment, pluginName } from "./volume.ts";
+import { type AttachableFlexVolume, newAttachment, pluginOf } from "./volume.ts";
 import type { Want, WantedVolumes } from "./wanted.ts";
 
 /** What the steps need. */
@@ -23,6 +24,7 @@ export interface Room {
   readonly report: NodeReport;
   readonly operations: OperationMetrics;
   readonly forcedDetaches: Counter;
+  readonly flex: Pick<FlexAttacher, "attach" | "detach" | "owns">;
 }
 
 /** So long a driver has for one attempt. Source: pkg/volume/csi csiTimeout */
@@ -64,12 +66,23 @@ async function attach(room: Room, id: VolumeId, node: string, progress: Progress
   if (want === undefined) return Number.POSITIVE_INFINITY;
   const { client, clock } = room.ctx;
   progress.attachingSince ??= clock.monotonic();
+  if ("flex" in want.volume) return attachFlex(room, want.volume, node, progress);
   try {
     await client.create(volumeAttachments, newAttachment(want.volume, node), { signal });
   } catch (err) {
     if (!isAlreadyExists(err)) return attachFailed(room, id, node, progress, `attacher.Attach failed: ${messageOf(err)}`);
   }
   return attachLimitMs;
+}
+
+/** Whatever comes of it the volume is looked at again at once. */
+async function attachFlex(room: Room, volume: AttachableFlexVolume, node: string, progress: Progress): Promise<number> {
+  try {
+    await room.flex.attach(volume.flex, node);
+    return Number.POSITIVE_INFINITY;
+  } catch (err) {
+    return attachFailed(room, volume.id, node, progress, messageOf(err));
+  }
 }
 
 function awaitDriver(room: Room, id: VolumeId, node: string, progress: Progress): number {
@@ -132,7 +145,10 @@ async function detach(
     if (!forced && (await isInUse(room, id, node, signal)))
       throw new Error("volume is still in use by node, according to Node status");
     if (forced) room.forcedDetaches.inc();
-    await client.delete(volumeAttachments, { name }, { signal });
+    if (room.flex.owns(id)) {
+      await room.flex.detach(id, node);
+      detached(room, id, node);
+    } else await client.delete(volumeAttachments, { name }, { signal });
   } catch (err) {
     if (isNotFound(err)) return Number.POSITIVE_INFINITY;
     if (signal.aborted) throw err;
@@ -171,8 +187,7 @@ function retryLater({ ctx }: Room, progress: Progress): number {
 
 function observe({ ctx, operations }: Room, id: VolumeId, operation: string, status: string, since: number | undefined): void {
   const now = ctx.clock.monotonic();
-  const plugin = pluginName(parseVolumeId(id)?.driver ?? "");
-  operations.duration.labels(plugin, operation, status, "false").observe((now - (since ?? now)) / 1000);
+  operations.duration.labels(pluginOf(id), operation, status, "false").observe((now - (since ?? now)) / 1000);
 }
 
 function podsOf({ pods }: Room, want: Want | undefined): Pod[] {

@@ -1,7 +1,13 @@
 import { type Controller, done, newController, type Result } from "@coxswain/apimachinery/controller/controller";
 import { needsSynced } from "@coxswain/apimachinery/controller/sources";
 import { newNewest } from "@coxswain/apimachinery/informers/newest";
-import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type {
+  AttachedVolume,
+  Node,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Pod,
+} from "@coxswain/apimachinery/schema/kinds/core/v1";
 import {
   csiDrivers,
   csiNodes,
@@ -12,11 +18,12 @@ import {
   volumeAttachments,
 } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { CSIDriver, CSINode, VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
-import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
+import { parseVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import type { ControllerContext, Runnable } from "../../controller-context.ts";
 import { operationMetrics } from "../../volumes/operation-metrics.ts";
 import { newAttachments } from "./attachments.ts";
 import { carryOut, detached, type Room } from "./carry-out.ts";
+import { newFlexAttacher } from "./flex-attacher.ts";
 import { attachMetrics } from "./metrics.ts";
 import { newNodeReport } from "./node-report.ts";
 import { planVolume } from "./plan.ts";
@@ -28,10 +35,10 @@ import { newWantedVolumes } from "./wanted.ts";
 /**
  * attachdetach-controller: has CSI drivers attach volumes to the nodes whose Pods need them (a VolumeAttachment for each)
  * and detach them when the node is done with them, and says in each node's status what it may use. Only for nodes that
- * leave it to the control plane, which they say by an annotation.
+ * leave it to the control plane, which they say by an annotation. Drivers of flex volumes it runs itself.
  *
  * Upstream keeps two tables, of what is wanted and of what is, and compares them ten times a second. Here what is, is the
- * VolumeAttachments themselves, and a volume is looked at when something about it changes.
+ * VolumeAttachments themselves (but for flex volumes), and a volume is looked at when something about it changes.
  * Source: pkg/controller/volume/attachdetach, pkg/volume/csi/csi_attacher.go
  */
 export function newAttachDetachController(ctx: ControllerContext): Runnable {
@@ -46,17 +53,36 @@ export function newAttachDetachController(ctx: ControllerContext): Runnable {
   };
   const gates = ctx.featureGates;
   const attachments = newAttachments({ ...informers, gates });
+  const flex = newFlexAttacher({
+    pluginDir: ctx.config.volumes.flexPluginDir,
+    nodes: informers.nodes.lister,
+    log: ctx.log,
+    onChange(id, node) {
+      enqueueVolume(id);
+      nodeLoop.enqueue(node);
+    },
+    onDriver: () => wake.pods(),
+  });
   const sources: VolumeSources = {
     claims: informers.claims.lister,
     volumes: informers.volumes.lister,
     drivers: informers.drivers.lister,
     nodes: informers.csiNodes.lister,
     gates,
+    flex,
   };
   const wanted = newWantedVolumes((pod, volume) => resolve(pod, volume, sources));
   const progress = newProgressTable();
-  const usable = (node: string): VolumeId[] => attachments.onNode(node).filter((id) => progress.peek(id, node)?.leaving !== true);
-  const report = newNodeReport(ctx.client, newNewest(informers.nodes), usable);
+  const usable = (node: string): AttachedVolume[] => {
+    const csi = attachments.onNode(node).map((name) => ({ name, devicePath: "" }));
+    return [...csi, ...flex.onNode(node)].filter(({ name }) => progress.peek(name, node)?.leaving !== true);
+  };
+  const report = newNodeReport({
+    client: ctx.client,
+    known: newNewest(informers.nodes),
+    usable,
+    isOurs: (name) => parseVolumeId(name) !== undefined || flex.owns(name),
+  });
   const room: Room = {
     ctx,
     wanted,
@@ -64,9 +90,11 @@ export function newAttachDetachController(ctx: ControllerContext): Runnable {
     report,
     pods: informers.pods.lister,
     operations: operationMetrics(ctx.registry),
-    forcedDetaches: attachMetrics(ctx.registry, wanted, () =>
-      informers.attachments.lister.list().flatMap((attachment) => attachments.idOf(attachment) ?? []),
-    ),
+    flex,
+    forcedDetaches: attachMetrics(ctx.registry, wanted, () => [
+      ...informers.attachments.lister.list().flatMap((attachment) => attachments.idOf(attachment) ?? []),
+      ...flex.attached(),
+    ]),
   };
   /** Nodes whose attachments are ours to take back: of those from before we began, and of those that a Pod has needed since. */
   const ours = new Map<VolumeId, Set<string>>();
@@ -74,7 +102,8 @@ export function newAttachDetachController(ctx: ControllerContext): Runnable {
 
   const reconcile = async (id: VolumeId, signal: AbortSignal): Promise<Result> => {
     const wants = wanted.of(id);
-    const there = attachments.of(id, wants.keys());
+    const isFlex = flex.owns(id);
+    const there = isFlex ? flex.of(id) : attachments.of(id, wants.keys());
     const concerned = new Set([...wants.keys(), ...there.map(({ node }) => node)]);
     const mine = oursOf(id);
     for (const node of wants.keys()) mine.add(node);
@@ -83,7 +112,7 @@ export function newAttachDetachController(ctx: ControllerContext): Runnable {
     progress.keep(id, concerned);
     const steps = planVolume({
       wanted: [...wants.keys()],
-      attachments: there.filter(({ node }) => mine.has(node)),
+      attachments: isFlex ? there : there.filter(({ node }) => mine.has(node)),
       exclusive: [...wants.values()].some(({ volume }) => volume.exclusive),
       unwantedSince: (node) => progress.peek(id, node)?.unwantedSince,
       now: ctx.clock.monotonic(),
@@ -100,6 +129,9 @@ export function newAttachDetachController(ctx: ControllerContext): Runnable {
     metrics: ctx.metrics,
   };
   const volumeLoop: Controller = newController({ ...common, name: "attachdetach_volumes", workers: 10, reconcile });
+  // A program that hangs holds up nobody but volumes of its kind.
+  const flexLoop: Controller = newController({ ...common, name: "attachdetach_flex", workers: 50, reconcile });
+  const enqueueVolume = (id: VolumeId): void => (flex.owns(id) ? flexLoop : volumeLoop).enqueue(id);
   const nodeLoop: Controller = newController({
     ...common,
     name: "attachdetach_nodes",
@@ -111,15 +143,33 @@ export function newAttachDetachController(ctx: ControllerContext): Runnable {
     },
   });
 
-  const wakeAll = wakeOnChanges({
+  const wake = wakeOnChanges({
     informers,
     wanted,
     attachments,
     gates,
-    volume: volumeLoop.enqueue,
+    volume: enqueueVolume,
     node: nodeLoop.enqueue,
     gone: (id, node) => detached(room, id, node),
   });
+
+  let isLooking = false;
+  const lookAtFlex = async (): Promise<void> => {
+    if (isLooking) return; // a driver takes longer than the period
+    isLooking = true;
+    try {
+      await flex.scan();
+      await flex.verify(wanted);
+    } catch (err) {
+      ctx.log.error("flex volumes cannot be looked at", err);
+    } finally {
+      isLooking = false;
+    }
+  };
+  const lookAgain = (): void => {
+    wake.all();
+    void lookAtFlex();
+  };
 
   return {
     async run(signal) {
@@ -133,11 +183,11 @@ export function newAttachDetachController(ctx: ControllerContext): Runnable {
         const id = attachments.idOf(attachment);
         if (id !== undefined) oursOf(id).add(attachment.spec.nodeName);
       }
-      wakeAll();
+      lookAgain();
       const { sync, syncPeriodMs } = ctx.config.volumes.attachDetach;
-      const resync = sync ? ctx.clock.every(syncPeriodMs, wakeAll) : undefined;
+      const resync = sync ? ctx.clock.every(syncPeriodMs, lookAgain) : undefined;
       try {
-        await Promise.all([volumeLoop.run(signal), nodeLoop.run(signal)]);
+        await Promise.all([volumeLoop.run(signal), flexLoop.run(signal), nodeLoop.run(signal)]);
       } finally {
         resync?.cancel();
       }

@@ -1,6 +1,6 @@
 import type { Counter, Gauge, MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
-import { parseVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
-import { pluginName } from "./volume.ts";
+import type { VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
+import { pluginOf } from "./volume.ts";
 import type { WantedVolumes } from "./wanted.ts";
 
 /**
@@ -17,7 +17,7 @@ export function attachMetrics(registry: MetricsRegistry, wanted: WantedVolumes, 
     collect(gauge) {
       gauge.reset();
       for (const id of wanted.ids())
-        for (const [node, { volume, pods }] of wanted.of(id)) gauge.labels(node, pluginName(volume.driver)).inc(pods.size);
+        for (const [node, { pods }] of wanted.of(id)) gauge.labels(node, pluginOf(id)).inc(pods.size);
     },
   });
   registry.gauge({
@@ -27,7 +27,7 @@ export function attachMetrics(registry: MetricsRegistry, wanted: WantedVolumes, 
     collect(gauge) {
       gauge.reset();
       for (const id of wanted.ids())
-        for (const { volume } of wanted.of(id).values()) gauge.labels(pluginName(volume.driver), "desired_state_of_world").inc();
+        for (const _ of wanted.of(id).values()) gauge.labels(pluginOf(id), "desired_state_of_world").inc();
       for (const id of attached()) countAttached(gauge, id);
     },
   });
@@ -38,5 +38,5 @@ export function attachMetrics(registry: MetricsRegistry, wanted: WantedVolumes, 
 }
 
 function countAttached(gauge: Gauge, id: VolumeId): void {
-  gauge.labels(pluginName(parseVolumeId(id)?.driver ?? ""), "actual_state_of_world").inc();
+  gauge.labels(pluginOf(id), "actual_state_of_world").inc();
 }

@@ -3,8 +3,6 @@ import { isNotFound } from "@coxswain/apimachinery/errors/predicates";
 import type { Newest } from "@coxswain/apimachinery/informers/newest";
 import type { AttachedVolume, Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
-import { parseVolumeId, type VolumeId } from "@coxswain/apimachinery/volumes/volume-id";
-import { namesAttached } from "./attachments.ts";
 
 /** Says in a node's status what it may use: the node agent waits for it before it mounts. */
 export interface NodeReport {
@@ -12,14 +10,22 @@ export interface NodeReport {
   write(node: string, signal: AbortSignal): Promise<void>;
 }
 
-/** @param usable the volumes that the node may use now; asked when it is the node's turn */
-export function newNodeReport(client: Client, known: Newest<Node>, usable: (node: string) => readonly VolumeId[]): NodeReport {
+export interface NodeReportOptions {
+  readonly client: Client;
+  readonly known: Newest<Node>;
+  /** The volumes that the node may use now; asked when it is the node's turn. */
+  readonly usable: (node: string) => readonly AttachedVolume[];
+  /** Whether it is this controller that says so of a volume. */
+  readonly isOurs: (name: string) => boolean;
+}
+
+export function newNodeReport({ client, known, usable, isOurs }: NodeReportOptions): NodeReport {
   const turns = new Map<string, Promise<void>>();
 
   const write = async (name: string, signal: AbortSignal): Promise<void> => {
     const node = known.get(name);
     if (node === undefined) return; // gone, and its status with it
-    const volumesAttached = listFor(node, usable(name));
+    const volumesAttached = listFor(node, usable(name), isOurs);
     if (volumesAttached === undefined) return;
     const body = { status: { volumesAttached: volumesAttached.length === 0 ? null : volumesAttached } };
     try {
@@ -47,10 +53,16 @@ export function newNodeReport(client: Client, known: Newest<Node>, usable: (node
  * What others attached (in-tree plugins, another control plane) stays in the list.
  * @returns undefined when the node has it so
  */
-function listFor(node: Node, usable: readonly VolumeId[]): AttachedVolume[] | undefined {
-  const now = new Set(namesAttached(node));
-  const foreign = (node.status?.volumesAttached ?? []).filter(({ name }) => parseVolumeId(name) === undefined);
-  const ours = [...new Set(usable)].sort();
-  const isSame = ours.length + foreign.length === now.size && ours.every((id) => now.has(id));
-  return isSame ? undefined : [...foreign, ...ours.map((name) => ({ name, devicePath: "" }))];
+function listFor(
+  { status: { volumesAttached: now = [] } = {} }: Node,
+  usable: readonly AttachedVolume[],
+  isOurs: (name: string) => boolean,
+): AttachedVolume[] | undefined {
+  const foreign = now.filter(({ name }) => !isOurs(name));
+  const ours = new Map(usable.map((volume) => [volume.name, volume]));
+  const paths = new Map(now.map(({ name, devicePath }) => [name, devicePath]));
+  const isSame =
+    ours.size + foreign.length === paths.size &&
+    [...ours.values()].every(({ name, devicePath }) => paths.get(name) === devicePath);
+  return isSame ? undefined : [...foreign, ...[...ours.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))];
 }

@@ -1,9 +1,11 @@
 /** One volume on one node, as it is. */
 export interface Attached {
   readonly node: string;
-  /** Of the VolumeAttachment. */
+  /** Of the VolumeAttachment, where there is one. */
   readonly name: string;
   readonly attached: boolean;
+  /** An attempt failed, and may have left it attached all the same: attaching starts anew. */
+  readonly uncertain?: boolean;
   readonly deleting: boolean;
   readonly error?: string | undefined;
   /** The node says that it uses the volume. */
@@ -57,7 +59,8 @@ export function planVolume({ wanted, attachments, exclusive, unwantedSince, now 
   return steps;
 }
 
-function stepOf({ node, attached, deleting, error }: Attached): AttachStep {
+function stepOf({ node, attached, uncertain, deleting, error }: Attached): AttachStep {
+  if (uncertain) return { do: "attach", node };
   if (deleting) return { do: "failed", node, error: "volume attachment is being deleted" };
   if (attached) return { do: "attached", node };
   return error === undefined ? { do: "await", node } : { do: "failed", node, error };

@@ -1,3 +1,4 @@
+import { flexVolumeOf } from "@coxswain/apimachinery/flex-volumes/volume";
 import type { Lister } from "@coxswain/apimachinery/informers/lister";
 import { toKey } from "@coxswain/apimachinery/meta/object-key";
 import type {
@@ -12,7 +13,8 @@ import type { CSIDriver, CSINode } from "@coxswain/apimachinery/schema/kinds/sto
 import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-of-pod";
 import { translated } from "@coxswain/apimachinery/volumes/csi-translation";
 import { migratedPluginOf } from "@coxswain/apimachinery/volumes/migration";
-import { type AttachableVolume, attachable } from "./volume.ts";
+import type { FlexAttacher } from "./flex-attacher.ts";
+import { type AttachableFlexVolume, type AttachableVolume, attachable, attachableFlex, type CsiVolume } from "./volume.ts";
 
 /** Where volumes of Pods are looked up. */
 export interface VolumeSources {
@@ -21,6 +23,7 @@ export interface VolumeSources {
   readonly drivers: Lister<CSIDriver>;
   readonly nodes: Lister<CSINode>;
   readonly gates: { enabled(name: string): boolean };
+  readonly flex: Pick<FlexAttacher, "attaches">;
 }
 
 /** What is known of a Pod's volume: `unknown` when its claim is not bound, or not seen, yet. */
@@ -36,12 +39,23 @@ export function resolve(pod: Pod, volume: Volume, sources: VolumeSources): Resol
   if (!volumeName || claim.status?.phase !== "Bound") return "unknown";
   const bound = sources.volumes.get(volumeName);
   if (bound === undefined || bound.spec.claimRef?.uid !== claim.metadata.uid) return "unknown";
+  if (bound.spec.flexVolume !== undefined) return flexVolume(volume, sources, bound) ?? "not attached";
   const csi = asCsi(bound, pod, sources);
   return unlessDriverRefrains(csi === undefined ? undefined : attachable(csi), sources) ?? "not attached";
 }
 
-/** An in-tree volume that stands in the Pod itself, and that a CSI driver has taken over. */
+/** @param bound the volume of the Pod's claim; absent for one that stands in the Pod itself */
+function flexVolume(volume: Volume, { flex }: VolumeSources, bound?: PersistentVolume): AttachableFlexVolume | undefined {
+  const source = bound === undefined ? volume.flexVolume : bound.spec.flexVolume;
+  if (source === undefined || !flex.attaches(source.driver)) return undefined;
+  const { name = volume.name } = bound?.metadata ?? {};
+  const { readOnly = false } = volume.flexVolume ?? volume.persistentVolumeClaim ?? {};
+  return attachableFlex(flexVolumeOf(source, { name, readOnly }), bound);
+}
+
+/** A volume that stands in the Pod itself: a flex driver's, or an in-tree plugin's that a CSI driver has taken over. */
 function inlineVolume(volume: Volume, pod: Pod, sources: VolumeSources): AttachableVolume | undefined {
+  if (volume.flexVolume !== undefined) return flexVolume(volume, sources);
   if (migratedPluginOf(volume as PersistentVolumeSource, sources.gates) === undefined) return undefined;
   const { name, ...source } = volume;
   const stored: PersistentVolume = {
@@ -72,7 +86,7 @@ export function csiFormOf(volume: PersistentVolume, gates: VolumeSources["gates"
 }
 
 /** Some drivers have nothing to attach, and say so. */
-function unlessDriverRefrains(volume: AttachableVolume | undefined, { drivers }: VolumeSources): AttachableVolume | undefined {
+function unlessDriverRefrains(volume: CsiVolume | undefined, { drivers }: VolumeSources): CsiVolume | undefined {
   if (volume === undefined || drivers.get(volume.driver)?.spec.attachRequired === false) return undefined;
   return volume;
 }

@@ -32,8 +32,16 @@ export interface WakeOptions {
   readonly gone: (id: VolumeId, node: string) => void;
 }
 
-/** Keeps what is wanted up to date, and wakes the loops of volumes and nodes for what a change may concern. @returns wakes them for everything */
-export function wakeOnChanges(options: WakeOptions): () => void {
+/** Wakes the loops though nothing that is watched has changed. */
+export interface Wake {
+  /** For everything. */
+  all(): void;
+  /** What Pods need is looked at anew. */
+  pods(): void;
+}
+
+/** Keeps what is wanted up to date, and wakes the loops of volumes and nodes for what a change may concern. */
+export function wakeOnChanges(options: WakeOptions): Wake {
   const { informers, wanted, attachments, gates, gone } = options;
   const podsOf = podsByClaim(informers.pods);
   informers.pods.addIndex(nodeIndex, ({ spec }) => (spec.nodeName ? [spec.nodeName] : []));
@@ -103,9 +111,12 @@ export function wakeOnChanges(options: WakeOptions): () => void {
   const csiNode = (changed: CSINode): void => pods(podsOn(keyOf(changed)));
   informers.csiNodes.addHandler({ added: csiNode, updated: (_, now) => csiNode(now) });
 
-  return () => {
-    volumes(wanted.ids());
-    for (const one of informers.attachments.lister.list()) attachment(one);
+  return {
+    all() {
+      volumes(wanted.ids());
+      for (const one of informers.attachments.lister.list()) attachment(one);
+    },
+    pods: everyPod,
   };
 }
 

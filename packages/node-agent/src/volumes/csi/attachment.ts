@@ -4,6 +4,7 @@ import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { volumeAttachments } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { attachmentName } from "@coxswain/apimachinery/volumes/volume-id";
+import { attachedHere } from "../attached-here.ts";
 import { VolumeWaits } from "../volume.ts";
 import { type CsiSource, idOf } from "./csi-source.ts";
 
@@ -26,11 +27,7 @@ export interface AttachmentsOptions {
   byController: boolean;
 }
 
-/**
- * A disk that has to be attached to this node is used only when the controller knows that it is in use, and says that it
- * is attached: so it is never taken away while it is mounted.
- * Source: pkg/volume/util/operationexecutor GenerateVerifyControllerAttachedVolumeFunc, pkg/volume/csi/csi_attacher.go
- */
+/** Source: pkg/volume/csi/csi_attacher.go */
 export function newAttachments({ client, nodeName, node, byController }: AttachmentsOptions): Attachments {
   async function attach(source: CsiSource, name: string): Promise<void> {
     const attachment: VolumeAttachment = {
@@ -44,21 +41,10 @@ export function newAttachments({ client, nodeName, node, byController }: Attachm
     });
   }
 
-  function checkNode(source: CsiSource): void {
-    const id = idOf(source);
-    const { volumesInUse = [], volumesAttached = [] } = node()?.status ?? {};
-    if (!volumesInUse.includes(id)) {
-      throw new VolumeWaits("Volume has not been added to the list of VolumesInUse in the node's volume status");
-    }
-    if (!volumesAttached.some((volume) => volume.name === id)) {
-      throw new VolumeWaits("Volume not attached according to node status");
-    }
-  }
-
   return {
     async contextOf(source) {
       const name = attachmentName(idOf(source), nodeName);
-      if (byController) checkNode(source);
+      if (byController) attachedHere(node(), idOf(source));
       else await attach(source, name);
       const { metadata, status } = await client.get<VolumeAttachment>(volumeAttachments, { name }).catch((err: Error) => {
         throw new Error(`volume ${source.handle} has GET error for volume attachment ${name}: ${err.message}`);

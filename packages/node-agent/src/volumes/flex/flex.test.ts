@@ -1,43 +1,92 @@
 import assert from "node:assert/strict";
-import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import type { PersistentVolume, Secret, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { Node, PersistentVolume, Secret, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { aNode } from "@coxswain/apimachinery/testing/builders";
+import { installFlexDriver, success } from "@coxswain/apimachinery/testing/flex-driver";
 import { noObjects } from "../../sources/api-objects.ts";
 import { aNodePod } from "../../testing/builders.ts";
 import type { Mounter } from "../mount.ts";
 import { type FlexVolumes, newFlexVolumes } from "./flex.ts";
 
-/** Answers what the line of its answers for a command says, and notes what it was asked. */
-const program = (answers: Readonly<Record<string, string>>): string => {
-  const cases = Object.entries(answers).map(([command, script]) => `${command}) ${script} ;;`);
-  return `#!/bin/sh\nprintf '%s\\n' "$@" >> "$(dirname "$0")/asked"\ncase "$1" in\n${cases.join("\n")}\n*) echo '{"status":"Not supported"}' ; exit 1 ;;\nesac\n`;
-};
-const success = `echo '{"status":"Success"}'`;
 const noAttach = `echo '{"status":"Success","capabilities":{"attach":false}}'`;
 
-/** A folder of drivers and one of pods; `mounted` is what the agent itself mounted or the test says that a driver did. */
-async function setUp(t: TestContext, answers: Readonly<Record<string, string>>, secret?: Secret) {
+interface Bench {
+  /** Of the volume in the pod. */
+  readonly dir: string;
+  /** Where a disk is mounted for all pods. */
+  readonly mountPath: string;
+  readonly flex: FlexVolumes;
+  /** Another agent on the same node. */
+  open(): FlexVolumes;
+  asked(): Promise<string[]>;
+  /** What was asked, but for `init` and options. */
+  commands(): Promise<string[]>;
+  /** What the agent itself mounted, or the test says that a driver did. */
+  readonly mounted: string[];
+  /** With sources, types and options. */
+  readonly mounts: unknown[];
+  install(answers: Readonly<Record<string, string>>): Promise<void>;
+  /** As the API server has the node. */
+  status: Node["status"];
+  readonly clock: FakeClock;
+}
+
+/** A folder of drivers, and one of pods. */
+async function setUp(
+  t: TestContext,
+  answers: Readonly<Record<string, string>>,
+  { secret, byController = true }: { secret?: Secret; byController?: boolean } = {},
+): Promise<Bench> {
   const dir = await realpath(await mkdtemp(join(tmpdir(), "cox-flex-")));
   t.after(() => rm(dir, { recursive: true, force: true }));
   const driverDir = join(dir, "exec/example.com~disk");
-  await mkdir(driverDir, { recursive: true });
-  const install = async (text: string): Promise<void> => {
-    await writeFile(join(driverDir, "disk"), text);
-    await chmod(join(driverDir, "disk"), 0o755);
-  };
-  await install(program(answers));
+  const install: Bench["install"] = (some) => installFlexDriver(driverDir, "disk", some);
+  await install(answers);
   const mounted: string[] = [];
+  const mounts: unknown[] = [];
   const mounter: Mounter = {
-    mount: async (_, target) => void mounted.push(target),
+    async mount(source, target, options) {
+      mounted.push(target);
+      mounts.push([source, target, options]);
+    },
     unmount: async (target) => void mounted.splice(mounted.indexOf(target), 1),
     mountsBelow: async (prefix) => mounted.filter((path) => path === prefix || path.startsWith(`${prefix}/`)),
   };
-  const objects = { ...noObjects, secret: async () => secret as Secret };
-  const open = (): FlexVolumes => newFlexVolumes({ pluginDir: join(dir, "exec"), podsDir: join(dir, "pods"), objects, mounter });
+  const clock = newFakeClock();
+  const open = (): FlexVolumes =>
+    newFlexVolumes({
+      pluginDir: join(dir, "exec"),
+      pluginsDir: join(dir, "plugins"),
+      podsDir: join(dir, "pods"),
+      nodeName: "n1",
+      node: () => ({ ...aNode({ name: "n1" }), status: bench.status ?? {} }),
+      byController,
+      objects: { ...noObjects, secret: async () => secret as Secret },
+      mounter,
+      clock,
+      log: discardLogger,
+      onInUseChange() {},
+    });
   const asked = async (): Promise<string[]> => (await readFile(join(driverDir, "asked"), "utf8")).trimEnd().split("\n");
-  return { dir: join(dir, "pods/uid1/volumes/example.com~disk/data"), flex: open(), open, asked, mounted, install };
+  const bench: Bench = {
+    dir: join(dir, "pods/uid1/volumes/example.com~disk/data"),
+    mountPath: join(dir, "plugins/kubernetes.io/flexvolume/example.com/disk/mounts/data"),
+    flex: open(),
+    open,
+    asked,
+    commands: async () => (await asked()).filter((line) => line !== "init" && !line.startsWith("{")),
+    mounted,
+    mounts,
+    install,
+    status: undefined,
+    clock,
+  };
+  return bench;
 }
 
 const pod = aNodePod({ serviceAccountName: "sa" }, { name: "p", namespace: "ns", uid: "uid1" });
@@ -45,7 +94,7 @@ const volume = (more: object = {}): Volume => ({ name: "data", flexVolume: { dri
 
 test("a driver mounts a volume once, told of the pod, the volume's options and its secret", async (t) => {
   const secret = { type: "example.com/disk", data: { key: "czNjcjN0" } } as unknown as Secret;
-  const { dir, flex, asked, mounted } = await setUp(t, { init: noAttach, mount: success }, secret);
+  const { dir, flex, asked, mounted } = await setUp(t, { init: noAttach, mount: success }, { secret });
   const made = await flex.inline(
     pod,
     volume({ fsType: "ext4", readOnly: true, secretRef: { name: "s" }, options: { size: "1<2" } }),
@@ -99,10 +148,8 @@ for (const { name, mount, message } of [
 }
 
 test("a secret of another type is not shown to a driver", async (t) => {
-  const { flex, asked } = await setUp(t, { init: noAttach, mount: success }, {
-    type: "Opaque",
-    data: { key: "eA==" },
-  } as unknown as Secret);
+  const secret = { type: "Opaque", data: { key: "eA==" } } as unknown as Secret;
+  const { flex, asked } = await setUp(t, { init: noAttach, mount: success }, { secret });
   const message = "couldn't get secret ns/s err: cannot get secret of type example.com/disk";
   await assert.rejects(flex.inline(pod, volume({ secretRef: { name: "s" } })), { message });
   assert.deepEqual(await asked(), ["init"]);
@@ -123,12 +170,12 @@ test("an agent that knows nothing of the mount has the driver take it away, or d
   }
 });
 
-test("a driver is found when it comes, asked anew when it was replaced, and refused where it wants to attach", async (t) => {
+test("a driver is found when it comes, and asked anew when it was replaced", async (t) => {
   const { flex, install } = await setUp(t, { init: "exit 1" });
   assert.equal(await flex.inline(pod, volume()), undefined, "it does not answer");
-  await install(program({ init: success, mount: success }));
-  await assert.rejects(flex.inline(pod, volume()), /attaches volumes, which is not built/);
-  await install(program({ init: noAttach, mount: success }));
+  await install({ init: noAttach, mount: `echo '{"status":"Failure"}'` });
+  await assert.rejects(flex.inline(pod, volume()), /mount command failed/);
+  await install({ init: noAttach, mount: success });
   assert.ok(await flex.inline(pod, volume()));
 });
 
@@ -138,3 +185,111 @@ for (const driver of ["example.com/none", "../exec/example.com/disk", "example.c
     assert.equal(await flex.inline(pod, volume({ driver })), undefined);
   });
 }
+
+const id = "example.com/disk/data";
+const isAttached = { volumesInUse: [id], volumesAttached: [{ name: id, devicePath: "/dev/disk1" }] };
+const attaches = `echo '{"status":"Success","device":"/dev/disk1"}'`;
+const all = {
+  init: success,
+  getvolumename: success,
+  attach: attaches,
+  waitforattach: `echo '{"status":"Success","device":"/dev/disk1p1"}'`,
+  mountdevice: success,
+  mount: success,
+  unmount: success,
+  unmountdevice: success,
+  detach: success,
+};
+
+test("a disk that the controller has attached is mounted once for the node, then for the pod", async (t) => {
+  const bench = await setUp(t, all);
+  bench.status = {};
+  const notUsed = "Volume has not been added to the list of VolumesInUse in the node's volume status";
+  await assert.rejects(bench.flex.inline(pod, volume()), { name: "Error", message: notUsed });
+  assert.deepEqual(bench.flex.inUse(), [id], "so that the node can say that it uses the disk");
+  bench.status = { volumesInUse: [id] };
+  await assert.rejects(bench.flex.inline(pod, volume()), { message: "Volume not attached according to node status" });
+  assert.deepEqual(await bench.commands(), []);
+  bench.status = isAttached;
+  await bench.flex.inline(pod, volume({ fsType: "xfs", options: { a: "b" } }));
+  const commands = ["waitforattach", "/dev/disk1", "getvolumename", "mountdevice", bench.mountPath, "/dev/disk1p1"];
+  assert.deepEqual(await bench.commands(), [...commands, "mount", bench.dir]);
+  const asked = await bench.asked();
+  assert.deepEqual(JSON.parse(asked[asked.indexOf("/dev/disk1p1") + 1] ?? ""), {
+    "kubernetes.io/fsType": "xfs",
+    "kubernetes.io/readwrite": "rw",
+    "kubernetes.io/pvOrVolumeName": "data",
+    a: "b",
+  });
+  bench.mounted.push(bench.mountPath, bench.dir);
+  await bench.flex.inline(pod, volume());
+  const other = aNodePod({}, { name: "q", namespace: "ns", uid: "uid2" });
+  await bench.flex.inline(other, volume());
+  assert.deepEqual(
+    (await bench.commands()).slice(8),
+    ["waitforattach", "/dev/disk1", "getvolumename", "mount", bench.dir.replace("uid1", "uid2")],
+    "the other pod's is mounted, and no more",
+  );
+});
+
+test("a disk is unmounted from the node when the last pod has gone, and only then not in use any more", async (t) => {
+  const bench = await setUp(t, all);
+  bench.status = isAttached;
+  for (const uid of ["uid1", "uid2"]) await bench.flex.inline(aNodePod({}, { name: uid, namespace: "ns", uid }), volume());
+  bench.mounted.push(bench.mountPath);
+  await bench.flex.tearDown("uid1");
+  await bench.flex.collect();
+  assert.deepEqual(bench.flex.inUse(), [id]);
+  await bench.install({ ...all, unmountdevice: `echo '{"status":"Failure"}'` });
+  await bench.flex.tearDown("uid2");
+  await bench.flex.collect();
+  assert.deepEqual(bench.flex.inUse(), [id], "it is mounted still");
+  await bench.install(all);
+  await bench.flex.collect();
+  assert.deepEqual(bench.flex.inUse(), [id], "not tried again at once");
+  await bench.clock.advance(500);
+  await bench.flex.collect();
+  assert.deepEqual(bench.flex.inUse(), []);
+  assert.deepEqual((await bench.commands()).slice(-2), ["unmountdevice", bench.mountPath]);
+  assert.deepEqual(await readdir(join(bench.mountPath, "..")), []);
+});
+
+test("what a driver of disks does not know the agent does: the disk bound to the pod's folder, and unmounted", async (t) => {
+  const bench = await setUp(t, { init: success });
+  bench.status = { ...isAttached, volumesAttached: [{ name: id, devicePath: "" }] };
+  await bench.flex.inline(pod, volume());
+  assert.deepEqual(bench.mounts, [[bench.mountPath, bench.dir, { type: "auto", options: ["bind"] }]]);
+  bench.mounted.push(bench.mountPath);
+  await bench.flex.tearDown("uid1");
+  await bench.flex.collect();
+  assert.deepEqual([bench.mounted, bench.flex.inUse()], [[], []]);
+});
+
+test("without a controller for it the agent has disks attached and detached itself", async (t) => {
+  const failing = { ...all, attach: `echo '{"status":"Failure","message":"no slot"}'` };
+  const bench = await setUp(t, failing, { byController: false });
+  const message = "attach command failed, status: Failure, reason: no slot";
+  await assert.rejects(bench.flex.inline(pod, volume()), { step: "AttachVolume.Attach failed", message });
+  await bench.install(all);
+  await bench.flex.inline(pod, volume());
+  assert.deepEqual((await bench.commands()).slice(2, 6), ["attach", "n1", "waitforattach", "/dev/disk1"]);
+  await bench.flex.tearDown("uid1");
+  await bench.flex.collect();
+  assert.deepEqual((await bench.commands()).slice(-3), ["detach", "data", "n1"]);
+});
+
+test("an agent that starts anew knows what is in use from what is left on the disk, and undoes it", async (t) => {
+  const bench = await setUp(t, all);
+  bench.status = isAttached;
+  await bench.flex.inline(pod, volume());
+  bench.mounted.push(bench.mountPath, bench.dir);
+  const next = bench.open();
+  await next.restore();
+  assert.deepEqual(next.inUse(), [id]);
+  await next.collect();
+  assert.deepEqual(next.inUse(), [id], "the pod has it still");
+  await next.tearDown("uid1");
+  await next.collect();
+  assert.deepEqual(next.inUse(), []);
+  assert.deepEqual((await bench.commands()).slice(-4), ["unmount", bench.dir, "unmountdevice", bench.mountPath]);
+});

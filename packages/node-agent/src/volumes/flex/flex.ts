@@ -1,7 +1,8 @@
 import { readdir, rmdir } from "node:fs/promises";
 import { join } from "node:path";
-import { encodeUntyped } from "@coxswain/apimachinery/codec/json";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
+import { type FlexDriver, NotSupported, newFlexDrivers } from "@coxswain/apimachinery/flex-volumes/driver";
+import { driverOptions, type FlexVolume, flexVolumeOf } from "@coxswain/apimachinery/flex-volumes/volume";
 import type {
   FlexPersistentVolumeSource,
   FlexVolumeSource,
@@ -11,13 +12,12 @@ import type {
 import type { NodePod } from "../../pods/pod.ts";
 import type { PodObjects } from "../../sources/pod-objects.ts";
 import { filesystemSize } from "../measure.ts";
-import type { Mounter } from "../mount.ts";
 import { setVolumeOwnership } from "../ownership.ts";
-import { type SetUpVolume, VolumeError } from "../volume.ts";
-import { type FlexDriver, NotSupported, newFlexDrivers } from "./flex-driver.ts";
+import { type SetUpVolume, VolumeError, VolumeWaits } from "../volume.ts";
+import { type FlexDevices, type FlexDevicesOptions, newFlexDevices } from "./flex-devices.ts";
 
-/** Volumes that a third party's program mounts. */
-export interface FlexVolumes {
+/** Volumes that a third party's program attaches and mounts. */
+export interface FlexVolumes extends Pick<FlexDevices, "collect" | "inUse" | "restore"> {
   /** @returns undefined for what is no flex volume, and for one whose driver is not there */
   inline(pod: NodePod, volume: Volume): Promise<SetUpVolume | undefined>;
   persistent(pod: NodePod, volume: PersistentVolume, readOnly: boolean): Promise<SetUpVolume | undefined>;
@@ -25,12 +25,10 @@ export interface FlexVolumes {
   tearDown(uid: string): Promise<void>;
 }
 
-export interface FlexOptions {
+export interface FlexOptions extends Omit<FlexDevicesOptions, "drivers"> {
   /** `--volume-plugin-dir` */
   readonly pluginDir: string;
-  readonly podsDir: string;
   readonly objects: PodObjects;
-  readonly mounter: Mounter;
 }
 
 /** One volume, inline or persistent. */
@@ -41,35 +39,47 @@ interface Source {
   readonly secretNamespace: string;
 }
 
-/**
- * Flex volumes of drivers that have nothing to attach; a driver that attaches says so by default, and is refused.
- * Source: pkg/volume/flexvolume mounter.go, unmounter.go
- */
-export function newFlexVolumes({ pluginDir, podsDir, objects, mounter }: FlexOptions): FlexVolumes {
-  const drivers = newFlexDrivers(pluginDir);
+/** Source: pkg/volume/flexvolume mounter.go, unmounter.go */
+export function newFlexVolumes(options: FlexOptions): FlexVolumes {
+  const { podsDir, objects, mounter } = options;
+  const drivers = newFlexDrivers(options.pluginDir);
+  const devices = newFlexDevices({ ...options, drivers });
   const isMounted = async (dir: string): Promise<boolean> => (await mounter.mountsBelow(dir)).includes(dir);
 
   async function setUp(pod: NodePod, source: Source): Promise<SetUpVolume | undefined> {
-    const { flex, name, readOnly } = source;
-    const driver = await drivers.find(flex.driver);
+    const driver = await drivers.find(source.flex.driver);
     if (driver === undefined) return undefined;
+    const { uid } = pod.metadata;
     try {
-      const dir = join(podsDir, pod.metadata.uid, "volumes", flex.driver.replaceAll("/", "~"), partOfPath(name));
-      if (driver.capabilities.attach)
-        throw new Error(
-          `the flex volume driver ${flex.driver} attaches volumes, which is not built: only capabilities attach:false`,
-        );
-      if (!(await isMounted(dir))) await mount(driver, pod, source, dir);
-      return { path: dir, readOnly, ...(driver.capabilities.supportsMetrics && { measure: () => filesystemSize(dir) }) };
+      const volume = flexVolumeOf(source.flex, { name: partOfPath(source.name), readOnly: source.readOnly });
+      const dir = join(podsDir, uid, "volumes", volume.driver.replaceAll("/", "~"), volume.name);
+      if (!(await isMounted(dir))) {
+        if (driver.capabilities.attach)
+          await devices.use(uid, driver, volume, (mountPath) => mount(driver, pod, source, { volume, dir, mountPath }));
+        else await mount(driver, pod, source, { volume, dir });
+      }
+      const { supportsMetrics } = driver.capabilities;
+      return { path: dir, readOnly: source.readOnly, ...(supportsMetrics && { measure: () => filesystemSize(dir) }) };
     } catch (err) {
-      throw new VolumeError("MountVolume.SetUp failed", name, err);
+      if (err instanceof VolumeWaits || err instanceof VolumeError) throw err;
+      throw new VolumeError("MountVolume.SetUp failed", source.name, err);
     }
   }
 
-  async function mount(driver: FlexDriver, pod: NodePod, source: Source, dir: string): Promise<void> {
+  /** @param mountPath where the disk is mounted for all Pods, if the driver has one */
+  async function mount(
+    driver: FlexDriver,
+    pod: NodePod,
+    source: Source,
+    { volume, dir, mountPath }: { volume: FlexVolume; dir: string; mountPath?: string },
+  ): Promise<void> {
     await makeFolder(dir, 0o750);
     try {
-      await driver.call("mount", dir, encodeUntyped(await optionsOf(pod, source)).toString());
+      const more = await podOptions(pod, source);
+      await driver.call("mount", dir, driverOptions(volume, more)).catch((err) => {
+        if (mountPath === undefined || !(err instanceof NotSupported)) throw err;
+        return mounter.mount(mountPath, dir, { type: "auto", options: ["bind"] });
+      });
     } catch (err) {
       await rmdir(dir).catch(() => {});
       throw err;
@@ -77,13 +87,10 @@ export function newFlexVolumes({ pluginDir, podsDir, objects, mounter }: FlexOpt
     if (!source.readOnly && driver.capabilities.fsGroup) await setVolumeOwnership(dir, pod, { readOnly: false, policy: true });
   }
 
-  /** What a driver is told of a volume; options of the volume win over all else. */
-  async function optionsOf(pod: NodePod, source: Source): Promise<Record<string, string>> {
+  /** What a driver is told only when it mounts for a Pod. */
+  async function podOptions(pod: NodePod, source: Source): Promise<Record<string, string>> {
     const { fsGroup } = pod.spec.securityContext ?? {};
-    const options = {
-      "kubernetes.io/fsType": source.flex.fsType ?? "",
-      "kubernetes.io/readwrite": source.readOnly ? "ro" : "rw",
-      "kubernetes.io/pvOrVolumeName": source.name,
+    return {
       "kubernetes.io/pod.name": pod.metadata.name,
       "kubernetes.io/pod.namespace": pod.metadata.namespace,
       "kubernetes.io/pod.uid": pod.metadata.uid,
@@ -91,7 +98,6 @@ export function newFlexVolumes({ pluginDir, podsDir, objects, mounter }: FlexOpt
       ...(await secretOptions(source)),
       ...(fsGroup !== undefined && { "kubernetes.io/mounterArgs.FsGroup": String(fsGroup) }),
     };
-    return Object.fromEntries([...Object.entries(options), ...Object.entries(source.flex.options ?? {})]);
   }
 
   async function secretOptions({ flex, secretNamespace }: Source): Promise<Record<string, string>> {
@@ -136,7 +142,11 @@ export function newFlexVolumes({ pluginDir, podsDir, objects, mounter }: FlexOpt
         if (driver === undefined) continue;
         for (const name of await namesIn(join(volumesDir, folder))) await takeAway(driver, join(volumesDir, folder, name));
       }
+      devices.leave(uid);
     },
+    collect: devices.collect,
+    inUse: devices.inUse,
+    restore: devices.restore,
   };
 }
 

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
-import { stat } from "node:fs/promises";
+import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { parseJsonText } from "@coxswain/apimachinery/codec/json-parse";
+import { parseJsonText } from "../codec/json-parse.ts";
 
 /** What a driver says that it can do; by default it can do it all. */
 export interface FlexCapabilities {
@@ -16,20 +16,32 @@ export interface FlexDriver {
    * Runs the driver's program.
    * @throws NotSupported for a command it does not know; Error in upstream's words when it failed
    */
-  call(command: string, ...args: readonly string[]): Promise<void>;
+  call(command: string, ...args: readonly string[]): Promise<FlexAnswer>;
 }
 
-/** A driver need not know every command; the agent does then what it can. */
+/** What a driver says besides that it did it. */
+export interface FlexAnswer {
+  /** Of `attach` and `waitforattach`: path of the device; empty for none. */
+  readonly device: string;
+  /** Of `isattached`. */
+  readonly attached: boolean;
+}
+
+/** A driver need not know every command; who asks does then what it can. */
 export class NotSupported extends Error {}
 
 export interface FlexDrivers {
   /** @param name `vendor/driver` @returns undefined for a program that is not there, or does not answer `init` */
   find(name: string): Promise<FlexDriver | undefined>;
+  /** Names of what stands in the folder, whether it answers or not. */
+  names(): Promise<string[]>;
 }
 
 interface Answer {
   readonly status?: unknown;
   readonly message?: unknown;
+  readonly device?: unknown;
+  readonly attached?: unknown;
   readonly capabilities?: Readonly<Record<string, unknown>>;
 }
 
@@ -55,6 +67,10 @@ export function newFlexDrivers(folder: string): FlexDrivers {
         () => known.delete(name),
       );
       return driver;
+    },
+    async names() {
+      const folders = await readdir(folder).catch(() => []);
+      return folders.filter((name) => !name.startsWith(".")).map((name) => name.replaceAll("~", "/"));
     },
   };
 }
@@ -84,13 +100,17 @@ async function openDriver(program: string): Promise<FlexDriver | undefined> {
     typeof answer.capabilities?.[name] === "boolean" ? answer.capabilities[name] : byDefault;
   return {
     capabilities: { attach: can("attach", true), supportsMetrics: can("supportsMetrics", false), fsGroup: can("fsGroup", true) },
-    call: async (command, ...args) => void (await call(command, args)),
+    async call(command, ...args) {
+      const { device, attached } = await call(command, args);
+      return { device: typeof device === "string" ? device : "", attached: attached === true };
+    },
   };
 }
 
 /** Everything that the program writes has to be one JSON object. */
 async function run(program: string, command: string, args: readonly string[]): Promise<Answer> {
-  const { output, failure } = await outputOf(program, [command, ...args]);
+  const { output, failure } = await outputOf(program, [command, ...args], limitsMs[command]);
+  if (failure === timedOut) throw new Error(failure);
   const answer = parseJsonText(output) as Answer | null;
   if (answer?.status === "Not supported") throw new NotSupported("Not supported");
   if (answer?.status !== "Success") {
@@ -101,10 +121,17 @@ async function run(program: string, command: string, args: readonly string[]): P
 }
 
 const mostOutput = 1024 * 1024;
+const timedOut = "timeout";
+/** All but one command may take as long as they like. Source: pkg/kubelet/volumemanager waitForAttachTimeout */
+const limitsMs: Readonly<Record<string, number>> = { waitforattach: 10 * 60_000 };
 
-function outputOf(program: string, args: readonly string[]): Promise<{ output: string; failure: string | undefined }> {
+function outputOf(
+  program: string,
+  args: readonly string[],
+  timeout: number | undefined,
+): Promise<{ output: string; failure: string | undefined }> {
   return new Promise((resolve) => {
-    const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(program, args, { stdio: ["ignore", "pipe", "pipe"], ...(timeout !== undefined && { timeout }) });
     let output = "";
     const take = (chunk: string): void => {
       if (output.length < mostOutput) output += chunk;
@@ -112,8 +139,8 @@ function outputOf(program: string, args: readonly string[]): Promise<{ output: s
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", take);
     child.once("error", (err) => resolve({ output, failure: err.message }));
     child.once("close", (code, signal) => {
-      const failure = code === 0 ? undefined : code === null ? `signal: ${signal}` : `exit status ${code}`;
-      resolve({ output, failure });
+      const ended = code === 0 ? undefined : code === null ? `signal: ${signal}` : `exit status ${code}`;
+      resolve({ output, failure: timeout !== undefined && child.killed ? timedOut : ended });
     });
   });
 }

@@ -1,0 +1,35 @@
+import { encodeUntyped } from "../codec/json.ts";
+import type { FlexPersistentVolumeSource, FlexVolumeSource } from "../schema/kinds/core/v1.ts";
+
+/** A flex volume, inline or persistent, as its driver is told of it. */
+export interface FlexVolume {
+  /** `vendor/driver` */
+  readonly driver: string;
+  /** Of the persistent volume, or of the Pod's volume. */
+  readonly name: string;
+  readonly fsType: string;
+  readonly readOnly: boolean;
+  readonly options: Readonly<Record<string, string>>;
+}
+
+export function flexVolumeOf(
+  source: FlexVolumeSource | FlexPersistentVolumeSource,
+  { name, readOnly }: Pick<FlexVolume, "name" | "readOnly">,
+): FlexVolume {
+  return { driver: source.driver, name, fsType: source.fsType ?? "", readOnly, options: source.options ?? {} };
+}
+
+/**
+ * JSON for a driver; options of the volume win over all else.
+ * @param more what only some commands tell
+ * Source: pkg/volume/flexvolume driver-call.go NewOptionsForDriver
+ */
+export function driverOptions(volume: FlexVolume, more: Readonly<Record<string, string>> = {}): string {
+  const options = {
+    "kubernetes.io/fsType": volume.fsType,
+    "kubernetes.io/readwrite": volume.readOnly ? "ro" : "rw",
+    "kubernetes.io/pvOrVolumeName": volume.name,
+    ...more,
+  };
+  return encodeUntyped(Object.fromEntries([...Object.entries(options), ...Object.entries(volume.options)])).toString();
+}
