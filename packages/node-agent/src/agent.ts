@@ -134,6 +134,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     objects,
     api,
     tellPod: tell.pod,
+    metrics,
     mounter: systemMounter,
     onCall: agentMetrics.csiCall,
   });

@@ -30,6 +30,8 @@ export interface CsiBench {
   csi: Csi;
   client: ReturnType<typeof newFakeClient>;
   events: string[];
+  /** What was observed: plugin, operation, how it ended. */
+  operations: string[];
   driver: TestDriver;
   clock: ReturnType<typeof newFakeClock>;
   /** What the cluster says of the driver. */
@@ -68,6 +70,7 @@ export async function csiBench(
   const client = newFakeClient({ clock });
   client.put(nodes, { apiVersion: "v1", kind: "Node", metadata: { name: "n1", uid: "node-uid" }, spec: {}, status: {} } as Node);
   const events: string[] = [];
+  const operations: string[] = [];
   let described: CSIDriver | undefined;
   const running: { csi?: Csi; driver?: TestDriver; registry?: PluginRegistry } = {};
   const registryDir = join(dir, "plugins_registry");
@@ -92,6 +95,8 @@ export async function csiBench(
       mounter: systemMounter,
       clock,
       log: discardLogger,
+      operations: (plugin, operation) => (failure) =>
+        void operations.push(`${plugin} ${operation} ${failure === undefined ? "succeeded" : "failed"}`),
       onChange() {
         const node = client.object<Node>(nodes, "n1") as Node;
         client.put(nodes, { ...node, status: { ...node.status, volumesInUse: [...(running.csi?.inUse() ?? [])] } });
@@ -114,6 +119,7 @@ export async function csiBench(
     dir,
     client,
     events,
+    operations,
     clock,
     csi: newAgent(),
     driver: undefined as unknown as TestDriver,

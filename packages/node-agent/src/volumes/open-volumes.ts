@@ -2,6 +2,8 @@ import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { type BeginOperation, newOperations, storageOperations } from "@coxswain/apimachinery/volumes/storage-operations";
 import type { Background } from "../background.ts";
 import type { AgentConfig } from "../config.ts";
 import type { ApiConnection } from "../node/api-connection.ts";
@@ -12,6 +14,7 @@ import { type Csi, type CsiOptions, newCsi } from "./csi/csi.ts";
 import { type FlexVolumes, newFlexVolumes } from "./flex/flex.ts";
 import type { Mounter } from "./mount.ts";
 import { newVolumeManager, type VolumeManager } from "./volume-manager.ts";
+import { countVolumes, newVolumeOperations } from "./volume-operations.ts";
 
 export interface OpenVolumesOptions extends Required<Pick<CsiOptions, "onCall">> {
   config: AgentConfig;
@@ -23,6 +26,7 @@ export interface OpenVolumesOptions extends Required<Pick<CsiOptions, "onCall">>
   /** Undefined in standalone mode: then there are no CSI volumes. */
   api: ApiConnection | undefined;
   tellPod: ContainerEvent;
+  metrics: MetricsRegistry;
   mounter: Mounter;
   clock: Clock;
   log: Logger;
@@ -36,8 +40,11 @@ export interface OpenedVolumes {
 
 /** Makes what mounts volumes; resolves when it knows what an agent before this one has mounted. */
 export async function openVolumes(options: OpenVolumesOptions): Promise<OpenedVolumes> {
-  const { config, node, nodeName, podsDir, objects, api, mounter, clock, log } = options;
-  const csi = api && openCsi(options, api);
+  const { config, node, nodeName, podsDir, objects, api, metrics, mounter, clock, log } = options;
+  const begin = newOperations(storageOperations(metrics), clock);
+  const operations = newVolumeOperations(begin);
+  countVolumes(metrics, operations);
+  const csi = api && openCsi(options, api, begin);
   await csi?.restore();
   const flex = newFlexVolumes({
     pluginDir: config.volumePluginDir,
@@ -51,13 +58,14 @@ export async function openVolumes(options: OpenVolumesOptions): Promise<OpenedVo
     clock,
     log,
     onInUseChange: node.hurry,
+    operations: begin,
   });
   await flex.restore();
   const nodeLabels = () => node.registered()?.metadata.labels;
-  return { csi, flex, volumes: newVolumeManager({ podsDir, objects, mounter, clock, log, csi, flex, nodeLabels }) };
+  return { csi, flex, volumes: newVolumeManager({ podsDir, objects, mounter, clock, log, csi, flex, operations, nodeLabels }) };
 }
 
-function openCsi(options: OpenVolumesOptions, api: ApiConnection): Csi {
+function openCsi(options: OpenVolumesOptions, api: ApiConnection, operations: BeginOperation): Csi {
   const { config, featureGates, nodeName, node, podsDir, objects, mounter, clock, log, onCall } = options;
   return newCsi({
     client: api.client,
@@ -75,6 +83,7 @@ function openCsi(options: OpenVolumesOptions, api: ApiConnection): Csi {
     clock,
     log,
     onCall,
+    operations,
     onChange: node.hurry,
   });
 }

@@ -6,6 +6,7 @@ import { checkHostPath } from "./host-path.ts";
 import { filesystemSize } from "./measure.ts";
 import { setVolumeOwnership } from "./ownership.ts";
 import { ClaimError, type SetUpVolume, type VolumeContext, VolumeError, type VolumePlugin } from "./volume.ts";
+import { pluginOf } from "./volume-operations.ts";
 
 /**
  * A claim's volume: a folder of this node (hostPath, local), a CSI driver's or a flex volume driver's.
@@ -13,29 +14,35 @@ import { ClaimError, type SetUpVolume, type VolumeContext, VolumeError, type Vol
  */
 export const persistentClaim: VolumePlugin = {
   name: "kubernetes.io~local-volume",
+  delegates: true,
   supports: (volume) => volume.persistentVolumeClaim !== undefined || volume.ephemeral !== undefined,
   async setUp(context) {
-    const { pod, volume, csi, flex, nodeLabels } = context;
+    const { pod, volume } = context;
     const { claim, bound } = await findVolume(context).catch((err: Error) => {
       const name = `${pod.metadata.namespace}/${claimNameOf(pod, volume)}`;
       throw new ClaimError(`error processing PVC ${name}: ${err.message}`, { cause: err });
     });
     const misused = misuse(pod, volume.name, bound.spec.volumeMode ?? "Filesystem");
     if (misused !== undefined) throw new ClaimError(misused);
-    const readOnly = volume.persistentVolumeClaim?.readOnly ?? false;
-    const labels = nodeLabels();
-    const name = bound.metadata.name ?? "";
-    if (labels !== undefined && !fitsNode(bound, labels)) {
-      throw new VolumeError("MountVolume.NodeAffinity check failed", name, new Error("no matching NodeSelectorTerms"));
-    }
-    const made =
-      (await csi?.persistent(pod, bound, claim, readOnly)) ??
-      (await flex?.persistent(pod, bound, readOnly)) ??
-      (await ofThisNode(context, bound, readOnly));
-    if (made === undefined) throw new Error(`no volume plugin matched the source of persistent volume ${name}`);
-    return made;
+    return context.observed(pluginOf(bound.spec), () => provide(context, claim, bound));
   },
 };
+
+async function provide(context: VolumeContext, claim: PersistentVolumeClaim, bound: PersistentVolume): Promise<SetUpVolume> {
+  const { pod, volume, csi, flex, nodeLabels } = context;
+  const readOnly = volume.persistentVolumeClaim?.readOnly ?? false;
+  const labels = nodeLabels();
+  const name = bound.metadata.name ?? "";
+  if (labels !== undefined && !fitsNode(bound, labels)) {
+    throw new VolumeError("MountVolume.NodeAffinity check failed", name, new Error("no matching NodeSelectorTerms"));
+  }
+  const made =
+    (await csi?.persistent(pod, bound, claim, readOnly)) ??
+    (await flex?.persistent(pod, bound, readOnly)) ??
+    (await ofThisNode(context, bound, readOnly));
+  if (made === undefined) throw new Error(`no volume plugin matched the source of persistent volume ${name}`);
+  return made;
+}
 
 /** Pure: a file system is mounted, a device is not. */
 function misuse(pod: NodePod, volume: string, mode: string): string | undefined {

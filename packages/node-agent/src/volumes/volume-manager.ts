@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
-import { type NodePod, usedVolumes } from "../pods/pod.ts";
+import { containersOf, type NodePod, usedVolumes } from "../pods/pod.ts";
 import type { PodObjects } from "../sources/pod-objects.ts";
 import { configMap } from "./config-map.ts";
 import type { Csi } from "./csi/csi.ts";
@@ -18,7 +18,8 @@ import type { Mounter } from "./mount.ts";
 import { persistentClaim } from "./persistent-claim.ts";
 import { projected } from "./projected.ts";
 import { secret } from "./secret.ts";
-import type { SetUpVolume, VolumePlugin } from "./volume.ts";
+import type { SetUpVolume, VolumeContext, VolumePlugin } from "./volume.ts";
+import { newVolumeOperations, pluginOf, type VolumeOperations } from "./volume-operations.ts";
 
 export interface VolumeManagerOptions {
   /** `/var/lib/kubelet/pods`. */
@@ -29,6 +30,7 @@ export interface VolumeManagerOptions {
   log: Logger;
   csi?: Csi | undefined;
   flex?: FlexVolumes | undefined;
+  operations?: VolumeOperations | undefined;
   nodeLabels?: () => Readonly<Record<string, string>> | undefined;
 }
 
@@ -73,10 +75,12 @@ const plugins: readonly VolumePlugin[] = [
 export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
   const podDir = (uid: string): string => join(options.podsDir, safeName(uid));
   const setUpVolumes = new Map<string, ReadonlyMap<string, SetUpVolume>>();
-  const { csi, flex, nodeLabels = () => undefined } = options;
+  const { csi, flex, nodeLabels = () => undefined, operations = newVolumeOperations(() => () => {}) } = options;
 
   /** Removing below a mount would remove what is mounted, so nothing may be left. */
-  async function unmountAll(uid: string): Promise<void> {
+  const unmountAll = (uid: string): Promise<void> => operations.tearDown(uid, () => unmountEach(uid));
+
+  async function unmountEach(uid: string): Promise<void> {
     const dir = podDir(uid);
     const unmountBelow = async (path: string): Promise<void> => {
       for (const mountPoint of await options.mounter.mountsBelow(path)) {
@@ -114,8 +118,13 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
             if (chosen === undefined) throw new Error("no volume plugin matched");
             const dir = join(podDir(pod.metadata.uid), "volumes", chosen.name, safeName(volume.name));
             const { objects, mounter, clock } = options;
-            const context = { pod, volume, dir, objects, mounter, downward, csi, flex, nodeLabels, now: clock.now() };
-            const made = await chosen.setUp(context);
+            const kind = isDevice(pod, volume.name) ? "block" : "mount";
+            const isRefreshed = chosen.refreshed === true;
+            const observed: VolumeContext["observed"] = (plugin, work) =>
+              operations.setUp({ uid: pod.metadata.uid, name: volume.name, kind, plugin, isRefreshed }, work);
+            const context = { pod, volume, dir, objects, mounter, downward, csi, flex, nodeLabels, now: clock.now(), observed };
+            const setUp = (): Promise<SetUpVolume> => chosen.setUp(context);
+            const made = await (chosen.delegates ? setUp() : observed(pluginOf(volume), setUp));
             volumes.set(volume.name, made.path === dir ? { ...made, measure: () => walked(dir) } : made);
           } catch (err) {
             failures.push({ volume: volume.name, message: (err as Error).message, cause: err as Error });
@@ -144,6 +153,10 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
       return (await stat(podDir(uid)).catch(() => undefined)) !== undefined;
     },
   };
+}
+
+function isDevice(pod: NodePod, volume: string): boolean {
+  return containersOf(pod).some(({ container }) => (container.volumeDevices ?? []).some(({ name }) => name === volume));
 }
 
 /** Uids and names of volumes become parts of paths; validation allows no slash, but files and URLs are not validated by the API server. */

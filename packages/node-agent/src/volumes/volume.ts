@@ -21,6 +21,8 @@ export interface VolumeContext {
   /** Undefined while the node is not known. */
   nodeLabels: () => Readonly<Record<string, string>> | undefined;
   now: number;
+  /** Around what a plugin does for the volume, as soon as it is known which that is. */
+  observed<T>(plugin: string, work: () => Promise<T>): Promise<T>;
 }
 
 export interface SetUpVolume {
@@ -73,5 +75,7 @@ export interface VolumePlugin {
   supports(volume: Volume): boolean;
   /** Its contents follow objects that may change. */
   refreshed?: boolean;
+  /** Another plugin does the work, and it says which. */
+  delegates?: boolean;
   setUp(context: VolumeContext): Promise<SetUpVolume>;
 }

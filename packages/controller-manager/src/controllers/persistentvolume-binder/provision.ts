@@ -16,7 +16,8 @@ import {
 } from "@coxswain/apimachinery/volumes/annotations";
 import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
 import { driverOf } from "@coxswain/apimachinery/volumes/migration";
-import { observed, operationMetrics } from "../../volumes/operation-metrics.ts";
+import { newOperations, observed } from "@coxswain/apimachinery/volumes/storage-operations";
+import { operationMetrics } from "../../volumes/operation-metrics.ts";
 import { withDeletionFinalizers } from "./finalizers.ts";
 import { deleteFolder, newFolder } from "./host-path.ts";
 import { withMigration } from "./migration.ts";
@@ -115,10 +116,13 @@ async function makeHostPathVolume(
   await checkSelectedNode(room, claim, signal);
   let path: string;
   try {
-    path = await observed(operationMetrics(ctx.registry), ctx.clock, hostPathPlugin, "volume_provision", () => {
-      if (claim.spec.volumeMode === "Block") throw new Error(`${hostPathPlugin} does not support block volume provisioning`);
-      return newFolder();
-    });
+    path = await observed(
+      newOperations(operationMetrics(ctx.registry).duration, ctx.clock)(hostPathPlugin, "volume_provision"),
+      () => {
+        if (claim.spec.volumeMode === "Block") throw new Error(`${hostPathPlugin} does not support block volume provisioning`);
+        return newFolder();
+      },
+    );
   } catch (err) {
     await chooseNodeAgain(room, claim, signal);
     fail(room, claim, `Failed to provision volume with StorageClass ${className}: ${messageOf(err)}`);

@@ -6,7 +6,8 @@ import { persistentVolumes } from "@coxswain/apimachinery/schema/kinds/resources
 import { migratedTo } from "@coxswain/apimachinery/volumes/annotations";
 import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
 import { driverOf } from "@coxswain/apimachinery/volumes/migration";
-import { observed, operationMetrics } from "../../volumes/operation-metrics.ts";
+import { newOperations, observed } from "@coxswain/apimachinery/volumes/storage-operations";
+import { operationMetrics } from "../../volumes/operation-metrics.ts";
 import { isTerminated } from "../../volumes/pod-volumes.ts";
 import { withoutFinalizer } from "../../volumes/protection.ts";
 import { isReleased } from "./decide-volume.ts";
@@ -106,7 +107,9 @@ async function deleteVolume(room: Room, released: PersistentVolume, signal: Abor
     const { hostPath } = volume.spec;
     if (hostPath === undefined)
       throw new Error(`Failed to create deleter for volume ${JSON.stringify(name)}: spec.PersistentVolumeSource.HostPath is nil`);
-    await observed(operationMetrics(ctx.registry), ctx.clock, plugin.name, "volume_delete", () => deleteFolder(hostPath.path));
+    await observed(newOperations(operationMetrics(ctx.registry).duration, ctx.clock)(plugin.name, "volume_delete"), () =>
+      deleteFolder(hostPath.path),
+    );
   } catch (err) {
     room.lifecycles.fail(name);
     const message = messageOf(err);

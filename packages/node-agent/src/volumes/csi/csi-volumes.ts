@@ -5,6 +5,7 @@ import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { SecretReference } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/storage-operations";
 import { attachmentName } from "@coxswain/apimachinery/volumes/volume-id";
 import { newBackoff } from "../../pods/backoff.ts";
 import type { NodePod } from "../../pods/pod.ts";
@@ -12,6 +13,7 @@ import type { PodObjects } from "../../sources/pod-objects.ts";
 import type { Mounter } from "../mount.ts";
 import { setVolumeOwnership } from "../ownership.ts";
 import { VolumeError, VolumeWaits } from "../volume.ts";
+import { csiPlugin } from "../volume-operations.ts";
 import type { Attachments } from "./attachment.ts";
 import { type Capability, type CsiClient, isFinal } from "./csi-client.ts";
 import type { CsiDrivers } from "./csi-drivers.ts";
@@ -62,9 +64,11 @@ export interface CsiVolumesOptions {
   /** Drivers that can see to a Pod's group themselves do (DelegateFSGroupToCSIDriver). */
   delegateGroup: boolean;
   onInUseChange: () => void;
+  operations: BeginOperation;
 }
 
 type Kind = CsiSource["kind"];
+const kinds: readonly Kind[] = ["mount", "block"];
 
 /** How the steps are called in events and errors. */
 const steps = {
@@ -75,6 +79,7 @@ const steps = {
     publish: "MountVolume.SetUp failed",
     stageClient: "attacher.MountDevice failed to create newCsiDriverClient",
     publishClient: "mounter.SetUpAt failed to get CSI client",
+    unstageOperation: "unmount_device",
   },
   block: {
     begin: "MapVolume.NewBlockVolumeMapper initialization failed",
@@ -83,6 +88,7 @@ const steps = {
     publish: "MapVolume.MapPodDevice failed",
     stageClient: "blockMapper.SetUpDevice failed to get CSI client",
     publishClient: "blockMapper.MapPodDevice failed to get CSI client",
+    unstageOperation: "unmap_device",
   },
 } as const satisfies Record<Kind, Record<string, string>>;
 
@@ -300,20 +306,26 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
   async function unstage(name: string): Promise<void> {
     if (unstageRetries.isWaitingSinceLastTry(name)) return;
     for (const layout of Object.values(layouts)) if ((await layout.usersOf(name)).length > 0) return;
-    for (const layout of Object.values(layouts)) await unstageFrom(layout, name);
+    for (const kind of kinds) await unstageFrom(kind, name);
     const source = used.get(name);
     if (source !== undefined && needsAttach(source.driver)) await attachments.release(source);
     unstageRetries.forget(name);
     if (used.delete(name)) options.onInUseChange();
   }
 
-  async function unstageFrom(layout: VolumeLayout, name: string): Promise<void> {
-    const path = layout.staging(name);
+  async function unstageFrom(kind: Kind, name: string): Promise<void> {
+    const layout = layouts[kind];
     const data = await loadVolumeData(layout.data(name));
-    if (data !== undefined) {
+    if (data === undefined) return removeStaged(layout, name);
+    await observed(options.operations(csiPlugin(data.driverName), steps[kind].unstageOperation), async () => {
       const client = drivers.client(data.driverName);
-      if ((await client.capabilities()).has("stageUnstage")) await client.unstage(data.volumeHandle, path);
-    }
+      if ((await client.capabilities()).has("stageUnstage")) await client.unstage(data.volumeHandle, layout.staging(name));
+      await removeStaged(layout, name);
+    });
+  }
+
+  async function removeStaged(layout: VolumeLayout, name: string): Promise<void> {
+    const path = layout.staging(name);
     if (await isMounted(path)) throw new Error(`kubernetes.io/csi: ${path} is still mounted`);
     await removeFolder(path);
     await removeVolumeData(layout.data(name));
@@ -321,7 +333,6 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
   }
 
   async function volumesOf(uid: string): Promise<[Kind, string][]> {
-    const kinds: readonly Kind[] = ["mount", "block"];
     const found = await Promise.all(
       kinds.map(async (kind) => (await layouts[kind].podVolumes(uid)).map((name): [Kind, string] => [kind, name])),
     );

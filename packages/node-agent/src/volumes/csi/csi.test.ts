@@ -209,4 +209,6 @@ test("an unstage that fails is tried again after a while", { skip: !isRoot }, as
   await b.csi.collect();
   assert.equal(unstages(), 2);
   assert.deepEqual(await b.mounts(), []);
+  const plugin = `kubernetes.io/csi:${driverName}`;
+  assert.deepEqual(b.operations, [`${plugin} unmount_device failed`, `${plugin} unmount_device succeeded`]);
 });

@@ -9,6 +9,7 @@ import type { Node, PersistentVolume, PersistentVolumeClaim, Volume } from "@cox
 import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { translated } from "@coxswain/apimachinery/volumes/csi-translation";
 import { driverOf, migratedPluginOf, migratedPlugins } from "@coxswain/apimachinery/volumes/migration";
+import type { BeginOperation } from "@coxswain/apimachinery/volumes/storage-operations";
 import type { PluginHandler } from "../../plugins/plugin-registry.ts";
 import type { NodePod } from "../../pods/pod.ts";
 import type { ContainerEvent } from "../../runtime/containers.ts";
@@ -62,6 +63,7 @@ export interface CsiOptions {
   clock: Clock;
   log: Logger;
   onCall?: OnCsiCall;
+  operations?: BeginOperation;
   /** The node's status has to tell something new. */
   onChange: () => void;
 }
@@ -94,6 +96,7 @@ export function newCsi(options: CsiOptions): Csi {
     log,
     delegateGroup: gates.enabled("DelegateFSGroupToCSIDriver"),
     onInUseChange: options.onChange,
+    operations: options.operations ?? (() => () => {}),
   });
   const expand: Expand = newExpansion({
     client,

@@ -6,6 +6,7 @@ import { type FlexDriver, type FlexDrivers, NotSupported } from "@coxswain/apima
 import { driverOptions, type FlexVolume } from "@coxswain/apimachinery/flex-volumes/volume";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/storage-operations";
 import { pluginVolumeId } from "@coxswain/apimachinery/volumes/volume-id";
 import { newBackoff } from "../../pods/backoff.ts";
 import { attachedHere } from "../attached-here.ts";
@@ -46,6 +47,7 @@ export interface FlexDevicesOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly onInUseChange: () => void;
+  readonly operations: BeginOperation;
 }
 
 interface Used {
@@ -88,7 +90,10 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
   /** @returns the device that attaching gave; empty for none */
   async function attach(driver: FlexDriver, volume: FlexVolume): Promise<string> {
     if (options.byController) return attachedHere(options.node(), pluginVolumeId(volume.driver, volume.name)).devicePath;
-    return driver.call("attach", driverOptions(volume), nodeName).then(({ device }) => device, ifNotSupported(""));
+    const { device } = await observed(options.operations(volume.driver, "volume_attach"), () =>
+      driver.call("attach", driverOptions(volume), nodeName).catch(ifNotSupported({ device: "" })),
+    );
+    return device;
   }
 
   async function mountDevice(driver: FlexDriver, volume: FlexVolume, device: string, mountPath: string): Promise<void> {
@@ -132,8 +137,11 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
     if (pods.size > 0 || retries.isWaitingSinceLastTry(id) || (await podsWith(driverName, name))) return;
     const driver = await drivers.find(driverName);
     if (driver === undefined) throw new Error("no volume plugin matched");
-    await unmountDevice(driver, join(mountsOf(driverName), name));
-    if (!options.byController) await driver.call("detach", name, nodeName).catch(ifNotSupported(undefined));
+    const step = (operation: string): ReturnType<BeginOperation> => options.operations(driverName, operation);
+    await observed(step("unmount_device"), () => unmountDevice(driver, join(mountsOf(driverName), name)));
+    if (!options.byController) {
+      await observed(step("volume_detach"), () => driver.call("detach", name, nodeName).catch(ifNotSupported(undefined)));
+    }
     retries.forget(id);
     used.delete(id);
     options.onInUseChange();

@@ -30,6 +30,8 @@ interface Bench {
   readonly mounted: string[];
   /** With sources, types and options. */
   readonly mounts: unknown[];
+  /** Operations that were observed, and how they ended. */
+  readonly operations: string[];
   install(answers: Readonly<Record<string, string>>): Promise<void>;
   /** As the API server has the node. */
   status: Node["status"];
@@ -49,6 +51,7 @@ async function setUp(
   await install(answers);
   const mounted: string[] = [];
   const mounts: unknown[] = [];
+  const operations: string[] = [];
   const mounter: Mounter = {
     async mount(source, target, options) {
       mounted.push(target);
@@ -71,6 +74,8 @@ async function setUp(
       clock,
       log: discardLogger,
       onInUseChange() {},
+      operations: (plugin, operation) => (failure) =>
+        void operations.push(`${plugin} ${operation} ${failure === undefined ? "succeeded" : "failed"}`),
     });
   const asked = async (): Promise<string[]> => (await readFile(join(driverDir, "asked"), "utf8")).trimEnd().split("\n");
   const bench: Bench = {
@@ -82,6 +87,7 @@ async function setUp(
     commands: async () => (await asked()).filter((line) => line !== "init" && !line.startsWith("{")),
     mounted,
     mounts,
+    operations,
     install,
     status: undefined,
     clock,
@@ -276,6 +282,11 @@ test("without a controller for it the agent has disks attached and detached itse
   await bench.flex.tearDown("uid1");
   await bench.flex.collect();
   assert.deepEqual((await bench.commands()).slice(-3), ["detach", "data", "n1"]);
+  const operations = ["volume_attach failed", "volume_attach succeeded", "unmount_device succeeded", "volume_detach succeeded"];
+  assert.deepEqual(
+    bench.operations,
+    operations.map((operation) => `example.com/disk ${operation}`),
+  );
 });
 
 test("an agent that starts anew knows what is in use from what is left on the disk, and undoes it", async (t) => {

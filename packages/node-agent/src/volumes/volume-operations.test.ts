@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newOperations, storageOperations } from "@coxswain/apimachinery/volumes/storage-operations";
+import { VolumeWaits } from "./volume.ts";
+import { countVolumes, newVolumeOperations, pluginOf, type VolumeOfPod } from "./volume-operations.ts";
+
+function setUp() {
+  const registry = newMetricsRegistry();
+  const clock = newFakeClock();
+  const operations = newVolumeOperations(newOperations(storageOperations(registry), clock));
+  countVolumes(registry, operations);
+  const lines = async (name: string): Promise<string[]> =>
+    (await registry.render()).split("\n").filter((line) => line.startsWith(`${name}{`));
+  return { clock, operations, ended: () => lines("storage_operation_duration_seconds_count"), lines };
+}
+
+const secret: VolumeOfPod = { uid: "u", name: "s", kind: "mount", plugin: "kubernetes.io/secret", isRefreshed: true };
+const disk: VolumeOfPod = { uid: "u", name: "d", kind: "block", plugin: "kubernetes.io/csi:x", isRefreshed: false };
+const count = (plugin: string, operation: string, status: string, times: number): string =>
+  `storage_operation_duration_seconds_count{volume_plugin="${plugin}",operation_name="${operation}",status="${status}",migrated="false"} ${times}`;
+
+test("a volume is mounted once, and again each time its contents are refreshed", async () => {
+  const { operations, ended, clock, lines } = setUp();
+  for (const _ of [1, 2]) {
+    await operations.setUp(secret, () => clock.advance(2000));
+    await operations.setUp(disk, async () => {});
+  }
+  assert.deepEqual(await ended(), [
+    count("kubernetes.io/secret", "volume_mount", "success", 2),
+    count("kubernetes.io/csi:x", "map_volume", "success", 1),
+  ]);
+  assert.match((await lines("storage_operation_duration_seconds_sum"))[0] ?? "", / 4$/);
+  assert.deepEqual((await lines("storage_operation_duration_seconds_bucket")).length, 2 * 14);
+});
+
+test("a volume that fails counts as such, one that waits to be attached does not", async () => {
+  const { operations, ended } = setUp();
+  const failing = (err: Error) => operations.setUp(disk, () => Promise.reject(err));
+  await assert.rejects(failing(new VolumeWaits("not yet")), { message: "not yet" });
+  assert.deepEqual(await ended(), []);
+  await assert.rejects(failing(new Error("broken")), { message: "broken" });
+  assert.deepEqual(await ended(), [count("kubernetes.io/csi:x", "map_volume", "fail-unknown", 1)]);
+});
+
+test("volumes are wanted until their pod ends, and there until they are taken away", async () => {
+  const { operations, ended, lines } = setUp();
+  const states = async (): Promise<string[]> =>
+    (await lines("volume_manager_total_volumes")).map(
+      (line) => /plugin_name="([^"]*)",state="([a-z]*)/.exec(line)?.slice(1).join(" ") ?? line,
+    );
+  await operations.setUp(secret, async () => {});
+  await operations.setUp(disk, () => Promise.reject(new Error("broken"))).catch(() => {});
+  assert.deepEqual(await states(), [
+    "kubernetes.io/secret desired",
+    "kubernetes.io/secret actual",
+    "kubernetes.io/csi:x desired",
+  ]);
+  await assert.rejects(
+    operations.tearDown("u", () => Promise.reject(new Error("busy"))),
+    { message: "busy" },
+  );
+  assert.deepEqual(await states(), ["kubernetes.io/secret actual"]);
+  await operations.tearDown("u", async () => {});
+  assert.deepEqual(await states(), []);
+  assert.deepEqual((await ended()).slice(2), [
+    count("kubernetes.io/secret", "volume_unmount", "fail-unknown", 1),
+    count("kubernetes.io/secret", "volume_unmount", "success", 1),
+  ]);
+});
+
+for (const [source, plugin] of [
+  [{ configMap: { name: "c" } }, "kubernetes.io/configmap"],
+  [{ csi: { driver: "d.example.com" } }, "kubernetes.io/csi:d.example.com"],
+  [{ flexVolume: { driver: "example.com/disk" } }, "example.com/disk"],
+  [{ awsElasticBlockStore: { volumeID: "v" } }, "kubernetes.io/csi:ebs.csi.aws.com"],
+  [{ local: { path: "/x" } }, "kubernetes.io/local-volume"],
+  [{}, "kubernetes.io/empty-dir"],
+] as const) {
+  test(`the plugin of ${JSON.stringify(source)} is ${plugin}`, () => {
+    assert.equal(pluginOf(source), plugin);
+  });
+}

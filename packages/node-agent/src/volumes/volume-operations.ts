@@ -1,0 +1,118 @@
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { PersistentVolumeSource, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { migratedPlugins } from "@coxswain/apimachinery/volumes/migration";
+import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/storage-operations";
+import { VolumeWaits } from "./volume.ts";
+
+/** One volume of a Pod. */
+export interface VolumeOfPod {
+  readonly uid: string;
+  /** In the Pod. */
+  readonly name: string;
+  readonly kind: "mount" | "block";
+  /** As `pluginOf` says. */
+  readonly plugin: string;
+  /** Its contents are brought up to date though it is there. */
+  readonly isRefreshed: boolean;
+}
+
+/** Which volumes are wanted and which are there; what is done for them is observed. */
+export interface VolumeOperations {
+  setUp<T>(volume: VolumeOfPod, work: () => Promise<T>): Promise<T>;
+  /** Takes away all volumes of a Pod. */
+  tearDown(uid: string, work: () => Promise<void>): Promise<void>;
+  /** One for each volume, in the words of `volume_manager_total_volumes`. */
+  states(): Iterable<readonly [plugin: string, state: string]>;
+}
+
+interface Entry extends Pick<VolumeOfPod, "kind" | "plugin"> {
+  isThere: boolean;
+  isWanted: boolean;
+}
+
+const names = {
+  mount: { setUp: "volume_mount", tearDown: "volume_unmount" },
+  block: { setUp: "map_volume", tearDown: "unmap_volume" },
+} as const;
+
+/** Source: pkg/volume/util/operationexecutor operation_generator.go; pkg/kubelet/volumemanager/metrics */
+export function newVolumeOperations(begin: BeginOperation): VolumeOperations {
+  const pods = new Map<string, Map<string, Entry>>();
+  return {
+    async setUp({ uid, name, kind, plugin, isRefreshed }, work) {
+      const entries = pods.getOrInsertComputed(uid, () => new Map<string, Entry>());
+      const entry = entries.getOrInsertComputed(name, () => ({ kind, plugin, isThere: false, isWanted: true }));
+      if (entry.isThere && !isRefreshed) return work();
+      const end = begin(plugin, names[kind].setUp);
+      try {
+        const made = await work();
+        end();
+        entry.isThere = true;
+        return made;
+      } catch (err) {
+        if (!(err instanceof VolumeWaits)) end(err);
+        throw err;
+      }
+    },
+    async tearDown(uid, work) {
+      const entries = [...(pods.get(uid)?.values() ?? [])];
+      for (const entry of entries) entry.isWanted = false;
+      const there = entries.filter(({ isThere }) => isThere);
+      const ends = there.map(({ plugin, kind }) => begin(plugin, names[kind].tearDown));
+      await observed((failure) => {
+        for (const end of ends) end(failure);
+      }, work);
+      pods.delete(uid);
+    },
+    *states() {
+      for (const entries of pods.values()) {
+        for (const { plugin, isThere, isWanted } of entries.values()) {
+          if (isWanted) yield [plugin, "desired_state_of_world"];
+          if (isThere) yield [plugin, "actual_state_of_world"];
+        }
+      }
+    },
+  };
+}
+
+/** `volume_manager_total_volumes`, counted when somebody reads it. */
+export function countVolumes(registry: MetricsRegistry, operations: Pick<VolumeOperations, "states">): void {
+  registry.gauge({
+    name: "volume_manager_total_volumes",
+    help: "Number of volumes in Volume Manager",
+    labels: ["plugin_name", "state"],
+    collect(gauge) {
+      gauge.reset();
+      for (const [plugin, state] of operations.states()) gauge.labels(plugin, state).inc();
+    },
+  });
+}
+
+/** In-tree plugins by their fields in volumes. */
+const plugins: Readonly<Record<string, string>> = {
+  emptyDir: "kubernetes.io/empty-dir",
+  hostPath: "kubernetes.io/host-path",
+  configMap: "kubernetes.io/configmap",
+  secret: "kubernetes.io/secret",
+  projected: "kubernetes.io/projected",
+  downwardAPI: "kubernetes.io/downward-api",
+  local: "kubernetes.io/local-volume",
+};
+
+/**
+ * Which plugin a volume is of, as users of metrics know it; a Pod's volume without any source is an empty folder.
+ * Source: pkg/volume/util/metrics.go GetFullQualifiedPluginNameForVolume
+ */
+export function pluginOf(source: Omit<Volume, "name"> | PersistentVolumeSource): string {
+  if (source.csi !== undefined) return csiPlugin(source.csi.driver);
+  if (source.flexVolume !== undefined) return source.flexVolume.driver;
+  const migrated = migratedPlugins.find((known) => source[known.source as keyof typeof source] !== undefined);
+  if (migrated !== undefined) return csiPlugin(migrated.driver);
+  return (
+    Object.entries(plugins).find(([field]) => source[field as keyof typeof source] !== undefined)?.[1] ?? plugins.emptyDir ?? ""
+  );
+}
+
+export function csiPlugin(driver: string): string {
+  return `kubernetes.io/csi:${driver}`;
+}
