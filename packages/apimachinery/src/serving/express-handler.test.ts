@@ -211,16 +211,26 @@ for (const protocol of ["HTTP/1.1", "HTTP/2"] as const) {
     assert.deepEqual(seen.toSorted(), ["ERR_STREAM_PREMATURE_CLOSE", "request aborted", "request close", "response close"]);
   });
 
-  test(`${protocol}: breaks off what fails after its beginning`, async (t) => {
+  test(`${protocol}: breaks off what fails after its beginning, and what the application gives up`, {
+    timeout: 20_000,
+  }, async (t) => {
     const app = newApp();
-    app.get("/", (_request, response) => {
+    app.get("/throws", (_request, response) => {
       response.write("x");
       throw new Error("secret detail");
     });
+    app.get("/source-fails", async (_request, response) => {
+      const source = new Readable({ read: () => void setImmediate(() => source.destroy(new Error("no more"))) });
+      source.push("x");
+      await pipeline(source, response).catch(() => {});
+    });
+    app.get("/gives-up", (_request, response) => void response.destroy());
     const { to, events } = await serve(t, app);
-    const done = once(events, "done");
-    await assert.rejects(askOver(protocol, to));
-    await done;
+    for (const path of ["/throws", "/source-fails", "/gives-up"]) {
+      const done = once(events, "done");
+      await assert.rejects(askOver(protocol, { ...to, path }), path);
+      await done;
+    }
   });
 
   test(`${protocol}: lets an answer stand that was given before the application's`, async (t) => {
