@@ -34,6 +34,7 @@ import { ensureNamespaces } from "./bootstrap/namespaces.ts";
 import { ensurePriorityClasses } from "./bootstrap/priority-classes.ts";
 import { ensureRbacPolicy } from "./bootstrap/rbac-policy.ts";
 import { newServerLeases, serverLeasesResource } from "./bootstrap/server-leases.ts";
+import { keepStorageVersions, type StorageVersions } from "./bootstrap/storage-versions.ts";
 import type { ApiserverConfig } from "./config.ts";
 import { Drain, type OpenRequests } from "./filters/drain.ts";
 import { newObjectCounts } from "./flow-control/object-counts.ts";
@@ -401,6 +402,11 @@ function hooksOf(
       name: "start-kube-apiserver-identity-lease-garbage-collector",
       run: (signal) => collectIdentityLeases(identity, signal),
     },
+    identity !== undefined &&
+      rooms.storageVersions !== undefined && {
+        name: "built-in-resources-storage-version-updater",
+        run: (signal) => keepStorageVersions(rooms.storageVersions as StorageVersions, identity, signal),
+      },
     ...aggregatorHooks({
       aggregator: rooms.aggregator,
       followsCertificate: config.flags["proxy-client-cert-file"] !== "" && config.flags["proxy-client-key-file"] !== "",

@@ -32,6 +32,7 @@ import { newRootCaCertPublisher } from "./controllers/root-ca-cert-publisher/con
 import { newServiceAccountController } from "./controllers/serviceaccount/controller.ts";
 import { newServiceAccountTokenController } from "./controllers/serviceaccount-token/controller.ts";
 import { newStatefulSetController } from "./controllers/statefulset/controller.ts";
+import { newStorageVersionGarbageCollector } from "./controllers/storage-version-gc/controller.ts";
 import { newTokenCleaner } from "./controllers/tokencleaner/controller.ts";
 import { newTtlController } from "./controllers/ttl/controller.ts";
 import { newTtlAfterFinishedController } from "./controllers/ttl-after-finished/controller.ts";
@@ -48,11 +49,13 @@ export interface CatalogueEntry {
   readonly onByDefault: boolean;
   /** Its own limit of requests, as multiples of `--kube-api-qps` and `--kube-api-burst`. */
   readonly rate?: { readonly qps: number; readonly burst: number };
+  /** The feature gates without which there is no such controller. */
+  readonly onlyWith?: readonly string[];
   /** @returns undefined when its configuration leaves it nothing to do */
   readonly make: (ctx: ControllerContext) => Runnable | undefined;
 }
 
-/** THE list of controllers of Kubernetes 1.23, in the order in which they are started. */
+/** THE list of controllers of Kubernetes 1.23, those of its alpha features included, in the order in which they are started. */
 export const catalogue: readonly CatalogueEntry[] = [
   {
     name: "serviceaccount-token",
@@ -170,21 +173,34 @@ export const catalogue: readonly CatalogueEntry[] = [
     onByDefault: true,
     make: newEphemeralVolumeController,
   },
+  {
+    name: "storage-version-gc",
+    user: "storage-version-garbage-collector",
+    onlyWith: ["APIServerIdentity", "StorageVersionAPI"],
+    onByDefault: true,
+    make: newStorageVersionGarbageCollector,
+  },
 ];
 
 /**
  * Which controllers `--controllers` asks for: `name` on, `-name` off, `*` all that are on by default; the first word
  * that names a controller decides.
  * @param errors takes the names that are unknown
+ * @param featureEnabled without its gates a controller is unknown
  * Source: cmd/kube-controller-manager/app, IsControllerEnabled
  */
-export function enabledControllers(words: readonly string[], errors: string[]): Set<string> {
-  const known = new Set(catalogue.map(({ name }) => name));
+export function enabledControllers(
+  words: readonly string[],
+  errors: string[],
+  featureEnabled: (gate: string) => boolean,
+): Set<string> {
+  const entries = catalogue.filter(({ onlyWith = [] }) => onlyWith.every(featureEnabled));
+  const known = new Set(entries.map(({ name }) => name));
   for (const word of words) {
     const name = word.startsWith("-") ? word.slice(1) : word;
     if (word !== "*" && !known.has(name)) errors.push(`"${name}" is not in the list of known controllers`);
   }
-  return new Set(catalogue.filter((entry) => isEnabled(entry, words)).map(({ name }) => name));
+  return new Set(entries.filter((entry) => isEnabled(entry, words)).map(({ name }) => name));
 }
 
 function isEnabled({ name, onByDefault }: CatalogueEntry, words: readonly string[]): boolean {

@@ -3,6 +3,7 @@ import type { LeaderElectionConfig } from "@coxswain/apimachinery/controller/lea
 import { checkDurations } from "@coxswain/apimachinery/controller/leader-election";
 import { resourceLockKinds } from "@coxswain/apimachinery/controller/resource-lock";
 import { messageOf } from "@coxswain/apimachinery/errors/message";
+import { type FeatureGates, newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { enabledControllers } from "./catalogue.ts";
 import { type CertificateSigningConfig, certificateSigningOf } from "./certificates/signing-flags.ts";
@@ -97,8 +98,14 @@ const bounds = [
   ["mirroring-max-endpoints-per-subset", 1, 1000],
 ] as const;
 
-/** @throws ConfigError for flags that cannot be honoured, all of them in one message */
-export function completeConfig(flags: ControllerManagerFlags): ControllerManagerConfig {
+/**
+ * @param featureGates those of 1.23 by default
+ * @throws ConfigError for flags that cannot be honoured, all of them in one message
+ */
+export function completeConfig(
+  flags: ControllerManagerFlags,
+  featureGates: FeatureGates = newFeatureGates("kube-controller-manager", {}),
+): ControllerManagerConfig {
   const errors: string[] = [];
   const leaderElection: LeaderElectionConfig = {
     enabled: flags["leader-elect"],
@@ -112,7 +119,7 @@ export function completeConfig(flags: ControllerManagerFlags): ControllerManager
   if (leaderElection.enabled) errors.push(...leaderElectionErrors(leaderElection));
   const leaderMigration = leaderMigrationOf(flags, errors);
   const cloud = cloudConfigOf(flags, errors);
-  const controllers = enabledControllers(flags.controllers, errors);
+  const controllers = enabledControllers(flags.controllers, errors, featureGates.enabled);
   if (cloud.external) for (const name of cloudControllers) controllers.delete(name);
   const nodeIpam = nodeIpamConfigOf(flags, errors);
   const rootCa = readPem(flags["root-ca-file"], "--root-ca-file", errors);

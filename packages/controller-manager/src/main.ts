@@ -11,7 +11,7 @@ await runMain(kubeControllerManager, run);
 
 /** kube-controller-manager: health and metrics from the start, controllers once it leads. */
 async function run(flags: ControllerManagerFlags, { log, signal, featureGates }: Runtime): Promise<void> {
-  const completed = completeConfig(flags);
+  const completed = completeConfig(flags, featureGates);
   const clientConfig = await loadClientConfig(completed);
   // Without --root-ca-file, what this process trusts itself. Source: app/certificates.go startRootCACertPublisher
   const config = { ...completed, rootCa: completed.rootCa ?? clientConfig.ca };

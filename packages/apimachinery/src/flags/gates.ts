@@ -170,7 +170,6 @@ export const unbuiltGates: ReadonlySet<string> = new Set([
   "LocalStorageCapacityIsolationFSQuotaMonitoring",
   "MemoryQoS",
   "PodAndContainerStatsFromCRI",
-  "StorageVersionAPI",
   "StreamingProxyRedirects",
 ]);
 

@@ -15,6 +15,8 @@ export interface ClusterRoleRow {
   rules?: RuleRow[];
   /** More rules, by the feature gate that they come with. */
   gated?: Readonly<Record<string, RuleRow[]>>;
+  /** The feature gates without which there is no such role. */
+  onlyWith?: readonly string[];
   /** Its rules come from the roles with the label `aggregate-to-<this>`. */
   aggregateFrom?: string;
   aggregateTo?: string;
@@ -408,6 +410,15 @@ export const clusterRoles: readonly ClusterRoleRow[] = [
       events,
     ],
     gated: { StatefulSetAutoDeletePVC: [rule("delete,update", "", "persistentvolumeclaims")] },
+  },
+  {
+    name: "system:controller:storage-version-garbage-collector",
+    onlyWith: ["APIServerIdentity", "StorageVersionAPI"],
+    rules: [
+      rule(read, "coordination.k8s.io", "leases"),
+      rule("delete,get,list,patch,update,watch", "internal.apiserver.k8s.io", "storageversions"),
+      rule("get,patch,update", "internal.apiserver.k8s.io", "storageversions/status"),
+    ],
   },
   { name: "system:controller:ttl-after-finished-controller", rules: [rule("delete,get,list,watch", "batch", "jobs"), events] },
   { name: "system:controller:ttl-controller", rules: [rule("list,patch,update,watch", "", "nodes"), events] },

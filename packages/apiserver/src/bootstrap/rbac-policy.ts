@@ -52,9 +52,10 @@ export async function ensureRbacPolicy(
   featureEnabled: (gate: string) => boolean,
   signal?: AbortSignal,
 ): Promise<void> {
-  const wantedRoles = clusterRoles.map((row) => clusterRoleOf(row, featureEnabled));
+  const rows = clusterRoles.filter(({ onlyWith = [] }) => onlyWith.every(featureEnabled));
+  const wantedRoles = rows.map((row) => clusterRoleOf(row, featureEnabled));
   await forEachLimited(wantedRoles, atOnce, (wanted) => ensure(client, clusterRolesRef, wanted, bringRole(wanted), signal));
-  await forEachLimited(allClusterRoleBindings(), atOnce, (wanted) =>
+  await forEachLimited(allClusterRoleBindings(rows), atOnce, (wanted) =>
     ensureBinding(client, clusterRoleBindingsRef, wanted, signal),
   );
   await forEachLimited(roles, atOnce, ({ namespace, name, rules }) => {
@@ -91,9 +92,9 @@ function rulesOf({ rules = [], gated = {} }: ClusterRoleRow, featureEnabled: (ga
 }
 
 /** Each controller's role is bound to its service account in kube-system. */
-function allClusterRoleBindings(): Binding[] {
+function allClusterRoleBindings(rows: readonly ClusterRoleRow[]): Binding[] {
   const prefix = "system:controller:";
-  const ofControllers = clusterRoles
+  const ofControllers = rows
     .filter(({ name }) => name.startsWith(prefix))
     .map(({ name }) =>
       bindingOf(name, "ClusterRole", name, [

@@ -50,14 +50,18 @@ test("StorageVersionHash=false, DryRun=false and ServerSideApply=false take thei
   assert.equal((await server.request("PATCH", `${maps}/a?fieldManager=me`, {}, apply)).code, 415);
 });
 
-for (const { gates, strict, duration } of [
+for (const { gates, strict, duration, apis = [] } of [
   { gates: "", strict: false, duration: true },
-  { gates: "AllAlpha=true", strict: true, duration: true },
+  { gates: "AllAlpha=true", strict: true, duration: true, apis: ["--runtime-config=api/all=true"] },
   { gates: "AllBeta=false", strict: false, duration: false },
-  { gates: "AllAlpha=true,ServerSideFieldValidation=false,AllBeta=false,CSRDuration=true", strict: false, duration: true },
+  {
+    gates: "AllAlpha=true,StorageVersionAPI=false,ServerSideFieldValidation=false,AllBeta=false,CSRDuration=true",
+    strict: false,
+    duration: true,
+  },
 ]) {
   test(`--feature-gates=${gates}: alpha is ${strict ? "on" : "off"}, beta is ${duration ? "on" : "off"}`, async (t) => {
-    const server = await startTestServer(t, [`--feature-gates=${gates}`]);
+    const server = await startTestServer(t, [`--feature-gates=${gates}`, ...apis]);
     // ServerSideFieldValidation is alpha.
     const unknown = { metadata: { name: "a" }, nonsense: 1 };
     const map = await server.request("POST", "/api/v1/namespaces/default/configmaps?fieldValidation=Strict", unknown);

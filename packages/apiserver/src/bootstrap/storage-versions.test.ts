@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { conflict } from "@coxswain/apimachinery/errors/status-error";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import type { StorageVersion } from "@coxswain/apimachinery/schema/kinds/internal/v1alpha1";
+import { leases, storageVersions } from "@coxswain/apimachinery/schema/kinds/resources";
+import { newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import type { ResourceDefinition } from "../registry/generic/resource.ts";
+import { keepStorageVersions, newStorageVersions } from "./storage-versions.ts";
+
+const pods = { group: "", resource: "pods", hub: "v1", versions: [{ version: "v1" }] };
+const jobs = {
+  group: "batch",
+  resource: "jobs",
+  hub: "v1",
+  versions: [{ version: "v1" }],
+  formerVersions: [{ version: "v2alpha1" }, { group: "extensions", version: "v1beta1" }],
+  storage: { group: "batch", version: "v2alpha1" },
+};
+
+function bench(t: { after(fn: () => void): void }) {
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  const stop = new AbortController();
+  t.after(() => stop.abort(new Error("the test is over")));
+  const versions = newStorageVersions([jobs, pods] as unknown as ResourceDefinition[], client, clock, stop.signal);
+  const said = (name: string) => client.object<StorageVersion>(storageVersions, name)?.status.storageVersions;
+  const options = { client, identity: "me", clock, log: discardLogger };
+  return { clock, client, stop, versions, said, keep: () => keepStorageVersions(versions, options, stop.signal) };
+}
+
+const lease = {
+  apiVersion: "coordination.k8s.io/v1",
+  kind: "Lease",
+  metadata: { namespace: "kube-system", name: "me" },
+  spec: {},
+};
+const ofPods = { apiServerID: "me", encodingVersion: "v1", decodableVersions: ["v1"] };
+
+test("says nothing before the identity is there, and repairs it every ten minutes", async (t) => {
+  const { clock, client, versions, said, keep } = bench(t);
+  const kept = keep();
+  await clock.advance(1000);
+  assert.equal(client.writes.length, 0);
+  client.put(leases, lease);
+  await clock.advance(100);
+  await kept;
+  assert.equal(versions.completed, true);
+  await versions.whenCompleted;
+  assert.deepEqual(said("core.pods"), [ofPods]);
+  assert.deepEqual(said("batch.jobs"), [
+    {
+      apiServerID: "me",
+      encodingVersion: "batch/v2alpha1",
+      decodableVersions: ["batch/v1", "batch/v2alpha1", "extensions/v1beta1"],
+    },
+  ]);
+  await client.delete(storageVersions, { name: "core.pods" });
+  await clock.advance(600_000);
+  await settle(20);
+  assert.deepEqual(said("core.pods"), [ofPods]);
+});
+
+test("keeps what other servers say, and its own place among them", async (t) => {
+  const { client, said, versions } = bench(t);
+  const of = (apiServerID: string) => ({ ...ofPods, apiServerID });
+  const status = { storageVersions: [of("a"), { ...of("me"), encodingVersion: "v0" }, of("b")] };
+  client.put(storageVersions, {
+    apiVersion: "internal.apiserver.k8s.io/v1alpha1",
+    kind: "StorageVersion",
+    metadata: { name: "core.pods" },
+    spec: {},
+    status,
+  });
+  let conflicts = 2;
+  client.react("update", "storageversions", () => {
+    if (conflicts-- > 0) throw conflict(storageVersions, "core.pods", "changed");
+    return undefined;
+  });
+  await versions.update("me", AbortSignal.timeout(1000));
+  assert.deepEqual(said("core.pods"), [of("a"), of("me"), of("b")]);
+});
+
+test("what cannot be said keeps its resource waiting, with the reason", async (t) => {
+  const { client, said, versions, stop } = bench(t);
+  client.react("create", "storageversions", ({ name }) => {
+    if (name === "batch.jobs") throw new Error("the store is full");
+    return undefined;
+  });
+  assert.deepEqual(versions.pending(pods), { lastError: undefined });
+  await assert.rejects(versions.update("me", stop.signal), /^Error: failed to update storage version for batch\.jobs$/);
+  assert.equal(versions.completed, false);
+  assert.deepEqual([versions.pending(pods), said("core.pods")], [undefined, [ofPods]]);
+  assert.equal(versions.pending(jobs)?.lastError?.message, "the store is full");
+  assert.equal(versions.pending({ group: "", resource: "bindings" }), undefined);
+  stop.abort(new Error("the server stops"));
+  await assert.rejects(versions.whenCompleted, /the server stops/);
+});

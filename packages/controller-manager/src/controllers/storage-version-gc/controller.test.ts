@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Lease } from "@coxswain/apimachinery/schema/kinds/coordination/v1";
+import type { StorageVersion } from "@coxswain/apimachinery/schema/kinds/internal/v1alpha1";
+import { leases, storageVersions } from "@coxswain/apimachinery/schema/kinds/resources";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newTestContext } from "../../testing/test-context.ts";
+import { newStorageVersionGarbageCollector } from "./controller.ts";
+
+const identity = (name: string, more: Partial<Lease["metadata"]> = {}): Lease => ({
+  apiVersion: "coordination.k8s.io/v1",
+  kind: "Lease",
+  metadata: { namespace: "kube-system", name, labels: { "k8s.io/component": "kube-apiserver" }, ...more },
+  spec: {},
+});
+const said = (name: string, ...servers: [id: string, version: string][]): StorageVersion => ({
+  apiVersion: "internal.apiserver.k8s.io/v1alpha1",
+  kind: "StorageVersion",
+  metadata: { name },
+  spec: {},
+  status: {
+    storageVersions: servers.map(([apiServerID, encodingVersion]) => ({
+      apiServerID,
+      encodingVersion,
+      decodableVersions: [encodingVersion],
+    })),
+  },
+});
+
+function bench(t: { after(fn: () => void): void }) {
+  const context = newTestContext(t, {}, { APIServerIdentity: true, StorageVersionAPI: true });
+  const { client } = context;
+  const left = () =>
+    Object.fromEntries(
+      client
+        .objects<StorageVersion>(storageVersions)
+        .map(({ metadata, status }) => [metadata.name, (status.storageVersions ?? []).map(({ apiServerID }) => apiServerID)]),
+    );
+  return { ...context, left };
+}
+
+test("takes out servers whose identity is not there, and what nobody is left in", async (t) => {
+  const { client, ctx, run, left } = bench(t);
+  client.put(leases, identity("a"), identity("elsewhere", { namespace: "default" }), identity("other", { labels: {} }));
+  client.put(
+    storageVersions,
+    said("apps.deployments", ["a", "apps/v1"], ["gone", "apps/v2"]),
+    said("apps.daemonsets", ["gone", "apps/v1"]),
+    said("apps.replicasets", ["elsewhere", "apps/v1"], ["other", "apps/v1"]),
+    said("core.pods", ["a", "v1"]),
+    said("core.nodes"),
+  );
+  await run(newStorageVersionGarbageCollector(ctx));
+  assert.deepEqual(left(), { "apps.deployments": ["a"], "core.pods": ["a"], "core.nodes": [] });
+  const { status } = client.object<StorageVersion>(storageVersions, "apps.deployments") as StorageVersion;
+  assert.equal(status.commonEncodingVersion, "apps/v1", "who is left agrees");
+  assert.deepEqual(
+    status.conditions?.map(({ type, status }) => [type, status]),
+    [["AllEncodingVersionsEqual", "True"]],
+  );
+  assert.equal(client.writes.length, 3, "what is right is not written");
+});
+
+test("takes out a server everywhere when its identity goes, and none whose identity came back", async (t) => {
+  const { client, ctx, run, left } = bench(t);
+  client.put(leases, identity("a"), identity("b"));
+  client.put(storageVersions, said("core.pods", ["a", "v1"], ["b", "v1"]), said("core.nodes", ["b", "v1"]));
+  await run(newStorageVersionGarbageCollector(ctx));
+  assert.equal(client.writes.length, 0);
+  await client.delete(leases, { namespace: "kube-system", name: "b" });
+  await settle(30);
+  assert.deepEqual(left(), { "core.pods": ["a"] });
+});
+
+test("tries again when it cannot be written", async (t) => {
+  const { client, ctx, run, left, clock } = bench(t);
+  client.put(storageVersions, said("core.pods", ["gone", "v1"]));
+  let away = true;
+  client.react("delete", "storageversions", () => {
+    if (away) throw new Error("the server is away");
+    return undefined;
+  });
+  await run(newStorageVersionGarbageCollector(ctx));
+  assert.deepEqual(left(), { "core.pods": ["gone"] });
+  away = false;
+  await clock.advance(1000);
+  await settle(30);
+  assert.deepEqual(left(), {});
+});
