@@ -169,7 +169,6 @@ export const unbuiltGates: ReadonlySet<string> = new Set([
   "DynamicKubeletConfig",
   "LocalStorageCapacityIsolationFSQuotaMonitoring",
   "MemoryQoS",
-  "PodAndContainerStatsFromCRI",
   "StreamingProxyRedirects",
 ]);
 

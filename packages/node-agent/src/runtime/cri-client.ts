@@ -158,6 +158,9 @@ export function newCriClient(options: CriClientOptions): ContainerRuntime {
     async listContainerStats() {
       return (await call("ListContainerStats", "ListContainerStatsRequest", "ListContainerStatsResponse", {})).stats;
     },
+    async listPodSandboxStats() {
+      return (await call("ListPodSandboxStats", "ListPodSandboxStatsRequest", "ListPodSandboxStatsResponse", {})).stats;
+    },
 
     async listImages() {
       return (await call("ListImages", "ListImagesRequest", "ListImagesResponse", {})).images;

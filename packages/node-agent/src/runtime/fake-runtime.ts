@@ -293,6 +293,15 @@ export function newFakeRuntime(clock: Clock): FakeRuntime {
     attach: async () => "http://127.0.0.1:0/attach/token",
     portForward: async () => "http://127.0.0.1:0/portforward/token",
     listContainerStats: async () => [],
+    async listPodSandboxStats() {
+      const running = [...sandboxes.values()].filter(({ state }) => state === sandboxState.ready);
+      return Promise.all(
+        running.map(async ({ id }) => {
+          const { metadata, labels, annotations } = await fake.podSandboxStatus(id);
+          return { attributes: { id, metadata, labels, annotations }, linux: null, windows: null };
+        }),
+      );
+    },
 
     listImages: async () => [...images.values()],
     imageStatus: async (image) => images.get(image) ?? [...images.values()].find((candidate) => candidate.id === image),

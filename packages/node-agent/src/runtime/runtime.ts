@@ -52,6 +52,8 @@ export interface ContainerRuntime {
   portForward(request: CriInput<"PortForwardRequest">): Promise<string>;
 
   listContainerStats(): Promise<Cri<"ContainerStats">[]>;
+  /** @throws RuntimeError `Unimplemented` where the runtime measures containers only */
+  listPodSandboxStats(): Promise<Cri<"PodSandboxStats">[]>;
 
   listImages(): Promise<Cri<"Image">[]>;
   /** @returns undefined when the runtime does not have the image. */

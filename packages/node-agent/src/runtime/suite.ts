@@ -18,7 +18,7 @@ export function runtimeSuite(name: string, open: () => Promise<RuntimeUnderTest>
     labels: { "io.kubernetes.pod.uid": uid },
     annotations: { note: "ä 'quoted'" },
     logDirectory: `${under.logDirectory}/${uid}`,
-    linux: { securityContext: { namespaceOptions: { network: 2 } } },
+    linux: { cgroupParent: "/", securityContext: { namespaceOptions: { network: 2 } } },
   });
   const containerOf = (under: RuntimeUnderTest, uid: string, attempt = 0): CriInput<"ContainerConfig"> => ({
     metadata: { name: "main", attempt },
@@ -48,6 +48,8 @@ export function runtimeSuite(name: string, open: () => Promise<RuntimeUnderTest>
     assert.ok(running.startedAt > 1e18, `nanoseconds since the epoch: ${running.startedAt}`);
     assert.equal(running.logPath, `${under.logDirectory}/life/main/0.log`);
     assert.equal((await runtime.execSync(container, ["true"], 5)).exitCode, 0);
+    const measured = (await runtime.listPodSandboxStats()).find(({ attributes }) => attributes?.id === sandbox);
+    assert.equal(measured?.attributes?.metadata?.uid, "life");
 
     await runtime.stopContainer(container, 5);
     await runtime.stopContainer(container, 5); // twice is once

@@ -1,4 +1,5 @@
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { RootLogger } from "@coxswain/apimachinery/logging/logger";
 import { watchedCertificatePool } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
 import type { AgentConfig } from "../config.ts";
@@ -15,6 +16,7 @@ import type { ServerContext } from "./server.ts";
 
 export interface OpenServersOptions extends Pick<ServerContext, "runtime" | "metrics" | "probeMetrics" | "podLogsDir"> {
   config: AgentConfig;
+  featureGates: FeatureGates;
   identity: NodeIdentity;
   /** Who is asked about callers; undefined in standalone mode. */
   api: Pick<ApiConnection, "heartbeat"> | undefined;
@@ -51,7 +53,16 @@ export function openServers(options: OpenServersOptions): Promise<Listening> {
       pods: () => sources.list().filter((pod) => !isMirrorPod(pod)),
       podByName: intake.named,
       statusOf: (pod) => status.get(pod.metadata.uid) ?? pod.status,
-      stats: { runtime, nodeName, rootDir: config.rootDir, pods: sources.list, volumes: options.usages.of, startedAt, now },
+      stats: {
+        runtime,
+        nodeName,
+        rootDir: config.rootDir,
+        pods: sources.list,
+        volumes: options.usages.of,
+        startedAt,
+        now,
+        ofSandboxes: options.featureGates.enabled("PodAndContainerStatsFromCRI"),
+      },
       machine,
       config: () => config.written,
       health: events.problem,

@@ -18,6 +18,7 @@ import type { TlsOptions } from "@coxswain/apimachinery/serving/tls-options";
 import type { NodePod } from "../pods/pod.ts";
 import type { VolumeUsage } from "../resources/volume-usage.ts";
 import { type FakeRuntime, newFakeRuntime } from "../runtime/fake-runtime.ts";
+import { RuntimeError } from "../runtime/runtime.ts";
 import { aNodePod } from "../testing/builders.ts";
 import { newTestRunner } from "../testing/runner.ts";
 import { attributesOf, newAuth } from "./auth.ts";
@@ -38,6 +39,7 @@ async function serve(
     tls?: TlsOptions;
     readOnly?: boolean;
     volumes?: readonly VolumeUsage[];
+    ofSandboxes?: boolean;
   } = {},
 ): Promise<{
   get(path: string, token?: string, method?: string, tls?: RequestOptions): Promise<Answer>;
@@ -114,6 +116,7 @@ async function serve(
         volumes: () => options.volumes ?? [],
         startedAt: 0,
         now: () => clock.now(),
+        ofSandboxes: options.ofSandboxes ?? false,
       },
       machine: { cpuCount: 2, memoryBytes: 1024 },
       config: () => ({ port: 1 }),
@@ -278,6 +281,44 @@ test("/stats/summary tells what a pod's volumes take, and what it takes of the n
   assert.equal(summary.podRef.uid, pod.metadata.uid);
   assert.deepEqual(summary.volume, [{ time: "2026-01-01T00:00:00Z", name: "scratch", usedBytes: 30, inodesUsed: 3, ...disk }]);
   assert.partialDeepStrictEqual(summary["ephemeral-storage"], { usedBytes: 42, inodesUsed: 5 });
+});
+
+test("with PodAndContainerStatsFromCRI /stats/summary tells what the runtime measures of pods, if it does", async (t) => {
+  const { get, runtime, pod } = await serve(t, { ofSandboxes: true });
+  const [{ id } = { id: "" }] = await runtime.listPodSandboxes();
+  const timestamp = Date.parse("2026-01-01T00:00:00Z") * 1e6;
+  const time = "2026-01-01T00:00:00Z";
+  const { name, namespace, uid } = pod.metadata;
+  const labels = { "io.kubernetes.pod.uid": uid, "io.kubernetes.container.name": "main", "io.kubernetes.pod.name": name };
+  const attributes = { id: "c", metadata: { name: "main", attempt: 0 }, labels, annotations: {} };
+  const cpu = { timestamp, usageCoreNanoSeconds: { value: 5 }, usageNanoCores: null };
+  const container = { attributes, cpu, memory: null, writableLayer: null };
+  const none = { availableBytes: null, usageBytes: null, rssBytes: null, pageFaults: null, majorPageFaults: null };
+  const eth0 = { name: "eth0", rxBytes: { value: 1 }, rxErrors: null, txBytes: { value: 2 }, txErrors: { value: 0 } };
+  const linux = {
+    cpu: { timestamp, usageCoreNanoSeconds: { value: 9 }, usageNanoCores: { value: 3 } },
+    memory: { timestamp, workingSetBytes: { value: 7 }, ...none },
+    network: { timestamp, defaultInterface: eth0, interfaces: [{ ...eth0, name: "lo" }] },
+    process: { timestamp, processCount: { value: 4 } },
+    containers: [container],
+  };
+  const sandbox = { id, metadata: { name, namespace, uid, attempt: 0 }, labels: {}, annotations: {} };
+  const ended = { attributes: { ...sandbox, id: "ended" }, linux: { ...linux, process: null }, windows: null };
+  runtime.listPodSandboxStats = async () => [{ attributes: sandbox, linux, windows: null }, ended];
+  const summary = async () => JSON.parse((await get("/stats/summary")).body).pods[0];
+  const told = await summary();
+  assert.deepEqual(told.cpu, { time, usageNanoCores: 3, usageCoreNanoSeconds: 9 });
+  assert.deepEqual(told.memory, { time, workingSetBytes: 7 });
+  const counters = { rxBytes: 1, txBytes: 2, txErrors: 0 };
+  assert.deepEqual(told.network, { time, name: "eth0", ...counters, interfaces: [{ name: "lo", ...counters }] });
+  assert.deepEqual(told.process_stats, { process_count: 4 });
+  assert.deepEqual([told.containers[0].name, told.containers[0].cpu.usageCoreNanoSeconds], ["main", 5]);
+
+  runtime.listPodSandboxStats = async () => {
+    throw new RuntimeError("Unimplemented", "unknown method ListPodSandboxStats");
+  };
+  runtime.listContainerStats = async () => [container];
+  assert.deepEqual((await summary()).cpu.usageCoreNanoSeconds, 5, "the sum of its containers");
 });
 
 test("shows its pods with their present status", async (t) => {

@@ -7,6 +7,7 @@ import type { VolumeUsage } from "../resources/volume-usage.ts";
 import type { Cri } from "../runtime/cri-schema.ts";
 import { labelNames } from "../runtime/labels.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
+import { listSandboxStats, type SandboxSummary, sandboxSummary } from "./sandbox-stats.ts";
 
 export interface StatsContext {
   runtime: ContainerRuntime;
@@ -17,15 +18,17 @@ export interface StatsContext {
   volumes: (uid: string) => readonly VolumeUsage[];
   startedAt: number;
   now: () => number;
+  /** Asks the runtime for stats of whole Pods too (PodAndContainerStatsFromCRI). */
+  ofSandboxes: boolean;
 }
 
-interface CpuStats {
+export interface CpuStats {
   time: string;
   usageNanoCores?: number;
   usageCoreNanoSeconds?: number;
 }
 
-interface MemoryStats {
+export interface MemoryStats {
   time: string;
   availableBytes?: number;
   usageBytes?: number;
@@ -40,7 +43,7 @@ export interface Summary {
   pods: PodSummary[];
 }
 
-export interface PodSummary {
+export interface PodSummary extends Pick<SandboxSummary, "network" | "process_stats"> {
   podRef: { name: string; namespace: string; uid: string };
   startTime: string;
   containers: ContainerSummary[];
@@ -65,8 +68,8 @@ export interface ContainerSummary {
 
 /** What `/stats/summary` tells. Source: k8s.io/kubelet pkg/apis/stats/v1alpha1/types.go */
 export async function summary(context: StatsContext, sampler: CpuSampler): Promise<Summary> {
-  const [stats, fs, cpu, memory] = await Promise.all([
-    context.runtime.listContainerStats(),
+  const [{ containers, sandboxes }, fs, cpu, memory] = await Promise.all([
+    fromRuntime(context),
     filesystemOf(context.rootDir),
     nodeCpu(),
     nodeMemory(),
@@ -75,20 +78,21 @@ export async function summary(context: StatsContext, sampler: CpuSampler): Promi
   const time = formatTime(now);
   const byPod = new Map<string, PodSummary>();
   const wanted = new Map(context.pods().map((pod) => [pod.metadata.uid, pod]));
-  for (const stat of stats) {
+  const podOf = (uid: string, name: string, namespace: string): PodSummary =>
+    byPod.getOrInsertComputed(uid, () => ({
+      podRef: { name, namespace, uid },
+      startTime: wanted.get(uid)?.status?.startTime ?? time,
+      containers: [],
+      cpu: { time, usageNanoCores: 0, usageCoreNanoSeconds: 0 },
+      memory: { time, workingSetBytes: 0, usageBytes: 0, rssBytes: 0 },
+    }));
+  for (const stat of containers) {
     const labels = stat.attributes?.labels ?? {};
     const uid = labels[labelNames.podUid];
     const name = labels[labelNames.containerName];
     const runs = (stat.cpu?.timestamp ?? 0) > 0;
     if (uid === undefined || name === undefined || !wanted.has(uid) || !runs) continue;
-    const pod: PodSummary = byPod.get(uid) ?? {
-      podRef: { name: labels[labelNames.podName] ?? "", namespace: labels[labelNames.podNamespace] ?? "", uid },
-      startTime: wanted.get(uid)?.status?.startTime ?? time,
-      containers: [],
-      cpu: { time, usageNanoCores: 0, usageCoreNanoSeconds: 0 },
-      memory: { time, workingSetBytes: 0, usageBytes: 0, rssBytes: 0 },
-    };
-    byPod.set(uid, pod);
+    const pod = podOf(uid, labels[labelNames.podName] ?? "", labels[labelNames.podNamespace] ?? "");
     const container = containerSummary(stat, name, sampler);
     pod.containers.push(container);
     for (const field of ["usageNanoCores", "usageCoreNanoSeconds"] as const)
@@ -96,6 +100,10 @@ export async function summary(context: StatsContext, sampler: CpuSampler): Promi
     for (const field of ["workingSetBytes", "usageBytes", "rssBytes"] as const) {
       pod.memory[field] = (pod.memory[field] ?? 0) + (container.memory[field] ?? 0);
     }
+  }
+  for (const stat of sandboxes) {
+    const { uid = "", name = "", namespace = "" } = stat.attributes?.metadata ?? {};
+    if (wanted.has(uid)) Object.assign(podOf(uid, name, namespace), sandboxSummary(stat));
   }
   const storage = {
     time,
@@ -118,6 +126,16 @@ export async function summary(context: StatsContext, sampler: CpuSampler): Promi
     },
     pods: [...byPod.values()].map((pod) => withVolumes(pod, wanted.get(pod.podRef.uid), context, storage)),
   };
+}
+
+/** What the runtime measures. */
+async function fromRuntime({
+  runtime,
+  ofSandboxes,
+}: StatsContext): Promise<{ containers: Cri<"ContainerStats">[]; sandboxes: Cri<"PodSandboxStats">[] }> {
+  const sandboxes = ofSandboxes ? await listSandboxStats(runtime) : undefined;
+  if (sandboxes === undefined) return { containers: await runtime.listContainerStats(), sandboxes: [] };
+  return { containers: sandboxes.flatMap(({ linux }) => linux?.containers ?? []), sandboxes };
 }
 
 /** A Pod's volumes, and what it takes of the node's disk: its containers' own files and the volumes that end with it. */

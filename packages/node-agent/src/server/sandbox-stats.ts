@@ -1,0 +1,74 @@
+import { formatTime } from "@coxswain/apimachinery/meta/time";
+import type { Cri } from "../runtime/cri-schema.ts";
+import { type ContainerRuntime, RuntimeError, sandboxState } from "../runtime/runtime.ts";
+import type { CpuStats, MemoryStats } from "./stats.ts";
+
+type SandboxStats = Cri<"PodSandboxStats">;
+
+/** What a runtime measures of a whole Pod: more than the sum of its containers. */
+export interface SandboxSummary {
+  cpu?: CpuStats;
+  memory?: MemoryStats;
+  network?: { time: string; interfaces?: InterfaceStats[] } & Partial<InterfaceStats>;
+  process_stats?: { process_count: number };
+}
+
+interface InterfaceStats {
+  name: string;
+  rxBytes?: number;
+  rxErrors?: number;
+  txBytes?: number;
+  txErrors?: number;
+}
+
+/**
+ * What the runtime measures of the Pods' sandboxes that run, and of the containers in them.
+ * @returns undefined for a runtime that measures containers only
+ */
+export async function listSandboxStats(runtime: ContainerRuntime): Promise<SandboxStats[] | undefined> {
+  const [stats, sandboxes] = await Promise.all([
+    runtime.listPodSandboxStats().catch((err) => {
+      if (err instanceof RuntimeError && err.code === "Unimplemented") return undefined;
+      throw err;
+    }),
+    runtime.listPodSandboxes(),
+  ]);
+  const running = new Set(sandboxes.filter(({ state }) => state === sandboxState.ready).map(({ id }) => id));
+  return stats?.filter(({ attributes }) => running.has(attributes?.id ?? ""));
+}
+
+/** Source: pkg/kubelet/stats/cri_stats_provider.go listPodStatsStrictlyFromCRI */
+export function sandboxSummary({ linux }: SandboxStats): SandboxSummary {
+  const { cpu, memory, network, process } = linux ?? {};
+  return {
+    ...(cpu && { cpu: { time: timeOf(cpu), ...values(cpu, ["usageNanoCores", "usageCoreNanoSeconds"]) } }),
+    ...(memory && { memory: { time: timeOf(memory), ...values(memory, memoryFields) } }),
+    ...(network && {
+      network: {
+        time: timeOf(network),
+        ...(network.defaultInterface && interfaceStats(network.defaultInterface)),
+        ...(network.interfaces.length > 0 && { interfaces: network.interfaces.map(interfaceStats) }),
+      },
+    }),
+    ...(process?.processCount && { process_stats: { process_count: process.processCount.value } }),
+  };
+}
+
+const memoryFields = ["availableBytes", "usageBytes", "workingSetBytes", "rssBytes", "pageFaults", "majorPageFaults"] as const;
+
+function interfaceStats(usage: Cri<"NetworkInterfaceUsage">): InterfaceStats {
+  return { name: usage.name, ...values(usage, ["rxBytes", "rxErrors", "txBytes", "txErrors"]) };
+}
+
+function timeOf({ timestamp }: { timestamp: number }): string {
+  return formatTime(timestamp / 1e6);
+}
+
+/** What was measured; the rest is left out. */
+function values<Name extends string>(
+  usage: { readonly [key in Name]: { readonly value: number } | null },
+  names: readonly Name[],
+): { [key in Name]?: number } {
+  const found = names.flatMap((name) => (usage[name] === null ? [] : [[name, usage[name].value] as const]));
+  return Object.fromEntries(found) as { [key in Name]?: number };
+}
