@@ -2,6 +2,7 @@
 export const frameTypes = {
   data: 0,
   headers: 1,
+  priority: 2,
   resetStream: 3,
   settings: 4,
   pushPromise: 5,
@@ -19,9 +20,32 @@ export const settings = {
   maxConcurrentStreams: 3,
   initialWindowSize: 4,
   maxFrameSize: 5,
+  maxHeaderListSize: 6,
 } as const;
 
-export const errorCodes = { none: 0, protocol: 1, refusedStream: 7, cancel: 8 } as const;
+export const errorCodes = {
+  none: 0,
+  protocol: 1,
+  internal: 2,
+  flowControl: 3,
+  streamClosed: 5,
+  frameSize: 6,
+  refusedStream: 7,
+  cancel: 8,
+  compression: 9,
+  enhanceYourCalm: 11,
+} as const;
+
+/** The other side broke a rule that ends the connection. */
+export class ConnectionError extends Error {
+  /** Of {@link errorCodes}. */
+  readonly code: number;
+
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
 
 export const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 export const headBytes = 9;
@@ -62,7 +86,7 @@ export function numberFrame(type: number, stream: number, value: number): Buffer
 
 export type FrameHandler = (type: number, flag: number, stream: number, payload: Buffer) => void;
 
-/** Cuts chunks into frames. @throws Error for a frame that is larger than it may be */
+/** Cuts chunks into frames. @throws ConnectionError for a frame that is larger than it may be */
 export function newFrameReader(onFrame: FrameHandler): (chunk: Buffer) => void {
   let parts: Buffer[] = [];
   let size = 0;
@@ -76,7 +100,7 @@ export function newFrameReader(onFrame: FrameHandler): (chunk: Buffer) => void {
     wanted = headBytes;
     while (bytes.length - at >= headBytes) {
       const length = bytes.readUIntBE(at, 3);
-      if (length > defaultMaxFrameBytes) throw new Error(`a frame of ${length} bytes`);
+      if (length > defaultMaxFrameBytes) throw new ConnectionError(errorCodes.frameSize, `a frame of ${length} bytes`);
       if (bytes.length - at < headBytes + length) {
         wanted = headBytes + length;
         break;
@@ -91,10 +115,10 @@ export function newFrameReader(onFrame: FrameHandler): (chunk: Buffer) => void {
   };
 }
 
-/** A payload without what fills it up. @throws Error when there is more of that than payload */
+/** A payload without what fills it up. @throws ConnectionError when there is more of that than payload */
 export function unpadded(flag: number, payload: Buffer): Buffer {
   if ((flag & flags.padded) === 0) return payload;
   const padding = payload[0] ?? 0;
-  if (padding + 1 > payload.length) throw new Error("a frame is all padding");
+  if (padding + 1 > payload.length) throw new ConnectionError(errorCodes.protocol, "a frame is all padding");
   return payload.subarray(1, payload.length - padding);
 }

@@ -1,70 +1,50 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
-import { constants, type IncomingHttpHeaders as Http2Headers, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { requestEntityTooLarge } from "../errors/status-error.ts";
+import { framedFields } from "../http2/framed-fields.ts";
+import { errorCodes } from "../http2/frames.ts";
+import { GatheredBytes } from "../http2/gathered-bytes.ts";
+import { connectionFields } from "../http2/request-head.ts";
+import type { ServerConnection } from "../http2/server-connection.ts";
+import type { ServerStream } from "../http2/server-stream.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Exchange, ResponseStream } from "./exchange.ts";
-import { bodyMayFollow, httpDate, plainAddress, ResponseHeaders, whenDrained } from "./exchange-parts.ts";
+import { bodyMayFollow, httpDate, plainAddress, ResponseHeaders } from "./exchange-parts.ts";
 
-/** Headers of a connection, which HTTP/2 does not have. */
-const connectionHeaders: ReadonlySet<string> = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-connection",
-  "transfer-encoding",
-  "upgrade",
-]);
-
-/** One request over HTTP/2, on node's core stream. */
+/** One request over HTTP/2. */
 export class Http2Exchange implements Exchange {
   readonly httpVersion = "2.0" as const;
   readonly upgrade = undefined;
-  readonly method: string;
-  readonly url: string;
-  readonly headers: IncomingHttpHeaders;
-  readonly rawHeaders: readonly string[];
   readonly tls: TLSSocket;
   bytesWritten = 0;
   /** In the server's roster. */
   place = -1;
   /** See Connections. */
   answeredMs: number | undefined;
-  readonly #stream: ServerHttp2Stream;
+  readonly #connection: ServerConnection;
+  readonly #stream: ServerStream;
   readonly #log: Logger;
-  readonly #goAway: (session: ServerHttp2Session) => void;
   readonly #headers = new ResponseHeaders();
+  #received: IncomingHttpHeaders | undefined;
+  #bodyFailed: ((err: Error) => void) | undefined;
   #controller: AbortController | undefined;
   #gone = false;
-  /** Kept, because node puts all headers that it sent into an object for whoever asks it. */
   #status = 0;
 
-  constructor(
-    stream: ServerHttp2Stream,
-    headers: Http2Headers,
-    rawHeaders: readonly string[],
-    socket: TLSSocket,
-    log: Logger,
-    goAway: (session: ServerHttp2Session) => void,
-  ) {
+  constructor(connection: ServerConnection, stream: ServerStream, socket: TLSSocket, log: Logger) {
+    this.#connection = connection;
     this.#stream = stream;
-    this.rawHeaders = rawHeaders;
     this.#log = log;
-    this.#goAway = goAway;
     this.tls = socket;
-    this.method = headers[":method"] ?? "GET";
-    this.url = headers[":path"] ?? "/";
-    this.headers = withoutPseudoHeaders(headers);
-    stream.on("error", ignore);
-    if (headers["expect"] === "100-continue") stream.additionalHeaders({ ":status": 100 });
+    if (this.headers.expect === "100-continue") stream.inform(framedFields(stream.id, [":status", "100"], false));
   }
 
   /** Called by the server when the stream is closed. */
   closed(): void {
-    // Node ends the writable side of a stream that the client resets: ended alone does not mean sent. It may close one
-    // before it says that the last bytes are written, so that finished is not what to wait for either.
-    const { writableEnded, aborted, rstCode } = this.#stream;
-    if (writableEnded && !aborted && rstCode === constants.NGHTTP2_NO_ERROR) return;
+    if (!this.#stream.received) this.#bodyFailed?.(new Error("the client went away while it sent its request"));
+    this.#bodyFailed = undefined;
+    if (this.#stream.sent) return;
     this.#gone = true;
     this.#controller?.abort(new Error("the client went away"));
   }
@@ -78,7 +58,24 @@ export class Http2Exchange implements Exchange {
 
   /** Is the whole answer given? The client may not have taken it. */
   get isAnswered(): boolean {
-    return this.#stream.writableEnded;
+    return this.#stream.ended;
+  }
+
+  get method(): string {
+    return this.#stream.head.method;
+  }
+
+  get url(): string {
+    return this.#stream.head.path;
+  }
+
+  get headers(): IncomingHttpHeaders {
+    this.#received ??= headersOf(this.#stream);
+    return this.#received;
+  }
+
+  get rawHeaders(): readonly string[] {
+    return this.#stream.fields;
   }
 
   get remoteAddress(): string {
@@ -97,39 +94,67 @@ export class Http2Exchange implements Exchange {
 
   body(limitBytes: number): Promise<Buffer> {
     const stream = this.#stream;
-    if (stream.endAfterHeaders) return Promise.resolve(Buffer.alloc(0));
     return new Promise((resolve, reject) => {
       const tooLarge = (): void => {
-        stream.off("data", onData);
-        stream.resume();
+        stream.discard();
         reject(requestEntityTooLarge(`limit is ${limitBytes}`));
       };
-      const chunks: Buffer[] = [];
-      let size = 0;
-      const onData = (chunk: Buffer): void => {
-        size += chunk.length;
-        if (size > limitBytes) tooLarge();
-        else chunks.push(chunk);
-      };
-      if (Number(this.headers["content-length"] ?? 0) > limitBytes) return tooLarge();
-      stream.on("data", onData);
-      stream.once("end", () => {
-        stream.off("data", onData); // young collections take streams that have ended for alive, and what they hold
-        if (stream.aborted) reject(new Error("the client went away while it sent its request"));
-        else resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size));
-      });
-      stream.once("close", () => {
-        if (!stream.readableEnded) reject(new Error("the client went away while it sent its request"));
+      if ((stream.head.contentLength ?? 0) > limitBytes) return tooLarge();
+      this.#whenGone(reject);
+      const bytes = new GatheredBytes();
+      stream.receive({
+        data(chunk) {
+          stream.consumed(chunk.length);
+          if (bytes.size + chunk.length > limitBytes) tooLarge();
+          else bytes.push(chunk);
+        },
+        end: () => resolve(bytes.take()),
       });
     });
   }
 
   bodyStream(): NodeJS.ReadableStream {
-    return this.#stream.endAfterHeaders ? Readable.from([]) : this.#stream;
+    const stream = this.#stream;
+    /** What the reader has not taken, the client may not send anew. */
+    const held = new GatheredBytes();
+    let isWanted = false;
+    const give = (): void => {
+      stream.consumed(held.size);
+      isWanted = readable.push(held.take());
+    };
+    const readable = new Readable({
+      highWaterMark: readAheadBytes,
+      read() {
+        isWanted = true;
+        if (held.size > 0) give();
+      },
+      destroy(err, done) {
+        stream.discard();
+        done(err);
+      },
+    });
+    readable.on("error", ignore);
+    this.#whenGone((err) => readable.destroy(err));
+    stream.receive({
+      data(chunk) {
+        held.push(chunk);
+        if (isWanted) give();
+      },
+      end() {
+        if (held.size > 0) readable.push(held.take());
+        readable.push(null);
+      },
+    });
+    return readable;
+  }
+
+  #whenGone(failed: (err: Error) => void): void {
+    if (this.#stream.isClosed && !this.#stream.received) failed(new Error("the client went away while it sent its request"));
+    else this.#bodyFailed = failed;
   }
 
   get headersSent(): boolean {
-    return this.#stream.headersSent;
+    return this.#stream.headersGiven;
   }
 
   get status(): number {
@@ -146,103 +171,104 @@ export class Http2Exchange implements Exchange {
 
   respond(status: number, headers: OutgoingHttpHeaders, body?: Buffer | string): void {
     const stream = this.#stream;
-    if (stream.headersSent) {
+    if (stream.headersGiven) {
       this.#log.error("an answer was given twice", undefined, { method: this.method, url: this.url, status });
       return;
     }
-    if (stream.destroyed || stream.closed) return;
+    if (stream.isClosed) return;
     this.#status = status;
     const bytes = typeof body === "string" ? Buffer.from(body) : body;
-    const all = this.#allHeaders(status, headers, bodyMayFollow(status) ? (bytes?.length ?? 0) : undefined);
-    if (bytes === undefined || bytes.length === 0 || this.method === "HEAD" || !bodyMayFollow(status)) {
-      stream.respond(all, { endStream: true });
-      this.#refuseRest();
-      return;
-    }
-    stream.respond(all);
-    this.bytesWritten += bytes.length;
-    stream.end(bytes);
-    this.#refuseRest();
+    const length = bytes?.length ?? 0;
+    const isWhole = length === 0 || this.method === "HEAD" || !bodyMayFollow(status);
+    const fields = this.#fields(status, headers, bodyMayFollow(status) ? length : undefined);
+    stream.respond(framedFields(stream.id, fields, isWhole), isWhole);
+    if (isWhole || bytes === undefined) return;
+    this.bytesWritten += length;
+    stream.write(bytes);
+    stream.end();
   }
 
   stream(status: number, headers: OutgoingHttpHeaders): ResponseStream {
     const stream = this.#stream;
-    if (!stream.destroyed && !stream.closed) {
+    const isWhole = this.method === "HEAD" || !bodyMayFollow(status);
+    if (!stream.isClosed) {
       this.#status = status;
-      stream.respond(this.#allHeaders(status, headers));
+      stream.respond(framedFields(stream.id, this.#fields(status, headers), isWhole), isWhole);
     }
-    const exchange = this;
-    const open = (): boolean => !stream.destroyed && !stream.closed && !stream.writableEnded;
+    if (isWhole) return nowhere;
+    const write = (chunk: Buffer | string): boolean => {
+      if (stream.isClosed || stream.ended) return false;
+      const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+      this.bytesWritten += bytes.length;
+      return stream.write(bytes);
+    };
     return {
-      write(chunk) {
-        if (!open()) return false;
-        exchange.bytesWritten += chunk.length;
-        return stream.write(chunk);
-      },
-      drained: () => whenDrained(stream),
+      write,
+      drained: () => stream.drained(),
       end(chunk) {
-        if (!open()) return;
-        exchange.bytesWritten += chunk?.length ?? 0;
-        if (chunk === undefined) stream.end();
-        else stream.end(chunk);
-        exchange.#refuseRest();
+        if (chunk !== undefined) write(chunk);
+        stream.end();
       },
     };
-  }
-
-  /**
-   * What is left of a request that was answered early is not wanted (RFC 9113, 8.1). Not at once: a reset can overtake
-   * the answer in clients, node's among them.
-   */
-  #refuseRest(): void {
-    const stream = this.#stream;
-    if (stream.closed || stream.destroyed || stream.readableEnded || stream.endAfterHeaders) return;
-    stream.resume();
-    const refuse = (): void => {
-      if (stream.closed || stream.destroyed || stream.readableEnded) return;
-      if (stream.writableFinished) stream.close(constants.NGHTTP2_NO_ERROR);
-      else setTimeout(refuse, 1000).unref();
-    };
-    setTimeout(refuse, 1000).unref();
   }
 
   destroy(): void {
-    // Not `close`: node would end the answer first, and what came of it would pass for the whole.
-    this.#stream.destroy(new Error("the answer was broken off"));
+    this.#stream.reset(errorCodes.internal);
   }
 
   goAway(): void {
-    const session = this.#stream.session;
-    if (session !== undefined) this.#goAway(session as ServerHttp2Session);
+    this.#connection.leave();
   }
 
-  /** As a flat list, which node passes on without sorting it into an object again. */
-  #allHeaders(status: number, headers: OutgoingHttpHeaders, length?: number): string[] {
+  /** @throws TypeError for a value that cannot be sent */
+  #fields(status: number, headers: OutgoingHttpHeaders, length?: number): string[] {
     const all = [":status", String(status)];
-    let dated = false;
+    let isDated = false;
     for (const [name, value] of this.#headers.merged(headers)) {
-      if (connectionHeaders.has(name) || (name === "content-length" && length !== undefined)) continue;
-      if (name === "date") dated = true; // a proxied answer has its own
-      if (typeof value === "string") all.push(name, value);
-      else if (Array.isArray(value)) for (const one of value) all.push(name, one);
-      else all.push(name, String(value));
+      if (connectionFields.has(name) || (name === "content-length" && length !== undefined)) continue;
+      if (name === "date") isDated = true; // a proxied answer has its own
+      for (const one of Array.isArray(value) ? value : [String(value)]) {
+        if (forbidden.test(one)) throw new TypeError(`Invalid character in header content ["${name}"]`);
+        all.push(name, one);
+      }
     }
     if (length !== undefined) all.push("content-length", String(length));
-    if (!dated) all.push("date", httpDate());
+    if (!isDated) all.push("date", httpDate());
     return all;
   }
 }
 
-/**
- * Not a closure of the exchange: the native side of a stream keeps it through young collections after its end, and with
- * it all that its listeners hold.
- */
+/** In a value: what begins another line, or is no octet. */
+const forbidden = /[^\t\x20-\x7e\x80-\xff]/;
+
+const readAheadBytes = 16 * 1024;
+
+/** Of an answer that has no content, whatever is given to it. */
+const nowhere: ResponseStream = { write: () => true, drained: () => Promise.resolve(), end() {} };
+
 function ignore(): void {}
 
-function withoutPseudoHeaders(headers: Http2Headers): IncomingHttpHeaders {
-  const plain: IncomingHttpHeaders = {};
-  for (const name in headers) if (name.charCodeAt(0) !== 58 /* : */) plain[name] = headers[name];
-  const authority = headers[":authority"];
-  if (authority !== undefined) plain.host = authority;
-  return plain;
+/** Fields of which a request has one; of more, the first one counts, as node does it for HTTP/1.1. */
+const singleFields: ReadonlySet<string> = new Set(
+  (
+    "age authorization content-encoding content-language content-length content-location content-md5 content-range content-type " +
+    "date etag expires from host if-match if-modified-since if-none-match if-range if-unmodified-since last-modified location " +
+    "max-forwards proxy-authorization range referer retry-after server user-agent"
+  ).split(" "),
+);
+
+function headersOf({ fields, head }: ServerStream): IncomingHttpHeaders {
+  // Without a prototype: a client may call its fields what it likes.
+  const headers = Object.create(null) as IncomingHttpHeaders;
+  for (let at = 0; at < fields.length; at += 2) {
+    const name = fields[at] as string;
+    if (name.charCodeAt(0) === 58 /* : */) continue;
+    const value = fields[at + 1] as string;
+    const before = headers[name];
+    if (name === "set-cookie") headers[name] = [...(headers[name] ?? []), value];
+    else if (before === undefined) headers[name] = value;
+    else if (!singleFields.has(name)) headers[name] = `${before as string}${name === "cookie" ? "; " : ", "}${value}`;
+  }
+  if (head.authority !== undefined) headers.host = head.authority;
+  return headers;
 }

@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from "node:http";
-import { performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo, Server as NetServer, Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { internalError } from "../errors/status-error.ts";
+import { ServerConnection } from "../http2/server-connection.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
 import { watchFiles } from "./file-watch.ts";
@@ -100,7 +100,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
     reloadCertificates: () => tls?.reload(),
     closeIdle() {
       http.closeIdleConnections();
-      connections.closeIdleSessions();
+      connections.closeIdleHttp2();
     },
   };
 }
@@ -115,12 +115,15 @@ function tryReload(tls: TlsListener, log: Logger): void {
 }
 
 const headersCheckMs = 5_000;
+const defaultHeadersTimeoutMs = 32_000;
+const defaultIdleTimeoutMs = 90_000;
+const defaultHeaderBytes = 256 * 1024;
 
 /** What is open, so that it can be drained. */
 class Connections {
   readonly #options: HttpServerOptions;
   readonly #sockets = new Set<Socket>();
-  readonly #sessions = new Map<ServerHttp2Session, { streams: number; leaving: boolean }>();
+  readonly #http2 = new Set<ServerConnection>();
   readonly #exchanges = new Roster<Http1Exchange | Http2Exchange>();
   #draining = false;
   #emptied: (() => void) | undefined;
@@ -128,14 +131,19 @@ class Connections {
 
   constructor(options: HttpServerOptions) {
     this.#options = options;
-    const { answerTimeoutMs } = options;
-    if (answerTimeoutMs === undefined) return;
-    this.#sweeper = setInterval(() => this.#sweep(answerTimeoutMs), options.headersCheckMs ?? headersCheckMs).unref();
+    if (options.tls === undefined && options.answerTimeoutMs === undefined) return;
+    this.#sweeper = setInterval(() => this.#sweep(), options.headersCheckMs ?? headersCheckMs).unref();
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    for (const connection of this.#http2) connection.check(now);
+    const { answerTimeoutMs } = this.#options;
+    if (answerTimeoutMs !== undefined) this.#endUnread(answerTimeoutMs, now);
   }
 
   /** Ends what has been answered for too long: a client that does not read holds the answer's memory. */
-  #sweep(answerTimeoutMs: number): void {
-    const now = performance.now();
+  #endUnread(answerTimeoutMs: number, now: number): void {
     for (const exchange of this.#exchanges.all()) {
       if (!exchange.isAnswered) continue;
       exchange.answeredMs ??= now;
@@ -159,45 +167,20 @@ class Connections {
     });
   }
 
-  addSession(session: ServerHttp2Session): void {
-    this.#sessions.set(session, { streams: 0, leaving: false });
-    session.once("close", () => this.#sessions.delete(session));
-    session.on("error", (err) => this.#options.log.v(4)?.info("HTTP/2 connection failed", { err: String(err) }));
-    session.setTimeout(this.#options.idleTimeoutMs ?? 90_000, () => {
-      // Quiet streams (watches) are no reason to close.
-      if (this.#sessions.get(session)?.streams === 0) session.close();
-    });
+  addHttp2(connection: ServerConnection): void {
+    this.#http2.add(connection);
   }
 
-  streamOpened(session: ServerHttp2Session): void {
-    const entry = this.#sessions.get(session);
-    if (entry !== undefined) entry.streams++;
+  deleteHttp2(connection: ServerConnection): void {
+    this.#http2.delete(connection);
   }
 
-  streamClosed(session: ServerHttp2Session): void {
-    const entry = this.#sessions.get(session);
-    if (entry === undefined) return;
-    entry.streams--;
-    if (entry.leaving && entry.streams === 0) session.close();
+  closeIdleHttp2(): void {
+    for (const connection of this.#http2) if (connection.size === 0) connection.close();
   }
 
-  /** Two steps: tell the client first, and refuse new streams only after it had time to hear. */
-  goAway(session: ServerHttp2Session): void {
-    const entry = this.#sessions.get(session);
-    if (entry === undefined || entry.leaving || session.closed || session.destroyed) return;
-    entry.leaving = true;
-    session.goaway(0, 2 ** 31 - 1);
-    setTimeout(() => {
-      if (!session.closed && !session.destroyed) session.close();
-    }, 1000).unref();
-  }
-
-  closeIdleSessions(): void {
-    for (const [session, { streams }] of this.#sessions) if (streams === 0) session.close();
-  }
-
-  /** Runs the handler; whatever it throws ends here. */
-  async serve(exchange: Http1Exchange | Http2Exchange): Promise<void> {
+  /** Runs the handler; whatever it throws ends here. @param handled called when it is done */
+  async serve(exchange: Http1Exchange | Http2Exchange, handled?: () => void): Promise<void> {
     this.#exchanges.add(exchange);
     if (this.#draining) exchange.goAway();
     try {
@@ -206,6 +189,8 @@ class Connections {
       else await this.#options.handler(exchange);
     } catch (err) {
       this.#failed(exchange, err);
+    } finally {
+      handled?.();
     }
   }
 
@@ -227,6 +212,7 @@ class Connections {
         );
     } catch (second) {
       this.#options.log.error("cannot answer a request that failed", second);
+      exchange.destroy();
     }
   }
 
@@ -234,9 +220,9 @@ class Connections {
     this.#draining = true;
     clearInterval(this.#sweeper);
     http.closeIdleConnections();
-    for (const [session, entry] of this.#sessions) {
-      if (entry.streams === 0 || graceMs === 0) session.close();
-      else this.goAway(session);
+    for (const connection of this.#http2) {
+      if (connection.size === 0 || graceMs === 0) connection.close();
+      else connection.leave();
     }
     if (graceMs > 0 && this.#exchanges.size > 0) {
       let timer: NodeJS.Timeout | undefined;
@@ -251,7 +237,6 @@ class Connections {
       clearTimeout(timer);
     }
     for (const exchange of this.#exchanges.all()) exchange.abort();
-    for (const session of this.#sessions.keys()) session.destroy();
     for (const socket of this.#sockets) socket.destroy();
   }
 
@@ -262,12 +247,12 @@ class Connections {
 
 function newHttp1Server(options: HttpServerOptions, connections: Connections): Server {
   const settings: ServerOptions & { shouldUpgradeCallback: (request: IncomingMessage) => boolean } = {
-    headersTimeout: options.headersTimeoutMs ?? 32_000,
+    headersTimeout: options.headersTimeoutMs ?? defaultHeadersTimeoutMs,
     // A body may take as long as the request's own deadline allows.
     requestTimeout: 0,
-    keepAliveTimeout: options.idleTimeoutMs ?? 90_000,
+    keepAliveTimeout: options.idleTimeoutMs ?? defaultIdleTimeoutMs,
     connectionsCheckingInterval: options.headersCheckMs ?? headersCheckMs,
-    maxHeaderSize: options.maxHeaderBytes ?? 256 * 1024,
+    maxHeaderSize: options.maxHeaderBytes ?? defaultHeaderBytes,
     noDelay: true,
     keepAlive: true,
     keepAliveInitialDelay: 180_000,
@@ -317,24 +302,32 @@ function listenerFor(options: HttpServerOptions, tls: TlsOptions, http: Server, 
 }
 
 function serveHttp2(socket: TLSSocket, options: HttpServerOptions, connections: Connections): void {
-  const session = performServerHandshake(socket, {
-    maxSessionMemory: 1024,
-    settings: { maxConcurrentStreams: options.maxConcurrentStreams ?? 250, initialWindowSize: 256 * 1024, enablePush: false },
-  });
-  connections.addSession(session);
-  session.once("connect", () => session.setLocalWindowSize(4 * 1024 * 1024));
-  const goAway = (one: ServerHttp2Session): void => connections.goAway(one);
-  session.on("stream", (stream: ServerHttp2Stream, headers, _flags, rawHeaders) => {
-    const exchange = new Http2Exchange(stream, headers, rawHeaders as unknown as readonly string[], socket, options.log, goAway);
-    connections.streamOpened(session);
-    // One listener for all who want to know: a watch holds it for an hour, and a small request makes it too.
-    stream.once("close", () => {
-      exchange.closed();
-      connections.streamClosed(session);
-      connections.done(exchange);
-    });
-    void connections.serve(exchange);
-  });
+  const { log } = options;
+  const connection = new ServerConnection(
+    socket,
+    {
+      maxConcurrentStreams: options.maxConcurrentStreams ?? 250,
+      maxHeaderBytes: options.maxHeaderBytes ?? defaultHeaderBytes,
+      headersTimeoutMs: options.headersTimeoutMs ?? defaultHeadersTimeoutMs,
+      idleTimeoutMs: options.idleTimeoutMs ?? defaultIdleTimeoutMs,
+    },
+    {
+      request(stream) {
+        const exchange = new Http2Exchange(connection, stream, socket, log);
+        stream.onClosed = () => {
+          exchange.closed();
+          connections.done(exchange);
+        };
+        void connections.serve(exchange, handled);
+      },
+      closed(reason) {
+        connections.deleteHttp2(connection);
+        if (reason !== undefined) log.v(4)?.info("HTTP/2 connection failed", { err: reason });
+      },
+    },
+  );
+  const handled = (): void => connection.handled();
+  connections.addHttp2(connection);
 }
 
 /** "0.0.0.0" means both families, as Go's wildcard does; on a machine without IPv6 it is IPv4 alone. */

@@ -1,0 +1,33 @@
+import { ConnectionError, errorCodes, frameTypes } from "./frames.ts";
+
+interface FrameRule {
+  /** Whether it is about a stream or about the connection; undefined: about either. */
+  readonly about?: "stream" | "connection";
+  readonly bytes?: number;
+  readonly leastBytes?: number;
+}
+
+/** What each type of frame has to be, whatever the state of its stream. Source: RFC 9113, section 6 */
+const rules: Readonly<Record<number, FrameRule>> = {
+  [frameTypes.data]: { about: "stream" },
+  [frameTypes.headers]: { about: "stream" },
+  [frameTypes.priority]: { about: "stream", bytes: 5 },
+  [frameTypes.resetStream]: { about: "stream", bytes: 4 },
+  [frameTypes.settings]: { about: "connection" },
+  [frameTypes.ping]: { about: "connection", bytes: 8 },
+  [frameTypes.goAway]: { about: "connection", leastBytes: 8 },
+  [frameTypes.windowUpdate]: { bytes: 4 },
+  [frameTypes.continuation]: { about: "stream" },
+};
+
+/** @throws ConnectionError for a frame of the wrong size or in the wrong place; types that nobody knows are in order */
+export function checkFrame(type: number, stream: number, bytes: number): void {
+  const rule = rules[type];
+  if (rule === undefined) return;
+  if (rule.about !== undefined && (rule.about === "stream") !== stream > 0) {
+    throw new ConnectionError(errorCodes.protocol, `a frame of type ${type} on stream ${stream}`);
+  }
+  if (bytes !== (rule.bytes ?? bytes) || bytes < (rule.leastBytes ?? 0)) {
+    throw new ConnectionError(errorCodes.frameSize, `a frame of type ${type} with ${bytes} bytes`);
+  }
+}
