@@ -24,7 +24,7 @@ export class ConvertedStream implements WatchStream {
     return this.#queue?.ended ?? this.#source.ended;
   }
 
-  take(): WatchEvent[] {
+  take(): readonly WatchEvent[] {
     if (this.#queue !== undefined) return this.#queue.take();
     const events = this.#source.take();
     const seen = this.#seen(events);

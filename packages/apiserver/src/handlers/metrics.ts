@@ -46,6 +46,12 @@ export function watchMetricsOf(registry: MetricsRegistry, served: ServedResource
   return found;
 }
 
+/** @param readers how many watches have got these frames */
+export function countFrames(metrics: WatchMetrics | undefined, frames: readonly Buffer[], readers: number): void {
+  metrics?.events.inc(frames.length * readers);
+  for (const frame of frames) metrics?.sizes.observe(frame.length, readers);
+}
+
 /** @param removedRelease `1.25`, or `""` when none is set */
 export function countDeprecated(
   registry: MetricsRegistry,

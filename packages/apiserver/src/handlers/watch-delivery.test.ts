@@ -42,7 +42,7 @@ function aDelivery() {
   const clock = newFakeClock(0);
   const sink = aSink();
   const stream = new WatchQueue({ signal: never });
-  const done = deliver({ stream, sink, framer: keys, timers: clock, metrics: undefined });
+  const done = deliver({ stream, sink, framer: keys, timers: clock });
   return { clock, sink, stream, done };
 }
 
@@ -91,7 +91,7 @@ test("what the framer throws is thrown, and the stream stopped", async () => {
   const framer = (): Batch => {
     throw new Error("no such form");
   };
-  const done = deliver({ stream, sink: aSink(), framer, timers: newFakeClock(0), metrics: undefined });
+  const done = deliver({ stream, sink: aSink(), framer, timers: newFakeClock(0) });
   stream.push(added("a"));
   await assert.rejects(done, /no such form/);
   assert.equal(stream.ended, true);

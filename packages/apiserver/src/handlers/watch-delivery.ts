@@ -1,7 +1,6 @@
 /** From a stream of events to a client, by callbacks: a promise for each event at each of a thousand watchers is garbage. */
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { WatchStream } from "../storage/storage.ts";
-import type { WatchMetrics } from "./metrics.ts";
 import type { Batch, Framer } from "./watch-frames.ts";
 
 /** Where events go. */
@@ -18,7 +17,6 @@ export interface Delivery {
   readonly sink: Sink;
   readonly framer: Framer;
   readonly timers: Pick<Clock, "after">;
-  readonly metrics: WatchMetrics | undefined;
   /** Called once, when all that was there at the start is written. */
   readonly started?: (() => void) | undefined;
 }
@@ -31,7 +29,7 @@ const stalledAfterMs = 60_000;
  * @returns false when the client is gone or stopped reading: its connection has to be broken, not ended
  * @throws what the framer throws
  */
-export function deliver({ stream, sink, framer, timers, metrics, ...delivery }: Delivery): Promise<boolean> {
+export function deliver({ stream, sink, framer, timers, ...delivery }: Delivery): Promise<boolean> {
   const { promise, resolve, reject } = Promise.withResolvers<boolean>();
   let { started } = delivery;
 
@@ -46,9 +44,7 @@ export function deliver({ stream, sink, framer, timers, metrics, ...delivery }: 
           else stream.whenReady(goOn);
           return;
         }
-        const batch = framer(events);
-        if (metrics !== undefined) count(metrics, batch.frames);
-        if (sink.write(batch)) continue;
+        if (sink.write(framer(events))) continue;
         waitForRoom();
         return;
       }
@@ -73,9 +69,4 @@ export function deliver({ stream, sink, framer, timers, metrics, ...delivery }: 
 
   goOn();
   return promise.finally(() => stream.stop());
-}
-
-function count(metrics: WatchMetrics, frames: readonly Buffer[]): void {
-  metrics.events.inc(frames.length);
-  for (const frame of frames) metrics.sizes.observe(frame.length);
 }

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { Entry, WatchEvent } from "../storage/storage.ts";
 import type { Call } from "./env.ts";
+import { watchMetricsOf } from "./metrics.ts";
 import type { Output } from "./response.ts";
 import { framerFor } from "./watch-frames.ts";
 
@@ -36,10 +38,31 @@ test("watches that see the same in one turn share its bytes", async () => {
   assert.notEqual(later.frames[0], batch.frames[0], "nobody holds it any more");
 });
 
+test("frames are counted for each watch that gets them, at the latest at the end of the turn", async () => {
+  const registry = newMetricsRegistry();
+  const served = { ...call.served };
+  const counted = { ...call, served } as Call;
+  const metrics = watchMetricsOf(registry, served);
+  const [some, more] = [[added("a")], [added("a"), added("longer")]];
+  for (const events of [some, some, more, some]) framerFor(counted, json, metrics)(events);
+  const own = framerFor(counted, json, metrics, (entry) => entry.with({ metadata: {} }));
+  own(some);
+  await Promise.resolve();
+  assert.equal(metrics.events.value, 1 + 1 + 2 + 1 + 1);
+  const lines = (await registry.render()).split("\n").filter((line) => /_sizes_(count|sum)/.test(line));
+  const [a, longer, changed] = [some, more.slice(1)]
+    .map((events) => framerFor(call, json)(events).bytes.length)
+    .concat(own(some).bytes.length);
+  assert.deepEqual(
+    lines.map((line) => Number(line.split(" ")[1])),
+    [4 * (a as number) + (longer as number) + (changed as number), 6],
+  );
+});
+
 test("a watch that shows objects in its own way shares nothing", () => {
   const events = [added("a")];
   const plain = framerFor(call, json)(events);
-  const own = framerFor(call, json, (entry) => entry.with({ metadata: { name: "mine" } }))(events);
+  const own = framerFor(call, json, undefined, (entry) => entry.with({ metadata: { name: "mine" } }))(events);
   assert.equal(own.bytes.toString(), '{"type":"ADDED","object":{"metadata":{"name":"mine"}}}\n');
   assert.equal(framerFor(call, json)(events), plain);
 });

@@ -11,6 +11,7 @@ import type { TableColumns } from "../registry/generic/strategy.ts";
 import type { Entry, WatchEvent } from "../storage/storage.ts";
 import { jsonOf, protobufOf } from "./convert.ts";
 import type { Call } from "./env.ts";
+import { countFrames, type WatchMetrics } from "./metrics.ts";
 import { encodeStatus, type Output, protobufType, tableOptions } from "./response.ts";
 import type { ServedResource } from "./served-resources.ts";
 import { partialMetadata, tableJson } from "./transform.ts";
@@ -21,6 +22,7 @@ export interface Batch {
   readonly bytes: Buffer;
 }
 
+/** Counts what it gives. */
 export type Framer = (events: readonly WatchEvent[]) => Batch;
 
 /** Of each resource, by form; watches of one form share it and what it made in this turn. */
@@ -30,12 +32,12 @@ const shared = new WeakMap<ServedResource, Map<string, Framer>>();
  * For one watch.
  * @param rewrite makes what this watch shows of an entry, which it then shares with nobody
  */
-export function framerFor(call: Call, output: Output, rewrite?: (entry: Entry) => Entry): Framer {
+export function framerFor(call: Call, output: Output, metrics?: WatchMetrics, rewrite?: (entry: Entry) => Entry): Framer {
   const { served } = call;
   const { mediaType, as = "", version = "v1" } = output;
   const newForm = (): Form => (as === "" ? objectForm(served, mediaType) : metadataForm(mediaType, version));
-  if (as === "Table") return newFramer(mediaType, tableForm(call, output), rewrite);
-  if (rewrite !== undefined) return newFramer(mediaType, newForm(), rewrite);
+  if (as === "Table") return counting(newFramer(mediaType, tableForm(call, output), rewrite), metrics);
+  if (rewrite !== undefined) return counting(newFramer(mediaType, newForm(), rewrite), metrics);
   let framers = shared.get(served);
   if (framers === undefined) {
     framers = new Map();
@@ -44,7 +46,7 @@ export function framerFor(call: Call, output: Output, rewrite?: (entry: Entry) =
   const name = `${mediaType} ${as} ${version}`;
   let framer = framers.get(name);
   if (framer === undefined) {
-    framer = oncePerTurn(newFramer(mediaType, newForm()));
+    framer = oncePerTurn(newFramer(mediaType, newForm()), metrics);
     framers.set(name, framer);
   }
   return framer;
@@ -69,22 +71,39 @@ function newFramer(mediaType: string, form: Form, rewrite = (entry: Entry): Entr
   };
 }
 
-/** Who comes in the same turn with the same events gets the same batch. Forgotten afterwards: events would stay in memory. */
-function oncePerTurn(framer: Framer): Framer {
-  let last: { events: readonly WatchEvent[]; batch: Batch } | undefined;
+function counting(framer: Framer, metrics: WatchMetrics | undefined): Framer {
+  return (events) => {
+    const batch = framer(events);
+    countFrames(metrics, batch.frames, 1);
+    return batch;
+  };
+}
+
+/**
+ * Who comes in the same turn with the same events gets the same batch, which is counted for all of them together. Forgotten
+ * afterwards: events would stay in memory.
+ */
+function oncePerTurn(framer: Framer, metrics: WatchMetrics | undefined): Framer {
+  let last: { events: readonly WatchEvent[]; batch: Batch; readers: number } | undefined;
   const forget = (): void => {
+    if (last !== undefined) countFrames(metrics, last.batch.frames, last.readers);
     last = undefined;
   };
   return (events) => {
-    if (last !== undefined && areSame(last.events, events)) return last.batch;
+    if (last !== undefined && areSame(last.events, events)) {
+      last.readers++;
+      return last.batch;
+    }
     if (last === undefined) atEndOfTurn(forget);
     const batch = framer(events);
-    last = { events, batch };
+    forget();
+    last = { events, batch, readers: 1 };
     return batch;
   };
 }
 
 function areSame(some: readonly WatchEvent[], others: readonly WatchEvent[]): boolean {
+  if (some === others) return true;
   if (some.length !== others.length) return false;
   for (let i = 0; i < some.length; i++) if (some[i] !== others[i]) return false;
   return true;

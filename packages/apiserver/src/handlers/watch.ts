@@ -44,8 +44,8 @@ export async function watch(call: Call, options: ListOptions): Promise<void> {
     const metrics = env.metrics && watchMetricsOf(env.metrics, served);
     metrics?.watchers.inc();
     try {
-      const framer = framerFor(call, output, namesLinks(call) ? (entry) => linkedEntry(call, entry) : undefined);
-      const complete = await deliver({ stream, sink, framer, timers, metrics, started: ctx.watchStarted });
+      const framer = framerFor(call, output, metrics, namesLinks(call) ? (entry) => linkedEntry(call, entry) : undefined);
+      const complete = await deliver({ stream, sink, framer, timers, started: ctx.watchStarted });
       if (complete) sink.end();
       else ctx.exchange.destroy();
     } finally {

@@ -169,8 +169,8 @@ export type WatchEvent =
 
 /** Bounded: when the reader is too slow the stream ends (never thins out). Ends when `stop` is called or the signal aborts. */
 export interface WatchStream extends AsyncIterable<WatchEvent> {
-  /** Takes what is there, or the first part of it, without waiting; none when nothing is there. */
-  take(): WatchEvent[];
+  /** Takes what is there, or the first part of it, without waiting; none when nothing is there. Shared: read only. */
+  take(): readonly WatchEvent[];
   /** Nothing comes any more, though something may still be there to be taken. */
   readonly ended: boolean;
   /**

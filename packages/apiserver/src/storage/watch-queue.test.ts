@@ -5,7 +5,8 @@ import { WatchQueue } from "./watch-queue.ts";
 
 const entry = (key: string): Entry => ({ key }) as Entry;
 const added = (key: string): WatchEvent => ({ type: "ADDED", entry: entry(key) });
-const keysOf = (events: WatchEvent[]): string[] => events.map((event) => (event.type === "ADDED" ? event.entry.key : event.type));
+const keysOf = (events: readonly WatchEvent[]): string[] =>
+  events.map((event) => (event.type === "ADDED" ? event.entry.key : event.type));
 const never = new AbortController().signal;
 
 test("the present state comes first, then what follows", async () => {
@@ -23,6 +24,16 @@ test("one wake-up brings all that came in one turn", async () => {
   queue.push(added("b"));
   assert.equal(await ready, true);
   assert.deepEqual(keysOf(queue.take()), ["a", "b"]);
+});
+
+test("a list that readers share stays as it is when more comes to one of them", () => {
+  const shared = [added("a")];
+  const [one, other] = [new WatchQueue({ signal: never }), new WatchQueue({ signal: never })];
+  for (const queue of [one, other]) queue.push(shared[0] as WatchEvent, shared);
+  one.push(added("b"));
+  one.push(added("c"));
+  one.fail(new Error("gone"));
+  assert.deepEqual([keysOf(one.take()), keysOf(other.take()), keysOf(shared)], [["a", "b", "c", "ERROR"], ["a"], ["a"]]);
 });
 
 test("beyond its limit it ends and never thins out", async () => {

@@ -8,27 +8,26 @@ import type { Entry, WatchEvent, WatchStream } from "./storage.ts";
  */
 export class WatchQueue implements WatchStream {
   #limit: number;
+  readonly #signal: AbortSignal;
+  readonly #onAbort = (): void => this.stop();
   readonly #onStop: (() => void) | undefined;
   #initial: readonly Entry[];
   #initialIndex = 0;
-  #events: WatchEvent[] = [];
+  /** One alone may stand in a list that is others' too; more are in a list of this reader's own. */
+  #events: readonly WatchEvent[] = none;
   #ended = false;
   #wake: (() => void) | undefined;
   #overflowed = false;
 
+  /** Keeps nothing of `options` itself: the list in it would live as long as the watch. */
   constructor(options: { initial?: readonly Entry[]; limit?: number; signal: AbortSignal; onStop?: () => void }) {
-    this.#initial = options.initial ?? [];
+    this.#initial = options.initial ?? none;
     this.#limit = options.limit ?? defaultLimit;
     this.#onStop = options.onStop;
-    if (options.signal.aborted) this.#ended = true;
-    else {
-      const onAbort = (): void => this.stop();
-      options.signal.addEventListener("abort", onAbort, { once: true });
-      this.#removeAbort = () => options.signal.removeEventListener("abort", onAbort);
-    }
+    this.#signal = options.signal;
+    if (this.#signal.aborted) this.#ended = true;
+    else this.#signal.addEventListener("abort", this.#onAbort, { once: true });
   }
-
-  #removeAbort: (() => void) | undefined;
 
   get ended(): boolean {
     return this.#ended;
@@ -47,19 +46,20 @@ export class WatchQueue implements WatchStream {
     this.#wakeReader();
   }
 
-  /** @returns false when the stream is over, also because this event did not fit. */
-  push(event: WatchEvent): boolean {
+  /**
+   * @param alone a list of nothing but the event, which other readers may hold too: one each, at a thousand of them, is garbage
+   * @returns false when the stream is over, also because this event did not fit
+   */
+  push(event: WatchEvent, alone: readonly WatchEvent[] = [event]): boolean {
     if (this.#ended) return false;
     if (this.#events.length >= this.#limit) {
       this.#overflowed = true;
-      this.#events = [];
-      this.#initial = [];
+      this.#events = none;
+      this.#initial = none;
       this.#finish();
       return false;
     }
-    // A list of its one event: pushed to an empty one, it gets room for a dozen more, at each of a thousand watchers.
-    if (this.#events.length === 0) this.#events = [event];
-    else this.#events.push(event);
+    this.#add(event, alone);
     this.#wakeReader();
     return true;
   }
@@ -67,7 +67,8 @@ export class WatchQueue implements WatchStream {
   /** What is queued is still delivered, then the error, then the end. */
   fail(error: Error): void {
     if (this.#ended) return;
-    this.#events.push({ type: "ERROR", error });
+    const event: WatchEvent = { type: "ERROR", error };
+    this.#add(event, [event]);
     this.#finish();
   }
 
@@ -76,17 +77,16 @@ export class WatchQueue implements WatchStream {
     this.#finish();
   }
 
-  take(): WatchEvent[] {
+  take(): readonly WatchEvent[] {
     if (this.#initialIndex < this.#initial.length) {
       const chunk = this.#initial.slice(this.#initialIndex, this.#initialIndex + mostAtOnce);
       this.#initialIndex += chunk.length;
-      if (this.#initialIndex >= this.#initial.length) this.#initial = [];
+      if (this.#initialIndex >= this.#initial.length) this.#initial = none;
       return chunk.map((entry) => ({ type: "ADDED", entry }));
     }
-    if (this.#events.length > mostAtOnce) return this.#events.splice(0, mostAtOnce);
     const events = this.#events;
-    this.#events = [];
-    return events;
+    this.#events = events.length > mostAtOnce ? events.slice(mostAtOnce) : none;
+    return events.length > mostAtOnce ? events.slice(0, mostAtOnce) : events;
   }
 
   whenReady(wake: () => void): void {
@@ -104,8 +104,8 @@ export class WatchQueue implements WatchStream {
   }
 
   stop(): void {
-    this.#events = [];
-    this.#initial = [];
+    this.#events = none;
+    this.#initial = none;
     this.#finish();
   }
 
@@ -117,11 +117,17 @@ export class WatchQueue implements WatchStream {
     }
   }
 
+  #add(event: WatchEvent, alone: readonly WatchEvent[]): void {
+    const { length } = this.#events;
+    if (length === 0) this.#events = alone;
+    else if (length === 1) this.#events = [...this.#events, event];
+    else (this.#events as WatchEvent[]).push(event);
+  }
+
   #finish(): void {
     if (!this.#ended) {
       this.#ended = true;
-      this.#removeAbort?.();
-      this.#removeAbort = undefined;
+      this.#signal.removeEventListener("abort", this.#onAbort);
       this.#onStop?.();
     }
     this.#wakeReader();
@@ -135,6 +141,7 @@ export class WatchQueue implements WatchStream {
   }
 }
 
+const none: readonly never[] = [];
 /** More than one answer of etcd brings in one turn of the loop (1,000 revisions), so that only a slow reader meets it. */
 const defaultLimit = 2_048;
 /** Events handed out at a time: the connection writes, and others get their turn. */

@@ -1,85 +1,89 @@
 import { splitKey } from "@coxswain/apimachinery/meta/object-key";
+import type { WatchRequest } from "../storage/storage.ts";
+import { Audience, audienceName } from "./audience.ts";
 import type { Change } from "./change.ts";
 import type { CacheWatcher } from "./watcher.ts";
 
 /**
- * From a change to the watchers that may see it, without visiting the others: each watcher stands in one place, by the
- * narrowest thing it asks for (one object, one value of an indexed field, one namespace, everything). A pod's event
- * visits the kubelet of its node and not those of 5,000 others.
+ * From a change to the watchers that may see it, without visiting the others: those that asked for the same are one audience,
+ * and each audience stands in one place, by the narrowest thing it asks for (one object, one value of an indexed field, one
+ * namespace, everything). A pod's event visits the kubelet of its node and not those of 5,000 others.
  */
 export interface Broadcaster {
+  /** The one that a watcher of this request belongs to. */
+  audienceOf(request: WatchRequest): Audience;
   add(watcher: CacheWatcher): void;
   remove(watcher: CacheWatcher): void;
   dispatch(change: Change): void;
-  readonly size: number;
-  all(): Iterable<CacheWatcher>;
+  all(): CacheWatcher[];
 }
+
+/** Audiences by one thing that they ask for. The lists are never changed: one of them may just be visited. */
+type Places = Map<string, readonly Audience[]>;
 
 /** @param indexes selectable fields by which watchers are found: `spec.nodeName`. */
 export function newBroadcaster(indexes: readonly string[]): Broadcaster {
-  const everything = new Set<CacheWatcher>();
-  const byNamespace = new Map<string, Set<CacheWatcher>>();
-  const byKey = new Map<string, Set<CacheWatcher>>();
-  const byField = new Map(indexes.map((field) => [field, new Map<string, Set<CacheWatcher>>()]));
-  const watchers = new Set<CacheWatcher>();
+  /** All with at least one watcher, by name. */
+  const audiences = new Map<string, Audience>();
+  const everywhere: Places = new Map();
+  const byNamespace: Places = new Map();
+  const byKey: Places = new Map();
+  const byField = new Map(indexes.map((field): [string, Places] => [field, new Map()]));
 
-  function place(watcher: CacheWatcher): { group: Map<string, Set<CacheWatcher>>; value: string } | undefined {
-    const { prefix, fields } = watcher.request;
-    if (prefix !== "" && !prefix.endsWith("/")) return { group: byKey, value: prefix };
-    for (const [field, group] of byField) {
+  function placeOf({ prefix, fields }: Audience): [Places, string] {
+    if (prefix !== "" && !prefix.endsWith("/")) return [byKey, prefix];
+    for (const [field, places] of byField) {
       const value = fields?.requiresExact(field);
-      if (value !== undefined) return { group, value };
+      if (value !== undefined) return [places, value];
     }
-    return prefix === "" ? undefined : { group: byNamespace, value: prefix.slice(0, -1) };
+    return prefix === "" ? [everywhere, ""] : [byNamespace, prefix.slice(0, -1)];
   }
 
-  function visit(set: Set<CacheWatcher> | undefined, change: Change): void {
-    if (set === undefined) return;
-    for (const watcher of set) watcher.see(change);
+  function enter(audience: Audience): void {
+    const [places, value] = placeOf(audience);
+    audiences.set(audience.name, audience);
+    places.set(value, [...(places.get(value) ?? []), audience]);
+  }
+
+  function leave(audience: Audience): void {
+    const [places, value] = placeOf(audience);
+    audiences.delete(audience.name);
+    const others = (places.get(value) ?? []).filter((other) => other !== audience);
+    if (others.length === 0) places.delete(value);
+    else places.set(value, others);
+  }
+
+  function visit(places: Places, value: string, change: Change): void {
+    if (places.size === 0) return;
+    for (const audience of places.get(value) ?? []) audience.tell(change);
   }
 
   return {
-    get size() {
-      return watchers.size;
+    audienceOf(request) {
+      const name = audienceName(request);
+      return audiences.get(name) ?? new Audience(name, request);
     },
-    all: () => watchers,
     add(watcher) {
-      watchers.add(watcher);
-      const at = place(watcher);
-      if (at === undefined) {
-        everything.add(watcher);
-        return;
-      }
-      let set = at.group.get(at.value);
-      if (set === undefined) {
-        set = new Set();
-        at.group.set(at.value, set);
-      }
-      set.add(watcher);
+      const { audience } = watcher;
+      if (audience.watchers.size === 0) enter(audience);
+      audience.watchers.add(watcher);
     },
     remove(watcher) {
-      if (!watchers.delete(watcher)) return;
-      const at = place(watcher);
-      if (at === undefined) {
-        everything.delete(watcher);
-        return;
-      }
-      const set = at.group.get(at.value);
-      set?.delete(watcher);
-      if (set?.size === 0) at.group.delete(at.value);
+      const { audience } = watcher;
+      if (audience.watchers.delete(watcher) && audience.watchers.size === 0) leave(audience);
     },
     dispatch(change) {
-      if (watchers.size === 0) return;
-      visit(everything, change);
-      if (byKey.size > 0) visit(byKey.get(change.key), change);
-      if (byNamespace.size > 0) visit(byNamespace.get(splitKey(change.key).namespace), change);
-      for (const [field, group] of byField) {
-        if (group.size === 0) continue;
+      if (audiences.size === 0) return;
+      visit(everywhere, "", change);
+      visit(byKey, change.key, change);
+      if (byNamespace.size > 0) visit(byNamespace, splitKey(change.key).namespace, change);
+      for (const [field, places] of byField) {
         const before = change.previous?.fields[field];
         const after = change.current?.fields[field];
-        if (before !== undefined) visit(group.get(before), change);
-        if (after !== undefined && after !== before) visit(group.get(after), change);
+        if (before !== undefined) visit(places, before, change);
+        if (after !== undefined && after !== before) visit(places, after, change);
       }
     },
+    all: () => [...audiences.values()].flatMap(({ watchers }) => [...watchers]),
   };
 }

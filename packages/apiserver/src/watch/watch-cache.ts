@@ -212,7 +212,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     early = [];
     own.clear();
     whenReady = Promise.withResolvers();
-    for (const watcher of [...broadcaster.all()]) watcher.queue.end();
+    for (const watcher of broadcaster.all()) watcher.queue.end();
     void fill();
   }
 
@@ -339,20 +339,26 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
       const fromMemory = request.revision === undefined ? await upToDate() : await readyInTime();
       if (!fromMemory) return store.watch(request);
       const { entries } = present({ prefix: request.prefix, ...selectionOf(request) }, "");
-      return follow(new CacheWatcher({ request, after: revision(), initial: entries, onStop: forget }));
+      return follow(newWatcher(request, revision(), entries), request);
     }
     if (!(await readyInTime())) return store.watch(request);
     const missed = history.after(request.revision);
     if (missed === undefined) return resume(request);
-    const watcher = new CacheWatcher({ request, after: request.revision, onStop: forget });
+    const watcher = newWatcher(request, request.revision);
     watcher.catchUp(missed);
-    return follow(watcher);
+    return follow(watcher, request);
   }
 
-  function follow(watcher: CacheWatcher): WatchStream {
+  function newWatcher(request: WatchRequest, after: number, initial: readonly Entry[] = []): CacheWatcher {
+    const queue = new WatchQueue({ initial, signal: request.signal, onStop: () => forget(watcher) });
+    const watcher = new CacheWatcher(broadcaster.audienceOf(request), after, queue);
+    return watcher;
+  }
+
+  function follow(watcher: CacheWatcher, { bookmarks: wanted, deadlineMs }: WatchRequest): WatchStream {
     if (watcher.queue.ended) return watcher.queue;
     broadcaster.add(watcher);
-    if (watcher.request.bookmarks) bookmarks.add(watcher, watcher.request.deadlineMs);
+    if (wanted) bookmarks.add(watcher, deadlineMs);
     return watcher.queue;
   }
 
@@ -400,9 +406,9 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
           const seen = last.type === "BOOKMARK" ? last.revision : last.entry.revision;
           const missed = history.after(seen);
           if (missed === undefined) continue;
-          watcher = new CacheWatcher({ request, after: seen, queue });
+          watcher = new CacheWatcher(broadcaster.audienceOf(request), seen, queue);
           watcher.catchUp(missed);
-          follow(watcher);
+          follow(watcher, request);
           return;
         }
         queue.end();
@@ -476,7 +482,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     stop() {
       stopped = true;
       detach();
-      for (const watcher of [...broadcaster.all()]) watcher.queue.end();
+      for (const watcher of broadcaster.all()) watcher.queue.end();
     },
   };
 }

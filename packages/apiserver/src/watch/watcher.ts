@@ -1,67 +1,41 @@
-import { matches } from "../storage/selection.ts";
-import type { Entry, WatchEvent, WatchRequest } from "../storage/storage.ts";
-import { WatchQueue } from "../storage/watch-queue.ts";
+import type { WatchEvent } from "../storage/storage.ts";
+import type { WatchQueue } from "../storage/watch-queue.ts";
+import type { Audience } from "./audience.ts";
 import type { Change } from "./change.ts";
 
-/** One reader of a cache: which changes it sees, in which form, and its bounded queue. */
+/** One reader of a cache: from where on it sees what its audience sees, and its bounded queue. */
 export class CacheWatcher {
-  readonly request: WatchRequest;
+  readonly audience: Audience;
   readonly queue: WatchQueue;
   /** Changes up to here are not for this reader: it knows them. */
-  #after: number;
-  readonly #prefix: string;
-  readonly #selective: boolean;
+  readonly #after: number;
 
-  /** @param queue goes on with this one instead of a new one. */
-  constructor(options: {
-    request: WatchRequest;
-    after: number;
-    initial?: readonly Entry[];
-    queue?: WatchQueue;
-    onStop?: (watcher: CacheWatcher) => void;
-  }) {
-    const { request, after } = options;
-    this.request = request;
+  constructor(audience: Audience, after: number, queue: WatchQueue) {
+    this.audience = audience;
     this.#after = after;
-    this.#prefix = request.prefix;
-    this.#selective = request.labels?.empty === false || request.fields?.empty === false;
-    this.queue =
-      options.queue ??
-      new WatchQueue({ initial: options.initial ?? [], signal: request.signal, onStop: () => options.onStop?.(this) });
+    this.queue = queue;
   }
 
-  see(change: Change): void {
-    const event = this.#eventOf(change);
-    if (event !== undefined) this.queue.push(event);
+  /**
+   * @param event what its audience sees of the change at `revision`
+   * @param alone a list of nothing but it, for all of them
+   */
+  see(revision: number, event: WatchEvent, alone: readonly WatchEvent[]): void {
+    if (revision > this.#after) this.queue.push(event, alone);
   }
 
   /** What this reader sees of the changes that it missed, however many there are. */
   catchUp(missed: readonly Change[]): void {
     const events: WatchEvent[] = [];
     for (const change of missed) {
-      const event = this.#eventOf(change);
+      const event = change.revision > this.#after ? this.audience.eventOf(change) : undefined;
       if (event !== undefined) events.push(event);
     }
     this.queue.catchUp(events);
   }
 
-  #eventOf(change: Change): WatchEvent | undefined {
-    if (change.revision <= this.#after) return undefined;
-    if (this.#prefix !== "" && !this.#covers(change.key)) return undefined;
-    const { previous, current } = change;
-    if (!this.#selective) return change.event(previous !== undefined, current !== undefined);
-    return change.event(
-      previous !== undefined && matches(this.request, previous),
-      current !== undefined && matches(this.request, current),
-    );
-  }
-
   /** True because every change up to `revision` was queued before. */
   bookmark(revision: number): void {
     if (revision >= this.#after && !this.queue.ended) this.queue.push({ type: "BOOKMARK", revision });
-  }
-
-  #covers(key: string): boolean {
-    return this.#prefix.endsWith("/") ? key.startsWith(this.#prefix) : key === this.#prefix;
   }
 }

@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
+import { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
+import fc from "fast-check";
+import { type EntryCodec, newEntry } from "../storage/entry.ts";
+import { transition } from "../storage/selection.ts";
+import type { Entry, WatchEvent, WatchRequest } from "../storage/storage.ts";
+import { WatchQueue } from "../storage/watch-queue.ts";
+import { audienceName } from "./audience.ts";
+import { newBroadcaster } from "./broadcaster.ts";
+import { Change } from "./change.ts";
+import { CacheWatcher } from "./watcher.ts";
+
+const codec = {
+  fieldsOf: ({ metadata, spec }: { metadata: { name: string }; spec: { nodeName: string } }) => ({
+    "metadata.name": metadata.name,
+    "spec.nodeName": spec.nodeName,
+  }),
+} as unknown as EntryCodec;
+
+interface State {
+  nodeName: string;
+  app: string;
+}
+
+function anEntry(key: string, revision: number, { nodeName, app }: State): Entry {
+  const [namespace = "", name = ""] = key.split("/");
+  return newEntry(codec, key, revision, { metadata: { namespace, name, labels: { app } }, spec: { nodeName } } as never);
+}
+
+const signal = new AbortController().signal;
+const keys = ["a/x", "a/y", "ab/x"];
+const someState = fc.record({ nodeName: fc.constantFrom("", "n1", "n2"), app: fc.constantFrom("web", "db") });
+const somePrefix = fc.constantFrom("", "a/", "ab/", ...keys);
+const someFields = fc.constantFrom(undefined, "", "spec.nodeName=n1", "spec.nodeName=", "spec.nodeName!=n1,metadata.name=x");
+const someLabels = fc.constantFrom(undefined, LabelSelector.nothing, ...["", "app=web", "app!=web"].map(LabelSelector.parse));
+const someRequest = fc
+  .record({ prefix: somePrefix, fields: someFields, labels: someLabels })
+  .map(({ prefix, fields, labels }): WatchRequest => {
+    return { prefix, signal, ...(fields !== undefined && { fields: FieldSelector.parse(fields) }), ...(labels && { labels }) };
+  });
+
+const told = (event: WatchEvent): unknown[] =>
+  "entry" in event ? [event.type, event.entry.key, event.entry.revision, event.entry.labels] : [event.type];
+
+test("each watcher is told what its own question takes of the changes after its revision, whoever comes and goes", () => {
+  const someWatcher = fc.record({ request: someRequest, from: fc.nat(10), until: fc.nat(20), after: fc.nat(6) });
+  const someChange = fc.record({ key: fc.constantFrom(...keys), state: fc.option(someState, { nil: undefined }) });
+  fc.assert(
+    fc.property(fc.array(someWatcher, { maxLength: 8 }), fc.array(someChange, { maxLength: 20 }), (plans, changes) => {
+      const broadcaster = newBroadcaster(["spec.nodeName"]);
+      const watchers = plans.map(({ request, after }) => {
+        return new CacheWatcher(broadcaster.audienceOf(request), after, new WatchQueue({ signal }));
+      });
+      const wanted: WatchEvent[][] = plans.map(() => []);
+      const present = new Map<string, Entry>();
+      for (const [at, { key, state }] of changes.entries()) {
+        for (const [i, { from, request, after }] of plans.entries()) {
+          if (from !== at) continue;
+          watchers[i] = new CacheWatcher(broadcaster.audienceOf(request), after, new WatchQueue({ signal }));
+          broadcaster.add(watchers[i]);
+        }
+        for (const [i, { until }] of plans.entries()) if (until === at) broadcaster.remove(watchers[i] as CacheWatcher);
+        const revision = at + 1;
+        const previous = present.get(key);
+        const current = state && anEntry(key, revision, state);
+        if (current === undefined) present.delete(key);
+        else present.set(key, current);
+        broadcaster.dispatch(new Change(key, revision, previous, current));
+        for (const [i, { request, from, until, after }] of plans.entries()) {
+          const { prefix } = request;
+          const covered = prefix === "" || key === prefix || (prefix.endsWith("/") && key.startsWith(prefix));
+          const event = covered ? transition(request, previous, current, revision) : undefined;
+          if (event !== undefined && from <= at && !(from <= until && until <= at) && revision > after) wanted[i]?.push(event);
+        }
+      }
+      assert.deepEqual(
+        watchers.map(({ queue }) => queue.take().map(told)),
+        wanted.map((events) => events.map(told)),
+      );
+    }),
+  );
+});
+
+test("who is too slow leaves in the middle of an event, and the others get it", () => {
+  const broadcaster = newBroadcaster([]);
+  const request: WatchRequest = { prefix: "", signal };
+  const [first, slow, last] = [10, 1, 10].map((limit) => {
+    const queue = new WatchQueue({ limit, signal, onStop: () => broadcaster.remove(watcher) });
+    const watcher = new CacheWatcher(broadcaster.audienceOf(request), 0, queue);
+    broadcaster.add(watcher);
+    return watcher;
+  }) as [CacheWatcher, CacheWatcher, CacheWatcher];
+  for (const revision of [1, 2, 3]) {
+    const entry = anEntry("a/x", revision, { nodeName: "", app: "web" });
+    broadcaster.dispatch(new Change("a/x", revision, undefined, entry));
+  }
+  assert.deepEqual(broadcaster.all(), [first, last]);
+  assert.deepEqual([slow.queue.overflowed, slow.queue.take()], [true, []]);
+  for (const { queue } of [first, last]) assert.equal(queue.take().length, 3);
+});
+
+test("who asks for the same is one audience, and nobody else", () => {
+  const broadcaster = newBroadcaster([]);
+  const ask = (prefix: string, fields?: string, labels?: LabelSelector): WatchRequest => {
+    return { prefix, signal, ...(fields !== undefined && { fields: FieldSelector.parse(fields) }), ...(labels && { labels }) };
+  };
+  const watcher = new CacheWatcher(broadcaster.audienceOf(ask("a/")), 0, new WatchQueue({ signal }));
+  broadcaster.add(watcher);
+  assert.equal(broadcaster.audienceOf(ask("a/", "", LabelSelector.everything)), watcher.audience);
+  broadcaster.remove(watcher);
+  assert.notEqual(broadcaster.audienceOf(ask("a/")), watcher.audience, "the last one has left");
+  const others = [
+    ask("a/", undefined, LabelSelector.nothing),
+    ask("a/", "metadata.name=x"),
+    ask("a/", "metadata.name=x\n"),
+    ask("a"),
+  ];
+  const names = [ask("a/"), ...others, ask('a/",true,"'), ask("a/\n\nmetadata.name=x")].map(audienceName);
+  assert.equal(new Set(names).size, names.length);
+});
