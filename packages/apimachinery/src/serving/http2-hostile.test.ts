@@ -1,0 +1,362 @@
+/** Clients that mean harm: each is bounded, ended, or does no more than others may, and nobody else waits for it. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { flags, frame, frameTypes, preface, settings, settingsFrame } from "../http2/frames.ts";
+import {
+  continuationFrame,
+  dataFrame,
+  getFrame,
+  goAwayFrame,
+  headersFrame,
+  indexedBlock,
+  literalBlock,
+  pingFrame,
+  postFrame,
+  priorityFrame,
+  requestFields,
+  resetFrame,
+  windowFrame,
+} from "../http2/testing/raw-frames.ts";
+import { type Http2Bench, startHttp2Bench } from "../testing/http2-bench.ts";
+import { waitFor } from "../testing/wait-for.ts";
+import type { ExchangeHandler, ResponseStream } from "./exchange.ts";
+
+const MB = 2 ** 20;
+
+/** `/hold` waits for its client to go, `/big` is 2 MB, the others are answered at once. */
+const handler: ExchangeHandler = async (exchange) => {
+  if (exchange.url === "/hold") await once(exchange.signal, "abort");
+  else if (exchange.url === "/big") exchange.respond(200, {}, big);
+  else exchange.respond(200, {}, "ok");
+};
+const big = Buffer.alloc(2 * MB, "x");
+
+/** Another client is served, and soon. */
+async function servesOthers(bench: Http2Bench): Promise<void> {
+  const begun = performance.now();
+  const other = await bench.connect();
+  other.send(getFrame(1));
+  assert.equal((await other.answer(1)).status, 200);
+  const tookMs = performance.now() - begun;
+  assert.ok(tookMs < 1000, `another client waited ${tookMs} ms`);
+  other.socket.destroy();
+}
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
+setFlagsFromString("--no-expose-gc");
+
+/** What this process works and holds more than before. Client and server are both in it: wide bounds. */
+function newGauge(): () => { cpuMs: number; heldBytes: number } {
+  const cpu = process.cpuUsage();
+  const held = (): number => {
+    collectGarbage();
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
+  };
+  const before = held();
+  return () => {
+    const { user, system } = process.cpuUsage(cpu);
+    return { cpuMs: (user + system) / 1000, heldBytes: held() - before };
+  };
+}
+
+const end = flags.endStream;
+const times = 20_000;
+const emptyContinuation = continuationFrame(1, Buffer.alloc(0), 0);
+const unfinished = headersFrame(1, literalBlock(requestFields("GET", "/")), end);
+const manySettings = settingsFrame(Array.from({ length: 270 }, (_, i) => [settings.initialWindowSize, i] as const));
+
+/** What goes out once, then what goes out again and again. */
+const floods: Readonly<Record<string, { first?: readonly Buffer[]; again: Buffer; times?: number; isHarmless?: true }>> = {
+  "SETTINGS without content": { again: settingsFrame([]) },
+  "SETTINGS that change every window": { first: [getFrame(1, "/hold")], again: manySettings, times: 2000 },
+  "acknowledgements of nothing": { again: frame(frameTypes.settings, flags.ack, 0, Buffer.alloc(0)) },
+  PING: { again: pingFrame("12345678") },
+  "DATA without content": { first: [postFrame(1, "/hold")], again: dataFrame(1, "") },
+  "DATA of a stream that is closed": { first: [postFrame(1), resetFrame(1)], again: dataFrame(1, "") },
+  "CONTINUATION without content": { first: [unfinished], again: emptyContinuation },
+  "CONTINUATION without end": { first: [unfinished], again: continuationFrame(1, literalBlock([["a", "b".repeat(16_000)]]), 0) },
+  PRIORITY: { again: priorityFrame(1, 3) },
+  "WINDOW_UPDATE of the connection": { again: windowFrame(0, 1), isHarmless: true },
+  "WINDOW_UPDATE of a stream": { first: [getFrame(1, "/hold")], again: windowFrame(1, 1), isHarmless: true },
+  "WINDOW_UPDATE of a stream that is closed": { first: [getFrame(1), resetFrame(1)], again: windowFrame(1, 1), isHarmless: true },
+  "RST_STREAM of a stream that is closed": { first: [getFrame(1), resetFrame(1)], again: resetFrame(1) },
+  "HEADERS of a stream that is closed": { first: [getFrame(1), resetFrame(1)], again: getFrame(1) },
+  "frames of an unknown type": { again: frame(0xbb, 0, 0, Buffer.alloc(0)) },
+};
+for (const { name, first = [], again, count, isHarmless = false } of Object.entries(floods).map(([name, flood]) => ({
+  name,
+  ...flood,
+  count: flood.times ?? times,
+}))) {
+  test(`a flood of ${name} is ${isHarmless ? "suffered" : "stopped"}`, async (t) => {
+    const bench = await startHttp2Bench(t, handler);
+    const client = await bench.connect();
+    const gauge = newGauge();
+    client.send(...first);
+    const sent = await client.flood(Buffer.concat(Array(20).fill(again)), count / 20);
+    if (isHarmless) await client.ping();
+    else
+      assert.match(await client.end(), /^connection (ENHANCE_YOUR_CALM|PROTOCOL_ERROR|STREAM_CLOSED|COMPRESSION_ERROR|closed)$/);
+    const { cpuMs, heldBytes } = gauge();
+    assert.ok(cpuMs < 4000 && heldBytes < 128 * MB, `${sent} frames, ${cpuMs} ms, ${heldBytes} bytes`);
+    await servesOthers(bench);
+    client.socket.destroy();
+    await waitFor(() => bench.server.active === 0, { what: "the handlers to hear of the end" });
+  });
+}
+
+test("PINGs of a client that does not read fill up no memory", async (t) => {
+  const bench = await startHttp2Bench(t, handler);
+  const client = await bench.connect();
+  await client.ping();
+  client.socket.pause();
+  const gauge = newGauge();
+  // Until the server stops to read, or ends it: the kernel takes several MB for either side.
+  const chunk = Buffer.concat(Array(1000).fill(pingFrame("12345678")));
+  let isStopped = false;
+  client.socket.once("close", () => {
+    isStopped = true;
+  });
+  for (let sent = 0; sent < 600 && client.socket.writableLength < 4 * MB && !isStopped; sent++) {
+    client.socket.write(chunk);
+    await new Promise(setImmediate);
+  }
+  const { heldBytes } = gauge();
+  assert.ok(heldBytes < 64 * MB, `${heldBytes} bytes`);
+  await servesOthers(bench);
+});
+
+test("rapid reset: no more handlers run at a time than streams may, and the client is sent away", async (t) => {
+  let [now, most] = [0, 0];
+  const finish = Promise.withResolvers<void>();
+  const bench = await startHttp2Bench(
+    t,
+    async (exchange) => {
+      if (exchange.url === "/") return exchange.respond(200, {});
+      most = Math.max(most, ++now);
+      await finish.promise; // it does not look at its signal
+      now--;
+    },
+    { maxConcurrentStreams: 50 },
+  );
+  const client = await bench.connect();
+  for (let at = 0; at < 10_000 && !client.isClosed; at += 100) {
+    const pairs = Array.from({ length: 100 }, (_, i) => 1 + 2 * (at + i));
+    await client.flood(Buffer.concat(pairs.flatMap((stream) => [getFrame(stream, "/slow"), resetFrame(stream)])), 1);
+  }
+  await servesOthers(bench);
+  assert.ok(most <= 2 * 50, `${most} handlers at a time`);
+  assert.match(await client.end(), /^connection (ENHANCE_YOUR_CALM|closed)$/);
+  finish.resolve();
+  await waitFor(() => bench.server.active === 0 && now === 0, { what: "the handlers to end" });
+});
+
+test("requests that are malformed without end are stopped too", async (t) => {
+  const bench = await startHttp2Bench(t, handler);
+  const client = await bench.connect();
+  const bad = literalBlock([["connection", "x"]]);
+  for (let at = 0; at < 20_000 && !client.isClosed; at += 100) {
+    await client.flood(Buffer.concat(Array.from({ length: 100 }, (_, i) => headersFrame(1 + 2 * (at + i), bad))), 1);
+  }
+  assert.match(await client.end(), /^connection (ENHANCE_YOUR_CALM|closed)$/);
+  await servesOthers(bench);
+});
+
+test("resets that the server is made to send are counted like those of the client", async (t) => {
+  const bench = await startHttp2Bench(t, async (exchange) => {
+    if (exchange.url === "/") return exchange.respond(200, {});
+    await once(exchange.signal, "abort");
+  });
+  const client = await bench.connect();
+  // A window that is too wide ends the stream (CVE-2025-8671).
+  for (let at = 0; at < 10_000 && !client.isClosed; at += 100) {
+    const pairs = Array.from({ length: 100 }, (_, i) => 1 + 2 * (at + i));
+    await client.flood(
+      Buffer.concat(pairs.flatMap((stream) => [getFrame(stream, "/hold"), windowFrame(stream, 2 ** 31 - 1)])),
+      1,
+    );
+  }
+  assert.match(await client.end(), /^connection (ENHANCE_YOUR_CALM|closed)$/);
+  await servesOthers(bench);
+  await waitFor(() => bench.server.active === 0, { what: "the handlers to end" });
+});
+
+test("a large field that thousands of others refer to is not made large in memory", async (t) => {
+  let handled = 0;
+  const bench = await startHttp2Bench(t, (exchange) => {
+    if (exchange.url === "/bomb") handled++;
+    exchange.respond(200, {});
+  });
+  const client = await bench.connect();
+  const request = literalBlock(requestFields("GET", "/bomb"));
+  const gauge = newGauge();
+  client.send(
+    headersFrame(1, Buffer.concat([literalBlock(requestFields("GET", "/")), indexedBlock([["a", "b".repeat(4000)]])])),
+    ...Array.from({ length: 20 }, (_, i) => headersFrame(3 + 2 * i, Buffer.concat([request, Buffer.alloc(16_000, 0xbe)]))),
+  );
+  assert.match(await client.outcome(41), /^(status 431|connection .*|stream .*)$/);
+  const { cpuMs, heldBytes } = gauge();
+  assert.ok(cpuMs < 2000 && heldBytes < 64 * MB, `${cpuMs} ms, ${heldBytes} bytes`);
+  assert.equal(handled, 0);
+  await servesOthers(bench);
+});
+
+test("a body that comes in frames of one byte is not made large in memory", async (t) => {
+  let isRead = false;
+  const bench = await startHttp2Bench(t, async (exchange) => {
+    if (exchange.url !== "/body") return exchange.respond(200, {});
+    await exchange.body(10 * MB);
+    isRead = true;
+  });
+  const client = await bench.connect();
+  client.send(postFrame(1, "/body"));
+  await client.ping();
+  const gauge = newGauge();
+  const bytes = Buffer.concat(Array(1000).fill(dataFrame(1, "x")));
+  for (let sent = 0; sent < 400; sent++) {
+    await client.until(() => client.streamCredit(1) >= 1000, "room for more");
+    client.sendData(1, bytes, 1000);
+  }
+  await client.ping();
+  const { heldBytes } = gauge();
+  assert.ok(heldBytes < 16 * MB, `${heldBytes} bytes`);
+  assert.equal(isRead, false);
+  await servesOthers(bench);
+});
+
+for (const { name, window, stop } of [
+  { name: "whose windows stay shut", window: 0, stop: false },
+  { name: "whose windows open by one byte", window: 1, stop: false },
+  { name: "that does not read", window: 2 ** 31 - 1, stop: true },
+]) {
+  test(`answers of a client ${name} are held no longer than answerTimeoutMs`, async (t) => {
+    const bench = await startHttp2Bench(t, handler, { answerTimeoutMs: 200, headersCheckMs: 20 });
+    const client = await bench.connect({ settings: [[settings.initialWindowSize, window]], moreWindow: 2 ** 30 });
+    const streams = Array.from({ length: 20 }, (_, i) => 1 + 2 * i);
+    client.send(...streams.map((stream) => getFrame(stream, "/big")));
+    if (stop) client.socket.pause();
+    await waitFor(() => bench.server.active > 0, { what: "the answers to be held" });
+    if (window === 1) client.send(...streams.map((stream) => windowFrame(stream, 1)));
+    await waitFor(() => bench.server.active === 0, { what: "the answers to be given up", timeoutMs: 3000 });
+    client.socket.resume();
+    // What the kernel took before can be whole.
+    const isOver = (stream: number): boolean => client.isWhole(stream) || client.resetCode(stream) !== undefined;
+    await client.until(() => streams.every(isOver) || client.isClosed, "their ends");
+    assert.ok(streams.some((stream) => !client.isWhole(stream)));
+    await servesOthers(bench);
+  });
+}
+
+test("a handler that writes for a client that does not read is held back, and told when it is gone", async (t) => {
+  let stream: ResponseStream | undefined;
+  let written = 0;
+  const bench = await startHttp2Bench(t, (exchange) => {
+    if (exchange.url === "/") return exchange.respond(200, {});
+    stream = exchange.stream(200, {});
+  });
+  const client = await bench.connect({ settings: [[settings.initialWindowSize, 2 ** 31 - 1]], moreWindow: 2 ** 30 });
+  client.send(getFrame(1, "/watch"));
+  await client.next("headers", 1).catch(() => {});
+  client.socket.pause();
+  const chunk = Buffer.alloc(64 * 1024);
+  const { write, drained } = await waitFor(() => stream, { what: "the handler" }).then((one) => ({
+    write: () => one.write(chunk),
+    drained: () => one.drained(),
+  }));
+  // The kernel's buffers take several MB; a turn of the loop between, or nothing leaves.
+  let isFull = false;
+  for (; written < 1000 && !isFull; written++) {
+    if (write()) continue;
+    isFull = await Promise.race([drained().then(() => false), new Promise<boolean>((resolve) => setTimeout(resolve, 100, true))]);
+  }
+  assert.ok(isFull, "it could write without end");
+  const rejected = assert.rejects(drained());
+  client.socket.destroy();
+  await rejected;
+  await servesOthers(bench);
+});
+
+test("connections without a request are closed in time, those with one are not", async (t) => {
+  const bench = await startHttp2Bench(t, handler, { idleTimeoutMs: 100, headersCheckMs: 20 });
+  const idle = await Promise.all(Array.from({ length: 50 }, () => bench.connect()));
+  const busy = await bench.connect();
+  busy.send(getFrame(1, "/hold"));
+  await busy.ping();
+  await waitFor(() => bench.server.connections === 1, { what: "the end of the idle" });
+  assert.ok(idle.every((client) => client.of("goAway").every(({ payload }) => payload.readUInt32BE(4) === 0)));
+  assert.ok(await busy.isAlive());
+});
+
+test("headers that are not finished hold the connection no longer than headersTimeoutMs", async (t) => {
+  const bench = await startHttp2Bench(t, handler, { headersTimeoutMs: 100, headersCheckMs: 20 });
+  const client = await bench.connect();
+  client.send(unfinished);
+  await client.end();
+  await servesOthers(bench);
+});
+
+const half = Buffer.concat([preface, settingsFrame([]), getFrame(1, "/hold"), postFrame(3, "/hold"), dataFrame(3, "0123456789")]);
+for (const { name, bytes } of [
+  { name: "the preface", bytes: half.subarray(0, 10) },
+  { name: "a frame's head", bytes: Buffer.concat([half, Buffer.of(0, 0)]) },
+  { name: "a frame's content", bytes: half.subarray(0, -5) },
+  { name: "a block of headers", bytes: Buffer.concat([half, headersFrame(5, literalBlock(requestFields("GET", "/")), end)]) },
+  { name: "requests", bytes: half },
+  { name: "nothing", bytes: Buffer.alloc(0) },
+]) {
+  for (const how of ["end", "destroy"] as const) {
+    test(`a connection that the client ${how === "end" ? "closes" : "breaks off"} in the midst of ${name} leaves nothing behind`, async (t) => {
+      const bench = await startHttp2Bench(t, handler);
+      const client = await bench.connect({ isSilent: true });
+      client.socket.write(bytes);
+      if (bytes.length >= half.length - 5) await waitFor(() => bench.server.active === 2, { what: "the requests" });
+      if (how === "end") client.socket.end();
+      else client.socket.destroy();
+      await waitFor(() => bench.server.active === 0 && bench.server.connections === 0, { what: "the end of it all" });
+      await servesOthers(bench);
+    });
+  }
+}
+
+const conversation = [
+  preface,
+  settingsFrame([]),
+  getFrame(1),
+  postFrame(3),
+  dataFrame(3, "ab"),
+  dataFrame(3, "", end),
+  getFrame(5),
+];
+for (const { name, pieces } of [
+  { name: "byte by byte", pieces: Array.from(Buffer.concat(conversation), (octet) => Buffer.of(octet)) },
+  { name: "in one piece", pieces: [Buffer.concat(conversation)] },
+]) {
+  test(`a client that sends all ${name} is understood`, async (t) => {
+    const bench = await startHttp2Bench(t, async (exchange) => exchange.respond(200, {}, await exchange.body(10)));
+    const client = await bench.connect({ isSilent: true });
+    for (const piece of pieces) {
+      client.socket.write(piece);
+      await new Promise(setImmediate);
+    }
+    const answers = await Promise.all([1, 3, 5].map((stream) => client.answer(stream)));
+    assert.deepEqual(
+      answers.map(({ body }) => String(body)),
+      ["", "ab", ""],
+    );
+  });
+}
+
+test("a client that takes its leave and asks on is served no more than it must be", async (t) => {
+  const bench = await startHttp2Bench(t, handler);
+  const client = await bench.connect();
+  const more = Array.from({ length: 100 }, (_, i) => getFrame(3 + 2 * i, "/hold"));
+  client.send(getFrame(1), goAwayFrame(0), ...more);
+  assert.match(await client.end(), /^connection /);
+  await waitFor(() => bench.server.active === 0 && bench.server.connections === 0, { what: "the end of it all" });
+  await servesOthers(bench);
+});

@@ -1,0 +1,429 @@
+/** Requests as a client may write them: which of them a handler sees, and as what. Source: RFC 9113, section 8 */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { StatusError } from "../errors/status-error.ts";
+import { flags } from "../http2/frames.ts";
+import {
+  continuationFrame,
+  dataFrame,
+  type Field,
+  getFrame,
+  headersFrame,
+  indexedBlock,
+  literalBlock,
+  postFrame,
+  requestFields,
+} from "../http2/testing/raw-frames.ts";
+import { startHttp2Bench } from "../testing/http2-bench.ts";
+import type { ExchangeHandler } from "./exchange.ts";
+
+interface Seen {
+  method: string;
+  url: string;
+  headers: Record<string, string | string[]>;
+  body: string;
+}
+
+/** Says what it was asked. */
+const mirror: ExchangeHandler = async (exchange) => {
+  const { method, url, headers } = exchange;
+  const body = String(await exchange.body(1_000_000));
+  exchange.respond(200, {}, JSON.stringify({ method, url, headers: Object.entries(headers), body }));
+};
+
+function seenIn(body: Buffer): Seen {
+  const { headers, ...seen } = JSON.parse(body.toString("utf8"));
+  return { ...seen, headers: Object.fromEntries(headers) };
+}
+
+const method: Field = [":method", "GET"];
+const scheme: Field = [":scheme", "https"];
+const authority: Field = [":authority", "localhost"];
+const path: Field = [":path", "/"];
+const good = [method, scheme, authority, path];
+
+const malformed: Readonly<Record<string, readonly Field[]>> = {
+  "no field at all": [],
+  "no :method": [scheme, authority, path],
+  "no :scheme": [method, authority, path],
+  "no :path": [method, scheme, authority],
+  "two :method": [...good, method],
+  "two :scheme": [...good, scheme],
+  "two :path": [...good, path],
+  "two :authority": [...good, authority],
+  "an empty :path": [method, scheme, authority, [":path", ""]],
+  "a :path without a slash": [method, scheme, authority, [":path", "api"]],
+  "an empty :method": [[":method", ""], scheme, authority, path],
+  "a :method with a space": [[":method", "GET /x"], scheme, authority, path],
+  "a :path with a line's end": [method, scheme, authority, [":path", "/\r\nx: y"]],
+  "a pseudo field that nobody knows": [...good, [":foo", "x"]],
+  "a pseudo field of answers": [...good, [":status", "200"]],
+  ":protocol, which was not offered": [[":method", "CONNECT"], scheme, authority, path, [":protocol", "websocket"]],
+  "a pseudo field behind others": [method, scheme, authority, ["accept", "*/*"], path],
+  "a capital letter in a name": [...good, ["Accept", "*/*"]],
+  "an empty name": [...good, ["", "x"]],
+  "thousands of empty names": [...good, ...Array<Field>(2000).fill(["", ""])],
+  "a space in a name": [...good, ["a b", "x"]],
+  "a NUL in a name": [...good, ["a\0", "x"]],
+  "a line's end in a name": [...good, ["a\r\nb", "x"]],
+  "a colon in a name": [...good, ["a:b", "x"]],
+  "DEL in a name": [...good, ["a\x7f", "x"]],
+  "an octet beyond ASCII in a name": [...good, ["a\xe4", "x"]],
+  "a NUL in a value": [...good, ["a", "x\0y"]],
+  "CR in a value": [...good, ["a", "x\ry"]],
+  "LF in a value": [...good, ["a", "x\ny"]],
+  "a request behind a value": [...good, ["a", "x\r\n\r\nGET /secret HTTP/1.1"]],
+  "a space before a value": [...good, ["a", " x"]],
+  "a space behind a value": [...good, ["a", "x "]],
+  "a tab before a value": [...good, ["a", "\tx"]],
+  "a tab behind a value": [...good, ["a", "x\t"]],
+  connection: [...good, ["connection", "close"]],
+  "keep-alive": [...good, ["keep-alive", "timeout=5"]],
+  "proxy-connection": [...good, ["proxy-connection", "keep-alive"]],
+  "transfer-encoding": [...good, ["transfer-encoding", "chunked"]],
+  upgrade: [...good, ["upgrade", "websocket"]],
+  "te other than trailers": [...good, ["te", "gzip"]],
+  "te with more than trailers": [...good, ["te", "trailers, gzip"]],
+  "a content-length of a request that ends at once": [...good, ["content-length", "1"]],
+};
+for (const [name, fields] of Object.entries(malformed)) {
+  test(`8.1.1 malformed: ${name} reaches no handler, and hurts no other request`, async (t) => {
+    const bench = await startHttp2Bench(t, (exchange) =>
+      exchange.url === "/good" ? exchange.respond(204, {}) : assert.fail("a handler was called"),
+    );
+    const client = await bench.connect();
+    client.send(headersFrame(1, fields), getFrame(3, "/good"));
+    assert.equal((await client.answer(3)).status, 204);
+    assert.ok(["stream PROTOCOL_ERROR", "status 400"].includes(await client.outcome(1)), await client.outcome(1));
+  });
+}
+
+const lengths: readonly { name: string; fields: readonly Field[]; data: readonly string[]; trailers?: boolean }[] = [
+  { name: "more than announced", fields: [["content-length", "3"]], data: ["abcd"] },
+  { name: "more than announced, in pieces", fields: [["content-length", "3"]], data: ["ab", "cd"] },
+  { name: "less than announced", fields: [["content-length", "3"]], data: ["ab"] },
+  { name: "less than announced, and trailers", fields: [["content-length", "3"]], data: ["ab"], trailers: true },
+  { name: "none of what was announced", fields: [["content-length", "3"]], data: [""] },
+  { name: "something where nothing was announced", fields: [["content-length", "0"]], data: ["a"] },
+  {
+    name: "two lengths",
+    fields: [
+      ["content-length", "3"],
+      ["content-length", "4"],
+    ],
+    data: ["abcd"],
+  },
+  { name: "two lengths in one", fields: [["content-length", "4, 5"]], data: ["abcd"] },
+  { name: "a length with a sign", fields: [["content-length", "+4"]], data: ["abcd"] },
+  { name: "a length below nothing", fields: [["content-length", "-1"]], data: ["abcd"] },
+  { name: "a length that is no number", fields: [["content-length", "four"]], data: ["abcd"] },
+  { name: "a length in another base", fields: [["content-length", "0x4"]], data: ["abcd"] },
+  { name: "a length with an exponent", fields: [["content-length", "4e0"]], data: ["abcd"] },
+  { name: "an empty length", fields: [["content-length", ""]], data: ["abcd"] },
+  { name: "a length beyond all bounds", fields: [["content-length", "9".repeat(40)]], data: ["abcd"] },
+];
+for (const { name, fields, data, trailers = false } of lengths) {
+  test(`8.1.1 content-length: ${name} never passes for a whole body`, async (t) => {
+    const bodies: string[] = [];
+    const bench = await startHttp2Bench(t, async (exchange) => {
+      bodies.push(exchange.url === "/good" ? "good" : String(await exchange.body(1000)));
+      exchange.respond(204, {});
+    });
+    const client = await bench.connect();
+    const last = data.length - 1;
+    client.send(
+      postFrame(1, "/", fields),
+      ...data.map((one, i) => dataFrame(1, one, i === last && !trailers ? flags.endStream : 0)),
+      ...(trailers ? [headersFrame(1, [["a", "b"]])] : []),
+      getFrame(3, "/good"),
+    );
+    assert.ok(["stream PROTOCOL_ERROR", "status 400"].includes(await client.outcome(1)), await client.outcome(1));
+    assert.equal((await client.answer(3)).status, 204);
+    assert.deepEqual(bodies, ["good"]);
+  });
+}
+
+const end = flags.endStream;
+const wellFormed: readonly { name: string; send: readonly Buffer[]; want: { [Key in keyof Seen]?: unknown } }[] = [
+  { name: "a body in pieces", send: [postFrame(1), dataFrame(1, "ab"), dataFrame(1, "c", end)], want: { body: "abc" } },
+  { name: "a body of nothing", send: [postFrame(1), dataFrame(1, "", end)], want: { body: "" } },
+  {
+    name: "a body of the announced length",
+    send: [postFrame(1, "/", [["content-length", "3"]]), dataFrame(1, "ab"), dataFrame(1, "c", end)],
+    want: { body: "abc" },
+  },
+  {
+    name: "trailers, which nobody needs",
+    send: [postFrame(1), dataFrame(1, "abc"), headersFrame(1, [["x-late", "1"]])],
+    want: { body: "abc", headers: { host: "localhost" } },
+  },
+  { name: "trailers in place of a body", send: [postFrame(1), headersFrame(1, [["x-late", "1"]])], want: { body: "" } },
+  {
+    name: "no field at all as trailers",
+    send: [postFrame(1), dataFrame(1, "abc"), headersFrame(1, [])],
+    want: { body: "abc" },
+  },
+  {
+    name: "cookies in several fields",
+    send: [
+      getFrame(1, "/", [
+        ["cookie", "a=b"],
+        ["cookie", "c=d"],
+        ["cookie", "e=f"],
+      ]),
+    ],
+    want: { headers: { host: "localhost", cookie: "a=b; c=d; e=f" } },
+  },
+  {
+    name: "a field that comes several times",
+    send: [
+      getFrame(1, "/", [
+        ["x-remote-group", "a"],
+        ["x-remote-group", "b"],
+        ["x-remote-group", "c, d"],
+      ]),
+    ],
+    want: { headers: { host: "localhost", "x-remote-group": "a, b, c, d" } },
+  },
+  {
+    name: "an authority that a host contradicts",
+    send: [getFrame(1, "/", [["host", "elsewhere"]])],
+    want: { headers: { host: "localhost" } },
+  },
+  {
+    name: "a host without an authority",
+    send: [headersFrame(1, [method, scheme, path, ["host", "elsewhere"]])],
+    want: { headers: { host: "elsewhere" } },
+  },
+  { name: "neither host nor authority", send: [headersFrame(1, [method, scheme, path])], want: { headers: {} } },
+  {
+    name: "te: trailers",
+    send: [getFrame(1, "/", [["te", "trailers"]])],
+    want: { headers: { host: "localhost", te: "trailers" } },
+  },
+  { name: "an empty value", send: [getFrame(1, "/", [["a", ""]])], want: { headers: { host: "localhost", a: "" } } },
+  {
+    name: "octets beyond ASCII in a value",
+    send: [getFrame(1, "/", [["a", "\xe4\xff"]])],
+    want: { headers: { host: "localhost", a: "\xe4\xff" } },
+  },
+  {
+    name: "spaces within a value",
+    send: [getFrame(1, "/", [["a", "b \t c"]])],
+    want: { headers: { host: "localhost", a: "b \t c" } },
+  },
+  {
+    name: "a method of its own",
+    send: [headersFrame(1, requestFields("M-SEARCH", "/x"))],
+    want: { method: "M-SEARCH", url: "/x" },
+  },
+  {
+    name: "a path with what paths may have",
+    send: [getFrame(1, "/a//b/../c;d=e?f=%20g&h#i\xe4")],
+    want: { url: "/a//b/../c;d=e?f=%20g&h#i\xe4" },
+  },
+  {
+    name: "OPTIONS of a path",
+    send: [headersFrame(1, requestFields("OPTIONS", "/x"))],
+    want: { method: "OPTIONS", url: "/x" },
+  },
+  {
+    name: "a GET with a body",
+    send: [headersFrame(1, requestFields("GET", "/"), flags.endHeaders), dataFrame(1, "abc", end)],
+    want: { method: "GET", body: "abc" },
+  },
+];
+for (const { name, send, want } of wellFormed) {
+  test(`8.3 requests: ${name}`, async (t) => {
+    const client = await (await startHttp2Bench(t, mirror)).connect();
+    client.send(...send);
+    const { status, body } = await client.answer(1);
+    assert.equal(status, 200);
+    const seen = seenIn(body);
+    for (const [key, value] of Object.entries(want)) assert.deepEqual(seen[key as keyof Seen], value, key);
+  });
+}
+
+for (const { name, send } of [
+  { name: "that do not end the request", send: [headersFrame(1, [["a", "b"]], flags.endHeaders)] },
+  { name: "with a pseudo field", send: [headersFrame(1, [[":path", "/secret"]])] },
+  { name: "with a capital letter", send: [headersFrame(1, [["A", "b"]])] },
+  { name: "with a line's end", send: [headersFrame(1, [["a", "b\r\nc: d"]])] },
+  { name: "with connection", send: [headersFrame(1, [["connection", "close"]])] },
+]) {
+  test(`8.1 trailers: those ${name} are malformed`, async (t) => {
+    let whole = 0;
+    const bench = await startHttp2Bench(t, async (exchange) => {
+      await exchange.body(1000);
+      whole++;
+      exchange.respond(204, {});
+    });
+    const client = await bench.connect();
+    client.send(postFrame(1), dataFrame(1, "abc"), ...send, getFrame(3));
+    assert.ok(["stream PROTOCOL_ERROR", "status 400"].includes(await client.outcome(1)), await client.outcome(1));
+    assert.equal((await client.answer(3)).status, 204);
+    assert.equal(whole, 1);
+  });
+}
+
+for (const name of [
+  "__proto__",
+  "constructor",
+  "prototype",
+  "hasownproperty",
+  "tostring",
+  "toString".toLowerCase(),
+  "__definegetter__",
+]) {
+  test(`8.2 fields: ${name} is a name like any other`, async (t) => {
+    let prototype: unknown;
+    const bench = await startHttp2Bench(t, (exchange) => {
+      prototype = Object.getPrototypeOf(exchange.headers);
+      exchange.respond(200, {}, JSON.stringify(Object.keys(exchange.headers)));
+    });
+    const client = await bench.connect();
+    client.send(
+      getFrame(1, "/", [
+        [name, "polluted"],
+        [name, "twice"],
+        ["a", "b"],
+      ]),
+    );
+    const { status, body } = await client.answer(1);
+    assert.equal(status, 200);
+    assert.ok(JSON.parse(String(body)).includes("a"));
+    assert.ok(prototype === null || prototype === Object.prototype);
+    assert.deepEqual(Object.keys(Object.prototype), []);
+  });
+}
+
+test("8.2 fields: hundreds of them reach the handler", async (t) => {
+  const client = await (await startHttp2Bench(t, mirror)).connect();
+  const many = Array.from({ length: 1000 }, (_, i): Field => [`x-${i}`, String(i)]);
+  client.send(...cutBlock(1, literalBlock(requestFields("GET", "/", many))));
+  const { status, body } = await client.answer(1);
+  assert.equal(status, 200);
+  assert.deepEqual(seenIn(body).headers, { host: "localhost", ...Object.fromEntries(many) });
+});
+
+/** HEADERS, and as many CONTINUATION frames as the block needs. */
+function cutBlock(stream: number, block: Buffer): Buffer[] {
+  const frames = [headersFrame(stream, block.subarray(0, 16_384), flags.endStream)];
+  for (let at = 16_384; at < block.length; at += 16_384)
+    frames.push(continuationFrame(stream, block.subarray(at, at + 16_384), 0));
+  frames.push(continuationFrame(stream, Buffer.alloc(0)));
+  return frames;
+}
+
+test("8.2 fields: more of them than allowed are answered 431, and what they asked to remember is known", async (t) => {
+  const handled: (string | undefined)[] = [];
+  const bench = await startHttp2Bench(
+    t,
+    (exchange) => {
+      handled.push(exchange.headers["a"] as string | undefined);
+      exchange.respond(204, {});
+    },
+    { maxHeaderBytes: 20_000 },
+  );
+  const client = await bench.connect();
+  const large = literalBlock([["x-large", "y".repeat(30_000)]]);
+  const request = literalBlock(requestFields("GET", "/"));
+  client.send(
+    headersFrame(1, Buffer.concat([request, indexedBlock([["a", "before"]])])),
+    ...cutBlock(3, Buffer.concat([request, large, indexedBlock([["a", "within"]])])),
+    ...cutBlock(5, Buffer.concat([request, literalBlock(Array<Field>(1000).fill(["b", "c"]))])),
+    headersFrame(7, Buffer.concat([request, Buffer.of(0x80 | 62)])),
+    headersFrame(9, Buffer.concat([request, Buffer.of(0x80 | 63)])),
+  );
+  const statuses = await Promise.all([1, 3, 5, 7, 9].map(async (stream) => (await client.answer(stream)).status));
+  assert.deepEqual(statuses, [204, 431, 431, 204, 204]);
+  assert.deepEqual(handled, ["before", "within", "before"]);
+});
+
+test("8.2 fields: rawHeaders has each as it came, with its own value", async (t) => {
+  const bench = await startHttp2Bench(t, (exchange) => exchange.respond(200, {}, JSON.stringify(exchange.rawHeaders)));
+  const client = await bench.connect();
+  const fields = requestFields("GET", "/", [
+    ["x-remote-group", "a"],
+    ["x-remote-group", "b, c"],
+    ["__proto__", "d"],
+  ]);
+  client.send(headersFrame(1, fields));
+  assert.deepEqual(JSON.parse(String((await client.answer(1)).body)), fields.flat());
+});
+
+test("8.1 HEAD: the answer has a length and no content", async (t) => {
+  const bench = await startHttp2Bench(t, (exchange) => exchange.respond(200, {}, "abc"));
+  const client = await bench.connect();
+  client.send(headersFrame(1, requestFields("HEAD", "/")));
+  const { status, headers, body } = await client.answer(1);
+  assert.deepEqual([status, headers.get("content-length"), body.length], [200, "3", 0]);
+  await client.ping();
+  assert.deepEqual(client.of("data"), []);
+});
+
+for (const { name, fields } of [
+  { name: "of an authority", fields: [[":method", "CONNECT"], authority] as Field[] },
+  { name: "of nothing", fields: [[":method", "CONNECT"]] as Field[] },
+  { name: "with a path", fields: requestFields("CONNECT", "/") },
+]) {
+  test(`8.5 CONNECT: one ${name} opens no tunnel`, async (t) => {
+    const bench = await startHttp2Bench(t, (exchange) => exchange.respond(405, {}, exchange.method));
+    const client = await bench.connect();
+    client.send(headersFrame(1, fields, flags.endHeaders));
+    assert.ok(["status 405", "status 400", "status 501", "stream PROTOCOL_ERROR"].includes(await client.outcome(1)));
+  });
+}
+
+test("8.3.1 OPTIONS: that of the server as a whole is answered, and shown to no handler", async (t) => {
+  const bench = await startHttp2Bench(t, () => assert.fail("a handler was called"));
+  const client = await bench.connect();
+  client.send(headersFrame(1, requestFields("OPTIONS", "*")));
+  assert.equal((await client.answer(1)).status, 200);
+});
+
+test("8.2 fields: the body of a request with too many of them is thrown away", async (t) => {
+  const bench = await startHttp2Bench(t, (exchange) => exchange.respond(204, {}), { maxHeaderBytes: 1000 });
+  const client = await bench.connect();
+  const body = Buffer.alloc(200_000);
+  for (let i = 0; i < 40; i++) {
+    const stream = 1 + 2 * i;
+    client.send(postFrame(stream, "/", Array<Field>(100).fill(["a", "b"])));
+    await client.upload(stream, body);
+    assert.equal((await client.answer(stream)).status, 431);
+  }
+  client.send(getFrame(1001));
+  assert.equal((await client.answer(1001)).status, 204);
+});
+
+test("RFC 9110, 10.1.1: who expects it is told to go on, before the answer", async (t) => {
+  const client = await (await startHttp2Bench(t, mirror)).connect();
+  client.send(postFrame(1, "/", [["expect", "100-continue"]]));
+  const told = await client.next("headers", 1);
+  assert.deepEqual([told.fields?.slice(0, 2), told.flag], [[":status", "100"], flags.endHeaders]);
+  client.send(dataFrame(1, "abc", flags.endStream));
+  const { status, body } = await client.answer(1);
+  assert.deepEqual([status, seenIn(body).body], [200, "abc"]);
+});
+
+test("8.1 bodies: one beyond the limit is answered 413 while the client goes on, with and without a length", async (t) => {
+  const bench = await startHttp2Bench(t, async (exchange) => {
+    try {
+      exchange.respond(200, {}, await exchange.body(1000));
+    } catch (err) {
+      exchange.respond((err as StatusError).code, {}, (err as StatusError).message);
+    }
+  });
+  const client = await bench.connect();
+  for (const [stream, fields] of [
+    [1, []],
+    [3, [["content-length", "5000"]]],
+  ] as const) {
+    client.send(postFrame(stream, "/", fields as readonly Field[]), dataFrame(stream, "x".repeat(1001)));
+    const { status, body } = await client.answer(stream);
+    assert.deepEqual([status, String(body)], [413, "Request entity too large: limit is 1000"]);
+    client.send(dataFrame(stream, "x".repeat(3000)), dataFrame(stream, "x".repeat(999), flags.endStream));
+  }
+  client.send(getFrame(5));
+  assert.equal((await client.answer(5)).status, 200);
+});
