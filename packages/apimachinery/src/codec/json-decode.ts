@@ -18,6 +18,18 @@ export function decodeValue(value: unknown, type: TypeDescriptor): Record<string
   return structDecoder(type)(value, 0) as Record<string, unknown>;
 }
 
+/**
+ * Fields whose empty list Go tells from none while a request lasts, though it stores both alike. Decoded such a list is
+ * absent as all are, and the object is remembered.
+ */
+const notedWhenEmpty: Readonly<Record<string, string>> = { PodSecurityContext: "supplementalGroups" };
+const givenEmpty = new WeakSet<object>();
+
+/** Whether a `PodSecurityContext` was decoded from one with `supplementalGroups: []`. A copy of it was not. */
+export function wasGivenEmptyList(object: object): boolean {
+  return givenEmpty.has(object);
+}
+
 /** In Go's words: `json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32`. */
 export class DecodeFailure extends Error {
   readonly #word: string | undefined;
@@ -144,6 +156,7 @@ function structDecoder(type: TypeDescriptor): Decode {
 
 function makeStructDecoder(type: TypeDescriptor): Decode {
   const goType = `${type.goPackage}.${type.goName}`;
+  const noted = notedWhenEmpty[type.goName];
   let fields: Map<string, FieldCodec> | undefined;
   let required: FieldCodec[] = [];
   // Made on first use: types refer to themselves.
@@ -164,6 +177,7 @@ function makeStructDecoder(type: TypeDescriptor): Decode {
     if (depth >= maxDepth) throw tooDeep();
     const inside = depth + 1;
     const object = value as Record<string, unknown>;
+    const given = noted === undefined ? undefined : object[noted];
     let dropped = false;
     let current = "";
     try {
@@ -184,7 +198,9 @@ function makeStructDecoder(type: TypeDescriptor): Decode {
       if (err instanceof DecodeFailure) err.within(type.goName, current);
       throw err;
     }
-    return withRequired(dropped ? onlyFields(object, fields) : object, required);
+    const made = withRequired(dropped ? onlyFields(object, fields) : object, required);
+    if (Array.isArray(given) && given.length === 0) givenEmpty.add(made);
+    return made;
   };
 }
 

@@ -1,4 +1,5 @@
 /** Refuses pods that choose users, groups or SELinux labels. Source: plugin/pkg/admission/securitycontext/scdeny/admission.go */
+import { wasGivenEmptyList } from "@coxswain/apimachinery/codec/json-decode";
 import { forbidden } from "@coxswain/apimachinery/errors/status-error";
 import type { AdmissionPlugin } from "../plugin.ts";
 import { allContainers } from "./pod-containers.ts";
@@ -22,8 +23,11 @@ export const securityContextDeny = (): AdmissionPlugin => ({
     const pod = podWithContainers(attributes);
     if (pod === undefined) return;
     const refused = (field: string): Error => forbidden(attributes.resource, pod.metadata.name ?? "", `${field} is forbidden`);
+    const { securityContext = {} } = pod.spec;
     for (const [field, goName] of podFields) {
-      if (pod.spec.securityContext?.[field] !== undefined) throw refused(`pod.Spec.SecurityContext.${goName}`);
+      const isSet =
+        securityContext[field] !== undefined || (field === "supplementalGroups" && wasGivenEmptyList(securityContext));
+      if (isSet) throw refused(`pod.Spec.SecurityContext.${goName}`);
     }
     for (const { container } of allContainers(pod)) {
       for (const [field, goName] of containerFields) {
