@@ -161,10 +161,6 @@ export const gates: Readonly<Record<string, GateSpec>> = {
  * it. Take a name out when the feature comes.
  */
 export const unbuiltGates: ReadonlySet<string> = new Set([
-  "CSIMigrationAzureFile",
-  "CSIMigrationPortworx",
-  "csiMigrationRBD",
-  "CSIMigrationvSphere",
   "CustomResourceValidationExpressions",
   "DynamicKubeletConfig",
   "LocalStorageCapacityIsolationFSQuotaMonitoring",

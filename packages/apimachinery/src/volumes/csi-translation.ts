@@ -1,5 +1,6 @@
-import type { PersistentVolume, PersistentVolumeSpec } from "../schema/kinds/core/v1.ts";
-import { migratedPlugins } from "./migration.ts";
+import { createHash } from "node:crypto";
+import type { PersistentVolume, PersistentVolumeSpec, SecretReference, Volume } from "../schema/kinds/core/v1.ts";
+import { type MigratedPlugin, migratedPlugins } from "./migration.ts";
 
 /** The CSI form of a source: its handle and what else the driver needs to know. */
 interface CsiForm {
@@ -7,14 +8,28 @@ interface CsiForm {
   readonly readOnly?: boolean | undefined;
   readonly fsType?: string | undefined;
   readonly attributes?: Readonly<Record<string, string | undefined>>;
+  readonly stageSecret?: SecretReference | undefined;
+  readonly expandSecret?: SecretReference | undefined;
+  /** In place of what the volume says itself. */
+  readonly accessMode?: string;
+}
+
+type Texts = Readonly<Record<string, string>>;
+
+/** What a source is translated with besides itself. */
+interface Surroundings {
+  readonly labels: Texts;
+  readonly annotations: Texts;
+  /** Of the Pod that the source stands in; absent for one of a persistent volume. */
+  readonly namespace?: string | undefined;
 }
 
 /** @returns undefined when the volume lacks what the driver needs */
-type Translate = (spec: PersistentVolumeSpec, labels: Readonly<Record<string, string>>) => CsiForm | undefined;
+type Translate = (spec: PersistentVolumeSpec, around: Surroundings) => CsiForm | undefined;
 
 const unspecified = "UNSPECIFIED";
 
-/** The cloud disks whose migration is on in 1.23. Source: staging/src/k8s.io/csi-translation-lib/plugins */
+/** Source: staging/src/k8s.io/csi-translation-lib/plugins */
 const translations: Readonly<Record<string, Translate>> = {
   "kubernetes.io/aws-ebs"({ awsElasticBlockStore: source }) {
     if (source === undefined) return undefined;
@@ -23,7 +38,7 @@ const translations: Readonly<Record<string, Translate>> = {
     const handle = volumeID.startsWith("aws://") ? (volumeID.split("/").at(-1) ?? "") : volumeID;
     return { handle, readOnly, fsType, attributes: { partition: String(partition) } };
   },
-  "kubernetes.io/gce-pd"({ gcePersistentDisk: source }, labels) {
+  "kubernetes.io/gce-pd"({ gcePersistentDisk: source }, { labels }) {
     if (source === undefined) return undefined;
     const { pdName, fsType, readOnly, partition = 0 } = source;
     const zones = (labels["topology.kubernetes.io/zone"] ?? labels["failure-domain.beta.kubernetes.io/zone"])?.split("__") ?? [];
@@ -41,28 +56,112 @@ const translations: Readonly<Record<string, Translate>> = {
     const { diskURI, cachingMode, fsType, readOnly } = source;
     return { handle: diskURI, readOnly, fsType, attributes: { cachingMode, fsType, kind: "Managed" } };
   },
+  "kubernetes.io/azure-file"({ azureFile: source }, { annotations, namespace }) {
+    if (source === undefined) return undefined;
+    const { secretName, shareName, readOnly, secretNamespace } = source;
+    const resourceGroup = annotations["kubernetes.io/azure-file-resource-group"] ?? "";
+    return {
+      handle: `${resourceGroup}#${storageAccountOf(secretName)}#${shareName}#`,
+      readOnly,
+      attributes: { sharename: shareName },
+      stageSecret: { name: secretName, namespace: namespace || secretNamespace || "default" },
+      ...(namespace !== undefined && { accessMode: "ReadWriteMany" }),
+    };
+  },
+  "kubernetes.io/vsphere-volume"({ vsphereVolume: source }) {
+    if (source === undefined) return undefined;
+    const { volumePath, fsType, storagePolicyName } = source;
+    return { handle: volumePath, fsType, attributes: { storagepolicyname: storagePolicyName || undefined } };
+  },
+  "kubernetes.io/portworx-volume"({ portworxVolume: source }, { namespace }) {
+    if (source === undefined) return undefined;
+    const { volumeID, fsType, readOnly } = source;
+    // Read-only is told by the access mode alone.
+    return { handle: volumeID, fsType, ...(namespace !== undefined && { accessMode: oneWriterUnless(readOnly) }) };
+  },
+  "kubernetes.io/rbd"({ rbd: source }, { annotations, namespace }) {
+    if (source === undefined) return undefined;
+    const { image, fsType, readOnly, monitors, pool = "rbd", secretRef } = source;
+    const cluster = createHash("md5").update(monitors.join(",")).digest("hex");
+    const secret = secretRef && (namespace === undefined ? secretRef : { ...secretRef, namespace });
+    const common = { fsType, accessMode: oneWriterUnless(readOnly), stageSecret: secret, expandSecret: secret };
+    if (namespace !== undefined) {
+      const attributes = { clusterID: cluster, pool: pool || "rbd", staticVolume: "true", imageFeatures: "layering" };
+      return { ...common, handle: image, attributes };
+    }
+    const { [rbdHandle]: made, clusterID = "", imageFeatures, imageFormat = "", journalPool = "" } = annotations;
+    const attributes = {
+      ...(made ? { clusterID } : { clusterID: cluster, staticVolume: "true" }),
+      imageName: image,
+      pool,
+      imageFeatures: imageFeatures || "layering",
+      imageFormat,
+      journalPool,
+      migration: "true",
+      tryOtherMounters: "true",
+    };
+    return { ...common, handle: made || migratedImage(cluster, pool, image), attributes };
+  },
 };
 
+/** On volumes that the driver has made for the plugin. */
+const rbdHandle = "rbd.csi.ceph.com/volume-handle";
+
+const oneWriterUnless = (readOnly: boolean | undefined): string => (readOnly === true ? "ReadOnlyMany" : "ReadWriteOnce");
+
+/** As the driver calls an image that it has not made itself. */
+function migratedImage(cluster: string, pool: string, image: string): string {
+  const [, name = image] = image.split("kubernetes-dynamic-pvc-");
+  return `mig_mons-${cluster}_image-${name}_${Buffer.from(pool).toString("hex")}`;
+}
+
+/** `azure-storage-account-<account>-secret`; another name stands for the account itself. */
+function storageAccountOf(secretName: string): string {
+  const [prefix, suffix] = ["azure-storage-account-", "-secret"];
+  const start = secretName.indexOf(prefix) + prefix.length;
+  const end = secretName.lastIndexOf(suffix);
+  return secretName.includes(prefix) && end > start ? secretName.slice(start, end) : secretName;
+}
+
 /**
- * The volume of an in-tree plugin as its CSI driver sees it.
- * @param volume a persistent volume; or one with only a name and a source, for what stands in a Pod
+ * A persistent volume of an in-tree plugin as its CSI driver sees it.
  * @returns undefined when there is no such form
  */
 export function translated(volume: PersistentVolume, plugin: string): PersistentVolume | undefined {
+  const { labels = {}, annotations = {} } = volume.metadata;
+  return withForm(volume, plugin, { labels, annotations });
+}
+
+/**
+ * The same for what stands in a Pod: a volume as if it were a persistent one, named after the disk, which is what makes
+ * Pods that share it share where it is staged.
+ * @param namespace of the Pod, in which its secrets are
+ */
+export function translatedInline({ name, ...source }: Volume, plugin: string, namespace: string): PersistentVolume | undefined {
+  const spec = { ...source, accessModes: ["ReadWriteOnce"] } as PersistentVolumeSpec;
+  const volume = withForm({ metadata: { name }, spec }, plugin, { labels: {}, annotations: {}, namespace });
+  const { driver, volumeHandle } = volume?.spec.csi ?? {};
+  return volume && { ...volume, metadata: { name: `${driver}-${volumeHandle}` } };
+}
+
+function withForm(volume: PersistentVolume, plugin: string, around: Surroundings): PersistentVolume | undefined {
   const row = migratedPlugins.find((known) => known.plugin === plugin);
-  const form = translations[plugin]?.(volume.spec, volume.metadata.labels ?? {});
+  const form = translations[plugin]?.(volume.spec, around);
   if (row === undefined || form === undefined) return undefined;
   const { [row.source]: _, ...rest } = volume.spec;
+  const { accessMode } = form;
+  return { ...volume, spec: { ...rest, ...(accessMode && { accessModes: [accessMode] }), csi: csiSource(row, form) } };
+}
+
+function csiSource({ driver }: MigratedPlugin, form: CsiForm): NonNullable<PersistentVolumeSpec["csi"]> {
   const attributes = Object.entries(form.attributes ?? {}).filter((entry): entry is [string, string] => entry[1] !== undefined);
-  const spec: PersistentVolumeSpec = {
-    ...rest,
-    csi: {
-      driver: row.driver,
-      volumeHandle: form.handle,
-      ...(form.readOnly === undefined ? {} : { readOnly: form.readOnly }),
-      ...(form.fsType === undefined ? {} : { fsType: form.fsType }),
-      ...(attributes.length === 0 ? {} : { volumeAttributes: Object.fromEntries(attributes) }),
-    },
+  return {
+    driver,
+    volumeHandle: form.handle,
+    ...(form.readOnly === undefined ? {} : { readOnly: form.readOnly }),
+    ...(form.fsType === undefined ? {} : { fsType: form.fsType }),
+    ...(attributes.length === 0 ? {} : { volumeAttributes: Object.fromEntries(attributes) }),
+    ...(form.stageSecret && { nodeStageSecretRef: form.stageSecret }),
+    ...(form.expandSecret && { controllerExpandSecretRef: form.expandSecret }),
   };
-  return { ...volume, spec };
 }

@@ -11,7 +11,7 @@ export interface InTreeDisk {
   /** The disk behind a pod's volume, or a persistent one. */
   readonly idOf: (source: Pick<Volume & PersistentVolume["spec"], DiskField>) => string | undefined;
 }
-type DiskField = "awsElasticBlockStore" | "gcePersistentDisk" | "azureDisk" | "cinder";
+type DiskField = "awsElasticBlockStore" | "gcePersistentDisk" | "azureDisk" | "cinder" | "portworxVolume" | "rbd";
 
 /** Source: k8s.io/csi-translation-lib plugins; features of the same names */
 export const inTreeDisks = {
@@ -38,6 +38,18 @@ export const inTreeDisks = {
     driver: "cinder.csi.openstack.org",
     gate: "CSIMigrationOpenStack",
     idOf: ({ cinder }) => cinder?.volumeID,
+  },
+  Portworx: {
+    plugin: "kubernetes.io/portworx-volume",
+    driver: "pxd.portworx.com",
+    gate: "CSIMigrationPortworx",
+    idOf: ({ portworxVolume }) => portworxVolume?.volumeID,
+  },
+  RBD: {
+    plugin: "kubernetes.io/rbd",
+    driver: "rbd.csi.ceph.com",
+    gate: "csiMigrationRBD",
+    idOf: ({ rbd }) => rbd?.image,
   },
 } as const satisfies Record<string, InTreeDisk>;
 

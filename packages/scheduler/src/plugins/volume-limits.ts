@@ -8,6 +8,7 @@ import {
   storageClasses,
 } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { CSINode, StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { translated } from "@coxswain/apimachinery/volumes/csi-translation";
 import { classNameOf } from "@coxswain/apimachinery/volumes/matching";
 import type { NodeInfo } from "../cache/node-info.ts";
 import type { Plugin } from "../framework/extension-points.ts";
@@ -76,7 +77,8 @@ export function newNodeVolumeLimits(context: Context): Plugin {
     if (volume !== undefined) {
       const disk = disks.find(({ idOf }) => idOf(volume.spec) !== undefined);
       if (disk === undefined || !isMigrated(disk, node, context.gates)) return undefined;
-      return [disk.driver, disk.idOf(volume.spec) ?? ""];
+      // The same disk may be known to another claim as the driver's own.
+      return [disk.driver, translated(volume, disk.plugin)?.spec.csi?.volumeHandle ?? ""];
     }
     const provisioner = listers.storageClass(claim)?.provisioner;
     if (provisioner === undefined) return undefined;

@@ -244,10 +244,17 @@ const driverOn = (count: number): Stored => [
   csiNodes,
   { metadata: { name: "a" }, spec: { drivers: [{ name: "d.example.com", nodeID: "a", allocatable: { count } }] } } as KubeObject,
 ];
+const migratedOn = (plugin: string, driver: string, count: number): Stored => [
+  csiNodes,
+  {
+    metadata: { name: "a", annotations: { "storage.alpha.kubernetes.io/migrated-plugins": plugin } },
+    spec: { drivers: [{ name: driver, nodeID: "a", allocatable: { count } }] },
+  } as KubeObject,
+];
 const exceeded = "0/1 nodes are available: 1 node(s) exceed max volume count.";
 const many = (count: number): object[] => Array.from({ length: count }, (_, i) => ebs(`vol-${i}`));
 
-for (const { name, node, wanted, there = [], objects = [], want } of [
+for (const { name, node, wanted, there = [], objects = [], want, gates = {} } of [
   { name: "39 EBS volumes fit", node: aTestNode("a"), wanted: using(...many(39)), want: "a" },
   { name: "40 do not", node: aTestNode("a"), wanted: using(...many(40)), want: exceeded },
   {
@@ -291,14 +298,52 @@ for (const { name, node, wanted, there = [], objects = [], want } of [
     objects: [bound("one", "pv1"), volume("pv1", csi("1")), driverOn(1)],
     want: "a",
   },
-] as { name: string; node: ReturnType<typeof aTestNode>; wanted: Pod; there?: object[]; objects?: Stored[]; want: string }[]) {
+  ...[
+    { name: "an image of Ceph counts for the driver that has taken it over", csiMigrationRBD: true, want: exceeded },
+    { name: "an image of Ceph of no driver counts nowhere", csiMigrationRBD: false, want: "a" },
+  ].map(({ name, csiMigrationRBD, want }) => ({
+    name,
+    node: aTestNode("a"),
+    wanted: using(claimed("one"), claimed("two")),
+    objects: [
+      bound("one", "pv1"),
+      bound("two", "pv2"),
+      volume("pv1", rbd(["1"], "i")),
+      volume("pv2", rbd(["1"], "j")),
+      migratedOn("kubernetes.io/rbd", "rbd.csi.ceph.com", 1),
+    ],
+    gates: { csiMigrationRBD },
+    want,
+  })),
+  {
+    name: "one disk counts once, by whichever way it is known",
+    node: aTestNode("a"),
+    wanted: using(claimed("one"), claimed("two")),
+    objects: [
+      bound("one", "pv1"),
+      bound("two", "pv2"),
+      volume("pv1", ebs("aws://z/vol-1")),
+      volume("pv2", { csi: { driver: "ebs.csi.aws.com", volumeHandle: "vol-1" } }),
+      migratedOn("kubernetes.io/aws-ebs", "ebs.csi.aws.com", 1),
+    ],
+    want: "a",
+  },
+] as {
+  name: string;
+  node: ReturnType<typeof aTestNode>;
+  wanted: Pod;
+  there?: object[];
+  objects?: Stored[];
+  want: string;
+  gates?: Record<string, boolean>;
+}[]) {
   test(`volume limits: ${name}`, async () => {
     const old = aTestPod("old", {
       on: "a",
       cpu: "10m",
       spec: { volumes: there.map((v, i) => ({ name: `v${i}`, ...v })) as Volume[] },
     });
-    const cluster = newTestCluster({ nodes: [node], pods: there.length > 0 ? [old] : [], objects });
+    const cluster = newTestCluster({ nodes: [node], pods: there.length > 0 ? [old] : [], objects, gates });
     // Limits do not mind it; only one pod may have such a disk at all.
     const expected = want === "exclusive" ? "0/1 nodes are available: 1 node(s) had no available disk." : want;
     assert.equal(await cluster.place(wanted), expected);

@@ -5,14 +5,13 @@ import type {
   PersistentVolume,
   PersistentVolumeClaim,
   PersistentVolumeSource,
-  PersistentVolumeSpec,
   Pod,
   Volume,
 } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CSIDriver, CSINode } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-of-pod";
-import { translated } from "@coxswain/apimachinery/volumes/csi-translation";
-import { migratedPluginOf } from "@coxswain/apimachinery/volumes/migration";
+import { translated, translatedInline } from "@coxswain/apimachinery/volumes/csi-translation";
+import { type MigratedPlugin, migratedPluginOf } from "@coxswain/apimachinery/volumes/migration";
 import type { FlexAttacher } from "./flex-attacher.ts";
 import { type AttachableFlexVolume, type AttachableVolume, attachable, attachableFlex, type CsiVolume } from "./volume.ts";
 
@@ -56,26 +55,22 @@ function flexVolume(volume: Volume, { flex }: VolumeSources, bound?: PersistentV
 /** A volume that stands in the Pod itself: a flex driver's, or an in-tree plugin's that a CSI driver has taken over. */
 function inlineVolume(volume: Volume, pod: Pod, sources: VolumeSources): AttachableVolume | undefined {
   if (volume.flexVolume !== undefined) return flexVolume(volume, sources);
-  if (migratedPluginOf(volume as PersistentVolumeSource, sources.gates) === undefined) return undefined;
-  const { name, ...source } = volume;
-  const stored: PersistentVolume = {
-    metadata: { name },
-    spec: { ...source, accessModes: ["ReadWriteOnce"] } as PersistentVolumeSpec,
-  };
-  const csi = asCsi(stored, pod, sources);
-  if (csi?.spec.csi === undefined) return undefined;
-  const { driver, volumeHandle } = csi.spec.csi;
-  const found = unlessDriverRefrains(attachable({ ...csi, metadata: { name: `${driver}-${volumeHandle}` } }), sources);
-  return found === undefined ? undefined : { ...found, source: { inlineVolumeSpec: csi.spec } };
+  const migrated = migratedPluginOf(volume as PersistentVolumeSource, sources.gates);
+  if (migrated === undefined || !isOnNode(migrated, pod, sources)) return undefined;
+  const csi = translatedInline(volume, migrated.plugin, pod.metadata.namespace ?? "");
+  const found = csi && unlessDriverRefrains(attachable(csi), sources);
+  return found && { ...found, source: { inlineVolumeSpec: csi.spec } };
 }
 
 /** The same for a Pod: on nodes where the driver does not have the plugin's volumes yet, nobody attaches them. */
-function asCsi(volume: PersistentVolume, pod: Pod, { gates, nodes }: VolumeSources): PersistentVolume | undefined {
-  const migrated = migratedPluginOf(volume.spec, gates);
-  if (migrated === undefined) return csiFormOf(volume, gates);
+function asCsi(volume: PersistentVolume, pod: Pod, sources: VolumeSources): PersistentVolume | undefined {
+  const migrated = migratedPluginOf(volume.spec, sources.gates);
+  return migrated === undefined || isOnNode(migrated, pod, sources) ? csiFormOf(volume, sources.gates) : undefined;
+}
+
+function isOnNode({ plugin }: MigratedPlugin, pod: Pod, { nodes }: VolumeSources): boolean {
   const annotations = nodes.get(pod.spec.nodeName ?? "")?.metadata.annotations;
-  const onNode = annotations?.["storage.alpha.kubernetes.io/migrated-plugins"]?.split(",") ?? [];
-  return onNode.includes(migrated.plugin) ? csiFormOf(volume, gates) : undefined;
+  return annotations?.["storage.alpha.kubernetes.io/migrated-plugins"]?.split(",").includes(plugin) === true;
 }
 
 /** A CSI volume, or what a driver makes of the plugin's that it has taken over. */

@@ -5,9 +5,15 @@ import type { EventRecorder } from "@coxswain/apimachinery/controller/event-reco
 import type { FeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import type { SharedInformer } from "@coxswain/apimachinery/informers/shared-informer";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
-import type { Node, PersistentVolume, PersistentVolumeClaim, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type {
+  Node,
+  PersistentVolume,
+  PersistentVolumeClaim,
+  PersistentVolumeSource,
+  Volume,
+} from "@coxswain/apimachinery/schema/kinds/core/v1";
 import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
-import { translated } from "@coxswain/apimachinery/volumes/csi-translation";
+import { translated, translatedInline } from "@coxswain/apimachinery/volumes/csi-translation";
 import { driverOf, migratedPluginOf, migratedPlugins } from "@coxswain/apimachinery/volumes/migration";
 import type { BeginOperation } from "@coxswain/apimachinery/volumes/storage-operations";
 import type { PluginHandler } from "../../plugins/plugin-registry.ts";
@@ -113,11 +119,10 @@ export function newCsi(options: CsiOptions): Csi {
     return (row && translated(volume, row.plugin)) ?? volume;
   }
 
-  function takenOver({ name, ...source }: Volume): CsiSource | undefined {
-    const spec = { ...source, accessModes: ["ReadWriteOnce"] } as PersistentVolume["spec"];
-    const form = csiForm({ metadata: { name }, spec });
-    const { csi } = form.spec;
-    const made = csi && persistentSource({ ...form, metadata: { name: `${csi.driver}-${csi.volumeHandle}` } }, false);
+  function takenOver(volume: Volume, namespace: string): CsiSource | undefined {
+    const row = migratedPluginOf(volume as PersistentVolumeSource, gates);
+    const form = row && translatedInline(volume, row.plugin, namespace);
+    const made = form && persistentSource(form, false);
     return made && { ...made, attach: { inlineVolumeSpec: form.spec } };
   }
 
@@ -169,7 +174,7 @@ export function newCsi(options: CsiOptions): Csi {
     },
     async inline(pod, volume) {
       const own = gates.enabled("CSIInlineVolume") ? ephemeralSource(pod, volume) : undefined;
-      const source = own ?? takenOver(volume);
+      const source = own ?? takenOver(volume, pod.metadata.namespace);
       return source && asSetUp(pod, source, await volumes.setUp(pod, source));
     },
     close: drivers.close,

@@ -106,6 +106,26 @@ test("a disk of an in-tree plugin is its driver's, in a claim or in the pod itse
   assert.deepEqual(await b.mounts(), []);
 });
 
+for (const csiMigrationRBD of [true, false]) {
+  const whose = csiMigrationRBD ? "its driver's, with the pod's secret" : "nobody's";
+  test(`csiMigrationRBD=${csiMigrationRBD}: an image of Ceph in a pod is ${whose}`, { skip: !isRoot }, async (t) => {
+    const b = await csiBench(t, { name: "rbd.csi.ceph.com", gates: { csiMigrationRBD } });
+    b.describe({ attachRequired: false });
+    const rbd = { monitors: ["10.0.0.1"], image: "i", pool: "p", secretRef: { name: "ceph" } };
+    const made = await b.csi.inline(aNodePod(), { name: "disk", rbd });
+    const staged = b.driver.calls.find(({ method }) => method === "NodeStageVolume")?.request;
+    if (!csiMigrationRBD) return assert.deepEqual([made, staged], [undefined, undefined]);
+    assert.ok(made?.path.endsWith("/rbd.csi.ceph.com-i/mount"));
+    assert.partialDeepStrictEqual(staged, {
+      volumeId: "i",
+      secrets: { key: "default/ceph" },
+      volumeContext: { pool: "p", imageFeatures: "layering" },
+    });
+    await b.csi.tearDown("uid-1");
+    await b.csi.collect();
+  });
+}
+
 test("a driver that asks for it hears of a volume at each look", { skip: !isRoot }, async (t) => {
   const b = await csiBench(t);
   b.describe({ attachRequired: false, requiresRepublish: true });
