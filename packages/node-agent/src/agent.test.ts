@@ -12,6 +12,7 @@ import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { newLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { installFlexDriver, success } from "@coxswain/apimachinery/testing/flex-driver";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type RunningAgent, startAgent } from "./agent.ts";
 import { newAgentConfig } from "./config.ts";
@@ -46,6 +47,7 @@ if (await canRunContainerd()) {
           volumes: [
             { name: "shared", emptyDir: {} },
             { name: "flex", flexVolume: { driver: "example.com/disk" } },
+            { name: "lun", flexVolume: { driver: "example.com/lun" } },
           ],
           initContainers: [
             {
@@ -59,11 +61,12 @@ if (await canRunContainerd()) {
             {
               name: "main",
               image: busyboxImage,
-              command: ["sh", "-c", "echo $(WHO) saw $(cat /sub) and $(cat /flex/file); exec sleep 1000"],
+              command: ["sh", "-c", "echo $(WHO) saw $(cat /sub), $(cat /flex/file) and $(cat /lun/file); exec sleep 1000"],
               env: [{ name: "WHO", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } }],
               volumeMounts: [
                 { name: "shared", mountPath: "/sub", subPath: "file" },
                 { name: "flex", mountPath: "/flex" },
+                { name: "lun", mountPath: "/lun" },
               ],
               resources: { limits: { memory: "32Mi" } },
               readinessProbe: { exec: { command: ["true"] }, periodSeconds: 1 },
@@ -74,16 +77,15 @@ if (await canRunContainerd()) {
     );
 
     const allowed = "--allow-metric-labels=kubelet_runtime_operations_total,operation_type=version";
-    const disk = join(dir, "exec/example.com~disk");
-    await mkdir(disk, { recursive: true });
-    await writeFile(join(disk, "disk"), flexDriver, { mode: 0o755 });
+    await installFlexDriver(join(dir, "exec/example.com~disk"), "disk", mountingDriver);
+    await installFlexDriver(join(dir, "exec/example.com~lun"), "lun", attachingDriver);
     const pluginDir = `--volume-plugin-dir=${join(dir, "exec")}`;
     let agent = await start(dir, socket, manifests, cgroupRoot, allowed, pluginDir);
     assert.equal(agent.healthzPort, 0, "--healthz-port=0: nobody listens for health");
     const ready = async (): Promise<Pod | undefined> => (await podsOf(agent)).find(isReady);
     const pod = await waitFor(ready, { timeoutMs: 30_000, what: "the pod to be ready" });
     assert.equal(pod.metadata.name, "web-node1");
-    assert.equal(await get(agent, "/containerLogs/default/web-node1/main"), "web-node1 saw made and mounted\n");
+    assert.equal(await get(agent, "/containerLogs/default/web-node1/main"), "web-node1 saw made, mounted and attached\n");
     const id = pod.status?.containerStatuses?.[0]?.containerID;
     const cgroup = await readFile(`/proc/${await pidOf(socket, id)}/cgroup`, "utf8");
     assert.match(cgroup, new RegExp(`memory:${cgroupRoot}/kubepods/burstable/pod${pod.metadata.uid}/`));
@@ -106,6 +108,11 @@ if (await canRunContainerd()) {
     });
     await waitFor(async () => (await readdir(join(dir, "kubelet/pods"))).length === 0, { what: "the pod's folder to be gone" });
     assert.deepEqual(await readdir(join(dir, "logs")), []);
+    const disks = join(dir, "kubelet/plugins/kubernetes.io/flexvolume/example.com/lun/mounts");
+    await waitFor(async () => (await readdir(disks)).length === 0, { what: "the disk to be unmounted" });
+    const commands = (await readFile(join(dir, "exec/example.com~lun/asked"), "utf8")).split("\n");
+    assert.equal(commands.filter((command) => command === "attach").length, 1, "not again after the restart");
+    assert.ok(commands.includes("detach"));
     await agent.stop();
   });
 
@@ -226,14 +233,18 @@ const agentFlags = (dir: string, socket: string, manifests: string, cgroupRoot: 
 ];
 
 /** Mounts a file system with one file. */
-const flexDriver = `#!/bin/sh -e
-case "$1" in
-init) echo '{"status":"Success","capabilities":{"attach":false}}' ;;
-mount) mount -t tmpfs tmpfs "$2"; echo mounted > "$2/file"; echo '{"status":"Success"}' ;;
-unmount) umount "$2"; echo '{"status":"Success"}' ;;
-*) echo '{"status":"Not supported"}' ;;
-esac
-`;
+const mountingDriver = {
+  init: `echo '{"status":"Success","capabilities":{"attach":false}}'`,
+  mount: `mount -t tmpfs tmpfs "$2" && echo mounted > "$2/file" && ${success}`,
+  unmount: `umount "$2" && ${success}`,
+};
+
+/** Has such a file system as a disk that it attaches, and leaves all else to the agent. */
+const attachingDriver = {
+  init: success,
+  attach: `echo '{"status":"Success","device":"/dev/lun"}'`,
+  mountdevice: `mount -t tmpfs tmpfs "$2" && echo attached > "$2/file" && ${success}`,
+};
 
 async function start(
   dir: string,
