@@ -271,8 +271,9 @@ export function connectHttp2(origin: string, options: ConnectionOptions, events:
 
   function onWindowUpdate(id: number, increment: number): void {
     if (id === 0) {
+      const held = sendWindow === 0; // otherwise nobody waits for it, and etcd widens it with every request
       sendWindow += increment;
-      for (const stream of streams.values()) pump(stream);
+      if (held) for (const stream of streams.values()) pump(stream);
       return;
     }
     const stream = streams.get(id);
