@@ -3,6 +3,11 @@ import { goQuote } from "./go-quote.ts";
 /** The largest revision that we can hold exactly; etcd's are far below. */
 const largest = BigInt(Number.MAX_SAFE_INTEGER);
 
+const largestUint64 = 2n ** 64n - 1n;
+
+/** All that etcd gives out: exact in any form of number. */
+const isSmall = (text: string): boolean => /^[0-9]{1,15}$/.test(text);
+
 /**
  * The revision of a resourceVersion; `""` and `"0"` both give 0.
  * @throws Error `resourceVersion: Invalid value: "x": strconv.ParseUint: parsing "x": invalid syntax`
@@ -10,14 +15,15 @@ const largest = BigInt(Number.MAX_SAFE_INTEGER);
  */
 export function parseResourceVersion(text: string): number {
   if (text === "" || text === "0") return 0;
-  if (/^[0-9]{1,15}$/.test(text)) return Number(text);
+  if (isSmall(text)) return Number(text);
   const fault = uint64Fault(text, largest);
   if (fault !== undefined) throw new Error(`resourceVersion: Invalid value: ${goQuote(text)}: ${fault}`);
   return Number(text.replace(/^0+/, ""));
 }
 
 /** @returns why Go does not read the text as an unsigned number of 64 bits; undefined when it does */
-export function uint64Fault(text: string, most = 2n ** 64n - 1n): string | undefined {
+export function uint64Fault(text: string, most = largestUint64): string | undefined {
+  if (isSmall(text)) return undefined;
   const fault = (why: string): string => `strconv.ParseUint: parsing ${goQuote(text)}: ${why}`;
   if (!/^[0-9]+$/.test(text)) return fault("invalid syntax");
   const digits = text.replace(/^0+/, "");
