@@ -214,3 +214,16 @@ for (const { source, name, accessMode = "ReadWriteOnce", csi } of [
     assert.deepEqual(made, { metadata: { name }, spec: { accessModes: [accessMode], csi } });
   });
 }
+
+for (const { modes, want } of [
+  { modes: ["ReadWriteMany"], want: ["ReadWriteOnce"] },
+  { modes: ["ReadOnlyMany", "ReadWriteOnce"], want: ["ReadWriteOnce"] },
+  { modes: ["ReadOnlyMany"], want: ["ReadOnlyMany"] },
+  { modes: undefined, want: undefined },
+]) {
+  test(`a GCE disk of mode ${modes} has ${want} with its driver`, () => {
+    const spec = { gcePersistentDisk: { pdName: "d" }, ...(modes && { accessModes: modes }) } as PersistentVolumeSpec;
+    const made = translated({ metadata: { name: "pv" }, spec }, "kubernetes.io/gce-pd");
+    assert.deepEqual(made?.spec.accessModes, want);
+  });
+}

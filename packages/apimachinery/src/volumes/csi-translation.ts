@@ -38,14 +38,17 @@ const translations: Readonly<Record<string, Translate>> = {
     const handle = volumeID.startsWith("aws://") ? (volumeID.split("/").at(-1) ?? "") : volumeID;
     return { handle, readOnly, fsType, attributes: { partition: String(partition) } };
   },
-  "kubernetes.io/gce-pd"({ gcePersistentDisk: source }, { labels }) {
+  "kubernetes.io/gce-pd"({ gcePersistentDisk: source, accessModes = [] }, { labels, namespace }) {
     if (source === undefined) return undefined;
     const { pdName, fsType, readOnly, partition = 0 } = source;
     const zones = (labels["topology.kubernetes.io/zone"] ?? labels["failure-domain.beta.kubernetes.io/zone"])?.split("__") ?? [];
     const [zone = unspecified] = zones;
     const place = zones.length > 1 ? `regions/${zone.slice(0, zone.lastIndexOf("-"))}` : `zones/${zone}`;
     const attributes = { partition: partition > 0 ? String(partition) : "" };
-    return { handle: `projects/${unspecified}/${place}/disks/${pdName}`, readOnly, fsType, attributes };
+    const handle = `projects/${unspecified}/${place}/disks/${pdName}`;
+    // The plugin never minded the mode; the driver refuses several, and many writers.
+    const isRead = namespace === undefined ? accessModes.every((mode) => mode === "ReadOnlyMany") : readOnly;
+    return { handle, readOnly, fsType, attributes, ...(accessModes.length > 0 && { accessMode: oneWriterUnless(isRead) }) };
   },
   "kubernetes.io/cinder"({ cinder: source }) {
     if (source === undefined) return undefined;

@@ -53,9 +53,12 @@ export const inTreeDisks = {
   },
 } as const satisfies Record<string, InTreeDisk>;
 
-/** The node's agent says for itself which plugins have moved to CSI there. */
 export function isMigrated({ plugin, gate }: InTreeDisk, node: CSINode | undefined, gates: PluginContext["gates"]): boolean {
-  if (node === undefined || !gates.enabled("CSIMigration") || !gates.enabled(gate)) return false;
-  const migrated = node.metadata.annotations?.["storage.alpha.kubernetes.io/migrated-plugins"] ?? "";
+  return gates.enabled("CSIMigration") && gates.enabled(gate) && isOnNode(plugin, node);
+}
+
+/** The node's agent says for itself which plugins have moved to CSI there. */
+export function isOnNode(plugin: string, node: CSINode | undefined): boolean {
+  const migrated = node?.metadata.annotations?.["storage.alpha.kubernetes.io/migrated-plugins"] ?? "";
   return migrated.split(",").includes(plugin);
 }

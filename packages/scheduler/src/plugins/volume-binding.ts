@@ -3,6 +3,7 @@ import type { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import {
   csiDrivers,
+  csiNodes,
   csiStorageCapacities,
   nodes,
   persistentVolumeClaims,
@@ -10,10 +11,12 @@ import {
   pods,
   storageClasses,
 } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { CSIDriver, StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import type { CSIDriver, CSINode, StorageClass } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import type { CSIStorageCapacity } from "@coxswain/apimachinery/schema/kinds/storage/v1beta1";
 import { bindCompleted, selectedNode } from "@coxswain/apimachinery/volumes/annotations";
+import { csiNodeAffinity } from "@coxswain/apimachinery/volumes/csi-topology";
 import { boundTo, classNameOf, requestedSize, sizeOf, waitsForConsumer } from "@coxswain/apimachinery/volumes/matching";
+import { migratedPluginOf } from "@coxswain/apimachinery/volumes/migration";
 import { fitsNode } from "@coxswain/apimachinery/volumes/node-affinity";
 import type { PluginArgs, ShapePoint } from "../config/plugin-args.ts";
 import { readState } from "../framework/cycle-state.ts";
@@ -22,6 +25,7 @@ import type { PluginContext } from "../framework/plugin-context.ts";
 import { failed, unresolvable } from "../framework/status.ts";
 import { newAssumeCache, versionOf } from "../volumes/assume-cache.ts";
 import { findPodVolumes, type PodVolumes, type StorageView } from "../volumes/pod-volumes.ts";
+import { isOnNode } from "./csi-migration.ts";
 import { claimsOf, findClaim } from "./pod-claims.ts";
 import { shapeScore } from "./resource-allocation.ts";
 
@@ -55,10 +59,20 @@ export function newVolumeBinding(context: PluginContext, { bindTimeoutSeconds, s
   const nodeLister = informers.for<Node>(nodes).lister;
   const podLister = informers.for<Pod>(pods, { fieldSelector: "status.phase!=Succeeded,status.phase!=Failed" }).lister;
 
+  const csiNodeLister = informers.for<CSINode>(csiNodes).lister;
+  const asOn = (volume: PersistentVolume, { metadata }: Node): PersistentVolume => {
+    const migrated = volume.spec.csi === undefined ? migratedPluginOf(volume.spec, gates) : undefined;
+    if (migrated === undefined || !isOnNode(migrated.plugin, csiNodeLister.get(metadata.name ?? ""))) return volume;
+    const { nodeAffinity: _, ...rest } = volume.spec;
+    const nodeAffinity = csiNodeAffinity(volume, migrated.plugin);
+    return { ...volume, spec: { ...rest, ...(nodeAffinity && { nodeAffinity }) } };
+  };
+
   const newView = (): StorageView => {
     let byClass: Map<string, PersistentVolume[]> | undefined;
     return {
       volume: (name) => volumes.get(name),
+      asOn,
       volumesOf(className) {
         byClass ??= Map.groupBy(volumes.list(), classNameOf);
         return byClass.get(className) ?? [];
@@ -111,7 +125,7 @@ export function newVolumeBinding(context: PluginContext, { bindTimeoutSeconds, s
       if (volume === undefined) throw new Error(`failed to check binding: could not find v1.PersistentVolume "${name}"`);
       if (claim === undefined) throw new Error(`failed to check binding: could not find v1.PersistentVolumeClaim "${keyOf(of)}"`);
       if (versionOf(sent) > versionOf(volume)) return false;
-      checkAffinity(volume, node);
+      checkAffinity(asOn(volume, node), node);
       if (!volume.spec.claimRef?.uid) throw new Error(`ClaimRef got reset for pv ${JSON.stringify(name)}`);
       if (!isFullyBound(claim)) return false;
     }
@@ -128,7 +142,7 @@ export function newVolumeBinding(context: PluginContext, { bindTimeoutSeconds, s
       if (volumeName) {
         const volume = volumes.stored(volumeName);
         if (volume === undefined) return false;
-        checkAffinity(volume, node);
+        checkAffinity(asOn(volume, node), node);
       }
       if (!isFullyBound(claim)) return false;
     }

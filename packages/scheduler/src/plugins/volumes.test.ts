@@ -210,6 +210,31 @@ for (const { name, wanted, objects, want, gates = {} } of [
   });
 }
 
+for (const { plugins, gates, want } of [
+  { plugins: "kubernetes.io/gce-pd,kubernetes.io/aws-ebs", gates: {}, want: "a" },
+  { plugins: "kubernetes.io/gce-pd", gates: {}, want: "b" },
+  { plugins: "kubernetes.io/aws-ebs", gates: { CSIMigrationAWS: false }, want: "b" },
+]) {
+  test(`volumes: where ${plugins} moved to CSI ${JSON.stringify(gates)} an EBS disk leads to its driver's zone on ${want}`, async () => {
+    const driverZone = "topology.ebs.csi.aws.com/zone";
+    // The plugin's label is on one node, the driver's with that zone on the other.
+    const two = [
+      aTestNode("a", { labels: { [driverZone]: "x" } }),
+      aTestNode("b", { labels: { [zone]: "x", [driverZone]: "y" } }),
+    ];
+    const inZone = { nodeSelectorTerms: [{ matchExpressions: [{ key: zone, operator: "In", values: ["x"] }] }] };
+    const objects = [
+      bound("data", "pv"),
+      volume("pv", { awsElasticBlockStore: { volumeID: "v" }, nodeAffinity: { required: inZone } }),
+      ...["a", "b"].map((name): Stored => {
+        const annotations = { "storage.alpha.kubernetes.io/migrated-plugins": plugins };
+        return [csiNodes, { metadata: { name, annotations }, spec: { drivers: [] } } as KubeObject];
+      }),
+    ];
+    assert.equal(await newTestCluster({ nodes: two, objects, gates }).place(using(claimed("data"))), want);
+  });
+}
+
 const gce = (pdName: string, readOnly = false): object => ({ gcePersistentDisk: { pdName, readOnly } });
 const rbd = (monitors: string[], image: string): object => ({ rbd: { monitors, image } });
 

@@ -24,6 +24,8 @@ export interface PodVolumes {
 /** What is known of storage. */
 export interface StorageView {
   volume(name: string): PersistentVolume | undefined;
+  /** The same volume in terms of the CSI driver that has taken it over on the node, if one has. */
+  asOn(volume: PersistentVolume, node: Node): PersistentVolume;
   /** Of one class; `""` for none. */
   volumesOf(className: string): readonly PersistentVolume[];
   storageClass(name: string): StorageClass | undefined;
@@ -55,9 +57,8 @@ export function findPodVolumes(
   node: Node,
   view: StorageView,
 ): PodVolumes | string[] {
-  const labels = node.metadata.labels ?? {};
   const reasons: string[] = [];
-  const problem = boundProblem(bound, labels, view);
+  const problem = boundProblem(bound, node, view);
   if (problem === "nodeAffinity") reasons.push(conflictReasons.nodeAffinity);
   const found = findForUnbound(unbound, node, view);
   if (typeof found === "string") reasons.push(found);
@@ -67,13 +68,13 @@ export function findPodVolumes(
 
 function boundProblem(
   claims: readonly PersistentVolumeClaim[],
-  labels: Readonly<Record<string, string>>,
+  node: Node,
   view: StorageView,
 ): "nodeAffinity" | "volumeGone" | undefined {
   for (const { spec } of claims) {
     const volume = view.volume(spec.volumeName ?? "");
     if (volume === undefined) return "volumeGone";
-    if (!fitsNode(volume, labels)) return "nodeAffinity";
+    if (!fitsNode(view.asOn(volume, node), node.metadata.labels ?? {})) return "nodeAffinity";
   }
   return undefined;
 }

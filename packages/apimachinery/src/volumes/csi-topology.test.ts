@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { PersistentVolume } from "../schema/kinds/core/v1.ts";
+import { csiNodeAffinity } from "./csi-topology.ts";
+
+const zone = "topology.kubernetes.io/zone";
+const region = "topology.kubernetes.io/region";
+const betaZone = "failure-domain.beta.kubernetes.io/zone";
+const betaRegion = "failure-domain.beta.kubernetes.io/region";
+const ebs = "topology.ebs.csi.aws.com/zone";
+const one = (key: string, ...values: string[]) => ({ key, operator: "In", values });
+const terms = (...all: object[][]) => ({
+  required: { nodeSelectorTerms: all.map((matchExpressions) => ({ matchExpressions })) },
+});
+
+for (const { name, plugin = "kubernetes.io/aws-ebs", affinity, labels = {}, want } of [
+  { name: "a zone", affinity: terms([one(zone, "a")]), want: terms([one(ebs, "a")]) },
+  {
+    name: "a zone, whatever the labels say",
+    affinity: terms([one(zone, "a")]),
+    labels: { [zone]: "b" },
+    want: terms([one(ebs, "a")]),
+  },
+  {
+    name: "zone and region of before",
+    affinity: terms([one(betaZone, "a"), one(betaRegion, "r")], [one(betaZone, "b"), one("disk", "ssd")]),
+    want: terms([one(ebs, "a"), one(region, "r")], [one(ebs, "b"), one("disk", "ssd")]),
+  },
+  {
+    name: "a region of now",
+    affinity: terms([one(zone, "a"), one(region, "r")]),
+    want: terms([one(ebs, "a"), one(region, "r")]),
+  },
+  { name: "the zone of its labels", affinity: undefined, labels: { [zone]: "a" }, want: terms([one(ebs, "a")]) },
+  {
+    name: "the zones of its labels, besides what it says",
+    affinity: terms([one("disk", "ssd")], [one("disk", "hdd")]),
+    labels: { [betaZone]: "b__a__ " },
+    want: terms([one("disk", "ssd"), one(ebs, "a", "b")], [one("disk", "hdd"), one(ebs, "a", "b")]),
+  },
+  { name: "nothing", affinity: undefined, want: undefined },
+  { name: "nothing of zones", affinity: terms([one("disk", "ssd")]), want: terms([one("disk", "ssd")]) },
+  {
+    name: "a zone of a driver that has no label for it",
+    plugin: "kubernetes.io/rbd",
+    affinity: terms([one(zone, "a")]),
+    labels: { [zone]: "b" },
+    want: terms([one(zone, "a")]),
+  },
+  {
+    name: "a zone of Google's",
+    plugin: "kubernetes.io/gce-pd",
+    affinity: terms([one(zone, "a")]),
+    want: terms([one("topology.gke.io/zone", "a")]),
+  },
+] as { name: string; plugin?: string; affinity?: object; labels?: Record<string, string>; want?: object }[]) {
+  test(`a driver's terms for ${name}`, () => {
+    const volume = {
+      metadata: { name: "pv", labels },
+      spec: { ...(affinity !== undefined && { nodeAffinity: affinity }) },
+    } as PersistentVolume;
+    const before = structuredClone(volume);
+    assert.deepEqual(csiNodeAffinity(volume, plugin), want);
+    assert.deepEqual(volume, before, "what is stored stays as it is");
+  });
+}
