@@ -1,5 +1,11 @@
-import { defaultMaxFrameBytes, flags, frame, frameTypes } from "./frames.ts";
+import { defaultMaxFrameBytes, flags, frame, frameTypes, headBytes, writeHead } from "./frames.ts";
 import { encodeFields } from "./hpack-encoder.ts";
+
+/**
+ * Before each block: our table is of size 0. A client that makes its own smaller waits to hear that before the next field
+ * (RFC 7541, 4.2); to say it always needs no account of what was said.
+ */
+const noTable = 0x20;
 
 /**
  * @param fields name, value, name, value …
@@ -7,9 +13,16 @@ import { encodeFields } from "./hpack-encoder.ts";
  * @returns HEADERS, and CONTINUATION where one frame is not enough
  */
 export function framedFields(stream: number, fields: readonly string[], ends: boolean): Buffer {
-  const block = encodeFields(fields);
+  const encoded = encodeFields(fields);
   const end = ends ? flags.endStream : 0;
-  if (block.length <= defaultMaxFrameBytes) return frame(frameTypes.headers, flags.endHeaders | end, stream, block);
+  const bytes = Buffer.allocUnsafe(headBytes + 1 + encoded.length);
+  bytes[headBytes] = noTable;
+  encoded.copy(bytes, headBytes + 1);
+  const block = bytes.subarray(headBytes);
+  if (block.length <= defaultMaxFrameBytes) {
+    writeHead(bytes, 0, block.length, frameTypes.headers, flags.endHeaders | end, stream);
+    return bytes;
+  }
   const frames: Buffer[] = [];
   for (let at = 0; at < block.length; at += defaultMaxFrameBytes) {
     const part = block.subarray(at, at + defaultMaxFrameBytes);

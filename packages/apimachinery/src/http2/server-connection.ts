@@ -304,6 +304,7 @@ export class ServerConnection implements StreamConnection {
     }
     if (id <= this.#lastId) {
       this.#expectReset(id);
+      this.#countIdle();
       return;
     }
     this.#lastId = id;
@@ -354,8 +355,8 @@ export class ServerConnection implements StreamConnection {
     if (this.#receiveWindow < 0) throw windowError("more data than the window lets in");
     const data = unpadded(flag, payload);
     const ends = (flag & flags.endStream) !== 0;
-    if (data.length === 0 && !ends) this.#countIdle();
     const stream = this.#streams.get(id);
+    if (data.length === 0 && (!ends || stream === undefined)) this.#countIdle();
     if (stream === undefined) {
       this.#expectReset(id);
       this.#giveBack(payload.length);
@@ -461,7 +462,6 @@ export class ServerConnection implements StreamConnection {
   /** Of a stream that is over: the client may not have known. */
   #expectReset(id: number): void {
     if (!this.#reset.includes(id)) throw new ConnectionError(errorCodes.streamClosed, "more of a stream that is over");
-    this.#countIdle();
   }
 
   #countReset(): void {

@@ -229,6 +229,23 @@ test("a body that comes in frames of one byte is not made large in memory", asyn
   await servesOthers(bench);
 });
 
+test("what a client goes on to send on streams that were broken off does no harm, however much it is", async (t) => {
+  const bench = await startHttp2Bench(t, (exchange) => (exchange.url === "/" ? exchange.respond(200, {}) : exchange.destroy()));
+  const client = await bench.connect();
+  const streams = Array.from({ length: 20 }, (_, i) => 1 + 2 * i);
+  client.send(...streams.map((stream) => postFrame(stream, "/broken")));
+  await client.ping();
+  for (const stream of streams) {
+    assert.notEqual(client.resetCode(stream), undefined);
+    const data = Buffer.concat([...Array<Buffer>(199).fill(dataFrame(stream, "x".repeat(500))), dataFrame(stream, "", end)]);
+    await client.until(() => client.connectionCredit > 100_000, "room for more");
+    client.sendData(stream, data, 199 * 500);
+  }
+  assert.ok(await client.isAlive());
+  client.send(getFrame(1001));
+  assert.equal((await client.answer(1001)).status, 200);
+});
+
 for (const { name, window, stop } of [
   { name: "whose windows stay shut", window: 0, stop: false },
   { name: "whose windows open by one byte", window: 1, stop: false },

@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { accessSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { type ClientHttp2Session, connect } from "node:http2";
+import { type ClientHttp2Session, connect, type Settings } from "node:http2";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -40,9 +40,10 @@ function* pieces(): Generator<Buffer> {
   }
 }
 
-function sessionOf(t: TestContext, { server, ca }: Http2Bench): ClientHttp2Session {
+function sessionOf(t: TestContext, { server, ca }: Http2Bench, settings: Settings = {}): ClientHttp2Session {
   const session = connect(`https://localhost:${server.port}`, {
     ca,
+    settings,
     lookup: (_name, _options, done) => done(null, [{ address: "127.0.0.1", family: 4 }] as never),
   });
   session.on("error", () => {});
@@ -90,6 +91,22 @@ test("node: an upload of 20 MB", async (t) => {
   for await (const chunk of stream.setEncoding("utf8")) answer += chunk;
   assert.equal(answer, `/up ${body.length} ${createHash("sha256").update(body).digest("hex")}`);
 });
+
+for (const headerTableSize of [0, 100, 65_536]) {
+  test(`node: a memory of ${headerTableSize} bytes for header fields, which becomes smaller in the midst`, async (t) => {
+    const bench = await startHttp2Bench(t, (exchange) => exchange.respond(200, { "x-url": exchange.url }, "ok"));
+    const session = sessionOf(t, bench, { headerTableSize });
+    await once(session, "connect");
+    for (const path of ["/a", "/b", "/c"]) {
+      const stream = session.request({ ":path": path, "x-long": "y".repeat(100) });
+      const [headers] = await once(stream, "response");
+      assert.deepEqual([headers[":status"], headers["x-url"]], [200, path]);
+      stream.resume();
+      await once(stream, "close");
+      await new Promise<void>((resolve) => session.settings({ headerTableSize: headerTableSize / 2 }, () => resolve()));
+    }
+  });
+}
 
 const hasCurl = (process.env["PATH"] ?? "").split(delimiter).some((folder) => {
   try {
