@@ -56,10 +56,11 @@ export class ConvertedStream implements WatchStream {
     }
   }
 
-  #seen(events: readonly WatchEvent[]): WatchEvent[] | Promise<WatchEvent[]> {
+  #seen(events: readonly WatchEvent[]): readonly WatchEvent[] | Promise<readonly WatchEvent[]> {
     const entries = events.flatMap((event) => ("entry" in event ? [event.entry] : []));
-    if (entries.length === 0) return [...events];
-    const put = (seen: readonly Entry[]): WatchEvent[] => {
+    if (entries.length === 0) return events;
+    const put = (seen: readonly Entry[]): readonly WatchEvent[] => {
+      if (seen.every((entry, i) => entry === entries[i])) return events; // as other watchers have them, who share their bytes
       const next = seen.values();
       return events.map((event) => ("entry" in event ? { ...event, entry: next.next().value as Entry } : event));
     };
@@ -67,9 +68,9 @@ export class ConvertedStream implements WatchStream {
     return seen instanceof Promise ? seen.then(put) : put(seen);
   }
 
-  async #pump(queue: WatchQueue, first: Promise<WatchEvent[]>): Promise<void> {
+  async #pump(queue: WatchQueue, first: Promise<readonly WatchEvent[]>): Promise<void> {
     try {
-      queue.catchUp(await first);
+      queue.catchUp([...(await first)]);
       while (await this.#source.ready()) {
         const events = this.#source.take();
         for (const event of await this.#seen(events)) if (!queue.push(event)) return this.#source.stop();
