@@ -3,13 +3,14 @@ import { openDir } from "./empty-dir.ts";
 import { setVolumeOwnership } from "./ownership.ts";
 import { configMapFiles } from "./payload.ts";
 import type { VolumePlugin } from "./volume.ts";
+import { pluginOf } from "./volume-operations.ts";
 
 /** Source: pkg/volume/configmap */
 export const configMap: VolumePlugin = {
   name: "kubernetes.io~configmap",
   refreshed: true,
   supports: (volume) => volume.configMap !== undefined,
-  async setUp({ pod, volume, dir, objects, now }) {
+  async setUp({ pod, volume, dir, objects, now, operations }) {
     const source = volume.configMap ?? {};
     const files = await configMapFiles(
       objects,
@@ -18,7 +19,8 @@ export const configMap: VolumePlugin = {
       source.defaultMode ?? 0o644,
     );
     await openDir(dir);
-    if (await writeAtomically(dir, files, now)) await setVolumeOwnership(dir, pod, { readOnly: true, policy: false });
+    if (await writeAtomically(dir, files, now))
+      await setVolumeOwnership(dir, pod, { readOnly: true, policy: false, plugin: pluginOf(volume), operations });
     return { path: dir, readOnly: true };
   },
 };

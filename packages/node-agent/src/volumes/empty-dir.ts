@@ -4,12 +4,13 @@ import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import type { Mounter } from "./mount.ts";
 import { setVolumeOwnership } from "./ownership.ts";
 import type { VolumePlugin } from "./volume.ts";
+import { pluginOf } from "./volume-operations.ts";
 
 /** Scratch space that lives as long as its Pod. Source: pkg/volume/emptydir */
 export const emptyDir: VolumePlugin = {
   name: "kubernetes.io~empty-dir",
   supports: (volume) => volume.emptyDir !== undefined,
-  async setUp({ pod, volume, dir, mounter }) {
+  async setUp({ pod, volume, dir, mounter, operations }) {
     const { medium, sizeLimit } = volume.emptyDir ?? {};
     if (medium?.startsWith("HugePages")) {
       await makeFolder(dir);
@@ -22,7 +23,7 @@ export const emptyDir: VolumePlugin = {
     } else {
       await openDir(dir);
     }
-    await setVolumeOwnership(dir, pod, { readOnly: false, policy: false });
+    await setVolumeOwnership(dir, pod, { readOnly: false, policy: false, plugin: pluginOf(volume), operations });
     return { path: dir, readOnly: false };
   },
 };

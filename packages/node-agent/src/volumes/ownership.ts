@@ -1,5 +1,6 @@
 import { chmod, lchown, lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/storage-operations";
 import type { NodePod } from "../pods/pod.ts";
 
 const readWrite = 0o660;
@@ -10,12 +11,13 @@ const setGroupId = 0o2000;
 /**
  * Gives a volume's files to the Pod's fsGroup: group owner, group may read (and write), folders hand their group on.
  * With OnRootMismatch nothing is walked when the volume's own folder is right already.
+ * @param options.plugin what the walk is observed as
  * Source: pkg/volume/volume_linux.go SetVolumeOwnership
  */
 export async function setVolumeOwnership(
   dir: string,
   pod: NodePod,
-  options: { readOnly: boolean; policy: boolean },
+  options: { readOnly: boolean; policy: boolean; plugin: string; operations: BeginOperation },
 ): Promise<void> {
   const group = pod.spec.securityContext?.fsGroup;
   if (group === undefined) return;
@@ -25,7 +27,8 @@ export async function setVolumeOwnership(
     const wanted = mask | search;
     if (info.gid === group && (info.mode & wanted) === wanted && (info.mode & setGroupId) !== 0) return;
   }
-  await walk(dir, group, mask);
+  const end = options.operations(options.plugin, "volume_fsgroup_recursive_apply");
+  await observed(end, () => walk(dir, group, mask));
 }
 
 async function walk(path: string, group: number, mask: number): Promise<void> {

@@ -3,6 +3,7 @@ import { memoryDir } from "./empty-dir.ts";
 import { commonUser, setVolumeOwnership } from "./ownership.ts";
 import { configMapFiles, downwardFiles, secretFiles } from "./payload.ts";
 import type { VolumeContext, VolumePlugin } from "./volume.ts";
+import { pluginOf } from "./volume-operations.ts";
 
 const tokenMode = 0o600;
 const defaultTokenLifeSeconds = 3600;
@@ -13,10 +14,11 @@ export const projected: VolumePlugin = {
   refreshed: true,
   supports: (volume) => volume.projected !== undefined,
   async setUp(context) {
-    const { pod, dir, mounter, now } = context;
+    const { pod, volume, dir, mounter, now, operations } = context;
     const files = await collect(context);
     await memoryDir(dir, mounter);
-    if (await writeAtomically(dir, files, now)) await setVolumeOwnership(dir, pod, { readOnly: true, policy: false });
+    if (await writeAtomically(dir, files, now))
+      await setVolumeOwnership(dir, pod, { readOnly: true, policy: false, plugin: pluginOf(volume), operations });
     return { path: dir, readOnly: true };
   },
 };

@@ -122,7 +122,20 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
             const isRefreshed = chosen.refreshed === true;
             const observed: VolumeContext["observed"] = (plugin, work) =>
               operations.setUp({ uid: pod.metadata.uid, name: volume.name, kind, plugin, isRefreshed }, work);
-            const context = { pod, volume, dir, objects, mounter, downward, csi, flex, nodeLabels, now: clock.now(), observed };
+            const context = {
+              pod,
+              volume,
+              dir,
+              objects,
+              mounter,
+              downward,
+              csi,
+              flex,
+              nodeLabels,
+              now: clock.now(),
+              observed,
+              operations: operations.begin,
+            };
             const setUp = (): Promise<SetUpVolume> => chosen.setUp(context);
             const made = await (chosen.delegates ? setUp() : observed(pluginOf(volume), setUp));
             volumes.set(volume.name, made.path === dir ? { ...made, measure: () => walked(dir) } : made);

@@ -1,8 +1,13 @@
 import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { newOperations, storageOperations } from "@coxswain/apimachinery/volumes/storage-operations";
+import { aNodePod } from "../testing/builders.ts";
+import { setVolumeOwnership } from "./ownership.ts";
 import { VolumeWaits } from "./volume.ts";
 import { countVolumes, newVolumeOperations, pluginOf, type VolumeOfPod } from "./volume-operations.ts";
 
@@ -68,6 +73,16 @@ test("volumes are wanted until their pod ends, and there until they are taken aw
     count("kubernetes.io/secret", "volume_unmount", "fail-unknown", 1),
     count("kubernetes.io/secret", "volume_unmount", "success", 1),
   ]);
+});
+
+test("a walk that gives a volume to the pod's group is observed, one that is not needed is not", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "cox-group-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const { operations, ended } = setUp();
+  const pod = aNodePod({ securityContext: { fsGroup: process.getgid?.() ?? 0, fsGroupChangePolicy: "OnRootMismatch" } });
+  const options = { readOnly: false, policy: true, plugin: "kubernetes.io/local-volume", operations: operations.begin };
+  for (const _ of [1, 2]) await setVolumeOwnership(dir, pod, options);
+  assert.deepEqual(await ended(), [count("kubernetes.io/local-volume", "volume_fsgroup_recursive_apply", "success", 1)]);
 });
 
 for (const [source, plugin] of [

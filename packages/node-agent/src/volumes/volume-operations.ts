@@ -21,6 +21,8 @@ export interface VolumeOperations {
   setUp<T>(volume: VolumeOfPod, work: () => Promise<T>): Promise<T>;
   /** Takes away all volumes of a Pod. */
   tearDown(uid: string, work: () => Promise<void>): Promise<void>;
+  /** For steps on the way. */
+  readonly begin: BeginOperation;
   /** One for each volume, in the words of `volume_manager_total_volumes`. */
   states(): Iterable<readonly [plugin: string, state: string]>;
 }
@@ -39,6 +41,7 @@ const names = {
 export function newVolumeOperations(begin: BeginOperation): VolumeOperations {
   const pods = new Map<string, Map<string, Entry>>();
   return {
+    begin,
     async setUp({ uid, name, kind, plugin, isRefreshed }, work) {
       const entries = pods.getOrInsertComputed(uid, () => new Map<string, Entry>());
       const entry = entries.getOrInsertComputed(name, () => ({ kind, plugin, isThere: false, isWanted: true }));

@@ -1,4 +1,5 @@
 import type { Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { BeginOperation } from "@coxswain/apimachinery/volumes/storage-operations";
 import type { DownwardContext } from "../environment/downward-api-env.ts";
 import type { NodePod } from "../pods/pod.ts";
 import type { PodObjects } from "../sources/pod-objects.ts";
@@ -23,6 +24,8 @@ export interface VolumeContext {
   now: number;
   /** Around what a plugin does for the volume, as soon as it is known which that is. */
   observed<T>(plugin: string, work: () => Promise<T>): Promise<T>;
+  /** For steps on the way. */
+  operations: BeginOperation;
 }
 
 export interface SetUpVolume {

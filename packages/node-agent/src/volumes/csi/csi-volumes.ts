@@ -209,7 +209,9 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
       rest.capability.group === undefined &&
       takesGroup(source, driver?.spec.fsGroupPolicy ?? "")
     ) {
-      await setVolumeOwnership(targetPath, pod, { readOnly: false, policy: true }).catch((err: Error) => {
+      const { operations } = options;
+      const plugin = csiPlugin(source.driver);
+      await setVolumeOwnership(targetPath, pod, { readOnly: false, policy: true, plugin, operations }).catch((err: Error) => {
         throw new Error(`applyFSGroup failed for vol ${source.handle}: ${err.message}`);
       });
     }

@@ -84,7 +84,9 @@ export function newFlexVolumes(options: FlexOptions): FlexVolumes {
       await rmdir(dir).catch(() => {});
       throw err;
     }
-    if (!source.readOnly && driver.capabilities.fsGroup) await setVolumeOwnership(dir, pod, { readOnly: false, policy: true });
+    if (source.readOnly || !driver.capabilities.fsGroup) return;
+    const { operations } = options;
+    await setVolumeOwnership(dir, pod, { readOnly: false, policy: true, plugin: volume.driver, operations });
   }
 
   /** What a driver is told only when it mounts for a Pod. */
