@@ -19,14 +19,18 @@ export interface ManagedCluster {
   list<T extends object>(ref: ResourceRef): Promise<T[]>;
 }
 
-/** @param gates feature gates of both */
+/**
+ * @param gates feature gates of both
+ * @param serverFlags of the API server besides
+ */
 export async function startManaged(
   t: TestContext,
   controllers: readonly string[],
   gates: readonly string[] = [],
+  serverFlags: readonly string[] = [],
 ): Promise<ManagedCluster> {
   const gateFlags = gates.length === 0 ? [] : [`--feature-gates=${gates.map((gate) => `${gate}=true`).join(",")}`];
-  const server = await startTestServer(t, gateFlags);
+  const server = await startTestServer(t, [...gateFlags, ...serverFlags]);
   const { log } = await startDaemon(t, server, {
     packageName: "controller-manager",
     user: "system:kube-controller-manager",
