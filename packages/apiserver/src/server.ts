@@ -34,7 +34,6 @@ import { ensureNamespaces } from "./bootstrap/namespaces.ts";
 import { ensurePriorityClasses } from "./bootstrap/priority-classes.ts";
 import { ensureRbacPolicy } from "./bootstrap/rbac-policy.ts";
 import { newServerLeases, serverLeasesResource } from "./bootstrap/server-leases.ts";
-import { keepStorageVersions, type StorageVersions } from "./bootstrap/storage-versions.ts";
 import type { ApiserverConfig } from "./config.ts";
 import { Drain, type OpenRequests } from "./filters/drain.ts";
 import { newObjectCounts } from "./flow-control/object-counts.ts";
@@ -50,6 +49,7 @@ import { newPostStartHooks, type PostStartHook } from "./server/post-start-hooks
 import { connectRooms, type Rooms } from "./server/rooms.ts";
 import { issuerDocumentsOf, serviceAccountKeys } from "./server/service-accounts.ts";
 import { newStorageMetrics } from "./server/storage-metrics.ts";
+import { storageVersionHooks } from "./server/storage-version-barrier.ts";
 import { readTracingConfiguration, type TracingConfiguration } from "./server/tracing/configuration.ts";
 import { newSpanExporter } from "./server/tracing/exporter.ts";
 import { newTracer, type Tracer } from "./server/tracing/tracer.ts";
@@ -402,11 +402,7 @@ function hooksOf(
       name: "start-kube-apiserver-identity-lease-garbage-collector",
       run: (signal) => collectIdentityLeases(identity, signal),
     },
-    identity !== undefined &&
-      rooms.storageVersions !== undefined && {
-        name: "built-in-resources-storage-version-updater",
-        run: (signal) => keepStorageVersions(rooms.storageVersions as StorageVersions, identity, signal),
-      },
+    ...storageVersionHooks(rooms.storageVersions, identity),
     ...aggregatorHooks({
       aggregator: rooms.aggregator,
       followsCertificate: config.flags["proxy-client-cert-file"] !== "" && config.flags["proxy-client-key-file"] !== "",

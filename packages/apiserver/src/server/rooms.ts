@@ -29,7 +29,7 @@ import { buildAuthentication } from "../authentication/build.ts";
 import type { VerificationKey } from "../authentication/service-account-keys.ts";
 import { buildAuthorization } from "../authorization/build.ts";
 import { nodeRules } from "../bootstrap/rbac-policy.ts";
-import { newStorageVersions, type StorageVersions } from "../bootstrap/storage-versions.ts";
+import type { StorageVersions } from "../bootstrap/storage-versions.ts";
 import type { ApiserverConfig } from "../config.ts";
 import { type CustomResources, newCustomResources } from "../custom-resources/custom-resources.ts";
 import { converterOf } from "../custom-resources/webhook-conversion.ts";
@@ -38,7 +38,6 @@ import type { Auditor } from "../filters/audit.ts";
 import { newFilterChain } from "../filters/chain.ts";
 import type { Drain } from "../filters/drain.ts";
 import { countTermination, newRequestMetrics, reportedVerb } from "../filters/metrics.ts";
-import { storageVersionPrecondition } from "../filters/storage-version-precondition.ts";
 import type { ObjectCounts } from "../flow-control/object-counts.ts";
 import { fromHub, toHub } from "../handlers/convert.ts";
 import { writeError } from "../handlers/response.ts";
@@ -49,13 +48,13 @@ import { newLoopbackClient } from "../loopback/client.ts";
 import { newNodeProxy } from "../node-proxy/upstream.ts";
 import { builtInResources, internalResources } from "../registry/catalogue.ts";
 import { newServiceRepair, type ServiceRepair } from "../registry/core/services/repair.ts";
-import type { ResourceDefinition } from "../registry/generic/resource.ts";
 import { newRegistryStore, type RegistryStore } from "../registry/generic/store.ts";
 import type { RegistryServices } from "../registry/generic/subresource.ts";
 import type { StorageSet } from "../storage/open.ts";
 import type { Edge } from "./edge.ts";
 import { type LoadLimit, newLoadLimit } from "./flow-control.ts";
 import { storeGetter, tokenIssuer } from "./service-accounts.ts";
+import { withStorageVersionBarrier } from "./storage-version-barrier.ts";
 import { newWebhookMetrics } from "./webhook-metrics.ts";
 
 export interface RoomOptions {
@@ -264,12 +263,9 @@ export function connectRooms(options: RoomOptions): Rooms {
     rootPaths: () => edge.paths(),
     advertiseAddress: () => `${flags["external-hostname"] || config.advertiseAddress}:${flags["secure-port"]}`,
   });
-  const storageVersions = ["StorageVersionAPI", "APIServerIdentity"].every(featureEnabled)
-    ? newStorageVersions(storedDefinitions(resources), client, clock, options.signal)
-    : undefined;
   const route: Router = (request) => aggregator.handle(request) ?? local(request);
-  const precondition = storageVersions && storageVersionPrecondition(storageVersions);
-  const handle: Router = precondition === undefined ? route : (request) => precondition(request).then(() => route(request));
+  const { signal } = options;
+  const { handle, storageVersions } = withStorageVersionBarrier(route, { resources, client, clock, signal, featureEnabled });
   router = handle;
 
   const loadLimit = newLoadLimit({ ...options, client, informers, log: log.named("flow-control"), requestMetrics });
@@ -311,11 +307,6 @@ export function connectRooms(options: RoomOptions): Rooms {
     storageVersions,
     synced: () => synced() && plugins.every((plugin) => plugin.ready?.() ?? true),
   };
-}
-
-function storedDefinitions(resources: ServedResources): ResourceDefinition[] {
-  const stored = resources.all().filter(({ store }) => store !== undefined);
-  return [...new Set(stored.map(({ definition }) => definition))];
 }
 
 function groupVersions(resources: ServedResources): GroupVersion[] {

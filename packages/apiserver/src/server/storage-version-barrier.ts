@@ -1,0 +1,41 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { IdentityLeaseOptions } from "../bootstrap/identity-lease.ts";
+import { keepStorageVersions, newStorageVersions, type StorageVersions } from "../bootstrap/storage-versions.ts";
+import { storageVersionPrecondition } from "../filters/storage-version-precondition.ts";
+import type { Router } from "../handlers/router.ts";
+import type { ServedResources } from "../handlers/served-resources.ts";
+import type { PostStartHook } from "./post-start-hooks.ts";
+
+/**
+ * With their gates: the storage versions of what is served now, and a router that has writes wait for them. Without: the
+ * router as it is.
+ */
+export function withStorageVersionBarrier(
+  route: Router,
+  options: {
+    readonly resources: ServedResources;
+    readonly client: Client;
+    readonly clock: Clock;
+    readonly signal: AbortSignal;
+    readonly featureEnabled: (gate: string) => boolean;
+  },
+): { readonly handle: Router; readonly storageVersions: StorageVersions | undefined } {
+  if (!["StorageVersionAPI", "APIServerIdentity"].every(options.featureEnabled))
+    return { handle: route, storageVersions: undefined };
+  const stored = options.resources.all().filter(({ store }) => store !== undefined);
+  const definitions = [...new Set(stored.map(({ definition }) => definition))];
+  const storageVersions = newStorageVersions(definitions, options.client, options.clock, options.signal);
+  const precondition = storageVersionPrecondition(storageVersions);
+  return { handle: (request) => precondition(request).then(() => route(request)), storageVersions };
+}
+
+/** Says them; the server is not ready before that is done. */
+export function storageVersionHooks(
+  storageVersions: StorageVersions | undefined,
+  identity: IdentityLeaseOptions | undefined,
+): PostStartHook[] {
+  if (storageVersions === undefined || identity === undefined) return [];
+  const name = "built-in-resources-storage-version-updater";
+  return [{ name, run: (signal) => keepStorageVersions(storageVersions, identity, signal) }];
+}
