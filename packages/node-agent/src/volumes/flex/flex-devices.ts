@@ -18,11 +18,13 @@ import { VolumeError, VolumeWaits } from "../volume.ts";
 /** Disks that drivers attach to this node, and mount once for all Pods that use them. */
 export interface FlexDevices {
   /**
-   * Has a disk attached and mounted, and gives it to a Pod.
+   * Has a disk that a Pod wants attached and mounted, and gives it to the Pod.
    * @param give mounts it for the Pod; gets where it is mounted
    * @throws VolumeWaits while it is not attached; VolumeError with the step that failed
    */
   use<T>(uid: string, driver: FlexDriver, volume: FlexVolume, give: (mountPath: string) => Promise<T>): Promise<T>;
+  /** A Pod wants a disk, whether it is mounted for it already or not: the node says that it uses it from now on. */
+  want(uid: string, volume: FlexVolume): void;
   /** A Pod has none of its volumes any more. */
   leave(uid: string): void;
   /** Unmounts what no Pod uses any more; what fails is tried again at a later call. */
@@ -77,6 +79,10 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
     used.set(id, made);
     options.onInUseChange();
     return made;
+  }
+
+  function want(uid: string, volume: FlexVolume): void {
+    note(volume.driver, volume.name).pods.add(uid);
   }
 
   async function step<T>(name: VolumeError["step"], volume: FlexVolume, work: () => Promise<T>): Promise<T> {
@@ -148,9 +154,10 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
   }
 
   return {
+    want,
     use: (uid, driver, volume, give) =>
       serial(pluginVolumeId(volume.driver, volume.name), async () => {
-        note(volume.driver, volume.name).pods.add(uid);
+        want(uid, volume); // again: it may have been unmounted for the Pod before while this waited
         const device = await step(
           options.byController ? "MountVolume.WaitForAttach failed" : "AttachVolume.Attach failed",
           volume,

@@ -304,3 +304,17 @@ test("an agent that starts anew knows what is in use from what is left on the di
   assert.deepEqual(next.inUse(), []);
   assert.deepEqual((await bench.commands()).slice(-4), ["unmount", bench.dir, "unmountdevice", bench.mountPath]);
 });
+
+test("a disk that is mounted is in use though its driver came after the agent", async (t) => {
+  const bench = await setUp(t, all);
+  bench.status = isAttached;
+  await bench.flex.inline(pod, volume());
+  bench.mounted.push(bench.mountPath, bench.dir);
+  await bench.install({ init: "exit 1" });
+  const next = bench.open();
+  await next.restore();
+  assert.deepEqual(next.inUse(), []);
+  await bench.install(all);
+  await next.inline(pod, volume());
+  assert.deepEqual(next.inUse(), [id]);
+});

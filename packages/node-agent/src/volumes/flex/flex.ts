@@ -53,6 +53,7 @@ export function newFlexVolumes(options: FlexOptions): FlexVolumes {
     try {
       const volume = flexVolumeOf(source.flex, { name: partOfPath(source.name), readOnly: source.readOnly });
       const dir = join(podsDir, uid, "volumes", volume.driver.replaceAll("/", "~"), volume.name);
+      if (driver.capabilities.attach) devices.want(uid, volume);
       if (!(await isMounted(dir))) {
         if (driver.capabilities.attach)
           await devices.use(uid, driver, volume, (mountPath) => mount(driver, pod, source, { volume, dir, mountPath }));
