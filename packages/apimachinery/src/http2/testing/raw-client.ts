@@ -110,7 +110,7 @@ export class RawClient {
     const what = `${type}${stream === undefined ? "" : ` of ${stream}`}`;
     await this.until(() => find() !== undefined || this.isClosed, what);
     const found = find();
-    if (found === undefined) throw new Error(`the connection ended before ${what}: ${this.#shown()}`);
+    if (found === undefined) throw new Error(`the connection ended before ${what}: ${this.shown()}`);
     this.#seen.add(found);
     return found;
   }
@@ -122,7 +122,7 @@ export class RawClient {
     const isAnswer = (one: Frame): boolean =>
       one.type === frameTypes.ping && one.flag === flags.ack && one.payload.toString("latin1") === text;
     await this.until(() => this.frames.findLast(isAnswer) !== undefined || this.isClosed, "the answer of a PING");
-    if (this.frames.findLast(isAnswer) === undefined) throw new Error(`the connection ended: ${this.#shown()}`);
+    if (this.frames.findLast(isAnswer) === undefined) throw new Error(`the connection ended: ${this.shown()}`);
   }
 
   /** @returns the whole answer @throws Error when it breaks off */
@@ -131,7 +131,7 @@ export class RawClient {
       () => this.isWhole(stream) || this.resetCode(stream) !== undefined || this.isClosed,
       `an answer on ${stream}`,
     );
-    if (!this.isWhole(stream)) throw new Error(`the answer on ${stream} broke off: ${this.#shown()}`);
+    if (!this.isWhole(stream)) throw new Error(`the answer on ${stream} broke off: ${this.shown()}`);
     const headers = new Map<string, string>();
     for (const { fields = [] } of this.of("headers", stream)) {
       for (let i = 0; i < fields.length; i += 2) headers.set(fields[i] as string, fields[i + 1] as string);
@@ -170,7 +170,7 @@ export class RawClient {
   async upload(stream: number, body: Buffer, more: { readonly endStream?: boolean } = {}): Promise<void> {
     for (let at = 0; at < body.length; ) {
       await this.until(() => this.#room(stream) > 0 || this.isClosed, `room to send on ${stream}`);
-      if (this.isClosed) throw new Error(`the connection ended during an upload: ${this.#shown()}`);
+      if (this.isClosed) throw new Error(`the connection ended during an upload: ${this.shown()}`);
       const part = body.subarray(at, at + Math.min(16_384, this.#room(stream)));
       at += part.length;
       this.sendData(stream, dataFrame(stream, part));
@@ -226,7 +226,7 @@ export class RawClient {
         if (condition()) done(resolve);
       };
       const timer = setTimeout(
-        () => done(() => reject(new Error(`waited ${timeoutMs} ms for ${what}: ${this.#shown()}`))),
+        () => done(() => reject(new Error(`waited ${timeoutMs} ms for ${what}: ${this.shown()}`))),
         timeoutMs,
       );
       this.#waiting.add(look);
@@ -287,7 +287,8 @@ export class RawClient {
     for (const look of this.#waiting) look();
   }
 
-  #shown(): string {
+  /** The last of what came, for messages. */
+  shown(): string {
     const names = Object.entries(frameTypes);
     const shown = this.frames.slice(-20).map(({ type, flag, stream, payload }) => {
       const name = names.find(([, number]) => number === type)?.[0] ?? type;
