@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { giveSlabBack, largestSlabBytes, takeSlab } from "./slabs.ts";
+
+for (const bytes of [0, 1, 8 * 1024, 8 * 1024 + 1, 70_000, largestSlabBytes, largestSlabBytes + 1, 1_000_000]) {
+  test(`a slab for ${bytes} bytes has room for them, and not much more`, () => {
+    const slab = takeSlab(bytes);
+    assert.ok(slab.length >= bytes && slab.length <= Math.max(bytes + 8 * 1024, 8 * 1024));
+    giveSlabBack(slab);
+  });
+}
+
+test("what was given back is taken again, by one at a time", () => {
+  const first = takeSlab(20_000);
+  giveSlabBack(first);
+  const [again, other] = [takeSlab(20_000), takeSlab(20_000)];
+  assert.equal(again, first);
+  assert.notEqual(other, first);
+});
+
+test("one that is larger than usual is not kept", () => {
+  const large = takeSlab(largestSlabBytes + 1);
+  giveSlabBack(large);
+  assert.notEqual(takeSlab(largestSlabBytes + 1), large);
+});
+
+test("no more is kept than a bound, small ones first", () => {
+  const many = Array.from({ length: 100 }, () => takeSlab(largestSlabBytes));
+  const small = takeSlab(100);
+  for (const slab of many) giveSlabBack(slab);
+  giveSlabBack(small);
+  assert.equal(takeSlab(100), small);
+  const known = new Set(many);
+  const kept = Array.from({ length: 100 }, () => takeSlab(largestSlabBytes)).filter((slab) => known.has(slab));
+  assert.ok(kept.length > 0 && kept.length <= 64, `${kept.length} of 256 KiB`);
+});
