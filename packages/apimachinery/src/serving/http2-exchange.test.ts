@@ -1,7 +1,7 @@
 /** What a handler has of its exchange over HTTP/2, and what the client sees of it, frame by frame. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { type TestContext, test } from "node:test";
+import { suite, type TestContext, test } from "node:test";
 import { errorCodes, flags, frameTypes, settings } from "../http2/frames.ts";
 import type { RawClient } from "../http2/testing/raw-client.ts";
 import { dataFrame, getFrame, headersFrame, postFrame, requestFields, resetFrame } from "../http2/testing/raw-frames.ts";
@@ -221,23 +221,39 @@ function goodbyes(client: RawClient): [last: number, code: number][] {
   return client.of("goAway").map(({ payload }) => [payload.readUInt32BE(0), payload.readUInt32BE(4)]);
 }
 
-test("goAway: the client hears of it before requests are refused, and what runs comes to its end", async (t) => {
-  const { client, exchange } = await hold(t);
-  exchange.goAway();
-  exchange.goAway();
-  await client.next("goAway");
-  assert.deepEqual(goodbyes(client), [[2 ** 31 - 1, errorCodes.none]]);
-  client.send(getFrame(3, "/good"));
-  assert.equal((await client.answer(3)).status, 204);
-  await client.next("goAway");
-  assert.deepEqual(goodbyes(client).at(-1), [3, errorCodes.none]);
-  client.send(getFrame(5, "/good"));
-  await client.ping();
-  assert.ok(client.isWhole(5) === false && (client.resetCode(5) ?? errorCodes.refusedStream) === errorCodes.refusedStream);
-  assert.equal(client.isClosed, false);
-  exchange.respond(200, {}, "done");
-  assert.equal(String((await client.answer(1)).body), "done");
-  assert.equal(await client.end(), "connection closed");
+// Both wait for the second that clients get to hear what the server says.
+suite("in a second", { concurrency: true }, () => {
+  test("goAway: the client hears of it before requests are refused, and what runs comes to its end", async (t) => {
+    const { client, exchange } = await hold(t);
+    exchange.goAway();
+    exchange.goAway();
+    await client.next("goAway");
+    assert.deepEqual(goodbyes(client), [[2 ** 31 - 1, errorCodes.none]]);
+    client.send(getFrame(3, "/good"));
+    assert.equal((await client.answer(3)).status, 204);
+    await client.next("goAway");
+    assert.deepEqual(goodbyes(client).at(-1), [3, errorCodes.none]);
+    client.send(getFrame(5, "/good"));
+    await client.ping();
+    assert.ok(client.isWhole(5) === false && (client.resetCode(5) ?? errorCodes.refusedStream) === errorCodes.refusedStream);
+    assert.equal(client.isClosed, false);
+    exchange.respond(200, {}, "done");
+    assert.equal(String((await client.answer(1)).body), "done");
+    assert.equal(await client.end(), "connection closed");
+  });
+
+  test("an early answer comes whole before the rest of its request is refused", async (t) => {
+    const bench = await startHttp2Bench(t, (exchange) => exchange.respond(200, {}, "x".repeat(1000)));
+    const client = await bench.connect();
+    client.send(postFrame(1), dataFrame(1, "the beginning"));
+    assert.equal((await client.answer(1)).body.length, 1000);
+    const at = client.frames.findIndex(({ type, flag }) => type === frameTypes.data && (flag & flags.endStream) !== 0);
+    await client.until(() => client.resetCode(1) !== undefined, "the rest to be refused");
+    assert.equal(client.resetCode(1), 0);
+    assert.ok(client.frames.findIndex(({ type }) => type === frameTypes.resetStream) > at);
+    client.send(dataFrame(1, "the rest", flags.endStream), getFrame(3));
+    assert.equal((await client.answer(3)).status, 200);
+  });
 });
 
 test("close: running requests finish, though their windows open only then", async (t) => {

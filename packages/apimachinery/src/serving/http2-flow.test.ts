@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { Readable } from "node:stream";
 import { test } from "node:test";
-import { defaultWindowBytes, flags, frameTypes, settings, settingsFrame } from "../http2/frames.ts";
+import { defaultWindowBytes, flags, settings, settingsFrame } from "../http2/frames.ts";
 import type { RawClient } from "../http2/testing/raw-client.ts";
 import {
   dataFrame,
@@ -293,19 +293,6 @@ for (const [fate, then] of Object.entries(fates)) {
     if (!fate.includes("destroyed")) assert.ok(errors.every((code) => code === 0));
   });
 }
-
-test("8.1: an early answer comes whole before the rest of its request is refused", async (t) => {
-  const bench = await startHttp2Bench(t, (exchange) => exchange.respond(200, {}, pattern(1000)));
-  const client = await bench.connect();
-  client.send(postFrame(1), dataFrame(1, "the beginning"));
-  assert.deepEqual((await client.answer(1)).body, pattern(1000));
-  const at = client.frames.findIndex(({ type, flag }) => type === frameTypes.data && (flag & flags.endStream) !== 0);
-  await client.until(() => client.resetCode(1) !== undefined, "the rest to be refused");
-  assert.equal(client.resetCode(1), 0);
-  assert.ok(client.frames.findIndex(({ type }) => type === frameTypes.resetStream) > at);
-  client.send(dataFrame(1, "the rest", flags.endStream), getFrame(3));
-  assert.equal((await client.answer(3)).status, 200);
-});
 
 test("bodyStream: a slow reader lets the client send no more than the window", async (t) => {
   let exchange: Exchange | undefined;

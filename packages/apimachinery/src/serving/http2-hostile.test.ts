@@ -252,7 +252,7 @@ for (const { name, window, stop } of [
   { name: "that does not read", window: 2 ** 31 - 1, stop: true },
 ]) {
   test(`answers of a client ${name} are held no longer than answerTimeoutMs`, async (t) => {
-    const bench = await startHttp2Bench(t, handler, { answerTimeoutMs: 200, headersCheckMs: 20 });
+    const bench = await startHttp2Bench(t, handler, { answerTimeoutMs: 80, headersCheckMs: 20 });
     const client = await bench.connect({ settings: [[settings.initialWindowSize, window]], moreWindow: 2 ** 30 });
     const streams = Array.from({ length: 20 }, (_, i) => 1 + 2 * i);
     client.send(...streams.map((stream) => getFrame(stream, "/big")));
@@ -299,7 +299,7 @@ test("a handler that writes for a client that does not read is held back, and to
 });
 
 test("connections without a request are closed in time, those with one are not", async (t) => {
-  const bench = await startHttp2Bench(t, handler, { idleTimeoutMs: 100, headersCheckMs: 20 });
+  const bench = await startHttp2Bench(t, handler, { idleTimeoutMs: 250, headersCheckMs: 20 });
   const idle = await Promise.all(Array.from({ length: 50 }, () => bench.connect()));
   const busy = await bench.connect();
   busy.send(getFrame(1, "/hold"));
@@ -310,7 +310,7 @@ test("connections without a request are closed in time, those with one are not",
 });
 
 test("headers that are not finished hold the connection no longer than headersTimeoutMs", async (t) => {
-  const bench = await startHttp2Bench(t, handler, { headersTimeoutMs: 100, headersCheckMs: 20 });
+  const bench = await startHttp2Bench(t, handler, { headersTimeoutMs: 200, headersCheckMs: 20 });
   const client = await bench.connect();
   client.send(unfinished);
   await client.end();
