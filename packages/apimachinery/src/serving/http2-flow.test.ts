@@ -12,6 +12,7 @@ import {
   paddedDataFrame,
   postFrame,
   requestFields,
+  resetFrame,
   windowFrame,
 } from "../http2/testing/raw-frames.ts";
 import { startHttp2Bench } from "../testing/http2-bench.ts";
@@ -293,6 +294,25 @@ for (const [fate, then] of Object.entries(fates)) {
     if (!fate.includes("destroyed")) assert.ok(errors.every((code) => code === 0));
   });
 }
+
+test("6.9: a body that the client breaks off costs the connection nothing of its window", async (t) => {
+  const bench = await startHttp2Bench(t, async (exchange) => {
+    if (exchange.url === "/read") exchange.bodyStream();
+    await once(exchange.signal, "abort");
+  });
+  const client = await bench.connect();
+  await client.ping();
+  const window = client.connectionCredit;
+  for (let i = 0; i < 100; i++) {
+    const stream = 1 + 2 * i;
+    client.send(postFrame(stream, i % 2 === 0 ? "/read" : "/"));
+    await client.upload(stream, Buffer.alloc(60_000), { endStream: false });
+    client.send(resetFrame(stream));
+    assert.ok(client.connectionCredit <= window);
+  }
+  await client.ping();
+  assert.ok(client.connectionCredit >= window / 2 - 60_000, `only ${client.connectionCredit} of ${window} are left`);
+});
 
 test("bodyStream: a slow reader lets the client send no more than the window", async (t) => {
   let exchange: Exchange | undefined;
