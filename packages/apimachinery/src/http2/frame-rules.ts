@@ -1,4 +1,5 @@
-import { ConnectionError, errorCodes, frameTypes } from "./frames.ts";
+import { frameSizeError, protocolError } from "./connection-error.ts";
+import { frameTypes } from "./frames.ts";
 
 interface FrameRule {
   /** Whether it is about a stream or about the connection; undefined: about either. */
@@ -25,9 +26,9 @@ export function checkFrame(type: number, stream: number, bytes: number): void {
   const rule = rules[type];
   if (rule === undefined) return;
   if (rule.about !== undefined && (rule.about === "stream") !== stream > 0) {
-    throw new ConnectionError(errorCodes.protocol, `a frame of type ${type} on stream ${stream}`);
+    throw protocolError(`a frame of type ${type} on stream ${stream}`);
   }
   if (bytes !== (rule.bytes ?? bytes) || bytes < (rule.leastBytes ?? 0)) {
-    throw new ConnectionError(errorCodes.frameSize, `a frame of type ${type} with ${bytes} bytes`);
+    throw frameSizeError(`a frame of type ${type} with ${bytes} bytes`);
   }
 }

@@ -1,3 +1,5 @@
+import { frameSizeError, protocolError } from "./connection-error.ts";
+
 /** The frames of HTTP/2. Source: RFC 9113, sections 4 and 6 */
 export const frameTypes = {
   data: 0,
@@ -23,35 +25,12 @@ export const settings = {
   maxHeaderListSize: 6,
 } as const;
 
-export const errorCodes = {
-  none: 0,
-  protocol: 1,
-  internal: 2,
-  flowControl: 3,
-  streamClosed: 5,
-  frameSize: 6,
-  refusedStream: 7,
-  cancel: 8,
-  compression: 9,
-  enhanceYourCalm: 11,
-} as const;
-
-/** The other side broke a rule that ends the connection. */
-export class ConnectionError extends Error {
-  /** Of {@link errorCodes}. */
-  readonly code: number;
-
-  constructor(code: number, message: string) {
-    super(message);
-    this.code = code;
-  }
-}
-
 export const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 export const headBytes = 9;
 /** What nobody may exceed who was not told otherwise; we tell nobody. */
 export const defaultMaxFrameBytes = 16_384;
 export const defaultWindowBytes = 65_535;
+export const widestWindow = 2 ** 31 - 1;
 
 /** Writes the head of a frame to the front of `target`, whose rest is the payload. */
 export function writeHead(target: Buffer, at: number, length: number, type: number, flag: number, stream: number): void {
@@ -100,7 +79,7 @@ export function newFrameReader(onFrame: FrameHandler): (chunk: Buffer) => void {
     wanted = headBytes;
     while (bytes.length - at >= headBytes) {
       const length = bytes.readUIntBE(at, 3);
-      if (length > defaultMaxFrameBytes) throw new ConnectionError(errorCodes.frameSize, `a frame of ${length} bytes`);
+      if (length > defaultMaxFrameBytes) throw frameSizeError(`a frame of ${length} bytes`);
       if (bytes.length - at < headBytes + length) {
         wanted = headBytes + length;
         break;
@@ -119,6 +98,6 @@ export function newFrameReader(onFrame: FrameHandler): (chunk: Buffer) => void {
 export function unpadded(flag: number, payload: Buffer): Buffer {
   if ((flag & flags.padded) === 0) return payload;
   const padding = payload[0] ?? 0;
-  if (padding + 1 > payload.length) throw new ConnectionError(errorCodes.protocol, "a frame is all padding");
+  if (padding + 1 > payload.length) throw protocolError("a frame is all padding");
   return payload.subarray(1, payload.length - padding);
 }

@@ -1,13 +1,12 @@
 import type { Duplex } from "node:stream";
 import { TransientMap } from "../meta/transient-map.ts";
 import { Budget } from "./budget.ts";
+import { ConnectionError, codeOf, errorCodes, frameSizeError, protocolError, tooMuch, windowError } from "./connection-error.ts";
 import { checkFrame } from "./frame-rules.ts";
 import { framedFields } from "./framed-fields.ts";
 import {
-  ConnectionError,
   defaultMaxFrameBytes,
   defaultWindowBytes,
-  errorCodes,
   flags,
   frame,
   frameTypes,
@@ -17,9 +16,11 @@ import {
   settings,
   settingsFrame,
   unpadded,
+  widestWindow,
 } from "./frames.ts";
+import { HeaderBlock } from "./header-block.ts";
 import { type FieldsDecoder, newFieldsDecoder } from "./hpack-decoder.ts";
-import { HpackError } from "./hpack-error.ts";
+import { ReceiveWindow } from "./receive-window.ts";
 import { areTrailers, type RequestHead, requestHeadOf } from "./request-head.ts";
 import { ServerOutput } from "./server-output.ts";
 import { ServerStream, type StreamConnection } from "./server-stream.ts";
@@ -45,7 +46,6 @@ export interface ServerConnectionEvents {
 const streamWindowBytes = 256 * 1024;
 const connectionWindowBytes = 4 * 1024 * 1024;
 const lastStreamId = 2 ** 31 - 1;
-const widestWindow = 2 ** 31 - 1;
 const largestFrameBytes = 2 ** 24 - 1;
 /** How long a client may take to hear that it should leave, or that a stream is over. */
 const graceMs = 1_000;
@@ -55,19 +55,9 @@ const mostReplies = 1_000;
 const resetBudget = { most: 1_000, perSecond: 33 };
 /** Frames that bring nothing forward. */
 const idleBudget = { most: 1_000, perSecond: 100 };
-const mostContinuations = 500;
 /** Of streams that we have reset: what was on its way to them is no mistake. */
 const mostRemembered = 250;
 const noBytes = Buffer.alloc(0);
-
-/** Headers that go on in further frames. */
-interface Block {
-  readonly stream: number;
-  readonly flag: number;
-  readonly parts: Buffer[];
-  size: number;
-  readonly since: number;
-}
 
 /**
  * The server's side of one HTTP/2 connection. Node's own makes a stream with its two buffers and a dozen events for each request,
@@ -88,11 +78,9 @@ export class ServerConnection implements StreamConnection {
   #lastId = 0;
   /** Requests that somebody works on, also those that the client has broken off. */
   #handled = 0;
-  #peerStreamWindow = defaultWindowBytes;
-  #receiveWindow = connectionWindowBytes;
-  /** Worked off and not told to the client yet. */
-  #consumed = 0;
-  #block: Block | undefined;
+  readonly #receiveWindow = new ReceiveWindow(connectionWindowBytes);
+  /** Headers that go on in the next frame. */
+  #block: HeaderBlock | undefined;
   /** "told": that it should; "refusing": what it asks for nevertheless. */
   #leaving: "no" | "told" | "refusing" = "no";
   /** When the goodbye was said after which only the end comes. */
@@ -180,11 +168,7 @@ export class ServerConnection implements StreamConnection {
   consumed(stream: ServerStream, bytes: number): void {
     this.#giveBack(bytes);
     if (stream.isClosed || stream.received) return;
-    stream.consumedBytes += bytes;
-    if (stream.consumedBytes < streamWindowBytes / 2) return;
-    stream.receiveWindow += stream.consumedBytes;
-    this.#output.control(numberFrame(frameTypes.windowUpdate, stream.id, stream.consumedBytes));
-    stream.consumedBytes = 0;
+    this.#tellGrown(stream.id, stream.receiveWindow?.giveBack(bytes) ?? 0);
   }
 
   reset(stream: ServerStream, code: number): void {
@@ -274,21 +258,22 @@ export class ServerConnection implements StreamConnection {
       if (part.length < 5) throw protocolError("a priority that is cut off");
       part = part.subarray(5);
     }
-    if ((flag & flags.endHeaders) !== 0) this.#endOfHeaders(id, flag, part);
-    else this.#block = { stream: id, flag, parts: [part], size: part.length, since: performance.now() };
+    if ((flag & flags.endHeaders) !== 0) {
+      this.#endOfHeaders(id, flag, part);
+      return;
+    }
+    // What is only a little too large is read, and answered with 431.
+    this.#block = new HeaderBlock(id, flag, 2 * this.#options.maxHeaderBytes);
+    this.#block.add(part);
   }
 
   #onContinuation(flag: number, payload: Buffer): void {
     const block = this.#block;
     if (block === undefined) throw protocolError("headers go on that did not begin");
-    block.parts.push(payload);
-    block.size += payload.length;
-    if (block.parts.length > mostContinuations || block.size > 2 * this.#options.maxHeaderBytes) {
-      throw tooMuch("headers without end");
-    }
+    block.add(payload);
     if ((flag & flags.endHeaders) === 0) return;
     this.#block = undefined;
-    this.#endOfHeaders(block.stream, block.flag, Buffer.concat(block.parts, block.size));
+    this.#endOfHeaders(block.stream, block.flags, block.bytes());
   }
 
   #endOfHeaders(id: number, flag: number, block: Buffer): void {
@@ -331,7 +316,7 @@ export class ServerConnection implements StreamConnection {
   }
 
   #newStream(request: { id: number; head: RequestHead; fields: readonly string[]; isWhole: boolean }): ServerStream {
-    const stream = new ServerStream(this, request, { send: this.#peerStreamWindow, receive: streamWindowBytes });
+    const stream = new ServerStream(this, request, { send: this.#output.streamWindow, receive: streamWindowBytes });
     this.#streams.set(request.id, stream);
     return stream;
   }
@@ -351,8 +336,7 @@ export class ServerConnection implements StreamConnection {
 
   #onData(id: number, flag: number, payload: Buffer): void {
     if (this.#isIdle(id)) throw protocolError("data of a stream that did not begin");
-    this.#receiveWindow -= payload.length;
-    if (this.#receiveWindow < 0) throw windowError("more data than the window lets in");
+    if (!this.#receiveWindow.take(payload.length)) throw windowError("more data than the window lets in");
     const data = unpadded(flag, payload);
     const ends = (flag & flags.endStream) !== 0;
     const stream = this.#streams.get(id);
@@ -362,8 +346,7 @@ export class ServerConnection implements StreamConnection {
       this.#giveBack(payload.length);
       return;
     }
-    stream.receiveWindow -= payload.length;
-    if (stream.received || stream.receiveWindow < 0) {
+    if (stream.received || stream.receiveWindow?.take(payload.length) === false) {
       this.#giveBack(payload.length);
       this.#resetFor(stream, stream.received ? errorCodes.streamClosed : errorCodes.flowControl);
       return;
@@ -398,7 +381,7 @@ export class ServerConnection implements StreamConnection {
   #onSettings(flag: number, payload: Buffer): void {
     const isAck = (flag & flags.ack) !== 0;
     if (payload.length % 6 !== 0 || (isAck && payload.length > 0)) {
-      throw new ConnectionError(errorCodes.frameSize, `settings of ${payload.length} bytes`);
+      throw frameSizeError(`settings of ${payload.length} bytes`);
     }
     if (this.#hasSettings) this.#countIdle();
     if (isAck) return;
@@ -416,28 +399,13 @@ export class ServerConnection implements StreamConnection {
         if (value < defaultMaxFrameBytes || value > largestFrameBytes) throw protocolError(`frames of ${value} bytes`);
         break;
       case settings.initialWindowSize:
-        this.#onStreamWindow(value);
-    }
-  }
-
-  #onStreamWindow(value: number): void {
-    if (value > widestWindow) throw windowError("a window that is too wide");
-    const more = value - this.#peerStreamWindow;
-    this.#peerStreamWindow = value;
-    for (const stream of this.#streams.values()) {
-      stream.sendWindow += more;
-      if (stream.sendWindow > widestWindow) throw windowError("a stream's window that is too wide");
-      if (stream.unsent > 0) this.#output.ready(stream);
+        this.#output.resizeStreams(value, this.#streams.values());
     }
   }
 
   #onWindowUpdate(id: number, increment: number): void {
     if (id === 0) {
-      if (increment === 0) throw protocolError("a window that grows by nothing");
-      const wasShut = this.#output.window <= 0;
-      this.#output.window += increment;
-      if (this.#output.window > widestWindow) throw windowError("a window that is too wide");
-      if (wasShut) for (const stream of this.#streams.values()) if (stream.unsent > 0) this.#output.ready(stream);
+      this.#output.widen(increment, () => this.#streams.values());
       return;
     }
     if (this.#isIdle(id)) throw protocolError("the window of a stream that did not begin");
@@ -480,11 +448,11 @@ export class ServerConnection implements StreamConnection {
 
   /** To the connection's window. */
   #giveBack(bytes: number): void {
-    this.#consumed += bytes;
-    if (this.#consumed < connectionWindowBytes / 2) return;
-    this.#receiveWindow += this.#consumed;
-    this.#output.control(numberFrame(frameTypes.windowUpdate, 0, this.#consumed));
-    this.#consumed = 0;
+    this.#tellGrown(0, this.#receiveWindow.giveBack(bytes));
+  }
+
+  #tellGrown(id: number, bytes: number): void {
+    if (bytes > 0) this.#output.control(numberFrame(frameTypes.windowUpdate, id, bytes));
   }
 
   #goAway(last: number, code: number): void {
@@ -516,12 +484,3 @@ export class ServerConnection implements StreamConnection {
     this.#events.closed(this.#failure);
   }
 }
-
-function codeOf(err: unknown): number {
-  if (err instanceof ConnectionError) return err.code;
-  return err instanceof HpackError ? errorCodes.compression : errorCodes.internal;
-}
-
-const tooMuch = (message: string): ConnectionError => new ConnectionError(errorCodes.enhanceYourCalm, message);
-const protocolError = (message: string): ConnectionError => new ConnectionError(errorCodes.protocol, message);
-const windowError = (message: string): ConnectionError => new ConnectionError(errorCodes.flowControl, message);

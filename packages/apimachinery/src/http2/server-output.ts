@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
-import { defaultMaxFrameBytes, defaultWindowBytes } from "./frames.ts";
+import { protocolError, windowError } from "./connection-error.ts";
+import { defaultMaxFrameBytes, defaultWindowBytes, widestWindow } from "./frames.ts";
 import type { ServerStream } from "./server-stream.ts";
 import { giveSlabBack, largestSlabBytes, takeSlab } from "./slabs.ts";
 
@@ -18,7 +19,9 @@ export class ServerOutput {
   #controlBytes = 0;
   #streams: ServerStream[] = [];
   /** How many bytes of data the client takes on all its streams. */
-  window = defaultWindowBytes;
+  #window = defaultWindowBytes;
+  /** And on each new one. */
+  #streamWindow = defaultWindowBytes;
   #isScheduled = false;
   #slab: Buffer | undefined;
 
@@ -35,6 +38,31 @@ export class ServerOutput {
   /** Is all written that can be? */
   get isIdle(): boolean {
     return this.#slab === undefined && !this.#isScheduled;
+  }
+
+  get streamWindow(): number {
+    return this.#streamWindow;
+  }
+
+  /** The client takes more. @param streams all of the connection @throws ConnectionError */
+  widen(increment: number, streams: () => readonly ServerStream[]): void {
+    if (increment === 0) throw protocolError("a window that grows by nothing");
+    const wasShut = this.#window <= 0;
+    this.#window += increment;
+    if (this.#window > widestWindow) throw windowError("a window that is too wide");
+    if (wasShut) for (const stream of streams()) if (stream.unsent > 0) this.ready(stream);
+  }
+
+  /** The client takes so much of each stream, also of those that are open. @throws ConnectionError */
+  resizeStreams(bytes: number, streams: readonly ServerStream[]): void {
+    if (bytes > widestWindow) throw windowError("a window that is too wide");
+    const more = bytes - this.#streamWindow;
+    this.#streamWindow = bytes;
+    for (const stream of streams) {
+      stream.sendWindow += more;
+      if (stream.sendWindow > widestWindow) throw windowError("a stream's window that is too wide");
+      if (stream.unsent > 0) this.ready(stream);
+    }
   }
 
   /** A frame that no window holds back. Goes before what streams send, whatever its turn. */
@@ -99,9 +127,9 @@ export class ServerOutput {
     for (let next = 0; next < streams.length; next++) {
       const stream = streams[next] as ServerStream;
       const [before, start] = [stream.unsent, at];
-      at = stream.fill(slab, at, Math.min(this.window, quantumBytes));
-      this.window -= before - stream.unsent;
-      if (stream.canSend(this.window)) {
+      at = stream.fill(slab, at, Math.min(this.#window, quantumBytes));
+      this.#window -= before - stream.unsent;
+      if (stream.canSend(this.#window)) {
         if (at > start) streams.push(stream);
         else this.#streams.push(stream); // the slab is full
         continue;

@@ -1,5 +1,6 @@
 import { defaultMaxFrameBytes, flags, frameTypes, headBytes, writeHead } from "./frames.ts";
 import { GatheredBytes } from "./gathered-bytes.ts";
+import { ReceiveWindow } from "./receive-window.ts";
 import type { RequestHead } from "./request-head.ts";
 
 /** What a stream asks of its connection. */
@@ -43,10 +44,8 @@ export class ServerStream {
   isListed = false;
   /** How many bytes the client takes. */
   sendWindow: number;
-  /** How many bytes it may send. */
-  receiveWindow: number;
-  /** Worked off and not told to the client yet. */
-  consumedBytes = 0;
+  /** Of the request's body; undefined where it has none. */
+  readonly receiveWindow: ReceiveWindow | undefined;
   /** The request is whole. */
   received: boolean;
   /** The last byte of the answer has been handed to the socket. */
@@ -81,7 +80,7 @@ export class ServerStream {
     this.fields = request.fields;
     this.received = request.isWhole;
     this.sendWindow = windows.send;
-    this.receiveWindow = windows.receive;
+    if (!request.isWhole) this.receiveWindow = new ReceiveWindow(windows.receive);
   }
 
   get headersGiven(): boolean {

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { suite, type TestContext, test } from "node:test";
-import { errorCodes, flags, frameTypes, settings } from "../http2/frames.ts";
+import { errorCodes } from "../http2/connection-error.ts";
+import { flags, frameTypes, settings } from "../http2/frames.ts";
 import type { RawClient } from "../http2/testing/raw-client.ts";
 import { dataFrame, getFrame, headersFrame, postFrame, requestFields, resetFrame } from "../http2/testing/raw-frames.ts";
 import { discardLogger } from "../logging/logger.ts";

@@ -1,9 +1,9 @@
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { errorCodes } from "@coxswain/apimachinery/http2/connection-error";
 import {
   defaultMaxFrameBytes,
   defaultWindowBytes,
-  errorCodes,
   flags,
   frame,
   frameTypes,

@@ -1,0 +1,38 @@
+import { HpackError } from "./hpack-error.ts";
+
+/** Why a stream or a connection is broken off. Source: RFC 9113, section 7 */
+export const errorCodes = {
+  none: 0,
+  protocol: 1,
+  internal: 2,
+  flowControl: 3,
+  streamClosed: 5,
+  frameSize: 6,
+  refusedStream: 7,
+  cancel: 8,
+  compression: 9,
+  enhanceYourCalm: 11,
+} as const;
+
+/** The other side broke a rule that ends the connection. */
+export class ConnectionError extends Error {
+  /** Of {@link errorCodes}. */
+  readonly code: number;
+
+  constructor(code: number, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** @returns what the other side is told of it, of {@link errorCodes} */
+export function codeOf(err: unknown): number {
+  if (err instanceof ConnectionError) return err.code;
+  return err instanceof HpackError ? errorCodes.compression : errorCodes.internal;
+}
+
+export const protocolError = (message: string): ConnectionError => new ConnectionError(errorCodes.protocol, message);
+export const frameSizeError = (message: string): ConnectionError => new ConnectionError(errorCodes.frameSize, message);
+export const windowError = (message: string): ConnectionError => new ConnectionError(errorCodes.flowControl, message);
+/** What costs us more than who does it. */
+export const tooMuch = (message: string): ConnectionError => new ConnectionError(errorCodes.enhanceYourCalm, message);
