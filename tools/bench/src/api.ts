@@ -30,8 +30,9 @@ async function bench(options: BenchOptions): Promise<void> {
   console.log(header());
   const rows = rowsFor(options.pods).filter(({ name }) => name.includes(options.only));
   for (const [index, row] of rows.entries()) {
-    const { rowSeconds: seconds, rounds } = options;
-    const results = await measure(row, stages, { seconds, rounds, warmSeconds: index === 0 ? seconds : seconds / 4 });
+    const { rowSeconds, rounds, isQuick } = options;
+    const seconds = Math.max(rowSeconds, isQuick ? 0 : (row.leastSeconds ?? 0));
+    const results = await measure(row, stages, { seconds, rounds, warmSeconds: index === 0 ? rowSeconds : rowSeconds / 4 });
     for (const text of lines(
       row,
       targets.map((target) => target.name),

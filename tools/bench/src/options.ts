@@ -7,6 +7,8 @@ export interface BenchOptions {
   /** Seconds for each row and server, in `rounds` parts. */
   readonly rowSeconds: number;
   readonly rounds: number;
+  /** Whether it has only to be seen that all rows work. */
+  readonly isQuick: boolean;
   /** After this the run stops, finished or not. */
   readonly limitSeconds: number;
   /** Rows whose name contains this. */
@@ -55,6 +57,7 @@ export function parseOptions(argv: readonly string[]): BenchOptions {
     pods: wholeNumber("--pods", values.pods ?? (quick ? "1000" : "5000"), 100, 20_000),
     rowSeconds: values.seconds === undefined ? (quick ? 0.8 : 8) : wholeNumber("--seconds", values.seconds, 1, 60),
     rounds: quick ? 1 : 4,
+    isQuick: quick,
     limitSeconds: quick ? 120 : 1200,
     only: values.only,
     fairness: values.fairness,

@@ -10,6 +10,8 @@ export interface Row {
   readonly name: string;
   /** What we hold ourselves to, measured against a second server in the same run. */
   readonly limits?: readonly Limit[];
+  /** Fewer tell nothing of it, but that it works (`--quick`). */
+  readonly leastSeconds?: number;
   /** Makes what the row needs; it does not count. */
   prepare?(stage: Stage, seconds: number): Promise<void>;
   /** undefined: this server cannot be measured so */
