@@ -174,7 +174,7 @@ export class ServerConnection implements StreamConnection {
   reset(stream: ServerStream, code: number): void {
     this.#rememberReset(stream.id);
     this.#output.control(numberFrame(frameTypes.resetStream, stream.id, code));
-    stream.close(code);
+    stream.close();
   }
 
   /**
@@ -229,7 +229,7 @@ export class ServerConnection implements StreamConnection {
         this.#onContinuation(flag, payload);
         break;
       case frameTypes.resetStream:
-        this.#onReset(id, payload);
+        this.#onReset(id);
         break;
       case frameTypes.settings:
         this.#onSettings(flag, payload);
@@ -367,7 +367,7 @@ export class ServerConnection implements StreamConnection {
     this.reset(stream, code);
   }
 
-  #onReset(id: number, payload: Buffer): void {
+  #onReset(id: number): void {
     if (this.#isIdle(id)) throw protocolError("the end of a stream that did not begin");
     const stream = this.#streams.get(id);
     if (stream === undefined) {
@@ -375,7 +375,7 @@ export class ServerConnection implements StreamConnection {
       return;
     }
     this.#countReset();
-    stream.close(payload.readUInt32BE(0));
+    stream.close();
   }
 
   #onSettings(flag: number, payload: Buffer): void {
@@ -466,7 +466,7 @@ export class ServerConnection implements StreamConnection {
     this.#failure ??= reason;
     this.#closingSince ??= performance.now();
     this.#goAway(this.#lastId, code);
-    for (const stream of this.#streams.values()) stream.close(code);
+    for (const stream of this.#streams.values()) stream.close();
   }
 
   /** When nothing is under way any more: ends, after what is still to be said. */
@@ -480,7 +480,7 @@ export class ServerConnection implements StreamConnection {
   #onClose(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    for (const stream of this.#streams.values()) stream.close(errorCodes.cancel);
+    for (const stream of this.#streams.values()) stream.close();
     this.#events.closed(this.#failure);
   }
 }

@@ -69,7 +69,7 @@ export class ServerOutput {
   control(frame: Buffer): void {
     this.#control.push(frame);
     this.#controlBytes += frame.length;
-    this.schedule();
+    this.#schedule();
   }
 
   ready(stream: ServerStream): void {
@@ -77,11 +77,11 @@ export class ServerOutput {
       stream.isListed = true;
       this.#streams.push(stream);
     }
-    this.schedule();
+    this.#schedule();
   }
 
   /** At the end of the turn; the next tick would be too early: node runs those after each thing that one read brought. */
-  schedule(): void {
+  #schedule(): void {
     if (this.#isScheduled || this.#slab !== undefined) return;
     this.#isScheduled = true;
     setImmediate(this.#flush);
@@ -101,7 +101,7 @@ export class ServerOutput {
     const slab = this.#slab;
     this.#slab = undefined;
     if (slab !== undefined) giveSlabBack(slab);
-    if (this.#control.length > 0 || this.#streams.length > 0) this.schedule();
+    if (this.#control.length > 0 || this.#streams.length > 0) this.#schedule();
     else this.#onIdle();
   };
 

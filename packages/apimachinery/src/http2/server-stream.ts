@@ -51,8 +51,6 @@ export class ServerStream {
   /** The last byte of the answer has been handed to the socket. */
   sent = false;
   isClosed = false;
-  /** Of `errorCodes`, when one of the sides has broken it off. */
-  resetCode: number | undefined;
   readonly #connection: StreamConnection;
   #receiver: BodyReceiver | undefined;
   /** What came before anybody wanted it. */
@@ -252,11 +250,10 @@ export class ServerStream {
     else this.#connection.answered(this);
   }
 
-  /** @param code why it was broken off; undefined when it has come to its end */
-  close(code?: number): void {
+  /** It has come to its end, or one of the sides has broken it off. */
+  close(): void {
     if (this.isClosed) return;
     this.isClosed = true;
-    this.resetCode = code;
     this.#headers = undefined;
     this.#early = undefined;
     this.#pieces = [];

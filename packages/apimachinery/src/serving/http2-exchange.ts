@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import { type IncomingHttpHeaders, type OutgoingHttpHeaders, validateHeaderValue } from "node:http";
 import { Readable } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { requestEntityTooLarge } from "../errors/status-error.ts";
@@ -228,7 +228,7 @@ export class Http2Exchange implements Exchange {
       if (connectionFields.has(name) || (name === "content-length" && length !== undefined)) continue;
       if (name === "date") isDated = true; // a proxied answer has its own
       for (const one of Array.isArray(value) ? value : [String(value)]) {
-        if (forbidden.test(one)) throw new TypeError(`Invalid character in header content ["${name}"]`);
+        validateHeaderValue(name, one);
         all.push(name, one);
       }
     }
@@ -237,9 +237,6 @@ export class Http2Exchange implements Exchange {
     return all;
   }
 }
-
-/** In a value: what begins another line, or is no octet. */
-const forbidden = /[^\t\x20-\x7e\x80-\xff]/;
 
 const readAheadBytes = 16 * 1024;
 
