@@ -1,6 +1,11 @@
 import { atRevision } from "./entry.ts";
 import type { Entry, Selection, WatchEvent } from "./storage.ts";
 
+/** Does it leave anything out? */
+export function isSelective({ labels, fields }: Selection): boolean {
+  return labels?.empty === false || fields?.empty === false;
+}
+
 export function matches(selection: Selection, entry: Entry): boolean {
   return (
     (selection.labels === undefined || selection.labels.matches(entry.labels)) &&

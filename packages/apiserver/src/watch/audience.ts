@@ -1,8 +1,9 @@
 import type { FieldSelector } from "@coxswain/apimachinery/selectors/field-selector";
 import type { LabelSelector } from "@coxswain/apimachinery/selectors/label-selector";
-import { matches } from "../storage/selection.ts";
+import { isSelective, matches } from "../storage/selection.ts";
 import type { Selection, WatchEvent, WatchRequest } from "../storage/storage.ts";
 import type { Change } from "./change.ts";
+import { isInRange } from "./sorted-entries.ts";
 import type { CacheWatcher } from "./watcher.ts";
 
 /** All readers of a cache that asked for the same: what they see of a change is found out once, and told to each of them. */
@@ -21,7 +22,7 @@ export class Audience implements Selection {
     this.prefix = prefix;
     if (labels !== undefined) this.labels = labels;
     if (fields !== undefined) this.fields = fields;
-    this.#selective = labels?.empty === false || fields?.empty === false;
+    this.#selective = isSelective(this);
   }
 
   tell(change: Change): void {
@@ -33,14 +34,10 @@ export class Audience implements Selection {
 
   /** What those see of it who did not know it. */
   eventOf(change: Change): WatchEvent | undefined {
-    if (!this.#covers(change.key)) return undefined;
+    if (!isInRange(change.key, this.prefix)) return undefined;
     const { previous, current } = change;
     if (!this.#selective) return change.event(previous !== undefined, current !== undefined);
     return change.event(previous !== undefined && matches(this, previous), current !== undefined && matches(this, current));
-  }
-
-  #covers(key: string): boolean {
-    return this.prefix === "" || (this.prefix.endsWith("/") ? key.startsWith(this.prefix) : key === this.prefix);
   }
 }
 

@@ -7,7 +7,7 @@ import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { decodeContinueToken, encodeContinueToken } from "../storage/continue-token.ts";
 import { cool, retire, warm } from "../storage/entry.ts";
 import type { StorageMetrics } from "../storage/metrics.ts";
-import { matches } from "../storage/selection.ts";
+import { isSelective, matches } from "../storage/selection.ts";
 import type {
   DeleteRequest,
   Entry,
@@ -485,10 +485,6 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
       for (const watcher of broadcaster.all()) watcher.queue.end();
     },
   };
-}
-
-function isSelective({ labels, fields }: Selection): boolean {
-  return labels?.empty === false || fields?.empty === false;
 }
 
 /** Of a selection among those of one list. A page's name has no line break. */

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { resourceExpired, tooLargeResourceVersion } from "@coxswain/apimachinery/errors/status-error";
 import { decodeContinueToken, encodeContinueToken } from "../continue-token.ts";
-import { matches } from "../selection.ts";
+import { isSelective, matches } from "../selection.ts";
 import type { Entry, ListRequest, ListResult } from "../storage.ts";
 import type { EtcdClient } from "./client.ts";
 import { EtcdError } from "./errors.ts";
@@ -43,7 +43,7 @@ export function newEtcdLists({ client, prefix, read, readCold, timed }: EtcdList
     if (request.prefix !== "" && !request.prefix.endsWith("/")) return listOne(request);
     const from = prefix + request.prefix;
     const end = endOfPrefix(from);
-    const selective = request.labels?.empty === false || request.fields?.empty === false;
+    const selective = isSelective(request);
     let start = from;
     /** Revision that is read; 0 until the first page has told. */
     let revision = 0;
