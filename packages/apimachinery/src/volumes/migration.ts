@@ -1,4 +1,5 @@
 import type { PersistentVolumeSource } from "../schema/kinds/core/v1.ts";
+import type { CSINode } from "../schema/kinds/storage/v1.ts";
 
 /** An in-tree plugin whose volumes a CSI driver takes over when its gate is on. */
 export interface MigratedPlugin {
@@ -26,6 +27,14 @@ export const migratedPlugins: readonly MigratedPlugin[] = [
   { plugin: "kubernetes.io/rbd", source: "rbd", driver: "rbd.csi.ceph.com", gate: "csiMigrationRBD" },
 ];
 
+/** Of a CSINode: the plugins whose volumes its drivers have taken over. */
+export const migratedPluginsAnnotation = "storage.alpha.kubernetes.io/migrated-plugins";
+
+/** The node's agent says for itself which plugins have moved to CSI there. */
+export function isMigratedOnNode(plugin: string, node: CSINode | undefined): boolean {
+  return node?.metadata.annotations?.[migratedPluginsAnnotation]?.split(",").includes(plugin) === true;
+}
+
 /** @returns the CSI driver that does the work of an in-tree plugin; undefined when none does */
 export function driverOf(plugin: string, gates: { enabled(name: string): boolean }): string | undefined {
   const row = migratedPlugins.find((known) => known.plugin === plugin);
@@ -41,6 +50,6 @@ export function migratedPluginOf(
   return row !== undefined && isMigrated(row, gates) ? row : undefined;
 }
 
-function isMigrated({ gate }: MigratedPlugin, gates: { enabled(name: string): boolean }): boolean {
+export function isMigrated({ gate }: MigratedPlugin, gates: { enabled(name: string): boolean }): boolean {
   return gates.enabled("CSIMigration") && gates.enabled(gate);
 }

@@ -16,7 +16,7 @@ import type { CSIStorageCapacity } from "@coxswain/apimachinery/schema/kinds/sto
 import { bindCompleted, selectedNode } from "@coxswain/apimachinery/volumes/annotations";
 import { csiNodeAffinity } from "@coxswain/apimachinery/volumes/csi-topology";
 import { boundTo, classNameOf, requestedSize, sizeOf, waitsForConsumer } from "@coxswain/apimachinery/volumes/matching";
-import { migratedPluginOf } from "@coxswain/apimachinery/volumes/migration";
+import { isMigratedOnNode, migratedPluginOf } from "@coxswain/apimachinery/volumes/migration";
 import { fitsNode } from "@coxswain/apimachinery/volumes/node-affinity";
 import type { PluginArgs, ShapePoint } from "../config/plugin-args.ts";
 import { readState } from "../framework/cycle-state.ts";
@@ -25,7 +25,6 @@ import type { PluginContext } from "../framework/plugin-context.ts";
 import { failed, unresolvable } from "../framework/status.ts";
 import { newAssumeCache, versionOf } from "../volumes/assume-cache.ts";
 import { findPodVolumes, type PodVolumes, type StorageView } from "../volumes/pod-volumes.ts";
-import { isOnNode } from "./csi-migration.ts";
 import { claimsOf, findClaim } from "./pod-claims.ts";
 import { shapeScore } from "./resource-allocation.ts";
 
@@ -62,7 +61,7 @@ export function newVolumeBinding(context: PluginContext, { bindTimeoutSeconds, s
   const csiNodeLister = informers.for<CSINode>(csiNodes).lister;
   const asOn = (volume: PersistentVolume, { metadata }: Node): PersistentVolume => {
     const migrated = volume.spec.csi === undefined ? migratedPluginOf(volume.spec, gates) : undefined;
-    if (migrated === undefined || !isOnNode(migrated.plugin, csiNodeLister.get(metadata.name ?? ""))) return volume;
+    if (migrated === undefined || !isMigratedOnNode(migrated.plugin, csiNodeLister.get(metadata.name ?? ""))) return volume;
     const { nodeAffinity: _, ...rest } = volume.spec;
     const nodeAffinity = csiNodeAffinity(volume, migrated.plugin);
     return { ...volume, spec: { ...rest, ...(nodeAffinity && { nodeAffinity }) } };

@@ -11,7 +11,7 @@ import type {
 import type { CSIDriver, CSINode } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { claimNameOf, notMadeFor } from "@coxswain/apimachinery/volumes/claims-of-pod";
 import { translated, translatedInline } from "@coxswain/apimachinery/volumes/csi-translation";
-import { type MigratedPlugin, migratedPluginOf } from "@coxswain/apimachinery/volumes/migration";
+import { isMigratedOnNode, type MigratedPlugin, migratedPluginOf } from "@coxswain/apimachinery/volumes/migration";
 import type { FlexAttacher } from "./flex-attacher.ts";
 import { type AttachableFlexVolume, type AttachableVolume, attachable, attachableFlex, type CsiVolume } from "./volume.ts";
 
@@ -69,8 +69,7 @@ function asCsi(volume: PersistentVolume, pod: Pod, sources: VolumeSources): Pers
 }
 
 function isOnNode({ plugin }: MigratedPlugin, pod: Pod, { nodes }: VolumeSources): boolean {
-  const annotations = nodes.get(pod.spec.nodeName ?? "")?.metadata.annotations;
-  return annotations?.["storage.alpha.kubernetes.io/migrated-plugins"]?.split(",").includes(plugin) === true;
+  return isMigratedOnNode(plugin, nodes.get(pod.spec.nodeName ?? ""));
 }
 
 /** A CSI volume, or what a driver makes of the plugin's that it has taken over. */

@@ -6,11 +6,11 @@ import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { csiNodes, nodes } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { CSINode, CSINodeDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
+import { migratedPluginsAnnotation } from "@coxswain/apimachinery/volumes/migration";
 import type { CsiClient } from "./csi-client.ts";
 import type { DriverAnnouncer } from "./csi-drivers.ts";
 
 const nodeIdAnnotation = "csi.volume.kubernetes.io/nodeid";
-const migratedAnnotation = "storage.alpha.kubernetes.io/migrated-plugins";
 const maxInt32 = 2 ** 31 - 1;
 /** Waits between the tries of one change. */
 const retriesMs = [10, 50, 250];
@@ -81,9 +81,9 @@ export function newCsiNodeInfo(options: CsiNodeInfoOptions): CsiNodeInfo {
   }
 
   function migrated(annotations: Readonly<Record<string, string>>): Record<string, string> {
-    const { [migratedAnnotation]: _, ...others } = annotations;
+    const { [migratedPluginsAnnotation]: _, ...others } = annotations;
     const plugins = options.migratedPlugins.toSorted().join(",");
-    return plugins === "" ? others : { ...others, [migratedAnnotation]: plugins };
+    return plugins === "" ? others : { ...others, [migratedPluginsAnnotation]: plugins };
   }
 
   const setDrivers = (change: (drivers: readonly CSINodeDriver[]) => CSINodeDriver[]): Promise<void> =>
