@@ -124,6 +124,9 @@ export function checkConfig(config: AgentConfig, gates: FeatureGates): string[] 
     const valid = '"", "LimitedSwap", or "UnlimitedSwap"';
     invalid(`memorySwap.swapBehavior ${goQuote(config.swapBehavior)} must be one of: ${valid}`);
   }
+  const factor = config.memoryThrottlingFactor;
+  if (!(factor > 0 && factor <= 1))
+    invalid(`memoryThrottlingFactor ${factor} must be greater than 0 and less than or equal to 1.0`);
   const qosReserved = fails(() => parseQosReserved(config.qosReserved));
   if (qosReserved !== undefined) problems.push(qosReserved);
   if (config.exitOnLockContention && config.lockFile === "")

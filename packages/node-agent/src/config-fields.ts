@@ -55,6 +55,7 @@ const honouredFields = [
   "maxPods",
   "memoryManagerPolicy",
   "memorySwap",
+  "memoryThrottlingFactor",
   "nodeLeaseDurationSeconds",
   "nodeStatusMaxImages",
   "nodeStatusReportFrequency",
@@ -111,7 +112,6 @@ const otherFields: Readonly<Record<string, unknown>> = {
   enableSystemLogHandler: false,
   kernelMemcgNotification: false,
   logging: undefined,
-  memoryThrottlingFactor: undefined,
   streamingConnectionIdleTimeout: undefined,
 };
 

@@ -137,6 +137,16 @@ test("cgroups are systemd's where the file or a flag says so, as kubeadm has it"
   assert.equal(configure(`--config=${path}`, "--cgroup-driver=cgroupfs").cgroupDriver, "cgroupfs");
 });
 
+test("containers are slowed down from four fifths of their limit on, or from where the file says", async (t) => {
+  assert.equal(configure().memoryThrottlingFactor, 0.8);
+  assert.equal(configure(`--config=${await file(t, { memoryThrottlingFactor: 1 })}`).memoryThrottlingFactor, 1);
+  for (const factor of [0, 1.1]) {
+    const wrong = await file(t, { memoryThrottlingFactor: factor });
+    const message = `invalid configuration: memoryThrottlingFactor ${factor} must be greater than 0 and less than or equal to 1.0`;
+    assert.throws(() => configure(`--config=${wrong}`), { message });
+  }
+});
+
 test("refuses fields that do not exist, and tells of those that do nothing", async (t) => {
   const wrong = await file(t, { maxPodz: 1 });
   assert.throws(() => configure(`--config=${wrong}`), /strict decoding error: unknown field "maxPodz"/);

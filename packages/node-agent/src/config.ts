@@ -130,6 +130,8 @@ export interface AgentConfig {
   failSwapOn: boolean;
   /** `LimitedSwap` or `UnlimitedSwap`; empty for the former. */
   swapBehavior: string;
+  /** Of its memory limit, from which share on a container is slowed down (gate MemoryQoS). */
+  memoryThrottlingFactor: number;
   protectKernelDefaults: boolean;
   oomScoreAdj: number;
   maxOpenFiles: number;
@@ -168,6 +170,7 @@ export interface AgentConfig {
 export type Written = Readonly<Record<string, unknown>>;
 
 const defaultCfsPeriodMs = 100;
+const defaultMemoryThrottlingFactor = 0.8;
 
 /**
  * Flags on top of the file of `--config`. Without a file the flags' own defaults hold, with one the file's: a file makes
@@ -322,6 +325,7 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     seccompDefault: pick("seccomp-default", "seccompDefault", false),
     failSwapOn: pick("fail-swap-on", "failSwapOn", true),
     swapBehavior: String(at(file, "memorySwap.swapBehavior") ?? ""),
+    memoryThrottlingFactor: Number(at(file, "memoryThrottlingFactor") ?? defaultMemoryThrottlingFactor),
     protectKernelDefaults: pick("protect-kernel-defaults", "protectKernelDefaults", false),
     oomScoreAdj: pick("oom-score-adj", "oomScoreAdj", -999),
     maxOpenFiles: pick<number>("max-open-files", "maxOpenFiles", 1_000_000) || 1_000_000,

@@ -164,7 +164,6 @@ export const unbuiltGates: ReadonlySet<string> = new Set([
   "CustomResourceValidationExpressions",
   "DynamicKubeletConfig",
   "LocalStorageCapacityIsolationFSQuotaMonitoring",
-  "MemoryQoS",
   "StreamingProxyRedirects",
 ]);
 

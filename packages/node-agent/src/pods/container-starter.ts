@@ -58,7 +58,11 @@ export function newContainerStarter(
       podIp: context.ips[0] ?? "",
       imageRef: found.imageRef,
       image: found.image,
-      resources: { ...containerResources(pod, container, node), ...options.resources?.placementOf(pod, container) },
+      resources: {
+        ...containerResources(pod, container, node),
+        ...options.resources?.placementOf(pod, container),
+        unified: options.cgroups.unifiedOf(container),
+      },
       options: async () => {
         // A static Pod does not wait: it may be the API server.
         const services = options.services() ?? (isStaticPod(pod) ? [] : undefined);

@@ -62,6 +62,14 @@ test("a pod comes up in order: sandbox, init container, containers", async (t) =
   );
 });
 
+test("what the kernel is told of a container's own cgroup goes through the runtime", async (t) => {
+  const { runtime, clock } = aRuntime();
+  const unified = { "memory.min": "1024" };
+  const { runner } = await newTestRunner(t, runtime, clock, { cgroups: { ...noCgroups, unifiedOf: () => unified } });
+  await runner.sync(aNodePod(), never);
+  assert.deepEqual(runtime.find("main")?.config.linux?.resources?.unified, unified);
+});
+
 test("a container that ends at once is restarted after 0, 10 and 20 seconds", async (t) => {
   const { runtime, clock } = aRuntime();
   const { runner, statusOf, events } = await newTestRunner(t, runtime, clock);

@@ -18,6 +18,8 @@ export interface CgroupLimits {
   shares?: number;
   quotaUs?: number;
   memoryBytes?: number;
+  /** Of memory, never reclaimed; version 2 of the hierarchy has it. Zero takes it back. */
+  memoryMinBytes?: number | undefined;
   pids?: number;
 }
 
@@ -94,7 +96,7 @@ export async function openCgroupTree(options: CgroupTreeOptions): Promise<Cgroup
     },
     exists: async (path) => first !== undefined && (await isDirectory(join(first.dir, path))),
     children: async (path) => (first === undefined ? [] : readdirOrNone(join(first.dir, path))),
-    async limit(path, { shares, quotaUs = 0, memoryBytes = 0, pids = 0 }) {
+    async limit(path, { shares, quotaUs = 0, memoryBytes = 0, memoryMinBytes, pids = 0 }) {
       const written: boolean[] = [];
       if (shares !== undefined) {
         if (unified) written.push(await write("cpu", path, "cpu.weight", cpuWeight(shares)));
@@ -110,6 +112,7 @@ export async function openCgroupTree(options: CgroupTreeOptions): Promise<Cgroup
       if (memoryBytes > 0) {
         written.push(await write("memory", path, unified ? "memory.max" : "memory.limit_in_bytes", memoryBytes));
       }
+      if (unified && memoryMinBytes !== undefined) written.push(await write("memory", path, "memory.min", memoryMinBytes));
       if (pids > 0) written.push(await write("pids", path, "pids.max", pids));
       return written.every(Boolean);
     },

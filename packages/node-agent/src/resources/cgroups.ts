@@ -2,10 +2,11 @@ import { join } from "node:path";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import { type QosClass, qosClass } from "@coxswain/apimachinery/quota/qos";
 import type { Systemd } from "../dbus/systemd.ts";
-import type { NodePod } from "../pods/pod.ts";
+import type { AnyContainer, NodePod } from "../pods/pod.ts";
 import { type CgroupName, cgroupfsNames, cgroupName, systemdNames } from "./cgroup-names.ts";
 import { type CgroupLimits, type CgroupTree, openCgroupTree } from "./cgroup-tree.ts";
 import { cpuQuotaUs, cpuShares } from "./container-resources.ts";
+import { classMemoryMinimums, containerMemoryQos } from "./memory-qos.ts";
 import { podResources, quantityOf, type ResourceList } from "./pod-resources.ts";
 import { classMemoryLimits } from "./qos-reserve.ts";
 import { newSystemdTree } from "./systemd-tree.ts";
@@ -23,6 +24,11 @@ export interface CgroupOptions {
   podPidsLimit: number;
   /** `--qos-reserved`: percentage of requested memory that is kept from the classes below; undefined for none. */
   memoryReservePercent?: number | undefined;
+  /**
+   * With the gate MemoryQoS: memory that is asked for is kept from being reclaimed, and containers are slowed down from
+   * this share of their limit on. Only on version 2 of the hierarchy.
+   */
+  memoryThrottlingFactor?: number | undefined;
   log: Logger;
   /** Where the controllers are mounted; another folder in tests. */
   mountPoint?: string;
@@ -57,6 +63,8 @@ export interface Cgroups {
   remove(uid: string): Promise<boolean>;
   /** Pods that have a cgroup here, wanted or not. */
   list(): Promise<string[]>;
+  /** What a container's own cgroup is told besides its limits, by files of version 2 of the hierarchy; `{}` for nothing. */
+  unifiedOf(container: AnyContainer): Readonly<Record<string, string>>;
   /** Limits of the classes follow what their Pods ask for. */
   updateClasses(pods: readonly NodePod[]): Promise<void>;
 }
@@ -83,6 +91,8 @@ export async function newCgroups(options: CgroupOptions): Promise<Cgroups> {
   /** Pods whose cgroup this process has given its limits. */
   const limited = new Set<string>();
   let allocatableBytes = 0;
+  const throttlingFactor = tree.unified ? options.memoryThrottlingFactor : undefined;
+  const memoryQos = throttlingFactor !== undefined;
 
   /** The cgroups of Pods, by uid. */
   async function podCgroups(): Promise<Map<string, string>> {
@@ -98,8 +108,8 @@ export async function newCgroups(options: CgroupOptions): Promise<Cgroups> {
 
   return {
     async start(allocatable, enforce) {
-      if (!options.perQos) return;
       allocatableBytes = allocatable.memoryBytes;
+      if (!options.perQos) return;
       for (const path of Object.values(paths)) await tree.make(path);
       const { milliCpu, memoryBytes, pids } = allocatable;
       const limits = { shares: cpuShares(milliCpu), memoryBytes, ...(pids !== undefined && { pids }) };
@@ -111,9 +121,11 @@ export async function newCgroups(options: CgroupOptions): Promise<Cgroups> {
       const path = naming.pathOf(name);
       const shown = `[${name.map((part) => JSON.stringify(part)).join(" ")}]`;
       if (!(await tree.exists(path))) throw new Error(`${shown} cgroup does not exist`);
+      const memoryBytes = quantityOf(reserved, "memory").value();
       const limits: CgroupLimits = {
         ...(reserved.cpu !== undefined && { shares: cpuShares(quantityOf(reserved, "cpu").milliValue()) }),
-        memoryBytes: quantityOf(reserved, "memory").value(),
+        memoryBytes,
+        ...(memoryQos && reserved.memory !== undefined && { memoryMinBytes: memoryBytes }),
         pids: quantityOf(reserved, "pid").value(),
       };
       if (!(await tree.limit(path, limits))) throw new Error(`the limits of cgroup ${shown} cannot be set`);
@@ -128,7 +140,7 @@ export async function newCgroups(options: CgroupOptions): Promise<Cgroups> {
       await tree.make(path).catch((err: Error) => {
         throw new Error(`failed to create container for [${name.join(" ")}] : ${err.message}`);
       });
-      await tree.limit(path, podLimits(pod, options));
+      await tree.limit(path, podLimits(pod, { ...options, memoryQos }));
       limited.add(uid);
     },
     exists: async (uid) => options.perQos && (await podCgroups()).has(uid),
@@ -137,6 +149,8 @@ export async function newCgroups(options: CgroupOptions): Promise<Cgroups> {
       const path = options.perQos ? (await podCgroups()).get(uid) : undefined;
       return path === undefined || tree.remove(path);
     },
+    unifiedOf: (container) =>
+      throttlingFactor === undefined ? {} : containerMemoryQos(container, { allocatableBytes, throttlingFactor }),
     list: async () => (options.perQos ? [...(await podCgroups()).keys()] : []),
     async updateClasses(pods) {
       if (!options.perQos) return;
@@ -144,7 +158,9 @@ export async function newCgroups(options: CgroupOptions): Promise<Cgroups> {
       for (const pod of pods) {
         if (qosClass(pod) === "Burstable") milliCpu += Number(podResources(pod, "requests").get("cpu")?.milliValue() ?? 0);
       }
-      await tree.limit(paths.Burstable, { shares: cpuShares(milliCpu) });
+      const kept: Partial<Record<QosClass, number>> = memoryQos ? classMemoryMinimums(pods) : {};
+      await tree.limit(paths.Burstable, { shares: cpuShares(milliCpu), memoryMinBytes: kept.Burstable });
+      await tree.limit(paths.Guaranteed, { memoryMinBytes: kept.Guaranteed });
       if (options.memoryReservePercent === undefined) return;
       const limits = classMemoryLimits(pods, allocatableBytes, options.memoryReservePercent);
       for (const [name, memoryBytes] of Object.entries(limits)) {
@@ -166,19 +182,21 @@ async function openTree(options: CgroupOptions): Promise<CgroupTree> {
 /** Pure: a Pod is limited only where each of its containers is. */
 export function podLimits(
   pod: NodePod,
-  options: { cfsQuota: boolean; cfsPeriodUs: number; podPidsLimit: number },
-): { shares: number; quotaUs?: number; memoryBytes?: number; pids?: number } {
+  options: { cfsQuota: boolean; cfsPeriodUs: number; podPidsLimit: number; memoryQos?: boolean },
+): CgroupLimits {
   const requests = podResources(pod, "requests");
   const limits = podResources(pod, "limits");
   const everyContainer = (name: string): boolean =>
     pod.spec.containers.every((container) => container.resources?.limits?.[name] !== undefined);
   const milliCpu = Number(requests.get("cpu")?.milliValue() ?? 0);
   const cpuLimit = everyContainer("cpu") ? Number(limits.get("cpu")?.milliValue() ?? 0) : 0;
+  const memoryRequest = options.memoryQos === true ? Number(requests.get("memory")?.value() ?? 0) : 0;
   const memoryLimit = everyContainer("memory") ? Number(limits.get("memory")?.value() ?? 0) : 0;
   return {
     shares: cpuShares(milliCpu),
     ...(options.cfsQuota && cpuLimit > 0 ? { quotaUs: cpuQuotaUs(cpuLimit, options.cfsPeriodUs) } : {}),
     ...(memoryLimit > 0 ? { memoryBytes: memoryLimit } : {}),
+    ...(memoryRequest > 0 ? { memoryMinBytes: memoryRequest } : {}),
     ...(options.podPidsLimit > 0 ? { pids: options.podPidsLimit } : {}),
   };
 }

@@ -30,9 +30,15 @@ export function classMemoryLimits(
   allocatableBytes: number,
   percent: number,
 ): { Burstable: number; BestEffort: number } {
-  const requested: Record<QosClass, number> = { Guaranteed: 0, Burstable: 0, BestEffort: 0 };
-  for (const pod of pods) requested[qosClass(pod)] += Number(podResources(pod, "requests").get("memory")?.value() ?? 0);
+  const requested = requestedMemory(pods);
   const kept = (of: QosClass): number => Math.trunc((requested[of] * percent) / 100);
   const burstable = allocatableBytes - kept("Guaranteed");
   return { Burstable: burstable, BestEffort: burstable - kept("Burstable") };
+}
+
+/** Pure: bytes that the Pods of each class ask for. */
+export function requestedMemory(pods: readonly NodePod[]): Record<QosClass, number> {
+  const requested: Record<QosClass, number> = { Guaranteed: 0, Burstable: 0, BestEffort: 0 };
+  for (const pod of pods) requested[qosClass(pod)] += Number(podResources(pod, "requests").get("memory")?.value() ?? 0);
+  return requested;
 }

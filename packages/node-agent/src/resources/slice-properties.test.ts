@@ -36,6 +36,9 @@ for (const { name, limits, slice, want } of [
     slice: v2,
     want: ["MemoryMax t 1024", "CPUWeight t 20", "CPUQuotaPeriodUSec t 100000", "CPUQuotaPerSecUSec t 500000", "TasksMax t 7"],
   },
+  { name: "memory that is kept", limits: { memoryMinBytes: 1024 }, slice: v2, want: ["MemoryMin t 1024"] },
+  { name: "memory that is kept no longer", limits: { memoryMinBytes: 0 }, slice: v2, want: ["MemoryMin t 0"] },
+  { name: "memory that version 1 cannot keep", limits: { memoryMinBytes: 1024 }, slice: v1, want: [] },
   { name: "the least CPU", limits: { shares: 2 }, slice: v2, want: ["CPUWeight t 1"] },
   {
     name: "parts of a hundredth of a CPU, rounded up",

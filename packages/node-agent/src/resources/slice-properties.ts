@@ -28,9 +28,10 @@ export function newSliceProperties(path: string, { unified }: SliceOptions): Uni
 
 /** Limits in systemd's words. Source: runc libcontainer/cgroups/systemd genV1ResourcesProperties, genV2ResourcesProperties */
 export function limitProperties(limits: CgroupLimits, { unified, cfsPeriodUs }: SliceOptions): UnitProperty[] {
-  const { shares, quotaUs = 0, memoryBytes = 0, pids = 0 } = limits;
+  const { shares, quotaUs = 0, memoryBytes = 0, memoryMinBytes, pids = 0 } = limits;
   const properties: [string, number | undefined][] = [
     [unified ? "MemoryMax" : "MemoryLimit", memoryBytes || undefined],
+    ["MemoryMin", unified ? memoryMinBytes : undefined],
     [unified ? "CPUWeight" : "CPUShares", unified && shares !== undefined ? cpuWeight(shares) : shares],
     ["CPUQuotaPeriodUSec", quotaUs > 0 ? cfsPeriodUs : undefined],
     ["CPUQuotaPerSecUSec", quotaUs > 0 ? quotaPerSecondUs(quotaUs, cfsPeriodUs) : undefined],

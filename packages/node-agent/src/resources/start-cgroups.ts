@@ -38,6 +38,7 @@ export async function startCgroups(options: {
     cfsPeriodUs: config.cpuCfsPeriodMs * 1000,
     podPidsLimit: config.podPidsLimit,
     memoryReservePercent: options.featureGates.enabled("QOSReserved") ? parseQosReserved(config.qosReserved) : undefined,
+    memoryThrottlingFactor: options.featureGates.enabled("MemoryQoS") ? config.memoryThrottlingFactor : undefined,
     log: options.log,
   });
   // What eviction keeps free is not taken from the cgroup: eviction comes first, the kernel's killer after it.

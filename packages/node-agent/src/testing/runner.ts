@@ -32,6 +32,7 @@ export const noCgroups: Cgroups = {
   exists: async () => false,
   remove: async () => true,
   list: async () => [],
+  unifiedOf: () => ({}),
   updateClasses: async () => undefined,
 };
 
