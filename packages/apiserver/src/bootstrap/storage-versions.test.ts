@@ -11,6 +11,7 @@ import type { ResourceDefinition } from "../registry/generic/resource.ts";
 import { keepStorageVersions, newStorageVersions } from "./storage-versions.ts";
 
 const pods = { group: "", resource: "pods", hub: "v1", versions: [{ version: "v1" }] };
+const leaseKind = { group: "coordination.k8s.io", resource: "leases", hub: "v1", versions: [{ version: "v1" }] };
 const jobs = {
   group: "batch",
   resource: "jobs",
@@ -25,7 +26,7 @@ function bench(t: { after(fn: () => void): void }) {
   const client = newFakeClient({ clock });
   const stop = new AbortController();
   t.after(() => stop.abort(new Error("the test is over")));
-  const versions = newStorageVersions([jobs, pods] as unknown as ResourceDefinition[], client, clock, stop.signal);
+  const versions = newStorageVersions([jobs, leaseKind, pods] as unknown as ResourceDefinition[], client, clock, stop.signal);
   const said = (name: string) => client.object<StorageVersion>(storageVersions, name)?.status.storageVersions;
   const options = { client, identity: "me", clock, log: discardLogger };
   return { clock, client, stop, versions, said, keep: () => keepStorageVersions(versions, options, stop.signal) };
@@ -83,7 +84,7 @@ test("keeps what other servers say, and its own place among them", async (t) => 
   assert.deepEqual(said("core.pods"), [of("a"), of("me"), of("b")]);
 });
 
-test("what cannot be said keeps its resource waiting, with the reason", async (t) => {
+test("what cannot be said keeps its resource waiting, with the reason, and no other", async (t) => {
   const { client, said, versions, stop } = bench(t);
   client.react("create", "storageversions", ({ name }) => {
     if (name === "batch.jobs") throw new Error("the store is full");
@@ -92,7 +93,13 @@ test("what cannot be said keeps its resource waiting, with the reason", async (t
   assert.deepEqual(versions.pending(pods), { lastError: undefined });
   await assert.rejects(versions.update("me", stop.signal), /^Error: failed to update storage version for batch\.jobs$/);
   assert.equal(versions.completed, false);
-  assert.deepEqual([versions.pending(pods), said("core.pods")], [undefined, [ofPods]]);
+  for (const [resource, name] of [
+    [pods, "core.pods"],
+    [leaseKind, "coordination.k8s.io.leases"],
+  ] as const) {
+    assert.equal(versions.pending(resource), undefined, name);
+    assert.equal(said(name)?.length, 1, name);
+  }
   assert.equal(versions.pending(jobs)?.lastError?.message, "the store is full");
   assert.equal(versions.pending({ group: "", resource: "bindings" }), undefined);
   stop.abort(new Error("the server stops"));

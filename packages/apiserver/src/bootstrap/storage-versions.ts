@@ -74,12 +74,13 @@ export function newStorageVersions(
     whenCompleted,
     pending: (resource) => waiting.get(formatGroupResource(resource)),
     async update(identity, signal) {
-      let failure: Error | undefined;
+      const failures: Error[] = [];
       for (const one of stored) {
         signal.throwIfAborted();
-        failure ??= await updateOne(one, identity, signal);
+        const failure = await updateOne(one, identity, signal);
+        if (failure !== undefined) failures.push(failure);
       }
-      if (failure !== undefined) throw failure;
+      if (failures.length > 0) throw failures[0];
       completed = true;
       resolve();
     },
