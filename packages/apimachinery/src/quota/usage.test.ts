@@ -85,6 +85,20 @@ test("a claim uses storage, also of its class", () => {
   });
 });
 
+for (const { storage, want } of [
+  { storage: "1500m", want: "2" },
+  { storage: "0.3Ki", want: "308" },
+  { storage: "2047.5Mi", want: "2096640Ki" },
+]) {
+  test(`a claim of ${storage} takes ${want}: whole bytes`, () => {
+    const usage = core("persistentvolumeclaims").usage({
+      metadata: {},
+      spec: { resources: { requests: { storage } } },
+    } as KubeObject);
+    assert.equal(usage["requests.storage"], want);
+  });
+}
+
 for (const { gate, allocated, want } of [
   { gate: "RecoverVolumeExpansionFailure", allocated: "5Gi", want: "5Gi" },
   { gate: "RecoverVolumeExpansionFailure", allocated: "1Gi", want: "2Gi" },

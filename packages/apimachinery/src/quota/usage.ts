@@ -5,6 +5,7 @@
  */
 import type { Clock } from "../clock/clock.ts";
 import { formatGroupResource, type GroupResource } from "../meta/group-version.ts";
+import { Quantity } from "../meta/quantity.ts";
 import { parseTime } from "../meta/time.ts";
 import type { KubeObject } from "../meta/types.ts";
 import type { PersistentVolumeClaim, Pod, ResourceQuotaSpec, Service } from "../schema/kinds/core/v1.ts";
@@ -184,7 +185,7 @@ const claimEvaluator = (recovers: boolean): QuotaEvaluator => ({
     let usage: ResourceList = { "count/persistentvolumeclaims": "1", persistentvolumeclaims: "1" };
     if (className) usage = addResources(usage, { [`${className}${classSuffix}persistentvolumeclaims`]: "1" });
     if (requested === undefined) return usage;
-    const storage = (allocated !== undefined && allocated.cmp(requested) > 0 ? allocated : requested).toString();
+    const storage = wholeBytes(allocated !== undefined && allocated.cmp(requested) > 0 ? allocated : requested);
     usage = addResources(usage, { "requests.storage": storage });
     return className ? addResources(usage, { [`${className}${classSuffix}requests.storage`]: storage }) : usage;
   },
@@ -192,3 +193,8 @@ const claimEvaluator = (recovers: boolean): QuotaEvaluator => ({
   replenishes: () => false,
   inScope: noScopes,
 });
+
+/** A claim may ask for parts of a byte, and no quota may say that so much is used. */
+function wholeBytes(size: Quantity): string {
+  return Quantity.fromValue(size.scaledValue(0), size.format).toString();
+}
