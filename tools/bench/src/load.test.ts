@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { closedLoop, percentile } from "./load.ts";
+import { closedLoop, openLoop, percentile } from "./load.ts";
 import { cpuSecondsOf } from "./process-usage.ts";
 
 for (const { values, share, want } of [
@@ -33,6 +33,27 @@ test("ends with the error of an operation", async () => {
     return { totalMs: 1 };
   };
   await assert.rejects(closedLoop(failing, { concurrency: 2, seconds: 60, maxOperations: 100 }), /refused/);
+});
+
+test("starts operations at a pace, answered or not, and waits for their answers", async () => {
+  let answered = 0;
+  const operation = async (): Promise<void> => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    answered++;
+  };
+  const started = await openLoop(operation, { perSecond: 1_000, seconds: 0.1 });
+  assert.ok(started >= 50 && started <= 100, `${started} were started`);
+  assert.equal(answered, started);
+});
+
+test("ends when operations at a pace fail, or are not answered at all", async () => {
+  const never = new Promise<void>((_, reject) => setTimeout(reject, 300, new Error("never answered")));
+  await assert.rejects(
+    openLoop(() => never, { perSecond: 50, seconds: 60 }),
+    /never answered/,
+  );
+  const slow = () => new Promise((resolve) => setTimeout(resolve, 200));
+  await assert.rejects(openLoop(slow, { perSecond: 0.5, seconds: 60 }), /0.5 operations a second are too many/);
 });
 
 test("reads the CPU time of a process whose name looks like columns", () => {

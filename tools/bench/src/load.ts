@@ -45,6 +45,45 @@ export async function closedLoop(
   return samples;
 }
 
+/** Looked at so often whether the next operation is due. */
+const paceMs = 1;
+
+/**
+ * Starts `perSecond` operations, whether the ones before are answered or not, and waits for all of them.
+ * @throws the first error of an operation; Error when more than a second's worth is under way: the pace is more than is borne
+ */
+export async function openLoop(
+  operation: (sequence: number) => Promise<unknown>,
+  { perSecond, seconds }: { perSecond: number; seconds: number },
+): Promise<number> {
+  const start = performance.now();
+  let started = 0;
+  let underWay = 0;
+  const failures: unknown[] = [];
+  const begin = async (): Promise<void> => {
+    underWay++;
+    try {
+      await operation(started++);
+    } catch (err) {
+      failures.push(err);
+    } finally {
+      underWay--;
+    }
+  };
+  const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, paceMs));
+  for (let now = start; now - start < seconds * 1000 && failures.length === 0; now = performance.now()) {
+    while (started < ((now - start) / 1000) * perSecond) {
+      if (underWay > perSecond) failures.push(new Error(`${perSecond} operations a second are too many`));
+      if (failures.length > 0) break;
+      void begin();
+    }
+    await pause();
+  }
+  while (underWay > 0) await pause();
+  if (failures.length > 0) throw failures[0];
+  return started;
+}
+
 /** The smallest value that `share` of all values do not exceed; NaN of none. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
