@@ -46,14 +46,14 @@ test("starts operations at a pace, answered or not, and waits for their answers"
   assert.equal(answered, started);
 });
 
-test("ends when operations at a pace fail, or are not answered at all", async () => {
-  const never = new Promise<void>((_, reject) => setTimeout(reject, 300, new Error("never answered")));
-  await assert.rejects(
-    openLoop(() => never, { perSecond: 50, seconds: 60 }),
-    /never answered/,
-  );
-  const slow = () => new Promise((resolve) => setTimeout(resolve, 200));
-  await assert.rejects(openLoop(slow, { perSecond: 0.5, seconds: 60 }), /0.5 operations a second are too many/);
+test("ends when operations at a pace fail, or too many are not answered", async () => {
+  const failing = async (sequence: number): Promise<void> => {
+    if (sequence === 3) throw new Error("refused");
+  };
+  await assert.rejects(openLoop(failing, { perSecond: 1_000, seconds: 60 }), /refused/);
+  const slow = () => new Promise((resolve) => setTimeout(resolve, 100));
+  const tooFast = { perSecond: 1_000, seconds: 60, mostUnderWay: 10 };
+  await assert.rejects(openLoop(slow, tooFast), /1000 operations a second are too many/);
 });
 
 test("reads the CPU time of a process whose name looks like columns", () => {

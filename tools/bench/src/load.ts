@@ -50,11 +50,12 @@ const paceMs = 1;
 
 /**
  * Starts `perSecond` operations, whether the ones before are answered or not, and waits for all of them.
- * @throws the first error of an operation; Error when more than a second's worth is under way: the pace is more than is borne
+ * @param mostUnderWay of them at a time; default a second's worth
+ * @throws the first error of an operation; Error when more are under way: the pace is more than is borne
  */
 export async function openLoop(
   operation: (sequence: number) => Promise<unknown>,
-  { perSecond, seconds }: { perSecond: number; seconds: number },
+  { perSecond, seconds, mostUnderWay = perSecond }: { perSecond: number; seconds: number; mostUnderWay?: number },
 ): Promise<number> {
   const start = performance.now();
   let started = 0;
@@ -73,7 +74,7 @@ export async function openLoop(
   const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, paceMs));
   for (let now = start; now - start < seconds * 1000 && failures.length === 0; now = performance.now()) {
     while (started < ((now - start) / 1000) * perSecond) {
-      if (underWay > perSecond) failures.push(new Error(`${perSecond} operations a second are too many`));
+      if (underWay >= mostUnderWay) failures.push(new Error(`${perSecond} operations a second are too many`));
       if (failures.length > 0) break;
       void begin();
     }
