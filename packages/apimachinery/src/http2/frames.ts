@@ -1,4 +1,5 @@
 import { frameSizeError, protocolError } from "./connection-error.ts";
+import { GatheredBytes } from "./gathered-bytes.ts";
 
 /** The frames of HTTP/2. Source: RFC 9113, sections 4 and 6 */
 export const frameTypes = {
@@ -67,14 +68,16 @@ export type FrameHandler = (type: number, flag: number, stream: number, payload:
 
 /** Cuts chunks into frames. @throws ConnectionError for a frame that is larger than it may be */
 export function newFrameReader(onFrame: FrameHandler): (chunk: Buffer) => void {
-  let parts: Buffer[] = [];
-  let size = 0;
+  /** The beginning of a frame, which may come octet by octet. */
+  const held = new GatheredBytes();
   let wanted = headBytes;
   return (chunk) => {
-    parts.push(chunk);
-    size += chunk.length;
-    if (size < wanted) return;
-    const bytes = parts.length === 1 ? chunk : Buffer.concat(parts, size);
+    let bytes = chunk;
+    if (held.size > 0 || chunk.length < wanted) {
+      held.push(chunk);
+      if (held.size < wanted) return;
+      bytes = held.take();
+    }
     let at = 0;
     wanted = headBytes;
     while (bytes.length - at >= headBytes) {
@@ -89,8 +92,7 @@ export function newFrameReader(onFrame: FrameHandler): (chunk: Buffer) => void {
       at += headBytes + length;
       onFrame(bytes[head + 3] as number, bytes[head + 4] as number, bytes.readUInt32BE(head + 5) & 0x7fffffff, payload);
     }
-    parts = at === bytes.length ? [] : [bytes.subarray(at)];
-    size = bytes.length - at;
+    if (at < bytes.length) held.push(bytes.subarray(at));
   };
 }
 

@@ -38,6 +38,8 @@ export class ServerStream {
   readonly head: RequestHead;
   /** name, value, name, value …, pseudo fields among them. */
   readonly fields: readonly string[];
+  /** There were more fields than a request may have, which are missing here: to be answered 431. */
+  readonly isCut: boolean;
   /** Called once, when nothing more comes or goes. */
   onClosed: (() => void) | undefined;
   /** In the connection's list of those that have something to send. */
@@ -69,13 +71,14 @@ export class ServerStream {
 
   constructor(
     connection: StreamConnection,
-    request: { id: number; head: RequestHead; fields: readonly string[]; isWhole: boolean },
+    request: { id: number; head: RequestHead; fields: readonly string[]; isWhole: boolean; isCut: boolean },
     windows: { send: number; receive: number },
   ) {
     this.#connection = connection;
     this.id = request.id;
     this.head = request.head;
     this.fields = request.fields;
+    this.isCut = request.isCut;
     this.received = request.isWhole;
     this.sendWindow = windows.send;
     if (!request.isWhole) this.receiveWindow = new ReceiveWindow(windows.receive);

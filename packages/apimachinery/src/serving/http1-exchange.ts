@@ -15,6 +15,8 @@ const lingerMs = 5_000;
 /** One request over HTTP/1.1. With an upgrade, the answer is made only when the handler asks for one. */
 export class Http1Exchange implements Exchange {
   readonly httpVersion = "1.1" as const;
+  /** Node refuses such requests. */
+  readonly isCut = false;
   readonly upgrade: { socket: Socket; head: Buffer } | undefined;
   bytesWritten = 0;
   /** In the server's roster. */

@@ -56,6 +56,11 @@ export class Http2Exchange implements Exchange {
     this.destroy();
   }
 
+  /** There were more header fields than a request may have. */
+  get isCut(): boolean {
+    return this.#stream.isCut;
+  }
+
   /** Is the whole answer given? The client may not have taken it. */
   get isAnswered(): boolean {
     return this.#stream.ended;

@@ -2,9 +2,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { flags, frame, frameTypes, preface, settings, settingsFrame } from "../http2/frames.ts";
+import type { RawClient } from "../http2/testing/raw-client.ts";
 import {
   continuationFrame,
   dataFrame,
@@ -20,6 +19,7 @@ import {
   resetFrame,
   windowFrame,
 } from "../http2/testing/raw-frames.ts";
+import { heldBytes } from "../testing/held-bytes.ts";
 import { type Http2Bench, startHttp2Bench } from "../testing/http2-bench.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import type { ExchangeHandler, ResponseStream } from "./exchange.ts";
@@ -45,22 +45,13 @@ async function servesOthers(bench: Http2Bench): Promise<void> {
   other.socket.destroy();
 }
 
-setFlagsFromString("--expose-gc");
-const collectGarbage = runInNewContext("gc") as () => void;
-setFlagsFromString("--no-expose-gc");
-
 /** What this process works and holds more than before. Client and server are both in it: wide bounds. */
 function newGauge(): () => { cpuMs: number; heldBytes: number } {
   const cpu = process.cpuUsage();
-  const held = (): number => {
-    collectGarbage();
-    const { heapUsed, external } = process.memoryUsage();
-    return heapUsed + external;
-  };
-  const before = held();
+  const before = heldBytes();
   return () => {
     const { user, system } = process.cpuUsage(cpu);
-    return { cpuMs: (user + system) / 1000, heldBytes: held() - before };
+    return { cpuMs: (user + system) / 1000, heldBytes: heldBytes() - before };
   };
 }
 
@@ -315,6 +306,27 @@ test("headers that are not finished hold the connection no longer than headersTi
   client.send(unfinished);
   await client.end();
   await servesOthers(bench);
+});
+
+test("of all unfinished headers those that have been so for longest go when they become too many", async (t) => {
+  const bench = await startHttp2Bench(t, handler, { maxHeaderBytes: 8 * MB });
+  // 4 MB in 256 frames: seventeen of them are more than all may hold together.
+  const parts = Buffer.concat(Array(255).fill(continuationFrame(1, Buffer.alloc(16_384), 0)));
+  const clients: RawClient[] = [];
+  for (let i = 0; i < 17; i++) {
+    const client = await bench.connect();
+    clients.push(client);
+    await client.ping(); // its acknowledgement of SETTINGS is out
+    await client.flood(Buffer.concat([headersFrame(1, Buffer.alloc(16_384), end), parts]), 1);
+  }
+  const [first, second] = clients as [RawClient, RawClient];
+  assert.equal(await first.end(), "connection ENHANCE_YOUR_CALM");
+  second.socket.destroy();
+  await waitFor(() => bench.server.connections === 15, { what: "both to be gone" });
+  const late = await bench.connect();
+  late.send(unfinished, continuationFrame(1, Buffer.alloc(0)));
+  assert.equal((await late.answer(1)).status, 200);
+  assert.ok(clients.slice(2).every((client) => !client.isClosed));
 });
 
 const half = Buffer.concat([preface, settingsFrame([]), getFrame(1, "/hold"), postFrame(3, "/hold"), dataFrame(3, "0123456789")]);

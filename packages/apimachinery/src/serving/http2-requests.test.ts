@@ -212,6 +212,30 @@ test("8.2 fields: more of them than allowed are answered 431, and what they aske
   assert.deepEqual(handled, ["before", "within", "before"]);
 });
 
+const tooMany = Array<Field>(100).fill(["x-more", "y".repeat(100)]);
+const page431 = "<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>";
+for (const { name, fields, want } of [
+  { name: "GET has a page", fields: requestFields("GET", "/", tooMany), want: page431 },
+  { name: "HEAD has none, but its length", fields: requestFields("HEAD", "/", tooMany), want: "" },
+]) {
+  test(`8.2 fields: the answer to too many of them: that to ${name}`, async (t) => {
+    const bench = await startHttp2Bench(t, () => assert.fail("a handler was called"), { maxHeaderBytes: 10_000 });
+    const client = await bench.connect();
+    client.send(...cutBlock(1, literalBlock(fields)));
+    const { status, headers, body } = await client.answer(1);
+    assert.deepEqual([status, String(body), headers.get("content-length")], [431, want, String(page431.length)]);
+    assert.equal(headers.get("content-type"), "text/html; charset=utf-8");
+    assert.ok(headers.has("date"));
+  });
+}
+
+test("8.2 fields: too many of them before the path make no request", async (t) => {
+  const bench = await startHttp2Bench(t, () => assert.fail("a handler was called"), { maxHeaderBytes: 10_000 });
+  const client = await bench.connect();
+  client.send(headersFrame(1, [...requestFields("GET", "/").slice(0, 3), [":path", `/${"x".repeat(10_000)}`]]));
+  assert.equal(await client.outcome(1), "stream PROTOCOL_ERROR");
+});
+
 test("8.2 fields: rawHeaders has each as it came, with its own value", async (t) => {
   const bench = await startHttp2Bench(t, (exchange) => exchange.respond(200, {}, JSON.stringify(exchange.rawHeaders)));
   const client = await bench.connect();

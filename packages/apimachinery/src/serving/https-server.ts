@@ -184,7 +184,8 @@ class Connections {
     this.#exchanges.add(exchange);
     if (this.#draining) exchange.goAway();
     try {
-      if (brokenPath.test(exchange.url)) refuseUrl(exchange);
+      if (exchange.isCut) exchange.respond(431, { "content-type": "text/html; charset=utf-8" }, tooManyHeaders);
+      else if (brokenPath.test(exchange.url)) refuseUrl(exchange);
       else if (exchange.method === "OPTIONS" && exchange.url === "*") exchange.respond(200, {}, "");
       else await this.#options.handler(exchange);
     } catch (err) {
@@ -345,6 +346,9 @@ async function listen(server: NetServer, options: HttpServerOptions): Promise<vo
     }
   }
 }
+
+/** Source: golang.org/x/net http2/server.go handleHeaderListTooLong */
+const tooManyHeaders = "<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>";
 
 /** An escape that is none, before the query. */
 const brokenPath = /^[^?]*%(?![0-9a-fA-F]{2})/;

@@ -1,0 +1,164 @@
+import { frameSizeError, protocolError } from "./connection-error.ts";
+import { checkFrame } from "./frame-rules.ts";
+import { flags, frameTypes, newFrameReader, preface, unpadded } from "./frames.ts";
+import { HeaderBlock } from "./header-block.ts";
+import { type DecodedFields, type FieldsDecoder, newFieldsDecoder } from "./hpack-decoder.ts";
+
+/** What becomes of frames that are in order by themselves. Each may throw a ConnectionError, which ends the connection. */
+export interface FrameReceiver {
+  /** A block is whole. @param isWhole the request has no body */
+  onHeaders(stream: number, isWhole: boolean, decoded: DecodedFields): void;
+  /** @param windowBytes with what only fills up the frame */
+  onData(stream: number, data: Buffer, windowBytes: number, ends: boolean): void;
+  onReset(stream: number): void;
+  onWindowUpdate(stream: number, increment: number): void;
+  onSetting(id: number, value: number): void;
+  /** All settings of one frame were told. */
+  onSettings(): void;
+  onPing(payload: Buffer): void;
+  onGoAway(): void;
+  /** A frame that moves nothing, others besides. */
+  onIdleFrame(): void;
+  /** The client is at its headers for longer than all others, and there are too many. */
+  onStalledHeaders(): void;
+}
+
+/**
+ * What a client sends: its preface, then frames in the order that they may have, whatever the state of their streams.
+ * Source: RFC 9113, sections 3.4, 4 and 6
+ */
+export class ServerInput {
+  readonly #receiver: FrameReceiver;
+  readonly #maxHeaderBytes: number;
+  readonly #decoder: FieldsDecoder;
+  readonly #read: (chunk: Buffer) => void;
+  /** What has not come of it yet. */
+  #prefaceLeft = preface;
+  #hasSettings = false;
+  /** Headers that go on in the next frame. */
+  #block: HeaderBlock | undefined;
+  #isClosed = false;
+
+  constructor(receiver: FrameReceiver, maxHeaderBytes: number) {
+    this.#receiver = receiver;
+    this.#maxHeaderBytes = maxHeaderBytes;
+    this.#decoder = newFieldsDecoder({ mostListBytes: maxHeaderBytes });
+    this.#read = newFrameReader((type, flag, stream, payload) => this.#onFrame(type, flag, stream, payload));
+  }
+
+  /** The client has begun as it should. */
+  get hasBegun(): boolean {
+    return this.#hasSettings;
+  }
+
+  /** When the headers began that are not whole yet. */
+  get headersSince(): number | undefined {
+    return this.#block?.since;
+  }
+
+  /** @throws ConnectionError HpackError */
+  take(chunk: Buffer): void {
+    if (this.#isClosed) return;
+    const rest = this.#prefaceLeft.length === 0 ? chunk : this.#afterPreface(chunk);
+    if (rest.length > 0) this.#read(rest);
+  }
+
+  /** What comes from now on is thrown away. */
+  close(): void {
+    this.#isClosed = true;
+    this.#block?.drop();
+    this.#block = undefined;
+  }
+
+  #afterPreface(chunk: Buffer): Buffer {
+    const length = Math.min(chunk.length, this.#prefaceLeft.length);
+    if (chunk.compare(this.#prefaceLeft, 0, length, 0, length) !== 0) throw protocolError("the preface is wrong");
+    this.#prefaceLeft = this.#prefaceLeft.subarray(length);
+    return chunk.subarray(length);
+  }
+
+  #onFrame(type: number, flag: number, stream: number, payload: Buffer): void {
+    if (this.#isClosed) return;
+    if (this.#block !== undefined && (type !== frameTypes.continuation || stream !== this.#block.stream)) {
+      throw protocolError("a frame within headers");
+    }
+    if (!this.#hasSettings && type !== frameTypes.settings) throw protocolError("no settings come first");
+    checkFrame(type, stream, payload.length);
+    switch (type) {
+      case frameTypes.data:
+        this.#receiver.onData(stream, unpadded(flag, payload), payload.length, (flag & flags.endStream) !== 0);
+        break;
+      case frameTypes.headers:
+        this.#onHeaders(stream, flag, payload);
+        break;
+      case frameTypes.continuation:
+        this.#onContinuation(flag, payload);
+        break;
+      case frameTypes.resetStream:
+        this.#receiver.onReset(stream);
+        break;
+      case frameTypes.settings:
+        this.#onSettings(flag, payload);
+        break;
+      case frameTypes.ping:
+        this.#receiver.onIdleFrame();
+        if ((flag & flags.ack) === 0) this.#receiver.onPing(payload);
+        break;
+      case frameTypes.goAway:
+        this.#receiver.onGoAway();
+        break;
+      case frameTypes.windowUpdate:
+        this.#receiver.onWindowUpdate(stream, payload.readUInt32BE(0) & 0x7fffffff);
+        break;
+      case frameTypes.pushPromise:
+        throw protocolError("a push of a client");
+      default: // Priorities, too: they are no longer of use.
+        this.#receiver.onIdleFrame();
+    }
+  }
+
+  #onHeaders(stream: number, flag: number, payload: Buffer): void {
+    if (stream % 2 === 0) throw protocolError("a stream that is not the client's");
+    let part = unpadded(flag, payload);
+    if ((flag & flags.priority) !== 0) {
+      if (part.length < 5) throw protocolError("a priority that is cut off");
+      part = part.subarray(5);
+    }
+    if ((flag & flags.endHeaders) !== 0) {
+      this.#endOfHeaders(stream, flag, part);
+      return;
+    }
+    // What is only a little too large is read, and answered with 431.
+    this.#block = new HeaderBlock(stream, flag, 2 * this.#maxHeaderBytes, () => this.#receiver.onStalledHeaders());
+    this.#block.add(part);
+  }
+
+  #onContinuation(flag: number, payload: Buffer): void {
+    const block = this.#block;
+    if (block === undefined) throw protocolError("headers go on that did not begin");
+    block.add(payload);
+    if ((flag & flags.endHeaders) === 0 || this.#isClosed) return;
+    this.#block = undefined;
+    this.#endOfHeaders(block.stream, block.flags, block.take());
+  }
+
+  #endOfHeaders(stream: number, flag: number, block: Buffer): void {
+    // Whatever becomes of them: the table is what all have made of it.
+    const decoded = this.#decoder.decode(block);
+    this.#receiver.onHeaders(stream, (flag & flags.endStream) !== 0, decoded);
+  }
+
+  #onSettings(flag: number, payload: Buffer): void {
+    const isAck = (flag & flags.ack) !== 0;
+    if (payload.length % 6 !== 0 || (isAck && payload.length > 0)) {
+      throw frameSizeError(`settings of ${payload.length} bytes`);
+    }
+    if (this.#hasSettings) this.#receiver.onIdleFrame();
+    if (isAck) return;
+    for (let at = 0; at < payload.length; at += 6) {
+      this.#receiver.onSetting(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));
+    }
+    this.#hasSettings = true;
+    this.#receiver.onSettings();
+  }
+}
