@@ -1,6 +1,7 @@
 /** What a handler has of its exchange over HTTP/2, and what the client sees of it, frame by frame. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { connect } from "node:net";
 import { suite, type TestContext, test } from "node:test";
 import { errorCodes } from "../http2/connection-error.ts";
 import { flags, frameTypes, settings } from "../http2/frames.ts";
@@ -283,6 +284,40 @@ test("close: what does not finish in time is broken off, and its handler told", 
   assert.equal(client.isWhole(1), false);
   assert.equal(server.active, 0);
   await waitFor(() => server.connections === 0, { what: "the end of the connection" });
+});
+
+test("close: who is asking nothing is told which request was the last", async (t) => {
+  const bench = await startHttp2Bench(t, (exchange) => exchange.respond(204, {}));
+  const clients = await Promise.all([bench.connect(), bench.connect()]);
+  clients[1].send(getFrame(1));
+  await clients[1].answer(1);
+  await bench.server.close(5000);
+  for (const [i, last] of [0, 1].entries()) {
+    const client = clients[i] as RawClient;
+    await client.end();
+    assert.deepEqual(goodbyes(client), [[last, errorCodes.none]]);
+  }
+});
+
+test("close: when the last request is answered, those that came after the first goodbye are not taken for served", async (t) => {
+  const { server, client, exchange } = await hold(t);
+  const closing = server.close(5000);
+  await client.next("goAway");
+  exchange.respond(200, {}, "done");
+  await client.answer(1);
+  await closing;
+  await client.end();
+  assert.deepEqual(goodbyes(client), [
+    [2 ** 31 - 1, errorCodes.none],
+    [1, errorCodes.none],
+  ]);
+});
+
+test("close: a connection that does not begin is cut off in time", async (t) => {
+  const bench = await startHttp2Bench(t, (exchange) => exchange.respond(204, {}));
+  const mute = connect({ host: "127.0.0.1", port: bench.server.port });
+  await waitFor(() => bench.server.connections === 1, { what: "the connection" });
+  await Promise.all([once(mute, "close"), bench.server.close(50)]);
 });
 
 test("closeIdle: connections without a request are closed, those with one are not", async (t) => {

@@ -118,6 +118,8 @@ const headersCheckMs = 5_000;
 const defaultHeadersTimeoutMs = 32_000;
 const defaultIdleTimeoutMs = 90_000;
 const defaultHeaderBytes = 256 * 1024;
+/** At the end, for clients to hear of it. */
+const goodbyeMs = 1_000;
 
 /** What is open, so that it can be drained. */
 class Connections {
@@ -126,7 +128,8 @@ class Connections {
   readonly #http2 = new Set<ServerConnection>();
   readonly #exchanges = new Roster<Http1Exchange | Http2Exchange>();
   #draining = false;
-  #emptied: (() => void) | undefined;
+  /** An exchange or a connection has ended while this drains. */
+  #onLess: (() => void) | undefined;
   readonly #sweeper: NodeJS.Timeout | undefined;
 
   constructor(options: HttpServerOptions) {
@@ -163,7 +166,7 @@ class Connections {
     this.#sockets.add(socket);
     socket.once("close", () => {
       this.#sockets.delete(socket);
-      this.#maybeEmpty();
+      this.#onLess?.();
     });
   }
 
@@ -197,7 +200,7 @@ class Connections {
 
   done(exchange: Http1Exchange | Http2Exchange): void {
     this.#exchanges.delete(exchange);
-    this.#maybeEmpty();
+    this.#onLess?.();
   }
 
   #failed(exchange: Exchange, err: unknown): void {
@@ -225,24 +228,25 @@ class Connections {
       if (connection.size === 0 || graceMs === 0) connection.close();
       else connection.leave();
     }
-    if (graceMs > 0 && this.#exchanges.size > 0) {
-      let timer: NodeJS.Timeout | undefined;
-      await Promise.race([
-        new Promise<void>((resolve) => {
-          this.#emptied = resolve;
-        }),
-        new Promise((resolve) => {
-          timer = setTimeout(resolve, graceMs);
-        }),
-      ]);
-      clearTimeout(timer);
-    }
+    await this.#until(() => this.#exchanges.size === 0, graceMs);
     for (const exchange of this.#exchanges.all()) exchange.abort();
+    // Who is told which requests nobody has seen can send them elsewhere; who is only cut off has to guess.
+    http.closeIdleConnections();
+    for (const connection of this.#http2) connection.close();
+    await this.#until(() => this.#sockets.size === 0, Math.min(graceMs, goodbyeMs));
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  #maybeEmpty(): void {
-    if (this.#exchanges.size === 0) this.#emptied?.();
+  /** Resolves when it is so, or after `limitMs`. */
+  async #until(isSo: () => boolean, limitMs: number): Promise<void> {
+    if (limitMs === 0 || isSo()) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, limitMs);
+    this.#onLess = () => {
+      if (isSo()) resolve();
+    };
+    await promise;
+    clearTimeout(timer);
   }
 }
 
