@@ -20,9 +20,10 @@ export interface DaemonProcess {
 
 export interface DaemonProgram {
   /** Below `packages`. */
-  readonly packageName: "controller-manager" | "scheduler";
+  readonly packageName: "controller-manager" | "scheduler" | "node-agent";
   /** Its client certificate says so. */
   readonly user: string;
+  readonly groups?: readonly string[];
   /** @param kubeconfig a path @param file where a file of its own may lie */
   flags(kubeconfig: string, file: (name: string) => string): readonly string[];
 }
@@ -31,7 +32,7 @@ export interface DaemonProgram {
 export async function startDaemon(t: TestContext, server: TestServer, program: DaemonProgram): Promise<DaemonProcess> {
   const directory = mkdtempSync(join(tmpdir(), "cox-daemon-"));
   const file = (name: string): string => join(directory, name);
-  const { cert, key } = await server.clientCertificate(program.user);
+  const { cert, key } = await server.clientCertificate(program.user, [...(program.groups ?? [])]);
   const base64 = (text: string): string => Buffer.from(text).toString("base64");
   const kubeconfig = {
     apiVersion: "v1",

@@ -7,6 +7,7 @@ import type { RootLogger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { newBackground } from "./background.ts";
 import { type AgentConfig, asConfigError } from "./config.ts";
+import type { DynamicConfig } from "./dynamic-config/dynamic-config.ts";
 import { newApiConnection } from "./node/api-connection.ts";
 import { readIdentity } from "./node/identity.ts";
 import { newOwnNode } from "./node/own-node.ts";
@@ -46,6 +47,8 @@ export interface AgentOptions {
   /** Undefined for standalone mode: only static Pods, nobody is told of anything. */
   api: ClientConfig | undefined;
   featureGates: FeatureGates;
+  /** Where the configuration comes from, if not from this machine alone. */
+  dynamic?: DynamicConfig | undefined;
   clock: Clock;
   log: RootLogger;
   /** Where containers log to; fixed on a node, below a folder of their own in tests. */
@@ -269,6 +272,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
 
   node.join(background);
   startVolumes(openedVolumes, background);
+  options.dynamic?.follow({ api: config.runOnce ? undefined : api, nodeName, tell, metrics, background });
   if (api !== undefined) {
     followApiserver(api.pods, sources);
     api.informers.start(signal);

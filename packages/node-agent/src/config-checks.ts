@@ -131,9 +131,6 @@ export function checkConfig(config: AgentConfig, gates: FeatureGates): string[] 
   if (qosReserved !== undefined) problems.push(qosReserved);
   if (config.exitOnLockContention && config.lockFile === "")
     problems.push("cannot exit on lock file contention: no lock file specified");
-  if (config.dynamicConfigDir !== "" && !gates.enabled("DynamicKubeletConfig")) {
-    problems.push("the DynamicKubeletConfig feature gate must be enabled in order to use the --dynamic-config-dir flag");
-  }
   for (const problem of [nodeIpProblem(config.nodeIp), ...Object.keys(config.nodeLabels).map(forbiddenLabel)]) {
     if (problem !== undefined) problems.push(problem);
   }

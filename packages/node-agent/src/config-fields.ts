@@ -1,3 +1,5 @@
+import { resolve } from "node:path";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { Written } from "./config.ts";
 
 /** Fields of KubeletConfiguration that the agent acts on. */
@@ -123,4 +125,25 @@ export function unknownFields(file: Written): string[] {
 /** Fields of the file that were set and do nothing, for the log at start. */
 export function ineffectiveFields(file: Written): string[] {
   return Object.keys(file).filter((name) => Object.hasOwn(otherFields, name) && file[name] !== otherFields[name]);
+}
+
+/** Source: pkg/kubelet/apis/config/helpers.go KubeletConfigurationPathRefs */
+const pathFields = [
+  "staticPodPath",
+  "authentication.x509.clientCAFile",
+  "tlsCertFile",
+  "tlsPrivateKeyFile",
+  "resolvConf",
+  "volumePluginDir",
+];
+
+/** @returns the file with its relative paths from `folder` on */
+export function absolutePaths(file: Written, folder: string): Written {
+  return pathFields.reduce((fields, path) => withAbsolute(fields, path.split("."), folder), file);
+}
+
+function withAbsolute(fields: Written, [first = "", ...rest]: readonly string[], folder: string): Written {
+  const value = Object.hasOwn(fields, first) ? fields[first] : undefined;
+  if (rest.length > 0) return isJsonObject(value) ? { ...fields, [first]: withAbsolute(value, rest, folder) } : fields;
+  return typeof value === "string" && value !== "" ? { ...fields, [first]: resolve(folder, value) } : fields;
 }

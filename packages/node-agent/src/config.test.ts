@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { type AgentConfig, newAgentConfig } from "./config.ts";
@@ -145,6 +145,28 @@ test("containers are slowed down from four fifths of their limit on, or from whe
     const message = `invalid configuration: memoryThrottlingFactor ${factor} must be greater than 0 and less than or equal to 1.0`;
     assert.throws(() => configure(`--config=${wrong}`), { message });
   }
+});
+
+test("paths in the file are meant from its folder", async (t) => {
+  const path = await file(t, {
+    staticPodPath: "manifests",
+    authentication: { x509: { clientCAFile: "pki/ca.crt" } },
+    resolvConf: "/r",
+  });
+  const { staticPodPath, clientCaFile, resolvConf, tlsCertFile } = configure(`--config=${path}`);
+  const folder = dirname(path);
+  assert.deepEqual(
+    [staticPodPath, clientCaFile, resolvConf, tlsCertFile],
+    [join(folder, "manifests"), join(folder, "pki/ca.crt"), "/r", ""],
+  );
+});
+
+test("--dynamic-config-dir needs its gate among the flags: the file's comes too late", async (t) => {
+  const path = await file(t, { featureGates: { DynamicKubeletConfig: true } });
+  const message = "the DynamicKubeletConfig feature gate must be enabled in order to use the --dynamic-config-dir flag";
+  assert.throws(() => configure(`--config=${path}`, "--dynamic-config-dir=/dynamic"), { message });
+  const gate = "--feature-gates=DynamicKubeletConfig=true";
+  assert.equal(configure(gate, "--dynamic-config-dir=/dynamic").dynamicConfigDir, "/dynamic");
 });
 
 test("refuses fields that do not exist, and tells of those that do nothing", async (t) => {

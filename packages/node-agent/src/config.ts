@@ -1,3 +1,4 @@
+import { dirname, resolve } from "node:path";
 import { readConfigFile } from "@coxswain/apimachinery/flags/config-file";
 import { newFeatureGates } from "@coxswain/apimachinery/flags/feature-gates";
 import { metricsOptions } from "@coxswain/apimachinery/flags/metrics";
@@ -6,7 +7,7 @@ import { Quantity } from "@coxswain/apimachinery/meta/quantity";
 import { parseDuration } from "@coxswain/apimachinery/meta/time";
 import type { MetricsRegistryOptions } from "@coxswain/apimachinery/metrics/registry";
 import { checkConfig } from "./config-checks.ts";
-import { unknownFields } from "./config-fields.ts";
+import { absolutePaths, unknownFields } from "./config-fields.ts";
 import type { KubeletFlags } from "./flags.ts";
 import { parseReservedMemory, type ReservedMemory } from "./resources/memory/reserved-memory.ts";
 import type { ShutdownGroup } from "./shutdown/shutdown-groups.ts";
@@ -176,12 +177,18 @@ const defaultMemoryThrottlingFactor = 0.8;
  * Flags on top of the file of `--config`. Without a file the flags' own defaults hold, with one the file's: a file makes
  * the kubelet API closed to strangers, flags alone leave it open.
  * @param set names that stood on the command line
+ * @param local feature gates that stay as they are where neither file nor flags name them
  * @throws ConfigError
  * Source: cmd/kubelet/app/server.go, pkg/kubelet/apis/config/v1beta1/defaults.go
  */
-export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): AgentConfig {
+export function newAgentConfig(
+  flags: KubeletFlags,
+  set: ReadonlySet<string>,
+  local: Readonly<Record<string, boolean>> = {},
+): AgentConfig {
+  checkDynamicConfigFlag(flags);
   const path = flags.config;
-  const file: Written = path === "" ? {} : readFile(path);
+  const file: Written = path === "" ? {} : readConfiguration(path);
   const hasFile = path !== "";
 
   /** The flag when it was given, else the file's field, else the default of whichever of the two is in force. */
@@ -208,7 +215,11 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
   const updateMs = pickDuration("node-status-update-frequency", "nodeStatusUpdateFrequency");
   const logSize = Quantity.tryParse(pick<string>("container-log-max-size", "containerLogMaxSize"));
   if (logSize === undefined) throw new ConfigError("invalid configuration: containerLogMaxSize is not a quantity");
-  const featureGates = { ...(at(file, "featureGates") as Record<string, boolean> | undefined), ...flags["feature-gates"] };
+  const featureGates = {
+    ...local,
+    ...(at(file, "featureGates") as Record<string, boolean> | undefined),
+    ...flags["feature-gates"],
+  };
   const gates = asConfigError(() => newFeatureGates("kubelet", featureGates));
   const config: AgentConfig = {
     rootDir: flags["root-dir"],
@@ -352,18 +363,31 @@ export function newAgentConfig(flags: KubeletFlags, set: ReadonlySet<string>): A
     eventBurst: pick<number>("event-burst", "eventBurst", 10) || 10,
     written: file,
   };
-  const strange = unknownFields(file);
-  if (strange.length > 0) {
-    const list = strange.map((name) => `unknown field ${JSON.stringify(name)}`).join(", ");
-    throw new ConfigError(`failed to load config file ${path}: strict decoding error: ${list}`);
-  }
   const problems = checkConfig(config, gates);
   if (problems.length > 0) throw new ConfigError(problems.length === 1 ? (problems[0] as string) : `[${problems.join(", ")}]`);
   return config;
 }
 
-function readFile(path: string): Written {
-  return asConfigError(() => readConfigFile(path, "KubeletConfiguration", ["kubelet.config.k8s.io/v1beta1"]));
+/** Flags come before the file here: a gate that the file opens is too late. Source: cmd/kubelet/app/options ValidateKubeletFlags */
+function checkDynamicConfigFlag(flags: KubeletFlags): void {
+  const gates = asConfigError(() => newFeatureGates("kubelet", flags["feature-gates"]));
+  if (flags["dynamic-config-dir"] === "" || gates.enabled("DynamicKubeletConfig")) return;
+  throw new ConfigError("the DynamicKubeletConfig feature gate must be enabled in order to use the --dynamic-config-dir flag");
+}
+
+/**
+ * Reads a KubeletConfiguration; paths in it are meant from its own folder.
+ * @throws ConfigError for a file that cannot be read, is of another kind or has fields that do not exist
+ * Source: pkg/kubelet/kubeletconfig/configfiles/configfiles.go
+ */
+export function readConfiguration(path: string): Written {
+  const file = asConfigError(() => readConfigFile(path, "KubeletConfiguration", ["kubelet.config.k8s.io/v1beta1"]));
+  const strange = unknownFields(file);
+  if (strange.length > 0) {
+    const list = strange.map((name) => `unknown field ${JSON.stringify(name)}`).join(", ");
+    throw new ConfigError(`failed to load config file ${path}: strict decoding error: ${list}`);
+  }
+  return absolutePaths(file, dirname(resolve(path)));
 }
 
 /** What is wrong with what the user wrote is told to the user in one line. @throws ConfigError */

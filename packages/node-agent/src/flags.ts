@@ -249,8 +249,9 @@ export const flagTable = flags(
       help: "Private key of docker's TLS.",
     }),
     "dynamic-config-dir": string({
-      deprecated: "This parameter should be set via the config file specified by the Kubelet's --config flag.",
-      help: "The directory in which downloaded configurations are kept.",
+      deprecated:
+        "Feature DynamicKubeletConfig is deprecated in 1.22 and will not move to GA. It is planned to be removed from Kubernetes in the version 1.24 or later. Please use alternative ways to update kubelet configuration.",
+      help: "The directory in which configurations are kept that the node's spec.configSource names. Needs the feature gate DynamicKubeletConfig.",
     }),
     "enable-controller-attach-detach": bool({
       default: true,

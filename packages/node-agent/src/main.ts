@@ -9,13 +9,17 @@ import { notifySystemd } from "@coxswain/apimachinery/serving/systemd-notify";
 import { startAgent } from "./agent.ts";
 import { newAgentConfig } from "./config.ts";
 import { ineffectiveFields } from "./config-fields.ts";
+import { openDynamicConfig } from "./dynamic-config/dynamic-config.ts";
 import { kubelet } from "./flags.ts";
 import { prepareHost } from "./host/prepare-host.ts";
 import { bootstrapKubeconfig } from "./node/certificates.ts";
 import { runOnceConfig, waitUntilRunning } from "./run-once.ts";
 
 await runMain(kubelet, async (flags, { log, signal, set }) => {
-  const written = newAgentConfig(flags, set);
+  const local = newAgentConfig(flags, set);
+  const dynamic =
+    flags["dynamic-config-dir"] === "" ? undefined : openDynamicConfig(flags, set, local, { clock: realClock, log });
+  const written = dynamic?.config ?? local;
   const config = written.runOnce ? runOnceConfig(written) : written;
   const ineffective = ineffectiveFields(config.written);
   if (ineffective.length > 0)
@@ -31,13 +35,13 @@ await runMain(kubelet, async (flags, { log, signal, set }) => {
     throw new ConfigError(`invalid kubeconfig: stat ${config.kubeconfig}: no such file or directory`);
   }
   const api = config.kubeconfig === "" ? undefined : await loadKubeconfig(config.kubeconfig);
-  const agent = await startAgent({ config, api, featureGates, clock: realClock, log });
+  const agent = await startAgent({ config, api, featureGates, dynamic, clock: realClock, log });
   if (config.runOnce) {
     await waitUntilRunning(agent.pending, realClock, signal).finally(agent.stop);
     return;
   }
   void notifySystemd(log);
   const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-  await Promise.race([stopped, host.contended]);
+  await Promise.race([stopped, host.contended, ...(dynamic ? [dynamic.replaced] : [])]);
   await agent.stop();
 });

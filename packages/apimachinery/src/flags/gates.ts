@@ -162,7 +162,6 @@ export const gates: Readonly<Record<string, GateSpec>> = {
  */
 export const unbuiltGates: ReadonlySet<string> = new Set([
   "CustomResourceValidationExpressions",
-  "DynamicKubeletConfig",
   "LocalStorageCapacityIsolationFSQuotaMonitoring",
   "StreamingProxyRedirects",
 ]);

@@ -17,6 +17,7 @@ export interface AuthorizationOptions {
   modes: readonly string[];
   informers: InformerFactory;
   nodeRules: readonly PolicyRule[];
+  featureEnabled: (gate: string) => boolean;
   /** Of --authorization-policy-file, for the mode ABAC. */
   abacPolicies: readonly AbacPolicy[];
   /** For the mode Webhook. */
@@ -63,7 +64,7 @@ export function buildAuthorization(options: AuthorizationOptions): Authorization
         authorizers.push(alwaysDeny);
         break;
       case "Node": {
-        const graph = informedNodeGraph(informers);
+        const graph = informedNodeGraph(informers, { configSources: options.featureEnabled("DynamicKubeletConfig") });
         authorizers.push(nodeAuthorizer(graph, nodeRules));
         resolvers.push(async () => ({
           rules: [],

@@ -1,12 +1,12 @@
 /**
  * Limits node agents to what concerns their node: secrets, config maps, claims, volumes and tokens are readable only
  * when a pod bound to the node refers to them. Everything else follows the fixed rules of the role system:node.
- * Without dynamic kubelet configuration (a node's spec.configSource gives no right to a config map).
+ * With the gate DynamicKubeletConfig the config map of a node's spec.configSource is, too.
  * Source: plugin/pkg/auth/authorizer/node/node_authorizer.go, graph.go
  */
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
-import type { PersistentVolume, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
-import { persistentVolumes, pods, volumeAttachments } from "@coxswain/apimachinery/schema/kinds/resources";
+import type { Node, PersistentVolume, Pod } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes, persistentVolumes, pods, volumeAttachments } from "@coxswain/apimachinery/schema/kinds/resources";
 import type { VolumeAttachment } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { nodeNameOf } from "../request/user-names.ts";
 import type { Attributes, Authorizer, Decision, PolicyRule } from "./authorizer.ts";
@@ -113,14 +113,18 @@ function ownCsiNode(node: string, attributes: Attributes): Decision {
   return { decision: "allow" };
 }
 
-/** The graph as indexes of informers: nothing to build, nothing to keep in step. */
-export function informedNodeGraph(informers: InformerFactory): NodeGraph {
+/**
+ * The graph as indexes of informers: nothing to build, nothing to keep in step.
+ * @param options.configSources nodes may read what their spec.configSource names
+ */
+export function informedNodeGraph(informers: InformerFactory, options: { configSources: boolean }): NodeGraph {
   const byReference = "referenceFromNode";
   const byClaim = "claim";
   const bySecret = "secret";
   const podInformer = informers.for<Pod & { metadata: object }>(pods);
   const volumeInformer = informers.for<PersistentVolume & { metadata: object }>(persistentVolumes);
   const attachmentInformer = informers.for<VolumeAttachment & { metadata: object }>(volumeAttachments);
+  const nodeInformer = options.configSources ? informers.for<Node & { metadata: object }>(nodes) : undefined;
   podInformer.addIndex(byReference, (pod) => {
     const node = pod.spec?.nodeName;
     return node ? [...podReferences(pod)].map((reference) => `${node}/${reference}`) : [];
@@ -145,7 +149,7 @@ export function informedNodeGraph(informers: InformerFactory): NodeGraph {
   };
   return {
     get synced() {
-      return podInformer.synced && volumeInformer.synced && attachmentInformer.synced;
+      return podInformer.synced && volumeInformer.synced && attachmentInformer.synced && nodeInformer?.synced !== false;
     },
     refersTo(node, kind, namespace, name) {
       if (kind === "volumeattachments") return attachmentInformer.lister.get(name)?.spec?.nodeName === node;
@@ -155,6 +159,8 @@ export function informedNodeGraph(informers: InformerFactory): NodeGraph {
       }
       const reference = referenceKey(kind, namespace, name);
       if (podRefersTo(node, reference)) return true;
+      const source = kind === "configmaps" ? nodeInformer?.lister.get(node)?.spec?.configSource?.configMap : undefined;
+      if (source !== undefined && source.namespace === namespace && source.name === name) return true;
       return kind === "secrets" && volumeInformer.lister.byIndex(bySecret, reference).some((volume) => usesVolume(node, volume));
     },
   };

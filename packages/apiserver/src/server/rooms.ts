@@ -137,6 +137,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     modes: config.authorizationModes,
     informers,
     nodeRules: [...nodeRules],
+    featureEnabled,
     abacPolicies: config.abac.policies,
     webhook: config.authorizationWebhook,
     observer,

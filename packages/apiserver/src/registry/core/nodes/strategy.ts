@@ -3,6 +3,8 @@ import type { Strategy } from "../../generic/strategy.ts";
 import { keep } from "../../strategies.ts";
 import { validateNode, validateNodeUpdate } from "./validation.ts";
 
+const dynamicConfig = "DynamicKubeletConfig";
+
 /** Source: pkg/registry/core/node/strategy.go */
 export const nodeStrategy: Strategy<Node> = {
   namespaceScoped: false,
@@ -10,14 +12,18 @@ export const nodeStrategy: Strategy<Node> = {
   allowUnconditionalUpdate: true,
   resetFields: ["status"],
   prepareForCreate(next, ctx) {
-    dropConfigSource(next, undefined, ctx.featureEnabled);
+    if (ctx.featureEnabled(dynamicConfig)) return;
+    delete next.spec?.configSource;
+    delete next.status?.config;
   },
   prepareForUpdate(next, current, ctx) {
     keep(next, current, "status");
-    dropConfigSource(next, current, ctx.featureEnabled);
+    if (!ctx.featureEnabled(dynamicConfig) && !current.spec?.configSource) delete next.spec?.configSource;
   },
   validate: (next) => validateNode(next),
   validateUpdate: (next, current) => validateNodeUpdate(next, current),
+  warningsOnCreate: configSourceWarnings,
+  warningsOnUpdate: configSourceWarnings,
 };
 
 export const nodeStatusStrategy: Strategy<Node> = {
@@ -25,10 +31,13 @@ export const nodeStatusStrategy: Strategy<Node> = {
   allowCreateOnUpdate: false,
   allowUnconditionalUpdate: true,
   resetFields: ["spec"],
-  prepareForUpdate: (next, current) => keep(next, current, "spec"),
+  prepareForUpdate(next, current, ctx) {
+    keep(next, current, "spec");
+    if (!ctx.featureEnabled(dynamicConfig) && !current.status?.config) delete next.status?.config;
+  },
   validateUpdate: (next, current) => validateNodeUpdate(next, current),
 };
 
-function dropConfigSource(next: Node, current: Node | undefined, featureEnabled: (gate: string) => boolean): void {
-  if (!featureEnabled("DynamicKubeletConfig") && current?.spec?.configSource === undefined) delete next.spec?.configSource;
+function configSourceWarnings({ spec }: Node): string[] {
+  return spec?.configSource ? ["spec.configSource: deprecated in v1.22, support removal is planned in v1.23"] : [];
 }

@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import type { ConfigMap } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { type Checkpoints, openCheckpoints } from "./checkpoints.ts";
+import type { ConfigSource } from "./config-source.ts";
+
+const clock = newFakeClock();
+const source = (part: Partial<ConfigSource["configMap"]> = {}): ConfigSource => ({
+  configMap: {
+    namespace: "kube-system",
+    name: "settings",
+    uid: "uid-1",
+    resourceVersion: "7",
+    kubeletConfigKey: "kubelet",
+    ...part,
+  },
+});
+const aMap = (data: Record<string, string>, metadata: Partial<ConfigMap["metadata"]> = {}): ConfigMap =>
+  ({
+    metadata: { namespace: "kube-system", name: "settings", uid: "uid-1", resourceVersion: "7", ...metadata },
+    data,
+  }) as ConfigMap;
+
+async function open(t: TestContext): Promise<{ dir: string; checkpoints: Checkpoints }> {
+  const dir = await mkdtemp(join(tmpdir(), "cox-dynamic-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  return { dir, checkpoints: openCheckpoints(dir, clock) };
+}
+
+test("a new folder assigns nothing; what is written is read by who opens it next, and as upstream's kubelet writes it", async (t) => {
+  const { dir, checkpoints } = await open(t);
+  assert.deepEqual([checkpoints.read("assigned"), checkpoints.read("last-known-good")], [undefined, undefined]);
+  checkpoints.write("assigned", source());
+  assert.deepEqual(openCheckpoints(dir, clock).read("assigned"), source());
+  const text = await readFile(join(dir, "store/meta/assigned"), "utf8");
+  assert.match(
+    text,
+    /^apiVersion: kubelet\.config\.k8s\.io\/v1beta1\nkind: SerializedNodeConfigSource\nsource:\n {2}configMap:\n/,
+  );
+  await writeFile(
+    join(dir, "store/meta/last-known-good"),
+    'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: SerializedNodeConfigSource\nsource:\n  configMap:\n    kubeletConfigKey: kubelet\n    name: settings\n    namespace: kube-system\n    resourceVersion: "7"\n    uid: uid-1\n',
+  );
+  assert.deepEqual(checkpoints.read("last-known-good"), source());
+  await writeFile(join(dir, "store/meta/last-known-good"), "kind: Secret\n");
+  assert.throws(() => checkpoints.read("last-known-good"), { message: /failed to decode/ });
+});
+
+test("each version of a config map is kept as its files", async (t) => {
+  const { dir, checkpoints } = await open(t);
+  assert.equal(checkpoints.has(source()), false);
+  checkpoints.save(aMap({ kubelet: "kind: KubeletConfiguration", other: "x" }));
+  checkpoints.save(aMap({ kubelet: "later" }, { resourceVersion: "8" }));
+  assert.equal(await readFile(checkpoints.fileOf(source()), "utf8"), "kind: KubeletConfiguration");
+  assert.equal(await readFile(checkpoints.fileOf(source({ resourceVersion: "8" })), "utf8"), "later");
+  assert.deepEqual((await readdir(join(dir, "store/checkpoints/uid-1"))).sort(), ["7", "8"], "nothing half done is left");
+  assert.throws(() => checkpoints.fileOf(source({ resourceVersion: "9" })), {
+    message: "no checkpoint for source /api/v1/namespaces/kube-system/configmaps/settings, UID: uid-1, ResourceVersion: 9",
+  });
+});
+
+test("forgetting says whether something was assigned; the time of an assignment is the clock's", async (t) => {
+  const { checkpoints } = await open(t);
+  assert.equal(checkpoints.reset(), false);
+  for (const slot of ["assigned", "last-known-good"] as const) checkpoints.write(slot, source());
+  assert.equal(checkpoints.writtenAt("assigned"), clock.now());
+  assert.equal(checkpoints.reset(), true);
+  assert.deepEqual([checkpoints.read("assigned"), checkpoints.read("last-known-good")], [undefined, undefined]);
+});
+
+for (const name of ["", ".", "..", "../../etc/passwd", "a/b", "a\0b"]) {
+  test(`no name leads out of the folder: ${JSON.stringify(name)}`, async (t) => {
+    const { dir, checkpoints } = await open(t);
+    const message = /only base names are allowed/;
+    assert.throws(() => checkpoints.save(aMap({ [name]: "x" })), { message });
+    assert.throws(() => checkpoints.save(aMap({}, { uid: name })), { message });
+    assert.throws(() => checkpoints.has(source({ resourceVersion: name })), { message });
+    checkpoints.save(aMap({ kubelet: "x" }));
+    assert.throws(() => checkpoints.fileOf(source({ kubeletConfigKey: name })), { message });
+    assert.deepEqual(await readdir(join(dir, "store/checkpoints/uid-1")), ["7"]);
+  });
+}

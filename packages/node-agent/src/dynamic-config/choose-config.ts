@@ -1,0 +1,68 @@
+import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { NodeConfigStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import type { AgentConfig } from "../config.ts";
+import type { Checkpoints } from "./checkpoints.ts";
+import { type ConfigSource, showSource } from "./config-source.ts";
+import { problems } from "./problems.ts";
+
+/** What the agent starts with. */
+export interface ConfigChoice {
+  /** Undefined for the machine's own configuration. */
+  config: AgentConfig | undefined;
+  /** For the node's status. */
+  status: NodeConfigStatus;
+  /** The assigned configuration is in use, and becomes the last known good one when it is for long enough. */
+  onTrial: boolean;
+}
+
+export interface ConfigLoader {
+  /** @throws Error for a file that cannot be read, or is no configuration */
+  read(path: string): unknown;
+  /** The same with what flags say. @throws ConfigError for a configuration that is not valid */
+  configure(path: string): AgentConfig;
+}
+
+/**
+ * The assigned configuration; where it cannot be used the last known good one, and without that the machine's own.
+ * @throws ConfigError when what is to be fallen back to cannot be used either
+ * Source: pkg/kubelet/kubeletconfig/controller.go Bootstrap
+ */
+export function chooseConfig(checkpoints: Checkpoints, loader: ConfigLoader, log: Logger): ConfigChoice {
+  const cannot = (err: unknown): never => {
+    throw new ConfigError(`failed to determine a valid configuration, error: ${(err as Error).message}`);
+  };
+  let [assigned, lastKnownGood]: (ConfigSource | undefined)[] = [];
+  try {
+    [assigned, lastKnownGood] = [checkpoints.read("assigned"), checkpoints.read("last-known-good")];
+  } catch (err) {
+    cannot(err);
+  }
+  const status: NodeConfigStatus = { ...(assigned && { assigned }), ...(lastKnownGood && { lastKnownGood }) };
+  if (assigned === undefined) return { config: undefined, status, onTrial: false };
+  const loaded = load(assigned, checkpoints, loader);
+  if (loaded.config !== undefined) return { config: loaded.config, status: { ...status, active: assigned }, onTrial: true };
+  log.error(loaded.problem, loaded.cause, { source: showSource(assigned) });
+  const failed = { ...status, error: loaded.problem };
+  if (lastKnownGood === undefined) return { config: undefined, status: failed, onTrial: false };
+  const fallback = load(lastKnownGood, checkpoints, loader);
+  if (fallback.config === undefined) return cannot(fallback.cause);
+  return { config: fallback.config, status: { ...failed, active: lastKnownGood }, onTrial: false };
+}
+
+type Loaded = { config: AgentConfig } | { config?: undefined; problem: string; cause: unknown };
+
+function load(source: ConfigSource, checkpoints: Checkpoints, { read, configure }: ConfigLoader): Loaded {
+  let path: string;
+  try {
+    path = checkpoints.fileOf(source);
+    read(path);
+  } catch (cause) {
+    return { problem: problems.load, cause };
+  }
+  try {
+    return { config: configure(path) };
+  } catch (cause) {
+    return { problem: problems.validate, cause };
+  }
+}

@@ -1,0 +1,98 @@
+import type { Client } from "@coxswain/apimachinery/client/client";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { Node, NodeConfigSource, NodeConfigStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type ConfigSource, pathOfSource } from "./config-source.ts";
+
+/** Tells which configuration the node uses, in its status and in metrics. */
+export interface ConfigReport {
+  /** Of what the cluster wants now; takes the place of what was wrong at the start. `""`: nothing any more. */
+  setSyncError(error: string): void;
+  setLastKnownGood(source: ConfigSource): void;
+  /** Writes what is new to say. @throws Error when it has to be tried again */
+  write(signal: AbortSignal): Promise<void>;
+}
+
+/** Source: pkg/kubelet/kubeletconfig/status/status.go Sync */
+export function newConfigReport(options: {
+  client: Client;
+  nodeName: string;
+  /** What was decided at the start. */
+  status: NodeConfigStatus;
+  metrics: ConfigMetrics;
+}): ConfigReport {
+  const { client, nodeName, metrics } = options;
+  let status = options.status;
+  let syncError = "";
+  let pending = true;
+  return {
+    setSyncError(error) {
+      pending ||= error !== syncError;
+      syncError = error;
+    },
+    setLastKnownGood(lastKnownGood) {
+      status = { ...status, lastKnownGood };
+      pending = true;
+    },
+    async write(signal) {
+      if (!pending) return;
+      pending = false;
+      const error = syncError || status.error;
+      const config = { ...status, ...(error && { error }) };
+      metrics.show(config);
+      try {
+        const node = await client.get<Node>(nodes, { name: nodeName }, { signal });
+        const body = { status: { config: { ...absent(node.status?.config), ...config } } };
+        await client.patch<Node>(nodes, { name: nodeName, subresource: "status" }, { type: "strategic", body }, { signal });
+      } catch (err) {
+        pending = true;
+        throw new Error("cannot write the status of the configuration", { cause: err });
+      }
+    },
+  };
+}
+
+/** Takes each field out: in a patch, below what takes its place. */
+const absent = (config: NodeConfigStatus = {}): Record<string, null> =>
+  Object.fromEntries(Object.keys(config).map((name) => [name, null]));
+
+export interface ConfigMetrics {
+  show(status: NodeConfigStatus): void;
+}
+
+/** Source: pkg/kubelet/metrics/metrics.go */
+export function newConfigMetrics(registry: MetricsRegistry): ConfigMetrics {
+  const sourceGauge = (name: string, help: string) =>
+    registry.gauge({
+      name: `kubelet_node_config_${name}`,
+      help: `${help} The count is always 1.`,
+      labels: ["node_config_source", "node_config_uid", "node_config_resource_version", "node_config_kubelet_key"],
+    });
+  const gauges = {
+    assigned: sourceGauge("assigned", "The node's understanding of intended config."),
+    active: sourceGauge("active", "The config source the node is actively using."),
+    lastKnownGood: sourceGauge(
+      "last_known_good",
+      "The config source the node will fall back to when it encounters certain errors.",
+    ),
+  };
+  const error = registry.gauge({
+    name: "kubelet_node_config_error",
+    help: "This metric is true (1) if the node is experiencing a configuration-related error, false (0) otherwise.",
+  });
+  return {
+    show(status) {
+      for (const [field, gauge] of Object.entries(gauges)) {
+        gauge.reset();
+        gauge.labels(...labelsOf(status[field as keyof typeof gauges])).set(1);
+      }
+      error.set(status.error ? 1 : 0);
+    },
+  };
+}
+
+function labelsOf(source: NodeConfigSource | undefined): string[] {
+  const map = source?.configMap;
+  if (source === undefined || map === undefined) return ["local", "", "", ""];
+  return [pathOfSource(source), map.uid ?? "", map.resourceVersion ?? "", map.kubeletConfigKey ?? ""];
+}

@@ -1,0 +1,43 @@
+import { parseYaml, toYaml } from "@coxswain/apimachinery/codec/yaml";
+import { semanticEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
+import type { ConfigMapNodeConfigSource, NodeConfigSource } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { problems } from "./problems.ts";
+
+/** A config map in one of its versions: `uid` and `resourceVersion` are there, as in a node's status. */
+export type ConfigSource = { configMap: Required<ConfigMapNodeConfigSource> };
+
+const apiVersion = "kubelet.config.k8s.io/v1beta1";
+const kind = "SerializedNodeConfigSource";
+
+/** As the kubelet's folder has it. Source: staging/src/k8s.io/kubelet/config/v1beta1/types.go */
+export const encodeSource = (source: ConfigSource): string => toYaml({ apiVersion, kind, source });
+
+/** @throws Error for what is no source */
+export function decodeSource(text: string): ConfigSource {
+  const written = parseYaml(text);
+  if (!isJsonObject(written) || written.apiVersion !== apiVersion || written.kind !== kind)
+    throw new Error(`failed to decode, error: it is no ${kind} of ${apiVersion}`);
+  const map = isJsonObject(written.source) ? written.source.configMap : undefined;
+  if (!isJsonObject(map)) throw new Error(problems.nothingNamed);
+  const part = (name: keyof ConfigMapNodeConfigSource): string => String(map[name] ?? "");
+  return {
+    configMap: {
+      namespace: part("namespace"),
+      name: part("name"),
+      uid: part("uid"),
+      resourceVersion: part("resourceVersion"),
+      kubeletConfigKey: part("kubeletConfigKey"),
+    },
+  };
+}
+
+export const sameSource = (a: ConfigSource | undefined, b: ConfigSource | undefined): boolean => semanticEqual(a, b);
+
+/** `/api/v1/namespaces/kube-system/configmaps/settings` */
+export const pathOfSource = ({ configMap }: NodeConfigSource): string =>
+  `/api/v1/namespaces/${configMap?.namespace ?? ""}/configmaps/${configMap?.name ?? ""}`;
+
+/** With the version, for errors and the log. */
+export const showSource = (source: ConfigSource): string =>
+  `${pathOfSource(source)}, UID: ${source.configMap.uid}, ResourceVersion: ${source.configMap.resourceVersion}`;

@@ -1,0 +1,260 @@
+/** The whole of it over an API server in memory: what one agent leaves behind, the next one starts with. */
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
+import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { ConfigMap, Event, Node, NodeConfigStatus } from "@coxswain/apimachinery/schema/kinds/core/v1";
+import { configMaps, events, nodes } from "@coxswain/apimachinery/schema/kinds/resources";
+import { type FakeClient, newFakeClient } from "@coxswain/apimachinery/testing/fake-client";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newBackground } from "../background.ts";
+import { newAgentConfig } from "../config.ts";
+import { kubelet } from "../flags.ts";
+import { newAgentEvents } from "../status/events.ts";
+import { openDynamicConfig } from "./dynamic-config.ts";
+
+const log = discardLogger;
+const nodeName = "n1";
+const minute = 60_000;
+const settings = { namespace: "kube-system", name: "settings" };
+const named = { ...settings, kubeletConfigKey: "kubelet" };
+
+/** What users have of a node, its agent and the cluster. */
+interface Cluster {
+  client: FakeClient;
+  clock: FakeClock;
+  /** Writes the config map; a KubeletConfiguration with these fields, or a text. */
+  put(content: Record<string, unknown> | string): Promise<NodeConfigStatus["active"]>;
+  assign(configMap: typeof named | null): Promise<void>;
+  /** As whoever starts the agent does: with what the one before it left on the disk. */
+  start(...flags: string[]): Promise<Agent>;
+  status(): NodeConfigStatus | undefined;
+}
+
+interface Agent {
+  /** `undefined` when the machine's own configuration is used. */
+  maxPods: number | undefined;
+  ended: boolean;
+  metrics(): Promise<string[]>;
+  stop(): Promise<void>;
+}
+
+async function aCluster(t: TestContext): Promise<Cluster> {
+  const dir = await mkdtemp(join(tmpdir(), "cox-dynamic-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const clock = newFakeClock();
+  const client = newFakeClient({ clock });
+  const node: Node = { apiVersion: "v1", kind: "Node", metadata: { name: nodeName } } as Node;
+  client.put(nodes, node);
+  const status = (): NodeConfigStatus | undefined => client.object<Node>(nodes, nodeName)?.status?.config;
+  return {
+    client,
+    clock,
+    status,
+    async put(content) {
+      const fields = { apiVersion: "kubelet.config.k8s.io/v1beta1", kind: "KubeletConfiguration" };
+      const text = typeof content === "string" ? content : JSON.stringify({ ...fields, ...content });
+      const map = { metadata: { ...settings }, data: { kubelet: text } } as ConfigMap;
+      const { metadata } = await client.update<ConfigMap>(configMaps, map).catch(() => client.create(configMaps, map));
+      return { configMap: { ...named, uid: metadata.uid ?? "", resourceVersion: metadata.resourceVersion ?? "" } };
+    },
+    async assign(configMap) {
+      const body = { spec: { configSource: configMap && { configMap } } };
+      await client.patch<Node>(nodes, { name: nodeName }, { type: "merge", body });
+    },
+    async start(...more) {
+      const argv = [
+        "--container-runtime=remote",
+        "--container-runtime-endpoint=unix:///run/c.sock",
+        "--feature-gates=DynamicKubeletConfig=true",
+        `--dynamic-config-dir=${dir}`,
+        ...more,
+      ];
+      const { values, set } = parseFlags(kubelet.flags, argv);
+      const dynamic = openDynamicConfig(values, set, newAgentConfig(values, set), { clock, log });
+      const background = newBackground({ clock, log });
+      const informers = newInformerFactory(client, { log, clock });
+      const recorder = newEventRecorder({ client, component: "kubelet", host: nodeName, log, clock });
+      const metrics = newMetricsRegistry({});
+      const api = { client, recorder, node: informers.for<Node>(nodes) };
+      dynamic.follow({ api, nodeName, tell: newAgentEvents({ recorder, nodeName, log }), metrics, background });
+      informers.start(background.signal);
+      const agent: Agent = {
+        maxPods: dynamic.config?.maxPods,
+        ended: false,
+        metrics: async () => (await metrics.render()).split("\n").filter((line) => line.startsWith("kubelet_node_config")),
+        stop: background.stop,
+      };
+      void dynamic.replaced.then(() => {
+        agent.ended = true;
+      });
+      t.after(background.stop);
+      await settle();
+      return agent;
+    },
+  };
+}
+
+/** Long enough for a look and for what it brings about. */
+async function aLook({ clock }: Cluster): Promise<void> {
+  await settle();
+  await clock.advance(10_000);
+  await settle();
+}
+
+async function eventsOf({ client }: Cluster): Promise<string[]> {
+  return client.objects<Event>(events).map(({ reason, type, message }) => `${type} ${reason}: ${message}`);
+}
+
+/** @returns the agent that has started for what was assigned */
+async function startAssigned(cluster: Cluster): Promise<Agent> {
+  const before = await cluster.start();
+  await cluster.assign(named);
+  await aLook(cluster);
+  assert.equal(before.ended, true);
+  await before.stop();
+  return cluster.start();
+}
+
+test("a node takes its configuration from the config map that it is told, by an end and a new start", async (t) => {
+  const cluster = await aCluster(t);
+  const source = await cluster.put({ maxPods: 7 });
+  const first = await cluster.start();
+  assert.deepEqual([first.maxPods, cluster.status()], [undefined, {}]);
+  await aLook(cluster);
+  assert.equal(first.ended, false);
+  await cluster.assign(named);
+  await aLook(cluster);
+  assert.equal(first.ended, true);
+  const version = `UID: ${source?.configMap?.uid}, ResourceVersion: ${source?.configMap?.resourceVersion}, KubeletConfigKey: kubelet`;
+  assert.deepEqual(await eventsOf(cluster), [
+    `Normal KubeletConfigChanged: Kubelet restarting to use /api/v1/namespaces/kube-system/configmaps/settings, ${version}`,
+  ]);
+  await first.stop();
+
+  const second = await cluster.start();
+  assert.equal(second.maxPods, 7);
+  assert.deepEqual(cluster.status(), { assigned: source, active: source });
+  const uid = source?.configMap?.uid;
+  const labels = `node_config_source="/api/v1/namespaces/kube-system/configmaps/settings",node_config_uid="${uid}",node_config_resource_version="${source?.configMap?.resourceVersion}",node_config_kubelet_key="kubelet"`;
+  const local = `node_config_source="local",node_config_uid="",node_config_resource_version="",node_config_kubelet_key=""`;
+  assert.deepEqual(await second.metrics(), [
+    `kubelet_node_config_assigned{${labels}} 1`,
+    `kubelet_node_config_active{${labels}} 1`,
+    `kubelet_node_config_last_known_good{${local}} 1`,
+    "kubelet_node_config_error 0",
+  ]);
+  await aLook(cluster);
+  assert.equal(second.ended, false, "what it has is what it shall have");
+  await second.stop();
+  assert.equal((await cluster.start("--max-pods=9")).maxPods, 9, "flags go before it");
+});
+
+for (const { name, content, error } of [
+  { name: "cannot be read", content: "{0xdeadbeef", error: "failed to load config, see Kubelet log for details" },
+  { name: "is of another kind", content: "kind: Pod", error: "failed to load config, see Kubelet log for details" },
+  { name: "has unknown fields", content: { maxPodz: 1 }, error: "failed to load config, see Kubelet log for details" },
+  { name: "is not valid", content: { kubeAPIQPS: -1 }, error: "failed to validate config, see Kubelet log for details" },
+  {
+    name: "wants gates that there are not",
+    content: { featureGates: { NoSuchGate: true } },
+    error: "failed to validate config, see Kubelet log for details",
+  },
+] as const) {
+  test(`a configuration that ${name} leaves the node with its own`, async (t) => {
+    const cluster = await aCluster(t);
+    const source = await cluster.put(content);
+    const agent = await startAssigned(cluster);
+    assert.equal(agent.maxPods, undefined);
+    assert.deepEqual(cluster.status(), { assigned: source, error });
+    assert.ok((await agent.metrics()).includes("kubelet_node_config_error 1"));
+  });
+}
+
+test("what was used for ten minutes is fallen back to, when the config map is spoilt in place", async (t) => {
+  const cluster = await aCluster(t);
+  const good = await cluster.put({ maxPods: 7 });
+  const second = await startAssigned(cluster);
+  await aLook(cluster);
+  await cluster.clock.advance(10 * minute - 20_000);
+  await settle();
+  assert.deepEqual(cluster.status(), { assigned: good, active: good });
+  await cluster.clock.advance(minute);
+  await aLook(cluster);
+  assert.deepEqual(cluster.status(), { assigned: good, active: good, lastKnownGood: good });
+  assert.equal(second.ended, false);
+
+  const bad = await cluster.put({ maxPods: -1 });
+  await aLook(cluster);
+  assert.equal(second.ended, true);
+  await second.stop();
+  const third = await cluster.start();
+  assert.equal(third.maxPods, 7);
+  const error = "failed to validate config, see Kubelet log for details";
+  assert.deepEqual(cluster.status(), { assigned: bad, active: good, lastKnownGood: good, error });
+  await cluster.clock.advance(30 * minute);
+  await settle();
+  assert.deepEqual(cluster.status()?.lastKnownGood, good, "what failed never becomes good");
+
+  await cluster.assign(null);
+  await aLook(cluster);
+  assert.equal(third.ended, true);
+  assert.equal((await eventsOf(cluster)).at(-1), "Normal KubeletConfigChanged: Kubelet restarting to use local config");
+  await third.stop();
+  const fourth = await cluster.start();
+  assert.deepEqual([fourth.maxPods, cluster.status()], [undefined, {}]);
+});
+
+test("a config map that is gone is told of, and no more when it is there again", async (t) => {
+  const cluster = await aCluster(t);
+  const source = await cluster.put({ maxPods: 7 });
+  const agent = await startAssigned(cluster);
+  await aLook(cluster);
+  await cluster.client.delete(configMaps, settings);
+  await aLook(cluster);
+  await aLook(cluster);
+  const error = "failed to sync: failed to download config, see Kubelet log for details";
+  assert.deepEqual(cluster.status(), { assigned: source, active: source, error });
+  assert.equal(agent.ended, false);
+  assert.equal((await agent.metrics()).at(-1), "kubelet_node_config_error 1");
+  cluster.client.put(configMaps, {
+    metadata: { ...settings, uid: source?.configMap?.uid ?? "" },
+    data: { kubelet: "again" },
+  } as ConfigMap);
+  await aLook(cluster);
+  assert.equal(agent.ended, true, "it is another version");
+});
+
+test("a source of a kind that is not known is told of", async (t) => {
+  const cluster = await aCluster(t);
+  const agent = await cluster.start();
+  await cluster.client.patch<Node>(nodes, { name: nodeName }, { type: "merge", body: { spec: { configSource: { other: {} } } } });
+  await aLook(cluster);
+  await aLook(cluster);
+  const error = "failed to sync: invalid NodeConfigSource, exactly one subfield must be non-nil, but all were nil";
+  assert.deepEqual([cluster.status(), agent.ended], [{ error }, false]);
+  await cluster.assign(null);
+  await aLook(cluster);
+  await aLook(cluster);
+  assert.deepEqual(cluster.status(), {});
+});
+
+test("a status that could not be written is written later", async (t) => {
+  const cluster = await aCluster(t);
+  let away = true;
+  cluster.client.react("patch", "nodes", () => {
+    if (away) throw new Error("away");
+  });
+  await cluster.start();
+  assert.equal(cluster.status(), undefined);
+  away = false;
+  await aLook(cluster);
+  assert.deepEqual(cluster.status(), {});
+});
