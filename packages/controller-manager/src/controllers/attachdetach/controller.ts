@@ -153,22 +153,10 @@ export function newAttachDetachController(ctx: ControllerContext): Runnable {
     gone: (id, node) => detached(room, id, node),
   });
 
-  let isLooking = false;
-  const lookAtFlex = async (): Promise<void> => {
-    if (isLooking) return; // a driver takes longer than the period
-    isLooking = true;
-    try {
-      await flex.scan();
-      await flex.verify(wanted);
-    } catch (err) {
-      ctx.log.error("flex volumes cannot be looked at", err);
-    } finally {
-      isLooking = false;
-    }
-  };
   const lookAgain = (): void => {
     wake.all();
-    void lookAtFlex();
+    for (const look of [flex.scan(), flex.verify(wanted)])
+      look.catch((err: unknown) => ctx.log.error("flex volumes cannot be looked at", err));
   };
 
   return {

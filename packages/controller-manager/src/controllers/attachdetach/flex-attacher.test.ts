@@ -153,6 +153,31 @@ test("a volume that its driver has lost is attached anew", async (t) => {
   assert.deepEqual((await bench.asked()).slice(-4), ["isattached", "a", "attach", "a"]);
 });
 
+test("a driver that hangs keeps neither those that come later nor other drivers' volumes waiting", async (t) => {
+  const bench = await setUp(t, { init: success, attach: attaches, isattached: `echo '{"status":"Success","attached":false}'` });
+  // It ends with the folder, and that with the test.
+  const hangs = `while [ -e ${bench.folder} ]; do sleep 0.05; done`;
+  const add = (vendor: string, answers: Readonly<Record<string, string>>): Promise<void> =>
+    installFlexDriver(join(bench.folder, `${vendor}~disk`), "disk", answers);
+  const askedFor = async (vendor: string, command: string): Promise<boolean> =>
+    (await readFile(join(bench.folder, `${vendor}~disk`, "asked"), "utf8").catch(() => "")).split("\n").includes(command);
+  await add("mute", { init: hangs });
+  await add("slow", { init: success, attach: attaches, isattached: hangs });
+  const volumes = [{ name: "v", flexVolume: { driver: "slow/disk" } }];
+  bench.client.put(pods, aPod({ name: "slow", nodeName: "b", spec: { volumes } }));
+  await attachedOnA(bench);
+  await waitFor(() => bench.listOn("b"));
+  await bench.clock.advance(60_000);
+  await waitFor(() => askedFor("slow", "isattached"));
+  await waitFor(() => askedFor("mute", "init"));
+  await waitFor(async () => (await bench.asked()).filter((line) => line === "attach").length === 2);
+  await waitFor(() => bench.listOn("a"));
+  await add("late", { init: success });
+  await bench.clock.advance(60_000);
+  await waitFor(() => askedFor("late", "init"));
+  await waitFor(async () => (await bench.asked()).filter((line) => line === "attach").length === 3);
+});
+
 test("a driver that comes later, and one that attaches nothing", async (t) => {
   const bench = await setUp(t);
   bench.client.put(pods, user("web", "a"));

@@ -14,13 +14,13 @@ export interface FlexAttacher {
   attaches(driver: string): boolean;
   /** Whether it is for one of these drivers to say what becomes of a volume. */
   owns(id: VolumeId): boolean;
-  /** Looks for drivers that have come since. */
+  /** Begins to look for drivers that have come since. */
   scan(): Promise<void>;
   /** @throws Error in the driver's words; then nobody knows whether it is attached */
   attach(volume: FlexVolume, node: string): Promise<void>;
   /** @throws Error in the driver's words */
   detach(id: VolumeId, node: string): Promise<void>;
-  /** Asks the drivers whether what they attached is there still. */
+  /** Asks the drivers whether what they attached is there still. One that hangs is not asked anew, and keeps no other waiting. */
   verify(wanted: WantedVolumes): Promise<void>;
   of(id: VolumeId): Attached[];
   /** As the node's status lists it. */
@@ -46,6 +46,14 @@ interface Attachment {
   readonly uncertain: boolean;
 }
 
+/** What a Pod needs, and is attached as far as is known. */
+interface WantedAttachment {
+  readonly id: VolumeId;
+  readonly node: string;
+  readonly volume: FlexVolume;
+  readonly before: Attachment;
+}
+
 /**
  * What is attached where is remembered here, and read from the nodes' own lists when a driver is first seen.
  * Source: pkg/volume/flexvolume attacher.go, detacher.go; attach_detach_controller.go populateActualStateOfWorld
@@ -54,6 +62,7 @@ export function newFlexAttacher({ pluginDir, nodes, log, onChange, onDriver }: F
   const drivers = newFlexDrivers(pluginDir);
   const attaching = new Set<string>();
   const looking = new Set<string>();
+  const verifying = new Set<string>();
   const attachments = new Map<VolumeId, Map<string, Attachment>>();
 
   const note = (id: VolumeId, node: string, attachment: Attachment): void => {
@@ -120,6 +129,27 @@ export function newFlexAttacher({ pluginDir, nodes, log, onChange, onDriver }: F
     }
   }
 
+  /** What its driver says is not attached any more, is forgotten. */
+  async function verifyEach(driver: string, some: readonly WantedAttachment[]): Promise<void> {
+    if (verifying.has(driver)) return;
+    verifying.add(driver);
+    try {
+      for (const { id, node, volume, before } of some)
+        if (!(await isAttached(volume, node)) && attachments.get(id)?.get(node) === before) forget(id, node);
+    } finally {
+      verifying.delete(driver);
+    }
+  }
+
+  function* attachedOf(wanted: WantedVolumes): Generator<WantedAttachment> {
+    for (const id of wanted.ids()) {
+      for (const [node, { volume }] of wanted.of(id)) {
+        const before = attachments.get(id)?.get(node);
+        if ("flex" in volume && before?.uncertain === false) yield { id, node, volume: volume.flex, before };
+      }
+    }
+  }
+
   return {
     attaches(name) {
       if (!attaching.has(name)) void look(name);
@@ -127,7 +157,7 @@ export function newFlexAttacher({ pluginDir, nodes, log, onChange, onDriver }: F
     },
     owns: (id) => attaching.has(driverOf(id) ?? ""),
     async scan() {
-      for (const name of await drivers.names()) await look(name);
+      for (const name of await drivers.names()) void look(name);
     },
     async attach(volume, node) {
       const id = pluginVolumeId(volume.driver, volume.name);
@@ -148,13 +178,8 @@ export function newFlexAttacher({ pluginDir, nodes, log, onChange, onDriver }: F
       forget(id, node);
     },
     async verify(wanted) {
-      for (const id of wanted.ids()) {
-        for (const [node, { volume }] of wanted.of(id)) {
-          const before = attachments.get(id)?.get(node);
-          if (!("flex" in volume) || before === undefined || before.uncertain) continue;
-          if (!(await isAttached(volume.flex, node)) && attachments.get(id)?.get(node) === before) forget(id, node);
-        }
-      }
+      const byDriver = Map.groupBy(attachedOf(wanted), ({ volume }) => volume.driver);
+      await Promise.all([...byDriver].map(([driver, some]) => verifyEach(driver, some)));
     },
     of: (id) =>
       [...(attachments.get(id) ?? [])].map(([node, { uncertain }]) => ({
