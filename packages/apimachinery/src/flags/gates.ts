@@ -163,7 +163,6 @@ export const gates: Readonly<Record<string, GateSpec>> = {
 export const unbuiltGates: ReadonlySet<string> = new Set([
   "CustomResourceValidationExpressions",
   "LocalStorageCapacityIsolationFSQuotaMonitoring",
-  "StreamingProxyRedirects",
 ]);
 
 /**

@@ -12,9 +12,17 @@ import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
 import type { ConnectTarget } from "../registry/generic/subresource.ts";
 import type { RequestContext } from "../request/context.ts";
 import { type Dial, forwardedFor, hostOf, isCredential, type NodeProxyConfig, openSocket } from "./dial.ts";
+import { longestHeadBytes, mostRedirects, type Redirects, redirectTarget } from "./redirects.ts";
 import { newThrottle } from "./throttle.ts";
 
 const answerWithinMs = 30_000;
+
+type OwnHeaders = Readonly<Record<string, string | string[]>>;
+
+export interface SpliceOptions extends Pick<NodeProxyConfig, "log" | "bytesPerSecond" | "clock"> {
+  /** Undefined: a redirect is not followed. */
+  readonly redirects?: Redirects | undefined;
+}
 
 /**
  * Resolves when both sides have ended.
@@ -26,20 +34,10 @@ export async function splice(
   upgrade: { socket: Socket; head: Buffer },
   target: ConnectTarget,
   dial: Dial,
-  { log, bytesPerSecond = 0, clock = realClock }: Pick<NodeProxyConfig, "log" | "bytesPerSecond" | "clock">,
-  headers: Readonly<Record<string, string | string[]>> = {},
+  { log, bytesPerSecond = 0, clock = realClock, redirects }: SpliceOptions,
+  headers: OwnHeaders = {},
 ): Promise<void> {
-  const request = upgradeRequest(ctx.exchange, target, headers);
-  const backend = await openSocket(dial, target);
-  backend.write(request, "latin1");
-  let first: Buffer;
-  try {
-    first = await firstBytes(backend, answerWithinMs);
-  } catch (err) {
-    backend.destroy();
-    throw plainError((err as Error).message, { cause: err });
-  }
-  const code = Number(/^HTTP\/1\.\d (\d{3})/.exec(first.toString("latin1", 0, 32))?.[1] ?? 0);
+  const { backend, first, code } = await answered(ctx.exchange, target, dial, headers, redirects);
   if (code !== 101 && code < 400) {
     backend.destroy();
     throw plainError(`invalid upgrade response: status code ${code}`);
@@ -54,9 +52,59 @@ export async function splice(
   await joined(socket, head, backend, first, through);
 }
 
-function upgradeRequest(exchange: Exchange, target: ConnectTarget, others: Readonly<Record<string, string | string[]>>): string {
+type Backend = Awaited<ReturnType<typeof openSocket>>;
+
+interface Answered {
+  backend: Backend;
+  /** What came of the answer so far. */
+  first: Buffer;
+  code: number;
+}
+
+/** Asks for the upgrade, of one after the other where redirects are followed. */
+async function answered(
+  exchange: Exchange,
+  target: ConnectTarget,
+  dial: Dial,
+  headers: OwnHeaders,
+  redirects: Redirects | undefined,
+): Promise<Answered> {
+  let [at, way, { method }]: [ConnectTarget, Dial, { method: string }] = [target, dial, exchange];
+  for (let followed = 0; followed <= mostRedirects; followed++) {
+    const own = redirects === undefined ? headers : { ...headers, host: at.url.host };
+    const request = upgradeRequest(exchange, method, at, own);
+    const backend = await openSocket(way, at);
+    try {
+      backend.write(request, "latin1");
+      const first = await firstBytes(backend, answerWithinMs);
+      const code = Number(/^HTTP\/1\.\d (\d{3})/.exec(first.toString("latin1", 0, 32))?.[1] ?? 0);
+      const head = redirects !== undefined && code === 302 ? await headOf(backend, first) : undefined;
+      if (redirects === undefined || head === undefined) return { backend, first, code };
+      at = redirectTarget(head, at, target.url, redirects.sameHost);
+    } catch (err) {
+      backend.destroy();
+      throw plainError((err as Error).message, { cause: err });
+    }
+    backend.destroy();
+    way = await redirects.dial(at);
+    method = "GET";
+  }
+  throw plainError(`too many redirects (${mostRedirects + 1})`);
+}
+
+/** @returns undefined where it has no end. */
+async function headOf(socket: Backend, first: Buffer): Promise<string | undefined> {
+  let head = first.toString("latin1");
+  while (!head.includes("\r\n\r\n") && head.length <= longestHeadBytes) {
+    head += (await firstBytes(socket, answerWithinMs)).toString("latin1");
+  }
+  const end = head.indexOf("\r\n\r\n");
+  return end < 0 || end > longestHeadBytes ? undefined : head.slice(0, end);
+}
+
+function upgradeRequest(exchange: Exchange, method: string, target: ConnectTarget, others: OwnHeaders): string {
   const { url } = target;
-  const lines = [`${exchange.method} ${url.pathname}${url.search} HTTP/1.1`];
+  const lines = [`${method} ${url.pathname}${url.search} HTTP/1.1`];
   const own = { host: hostOf(exchange, target), "x-forwarded-for": forwardedFor(exchange), ...others };
   for (const [name, value] of Object.entries(exchange.headers)) {
     if (value === undefined || Object.hasOwn(own, name) || isCredential(name)) continue;
@@ -100,6 +148,7 @@ function firstBytes(socket: Socket, timeoutMs: number): Promise<Buffer> {
     socket.on("data", onData);
     socket.on("error", onError);
     socket.on("close", onClose);
+    socket.resume(); // it may have been paused after what came before
   });
 }
 

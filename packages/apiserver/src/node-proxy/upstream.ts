@@ -10,9 +10,10 @@ import { badRequest } from "@coxswain/apimachinery/errors/status-error";
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
 import type { ConnectTarget } from "../registry/generic/subresource.ts";
 import type { RequestContext } from "../request/context.ts";
-import { type NodeProxyConfig, resolveTarget } from "./dial.ts";
+import { type Dial, type NodeProxyConfig, resolveTarget } from "./dial.ts";
 import { streamLog } from "./log.ts";
 import { pipe } from "./pipe.ts";
+import type { Redirects } from "./redirects.ts";
 import { splice } from "./splice.ts";
 
 export interface NodeProxy {
@@ -25,7 +26,14 @@ export interface NodeProxy {
   forward(ctx: RequestContext, target: ConnectTarget, resource: GroupResource & { name: string }): Promise<void>;
 }
 
-export function newNodeProxy(config: NodeProxyConfig): NodeProxy {
+export interface NodeProxyOptions extends NodeProxyConfig {
+  /** Of kubelets that redirect exec, attach and port-forward; undefined: they are not followed. */
+  readonly redirects?: Pick<Redirects, "sameHost"> | undefined;
+}
+
+export function newNodeProxy(config: NodeProxyOptions): NodeProxy {
+  const dialAgain = (target: ConnectTarget): Promise<Dial> => resolveTarget(target, config);
+  const redirects = config.redirects && { ...config.redirects, dial: dialAgain };
   if (config.clientCertificate !== undefined && config.certificateAuthority === undefined) {
     // As upstream has it: the kubelets of most clusters sign their serving certificates themselves.
     config.log.warn("certificates of kubelets are not verified, because --kubelet-certificate-authority is not set");
@@ -34,7 +42,10 @@ export function newNodeProxy(config: NodeProxyConfig): NodeProxy {
     async forward(ctx, target, resource) {
       const dial = await resolveTarget(target, config);
       if (target.as === "text") return streamLog(ctx, target, dial, resource);
-      if (ctx.exchange.upgrade !== undefined) return splice(ctx, ctx.exchange.upgrade, target, dial, config);
+      if (ctx.exchange.upgrade !== undefined) {
+        const options = { ...config, redirects: target.as === "tunnel" ? redirects : undefined };
+        return splice(ctx, ctx.exchange.upgrade, target, dial, options);
+      }
       if (target.as === "tunnel") throw badRequest("Upgrade request required");
       return pipe(ctx, target, dial);
     },

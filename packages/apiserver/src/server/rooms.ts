@@ -255,6 +255,7 @@ export function connectRooms(options: RoomOptions): Rooms {
       clock,
       log: log.named("node-proxy"),
       ownPort: () => options.self().port,
+      redirects: featureEnabled("StreamingProxyRedirects") ? { sameHost: featureEnabled("ValidateProxyRedirects") } : undefined,
       tunnel,
     }),
     log,

@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingMessage } from "node:http";
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
+import type { RequestContext } from "../request/context.ts";
+import { mostRedirects, redirectTarget } from "./redirects.ts";
+import { newNodeProxy } from "./upstream.ts";
+
+const log = { v: () => undefined } as never;
+const pod = { group: "", resource: "pods", name: "web-0" };
+const upgraded = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n";
+
+/** A kubelet and a runtime's streaming server in one. @param answer to each request, by how many came before; may be in pieces */
+async function aKubelet(t: TestContext, answer: (count: number) => string[]) {
+  const heard: string[] = [];
+  const server = createTcpServer((socket) => {
+    socket.on("error", () => {});
+    socket.once("data", async (head) => {
+      const pieces = answer(heard.push(head.toString()) - 1);
+      for (const piece of pieces) {
+        socket.write(piece);
+        await new Promise(setImmediate);
+      }
+      socket.pipe(socket);
+    });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  return { heard, host: `127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+const redirect = (location: string): string[] => [
+  "HTTP/1.1 302 Found\r\nContent-",
+  `Length: 0\r\nlocation: ${location}\r\n`,
+  "\r\n",
+];
+
+/** @returns the first of the answer that a client gets, or the error */
+async function exec(
+  t: TestContext,
+  host: string,
+  redirects?: { sameHost: boolean },
+): Promise<{ answer: string; socket?: Socket }> {
+  const front = createServer();
+  const answered = new Promise<{ answer: string }>((resolve) => {
+    front.on("upgrade", (req: IncomingMessage, socket: Socket, head: Buffer) => {
+      const { headers } = req;
+      const exchange = { method: "POST", url: req.url, headers, remoteAddress: "10.1.2.3", upgrade: { socket, head } } as unknown;
+      const ctx = { exchange: exchange as Exchange, signal: new AbortController().signal } as unknown as RequestContext;
+      const target = { url: new URL(`http://${host}/exec/a/b/c?command=sh`), toNode: true, as: "tunnel" } as const;
+      newNodeProxy({ log, redirects })
+        .forward(ctx, target, pod)
+        .catch((err: Error) => resolve({ answer: err.message }));
+    });
+  });
+  front.listen(0, "127.0.0.1");
+  await once(front, "listening");
+  t.after(() => front.close());
+  const socket = connect((front.address() as AddressInfo).port, "127.0.0.1");
+  t.after(() => socket.destroy());
+  socket.write(
+    "POST / HTTP/1.1\r\nHost: api\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nAuthorization: Bearer secret\r\n\r\n",
+  );
+  const first = once(socket, "data").then(([data]: Buffer[]) => ({ answer: String(data), socket }));
+  return Promise.race([answered, first]);
+}
+
+test("a kubelet's redirect is followed with a GET for the same upgrade, and what comes then is the client's", async (t) => {
+  const kubelet = await aKubelet(t, (count) => (count === 0 ? redirect("/cri/exec/token") : [upgraded]));
+  const { answer, socket } = await exec(t, kubelet.host, { sameHost: true });
+  assert.equal(answer, upgraded);
+  const [first, second] = kubelet.heard;
+  assert.match(first ?? "", /^POST \/exec\/a\/b\/c\?command=sh HTTP\/1\.1\r\n/);
+  assert.match(second ?? "", /^GET \/cri\/exec\/token HTTP\/1\.1\r\n/);
+  for (const request of kubelet.heard) {
+    assert.match(request, /\r\nupgrade: SPDY\/3\.1\r\n/i);
+    assert.ok(request.includes(`\r\nhost: ${kubelet.host}\r\n`));
+    assert.doesNotMatch(request, /authorization/i);
+  }
+  socket?.write("echo");
+  assert.equal(String(((await once(socket as Socket, "data")) as Buffer[])[0]), "echo");
+});
+
+for (const { name, redirects, location, want } of [
+  {
+    name: "where they are not followed",
+    redirects: undefined,
+    location: "/x",
+    want: "invalid upgrade response: status code 302",
+  },
+  {
+    name: "to another host",
+    redirects: { sameHost: true },
+    location: "http://192.0.2.1/x",
+    want: "hostname mismatch: expected 127.0.0.1, found 192.0.2.1",
+  },
+  {
+    name: "to the cloud's own address",
+    redirects: { sameHost: false },
+    location: "http://169.254.169.254/x",
+    want: "address not allowed",
+  },
+  { name: "to nowhere", redirects: { sameHost: true }, location: "", want: "302 response missing Location header" },
+  {
+    name: "in a circle",
+    redirects: { sameHost: true },
+    location: "/again",
+    want: `too many redirects (${mostRedirects + 1})`,
+  },
+]) {
+  test(`a kubelet's redirect ${name} is an error`, async (t) => {
+    const kubelet = await aKubelet(t, () => redirect(location));
+    assert.deepEqual(await exec(t, kubelet.host, redirects), { answer: want });
+  });
+}
+
+test("an answer that has no end is no redirect", async (t) => {
+  const kubelet = await aKubelet(t, () => [
+    "HTTP/1.1 302 Found\r\n",
+    ...Array.from({ length: 20 }, () => `x: ${"y".repeat(1000)}\r\n`),
+  ]);
+  assert.deepEqual(await exec(t, kubelet.host, { sameHost: true }), { answer: "invalid upgrade response: status code 302" });
+});
+
+for (const { location, want } of [
+  { location: "https://10.0.0.1:8080/a?b=c", want: "https://10.0.0.1:8080/a?b=c" },
+  { location: "d", want: "https://10.0.0.1:10250/exec/d" },
+  { location: "http://[::1", want: /^malformed Location header/ },
+  { location: "ftp://10.0.0.1/", want: /^error dialing backend: unknown scheme: ftp$/ },
+]) {
+  test(`a redirect to ${location}`, () => {
+    const from = { url: new URL("https://10.0.0.1:10250/exec/a"), toNode: true, as: "tunnel" } as const;
+    const lead = (): string => redirectTarget(`HTTP/1.1 302 Found\r\nLocation: ${location}`, from, from.url, true).url.href;
+    if (typeof want === "string") assert.equal(lead(), want);
+    else assert.throws(lead, { message: want });
+  });
+}
