@@ -5,7 +5,7 @@ import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, st
 import { registrationMessages, registrationService } from "../plugins/registration-schema.ts";
 import type { MessageCodec } from "../runtime/messages.ts";
 import { csiMessages, csiNodeService, type NodeCapability, nodeCapabilities } from "../volumes/csi/csi-schema.ts";
-import { type Mounter, systemMounter } from "../volumes/mount.ts";
+import { isMounted, type Mounter, systemMounter } from "../volumes/mount.ts";
 
 export interface TestDriverOptions {
   name: string;
@@ -51,12 +51,11 @@ export async function startCsiDriver(options: TestDriverOptions): Promise<TestDr
   const calls: TestDriver["calls"] = [];
   const verdicts: TestDriver["verdicts"] = [];
   const failures: TestDriver["failures"] = new Map();
-  const isMounted = async (path: string): Promise<boolean> => (await mounter.mountsBelow(path)).includes(path);
 
   async function bind(source: string, target: string, readOnly = false): Promise<void> {
     await makeFolder(source);
     await makeFolder(target);
-    if (await isMounted(target)) return;
+    if (await isMounted(target, mounter)) return;
     await mounter.mount(source, target, { options: ["bind"] });
     if (readOnly) await mounter.mount(target, target, { options: ["remount", "bind", "ro"] });
   }
@@ -73,20 +72,20 @@ export async function startCsiDriver(options: TestDriverOptions): Promise<TestDr
       return {};
     },
     async NodeUnstageVolume({ stagingTargetPath = "" }) {
-      if (await isMounted(stagingTargetPath)) await mounter.unmount(stagingTargetPath);
+      if (await isMounted(stagingTargetPath, mounter)) await mounter.unmount(stagingTargetPath);
       return {};
     },
     async NodePublishVolume({ volumeId = "", stagingTargetPath = "", targetPath = "", readonly: readOnly, volumeCapability }) {
       if ((volumeCapability as unknown as { block: object | null }).block !== null) {
         await writeFile(targetPath, "", { flag: "a" });
-        if (!(await isMounted(targetPath))) await mounter.mount(device, targetPath, { options: ["bind"] });
+        if (!(await isMounted(targetPath, mounter))) await mounter.mount(device, targetPath, { options: ["bind"] });
         return {};
       }
       await bind(stagingTargetPath || volumeDir(volumeId), targetPath, Boolean(readOnly));
       return {};
     },
     async NodeUnpublishVolume({ targetPath = "" }) {
-      if (await isMounted(targetPath)) await mounter.unmount(targetPath);
+      if (await isMounted(targetPath, mounter)) await mounter.unmount(targetPath);
       await rm(targetPath, { recursive: true, force: true });
       return {};
     },

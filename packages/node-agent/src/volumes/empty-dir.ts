@@ -1,7 +1,7 @@
 import { chmod, stat } from "node:fs/promises";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
-import type { Mounter } from "./mount.ts";
+import { isMounted, type Mounter } from "./mount.ts";
 import { setVolumeOwnership } from "./ownership.ts";
 import type { VolumePlugin } from "./volume.ts";
 import { pluginOf } from "./volume-operations.ts";
@@ -37,7 +37,7 @@ export async function openDir(dir: string): Promise<void> {
 /** A folder in memory: what secrets and tokens are written to never reaches a disk. */
 export async function memoryDir(dir: string, mounter: Mounter, sizeLimit?: string): Promise<void> {
   await openDir(dir);
-  if ((await mounter.mountsBelow(dir)).includes(dir)) return;
+  if (await isMounted(dir, mounter)) return;
   const limit = sizeLimit === undefined ? 0n : BigInt(Quantity.parse(sizeLimit).value());
   await mounter.mount("tmpfs", dir, { type: "tmpfs", options: limit > 0n ? [`size=${limit}`] : [] });
   await chmod(dir, 0o777);

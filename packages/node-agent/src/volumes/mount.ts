@@ -27,6 +27,10 @@ export const systemMounter: Mounter = {
   },
 };
 
+export async function isMounted(path: string, mounter: Pick<Mounter, "mountsBelow">): Promise<boolean> {
+  return (await mounter.mountsBelow(path)).includes(path);
+}
+
 /** Pure; the kernel writes space, tab, newline and backslash as octal escapes. */
 export function mountPoints(mountInfo: string, prefix: string): string[] {
   const found: string[] = [];

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { type FileHandle, mkdir, open, realpath, stat, writeFile } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
-import type { Mounter } from "./mount.ts";
+import { isMounted, type Mounter } from "./mount.ts";
 
 const openOnly = 0o10000000; // O_PATH: a handle on the name, without reading what it names
 
@@ -28,7 +28,7 @@ export async function bindSubPath(volumeDir: string, subPath: string, target: st
     throw new Error(`subpath ${JSON.stringify(subPath)} is not within the volume path`);
   const handle = await openWithin(root, relative(root, real));
   try {
-    if ((await mounter.mountsBelow(target)).includes(target)) {
+    if (await isMounted(target, mounter)) {
       // The same object is bound already, unless the volume's contents were swapped since.
       const [bound, wanted] = await Promise.all([stat(target).catch(() => undefined), handle.stat()]);
       if (bound?.ino === wanted.ino && bound?.dev === wanted.dev) return target;

@@ -10,7 +10,7 @@ import { attachmentName } from "@coxswain/apimachinery/volumes/volume-id";
 import { newBackoff } from "../../pods/backoff.ts";
 import type { NodePod } from "../../pods/pod.ts";
 import type { PodObjects } from "../../sources/pod-objects.ts";
-import type { Mounter } from "../mount.ts";
+import { isMounted, type Mounter } from "../mount.ts";
 import { setVolumeOwnership } from "../ownership.ts";
 import { VolumeError, VolumeWaits } from "../volume.ts";
 import { csiPlugin } from "../volume-operations.ts";
@@ -109,8 +109,6 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
   /** Stages, publishes and their opposites of one volume never run at once. */
   const serial = newSerial();
 
-  const isMounted = async (path: string): Promise<boolean> => (await mounter.mountsBelow(path)).includes(path);
-
   function use(source: CsiSource): void {
     if (source.mode !== "Persistent" || used.has(source.name)) return;
     used.set(source.name, { driver: source.driver, handle: source.handle });
@@ -174,7 +172,7 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
     try {
       await client.stage({ handle, stagingPath, capability, publishContext, secrets, context });
     } catch (err) {
-      if (isFinal(err) && !(await isMounted(stagingPath))) {
+      if (isFinal(err) && !(await isMounted(stagingPath, mounter))) {
         await removeFolder(stagingPath).catch(() => undefined);
         if (source.kind === "mount") await removeVolumeData(layout.data(source.name)).catch(() => undefined);
       }
@@ -200,7 +198,7 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
     try {
       await client.publish({ ...rest, handle: source.handle, targetPath, readOnly: source.readOnly, secrets, context });
     } catch (err) {
-      if (isFinal(err) && !again && !(await isMounted(targetPath))) attempted.delete(key);
+      if (isFinal(err) && !again && !(await isMounted(targetPath, mounter))) attempted.delete(key);
       throw err;
     }
     if (
@@ -295,7 +293,7 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
         throw new Error(`kubernetes.io/csi: Unmounter.TearDownAt failed: ${err.message}`);
       });
     }
-    if (await isMounted(targetPath)) throw new Error(`kubernetes.io/csi: ${targetPath} is still mounted`);
+    if (await isMounted(targetPath, mounter)) throw new Error(`kubernetes.io/csi: ${targetPath} is still mounted`);
     if (kind === "mount") {
       await removeFolder(targetPath);
       await removeVolumeData(layout.dataOfPod(uid, name));
@@ -328,7 +326,7 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
 
   async function removeStaged(layout: VolumeLayout, name: string): Promise<void> {
     const path = layout.staging(name);
-    if (await isMounted(path)) throw new Error(`kubernetes.io/csi: ${path} is still mounted`);
+    if (await isMounted(path, mounter)) throw new Error(`kubernetes.io/csi: ${path} is still mounted`);
     await removeFolder(path);
     await removeVolumeData(layout.data(name));
     for (const rest of layout.rest(name)) await removeFolder(rest);

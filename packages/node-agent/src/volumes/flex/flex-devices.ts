@@ -1,4 +1,3 @@
-import { readdir, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
@@ -12,8 +11,9 @@ import { newBackoff } from "../../pods/backoff.ts";
 import { attachedHere } from "../attached-here.ts";
 import { newSerial } from "../csi/serial.ts";
 import { formatAndMount } from "../format-and-mount.ts";
-import type { Mounter } from "../mount.ts";
+import { isMounted, type Mounter } from "../mount.ts";
 import { VolumeError, VolumeWaits } from "../volume.ts";
+import { namesIn, removeUnmounted } from "./flex-folders.ts";
 
 /** Disks that drivers attach to this node, and mount once for all Pods that use them. */
 export interface FlexDevices {
@@ -65,7 +65,6 @@ const retryMaxMs = 122_000;
 export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
   const { drivers, podsDir, nodeName, mounter, clock, log } = options;
   const mountsOf = (driver: string): string => join(options.pluginsDir, "kubernetes.io/flexvolume", driver, "mounts");
-  const isMounted = async (dir: string): Promise<boolean> => (await mounter.mountsBelow(dir)).includes(dir);
   /** From the moment a Pod wants them until they are unmounted. */
   const used = new Map<string, Used>();
   const serial = newSerial();
@@ -109,7 +108,7 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
       throw new Error(`GetVolumeName failed from getDeviceMountPath: ${err.message}`, { cause: err });
     });
     await makeFolder(mountPath, 0o750);
-    if (await isMounted(mountPath)) return;
+    if (await isMounted(mountPath, mounter)) return;
     try {
       await driver.call("mountdevice", mountPath, device, driverOptions(volume));
     } catch (err) {
@@ -120,15 +119,13 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
   }
 
   async function unmountDevice(driver: FlexDriver, mountPath: string): Promise<void> {
-    if (await isMounted(mountPath)) {
+    if (await isMounted(mountPath, mounter)) {
       await driver.call("unmountdevice", mountPath).catch((err) => {
         if (!(err instanceof NotSupported)) throw err;
         return mounter.unmount(mountPath);
       });
     }
-    await rmdir(mountPath).catch((err) => {
-      if (err.code !== "ENOENT") throw err; // the driver may have removed it
-    });
+    await removeUnmounted(mountPath);
   }
 
   async function podsWith(driver: string, name: string): Promise<boolean> {
@@ -203,7 +200,3 @@ const ifNotSupported =
     if (err instanceof NotSupported) return instead;
     throw err;
   };
-
-async function namesIn(folder: string): Promise<string[]> {
-  return readdir(folder).catch(() => []);
-}

@@ -1,4 +1,4 @@
-import { readdir, rmdir } from "node:fs/promises";
+import { rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import { type FlexDriver, NotSupported, newFlexDrivers } from "@coxswain/apimachinery/flex-volumes/driver";
@@ -12,9 +12,11 @@ import type {
 import type { NodePod } from "../../pods/pod.ts";
 import type { PodObjects } from "../../sources/pod-objects.ts";
 import { filesystemSize } from "../measure.ts";
+import { isMounted } from "../mount.ts";
 import { setVolumeOwnership } from "../ownership.ts";
 import { type SetUpVolume, VolumeError, VolumeWaits } from "../volume.ts";
 import { type FlexDevices, type FlexDevicesOptions, newFlexDevices } from "./flex-devices.ts";
+import { namesIn, removeUnmounted } from "./flex-folders.ts";
 
 /** Volumes that a third party's program attaches and mounts. */
 export interface FlexVolumes extends Pick<FlexDevices, "collect" | "inUse" | "restore"> {
@@ -44,7 +46,6 @@ export function newFlexVolumes(options: FlexOptions): FlexVolumes {
   const { podsDir, objects, mounter } = options;
   const drivers = newFlexDrivers(options.pluginDir);
   const devices = newFlexDevices({ ...options, drivers });
-  const isMounted = async (dir: string): Promise<boolean> => (await mounter.mountsBelow(dir)).includes(dir);
 
   async function setUp(pod: NodePod, source: Source): Promise<SetUpVolume | undefined> {
     const driver = await drivers.find(source.flex.driver);
@@ -54,7 +55,7 @@ export function newFlexVolumes(options: FlexOptions): FlexVolumes {
       const volume = flexVolumeOf(source.flex, { name: partOfPath(source.name), readOnly: source.readOnly });
       const dir = join(podsDir, uid, "volumes", volume.driver.replaceAll("/", "~"), volume.name);
       if (driver.capabilities.attach) devices.want(uid, volume);
-      if (!(await isMounted(dir))) {
+      if (!(await isMounted(dir, mounter))) {
         if (driver.capabilities.attach)
           await devices.use(uid, driver, volume, (mountPath) => mount(driver, pod, source, { volume, dir, mountPath }));
         else await mount(driver, pod, source, { volume, dir });
@@ -120,11 +121,9 @@ export function newFlexVolumes(options: FlexOptions): FlexVolumes {
       await driver.call("unmount", dir);
     } catch (err) {
       if (!(err instanceof NotSupported)) throw err;
-      if (await isMounted(dir)) await mounter.unmount(dir);
+      if (await isMounted(dir, mounter)) await mounter.unmount(dir);
     }
-    await rmdir(dir).catch((err) => {
-      if (err.code !== "ENOENT") throw err; // the driver may have removed it
-    });
+    await removeUnmounted(dir);
   }
 
   return {
@@ -151,10 +150,6 @@ export function newFlexVolumes(options: FlexOptions): FlexVolumes {
     inUse: devices.inUse,
     restore: devices.restore,
   };
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  return readdir(folder).catch(() => []);
 }
 
 /** Files and URLs that Pods come from are not validated by an API server. */
