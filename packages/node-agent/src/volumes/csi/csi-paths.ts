@@ -1,5 +1,6 @@
-import { lstat, readdir } from "node:fs/promises";
+import { lstat } from "node:fs/promises";
 import { join } from "node:path";
+import { namesIn } from "../names-in.ts";
 
 /**
  * Where the folders of CSI volumes of one kind are; drivers and other tools rely on them. `vol_data.json` stands in the
@@ -79,9 +80,3 @@ export function newCsiPaths({ podsDir, pluginsDir }: { podsDir: string; pluginsD
 export async function exists(path: string): Promise<boolean> {
   return (await lstat(path).catch(() => undefined)) !== undefined;
 }
-
-const namesIn = (dir: string): Promise<string[]> =>
-  readdir(dir).catch((err: NodeJS.ErrnoException) => {
-    if (err.code === "ENOENT") return [];
-    throw err;
-  });

@@ -12,8 +12,9 @@ import { attachedHere } from "../attached-here.ts";
 import { newSerial } from "../csi/serial.ts";
 import { formatAndMount } from "../format-and-mount.ts";
 import { isMounted, type Mounter } from "../mount.ts";
+import { namesIn } from "../names-in.ts";
 import { VolumeError, VolumeWaits } from "../volume.ts";
-import { namesIn, removeUnmounted } from "./flex-folders.ts";
+import { removeUnmounted } from "./remove-unmounted.ts";
 
 /** Disks that drivers attach to this node, and mount once for all Pods that use them. */
 export interface FlexDevices {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, readFile, realpath, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, realpath, rename, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -16,6 +16,7 @@ import { type FlexVolumes, newFlexVolumes } from "./flex.ts";
 const noAttach = `echo '{"status":"Success","capabilities":{"attach":false}}'`;
 
 interface Bench {
+  readonly podsDir: string;
   /** Of the volume in the pod. */
   readonly dir: string;
   /** Where a disk is mounted for all pods. */
@@ -79,6 +80,7 @@ async function setUp(
     });
   const asked = async (): Promise<string[]> => (await readFile(join(driverDir, "asked"), "utf8")).trimEnd().split("\n");
   const bench: Bench = {
+    podsDir: join(dir, "pods"),
     dir: join(dir, "pods/uid1/volumes/example.com~disk/data"),
     mountPath: join(dir, "plugins/kubernetes.io/flexvolume/example.com/disk/mounts/data"),
     flex: open(),
@@ -303,6 +305,20 @@ test("an agent that starts anew knows what is in use from what is left on the di
   await next.collect();
   assert.deepEqual(next.inUse(), []);
   assert.deepEqual((await bench.commands()).slice(-4), ["unmount", bench.dir, "unmountdevice", bench.mountPath]);
+});
+
+test("pods that cannot be looked at are not taken for gone", async (t) => {
+  const bench = await setUp(t, all);
+  bench.status = isAttached;
+  await bench.flex.inline(pod, volume());
+  bench.mounted.push(bench.mountPath, bench.dir);
+  const next = bench.open();
+  await next.restore();
+  await rename(bench.podsDir, `${bench.podsDir}.aside`);
+  await symlink(bench.podsDir, bench.podsDir);
+  await next.collect();
+  assert.deepEqual([next.inUse(), bench.mounted], [[id], [bench.mountPath, bench.dir]]);
+  await assert.rejects(bench.open().restore(), { code: "ELOOP" });
 });
 
 test("a disk that is mounted is in use though its driver came after the agent", async (t) => {

@@ -13,10 +13,11 @@ import type { NodePod } from "../../pods/pod.ts";
 import type { PodObjects } from "../../sources/pod-objects.ts";
 import { filesystemSize } from "../measure.ts";
 import { isMounted } from "../mount.ts";
+import { namesIn } from "../names-in.ts";
 import { setVolumeOwnership } from "../ownership.ts";
 import { type SetUpVolume, VolumeError, VolumeWaits } from "../volume.ts";
 import { type FlexDevices, type FlexDevicesOptions, newFlexDevices } from "./flex-devices.ts";
-import { namesIn, removeUnmounted } from "./flex-folders.ts";
+import { removeUnmounted } from "./remove-unmounted.ts";
 
 /** Volumes that a third party's program attaches and mounts. */
 export interface FlexVolumes extends Pick<FlexDevices, "collect" | "inUse" | "restore"> {
