@@ -20,7 +20,7 @@ import { checkTokenWebhookVersion } from "./authentication/webhook.ts";
 import { type AbacPolicies, loadAbacPolicies } from "./authorization/abac.ts";
 import type { AuthorizationWebhookOptions } from "./authorization/build.ts";
 import { checkAuthorizationWebhookVersion } from "./authorization/webhook.ts";
-import { readEgressConfiguration, type Transport } from "./egress/configuration.ts";
+import { type ProxyServers, readEgressConfiguration } from "./egress/configuration.ts";
 import { originPatterns } from "./filters/cors.ts";
 import type { ApiserverFlags } from "./flags.ts";
 import { type IsServed, readRuntimeConfig } from "./server/runtime-config.ts";
@@ -53,8 +53,8 @@ export interface ApiserverConfig {
     readonly clientCertificate: { readonly cert: Buffer; readonly key: Buffer } | undefined;
     readonly certificateAuthority: Buffer | undefined;
   };
-  /** How the cluster is reached; undefined: directly. --egress-selector-config-file. */
-  readonly egress: Transport | undefined;
+  /** The proxies of --egress-selector-config-file. */
+  readonly egress: ProxyServers;
   /** Is a version served that is on or off by default? --runtime-config. */
   readonly served: IsServed;
 }
@@ -150,7 +150,7 @@ export function configFromFlags(flags: ApiserverFlags): ApiserverConfig {
       clientCertificate: check(() => keyPair(flags["kubelet-client-certificate"], flags["kubelet-client-key"]), undefined),
       certificateAuthority: check(() => optionalFile(flags["kubelet-certificate-authority"]), undefined),
     },
-    egress: check(() => readEgressConfiguration(flags["egress-selector-config-file"]), undefined),
+    egress: check(() => readEgressConfiguration(flags["egress-selector-config-file"]), {}),
     served: check(
       () => readRuntimeConfig(flags["runtime-config"]),
       () => true,

@@ -35,6 +35,7 @@ import { ensurePriorityClasses } from "./bootstrap/priority-classes.ts";
 import { ensureRbacPolicy } from "./bootstrap/rbac-policy.ts";
 import { newServerLeases, serverLeasesResource } from "./bootstrap/server-leases.ts";
 import type { ApiserverConfig } from "./config.ts";
+import { newTunnels, type Tunnels } from "./egress/tunnels.ts";
 import { Drain, type OpenRequests } from "./filters/drain.ts";
 import { newObjectCounts } from "./flow-control/object-counts.ts";
 import { writeError } from "./handlers/response.ts";
@@ -91,7 +92,8 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   const metrics = newMetricsRegistry({ processMetrics: true, ...metricsOptions(flags) });
   const exporter = tracing && newSpanExporter({ ...tracing, service: tracedService(), clock, log });
   const tracer = exporter && newTracer(exporter, tracing.samplingRatePerMillion, clock);
-  const auditor = newAuditor(flags, { clock, log, metrics });
+  const tunnels = newTunnels(config.egress, clock, metrics);
+  const auditor = newAuditor(flags, { clock, log, metrics, connect: tunnels.controlplane });
   const stopping = new AbortController();
   const { signal } = stopping;
   const drain = new Drain();
@@ -132,7 +134,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   let stopKubernetesService: (() => Promise<void>) | undefined;
   const start = async (): Promise<void> => {
     const objectCounts = newObjectCounts(clock, flags["etcd-count-metric-poll-period"]);
-    storage = await openWithRetry(config, { clock, log, metrics, signal }, runtime.aroundEtcd, objectCounts.set, tracer);
+    storage = await openWithRetry(config, { clock, log, metrics, signal }, runtime.aroundEtcd, objectCounts.set, tracer, tunnels);
     const featureEnabled = (gate: string): boolean => runtime.featureGates.enabled(gate);
     const rooms = connectRooms({
       config,
@@ -144,6 +146,7 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
       proxyCertificate,
       self: () => ({ host: ownHost(flags["bind-address"]), port: server.port }),
       edge,
+      tunnels,
       fairness: flags["enable-priority-and-fairness"] && featureEnabled("APIPriorityAndFairness"),
       objectCounts,
       drain,
@@ -304,6 +307,7 @@ async function openWithRetry(
   around: EtcdOptions["around"],
   counted: (resource: string, count: number) => void,
   tracer: Tracer | undefined,
+  tunnels: Tunnels,
 ): Promise<StorageSet> {
   const { flags } = config;
   const calls = newGrpcMetrics(metrics);
@@ -321,6 +325,7 @@ async function openWithRetry(
           leaseReuseSeconds: flags["lease-reuse-duration-seconds"],
           around,
           calls: tracer?.calls(calls) ?? calls,
+          connect: tunnels.etcd,
         },
         watchCache: flags["watch-cache"] && flags["default-watch-cache-size"] > 0,
         watchCacheSizes: config.watchCacheSizes,

@@ -7,6 +7,7 @@ import type { DeleteOptions, KubeList, KubeObject, Status, Unstructured } from "
 import type { ObjectEvent } from "../watch-stream/event.ts";
 import { type Body, deleteBody, jsonBody, objectBody } from "./body.ts";
 import { type ClientConfig, userAgentOf } from "./config.ts";
+import type { Connect } from "./connect.ts";
 import { newCredentials } from "./credentials.ts";
 import { newTokenBucket, type TokenBucket, unlimited } from "./rate-limit.ts";
 import {
@@ -146,6 +147,8 @@ export interface ClientDependencies {
   readonly limiter?: TokenBucket;
   /** Instead of connections to the host: a server's client of itself. */
   readonly transport?: Transport;
+  /** How the host is reached, when not directly. */
+  readonly connect?: Connect | undefined;
 }
 
 export function newClient(config: ClientConfig, dependencies: ClientDependencies = {}): Client {
@@ -160,9 +163,10 @@ export interface ClientFamily {
 }
 
 export function newClientFamily(config: ClientConfig, dependencies: Omit<ClientDependencies, "limiter"> = {}): ClientFamily {
-  const { clock = realClock, observer } = dependencies;
+  const { clock = realClock, observer, connect } = dependencies;
   const credentials = newCredentials(config, clock, () => transport.reconnect());
-  const transport = dependencies.transport ?? newTransport(config, { clock, certificate: () => credentials.certificate() });
+  const transport =
+    dependencies.transport ?? newTransport(config, { clock, certificate: () => credentials.certificate(), connect });
   return {
     member: (own, limiter) =>
       memberOf({

@@ -7,6 +7,7 @@ import type { Readable } from "node:stream";
 import tls from "node:tls";
 import type { Clock, Timer } from "../clock/clock.ts";
 import type { ClientConfig } from "./config.ts";
+import { type Connect, connectingOver } from "./connect.ts";
 
 export interface TransportRequest {
   readonly method: string;
@@ -47,11 +48,13 @@ export interface TransportOptions {
   readonly certificate?: (() => { cert: string; key: string } | undefined) | undefined;
   readonly pingIntervalMs?: number;
   readonly pingTimeoutMs?: number;
+  /** How the host is reached, when not directly. */
+  readonly connect?: Connect | undefined;
 }
 
 export function newTransport(config: ClientConfig, options: TransportOptions): Transport {
   const url = new URL(config.host);
-  return url.protocol === "http:" ? newHttp1Transport(url) : newTlsTransport(url, config, options);
+  return url.protocol === "http:" ? newHttp1Transport(url, options.connect) : newTlsTransport(url, config, options);
 }
 
 /** True when no server listened: the request was certainly not executed. */
@@ -111,15 +114,20 @@ function errorCodeOf(err: unknown): string | undefined {
 
 // ---- HTTP/1.1 -------------------------------------------------------------------------------------------------------
 
-function newHttp1Transport(url: URL): Transport {
-  let agent = new http.Agent({ keepAlive: true });
+function newHttp1Transport(url: URL, connect: Connect | undefined): Transport {
+  const newAgent = (): http.Agent => over(new http.Agent({ keepAlive: true }), connect, false);
+  let agent = newAgent();
   return {
     request: (request) => requestOverHttp1(http.request, url, { agent }, request),
     reconnect() {
-      agent = new http.Agent({ keepAlive: true });
+      agent = newAgent();
     },
     close: () => agent.destroy(),
   };
+}
+
+function over<A extends http.Agent>(agent: A, connect: Connect | undefined, isSecure: boolean): A {
+  return connect === undefined ? agent : connectingOver(agent, connect, isSecure);
 }
 
 function requestOverHttp1(
@@ -198,10 +206,11 @@ function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptio
 
   const dial = async (): Promise<Connection> => {
     const secure = await tlsOptions(url, config, options.certificate?.());
-    const socket = await connectTls(url, secure);
+    const socket = await connectTls(url, secure, options.connect);
     if (socket.alpnProtocol !== "h2") {
       socket.destroy();
-      const agent = new https.Agent({ ...secure, ALPNProtocols: ["http/1.1"], keepAlive: true });
+      const plain = new https.Agent({ ...secure, ALPNProtocols: ["http/1.1"], keepAlive: true });
+      const agent = over(plain, options.connect, true);
       all.add(agent);
       return { http1: agent };
     }
@@ -293,12 +302,14 @@ async function pem(text: string | undefined, file: string | undefined): Promise<
   return file === undefined || file === "" ? undefined : await readFile(file, "utf8");
 }
 
-function connectTls(url: URL, secure: tls.ConnectionOptions): Promise<tls.TLSSocket> {
+async function connectTls(url: URL, secure: tls.ConnectionOptions, connect: Connect | undefined): Promise<tls.TLSSocket> {
+  const to = { host: stripBrackets(url.hostname), port: url.port === "" ? 443 : Number(url.port) };
+  const way = connect && { socket: await connect(to.host, to.port) };
   return new Promise((resolve, reject) => {
     const socket = tls.connect({
       ...secure,
-      host: stripBrackets(url.hostname),
-      port: url.port === "" ? 443 : Number(url.port),
+      ...to,
+      ...way,
       ALPNProtocols: ["h2", "http/1.1"],
     });
     socket.setNoDelay(true);

@@ -3,6 +3,7 @@
  */
 interface SocketError extends Error {
   readonly code?: string;
+  readonly syscall?: string;
   readonly address?: string;
   readonly port?: number;
   readonly hostname?: string;
@@ -16,6 +17,13 @@ const reasons: Readonly<Record<string, string>> = {
   EHOSTUNREACH: "connect: no route to host",
   ENETUNREACH: "connect: network is unreachable",
   ETIMEDOUT: "connect: connection timed out",
+};
+
+/** Of unix sockets, which have a path instead of a port. */
+const unixReasons: Readonly<Record<string, string>> = {
+  ENOENT: "connect: no such file or directory",
+  ECONNREFUSED: "connect: connection refused",
+  EACCES: "connect: permission denied",
 };
 
 const certificateFaults: Readonly<Record<string, string>> = {
@@ -34,7 +42,9 @@ const certificateFaults: Readonly<Record<string, string>> = {
  */
 export function dialErrorText(err: unknown): string {
   if (err instanceof AggregateError && err.errors.length > 0) return dialErrorText(err.errors[0]);
-  const { code = "", address = "", port, hostname, host, cert, message } = err as SocketError;
+  const { code = "", address = "", port, syscall, hostname, host, cert, message } = err as SocketError;
+  const unixReason = syscall === "connect" && port === undefined ? unixReasons[code] : undefined;
+  if (unixReason !== undefined) return `dial unix ${address}: ${unixReason}`;
   const reason = reasons[code];
   if (reason !== undefined) return `dial tcp ${address.includes(":") ? `[${address}]` : address}:${port}: ${reason}`;
   if (code === "ENOTFOUND") return `dial tcp: lookup ${hostname}: no such host`;

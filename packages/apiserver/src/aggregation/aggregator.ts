@@ -3,6 +3,7 @@
  * it; those with a service are proxied to, all of them are announced.
  * Source: kube-aggregator pkg/apiserver/apiserver.go, cmd/kube-apiserver/app/aggregator.go
  */
+import type { Connect } from "@coxswain/apimachinery/client/connect";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { QueueMetrics } from "@coxswain/apimachinery/controller/controller";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
@@ -16,7 +17,6 @@ import {
   endpoints as endpointsRef,
   services as servicesRef,
 } from "@coxswain/apimachinery/schema/kinds/resources";
-import type { Tunnel } from "../egress/tunnel.ts";
 import type { RequestContext } from "../request/context.ts";
 import {
   type AnnouncedGroup,
@@ -41,7 +41,7 @@ import type { ServiceResolver } from "./service-resolver.ts";
 export interface AggregatorOptions {
   readonly informers: InformerFactory;
   /** How servers behind services are reached; undefined: directly. */
-  readonly tunnel: Tunnel | undefined;
+  readonly tunnel: Connect | undefined;
   readonly certificate: Pick<ProxyCertificate, "current">;
   readonly resolve: ServiceResolver;
   /** What this server serves of its own. */

@@ -7,9 +7,10 @@ import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import { type Agent, request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
 import { checkServerIdentity, createSecureContext, type PeerCertificate } from "node:tls";
+import type { Connect } from "@coxswain/apimachinery/client/connect";
 import type { ServiceReference } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
 import { parseBundle } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
-import { type Tunnel, tunnelledAgent } from "../egress/tunnel.ts";
+import { tunnelledAgent } from "../egress/agents.ts";
 import { type ApiService, nameOf, serviceOf } from "./api-services.ts";
 import type { KeyPair, ProxyCertificate } from "./proxy-certificate.ts";
 import { formatLocation, type Location } from "./service-resolver.ts";
@@ -30,7 +31,7 @@ export interface Backend {
   readonly problem: string | undefined;
   readonly agent: Agent;
   /** undefined: it is reached directly. */
-  readonly tunnel?: Tunnel | undefined;
+  readonly tunnel?: Connect | undefined;
 }
 
 export interface Backends {
@@ -42,7 +43,7 @@ export interface Backends {
 /** Less than servers keep idle connections for: one must not end while a request is on its way. */
 const idleMs = 30_000;
 
-export function newBackends(certificate: Pick<ProxyCertificate, "current">, tunnel?: Tunnel): Backends {
+export function newBackends(certificate: Pick<ProxyCertificate, "current">, tunnel?: Connect): Backends {
   const known = new Map<string, { readonly backend: Backend; readonly pair: KeyPair | undefined; readonly bundle: string }>();
   return {
     of(apiService) {
@@ -78,7 +79,7 @@ function newBackend(
   caBundle: string,
   insecure: boolean,
   pair: KeyPair | undefined,
-  tunnel: Tunnel | undefined,
+  tunnel: Connect | undefined,
 ): Backend {
   const ca = Buffer.from(caBundle, "base64").toString("latin1");
   const tls: BackendTls = {

@@ -4,6 +4,7 @@
  * Source: k8s.io/apiserver plugin/pkg/audit/webhook, pkg/util/webhook/webhook.go
  */
 import { type ClientConfig, userAgentOf } from "@coxswain/apimachinery/client/config";
+import type { Connect } from "@coxswain/apimachinery/client/connect";
 import { newCredentials } from "@coxswain/apimachinery/client/credentials";
 import { newTransport, readBody } from "@coxswain/apimachinery/client/transport";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -14,6 +15,8 @@ export interface WebhookBackendOptions {
   readonly client: ClientConfig;
   readonly initialBackoffMs: number;
   readonly version: AuditVersion;
+  /** How the server is reached, when not directly. */
+  readonly connect?: Connect | undefined;
 }
 
 const plugin = "webhook";
@@ -23,11 +26,11 @@ const backoffJitter = 0.2;
 const requestTimeoutMs = 30_000;
 
 export function newWebhookBackend(
-  { client, initialBackoffMs, version }: WebhookBackendOptions,
+  { client, initialBackoffMs, version, connect }: WebhookBackendOptions,
   clock: Clock,
   fail: PluginError,
 ): AuditBackend {
-  const transport = newTransport(client, { clock, certificate: () => credentials.certificate() });
+  const transport = newTransport(client, { clock, certificate: () => credentials.certificate(), connect });
   const credentials = newCredentials(client, clock, () => transport.reconnect());
   const path = pathOf(client.host);
   const stopping = new AbortController();

@@ -4,6 +4,7 @@
  * Source: pkg/kubeapiserver/authenticator/config.go New
  */
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
+import type { Connect } from "@coxswain/apimachinery/client/connect";
 import { clientMetrics } from "@coxswain/apimachinery/client/metrics";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
@@ -54,6 +55,8 @@ export interface AuthenticationOptions {
   metrics: MetricsRegistry;
   /** Ends connections to others when the server stops. */
   signal: AbortSignal;
+  /** How a webhook is reached, when not directly. */
+  connect?: Connect | undefined;
 }
 
 /** --authentication-token-webhook-*. */
@@ -86,7 +89,13 @@ export function buildAuthentication(options: AuthenticationOptions): Authenticat
   if (options.oidc !== undefined) tokens.push(withApiAudiences(oidcToken(options.oidc, { clock, log, signal }), apiAudiences));
   if (options.tokenWebhook !== undefined) {
     const { config, version, cacheTtlMs } = options.tokenWebhook;
-    const review = newReviewWebhook({ config, clock, signal, observer: clientMetrics(options.metrics) });
+    const review = newReviewWebhook({
+      config,
+      clock,
+      signal,
+      observer: clientMetrics(options.metrics),
+      connect: options.connect,
+    });
     const asked = webhookToken({ review, version, implicitAudiences: apiAudiences });
     tokens.push(cachedTokens(asked, { successTtlMs: cacheTtlMs, failureTtlMs: cacheTtlMs, clock, metrics: cacheMetrics }));
   }

@@ -8,6 +8,7 @@ import { dirname } from "node:path";
 import type { ClientObserver } from "@coxswain/apimachinery/client/client";
 import { newClient } from "@coxswain/apimachinery/client/client";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
+import type { Connect } from "@coxswain/apimachinery/client/connect";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import { withReviewRetries } from "@coxswain/apimachinery/client/retry";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
@@ -22,6 +23,8 @@ export interface ReviewWebhookOptions {
   /** Ends connections and waiting when the server stops. */
   readonly signal: AbortSignal;
   readonly observer?: ClientObserver | undefined;
+  /** How the service is reached, when not directly. */
+  readonly connect?: Connect | undefined;
 }
 
 export interface Review {
@@ -57,11 +60,11 @@ function readText(path: string): string {
 
 const requestTimeoutMs = 30_000;
 
-export function newReviewWebhook({ config, clock, signal, observer }: ReviewWebhookOptions): ReviewWebhook {
+export function newReviewWebhook({ config, clock, signal, observer, connect }: ReviewWebhookOptions): ReviewWebhook {
   // How many are asked at once is for the filters to limit, not for the client.
   const client = newClient(
     { ...config, qps: -1, userAgent: config.userAgent ?? "kube-apiserver" },
-    { clock, ...(observer && { observer }) },
+    { clock, connect, ...(observer && { observer }) },
   );
   signal.addEventListener("abort", () => client.close(), { once: true });
   const path = `${new URL(config.host).pathname === "/" ? "/" : ""}?timeout=${requestTimeoutMs / 1000}s`;

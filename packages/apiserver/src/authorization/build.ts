@@ -1,6 +1,7 @@
 /** The authorizers of --authorization-mode in the order given there. Source: pkg/kubeapiserver/authorizer/config.go New */
 import type { ClientObserver } from "@coxswain/apimachinery/client/client";
 import type { ClientConfig } from "@coxswain/apimachinery/client/config";
+import type { Connect } from "@coxswain/apimachinery/client/connect";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { InformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { newReviewWebhook } from "../authentication/review-webhook.ts";
@@ -27,6 +28,8 @@ export interface AuthorizationOptions {
   signal: AbortSignal;
   /** Told of each question to a webhook. */
   observer?: ClientObserver;
+  /** How a webhook is reached, when not directly. */
+  connect?: Connect | undefined;
 }
 
 /** --authorization-webhook-*. */
@@ -84,7 +87,13 @@ export function buildAuthorization(options: AuthorizationOptions): Authorization
         break;
       case "Webhook": {
         if (options.webhook === undefined) throw new Error("authorization-mode Webhook's authorization config file not passed");
-        const review = newReviewWebhook({ config: options.webhook.config, clock, signal, observer: options.observer });
+        const review = newReviewWebhook({
+          config: options.webhook.config,
+          clock,
+          signal,
+          observer: options.observer,
+          connect: options.connect,
+        });
         authorizers.push(webhookAuthorizer({ ...options.webhook, review, now: () => clock.monotonic() }));
         resolvers.push(webhookRules);
         break;

@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
-import { type EgressSelection, egressErrors, readEgressConfiguration } from "./configuration.ts";
+import { readEgressConfiguration } from "./configuration.ts";
+import type { EgressSelection } from "./selections.ts";
+import { egressErrors } from "./validation.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "cox-egress-"));
 after(() => rmSync(directory, { recursive: true }));
@@ -42,7 +44,7 @@ for (const { name, selections, want } of [
   {
     name: "an unnamed socket",
     selections: [httpConnect({ uds: {} })],
-    want: 'service.connection.udsName: Invalid value: "nil": must be present for UDS connections',
+    want: 'service.connection.udsName: Invalid value: "nil": UDSName should be present for UDS connections',
   },
   {
     name: "another scheme",
@@ -67,25 +69,115 @@ for (const { name, selections, want } of [
   {
     name: "an unknown name",
     selections: [{ name: "moon", connection: { proxyProtocol: "Direct" } }],
-    want: 'service.connection: Unsupported value: "moon": supported values: "cluster", "controlplane", "etcd", "master"',
+    want: 'service.connection: Unsupported value: "moon": supported values: "cluster", "controlplane", "etcd"',
+  },
+  {
+    name: "the name that controlplane had once",
+    selections: [{ name: "master", connection: { proxyProtocol: "Direct" } }],
+    want: 'service.connection: Unsupported value: "master": supported values: "cluster", "controlplane", "etcd"',
+  },
+  {
+    name: "GRPC over a socket",
+    selections: [cluster({ proxyProtocol: "GRPC", transport: { uds: { udsName: "/x" } } })],
+    want: "",
+  },
+  {
+    name: "GRPC without a transport",
+    selections: [cluster({ proxyProtocol: "GRPC" })],
+    want: "service.connection.transport: Required value: transport must be set for GRPC",
+  },
+  {
+    name: "direct over a socket",
+    selections: [cluster({ proxyProtocol: "Direct", transport: {} })],
+    want: 'service.connection.transport: Invalid value: "direct": Transport config should be absent for direct connect',
+  },
+  {
+    name: "over both",
+    selections: [httpConnect({ tcp: { url: "http://x" }, uds: { udsName: "/x" } })],
+    want: 'service.connection.tcp: Invalid value: apiserver.TCPTransport{URL:"http://x", TLSConfig:(*apiserver.TLSConfig)(nil)}: TCP and UDS cannot both be set',
+  },
+  {
+    name: "http with certificates",
+    selections: [httpConnect({ tcp: { url: "http://x", tlsConfig: {} } })],
+    want: 'service.connection.tlsConfig: Invalid value: "nil": TLSConfig config should not be present when using HTTP',
+  },
+  {
+    name: "https without TLS",
+    selections: [httpConnect({ tcp: { url: "https://x" } })],
+    want: "service.connection.tlsConfig: Required value: TLSConfig must be present when using HTTPS",
   },
 ]) {
   test(`egress selections: ${name}`, () => assert.equal(formatFieldErrors(egressErrors(selections)), want));
 }
 
-test("what is no configuration ends the start, and what is not built says so", () => {
+const selectionOf = (name: string, transport: string, protocol = "HTTPConnect"): string =>
+  `- {name: ${name}, connection: {proxyProtocol: ${protocol}, transport: ${transport}}}\n`;
+
+test("a file says for each selection which proxy, and in which protocol it is asked", () => {
+  const read = readEgressConfiguration(
+    fileOf(
+      `${head}- {name: Cluster, connection: {proxyProtocol: Direct}}\n` +
+        selectionOf("etcd", '{tcp: {url: "http://proxy.example.com:80/"}}') +
+        selectionOf("controlPlane", "{uds: {udsName: /run/k.sock}}", "GRPC"),
+    ),
+  );
+  const shown = Object.entries(read).map(([name, { protocol, transport, name: proxy }]) => [name, protocol, transport, proxy]);
+  assert.deepEqual(shown, [
+    ["etcd", "http_connect", "tcp", "proxy.example.com:80"],
+    ["controlplane", "grpc", "uds", "/run/k.sock"],
+  ]);
+});
+
+test("a file is read as Go reads it: fields in any case, any version, what nobody knows left out", () => {
+  const text = `apiVersion: v7\nkind: EgressSelectorConfiguration\nextra: 1\negressSelections:\n${selectionOf("etcd", '{TCP: {URL: "http://x:1", more: {}}}')}`;
+  assert.equal(readEgressConfiguration(fileOf(text)).etcd?.name, "x:1");
+  assert.deepEqual(readEgressConfiguration(fileOf("kind: EgressSelectorConfiguration\negressSelections: null\n")), {});
+  assert.deepEqual(readEgressConfiguration(""), {});
+});
+
+const unreadable = "failed to read egress selector config: ";
+const wrongShape = `${unreadable}error unmarshaling JSON: while decoding JSON: json: cannot unmarshal `;
+for (const { name, text, message } of [
+  { name: "nothing", text: "", message: `${unreadable}invalid service configuration object ""` },
+  { name: "another kind", text: "kind: Pod", message: `${unreadable}invalid service configuration object "Pod"` },
+  { name: "a list", text: "[]", message: `${wrongShape}array into Go value of type v1beta1.EgressSelectorConfiguration` },
+  {
+    name: "selections that are none",
+    text: "egressSelections: {}",
+    message: `${wrongShape}object into Go struct field EgressSelectorConfiguration.egressSelections of type []v1beta1.EgressSelection`,
+  },
+  {
+    name: "a transport that is text",
+    text: `${head}${selectionOf("etcd", "tcp")}`,
+    message: `${wrongShape}string into Go struct field Connection.egressSelections.connection.transport of type v1beta1.Transport`,
+  },
+  {
+    name: "a URL that is a list",
+    text: `${head}${selectionOf("etcd", "{tcp: {url: []}}")}`,
+    message: `${wrongShape}array into Go struct field TCPTransport.egressSelections.connection.transport.tcp.url of type string`,
+  },
+  { name: "what is not valid", text: `${head}- name: cluster\n`, message: /^failed to validate egress selector configuration: / },
+  {
+    name: "a URL that is none",
+    text: `${head}${selectionOf("etcd", '{tcp: {url: "http://[x"}}')}`,
+    message:
+      /^failed to setup egress selector: failed to create dialer for egressSelection "etcd": invalid proxy server url "http:\/\/\[x": /,
+  },
+]) {
+  test(`a file with ${name} ends the start`, () => assert.throws(() => readEgressConfiguration(fileOf(text)), { message }));
+}
+
+test("files that are not there, or hold no certificates, end the start", () => {
   assert.throws(() => readEgressConfiguration("/nowhere"), { message: "egress-selector-config-file /nowhere does not exist" });
-  assert.throws(
-    () => readEgressConfiguration(fileOf("kind: Pod")),
-    /^Error: failed to read egress selector config: no kind "Pod" is registered/,
-  );
-  assert.throws(
-    () => readEgressConfiguration(fileOf(`${head}- name: cluster\n`)),
-    /^Error: failed to validate egress selector configuration: /,
-  );
-  const etcd = `${head}- {name: etcd, connection: {proxyProtocol: HTTPConnect, transport: {uds: {udsName: /x}}}}\n`;
-  assert.throws(() => readEgressConfiguration(fileOf(etcd)), {
-    message: "egress selector: HTTPConnect for etcd is not supported by this server",
+  assert.throws(() => readEgressConfiguration(directory), {
+    message: new RegExp(
+      `^failed to read egress selector config: unable to read egress selector configuration from "${directory}"`,
+    ),
   });
-  assert.equal(readEgressConfiguration(fileOf(`${head}- {name: etcd, connection: {proxyProtocol: Direct}}\n`)), undefined);
+  const empty = join(directory, "empty.pem");
+  writeFileSync(empty, "");
+  const tls = `{tcp: {url: "https://x", tlsConfig: {clientCert: ${empty}, clientKey: ${empty}}}}`;
+  assert.throws(() => readEgressConfiguration(fileOf(head + selectionOf("etcd", tls))), {
+    message: new RegExp(`egressSelection "etcd": failed to read key pair ${empty} & ${empty}, got `),
+  });
 });

@@ -4,12 +4,13 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage, type 
 import { request as httpsRequest } from "node:https";
 import { isIP, connect as netConnect, type Socket } from "node:net";
 import { connect as tlsConnect } from "node:tls";
+import type { Connect, Connection } from "@coxswain/apimachinery/client/connect";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import { badRequest, plainError } from "@coxswain/apimachinery/errors/status-error";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
-import { type Tunnel, tunnelledAgent, tunnelledPlainAgent } from "../egress/tunnel.ts";
+import { tunnelledAgent, tunnelledPlainAgent } from "../egress/agents.ts";
 import type { ConnectTarget } from "../registry/generic/subresource.ts";
 import { checkKubelet, checkProxyable, isLocal } from "./proxyable-address.ts";
 
@@ -27,7 +28,7 @@ export interface NodeProxyConfig {
   /** Where this server listens: nobody reaches it through itself, where its own client certificate might count. */
   readonly ownPort?: () => number;
   /** How to get out; undefined: directly. */
-  readonly tunnel?: Tunnel | undefined;
+  readonly tunnel?: Connect | undefined;
   /** @returns one address of a host name. Default: the system's resolver. */
   readonly lookup?: (name: string) => Promise<{ readonly address: string }>;
 }
@@ -45,7 +46,7 @@ export interface Dial {
     servername: string;
   };
   readonly timeoutMs: number;
-  readonly tunnel?: Tunnel | undefined;
+  readonly tunnel?: Connect | undefined;
 }
 
 /**
@@ -125,7 +126,7 @@ export function answerOf(request: ClientRequest, dial: Dial): Promise<IncomingMe
 }
 
 /** @throws 500 in upstream's words. */
-export async function openSocket(dial: Dial, target: ConnectTarget): Promise<Socket> {
+export async function openSocket(dial: Dial, target: ConnectTarget): Promise<Connection> {
   const { address: host, port } = dial;
   const through = await dial.tunnel?.(host, port).catch((err: Error) => {
     throw plainError(`error dialing backend: ${err.message}`, { cause: err });

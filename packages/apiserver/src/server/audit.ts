@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
+import type { Connect } from "@coxswain/apimachinery/client/connect";
 import { parseKubeconfig } from "@coxswain/apimachinery/client/kubeconfig";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
@@ -30,6 +31,8 @@ interface Common {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
+  /** How the webhook is reached, when not directly. */
+  readonly connect?: Connect | undefined;
 }
 
 const modes = ["batch", "blocking", "blocking-strict"];
@@ -39,7 +42,7 @@ const formats = ["legacy", "json"];
  * @returns undefined without a policy, or without a backend
  * @throws ConfigError with every problem of the flags, or that of the first file.
  */
-export function newAuditor(flags: ApiserverFlags, { clock, log, metrics }: Common): Auditor | undefined {
+export function newAuditor(flags: ApiserverFlags, { clock, log, metrics, connect }: Common): Auditor | undefined {
   const auditMetrics = newAuditMetrics(metrics); // shown without a policy too
   const problems = [...logProblems(flags), ...webhookProblems(flags)];
   if (problems.length > 0) throw new ConfigError(problems.length === 1 ? problems[0] : `[${problems.join(", ")}]`);
@@ -59,7 +62,7 @@ export function newAuditor(flags: ApiserverFlags, { clock, log, metrics }: Commo
     backends.push(wrapped("log", flags, backend, clock, fail));
   }
   if (flags["audit-webhook-config-file"] !== "") {
-    const backend = orConfigError("initializing audit webhook", () => webhookBackend(flags, clock, fail));
+    const backend = orConfigError("initializing audit webhook", () => webhookBackend(flags, connect, clock, fail));
     backends.push(wrapped("webhook", flags, backend, clock, fail));
   }
   return { evaluate: newPolicyEvaluator(policy), backend: union(backends), metrics: auditMetrics };
@@ -78,7 +81,7 @@ function logBackend(flags: ApiserverFlags, clock: Clock, fail: PluginError): Aud
   return newLogBackend(options, clock, fail);
 }
 
-function webhookBackend(flags: ApiserverFlags, clock: Clock, fail: PluginError): AuditBackend {
+function webhookBackend(flags: ApiserverFlags, connect: Connect | undefined, clock: Clock, fail: PluginError): AuditBackend {
   const path = flags["audit-webhook-config-file"];
   const client = parseKubeconfig(readFileSync(path, "utf8"), { directory: dirname(path) });
   // The older name of the flag counts when it alone was set.
@@ -87,6 +90,7 @@ function webhookBackend(flags: ApiserverFlags, clock: Clock, fail: PluginError):
     client,
     initialBackoffMs: initial === 10_000 ? batchInitial : initial,
     version: flags["audit-webhook-version"] as AuditVersion,
+    connect,
   };
   return newWebhookBackend(options, clock, fail);
 }

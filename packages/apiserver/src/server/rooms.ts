@@ -33,7 +33,7 @@ import type { StorageVersions } from "../bootstrap/storage-versions.ts";
 import type { ApiserverConfig } from "../config.ts";
 import { type CustomResources, newCustomResources } from "../custom-resources/custom-resources.ts";
 import { converterOf } from "../custom-resources/webhook-conversion.ts";
-import { newTunnel } from "../egress/tunnel.ts";
+import type { Tunnels } from "../egress/tunnels.ts";
 import type { Auditor } from "../filters/audit.ts";
 import { newFilterChain } from "../filters/chain.ts";
 import type { Drain } from "../filters/drain.ts";
@@ -68,6 +68,7 @@ export interface RoomOptions {
   /** Where this server reaches itself. */
   readonly self: () => Location;
   readonly edge: Edge;
+  readonly tunnels: Tunnels;
   /** Priority and fairness, in place of the two plain limits. */
   readonly fairness: boolean;
   readonly objectCounts: ObjectCounts;
@@ -98,7 +99,7 @@ export interface Rooms {
 }
 
 export function connectRooms(options: RoomOptions): Rooms {
-  const { config, clock, log, metrics, featureEnabled, edge } = options;
+  const { config, clock, log, metrics, featureEnabled, edge, tunnels } = options;
   const { flags } = config;
 
   const stores = new Map<string, RegistryStore>();
@@ -118,6 +119,7 @@ export function connectRooms(options: RoomOptions): Rooms {
   let router: Router | undefined;
   const requestMetrics = newRequestMetrics(metrics);
   const observer = clientMetrics(metrics);
+  const webhookWay = { toServices: tunnels.cluster, toUrls: tunnels.controlplane, observer };
   const client = newLoopbackClient({
     observer,
     handle: async (request) => {
@@ -140,6 +142,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     featureEnabled,
     abacPolicies: config.abac.policies,
     webhook: config.authorizationWebhook,
+    connect: tunnels.controlplane,
     observer,
     clock,
     signal: options.signal,
@@ -152,11 +155,10 @@ export function connectRooms(options: RoomOptions): Rooms {
     self: options.self,
   });
   const queues = queueMetrics(metrics, clock);
-  const tunnel = config.egress && newTunnel(config.egress, clock, metrics);
   const aggregator = newAggregator({
     informers,
     certificate: options.proxyCertificate,
-    tunnel,
+    tunnel: tunnels.cluster,
     resolve,
     builtIn: groupVersions(resources),
     refused: (ctx, code) => countTermination(requestMetrics, ctx, "aggregator", code),
@@ -167,8 +169,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     log: log.named("aggregator"),
   });
   const conversionWebhooks = newWebhookCaller(resolve, webhookCredentials(undefined, options.proxyCertificate), {
-    tunnel,
-    observer,
+    ...webhookWay,
   });
   const isDefinable = resources.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") !== undefined;
   const customResources = !isDefinable
@@ -204,7 +205,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     versions: objectVersions(resources),
     webhookMetrics: newWebhookMetrics(metrics),
     resolveService: resolve,
-    webhookWay: { tunnel, observer },
+    webhookWay,
     proxyCertificate: options.proxyCertificate,
     metrics,
     configurationOf: config.pluginConfigurations,
@@ -235,6 +236,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     getter,
     oidc: config.oidc,
     tokenWebhook: config.tokenWebhook,
+    connect: tunnels.controlplane,
     clock,
     log: log.named("authentication"),
     metrics,
@@ -256,7 +258,7 @@ export function connectRooms(options: RoomOptions): Rooms {
       log: log.named("node-proxy"),
       ownPort: () => options.self().port,
       redirects: featureEnabled("StreamingProxyRedirects") ? { sameHost: featureEnabled("ValidateProxyRedirects") } : undefined,
-      tunnel,
+      tunnel: tunnels.cluster,
     }),
     log,
     metrics,

@@ -1,3 +1,4 @@
+import type { Connect } from "@coxswain/apimachinery/client/connect";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { GroupResource } from "@coxswain/apimachinery/meta/group-version";
@@ -79,6 +80,8 @@ export interface EtcdOptions {
   healthTimeoutMs?: number;
   /** Told of each call. */
   calls?: GrpcCalls | undefined;
+  /** How etcd is reached, when not directly. */
+  connect?: Connect | undefined;
   /** --lease-reuse-duration-seconds */
   leaseReuseSeconds?: number;
   /** Put around each cluster's client; for tests that fail at a chosen point of a write. */
@@ -236,9 +239,9 @@ export async function openStorage(options: StorageOptions): Promise<StorageSet> 
 
 function openCluster(servers: readonly string[], prefix: string, options: StorageOptions): Cluster {
   const { clock, log, metrics } = options;
-  const { ca, cert, key, compactionIntervalMs, leaseReuseSeconds } = options.etcd;
+  const { ca, cert, key, calls, connect, compactionIntervalMs, leaseReuseSeconds } = options.etcd;
   const { around = (inner) => inner } = options.etcd;
-  const client = around(newEtcdClient({ servers, ca, cert, key, calls: options.etcd.calls }));
+  const client = around(newEtcdClient({ servers, ca, cert, key, calls, connect }));
   const below = `${prefix}/`;
   const trust = newProgressTrust({ client, clock, log });
   const feed = newChangeFeed({

@@ -6,12 +6,13 @@
 import { type Agent, type RequestOptions as HttpsRequestOptions, request as httpsRequest } from "node:https";
 import type { ClientObserver } from "@coxswain/apimachinery/client/client";
 import { userAgentOf } from "@coxswain/apimachinery/client/config";
+import type { Connect } from "@coxswain/apimachinery/client/connect";
 import { parseJson } from "@coxswain/apimachinery/codec/json";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import { genericServerResponse, StatusError } from "@coxswain/apimachinery/errors/status-error";
 import type { Status } from "@coxswain/apimachinery/meta/types";
 import type { WebhookClientConfig } from "@coxswain/apimachinery/schema/kinds/admissionregistration/v1";
-import { type Tunnel, tunnelledAgent } from "../../egress/tunnel.ts";
+import { tunnelledAgent } from "../../egress/agents.ts";
 import { traceparent } from "../../request/trace.ts";
 import type { Credentials, CredentialsFor } from "./credentials.ts";
 import { type Endpoint, endpointOf, type ResolveService } from "./endpoint.ts";
@@ -45,10 +46,14 @@ export interface WebhookCaller {
 const longestAnswerBytes = 16 * 1024 * 1024;
 const idleMs = 90_000;
 const mostAgents = 200;
+/** This server itself, to which there is no way but the direct one. */
+const ownHostPort = "kubernetes.default.svc:443";
 
 export interface WebhookWay {
-  /** To webhooks behind services, and to no others; undefined: directly. */
-  readonly tunnel?: Tunnel | undefined;
+  /** To webhooks behind services; undefined: directly. */
+  readonly toServices?: Connect | undefined;
+  /** To those that have a URL. */
+  readonly toUrls?: Connect | undefined;
   /** Told of each question. */
   readonly observer?: ClientObserver;
 }
@@ -56,15 +61,20 @@ export interface WebhookWay {
 export function newWebhookCaller(
   resolve: ResolveService,
   credentialsFor: CredentialsFor,
-  { tunnel, observer }: WebhookWay = {},
+  { toServices, toUrls, observer }: WebhookWay = {},
 ): WebhookCaller {
   const agents = new Map<string, Agent>();
-  const agentFor = (caBundle: string | undefined, certificate: Credentials["certificate"], way: Tunnel | undefined): Agent => {
-    const key = JSON.stringify([caBundle, certificate, way !== undefined]);
+  const agentFor = (caBundle: string | undefined, certificate: Credentials["certificate"], endpoint: Endpoint): Agent => {
+    const isService = endpoint.locate !== undefined;
+    const isSelf = endpoint.hostPort === ownHostPort;
+    const key = JSON.stringify([caBundle, certificate, isService, isSelf]);
     let agent = agents.get(key);
     if (agent === undefined) {
       const ca = caBundle === undefined ? {} : { ca: Buffer.from(caBundle, "base64") };
-      agent = tunnelledAgent({ keepAlive: true, timeout: idleMs, ...ca, ...certificate }, way);
+      agent = tunnelledAgent(
+        { keepAlive: true, timeout: idleMs, ...ca, ...certificate },
+        isSelf ? undefined : isService ? toServices : toUrls,
+      );
       // Bundles change when certificates are renewed; old ones are not used again.
       if (agents.size > mostAgents) agents.clear();
       agents.set(key, agent);
@@ -82,7 +92,7 @@ export function newWebhookCaller(
         throw new WebhookNotAskedError(`could not get REST client: ${(err as Error).message}`, 500, err);
       }
       if (namesTimeout) endpoint.url.searchParams.set("timeout", `${timeoutSeconds}s`);
-      const agent = agentFor(config.caBundle, credentials.certificate, endpoint.locate === undefined ? undefined : tunnel);
+      const agent = agentFor(config.caBundle, credentials.certificate, endpoint);
       const patience = AbortSignal.timeout(timeoutSeconds * 1000);
       const deadline = signal === undefined ? patience : AbortSignal.any([signal, patience]);
       const startedMs = performance.now();

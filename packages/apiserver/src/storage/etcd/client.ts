@@ -1,4 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
+import type { Connect } from "@coxswain/apimachinery/client/connect";
 import type { EtcdError } from "./errors.ts";
 import { type GrpcConnection, type GrpcStream, type GrpcStreamHandlers, newGrpcConnection } from "./grpc.ts";
 import type { GrpcCalls } from "./grpc-calls.ts";
@@ -54,6 +55,8 @@ export interface EtcdClientOptions {
   cert?: Buffer | undefined;
   key?: Buffer | undefined;
   calls?: GrpcCalls | undefined;
+  /** How members are reached, when not directly. */
+  connect?: Connect | undefined;
   /** Of one call, all its attempts together. */
   deadlineMs?: number;
 }
@@ -67,7 +70,8 @@ const roundMs = 100;
 export function newEtcdClient(options: EtcdClientOptions): EtcdClient {
   if (options.servers.length === 0) throw new Error("no etcd server given");
   const members = options.servers.map((server) => newGrpcConnection(server, options));
-  const rare = options.servers.map((server) => newRareCalls(server, options));
+  // etcd3 knows no way but the direct one.
+  const rare = options.connect ? members : options.servers.map((server) => newRareCalls(server, options));
   const deadlineMs = options.deadlineMs ?? defaultDeadlineMs;
   let current = Math.floor(Math.random() * members.length);
 

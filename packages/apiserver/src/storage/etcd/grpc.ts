@@ -1,7 +1,16 @@
+import type { Connect, Connection } from "@coxswain/apimachinery/client/connect";
+import { framedMessage, newMessageReader } from "@coxswain/apimachinery/http2/grpc-messages";
 import { encodeFields } from "@coxswain/apimachinery/http2/hpack-encoder";
 import { EtcdError, etcdErrorOf } from "./errors.ts";
 import { deadlineExceeded, type GrpcCalls, unavailable } from "./grpc-calls.ts";
-import { connectHttp2, type Fields, type Http2Connection, type Http2Stream, type StreamEnd } from "./http2/connection.ts";
+import {
+  addressOf,
+  connectHttp2,
+  type Fields,
+  type Http2Connection,
+  type Http2Stream,
+  type StreamEnd,
+} from "./http2/connection.ts";
 
 /**
  * gRPC to one server over one HTTP/2 connection: unary calls and streams of raw messages, of any size. The
@@ -38,6 +47,8 @@ export interface GrpcOptions {
   key?: Buffer | undefined;
   /** Told of each call. */
   calls?: GrpcCalls | undefined;
+  /** How the server is reached, when not directly. */
+  connect?: Connect | undefined;
 }
 
 const connectTimeoutMs = 2_000;
@@ -84,38 +95,55 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
     return new Promise((resolve, reject) => {
       let state: "connecting" | "ready" | "failed" = "connecting";
       let unwatch = (): void => {};
+      let dialled: Http2Connection | undefined;
       const fail = (why: string): void => {
         if (state !== "connecting") return;
         state = "failed";
         clearTimeout(timer);
         failures++;
         notBefore = Date.now() + Math.min(firstBackoffMs * 2 ** Math.min(failures - 1, 10), longestBackoffMs);
-        made.destroy(new Error(why));
+        dialled?.destroy(new Error(why));
         reject(new EtcdError("unsent", `cannot connect to ${origin}: ${why}`));
       };
       const timer = setTimeout(() => fail("timed out"), connectTimeoutMs);
-      const made = connectHttp2(origin, options, {
-        ready() {
-          clearTimeout(timer);
-          if (closed) fail("etcd client is closed");
-          // A process that stood still sees its timer and the connection in one turn: what is given up stays so.
-          if (state === "failed") return;
-          state = "ready";
-          failures = 0;
-          session = made;
-          unwatch = watchOver(made);
-          resolve(made);
+      const begin = (way?: Connection): void => {
+        const made = connectHttp2(
+          origin,
+          { ...options, way },
+          {
+            ready() {
+              clearTimeout(timer);
+              if (closed) fail("etcd client is closed");
+              // A process that stood still sees its timer and the connection in one turn: what is given up stays so.
+              if (state === "failed") return;
+              state = "ready";
+              failures = 0;
+              session = made;
+              unwatch = watchOver(made);
+              resolve(made);
+            },
+            heard() {
+              heard = Date.now();
+            },
+            leaving: () => drop(made),
+            closed(reason) {
+              unwatch();
+              drop(made);
+              fail(reason);
+            },
+          },
+        );
+        dialled = made;
+      };
+      if (options.connect === undefined) return begin();
+      const { host, port } = addressOf(origin);
+      options.connect(host, port).then(
+        (way) => {
+          if (state === "failed") way.destroy();
+          else begin(way);
         },
-        heard() {
-          heard = Date.now();
-        },
-        leaving: () => drop(made),
-        closed(reason) {
-          unwatch();
-          drop(made);
-          fail(reason);
-        },
-      });
+        (err: Error) => fail(err.message),
+      );
     });
   }
 
@@ -182,7 +210,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
       let status = noFields;
       let first: Buffer | undefined;
       let more: Buffer[] | undefined;
-      const stream = request(on, blockOf(path, "grpc-timeout", `${timeoutMs}m`), framed(message), true, {
+      const stream = request(on, blockOf(path, "grpc-timeout", `${timeoutMs}m`), framedMessage(message), true, {
         fields(fields) {
           if (isStatus(fields)) status = fields;
         },
@@ -237,7 +265,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
       const begin = (on: Http2Connection): void => {
         if (over) return;
         let status = noFields;
-        const deframe = newDeframer((message) => {
+        const deframe = newMessageReader((message) => {
           if (over) return;
           counted?.received();
           handlers.message(message);
@@ -260,7 +288,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
       };
       const write = (on: Http2Stream, message: Buffer): void => {
         counted?.sent();
-        on.write(framed(message));
+        on.write(framedMessage(message));
       };
       // Later even when it fails at once: the caller has to know its stream first.
       Promise.resolve()
@@ -295,38 +323,6 @@ const noBytes = Buffer.alloc(0);
 /** Trailers, or headers that say that there is no answer. */
 function isStatus(fields: Fields): boolean {
   return fields.has("grpc-status") || fields.get(":status") !== "200";
-}
-
-/** One message: not compressed, its length, its bytes. */
-function framed(message: Buffer): Buffer {
-  const frame = Buffer.allocUnsafe(5 + message.length);
-  frame[0] = 0;
-  frame.writeUInt32BE(message.length, 1);
-  message.copy(frame, 5);
-  return frame;
-}
-
-/** Cuts a stream of chunks into messages. */
-function newDeframer(onMessage: (message: Buffer) => void): (chunk: Buffer) => void {
-  let parts: Buffer[] = [];
-  let size = 0;
-  let wanted = 5;
-  return (chunk) => {
-    parts.push(chunk);
-    size += chunk.length;
-    if (size < wanted) return;
-    let rest = parts.length === 1 ? chunk : Buffer.concat(parts);
-    wanted = 5;
-    while (rest.length >= 5) {
-      wanted = 5 + rest.readUInt32BE(1);
-      if (rest.length < wanted) break;
-      onMessage(rest.subarray(5, wanted));
-      rest = rest.subarray(wanted);
-      wanted = 5;
-    }
-    parts = rest.length === 0 ? [] : [rest];
-    size = rest.length;
-  };
 }
 
 /** Who gives no code is not there any more. */

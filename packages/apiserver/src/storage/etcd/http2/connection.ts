@@ -1,4 +1,5 @@
 import { connect as connectTcp, isIP, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
 import { errorCodes } from "@coxswain/apimachinery/http2/connection-error";
 import {
@@ -69,6 +70,8 @@ export interface ConnectionOptions {
   ca?: Buffer | undefined;
   cert?: Buffer | undefined;
   key?: Buffer | undefined;
+  /** A connection to the server, on which nothing was said yet; undefined: a new one. */
+  way?: Duplex | undefined;
 }
 
 interface Stream extends Http2Stream {
@@ -411,21 +414,31 @@ export function connectHttp2(origin: string, options: ConnectionOptions, events:
 
 const goneAway: StreamEnd = { type: "refused", reason: "the server goes away" };
 
-function dial(origin: string, { ca, cert, key }: ConnectionOptions): Socket {
+/** @param origin `https://10.0.0.1:2379` */
+export function addressOf(origin: string): { host: string; port: number; secure: boolean } {
   const { protocol, hostname, port } = new URL(origin);
-  const host = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
   const secure = protocol === "https:";
-  const to = { host, port: Number(port || (secure ? 443 : 80)) };
-  const socket = secure
+  return {
+    host: hostname.startsWith("[") ? hostname.slice(1, -1) : hostname,
+    port: Number(port || (secure ? 443 : 80)),
+    secure,
+  };
+}
+
+function dial(origin: string, { ca, cert, key, way }: ConnectionOptions): Duplex {
+  const { host, port, secure } = addressOf(origin);
+  if (!secure && way !== undefined) return way;
+  const socket: Socket = secure
     ? connectTls({
-        ...to,
+        ...{ host, port },
+        ...(way !== undefined && { socket: way }),
         ...(isIP(host) === 0 && { servername: host }),
         ALPNProtocols: ["h2"],
         ...(ca !== undefined && { ca }),
         ...(cert !== undefined && { cert }),
         ...(key !== undefined && { key }),
       })
-    : connectTcp(to);
+    : connectTcp({ host, port });
   socket.setNoDelay(true);
   return socket;
 }

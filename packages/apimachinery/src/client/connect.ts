@@ -1,0 +1,34 @@
+/** Servers that are reached over somebody else: a proxy, a tunnel. */
+import type { Agent, AgentOptions } from "node:http";
+import type { Duplex } from "node:stream";
+import { connect as tlsConnect } from "node:tls";
+
+/** A socket, or what stands for one. */
+export interface Connection extends Duplex {
+  /** Closes it when all is written. */
+  destroySoon(): void;
+}
+
+/** @returns a connection to a host, on which nothing was said yet @throws Error of the way there */
+export type Connect = (host: string, port: number) => Promise<Connection>;
+
+/** Node lets `createConnection` answer later; its types do not say so. */
+type LateConnection = (
+  options: AgentOptions & { host: string; port: number },
+  done: (err: Error | null, socket?: Duplex) => void,
+) => void;
+
+/**
+ * @param agent whose connections go over `connect` from now on
+ * @param isSecure whether it speaks TLS, with the host at the far end
+ * @returns the same agent
+ */
+export function connectingOver<A extends Agent>(agent: A, connect: Connect, isSecure: boolean): A {
+  const createConnection: LateConnection = (options, done) => {
+    connect(options.host, Number(options.port)).then(
+      (socket) => done(null, isSecure ? tlsConnect({ ...options, socket }) : socket),
+      (err: Error) => done(err),
+    );
+  };
+  return Object.assign(agent, { createConnection });
+}

@@ -1,0 +1,140 @@
+/**
+ * Connections over a konnectivity server, which has agents near the target make them. Each has a gRPC call of its own, so
+ * that one whose reader is slow holds up nobody else, and is itself held up by the call's window.
+ * Source: sigs.k8s.io/apiserver-network-proxy konnectivity-client/pkg/client
+ */
+import { randomInt } from "node:crypto";
+import type { Socket } from "node:net";
+import { Duplex } from "node:stream";
+import type { Connection } from "@coxswain/apimachinery/client/connect";
+import { decodePacket, encodeCloseRequest, encodeData, encodeDialRequest, type Packet } from "./konnectivity-packets.ts";
+import { type MessageStream, openMessageStream } from "./message-stream.ts";
+
+const closeTimeoutMs = 10_000;
+/** A server takes messages of 4 MiB; its agents pass on what they read at once. */
+const mostDataBytes = 64 * 1024;
+const mostRandom = 2 ** 47;
+
+/**
+ * @param way a connection to the konnectivity server; it is used up
+ * @param target `10.0.0.7:443`
+ * @throws Error of the agent that dialled, of the server, or that nobody answered
+ */
+export function askKonnectivity(way: Socket, _proxy: unknown, target: string, signal: AbortSignal): Promise<Connection> {
+  return new Promise((resolve, reject) => {
+    const random = String(randomInt(1, mostRandom));
+    let made: TunnelledConnection | undefined;
+    const fail = (message: string): void => {
+      stream.close();
+      reject(new Error(message));
+    };
+    const giveUp = (): void => fail(signal.reason.message);
+    const answered = (packet: Packet): void => {
+      if (!("random" in packet) || packet.random !== random) return;
+      const refused = packet.type === "dialled" ? packet.error : "dial closed";
+      if (packet.type !== "dialled" || refused !== "") {
+        fail(refused);
+        return;
+      }
+      signal.removeEventListener("abort", giveUp);
+      made = new TunnelledConnection(stream, way, packet.connection);
+      resolve(made);
+    };
+    const stream = openMessageStream(way, "/ProxyService/Proxy", {
+      message(bytes) {
+        const packet = decodePacket(bytes);
+        if (made === undefined) answered(packet);
+        else made.receive(packet);
+      },
+      ended(err) {
+        if (made === undefined) fail(err?.message ?? "tunnel closed");
+        else made.close();
+      },
+    });
+    signal.addEventListener("abort", giveUp, { once: true });
+    stream.send([encodeDialRequest(target, random)]);
+  });
+}
+
+/**
+ * What is written goes to the far end in packets. The protocol closes both ways at once: whoever ends it may still read what
+ * was on its way, and no more.
+ */
+class TunnelledConnection extends Duplex implements Connection {
+  readonly #stream: MessageStream;
+  readonly #way: Socket;
+  readonly #connection: string;
+  /** Whether the far end was told to close, or has. */
+  #closing = false;
+  #closed = false;
+
+  constructor(stream: MessageStream, way: Socket, connection: string) {
+    super({ allowHalfOpen: false });
+    this.#stream = stream;
+    this.#way = way;
+    this.#connection = connection;
+  }
+
+  receive(packet: Packet): void {
+    if (packet.type !== "data" && packet.type !== "closed") return;
+    if (packet.connection !== this.#connection) return;
+    if (packet.type === "closed") this.close();
+    else if (!this.destroyed && !this.push(packet.bytes)) this.#stream.pause();
+  }
+
+  /** Also when the server is gone: as a peer that ends, which whoever waits for an answer takes for what it is. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = this.#closing = true;
+    this.#stream.close();
+    if (this.destroyed) return;
+    this.push(null);
+    this.read(0); // so that the end is seen when nobody reads any more
+  }
+
+  /** Once; the answer is waited for, but not for ever. */
+  #askToClose(): void {
+    if (this.#closing) return;
+    this.#closing = true;
+    this.#stream.send([encodeCloseRequest(this.#connection)]);
+    this.#way.unref();
+    setTimeout(() => {
+      this.close();
+      this.destroy();
+    }, closeTimeoutMs).unref();
+  }
+
+  override _read(): void {
+    this.#stream.resume();
+  }
+
+  override _write(chunk: Buffer | string, encoding: BufferEncoding, done: () => void): void {
+    this._writev([{ chunk, encoding }], done);
+  }
+
+  override _writev(chunks: readonly { chunk: Buffer | string; encoding: BufferEncoding }[], done: () => void): void {
+    const bytes = chunks.map(({ chunk, encoding }) => (typeof chunk === "string" ? Buffer.from(chunk, encoding) : chunk));
+    const packets: Buffer[] = [];
+    for (const all of bytes) {
+      for (let at = 0; at < all.length; at += mostDataBytes) {
+        packets.push(encodeData(this.#connection, all.subarray(at, at + mostDataBytes)));
+      }
+    }
+    this.#stream.send(packets, done);
+  }
+
+  override _final(done: () => void): void {
+    this.#askToClose();
+    done();
+  }
+
+  override _destroy(err: Error | null, done: (err?: Error | null) => void): void {
+    this.#askToClose();
+    this.#stream.resume(); // what still comes is dropped, until the answer
+    done(err);
+  }
+
+  destroySoon(): void {
+    this.end(() => this.destroy());
+  }
+}

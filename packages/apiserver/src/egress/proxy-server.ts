@@ -1,0 +1,94 @@
+/**
+ * A proxy that connections go over: how it is reached, and in which protocol it is asked.
+ * Source: k8s.io/apiserver pkg/server/egressselector/egress_selector.go
+ */
+import { readFileSync } from "node:fs";
+import { isIP, connect as netConnect, type Socket } from "node:net";
+import { type ConnectionOptions, createSecureContext, connect as tlsConnect } from "node:tls";
+import { parseBundle } from "@coxswain/apimachinery/serving/authentication/certificate-pool";
+import type { Connection, TcpTransport, TlsConfig } from "./selections.ts";
+
+export interface ProxyServer {
+  readonly protocol: "http_connect" | "grpc";
+  readonly transport: "tcp" | "uds";
+  /** As messages name it: `proxy.example.com:8131`, `/run/proxy.sock`. */
+  readonly name: string;
+  /** @returns a connection to the proxy itself @throws Error of the socket or of TLS; the signal's reason */
+  connect(signal: AbortSignal): Promise<Socket>;
+}
+
+/** @param connection a valid one that is not direct; its files are read now @throws Error that says what cannot be used */
+export function proxyServerOf({ proxyProtocol, transport = {} }: Connection): ProxyServer {
+  const protocol = proxyProtocol === "GRPC" ? "grpc" : "http_connect";
+  const { uds, tcp = {} } = transport;
+  if (uds === undefined) return { protocol, transport: "tcp", ...overTcp(tcp) };
+  const path = uds.udsName ?? "";
+  return { protocol, transport: "uds", name: path, connect: (signal) => connected(netConnect({ path }), "connect", signal) };
+}
+
+function overTcp({ url = "", tlsConfig }: TcpTransport): Pick<ProxyServer, "name" | "connect"> {
+  const { host, port, isSecure, name } = addressOf(url);
+  if (!isSecure) return { name, connect: (signal) => connected(netConnect({ host, port }), "connect", signal) };
+  const options: ConnectionOptions = {
+    ...{ host, port, secureContext: secureContextOf(tlsConfig) },
+    ...(isIP(host) === 0 && { servername: host }),
+  };
+  return { name, connect: (signal) => connected(tlsConnect(options), "secureConnect", signal) };
+}
+
+function addressOf(text: string) {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch (err) {
+    throw new Error(`invalid proxy server url ${JSON.stringify(text)}: ${(err as Error).message}`, { cause: err });
+  }
+  const isSecure = url.protocol === "https:";
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ""),
+    port: Number(url.port) || (isSecure ? 443 : 80),
+    isSecure,
+    // With a port that is the scheme's own, which a URL leaves out.
+    name: /^https?:\/\/(?:[^@/]*@)?([^/?#]*)/.exec(text)?.[1] ?? url.host,
+  };
+}
+
+function secureContextOf({ caBundle = "", clientCert = "", clientKey = "" }: TlsConfig = {}) {
+  let pair: { cert: Buffer; key: Buffer };
+  try {
+    pair = { cert: readFileSync(clientCert), key: readFileSync(clientKey) };
+    createSecureContext(pair);
+  } catch (err) {
+    throw new Error(`failed to read key pair ${clientCert} & ${clientKey}, got ${(err as Error).message}`, { cause: err });
+  }
+  return createSecureContext({ ...pair, ...(caBundle !== "" && { ca: authoritiesIn(caBundle) }) });
+}
+
+function authoritiesIn(path: string): string {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (err) {
+    throw new Error(`failed to read cert file ${path}, got ${(err as Error).message}`, { cause: err });
+  }
+  try {
+    parseBundle(text, path);
+  } catch (err) {
+    throw new Error("failed to append CA cert to the cert pool", { cause: err });
+  }
+  return text;
+}
+
+function connected(socket: Socket, event: "connect" | "secureConnect", signal: AbortSignal): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (): void => void socket.destroy(signal.reason);
+    signal.addEventListener("abort", giveUp, { once: true });
+    socket.once("error", reject);
+    socket.once(event, () => {
+      signal.removeEventListener("abort", giveUp);
+      socket.off("error", reject);
+      socket.setNoDelay(true);
+      resolve(socket);
+    });
+  });
+}

@@ -1,0 +1,442 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer, request as httpRequest, type IncomingMessage } from "node:http";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { after, type TestContext, test } from "node:test";
+import { createServer as createTlsServer, connect as tlsConnect } from "node:tls";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
+import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { Metadata } from "@grpc/grpc-js";
+import { type KonnectivityCall, startConnectProxy, startKonnectivityServer } from "../testing/egress-proxies.ts";
+import { tunnelledPlainAgent } from "./agents.ts";
+import { proxyServerOf } from "./proxy-server.ts";
+import type { Connection } from "./selections.ts";
+import { newTunnels } from "./tunnels.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "cox-tunnels-"));
+after(() => rmSync(directory, { recursive: true, force: true }));
+let files = 0;
+const newPath = (): string => join(directory, String(++files));
+function file(text: string): string {
+  const path = newPath();
+  writeFileSync(path, text);
+  return path;
+}
+
+const ca = await newCa({ commonName: "ca" });
+const pair = await newCertificate({
+  commonName: "x",
+  dnsNames: ["behind.example.com"],
+  ips: ["127.0.0.1"],
+  usages: ["server", "client"],
+  ca,
+});
+const tls = { cert: pair.certPem, key: pair.keyPem };
+
+/** Where everything leads that starts with a number: to that port of this machine. `closed:1` leads nowhere. */
+const portOf = (target: string): number | undefined => (target.startsWith("closed") ? undefined : Number(target.split(":")[1]));
+
+/** Proxies of every kind, and how a selection names them. */
+const kinds = {
+  "HTTP CONNECT over a unix socket": async () => {
+    const at = newPath();
+    const proxy = await startConnectProxy({ at, portOf });
+    return { proxy, connection: { proxyProtocol: "HTTPConnect", transport: { uds: { udsName: at } } } };
+  },
+  "HTTP CONNECT over TCP": async () => {
+    const proxy = await startConnectProxy({ at: 0, portOf });
+    return { proxy, connection: { proxyProtocol: "HTTPConnect", transport: { tcp: { url: `http://127.0.0.1:${proxy.port}` } } } };
+  },
+  "HTTP CONNECT over TLS": async () => {
+    const proxy = await startConnectProxy(
+      { at: 0, portOf },
+      { ...tls, ca: ca.certPem, requestCert: true, rejectUnauthorized: true },
+    );
+    const tlsConfig = { caBundle: file(ca.certPem), clientCert: file(pair.certPem), clientKey: file(pair.keyPem) };
+    const tcp = { url: `https://127.0.0.1:${proxy.port}`, tlsConfig };
+    return { proxy, connection: { proxyProtocol: "HTTPConnect", transport: { tcp } } };
+  },
+  GRPC: async () => {
+    const at = newPath();
+    const proxy = await startKonnectivityServer({ at, portOf });
+    return { proxy, connection: overGrpc(at) };
+  },
+};
+const overGrpc = (at: string): Connection => ({ proxyProtocol: "GRPC", transport: { uds: { udsName: at } } });
+type Kind = keyof typeof kinds;
+const everyKind = Object.keys(kinds) as Kind[];
+
+function tunnelOf(connection: Connection) {
+  const metrics = newMetricsRegistry();
+  const clock = newFakeClock();
+  const { etcd: connect } = newTunnels({ etcd: proxyServerOf(connection) }, clock, metrics);
+  assert.ok(connect);
+  return { connect, metrics, clock };
+}
+
+async function over(t: TestContext, kind: Kind) {
+  const { proxy, connection } = await kinds[kind]();
+  t.after(() => proxy.stop());
+  return { proxy, ...tunnelOf(connection) };
+}
+
+/** A server behind the proxy, which does with each connection what the test says. */
+async function behind(t: TestContext, server: Server): Promise<number> {
+  const open = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    open.add(socket);
+    socket.on("error", () => {});
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    server.close();
+    for (const socket of open) socket.destroy();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+const echo = (): Server => createServer((socket) => void socket.pipe(socket));
+
+const chunk = Buffer.alloc(1024 * 1024, "0123456789abcde");
+/** So many MiB, no two alike. @param given told of each that somebody took */
+function* chunks(count: number, given?: () => void): Generator<Buffer> {
+  for (let i = 0; i < count; i++) {
+    const one = Buffer.from(chunk);
+    one.writeUInt32BE(i);
+    given?.();
+    yield one;
+  }
+}
+function hashOf(count: number): string {
+  const hash = createHash("sha256");
+  for (const one of chunks(count)) hash.update(one);
+  return hash.digest("hex");
+}
+
+async function hashOfRead(socket: Readable, bytes: number): Promise<string> {
+  const hash = createHash("sha256");
+  let left = bytes;
+  for await (const part of socket) {
+    hash.update(part as Buffer);
+    left -= (part as Buffer).length;
+    if (left <= 0) break;
+  }
+  return hash.digest("hex");
+}
+
+for (const kind of everyKind) {
+  test(`${kind}: bytes pass both ways, whole and in order`, async (t) => {
+    const { connect, proxy } = await over(t, kind);
+    const port = await behind(t, echo());
+    const socket = await connect("127.0.0.1", port);
+    const sent = pipeline(Readable.from(chunks(8)), socket, { end: false });
+    assert.equal(await hashOfRead(socket, 8 * chunk.length), hashOf(8));
+    await sent;
+    assert.deepEqual(proxy.asked, [`127.0.0.1:${port}`]);
+  });
+
+  test(`${kind}: TLS is spoken with the server behind, whose certificate is its own`, async (t) => {
+    const { connect } = await over(t, kind);
+    const port = await behind(
+      t,
+      createTlsServer(tls, (socket) => void socket.end("hello")),
+    );
+    const secure = tlsConnect({ socket: await connect("127.0.0.1", port), servername: "behind.example.com", ca: ca.certPem });
+    assert.equal(String(Buffer.concat(await secure.toArray())), "hello");
+    const wrong = tlsConnect({ socket: await connect("127.0.0.1", port), servername: "other.example.com", ca: ca.certPem });
+    const [err] = await once(wrong, "error");
+    assert.equal(err.code, "ERR_TLS_CERT_ALTNAME_INVALID");
+  });
+
+  test(`${kind}: HTTP without TLS, one request after the other`, async (t) => {
+    const { connect } = await over(t, kind);
+    const port = await behind(
+      t,
+      createHttpServer((request, response) => void request.pipe(response)),
+    );
+    for (const body of ["one", "two"]) {
+      const request = httpRequest({ host: "127.0.0.1", port, method: "POST", agent: tunnelledPlainAgent(connect) });
+      request.end(body);
+      const [response] = (await once(request, "response")) as [IncomingMessage];
+      assert.equal(String(Buffer.concat(await response.toArray())), body);
+    }
+  });
+
+  test(`${kind}: a server that speaks first is heard, and its end is the connection's`, async (t) => {
+    const { connect } = await over(t, kind);
+    const port = await behind(
+      t,
+      createServer((socket) => void socket.end("first")),
+    );
+    const socket = await connect("127.0.0.1", port);
+    assert.equal(String(Buffer.concat(await socket.toArray())), "first");
+    await waitFor(() => socket.destroyed, { what: "the connection to be over" });
+  });
+
+  for (const how of ["end", "destroy"] as const) {
+    test(`${kind}: the server behind sees that we ${how} it`, async (t) => {
+      const { connect } = await over(t, kind);
+      let isGone = false;
+      const server = createServer((socket) => void socket.resume().once("close", () => (isGone = true)));
+      const socket = await connect("127.0.0.1", await behind(t, server));
+      socket.write("x");
+      socket[how]();
+      await waitFor(() => isGone && socket.destroyed, { what: "the far end to close" });
+    });
+  }
+
+  test(`${kind}: a proxy that is killed breaks what it led, and its successor leads again`, async (t) => {
+    const { proxy, connection } = await kinds[kind]();
+    t.after(() => proxy.stop());
+    const { connect } = tunnelOf(connection);
+    const port = await behind(t, echo());
+    const socket = await connect("127.0.0.1", port);
+    const through = await connect("127.0.0.1", await behind(t, createTlsServer(tls)));
+    const secure = tlsConnect({ socket: through, servername: "behind.example.com", ca: ca.certPem });
+    await once(secure, "secureConnect");
+    const broken = [socket, secure].map((one) => new Promise((resolve) => one.once("close", resolve).once("error", () => {})));
+    socket.write("x");
+    await once(socket, "data");
+    await proxy.stop();
+    secure.resume();
+    await Promise.all(broken);
+    await assert.rejects(connect("127.0.0.1", port));
+    const { uds } = connection.transport as Connection["transport"] & object;
+    if (uds?.udsName === undefined) return; // the port may be somebody else's by now
+    rmSync(uds.udsName, { force: true });
+    const start = kind === "GRPC" ? startKonnectivityServer : startConnectProxy;
+    const successor = await start({ at: uds.udsName, portOf });
+    t.after(() => successor.stop());
+    const again = await connect("127.0.0.1", port);
+    again.end("y");
+    assert.equal(String(await again.toArray()), "y");
+  });
+}
+
+/** One of each sort: they take time. */
+for (const kind of ["HTTP CONNECT over TLS", "GRPC"] as const) {
+  test(`${kind}: who does not read is not kept for: the server behind has to wait`, async (t) => {
+    const { connect } = await over(t, kind);
+    let given = 0;
+    const server = createServer((socket) => {
+      void pipeline(Readable.from(chunks(64, () => given++)), socket).catch(() => {});
+    });
+    const socket = await connect("127.0.0.1", await behind(t, server));
+    await once(socket, "readable");
+    const before = await settled(() => given);
+    assert.ok(before < 48, `the server gave ${before} MiB to nobody`);
+    assert.ok(socket.readableLength < 2 * 1024 * 1024, `${socket.readableLength} bytes are kept`);
+    assert.equal(await hashOfRead(socket, 64 * chunk.length), hashOf(64));
+  });
+
+  test(`${kind}: a server that does not read holds up who writes`, async (t) => {
+    const { connect } = await over(t, kind);
+    let held: Socket | undefined;
+    const server = createServer({ pauseOnConnect: true }, (socket) => {
+      held = socket;
+    });
+    const socket = await connect("127.0.0.1", await behind(t, server));
+    let given = 0;
+    const sent = pipeline(Readable.from(chunks(64, () => given++)), socket, { end: false });
+    const before = await settled(() => given);
+    assert.ok(before < 48, `${before} MiB were taken for nobody`);
+    assert.ok(held);
+    assert.equal(await hashOfRead(held, 64 * chunk.length), hashOf(64));
+    await sent;
+  });
+}
+
+/** Waits until nothing has changed for a while; a number that grows for ever is in the end too large. */
+async function settled(read: () => number): Promise<number> {
+  let last = -1;
+  let since = performance.now();
+  await waitFor(
+    () => {
+      const now = read();
+      if (now !== last) since = performance.now();
+      last = now;
+      return now > 0 && performance.now() - since > 200;
+    },
+    { what: "it to stand still" },
+  );
+  return last;
+}
+
+const failed = (labels: string, count = 1): RegExp =>
+  new RegExp(`^apiserver_egress_dialer_dial_failure_count\\{${labels}\\} ${count}$`, "m");
+
+for (const { proxyProtocol, protocol } of [
+  { proxyProtocol: "HTTPConnect", protocol: "http_connect" },
+  { proxyProtocol: "GRPC", protocol: "grpc" },
+]) {
+  test(`a proxy that is not there, asked by ${proxyProtocol}, counts as a failure to connect`, async () => {
+    const { connect, metrics } = tunnelOf({ proxyProtocol, transport: { uds: { udsName: "/nowhere/proxy.sock" } } });
+    await assert.rejects(connect("127.0.0.1", 1), (err: Error) => dialErrorText(err) === noSocket);
+    assert.match(await metrics.render(), failed(`protocol="${protocol}",transport="uds",stage="connect"`));
+  });
+}
+const noSocket = "dial unix /nowhere/proxy.sock: connect: no such file or directory";
+
+test("a proxy without TLS, or with somebody else's certificate, counts as a failure to connect", async (t) => {
+  const tlsConfig = { clientCert: file(pair.certPem), clientKey: file(pair.keyPem) };
+  for (const server of [undefined, tls]) {
+    const proxy = await startConnectProxy({ at: 0, portOf }, server);
+    t.after(() => proxy.stop());
+    const tcp = { url: `https://127.0.0.1:${proxy.port}`, tlsConfig };
+    const { connect, metrics } = tunnelOf({ proxyProtocol: "HTTPConnect", transport: { tcp } });
+    await assert.rejects(connect("127.0.0.1", 1), server ? { code: "UNABLE_TO_VERIFY_LEAF_SIGNATURE" } : /SSL/);
+    assert.match(await metrics.render(), failed('protocol="http_connect",transport="tcp",stage="connect"'));
+    assert.deepEqual(proxy.asked, []);
+  }
+});
+
+for (const kind of everyKind) {
+  test(`${kind}: what the proxy cannot reach is said in its words, and counted`, async (t) => {
+    const { connect, metrics, proxy } = await over(t, kind);
+    const isGrpc = kind === "GRPC";
+    await assert.rejects(connect("closed", 1), {
+      message: isGrpc
+        ? "dial tcp closed:1: connect: connection refused"
+        : /^proxy error from \S+ while dialing closed:1, code 502: 502 Bad Gateway$/,
+    });
+    const text = await metrics.render();
+    assert.match(
+      text,
+      failed(`protocol="${isGrpc ? "grpc" : "http_connect"}",transport="${proxy.port > 0 ? "tcp" : "uds"}",stage="proxy"`),
+    );
+    assert.doesNotMatch(text, /dial_duration_seconds_count/);
+  });
+}
+
+test("a dial that succeeds is measured", async (t) => {
+  const { connect, metrics } = await over(t, "GRPC");
+  (await connect("127.0.0.1", await behind(t, echo()))).destroy();
+  assert.match(
+    await metrics.render(),
+    /^apiserver_egress_dialer_dial_duration_seconds_count\{protocol="grpc",transport="uds"\} 1$/m,
+  );
+});
+
+/** A proxy that takes connections, and does with each what the test says. */
+async function odd(t: TestContext, onSocket: (socket: Socket) => void, proxyProtocol: string) {
+  const at = newPath();
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    onSocket(socket);
+  });
+  server.listen(at);
+  await once(server, "listening");
+  t.after(() => void server.close());
+  return tunnelOf({ proxyProtocol, transport: { uds: { udsName: at } } });
+}
+
+for (const { proxyProtocol, message } of [
+  { proxyProtocol: "HTTPConnect", message: /^reading HTTP response from CONNECT to a:1 via proxy \S+ failed: i\/o timeout$/ },
+  { proxyProtocol: "GRPC", message: "dial timeout, backstop" },
+]) {
+  test(`a proxy asked by ${proxyProtocol} that never answers is given up after 30 s`, async (t) => {
+    const sockets: Socket[] = [];
+    const { connect, clock } = await odd(t, (socket) => sockets.push(socket.resume()), proxyProtocol);
+    const dialled = connect("a", 1).catch((err: Error) => err);
+    await waitFor(() => (sockets[0]?.bytesRead ?? 0) > 0, { what: "the proxy to be asked" });
+    clock.advance(30_000);
+    assert.match(((await dialled) as Error).message, new RegExp(message));
+    await waitFor(() => sockets[0]?.destroyed, { what: "the connection to the proxy to end" });
+  });
+}
+
+for (const { name, answer, message } of [
+  { name: "ends at once", answer: "", message: "unexpected EOF" },
+  { name: "answers no HTTP", answer: "hello\r\n\r\n", message: "Parse Error: Expected HTTP/" },
+]) {
+  test(`a proxy that ${name} is no proxy`, async (t) => {
+    const { connect } = await odd(t, (socket) => socket.once("data", () => socket.end(answer)), "HTTPConnect");
+    await assert.rejects(
+      connect("a", 1),
+      (err: Error) =>
+        err.message.startsWith("reading HTTP response from CONNECT to a:1 via proxy") &&
+        err.message.includes(`failed: ${message}`),
+    );
+  });
+}
+
+/** What a konnectivity server may say instead of what is expected. */
+const status = (code: number, details: string) => ({ code, details, metadata: new Metadata() });
+for (const { name, says, message } of [
+  {
+    name: "knows no such service",
+    says: (call: KonnectivityCall) => call.emit("error", status(12, "unknown service ProxyService")),
+    message: "rpc error: code = Unimplemented desc = unknown service ProxyService",
+  },
+  {
+    name: "closes the dial",
+    says: (call: KonnectivityCall, random: string) => call.write({ type: "DIAL_CLS", closeDial: { random } }),
+    message: "dial closed",
+  },
+  { name: "ends the call", says: (call: KonnectivityCall) => call.end(), message: "tunnel closed" },
+  {
+    name: "sends a packet of 5 MiB",
+    says: (call: KonnectivityCall) => call.write({ type: "DATA", data: { connectID: 1, data: Buffer.alloc(5 * 1024 * 1024) } }),
+    message: /^rpc error: code = Internal desc = received message larger than max \(\d+ vs\. 4194304\)$/,
+  },
+]) {
+  test(`a konnectivity server that ${name} refuses`, async (t) => {
+    const at = newPath();
+    const onCall = (call: KonnectivityCall): boolean => {
+      call.on("data", ({ dialRequest }) => says(call, dialRequest.random));
+      return true;
+    };
+    const proxy = await startKonnectivityServer({ at, portOf, onCall });
+    t.after(() => proxy.stop());
+    await assert.rejects(tunnelOf(overGrpc(at)).connect("a", 1), { message });
+  });
+}
+
+test("packets for other connections and answers to other dials are nobody's", async (t) => {
+  const at = newPath();
+  const onCall = (call: KonnectivityCall): boolean => {
+    call.on("data", ({ type, dialRequest }) => {
+      if (type !== "DIAL_REQ") return;
+      const { random } = dialRequest;
+      call.write({ type: "DIAL_RSP", dialResponse: { connectID: 1, random: 5, error: "not yours" } });
+      call.write({ type: "DIAL_RSP", dialResponse: { connectID: "9007199254740993", random } });
+      call.write({ type: "DATA", data: { connectID: "9007199254740992", data: Buffer.from("no") } });
+      call.write({ type: "DATA", data: { connectID: "9007199254740993", data: Buffer.from("yes") } });
+      call.write({ type: "CLOSE_RSP", closeResponse: { connectID: 7 } });
+      call.write({ type: "CLOSE_RSP", closeResponse: { connectID: "9007199254740993" } });
+    });
+    return true;
+  };
+  const proxy = await startKonnectivityServer({ at, portOf, onCall });
+  t.after(() => proxy.stop());
+  const socket = await tunnelOf(overGrpc(at)).connect("a", 1);
+  assert.equal(String(Buffer.concat(await socket.toArray())), "yes");
+});
+
+test("a konnectivity server is told once that a connection is over, and its call ends", async (t) => {
+  const at = newPath();
+  let calls = 0;
+  const onCall = (call: KonnectivityCall): boolean => {
+    calls++;
+    for (const event of ["cancelled", "end"]) call.once(event, () => (calls = 0));
+    return false;
+  };
+  const proxy = await startKonnectivityServer({ at, portOf, onCall });
+  t.after(() => proxy.stop());
+  const socket = await tunnelOf(overGrpc(at)).connect("127.0.0.1", await behind(t, echo()));
+  assert.equal(calls, 1);
+  socket.write("x");
+  socket.destroySoon();
+  await waitFor(() => calls === 0, { what: "the call to end" });
+  assert.deepEqual(proxy.packets, ["DIAL_REQ", "DATA", "CLOSE_REQ"]);
+});

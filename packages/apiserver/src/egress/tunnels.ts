@@ -1,0 +1,75 @@
+/**
+ * Connections over the proxies of --egress-selector-config-file.
+ * Source: k8s.io/apiserver pkg/server/egressselector/egress_selector.go, metrics/metrics.go
+ */
+import { isIPv6, type Socket } from "node:net";
+import type { Connect, Connection } from "@coxswain/apimachinery/client/connect";
+import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
+import type { ProxyServers } from "./configuration.ts";
+import { askHttpConnect } from "./http-connect.ts";
+import { askKonnectivity } from "./konnectivity.ts";
+import type { ProxyServer } from "./proxy-server.ts";
+import { type SelectionName, selectionNames } from "./selections.ts";
+
+/** What has none is reached directly. */
+export type Tunnels = Partial<Readonly<Record<SelectionName, Connect>>>;
+
+interface Protocol {
+  /** Asks for a connection to somebody, over one to the proxy. */
+  readonly ask: (way: Socket, proxy: ProxyServer, target: string, signal: AbortSignal) => Promise<Connection>;
+  /** What is said of a proxy that does not answer. */
+  readonly late: string;
+}
+
+const protocols: Readonly<Record<ProxyServer["protocol"], Protocol>> = {
+  http_connect: { ask: askHttpConnect, late: "i/o timeout" },
+  grpc: { ask: askKonnectivity, late: "dial timeout, backstop" },
+};
+
+/** Both stages together. */
+const dialTimeoutMs = 30_000;
+
+export function newTunnels(proxies: ProxyServers, clock: Clock, metrics: MetricsRegistry): Tunnels {
+  const durations = metrics.histogram({
+    name: "apiserver_egress_dialer_dial_duration_seconds",
+    help: "Dial latency histogram in seconds, labeled by the protocol (http-connect or grpc), transport (tcp or uds)",
+    labels: ["protocol", "transport"],
+    buckets: [0.005, 0.025, 0.1, 0.5, 2.5, 12.5],
+  });
+  const failures = metrics.counter({
+    name: "apiserver_egress_dialer_dial_failure_count",
+    help: "Dial failure count, labeled by the protocol (http-connect or grpc), transport (tcp or uds), and stage (connect or proxy). The stage indicates at which stage the dial failed",
+    labels: ["protocol", "transport", "stage"],
+  });
+
+  const through = (proxy: ProxyServer): Connect => {
+    const { protocol, transport } = proxy;
+    const { ask, late } = protocols[protocol];
+    return async (host, port) => {
+      const startedMs = clock.monotonic();
+      const giveUp = new AbortController();
+      const timer = clock.after(dialTimeoutMs, () => giveUp.abort(new Error(late)));
+      let stage: "connect" | "proxy" = "connect";
+      try {
+        const way = await proxy.connect(giveUp.signal);
+        stage = "proxy";
+        const made = await ask(way, proxy, `${isIPv6(host) ? `[${host}]` : host}:${port}`, giveUp.signal);
+        durations.labels(protocol, transport).observe((clock.monotonic() - startedMs) / 1000);
+        return made;
+      } catch (err) {
+        failures.labels(protocol, transport, stage).inc();
+        throw err;
+      } finally {
+        timer.cancel();
+      }
+    };
+  };
+
+  const tunnels: { -readonly [Name in SelectionName]?: Connect } = {};
+  for (const name of selectionNames) {
+    const proxy = proxies[name];
+    if (proxy !== undefined) tunnels[name] = through(proxy);
+  }
+  return tunnels;
+}
