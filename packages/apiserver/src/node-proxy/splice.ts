@@ -6,6 +6,7 @@
 import { validateHeaderValue } from "node:http";
 import type { Socket } from "node:net";
 import { pipeline } from "node:stream";
+import type { Connection } from "@coxswain/apimachinery/client/connect";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { plainError } from "@coxswain/apimachinery/errors/status-error";
 import type { Exchange } from "@coxswain/apimachinery/serving/exchange";
@@ -45,7 +46,7 @@ export async function splice(
   const { socket, head } = upgrade;
   ctx.audit?.started(code);
   log.v(4)?.info("spliced an upgraded connection", { target: target.url.host, path: target.url.pathname, code });
-  const through = (from: Socket, to: Socket): void => {
+  const through = (from: Connection, to: Connection): void => {
     if (bytesPerSecond > 0) pipeline(from, newThrottle(bytesPerSecond, clock), to, () => {});
     else from.pipe(to);
   };
@@ -129,7 +130,7 @@ function withoutToken(name: string, value: string): string {
     .join(", ");
 }
 
-function firstBytes(socket: Socket, timeoutMs: number): Promise<Buffer> {
+function firstBytes(socket: Connection, timeoutMs: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => finish(() => reject(new Error("i/o timeout"))), timeoutMs);
     const finish = (settle: () => void): void => {
@@ -156,13 +157,13 @@ function firstBytes(socket: Socket, timeoutMs: number): Promise<Buffer> {
 function joined(
   client: Socket,
   head: Buffer,
-  backend: Socket,
+  backend: Connection,
   first: Buffer,
-  through: (from: Socket, to: Socket) => void,
+  through: (from: Connection, to: Connection) => void,
 ): Promise<void> {
   return new Promise((resolve) => {
     let open = 2;
-    const closed = (other: Socket) => (): void => {
+    const closed = (other: Connection) => (): void => {
       if (--open === 0) resolve();
       else other.destroySoon();
     };
