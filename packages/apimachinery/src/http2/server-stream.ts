@@ -95,8 +95,9 @@ export class ServerStream {
 
   // The request
 
-  /** @param receiver is given what has come already, at once */
+  /** @param receiver is given what has come already, at once; nothing when the stream is closed */
   receive(receiver: BodyReceiver): void {
+    if (this.isClosed) return;
     this.#receiver = receiver;
     const early = this.#early?.take();
     this.#early = undefined;

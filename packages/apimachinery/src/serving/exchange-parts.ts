@@ -80,6 +80,9 @@ export function whenDrained(writable: Writable): Promise<void> {
   });
 }
 
+/** Of a request whose body is not there, or not all of it. */
+export const goneInRequest = "the client went away while it sent its request";
+
 let dateSecond = 0;
 let dateText = "";
 

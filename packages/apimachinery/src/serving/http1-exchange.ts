@@ -4,7 +4,7 @@ import { TLSSocket } from "node:tls";
 import { requestEntityTooLarge } from "../errors/status-error.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Exchange, ResponseStream } from "./exchange.ts";
-import { bodyMayFollow, canonicalHeader, plainAddress, ResponseHeaders, whenDrained } from "./exchange-parts.ts";
+import { bodyMayFollow, canonicalHeader, goneInRequest, plainAddress, ResponseHeaders, whenDrained } from "./exchange-parts.ts";
 
 /** How much of a body that is too large is read and thrown away before the connection is cut. */
 const discardedBytes = 64 << 20;
@@ -126,10 +126,11 @@ export class Http1Exchange implements Exchange {
         else chunks.push(chunk);
       };
       if (Number(request.headers["content-length"] ?? 0) > limitBytes) return tooLarge();
+      if (request.destroyed) return reject(new Error(goneInRequest)); // nothing more is heard of it
       request.on("data", onData);
       request.once("end", () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)));
       request.once("close", () => {
-        if (!request.complete) reject(new Error("the client went away while it sent its request"));
+        if (!request.complete) reject(new Error(goneInRequest));
       });
       request.once("error", reject);
     });

@@ -97,6 +97,16 @@ test("a body that the client breaks off is not whole", async (t) => {
   await assert.rejects(body, /the client went away/);
 });
 
+test("a body is not taken for empty when its client went away before anybody read it", async (t) => {
+  const { client, exchange } = await hold(t, { post: true });
+  client.send(dataFrame(1, "all of it", flags.endStream), resetFrame(1));
+  await client.ping();
+  await assert.rejects(exchange.body(1000), /the client went away/);
+  const stream = exchange.bodyStream();
+  const [err] = await once(stream, "error");
+  assert.match((err as Error).message, /the client went away/);
+});
+
 test("bodyStream ends with an error where the client breaks it off, and in order where it does not", async (t) => {
   for (const isWhole of [true, false]) {
     const { client, exchange } = await hold(t, { post: true });

@@ -10,7 +10,7 @@ import type { ServerConnection } from "../http2/server-connection.ts";
 import type { ServerStream } from "../http2/server-stream.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Exchange, ResponseStream } from "./exchange.ts";
-import { bodyMayFollow, httpDate, plainAddress, ResponseHeaders } from "./exchange-parts.ts";
+import { bodyMayFollow, goneInRequest, httpDate, plainAddress, ResponseHeaders } from "./exchange-parts.ts";
 
 /** One request over HTTP/2. */
 export class Http2Exchange implements Exchange {
@@ -42,7 +42,7 @@ export class Http2Exchange implements Exchange {
 
   /** Called by the server when the stream is closed. */
   closed(): void {
-    if (!this.#stream.received) this.#bodyFailed?.(new Error("the client went away while it sent its request"));
+    if (!this.#stream.received) this.#bodyFailed?.(new Error(goneInRequest));
     this.#bodyFailed = undefined;
     if (this.#stream.sent) return;
     this.#gone = true;
@@ -153,8 +153,9 @@ export class Http2Exchange implements Exchange {
     return readable;
   }
 
+  /** What came of a body that nobody has read goes with its stream, also when it was whole. */
   #whenGone(failed: (err: Error) => void): void {
-    if (this.#stream.isClosed && !this.#stream.received) failed(new Error("the client went away while it sent its request"));
+    if (this.#stream.isClosed) failed(new Error(goneInRequest));
     else this.#bodyFailed = failed;
   }
 

@@ -200,6 +200,23 @@ test("tells the handler when the client goes away, over both protocols", async (
   assert.deepEqual(seen.sort(), ["1.1", "2.0"]);
 });
 
+test("HTTP/1.1: a body that was not read before its client went away is not waited for", async (t) => {
+  const said = Promise.withResolvers<string>();
+  const begun = Promise.withResolvers<void>();
+  const server = await start(t, async (exchange) => {
+    begun.resolve();
+    await once(exchange.signal, "abort");
+    await new Promise(setImmediate); // all that the client's end brings about is over
+    said.resolve(await exchange.body(1000).then(String, (err: Error) => err.message));
+  });
+  const request = httpsRequest({ host: "127.0.0.1", port: server.port, ca: ca.certPem, agent: false, method: "POST" });
+  request.on("error", () => {});
+  request.end("all of it");
+  await begun.promise;
+  request.destroy();
+  assert.match(await said.promise, /the client went away/);
+});
+
 test("hands the socket over for an upgrade, or answers it plainly", async (t) => {
   const server = await start(t, (exchange) => {
     if (exchange.url === "/no") return exchange.respond(403, { "content-type": "text/plain" }, "no");

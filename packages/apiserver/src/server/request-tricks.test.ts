@@ -6,6 +6,9 @@ import assert from "node:assert/strict";
 import { connect as connectHttp2 } from "node:http2";
 import { after, before, test } from "node:test";
 import { connect as connectTls } from "node:tls";
+import { flags } from "@coxswain/apimachinery/http2/frames";
+import { connectRaw } from "@coxswain/apimachinery/http2/testing/raw-client";
+import { dataFrame, headersFrame, requestFields, resetFrame } from "@coxswain/apimachinery/http2/testing/raw-frames";
 import { newLogger } from "@coxswain/apimachinery/logging/logger";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
@@ -178,6 +181,27 @@ test("a request behind another on one connection is authenticated on its own", a
   const text = await raw(`${first}${hidden}`);
   const codes = [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, code]) => code);
   assert.deepEqual(codes, ["200", "403"]);
+});
+
+test("a request that its client breaks off at once is not served without its body", async (t) => {
+  const path = "/api/v1/namespaces/default/configmaps/kept";
+  await server.request("POST", "/api/v1/namespaces/default/configmaps", { metadata: { name: "kept" } });
+  const client = await connectRaw({ port: server.port, ca: server.ca });
+  t.after(() => void client.socket.destroy());
+  const headers = [
+    ["authorization", `Bearer ${server.adminToken}`],
+    ["content-type", "application/json"],
+  ] as const;
+  for (let stream = 1; stream < 20; stream += 2) {
+    client.send(
+      headersFrame(stream, requestFields("DELETE", path, headers), flags.endHeaders),
+      dataFrame(stream, JSON.stringify({ dryRun: ["All"] }), flags.endStream),
+      resetFrame(stream),
+    );
+    await client.ping();
+  }
+  await server.request("POST", "/api/v1/namespaces/default/configmaps", { metadata: { name: "later" } });
+  assert.equal(await get(path), 200, "it was a dry run");
 });
 
 test("headers beyond the limit are refused, not cut", async () => {
