@@ -1,12 +1,10 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { connect as connectTcp, type Socket } from "node:net";
 import { test } from "node:test";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
-import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { freePort, startEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { startTlsEtcd } from "../../testing/tls-etcd.ts";
 import { type EtcdClient, newEtcdClient } from "./client.ts";
 import { compactOnce } from "./compactor.ts";
 import { EtcdError, statusErrorOf } from "./errors.ts";
@@ -128,41 +126,45 @@ test("API servers that compact together agree: one does, the others learn", asyn
 });
 
 test("TLS with client certificates", async (t) => {
-  const directory = mkdtempSync(join(tmpdir(), "cox-etcd-tls-"));
-  t.after(() => rmSync(directory, { recursive: true, force: true }));
-  const ca = await newCa({ commonName: "etcd-ca" });
-  const server = await newCertificate({ commonName: "etcd", ips: ["127.0.0.1"], usages: ["server", "client"], ca });
-  const user = await newCertificate({ commonName: "apiserver", usages: ["client"], ca });
-  const file = (name: string, text: string): string => {
-    writeFileSync(join(directory, name), text, { mode: 0o600 });
-    return join(directory, name);
-  };
-  const [port, peerPort] = await Promise.all([freePort(), freePort()]);
-  const endpoint = `https://127.0.0.1:${port}`;
-  const peer = `http://127.0.0.1:${peerPort}`;
-  const etcd = spawn(
-    "etcd",
-    [
-      ...["--data-dir", join(directory, "data"), "--listen-client-urls", endpoint, "--advertise-client-urls", endpoint],
-      ...["--listen-peer-urls", peer, "--log-level", "error", "--logger", "zap", "--unsafe-no-fsync"],
-      ...["--cert-file", file("s.crt", server.certPem), "--key-file", file("s.key", server.keyPem)],
-      ...["--initial-advertise-peer-urls", peer, "--initial-cluster", `default=${peer}`],
-      ...["--trusted-ca-file", file("ca.crt", ca.certPem), "--client-cert-auth"],
-    ],
-    { stdio: "ignore" },
-  );
-  t.after(() => void etcd.kill("SIGKILL"));
-  const client = newEtcdClient({
-    servers: [endpoint],
-    ca: Buffer.from(ca.certPem),
-    cert: Buffer.from(user.certPem),
-    key: Buffer.from(user.keyPem),
-    deadlineMs: 20_000,
-  });
+  const etcd = await startTlsEtcd(t, ["127.0.0.1"]);
+  const servers = [`https://127.0.0.1:${etcd.port}`];
+  const ca = Buffer.from(etcd.ca);
+  const pair = { cert: Buffer.from(etcd.cert), key: Buffer.from(etcd.key) };
+  const client = newEtcdClient({ servers, ca, ...pair, deadlineMs: 20_000 });
   t.after(() => client.close());
   await client.put("/a", Buffer.from("1")); // waits for etcd to listen
   assert.match((await client.status(0)).version, /^3\./);
-  const stranger = newEtcdClient({ servers: [endpoint], ca: Buffer.from(ca.certPem), deadlineMs: 500 });
+  const stranger = newEtcdClient({ servers, ca, deadlineMs: 500 });
   t.after(() => stranger.close());
   await assert.rejects(stranger.range({ key: "/a" }), EtcdError);
+});
+
+test("with a way of its own every call goes over it, and one that comes too late is closed", async (t) => {
+  const etcd = await startEtcd();
+  const port = Number(new URL(etcd.endpoint).port);
+  const made: Socket[] = [];
+  let mayPass = true;
+  let release = (): void => {};
+  const connect = async (host: string): Promise<Socket> => {
+    assert.equal(host, "192.0.2.9"); // where nobody is
+    if (!mayPass) await new Promise<void>((resolve) => (release = resolve));
+    const socket = connectTcp(port, "127.0.0.1");
+    made.push(socket);
+    return socket;
+  };
+  const client = newEtcdClient({ servers: [`http://192.0.2.9:${port}`], connect, deadlineMs: 2_500 });
+  t.after(() => client.close());
+  const revision = await client.put("/own-way", Buffer.from("1"));
+  assert.match((await client.status(0)).version, /^3\./);
+  assert.equal((await client.members()).length, 1);
+  await client.compact(revision);
+  assert.equal(made.length, 1);
+  assert.match((await client.statusAt(`http://192.0.2.9:${port}`)).version, /^3\./);
+  assert.equal(made.length, 2);
+  mayPass = false;
+  made[0]?.destroy();
+  await assert.rejects(client.range({ key: "/own-way" }), EtcdError);
+  mayPass = true;
+  release();
+  await waitFor(() => made[2]?.destroyed, { what: "the late connection to be closed" });
 });

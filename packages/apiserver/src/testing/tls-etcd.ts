@@ -1,0 +1,50 @@
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
+import { freePort } from "@coxswain/apimachinery/testing/etcd";
+
+export interface TlsEtcd {
+  readonly port: number;
+  /** PEM, and the files that hold it: who signed its certificate, and one with which it lets clients in. */
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
+  readonly files: { readonly ca: string; readonly cert: string; readonly key: string };
+}
+
+/**
+ * An etcd for one test that speaks TLS on a port of this machine, and asks for certificates. It may not listen yet.
+ * @param ips that its certificate is for
+ */
+export async function startTlsEtcd(t: { after(fn: () => void): void }, ips: readonly string[]): Promise<TlsEtcd> {
+  const directory = mkdtempSync(join(tmpdir(), "cox-etcd-tls-"));
+  const file = (name: string, text: string): string => {
+    writeFileSync(join(directory, name), text, { mode: 0o600 });
+    return join(directory, name);
+  };
+  const ca = await newCa({ commonName: "etcd-ca" });
+  const server = await newCertificate({ commonName: "etcd", ips: [...ips], usages: ["server", "client"], ca });
+  const user = await newCertificate({ commonName: "apiserver", usages: ["client"], ca });
+  const files = { ca: file("ca.crt", ca.certPem), cert: file("c.crt", user.certPem), key: file("c.key", user.keyPem) };
+  const [port, peerPort] = await Promise.all([freePort(), freePort()]);
+  const endpoint = `https://127.0.0.1:${port}`;
+  const peer = `http://127.0.0.1:${peerPort}`;
+  const etcd = spawn(
+    "etcd",
+    [
+      ...["--data-dir", join(directory, "data"), "--listen-client-urls", endpoint, "--advertise-client-urls", endpoint],
+      ...["--listen-peer-urls", peer, "--log-level", "error", "--logger", "zap", "--unsafe-no-fsync"],
+      ...["--cert-file", file("s.crt", server.certPem), "--key-file", file("s.key", server.keyPem)],
+      ...["--initial-advertise-peer-urls", peer, "--initial-cluster", `default=${peer}`],
+      ...["--trusted-ca-file", files.ca, "--client-cert-auth"],
+    ],
+    { stdio: "ignore" },
+  );
+  t.after(() => {
+    etcd.once("exit", () => rmSync(directory, { recursive: true, force: true }));
+    etcd.kill("SIGKILL");
+  });
+  return { port, ca: ca.certPem, cert: user.certPem, key: user.keyPem, files };
+}
