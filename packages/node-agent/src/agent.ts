@@ -141,7 +141,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     mounter: systemMounter,
     onCall: agentMetrics.csiCall,
   });
-  const { csi, volumes } = openedVolumes;
+  const { csi, quotas, volumes } = openedVolumes;
   const activePods = (): NodePod[] => sources.list().filter((pod) => !isMirrorPod(pod) && intake.isActive(pod));
   const shutdown = openNodeShutdown({
     ...basics,
@@ -297,6 +297,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     tell,
     managers,
     usages,
+    quotas,
     onLook: agentMetrics.running,
     onEvicted: (signal) => agentMetrics.evictions.labels(signal).inc(),
     onPressureChange: node.setPressure,

@@ -14,6 +14,7 @@ import { runLogRotation } from "./runtime/log-rotation.ts";
 import { podLogDirectory } from "./runtime/pod-logs.ts";
 import { type ContainerRuntime, containerState } from "./runtime/runtime.ts";
 import type { AgentEvents } from "./status/events.ts";
+import type { FolderQuotas } from "./volumes/quota/folder-quotas.ts";
 
 export interface UpkeepOptions extends HousekeepingOptions {
   config: AgentConfig;
@@ -24,6 +25,7 @@ export interface UpkeepOptions extends HousekeepingOptions {
   tell: AgentEvents;
   managers: Pick<ResourceManagers, "reconcile">;
   usages: Pick<VolumeUsages, "refresh">;
+  quotas: Pick<FolderQuotas, "usage"> | undefined;
   /** What the runtime has: Pods, and containers by the state they are in. */
   onLook: (pods: number, containers: Readonly<Record<string, number>>) => void;
   onEvicted: (signal: string) => void;
@@ -86,6 +88,7 @@ export function startUpkeep(options: UpkeepOptions): void {
         podDir: volumes.podDir,
         logDir: (pod) => podLogDirectory(podLogsDir, pod),
         everyPod: eviction.pressure.disk,
+        quotas: options.quotas,
       }),
     activePods: () => sources.list().filter((pod) => !isMirrorPod(pod) && isActive(pod)),
     reclaimDisk: async () => {

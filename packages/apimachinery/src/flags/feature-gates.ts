@@ -27,10 +27,15 @@ export function gatesOf(program: string): Readonly<Record<string, GateSpec>> {
 
 /**
  * @param wanted what --feature-gates says
+ * @param unbuilt gates that cannot be turned on
  * @throws Error with upstream's text for unknown and locked gates; for gates whose feature is not built
  * Source: k8s.io/component-base featuregate/feature_gate.go
  */
-export function newFeatureGates(program: string, wanted: Readonly<Record<string, boolean>>): FeatureGates {
+export function newFeatureGates(
+  program: string,
+  wanted: Readonly<Record<string, boolean>>,
+  unbuilt: ReadonlySet<string> = unbuiltGates,
+): FeatureGates {
   const known = gatesOf(program);
   const state = new Map(Object.entries(known).map(([name, gate]) => [name, gate.default]));
   const warnings: string[] = [];
@@ -43,7 +48,7 @@ export function newFeatureGates(program: string, wanted: Readonly<Record<string,
     const left: string[] = [];
     for (const [name, gate] of Object.entries(known)) {
       if (gate.stage !== stage || Object.hasOwn(wanted, name)) continue;
-      if (value && unbuiltGates.has(name) && !gate.default) left.push(name);
+      if (value && unbuilt.has(name) && !gate.default) left.push(name);
       else state.set(name, value);
     }
     if (left.length > 0)
@@ -54,7 +59,7 @@ export function newFeatureGates(program: string, wanted: Readonly<Record<string,
     if (gate === undefined) throw new Error(`unrecognized feature gate: ${name}`);
     if (gate.locked && value !== gate.default)
       throw new Error(`cannot set feature gate ${name} to ${value}, feature is locked to ${gate.default}`);
-    if (value && !gate.default && unbuiltGates.has(name))
+    if (value && !gate.default && unbuilt.has(name))
       throw new Error(`cannot set feature gate ${name} to true, the feature is not built`);
     if (gate.stage === "GA") warnings.push(`Setting GA feature gate ${name}=${value}. It will be removed in a future release.`);
     if (gate.stage === "deprecated")

@@ -22,7 +22,7 @@ export async function acquireLockFile(path: string, { clock, log }: { clock: Clo
     throw new Error(`unable to acquire file lock on ${JSON.stringify(path)}: ${err.message}`);
   });
   try {
-    await lock(file);
+    await lockOpenFile(file);
   } catch (err) {
     await file.close();
     throw new Error(`unable to acquire file lock on ${JSON.stringify(path)}: ${(err as Error).message}`);
@@ -38,8 +38,11 @@ export async function acquireLockFile(path: string, { clock, log }: { clock: Clo
   };
 }
 
-/** The lock is on the open file, which flock (util-linux) inherits: it stays when flock has ended, as long as we hold the file. */
-function lock(file: FileHandle): Promise<void> {
+/**
+ * Waits for the lock of a file. It is on the open file, which flock (util-linux) inherits: it stays when flock has ended,
+ * as long as we hold the file. @throws Error
+ */
+export function lockOpenFile(file: FileHandle): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = spawn("flock", ["--exclusive", "3"], { stdio: ["ignore", "ignore", "ignore", file.fd] });
     child.on("error", reject);

@@ -4,6 +4,7 @@ import { filesystemOf } from "../node/machine.ts";
 import type { NodePod } from "../pods/pod.ts";
 import { labelNames } from "../runtime/labels.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
+import type { FolderQuotas } from "../volumes/quota/folder-quotas.ts";
 import { hasStorageLimit, type Observations, type PodUsage } from "./eviction.ts";
 
 /** What is free on the node now. */
@@ -49,6 +50,7 @@ export async function podUsage(options: {
   podDir: (uid: string) => string;
   logDir: (pod: NodePod) => string;
   everyPod: boolean;
+  quotas?: Pick<FolderQuotas, "usage"> | undefined;
 }): Promise<Map<string, PodUsage>> {
   const stats = await options.runtime.listContainerStats();
   const usage = new Map<string, PodUsage>();
@@ -70,7 +72,8 @@ export async function podUsage(options: {
     if (walks) {
       for (const volume of pod.spec.volumes ?? []) {
         if (volume.emptyDir === undefined || volume.emptyDir.medium === "Memory") continue;
-        emptyDirs.set(volume.name, await sizeBelow(join(options.podDir(uid), "volumes", "kubernetes.io~empty-dir", volume.name)));
+        const dir = join(options.podDir(uid), "volumes", "kubernetes.io~empty-dir", volume.name);
+        emptyDirs.set(volume.name, await sizeBelow(dir, options.quotas));
       }
     }
     // The files we mount into containers grow on the node's disk too: /etc/hosts and last words.
@@ -90,12 +93,17 @@ export async function podUsage(options: {
 }
 
 /** Bytes that a file, or everything in a folder, takes on disk; links are not followed. */
-async function sizeBelow(path: string): Promise<number> {
-  return (await usageBelow(path)).bytes;
+async function sizeBelow(path: string, quotas?: Pick<FolderQuotas, "usage">): Promise<number> {
+  return (await usageBelow(path, quotas)).bytes;
 }
 
-/** What a file, or everything in a folder, takes on disk, and how many files and folders that are. */
-export async function usageBelow(path: string): Promise<{ bytes: number; inodes: number }> {
+/**
+ * What a file, or everything in a folder, takes on disk, and how many files and folders that are.
+ * @param quotas asked first: the file system may have counted
+ */
+export async function usageBelow(path: string, quotas?: Pick<FolderQuotas, "usage">): Promise<{ bytes: number; inodes: number }> {
+  const known = await quotas?.usage(path);
+  if (known !== undefined) return known;
   let bytes = 0;
   let inodes = 0;
   const left = [path];

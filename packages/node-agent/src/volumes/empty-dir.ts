@@ -1,6 +1,8 @@
 import { chmod, stat } from "node:fs/promises";
 import { makeFolder } from "@coxswain/apimachinery/files/make-folder";
 import { Quantity } from "@coxswain/apimachinery/meta/quantity";
+import type { NodePod } from "../pods/pod.ts";
+import { podResources } from "../resources/pod-resources.ts";
 import { isMounted, type Mounter } from "./mount.ts";
 import { setVolumeOwnership } from "./ownership.ts";
 import type { VolumePlugin } from "./volume.ts";
@@ -10,7 +12,7 @@ import { pluginOf } from "./volume-operations.ts";
 export const emptyDir: VolumePlugin = {
   name: "kubernetes.io~empty-dir",
   supports: (volume) => volume.emptyDir !== undefined,
-  async setUp({ pod, volume, dir, mounter, operations }) {
+  async setUp({ pod, volume, dir, mounter, operations, quotas }) {
     const { medium, sizeLimit } = volume.emptyDir ?? {};
     if (medium?.startsWith("HugePages")) {
       await makeFolder(dir);
@@ -24,9 +26,16 @@ export const emptyDir: VolumePlugin = {
       await openDir(dir);
     }
     await setVolumeOwnership(dir, pod, { readOnly: false, policy: false, plugin: pluginOf(volume), operations });
+    if (!medium) await quotas?.assign(dir, isLimited(pod, sizeLimit));
     return { path: dir, readOnly: false };
   },
 };
+
+/** Of its own, or with all that the Pod writes. */
+function isLimited(pod: NodePod, sizeLimit: string | undefined): boolean {
+  const ofVolume = sizeLimit === undefined ? 0 : Number(Quantity.parse(String(sizeLimit)).value());
+  return ofVolume > 0 || Number(podResources(pod, "limits").get("ephemeral-storage")?.value() ?? 0) > 0;
+}
 
 /** A folder that everybody may write to, whatever our umask is. */
 export async function openDir(dir: string): Promise<void> {

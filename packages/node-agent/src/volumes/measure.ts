@@ -1,5 +1,6 @@
 import { filesystemOf } from "../node/machine.ts";
 import { usageBelow } from "../resources/usage.ts";
+import type { FolderQuotas } from "./quota/folder-quotas.ts";
 
 /** How full a volume is, and the file system that it is on. */
 export interface VolumeSize {
@@ -17,10 +18,13 @@ export interface MeasuredVolume extends VolumeSize {
   abnormal?: string;
 }
 
-/** A folder that shares its file system with others: what is in it is counted. Source: pkg/volume/metrics_du.go */
-export async function walked(path: string): Promise<VolumeSize> {
+/**
+ * A folder that shares its file system with others: what is in it is counted, if not by the file system.
+ * Source: pkg/volume/metrics_du.go
+ */
+export async function walked(path: string, quotas?: Pick<FolderQuotas, "usage">): Promise<VolumeSize> {
   const [{ bytes, inodes }, { capacityBytes, availableBytes, inodes: all, inodesFree }] = await Promise.all([
-    usageBelow(path),
+    usageBelow(path, quotas),
     filesystemOf(path),
   ]);
   return { usedBytes: bytes, inodesUsed: inodes, availableBytes, capacityBytes, inodes: all, inodesFree };

@@ -13,6 +13,7 @@ import type { PodObjects } from "../sources/pod-objects.ts";
 import { type Csi, type CsiOptions, newCsi } from "./csi/csi.ts";
 import { type FlexVolumes, newFlexVolumes } from "./flex/flex.ts";
 import type { Mounter } from "./mount.ts";
+import { type FolderQuotas, newFolderQuotas } from "./quota/folder-quotas.ts";
 import { newVolumeManager, type VolumeManager } from "./volume-manager.ts";
 import { countVolumes, newVolumeOperations } from "./volume-operations.ts";
 
@@ -36,6 +37,8 @@ export interface OpenedVolumes {
   volumes: VolumeManager;
   csi: Csi | undefined;
   flex: FlexVolumes;
+  /** With the gate LocalStorageCapacityIsolationFSQuotaMonitoring. */
+  quotas: FolderQuotas | undefined;
 }
 
 /** Makes what mounts volumes; resolves when it knows what an agent before this one has mounted. */
@@ -62,7 +65,10 @@ export async function openVolumes(options: OpenVolumesOptions): Promise<OpenedVo
   });
   await flex.restore();
   const nodeLabels = () => node.registered()?.metadata.labels;
-  return { csi, flex, volumes: newVolumeManager({ podsDir, objects, mounter, clock, log, csi, flex, operations, nodeLabels }) };
+  const isCounted = options.featureGates.enabled("LocalStorageCapacityIsolationFSQuotaMonitoring");
+  const quotas = isCounted ? newFolderQuotas({ log }) : undefined;
+  const volumes = newVolumeManager({ podsDir, objects, mounter, clock, log, csi, flex, quotas, operations, nodeLabels });
+  return { csi, flex, quotas, volumes };
 }
 
 function openCsi(options: OpenVolumesOptions, api: ApiConnection, operations: BeginOperation): Csi {

@@ -17,6 +17,7 @@ import { walked } from "./measure.ts";
 import type { Mounter } from "./mount.ts";
 import { persistentClaim } from "./persistent-claim.ts";
 import { projected } from "./projected.ts";
+import type { FolderQuotas } from "./quota/folder-quotas.ts";
 import { secret } from "./secret.ts";
 import type { SetUpVolume, VolumeContext, VolumePlugin } from "./volume.ts";
 import { newVolumeOperations, pluginOf, type VolumeOperations } from "./volume-operations.ts";
@@ -30,6 +31,7 @@ export interface VolumeManagerOptions {
   log: Logger;
   csi?: Csi | undefined;
   flex?: FlexVolumes | undefined;
+  quotas?: FolderQuotas | undefined;
   operations?: VolumeOperations | undefined;
   nodeLabels?: () => Readonly<Record<string, string>> | undefined;
 }
@@ -75,7 +77,7 @@ const plugins: readonly VolumePlugin[] = [
 export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
   const podDir = (uid: string): string => join(options.podsDir, safeName(uid));
   const setUpVolumes = new Map<string, ReadonlyMap<string, SetUpVolume>>();
-  const { csi, flex, nodeLabels = () => undefined, operations = newVolumeOperations(() => () => {}) } = options;
+  const { csi, flex, quotas, nodeLabels = () => undefined, operations = newVolumeOperations(() => () => {}) } = options;
 
   /** Removing below a mount would remove what is mounted, so nothing may be left. */
   const unmountAll = (uid: string): Promise<void> => operations.tearDown(uid, () => unmountEach(uid));
@@ -97,8 +99,15 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
     await flex?.tearDown(safeName(uid));
     await unmountBelow(dir);
     setUpVolumes.delete(uid);
+    await clearQuotas(dir);
     const left = await options.mounter.mountsBelow(dir);
     if (left.length > 0) throw new Error(`${left.length} mounts are left below ${dir}`);
+  }
+
+  async function clearQuotas(dir: string): Promise<void> {
+    if (quotas === undefined) return;
+    const folder = join(dir, "volumes", emptyDir.name);
+    for (const name of await readdir(folder).catch(() => [])) await quotas.clear(join(folder, name));
   }
 
   return {
@@ -131,6 +140,7 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
               downward,
               csi,
               flex,
+              quotas,
               nodeLabels,
               now: clock.now(),
               observed,
@@ -138,7 +148,7 @@ export function newVolumeManager(options: VolumeManagerOptions): VolumeManager {
             };
             const setUp = (): Promise<SetUpVolume> => chosen.setUp(context);
             const made = await (chosen.delegates ? setUp() : observed(pluginOf(volume), setUp));
-            volumes.set(volume.name, made.path === dir ? { ...made, measure: () => walked(dir) } : made);
+            volumes.set(volume.name, made.path === dir ? { ...made, measure: () => walked(dir, quotas) } : made);
           } catch (err) {
             failures.push({ volume: volume.name, message: (err as Error).message, cause: err as Error });
           }

@@ -7,6 +7,7 @@ import type { Csi } from "./csi/csi.ts";
 import type { FlexVolumes } from "./flex/flex.ts";
 import type { MeasuredVolume } from "./measure.ts";
 import type { Mounter } from "./mount.ts";
+import type { FolderQuotas } from "./quota/folder-quotas.ts";
 
 export interface VolumeContext {
   pod: NodePod;
@@ -19,6 +20,8 @@ export interface VolumeContext {
   /** Undefined without an API server, which knows of drivers and volumes. */
   csi: Csi | undefined;
   flex: FlexVolumes | undefined;
+  /** Undefined where folders are walked. */
+  quotas: FolderQuotas | undefined;
   /** Undefined while the node is not known. */
   nodeLabels: () => Readonly<Record<string, string>> | undefined;
   now: number;

@@ -1,0 +1,236 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { promisify } from "node:util";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { usageBelow } from "../../resources/usage.ts";
+import { type FolderQuotas, newFolderQuotas } from "./folder-quotas.ts";
+import { firstProject, freeProjects, projectOf, withoutProject, withProject } from "./project-files.ts";
+import { mountOf, type Run } from "./project-quotas.ts";
+
+const mib = 1024 ** 2;
+const unlimited = 2n ** 58n - 1n;
+
+/** xfs_quota over a file system that is only numbers. */
+interface PlayedQuotas {
+  run: Run;
+  accounting: boolean;
+  /** What projects take, by id. */
+  used: Map<number, { kib: number; inodes: number }>;
+  limits: Map<number, bigint>;
+  folders: Map<string, number>;
+  /** A command that begins so fails. */
+  failing: string | undefined;
+}
+
+function playQuotas(): PlayedQuotas {
+  const played: PlayedQuotas = {
+    accounting: true,
+    used: new Map(),
+    limits: new Map(),
+    folders: new Map(),
+    failing: undefined,
+    async run(_program, args) {
+      const [command = "", ...words] = (args.at(-1) ?? "").split(" ");
+      if (command === played.failing) throw new Error(`${command} failed`);
+      const id = Number(words.at(-1));
+      if (command === "state") return `Project quota state on /\n  Accounting: ${played.accounting ? "ON" : "OFF"}\n`;
+      if (command === "limit") played.limits.set(id, BigInt(words[1]?.slice("bhard=".length) ?? ""));
+      if (command === "project") played.folders.set(words[2] ?? "", id);
+      if (command !== "quota") return "";
+      const { kib = 0, inodes = 0 } = played.used.get(id) ?? {};
+      return `/dev/vda ${words[4] === "-b" ? kib : inodes} 0 0 00 [--------] /\n`;
+    },
+  };
+  return played;
+}
+
+interface Bench {
+  dir: string;
+  volume(name: string): Promise<string>;
+  played: PlayedQuotas;
+  quotas: FolderQuotas;
+  /** As an agent that starts anew. */
+  again(): FolderQuotas;
+  files(): Promise<string[]>;
+}
+
+async function aBench(t: TestContext): Promise<Bench> {
+  const dir = await mkdtemp(join(tmpdir(), "cox-quota-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const played = playQuotas();
+  const program = join(dir, "xfs_quota");
+  await writeFile(program, "", { mode: 0o755 });
+  const again = (): FolderQuotas =>
+    newFolderQuotas({ etc: dir, run: played.run, programs: [program], magicOf: async () => 0xef53, log: discardLogger });
+  return {
+    dir,
+    played,
+    again,
+    quotas: again(),
+    async volume(name) {
+      await mkdir(join(dir, name));
+      return join(dir, name);
+    },
+    files: () => Promise.all(["projects", "projid"].map((name) => readFile(join(dir, name), "utf8").catch(() => ""))),
+  };
+}
+
+test("a folder gets a project of its own; what is in it is what the file system says", async (t) => {
+  const { quotas, played, volume, files } = await aBench(t);
+  const [a, b] = [await volume("a"), await volume("b")];
+  await quotas.assign(a, true);
+  await quotas.assign(b, false);
+  assert.deepEqual(
+    [...played.folders],
+    [
+      [a, firstProject],
+      [b, firstProject + 1],
+    ],
+  );
+  assert.deepEqual([...played.limits.values()], [unlimited, 0n], "counted, not held to its limit");
+  assert.deepEqual(await files(), [
+    `${firstProject}:${a}\n${firstProject + 1}:${b}\n`,
+    `volume${firstProject}:${firstProject}\nvolume${firstProject + 1}:${firstProject + 1}\n`,
+  ]);
+  played.used.set(firstProject, { kib: 3072, inodes: 2 });
+  assert.deepEqual(await quotas.usage(a), { bytes: 3 * mib, inodes: 2 });
+  assert.deepEqual(await usageBelow(a, quotas), { bytes: 3 * mib, inodes: 2 });
+
+  await quotas.clear(a);
+  assert.equal(played.limits.get(firstProject), 0n);
+  assert.deepEqual(await files(), [`${firstProject + 1}:${b}\n`, `volume${firstProject + 1}:${firstProject + 1}\n`]);
+  assert.equal(await quotas.usage(a), undefined);
+});
+
+test("an agent that starts anew goes on with the projects that there are, and takes away those of pods that are gone", async (t) => {
+  const { quotas, played, volume, files, again } = await aBench(t);
+  const [a, b] = [await volume("a"), await volume("b")];
+  for (const path of [a, b]) await quotas.assign(path, true);
+  const before = await files();
+  played.used.set(firstProject, { kib: 1, inodes: 1 });
+  const next = again();
+  await next.assign(a, true);
+  assert.deepEqual(await files(), before);
+  assert.deepEqual(await next.usage(a), { bytes: 1024, inodes: 1 });
+  await next.clear(b);
+  assert.deepEqual((await files())[0], `${firstProject}:${a}\n`);
+});
+
+test("ids are left alone that a file names, or the file system has something for; so are lines of others", async (t) => {
+  const { dir, quotas, played, volume, files } = await aBench(t);
+  await writeFile(join(dir, "projects"), `# mine\n${firstProject}:/srv\n`, { mode: 0o640 });
+  await writeFile(join(dir, "projid"), `other:${firstProject + 1}\n`);
+  played.used.set(firstProject + 2, { kib: 0, inodes: 1 });
+  const a = await volume("a");
+  await quotas.assign(a, true);
+  assert.equal(played.folders.get(a), firstProject + 3);
+  await quotas.clear(a);
+  assert.deepEqual(await files(), [`# mine\n${firstProject}:/srv\n`, `other:${firstProject + 1}\n`]);
+});
+
+for (const { name, spoil } of [
+  { name: "whose file system does not count", spoil: ({ played }) => Object.assign(played, { accounting: false }) },
+  { name: "where the program fails", spoil: ({ played }) => Object.assign(played, { failing: "project" }) },
+  { name: "where the files are links", spoil: ({ dir }) => symlink("/dev/null", join(dir, "projects")) },
+] as readonly { name: string; spoil: (bench: Bench) => unknown }[]) {
+  test(`a folder ${name} is walked`, async (t) => {
+    const bench = await aBench(t);
+    await spoil(bench);
+    const path = await bench.volume("a");
+    await bench.quotas.assign(path, true);
+    assert.equal(await bench.quotas.usage(path), undefined);
+    assert.equal((await usageBelow(path, bench.quotas)).inodes, 1);
+    assert.deepEqual(await bench.files(), ["", ""]);
+    await bench.quotas.clear(path);
+  });
+}
+
+test("a file system that falls silent leaves the folder to be walked", async (t) => {
+  const { quotas, played, volume } = await aBench(t);
+  const path = await volume("a");
+  await quotas.assign(path, true);
+  played.failing = "quota";
+  assert.equal(await quotas.usage(path), undefined);
+  assert.equal((await usageBelow(path, quotas)).inodes, 1);
+});
+
+test("a path that is more than one word of a command is not counted", async (t) => {
+  const { quotas, played, volume } = await aBench(t);
+  for (const name of ["a b", 'a"', "a\nb", "a;b"]) await quotas.assign(await volume(name), true);
+  assert.deepEqual([...played.folders], []);
+});
+
+test("project files: a folder is found by its whole path, and the last of a project takes its name along", () => {
+  const files = { projects: ["7:/a/b", "8:/a", "x:/c", "# 9:/d"], projid: ["seven:7", "eight:8"] };
+  assert.deepEqual(
+    ["/a", "/a/b", "/b", "/c", "/d"].map((path) => projectOf(files, path)),
+    [8, 7, undefined, undefined, undefined],
+  );
+  const two = withProject(files, "/e", 7);
+  assert.deepEqual(withoutProject(two, "/a/b", 7).projid, two.projid);
+  assert.deepEqual(withoutProject(files, "/a/b", 7), { projects: ["8:/a", "x:/c", "# 9:/d"], projid: ["eight:8"] });
+  assert.throws(() => [...freeProjects(files)], { message: "cannot find available quota ID" });
+});
+
+test("a path is on the mount that is nearest to it, and mounted last", () => {
+  const mounts = "/dev/a / ext4 rw 0 0\n/dev/b /var xfs rw 0 0\n/dev/c /var xfs rw,prjquota 0 0\n/dev/d /variable xfs rw 0 0\n";
+  assert.equal(mountOf(mounts, "/var/lib/kubelet")?.line, "/dev/c /var xfs rw,prjquota 0 0");
+  assert.equal(mountOf(mounts, "/variables")?.point, "/");
+  assert.equal(mountOf(mounts, "/var")?.point, "/var");
+});
+
+for (const type of ["xfs", "ext4"] as const) {
+  test(`a real ${type} counts, with nobody to walk it`, async (t) => {
+    const made = await aRealFilesystem(t, type);
+    if (typeof made === "string") return t.skip(made);
+    const quotas = newFolderQuotas({ etc: made.etc, programs: [made.xfsQuota], log: discardLogger });
+    const path = join(made.root, "volume");
+    await mkdir(path);
+    await quotas.assign(path, true);
+    await writeFile(join(path, "file"), Buffer.alloc(3 * mib, 1), { flush: true });
+    await mkdir(join(path, "folder"));
+    const counted = await quotas.usage(path);
+    const walked = await usageBelow(path);
+    assert.ok(counted !== undefined);
+    assert.equal(counted.inodes, walked.inodes);
+    assert.ok(counted.bytes >= 3 * mib && Math.abs(counted.bytes - walked.bytes) < mib, `${counted.bytes}, ${walked.bytes}`);
+    await quotas.clear(path);
+    assert.equal(await quotas.usage(path), undefined);
+    assert.equal(await readFile(join(made.etc, "projects"), "utf8"), "");
+    await rm(path, { recursive: true });
+  });
+}
+
+const makers = { xfs: ["mkfs.xfs", "-q"], ext4: ["mkfs.ext4", "-q", "-O", "project,quota", "-E", "quotatype=prjquota"] } as const;
+
+/** @returns why there is none: many kernels have no quotas, and xfs_quota is in a package of its own */
+async function aRealFilesystem(
+  t: TestContext,
+  type: keyof typeof makers,
+): Promise<{ root: string; etc: string; xfsQuota: string } | string> {
+  if (process.getuid?.() !== 0) return "needs root";
+  const run = promisify(execFile);
+  const dir = await mkdtemp(join(tmpdir(), "cox-quota-real-"));
+  const [image, root] = [join(dir, "image"), join(dir, "root")];
+  let isMounted = false;
+  t.after(async () => {
+    if (isMounted) await run("umount", [root]);
+    await rm(dir, { recursive: true, force: true });
+  });
+  await mkdir(root);
+  const [maker, ...settings] = makers[type];
+  try {
+    const { stdout } = await run("sh", ["-c", "command -v xfs_quota"]);
+    await run("truncate", ["-s", "400M", image]);
+    await run(maker, [...settings, image]);
+    await run("mount", ["-o", "loop,prjquota", image, root]);
+    isMounted = true;
+    return { root, etc: dir, xfsQuota: stdout.trim() };
+  } catch (err) {
+    return `no ${type} with project quotas here: ${(err as Error).message.split("\n")[0]}`;
+  }
+}

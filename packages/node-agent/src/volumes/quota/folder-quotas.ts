@@ -1,0 +1,105 @@
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import { editProjectFiles, freeProjects, projectOf, withoutProject, withProject } from "./project-files.ts";
+import { openProjectQuotas, type ProjectQuotaOptions, type ProjectQuotas } from "./project-quotas.ts";
+
+/**
+ * Lets the file system count what is in a folder, where it can: nobody has to walk it. Nothing of it is needed: what
+ * fails is in the log, and the folder is walked.
+ */
+export interface FolderQuotas {
+  /** @param limited what is in the folder may not grow without limit; only counted, the kubelet looks after it */
+  assign(path: string, limited: boolean): Promise<void>;
+  /** @returns undefined for a folder that is not counted */
+  usage(path: string): Promise<{ bytes: number; inodes: number } | undefined>;
+  /** Before the folder goes. */
+  clear(path: string): Promise<void>;
+}
+
+export interface FolderQuotaOptions extends ProjectQuotaOptions {
+  /** Where `projects` and `projid` are. */
+  etc?: string;
+  log: Logger;
+}
+
+/** The folder's path becomes a word of a command, and of a line in a file. */
+const plainPath = /^[\w./~@+-]+$/;
+
+/**
+ * A project for each folder. Which folders have one stands in `/etc/projects`, so nothing is remembered over a restart.
+ * Source: pkg/volume/util/fsquota/quota_linux.go
+ */
+export function newFolderQuotas(options: FolderQuotaOptions): FolderQuotas {
+  const { etc = "/etc", log } = options;
+  const counted = new Map<string, { id: number; quotas: ProjectQuotas }>();
+  /** Folders that this agent has tried before. */
+  const tried = new Set<string>();
+  const oneAtATime = newQueue();
+
+  async function assign(path: string, limited: boolean): Promise<void> {
+    const quotas = plainPath.test(path) ? await openProjectQuotas(path, options) : undefined;
+    if (quotas === undefined) return;
+    const id = await editProjectFiles(etc, async (files) => {
+      const known = projectOf(files, path);
+      if (known !== undefined) return { files, result: known };
+      for (const free of freeProjects(files)) {
+        const { bytes, inodes } = await quotas.usage(free);
+        if (bytes === 0 && inodes === 0) return { files: withProject(files, path, free), result: free };
+      }
+      throw new Error("no project is free"); // never: the ids do not end without an error
+    });
+    try {
+      await quotas.join(path, id, limited);
+    } catch (err) {
+      await editProjectFiles(etc, async (files) => ({ files: withoutProject(files, path, id), result: undefined }));
+      throw err;
+    }
+    counted.set(path, { id, quotas });
+    log.v(4)?.info("The file system counts what is in a folder", { path, project: id });
+  }
+
+  async function clear(path: string): Promise<void> {
+    const quotas = counted.get(path)?.quotas ?? (plainPath.test(path) ? await openProjectQuotas(path, options) : undefined);
+    if (quotas === undefined) return;
+    await editProjectFiles(etc, async (files) => {
+      const id = projectOf(files, path);
+      if (id === undefined) return { files, result: undefined };
+      await quotas.release(id).catch((err: Error) => log.warn("Failed to clear a quota", { path, reason: err.message }));
+      return { files: withoutProject(files, path, id), result: undefined };
+    });
+  }
+
+  return {
+    async assign(path, limited) {
+      if (tried.has(path)) return;
+      tried.add(path);
+      await oneAtATime(() => assign(path, limited)).catch((err: Error) => {
+        log.warn("What is in a folder cannot be counted by its file system", { path, reason: err.message });
+      });
+    },
+    async usage(path) {
+      const found = counted.get(path);
+      if (found === undefined) return undefined;
+      return oneAtATime(() => found.quotas.usage(found.id)).catch((err: Error) => {
+        log.v(3)?.info("The file system does not tell what is in a folder", { path, reason: err.message });
+        return undefined;
+      });
+    },
+    async clear(path) {
+      await oneAtATime(() => clear(path)).catch((err: Error) => {
+        log.warn("Failed to clear quota", { path, reason: err.message });
+      });
+      tried.delete(path);
+      counted.delete(path);
+    },
+  };
+}
+
+/** The files and the numbers in them are for one at a time. */
+function newQueue(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const next = last.then(work);
+    last = next.catch(() => undefined);
+    return next;
+  };
+}
