@@ -18,19 +18,16 @@ import type {
   Storage,
   UpdateOptions,
   WatchRequest,
-  WatchStream,
   WriteOptions,
 } from "../storage/storage.ts";
-import { WatchQueue } from "../storage/watch-queue.ts";
 import type { BookmarkClock } from "./bookmarks.ts";
-import { newBroadcaster } from "./broadcaster.ts";
+import { newCacheReaders } from "./cache-readers.ts";
 import { Change } from "./change.ts";
 import type { ChangeFeed, PastChange } from "./feed.ts";
 import { newFieldIndex } from "./field-index.ts";
 import { newHistory } from "./history.ts";
 import { picked } from "./picked.ts";
 import { byKeyOrder, isInRange, lowerBound, newSortedEntries } from "./sorted-entries.ts";
-import { CacheWatcher } from "./watcher.ts";
 
 /**
  * One resource in memory, in front of its store: present state, recent changes, readers. Reads are answered from here
@@ -81,10 +78,6 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   const state = newSortedEntries();
   const index = newFieldIndex(options.indexes ?? []);
   const history = newHistory(clock, 0, (capacity, before) => metrics?.cacheCapacity(resource, capacity, before));
-  const broadcaster = newBroadcaster(options.indexes ?? []);
-  const bookmarks = options.bookmarks.readers<CacheWatcher>((watcher) => {
-    if (ready) watcher.bookmark(revision());
-  });
   /** Revision of the list that the state began with. */
   let listed = 0;
   let ready = false;
@@ -98,10 +91,16 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
   /** Entries written here whose events have not come back, by revision. */
   const own = new TransientMap<number, Entry>();
 
+  const readers = newCacheReaders(options, {
+    isReady: () => ready,
+    readyInTime,
+    upToDate,
+    revision,
+    present: (request) => present({ prefix: request.prefix, ...selectionOf(request) }, "").entries,
+    changesAfter: (at) => history.after(at),
+  });
   const detach = feed.attach(options.folder, { apply, past: learnPast, reset });
   void fill();
-
-  const revision = (): number => Math.max(feed.revision, listed);
 
   // ---- filling and following
 
@@ -180,7 +179,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     index.change(previous, current);
     const changed = new Change(key, at, previous, current);
     history.push(changed);
-    broadcaster.dispatch(changed);
+    readers.dispatch(changed);
     if (previous !== undefined) retire(previous);
     metrics?.dispatched(resource);
   }
@@ -212,11 +211,15 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     early = [];
     own.clear();
     whenReady = Promise.withResolvers();
-    for (const watcher of broadcaster.all()) watcher.queue.end();
+    readers.end();
     void fill();
   }
 
   // ---- how new is what is known here
+
+  function revision(): number {
+    return Math.max(feed.revision, listed);
+  }
 
   async function readyInTime(): Promise<boolean> {
     if (ready) return true;
@@ -332,92 +335,6 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     };
   }
 
-  // ---- watches
-
-  async function watch(request: WatchRequest): Promise<WatchStream> {
-    if (!request.revision) {
-      const fromMemory = request.revision === undefined ? await upToDate() : await readyInTime();
-      if (!fromMemory) return store.watch(request);
-      const { entries } = present({ prefix: request.prefix, ...selectionOf(request) }, "");
-      return follow(newWatcher(request, revision(), entries), request);
-    }
-    if (!(await readyInTime())) return store.watch(request);
-    const missed = history.after(request.revision);
-    if (missed === undefined) return resume(request);
-    const watcher = newWatcher(request, request.revision);
-    watcher.catchUp(missed);
-    return follow(watcher, request);
-  }
-
-  function newWatcher(request: WatchRequest, after: number, initial: readonly Entry[] = []): CacheWatcher {
-    const queue = new WatchQueue({ initial, signal: request.signal, onStop: () => forget(watcher) });
-    const watcher = new CacheWatcher(broadcaster.audienceOf(request), after, queue);
-    return watcher;
-  }
-
-  function follow(watcher: CacheWatcher, { bookmarks: wanted, deadlineMs }: WatchRequest): WatchStream {
-    if (watcher.queue.ended) return watcher.queue;
-    broadcaster.add(watcher);
-    if (wanted) bookmarks.add(watcher, deadlineMs);
-    return watcher.queue;
-  }
-
-  function forget(watcher: CacheWatcher): void {
-    broadcaster.remove(watcher);
-    bookmarks.remove(watcher);
-    if (watcher.queue.overflowed) {
-      metrics?.terminatedWatcher(resource);
-      log.warn("a watch was closed: its reader is too slow", { resource });
-    }
-  }
-
-  /**
-   * Goes on from etcd's own history where ours does not reach back (this process has just started), and changes over to
-   * ours with the first event that is in both.
-   */
-  async function resume(request: WatchRequest): Promise<WatchStream> {
-    const inner = new AbortController();
-    let watcher: CacheWatcher | undefined;
-    const queue = new WatchQueue({
-      signal: request.signal,
-      onStop: () => {
-        inner.abort();
-        if (watcher !== undefined) forget(watcher);
-      },
-    });
-    if (queue.ended) return queue;
-    let source: WatchStream;
-    try {
-      source = await store.watch({ ...request, signal: inner.signal });
-    } catch (err) {
-      queue.stop();
-      throw err;
-    }
-    void pump();
-    return queue;
-
-    async function pump(): Promise<void> {
-      try {
-        while (await source.ready()) {
-          const events = source.take();
-          for (const event of events) if (!queue.push(event)) return;
-          const last = events.at(-1);
-          if (last === undefined || last.type === "ERROR" || !ready) continue;
-          const seen = last.type === "BOOKMARK" ? last.revision : last.entry.revision;
-          const missed = history.after(seen);
-          if (missed === undefined) continue;
-          watcher = new CacheWatcher(broadcaster.audienceOf(request), seen, queue);
-          watcher.catchUp(missed);
-          follow(watcher, request);
-          return;
-        }
-        queue.end();
-      } finally {
-        source.stop();
-      }
-    }
-  }
-
   // ---- writes
 
   async function create(key: string, object: KubeObject, write: WriteOptions = {}): Promise<Entry> {
@@ -472,7 +389,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     list,
     guaranteedUpdate,
     delete: remove,
-    watch,
+    watch: readers.watch,
     async currentRevision() {
       return (await upToDate()) ? revision() : store.currentRevision();
     },
@@ -482,7 +399,7 @@ export function newWatchCache(options: WatchCacheOptions): WatchCache {
     stop() {
       stopped = true;
       detach();
-      for (const watcher of broadcaster.all()) watcher.queue.end();
+      readers.end();
     },
   };
 }

@@ -1,0 +1,141 @@
+import type { Logger } from "@coxswain/apimachinery/logging/logger";
+import type { StorageMetrics } from "../storage/metrics.ts";
+import type { Entry, Storage, WatchRequest, WatchStream } from "../storage/storage.ts";
+import { WatchQueue } from "../storage/watch-queue.ts";
+import type { BookmarkClock } from "./bookmarks.ts";
+import { newBroadcaster } from "./broadcaster.ts";
+import type { Change } from "./change.ts";
+import { CacheWatcher } from "./watcher.ts";
+
+/** Those who watch one resource in memory. */
+export interface CacheReaders {
+  /** Goes on from the store where the memory does not reach back. */
+  watch(request: WatchRequest): Promise<WatchStream>;
+  dispatch(change: Change): void;
+  /** They come back with the last revision that they saw. */
+  end(): void;
+}
+
+export interface CacheReadersOptions {
+  readonly store: Pick<Storage, "watch">;
+  /** Plural name, for logs and metrics. */
+  readonly resource: string;
+  /** Selectable fields by which watchers are found. */
+  readonly indexes?: readonly string[];
+  readonly bookmarks: BookmarkClock;
+  readonly log: Logger;
+  readonly metrics?: StorageMetrics | undefined;
+}
+
+/** What they read. */
+export interface Memory {
+  isReady(): boolean;
+  /** Waits for a while. */
+  readyInTime(): Promise<boolean>;
+  /** True when everything written before the call is here. */
+  upToDate(): Promise<boolean>;
+  revision(): number;
+  /** What the request takes of the present state. */
+  present(request: WatchRequest): readonly Entry[];
+  /** @returns undefined when it does not reach back so far */
+  changesAfter(revision: number): readonly Change[] | undefined;
+}
+
+export function newCacheReaders(options: CacheReadersOptions, memory: Memory): CacheReaders {
+  const { store, resource, log, metrics } = options;
+  const broadcaster = newBroadcaster(options.indexes ?? []);
+  const bookmarks = options.bookmarks.readers<CacheWatcher>((watcher) => {
+    if (memory.isReady()) watcher.bookmark(memory.revision());
+  });
+
+  async function watch(request: WatchRequest): Promise<WatchStream> {
+    if (!request.revision) {
+      const fromMemory = request.revision === undefined ? await memory.upToDate() : await memory.readyInTime();
+      if (!fromMemory) return store.watch(request);
+      return follow(newWatcher(request, memory.revision(), memory.present(request)), request);
+    }
+    if (!(await memory.readyInTime())) return store.watch(request);
+    const missed = memory.changesAfter(request.revision);
+    if (missed === undefined) return resume(request);
+    const watcher = newWatcher(request, request.revision);
+    watcher.catchUp(missed);
+    return follow(watcher, request);
+  }
+
+  function newWatcher(request: WatchRequest, after: number, initial: readonly Entry[] = []): CacheWatcher {
+    const queue = new WatchQueue({ initial, signal: request.signal, onStop: () => forget(watcher) });
+    const watcher = new CacheWatcher(broadcaster.audienceOf(request), after, queue);
+    return watcher;
+  }
+
+  function follow(watcher: CacheWatcher, { bookmarks: wanted, deadlineMs }: WatchRequest): WatchStream {
+    if (watcher.queue.ended) return watcher.queue;
+    broadcaster.add(watcher);
+    if (wanted) bookmarks.add(watcher, deadlineMs);
+    return watcher.queue;
+  }
+
+  function forget(watcher: CacheWatcher): void {
+    broadcaster.remove(watcher);
+    bookmarks.remove(watcher);
+    if (watcher.queue.overflowed) {
+      metrics?.terminatedWatcher(resource);
+      log.warn("a watch was closed: its reader is too slow", { resource });
+    }
+  }
+
+  /**
+   * Goes on from etcd's own history where ours does not reach back (this process has just started), and changes over to
+   * ours with the first event that is in both.
+   */
+  async function resume(request: WatchRequest): Promise<WatchStream> {
+    const inner = new AbortController();
+    let watcher: CacheWatcher | undefined;
+    const queue = new WatchQueue({
+      signal: request.signal,
+      onStop: () => {
+        inner.abort();
+        if (watcher !== undefined) forget(watcher);
+      },
+    });
+    if (queue.ended) return queue;
+    let source: WatchStream;
+    try {
+      source = await store.watch({ ...request, signal: inner.signal });
+    } catch (err) {
+      queue.stop();
+      throw err;
+    }
+    void pump();
+    return queue;
+
+    async function pump(): Promise<void> {
+      try {
+        while (await source.ready()) {
+          const events = source.take();
+          for (const event of events) if (!queue.push(event)) return;
+          const last = events.at(-1);
+          if (last === undefined || last.type === "ERROR" || !memory.isReady()) continue;
+          const seen = last.type === "BOOKMARK" ? last.revision : last.entry.revision;
+          const missed = memory.changesAfter(seen);
+          if (missed === undefined) continue;
+          watcher = new CacheWatcher(broadcaster.audienceOf(request), seen, queue);
+          watcher.catchUp(missed);
+          follow(watcher, request);
+          return;
+        }
+        queue.end();
+      } finally {
+        source.stop();
+      }
+    }
+  }
+
+  return {
+    watch,
+    dispatch: broadcaster.dispatch,
+    end() {
+      for (const watcher of broadcaster.all()) watcher.queue.end();
+    },
+  };
+}
