@@ -4,6 +4,7 @@ import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { startEtcd, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { pauseProcess } from "@coxswain/apimachinery/testing/pause-process";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type EtcdClient, newEtcdClient } from "./etcd/client.ts";
 import type { StorageMetrics } from "./metrics.ts";
@@ -87,7 +88,7 @@ test("the health check fails after --etcd-healthcheck-timeout and holds again wh
       ),
     { what: "etcd to be healthy" },
   );
-  process.kill(etcd.pid, "SIGSTOP");
+  await pauseProcess(etcd.pid);
   const started = performance.now();
   await assert.rejects(health(), /context deadline exceeded/);
   assert.ok(performance.now() - started >= 140 && performance.now() - started < 2_000);

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { realClock } from "@coxswain/apimachinery/clock/clock";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { startEtcd, startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { pauseProcess } from "@coxswain/apimachinery/testing/pause-process";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newEtcdClient } from "../storage/etcd/client.ts";
 import { openStorage } from "../storage/open.ts";
@@ -178,7 +179,7 @@ test("a paused etcd gives errors and not hangs, and all goes on after it", async
   const client = newEtcdClient({ servers: [etcd.endpoint], deadlineMs: 300 });
   t.after(() => client.close());
   await client.put("/a", Buffer.from("1"));
-  process.kill(etcd.pid, "SIGSTOP");
+  await pauseProcess(etcd.pid);
   try {
     await assert.rejects(client.range({ key: "/a" }), (err) => (err as { reason?: string }).reason === "deadline");
   } finally {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
 import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
+import { pauseProcess } from "@coxswain/apimachinery/testing/pause-process";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { newEtcdClient } from "./client.ts";
 import { EtcdError } from "./errors.ts";
@@ -189,12 +189,6 @@ test("a write that the server may have seen is not sent again, a read is", async
   }
 });
 
-/** Threads stop one after the other, and what is asked meanwhile may be answered. */
-function allStopped(pid: number): boolean {
-  const states = readdirSync(`/proc/${pid}/task`).map((id) => readFileSync(`/proc/${pid}/task/${id}/stat`, "utf8"));
-  return states.every((stat) => /\) T /.test(stat));
-}
-
 test("a member that is paused is left for the next one before the deadline", async (t) => {
   const [one, other] = await Promise.all([startOwnEtcd(t), startOwnEtcd(t)]);
   const client = newEtcdClient({ servers: [one.endpoint, other.endpoint] });
@@ -203,8 +197,7 @@ test("a member that is paused is left for the next one before the deadline", asy
   // One of them is the present member; there are no others that could answer.
   let slowestMs = 0;
   for (const { pid } of [one, other]) {
-    process.kill(pid, "SIGSTOP");
-    await waitFor(() => allStopped(pid), { what: "etcd to stand still" });
+    await pauseProcess(pid);
     const started = performance.now();
     await client.range({ key: "/a" });
     slowestMs = performance.now() - started;
