@@ -161,6 +161,18 @@ test("paths in the file are meant from its folder", async (t) => {
   );
 });
 
+test("gates of the machine's own file hold under another file, which goes before it; flags go before both", async (t) => {
+  const path = await file(t, { featureGates: { NodeSwap: true, SeccompDefault: false } });
+  const { values, set } = parseFlags(kubelet.flags, [
+    "--container-runtime=remote",
+    `--config=${path}`,
+    "--feature-gates=MemoryQoS=false",
+  ]);
+  const local = { ExpandedDNSConfig: true, SeccompDefault: true, MemoryQoS: true };
+  const want = { ExpandedDNSConfig: true, NodeSwap: true, SeccompDefault: false, MemoryQoS: false };
+  assert.deepEqual(newAgentConfig(values, set, local).featureGates, want);
+});
+
 test("--dynamic-config-dir needs its gate among the flags: the file's comes too late", async (t) => {
   const path = await file(t, { featureGates: { DynamicKubeletConfig: true } });
   const message = "the DynamicKubeletConfig feature gate must be enabled in order to use the --dynamic-config-dir flag";

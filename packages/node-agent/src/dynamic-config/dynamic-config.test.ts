@@ -1,12 +1,13 @@
 /** The whole of it over an API server in memory: what one agent leaves behind, the next one starts with. */
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { type FakeClock, newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { newEventRecorder } from "@coxswain/apimachinery/controller/event-recorder";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
+import { ConfigError } from "@coxswain/apimachinery/flags/run-main";
 import { newInformerFactory } from "@coxswain/apimachinery/informers/factory";
 import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
@@ -28,6 +29,8 @@ const named = { ...settings, kubeletConfigKey: "kubelet" };
 
 /** What users have of a node, its agent and the cluster. */
 interface Cluster {
+  /** `--dynamic-config-dir` */
+  dir: string;
   client: FakeClient;
   clock: FakeClock;
   /** Writes the config map; a KubeletConfiguration with these fields, or a text. */
@@ -55,6 +58,7 @@ async function aCluster(t: TestContext): Promise<Cluster> {
   client.put(nodes, node);
   const status = (): NodeConfigStatus | undefined => client.object<Node>(nodes, nodeName)?.status?.config;
   return {
+    dir,
     client,
     clock,
     status,
@@ -210,6 +214,23 @@ test("what was used for ten minutes is fallen back to, when the config map is sp
   await third.stop();
   const fourth = await cluster.start();
   assert.deepEqual([fourth.maxPods, cluster.status()], [undefined, {}]);
+});
+
+test("an agent does not start that cannot read what it shall use, and has nothing to fall back to", async (t) => {
+  const cluster = await aCluster(t);
+  await cluster.put({ maxPods: 7 });
+  const agent = await startAssigned(cluster);
+  await agent.stop();
+  const store = join(cluster.dir, "store");
+  const assigned = await readFile(join(store, "meta/assigned"));
+  await writeFile(join(store, "meta/last-known-good"), assigned);
+  await rm(join(store, "checkpoints"), { recursive: true });
+  const refusal = (message: RegExp) => (err: unknown) => err instanceof ConfigError && message.test(err.message);
+  const gone = /^failed to determine a valid configuration, error: no checkpoint for source \/api\/v1\/namespaces\/kube-system/;
+  await assert.rejects(cluster.start(), refusal(gone));
+  await writeFile(join(store, "meta/assigned"), "kind: Pod");
+  const broken = /^failed to determine a valid configuration, error: failed to decode/;
+  await assert.rejects(cluster.start(), refusal(broken));
 });
 
 test("a config map that is gone is told of, and no more when it is there again", async (t) => {
