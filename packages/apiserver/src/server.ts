@@ -53,6 +53,7 @@ import { newStorageMetrics } from "./server/storage-metrics.ts";
 import { storageVersionHooks } from "./server/storage-version-barrier.ts";
 import { readTracingConfiguration, type TracingConfiguration } from "./server/tracing/configuration.ts";
 import { newSpanExporter } from "./server/tracing/exporter.ts";
+import { passThrough } from "./server/tracing/pass-through.ts";
 import { newTracer, type Tracer } from "./server/tracing/tracer.ts";
 import { newEncryptionMetrics } from "./storage/etcd/encryption-metrics.ts";
 import { newKmsCheck } from "./storage/etcd/kms-health.ts";
@@ -91,7 +92,8 @@ export async function startApiserver(config: ApiserverConfig, runtime: Apiserver
   const tracing = tracingOf(flags, runtime.featureGates);
   const metrics = newMetricsRegistry({ processMetrics: true, ...metricsOptions(flags) });
   const exporter = tracing && newSpanExporter({ ...tracing, service: tracedService(), clock, log });
-  const tracer = exporter && newTracer(exporter, tracing.samplingRatePerMillion, clock);
+  const untraced = runtime.featureGates.enabled("APIServerTracing") ? passThrough : undefined;
+  const tracer = exporter ? newTracer(exporter, tracing.samplingRatePerMillion, clock) : untraced;
   const tunnels = newTunnels(config.egress, clock, metrics);
   const auditor = newAuditor(flags, { clock, log, metrics, connect: tunnels.controlplane });
   const stopping = new AbortController();

@@ -14,7 +14,11 @@ export const currentSpan = new AsyncLocalStorage<SpanContext>();
 /** The header by which the next server knows. Source: https://www.w3.org/TR/trace-context/ */
 export function traceparent(): string | undefined {
   const span = currentSpan.getStore();
-  return span && `00-${span.traceId}-${span.spanId}-${span.sampled ? "01" : "00"}`;
+  return span && formatTraceparent(span);
+}
+
+export function formatTraceparent({ traceId, spanId, sampled }: SpanContext): string {
+  return `00-${traceId}-${spanId}-${sampled ? "01" : "00"}`;
 }
 
 /** @returns undefined for what is no such header */

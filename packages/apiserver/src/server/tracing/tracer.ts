@@ -1,18 +1,18 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import type { Exchange, ExchangeHandler } from "@coxswain/apimachinery/serving/exchange";
-import { currentSpan, parseTraceparent, type SpanContext } from "../../request/trace.ts";
+import { currentSpan, formatTraceparent, parseTraceparent, type SpanContext } from "../../request/trace.ts";
 import type { GrpcCalls } from "../../storage/etcd/grpc-calls.ts";
 import type { SpanExporter } from "./exporter.ts";
 
 /**
- * Makes spans of requests and of what they ask of etcd; webhooks are told where they stand. A request begins a trace of its
+ * Makes spans of requests and of what they ask of etcd; webhooks and etcd are told where they stand. A request begins a trace of its
  * own, linked to the one that its client names: whether it is kept is not for clients to say.
  * Source: k8s.io/apiserver pkg/endpoints/filters/traces.go, otelhttp with WithPublicEndpoint
  */
 export interface Tracer {
   requests(handler: ExchangeHandler): ExchangeHandler;
-  /** Unary calls; a stream lives as long as the server. */
+  /** Spans of unary calls; a stream lives as long as the server. */
   calls(counted: GrpcCalls): GrpcCalls;
 }
 
@@ -52,12 +52,13 @@ export function newTracer(exporter: Pick<SpanExporter, "add">, perMillion: numbe
     },
     calls: (counted) => (path, type) => {
       const method = counted(path, type);
-      if (type !== "unary") return method;
       const parent = currentSpan.getStore();
-      const { traceId, sampled } = parent ?? newRoot();
-      if (!sampled) return method;
+      const span = { ...(parent ?? newRoot()), spanId: newSpanId() };
+      const traceparent = formatTraceparent(span);
+      if (type !== "unary" || !span.sampled) return { ...method, traceparent };
       let start = clock.now();
       return {
+        traceparent,
         started() {
           start = clock.now();
           method.started();
@@ -69,7 +70,8 @@ export function newTracer(exporter: Pick<SpanExporter, "add">, perMillion: numbe
           const [, service = "", name = ""] = path.split("/");
           const attributes = { "rpc.system": "grpc", "rpc.service": service, "rpc.method": name, "rpc.grpc.status_code": code };
           exporter.add({
-            ...{ traceId, spanId: newSpanId(), parentId: parent?.spanId, name: `${service}/${name}`, kind: "client" },
+            ...{ traceId: span.traceId, spanId: span.spanId, parentId: parent?.spanId },
+            ...{ name: `${service}/${name}`, kind: "client" },
             ...{ start, end: clock.now(), attributes, failed: code !== 0 },
           });
         },

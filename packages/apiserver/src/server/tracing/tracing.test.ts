@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { startEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { parseTraceparent } from "../../request/trace.ts";
 import { startHookServer } from "../../testing/start-hook-server.ts";
@@ -22,12 +25,35 @@ async function traced(t: TestContext, perMillion: number) {
   const collector = await startTraceCollector();
   t.after(collector.stop);
   const file = configuration(t, `endpoint: ${collector.endpoint}\nsamplingRatePerMillion: ${perMillion}\n`);
-  const server = await startTestServer(t, ["--feature-gates=APIServerTracing=true", `--tracing-config-file=${file}`]);
-  return { collector, server };
+  const heard = await startListener(t);
+  const flags = ["--feature-gates=APIServerTracing=true", `--tracing-config-file=${file}`];
+  const server = await startTestServer(t, [...flags, `--etcd-servers=${heard.endpoint}`]);
+  return { collector, server, heard };
+}
+
+/** Stands before etcd and hears what it is told. */
+async function startListener(t: TestContext) {
+  const etcd = await startEtcd();
+  const heard = { endpoint: "", parents: new Set<string>() };
+  let text = "";
+  const listener = createServer((socket) => {
+    const behind = connect(Number(new URL(etcd.endpoint).port), "127.0.0.1");
+    for (const end of [socket, behind]) end.on("error", () => {});
+    socket.on("data", (chunk: Buffer) => {
+      text = text.slice(-100) + chunk.toString("latin1");
+      for (const [parent] of text.matchAll(/00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]/g)) heard.parents.add(parent);
+    });
+    socket.pipe(behind).pipe(socket);
+  });
+  listener.listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  t.after(() => void listener.close());
+  heard.endpoint = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`;
+  return heard;
 }
 
 test("requests and what they ask of etcd are traced, webhooks are told, clients are linked", async (t) => {
-  const { collector, server } = await traced(t, 1_000_000);
+  const { collector, server, heard } = await traced(t, 1_000_000);
   const hook = await startHookServer();
   t.after(hook.stop);
   hook.answers.set("/allow", () => ({ allowed: true }));
@@ -74,17 +100,39 @@ test("requests and what they ask of etcd are traced, webhooks are told, clients 
   const writes = collector.spans.filter(({ parentSpanId }) => parentSpanId === request?.spanId);
   const write = writes.find(({ name }) => name === "etcdserverpb.KV/Txn");
   assert.deepEqual([write?.kind, write?.traceId, write?.attributes["rpc.grpc.status_code"]], [3, request?.traceId, 0]);
+  assert.ok(heard.parents.has(`00-${write?.traceId}-${write?.spanId}-01`), "etcd is told of the call");
   assert.ok((write?.tookMs ?? -1) <= (request?.tookMs ?? -1), "the request waits for etcd");
   assert.equal(collector.service["service.name"], "apiserver");
 });
 
 test("by default nothing is kept, whatever clients say", async (t) => {
-  const { collector, server } = await traced(t, 0);
-  const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  const { collector, server, heard } = await traced(t, 0);
   assert.equal((await server.request("GET", "/api/v1/namespaces", undefined, { traceparent })).code, 200);
   await server.stop();
   assert.deepEqual(collector.spans, []);
+  assert.notDeepEqual([...heard.parents], []);
+  assert.deepEqual(
+    [...heard.parents].filter((parent) => !parent.endsWith("-00")),
+    [],
+    "etcd is told that nothing is kept",
+  );
 });
+
+test("with the gate alone etcd is told what the client said, without it nothing", async (t) => {
+  for (const { flags, want } of [
+    { flags: ["--feature-gates=APIServerTracing=true"], want: [traceparent] },
+    { flags: [], want: [] },
+  ]) {
+    const heard = await startListener(t);
+    const server = await startTestServer(t, [...flags, `--etcd-servers=${heard.endpoint}`]);
+    const made = await server.request("POST", "/api/v1/namespaces", { metadata: { name: "traced" } }, { traceparent });
+    assert.equal(made.code, 201);
+    await server.stop();
+    assert.deepEqual([...heard.parents], want);
+  }
+});
+
+const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 for (const { text, message } of [
   { text: "samplingRatePerMillion: -1\n", message: /samplingRatePerMillion: Invalid value: -1: sampling rate must be positive$/ },

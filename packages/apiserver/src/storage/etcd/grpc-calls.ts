@@ -5,6 +5,8 @@ export interface GrpcMethod {
   received(): void;
   /** @param code of gRPC; 0: the answer came */
   handled(code: number): void;
+  /** The header by which etcd knows what the call is part of; undefined: it is not told. */
+  readonly traceparent?: string | undefined;
 }
 
 /** @param path `/etcdserverpb.KV/Txn` */

@@ -10,15 +10,16 @@ import { newEtcdClient } from "./client.ts";
 import { EtcdError } from "./errors.ts";
 import { newGrpcConnection } from "./grpc.ts";
 
-/** A gRPC server that does with each call what the test says. */
-async function aServer(t: TestContext, onCall: (stream: ServerHttp2Stream, body: Buffer) => void) {
+/** A gRPC server that does with each call what the test says. @param parents takes what it is told of each */
+async function aServer(t: TestContext, onCall: (stream: ServerHttp2Stream, body: Buffer) => void, parents: unknown[] = []) {
   const server = createServer();
   const sessions = new Set<ServerHttp2Session>();
   server.on("session", (session) => {
     sessions.add(session);
     session.on("error", () => {});
   });
-  server.on("stream", (stream: ServerHttp2Stream) => {
+  server.on("stream", (stream: ServerHttp2Stream, headers) => {
+    parents.push(headers["traceparent"]);
     const chunks: Buffer[] = [];
     stream.on("error", () => {});
     stream.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -40,6 +41,19 @@ function answer(stream: ServerHttp2Stream, body: Buffer, status: Record<string, 
   head.writeUInt32BE(body.length, 1);
   stream.end(Buffer.concat([head, body]));
 }
+
+test("a server is told what a call is part of, if somebody says it", async (t) => {
+  const told: unknown[] = [];
+  const { url } = await aServer(t, (stream, body) => answer(stream, body), told);
+  let traceparent: string | undefined;
+  const method = { started() {}, sent() {}, received() {}, handled() {} };
+  const made = newGrpcConnection(url, { calls: () => ({ ...method, traceparent }) });
+  t.after(() => made.close());
+  await made.unary("/x", message, 5_000);
+  traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  await made.unary("/x", message, 5_000);
+  assert.deepEqual(told, [undefined, traceparent]);
+});
 
 function refuse(stream: ServerHttp2Stream, code: string, message: string): void {
   stream.respond(

@@ -2,7 +2,7 @@ import type { Connect, Connection } from "@coxswain/apimachinery/client/connect"
 import { framedMessage, newMessageReader } from "@coxswain/apimachinery/http2/grpc-messages";
 import { encodeFields } from "@coxswain/apimachinery/http2/hpack-encoder";
 import { EtcdError, etcdErrorOf } from "./errors.ts";
-import { deadlineExceeded, type GrpcCalls, unavailable } from "./grpc-calls.ts";
+import { deadlineExceeded, type GrpcCalls, type GrpcMethod, unavailable } from "./grpc-calls.ts";
 import {
   addressOf,
   connectHttp2,
@@ -210,7 +210,8 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
       let status = noFields;
       let first: Buffer | undefined;
       let more: Buffer[] | undefined;
-      const stream = request(on, blockOf(path, "grpc-timeout", `${timeoutMs}m`), framedMessage(message), true, {
+      const block = withParent(blockOf(path, "grpc-timeout", `${timeoutMs}m`), counted);
+      const stream = request(on, block, framedMessage(message), true, {
         fields(fields) {
           if (isStatus(fields)) status = fields;
         },
@@ -271,7 +272,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
           handlers.message(message);
         });
         // A member that loses its leader is to end the watch, instead of keeping it silent.
-        stream = request(on, blockOf(path, "hasleader", "true"), noBytes, false, {
+        stream = request(on, withParent(blockOf(path, "hasleader", "true"), counted), noBytes, false, {
           fields(fields) {
             if (isStatus(fields)) status = fields;
           },
@@ -319,6 +320,12 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
 
 const noFields: Fields = new Map();
 const noBytes = Buffer.alloc(0);
+
+/** Blocks need no memory, so that one may be put behind another. */
+function withParent(block: Buffer, counted: GrpcMethod | undefined): Buffer {
+  const parent = counted?.traceparent;
+  return parent === undefined ? block : Buffer.concat([block, encodeFields(["traceparent", parent])]);
+}
 
 /** Trailers, or headers that say that there is no answer. */
 function isStatus(fields: Fields): boolean {
