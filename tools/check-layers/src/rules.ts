@@ -59,7 +59,9 @@ export const apiserverRooms: readonly Room[] = [
   { path: "admission", imports: ["request", "egress", "authorization/authorizer.ts", "authorization/pod-references.ts"] },
   // The server's own client: reads the stores directly, writes through the router.
   { path: "loopback", imports: ["request", "registry/generic", "storage/storage.ts"] },
-  { path: "registry", imports: contracts },
+  // A language, which knows nothing of the server.
+  { path: "cel", imports: [] },
+  { path: "registry", imports: [...contracts, "cel"] },
   { path: "watch", imports: storageContracts },
   { path: "storage", imports: ["registry/generic/resource.ts"] },
   { path: "storage/storage.ts", imports: [] },
@@ -67,7 +69,7 @@ export const apiserverRooms: readonly Room[] = [
   { path: "storage/open.ts", imports: ["storage", "watch", "registry/generic/resource.ts"] },
   {
     path: "custom-resources",
-    imports: ["registry/generic", "registry/definition.ts", "registry/apiextensions", "request", ...storageViews],
+    imports: ["registry/generic", "registry/definition.ts", "registry/apiextensions", "cel", "request", ...storageViews],
   },
   // Sends requests on as the node proxy does.
   { path: "aggregation", imports: ["request", "node-proxy", "egress"] },

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as field from "./field-error.ts";
 import { child, index, mapKey } from "./field-path.ts";
-import { GoText, goStrings } from "./go-syntax.ts";
+import { GoText, goStrings, goUntyped } from "./go-syntax.ts";
 import { isConflict, isInternalError, isNotFound, isTooManyRequests, reasonOf, suggestsDelay } from "./predicates.ts";
 import { reasonCodes } from "./reasons.ts";
 import * as errors from "./status-error.ts";
@@ -188,3 +188,14 @@ for (const { code, verb, server, want } of [
     assert.deepEqual(err.status.details?.causes, [{ reason: "UnexpectedServerResponse", message: server }]);
   });
 }
+
+test("untyped JSON is written as Go has it, whatever is in it", () => {
+  const value = goUntyped({ b: ["x"], a: { c: 'y"', d: null, e: [] } });
+  const nested = 'map[string]interface {}{"c":"y\\"", "d":interface {}(nil), "e":[]interface {}{}}';
+  const { message } = errors.invalid({ group: "", kind: "Pod" }, "x", [field.invalidValue("a", value, "bad")]);
+  assert.equal(
+    message,
+    `Pod "x" is invalid: a: Invalid value: map[string]interface {}{"a":${nested}, "b":[]interface {}{"x"}}: bad`,
+  );
+  assert.deepEqual([goUntyped("x"), goUntyped(1.5), goUntyped(true)], ["x", 1.5, true]);
+});

@@ -27,6 +27,18 @@ export function goSyntax(value: unknown): string {
   return `${type}{${entries.map(([key, item]) => `${goQuote(key)}:${goSyntax(item)}`).join(", ")}}`;
 }
 
+/** Untyped JSON as `%#v` writes it, whatever its values are; scalars as they are. */
+export function goUntyped(value: unknown): unknown {
+  return typeof value === "object" && value !== null ? new GoText(untyped(value)) : value;
+}
+
+function untyped(value: unknown): string {
+  if (Array.isArray(value)) return `[]interface {}{${value.map(untyped).join(", ")}}`;
+  if (typeof value !== "object" || value === null) return goSyntax(value);
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+  return `map[string]interface {}{${entries.map(([key, item]) => `${goQuote(key)}:${untyped(item)}`).join(", ")}}`;
+}
+
 /** A list of a named string type: `[]core.IPFamily{"IPv4"}`. @param values undefined for nil */
 export function goStrings(type: string, values: readonly string[] | undefined): GoText {
   return new GoText(values === undefined ? `[]${type}(nil)` : `[]${type}{${values.map(goQuote).join(", ")}}`);

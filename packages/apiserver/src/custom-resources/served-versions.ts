@@ -21,6 +21,7 @@ import type { Storage } from "../storage/storage.ts";
 import { columnsOf } from "./columns.ts";
 import { type Convert, newTranslation } from "./conversion.ts";
 import { type CustomResourceDefinition, isNamespaced, statusOf } from "./definitions.ts";
+import { ruleCheckOf } from "./rule-evaluation.ts";
 import { scalePathsOf } from "./scale-paths.ts";
 import { applySchema, type SchemaApplication, unknownFields } from "./schema-application.ts";
 import { customResourceStatusStrategy, customResourceStrategy } from "./strategy.ts";
@@ -42,6 +43,8 @@ export interface ServedVersionsOptions {
   readonly convert: Convert;
   /** Asked whenever it matters: a deletion that begins changes nothing else. */
   readonly isTerminating: () => boolean;
+  /** Whether objects are held against the rules of their schemas. */
+  readonly validationRules: boolean;
   readonly storeOptions: Pick<RegistryStoreOptions, "deleteCollectionWorkers" | "garbageCollection">;
 }
 
@@ -81,7 +84,7 @@ export function servedVersions(crd: CustomResourceDefinition, options: ServedVer
     versionDefinition(crd, version, schemas.get(version.name) as SchemaApplication, options.convert),
   );
   return spec.versions.map((version, i): ServedVersion => {
-    const definition = { ...resourceOf(crd, version, options.isTerminating), versions };
+    const definition = { ...resourceOf(crd, version, options), versions };
     const translation = newTranslation({
       group: spec.group,
       schemas,
@@ -147,15 +150,17 @@ function deprecationOf({ spec }: CustomResourceDefinition, deprecated: string): 
 function resourceOf(
   crd: CustomResourceDefinition,
   version: CustomResourceDefinitionVersion,
-  isTerminating: () => boolean,
+  { isTerminating, validationRules }: ServedVersionsOptions,
 ): Omit<ResourceDefinition, "versions"> {
   const { group } = crd.spec;
   const { plural } = crd.spec.names;
   const { kind, listKind, singular, shortNames, categories } = namesOf(crd);
   const { status, scale } = version.subresources ?? {};
+  const schema = version.schema?.openAPIV3Schema as Schema | undefined;
   const input = {
     namespaced: isNamespaced(crd),
-    schema: version.schema?.openAPIV3Schema as Schema | undefined,
+    schema,
+    checkRules: validationRules ? ruleCheckOf(schema) : undefined,
     hasStatus: Boolean(status),
     scale: scale ?? undefined,
   };

@@ -29,6 +29,7 @@ export interface ServingOptions {
   /** Groups that are never those of custom resources, whatever a definition says. */
   readonly builtInGroups: ReadonlySet<string>;
   readonly converterFor: (definition: CustomResourceDefinition) => Convert;
+  readonly featureEnabled: (gate: string) => boolean;
   /** Told of each definition whose names are accepted and that is served, but is not Established. */
   readonly served: (definition: CustomResourceDefinition) => void;
   readonly log: Logger;
@@ -69,6 +70,7 @@ export function newServing(options: ServingOptions): Serving {
           base: storage.for(storedResource(definition)),
           convert: options.converterFor(definition),
           isTerminating: () => isDeleted(definitions.lister.get(name)),
+          validationRules: options.featureEnabled("CustomResourceValidationExpressions"),
           storeOptions: options.storeOptions,
         });
         current.set(name, { definition, versions });

@@ -12,6 +12,7 @@ import { schemaFaults } from "../registry/apiextensions/customresourcedefinition
 import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
 import type { Strategy } from "../registry/generic/strategy.ts";
 import { repeatedItems } from "./list-uniqueness.ts";
+import type { RuleCheck } from "./rule-evaluation.ts";
 import { numberAt, textAt } from "./scale-paths.ts";
 
 export interface StrategyInput {
@@ -19,10 +20,12 @@ export interface StrategyInput {
   readonly schema: Schema | undefined;
   readonly hasStatus: boolean;
   readonly scale: CustomResourceSubresourceScale | undefined;
+  /** undefined: no rules, or they are off. */
+  readonly checkRules: RuleCheck | undefined;
 }
 
 export function customResourceStrategy(input: StrategyInput): Strategy<Unstructured> {
-  const { namespaced, schema, hasStatus } = input;
+  const { namespaced, schema, hasStatus, checkRules = noRules } = input;
   const faults = (object: Unstructured): FieldError[] => [
     ...valueFaults(object, schema),
     ...specReplicasFaults(object, input.scale),
@@ -44,13 +47,14 @@ export function customResourceStrategy(input: StrategyInput): Strategy<Unstructu
       next.metadata.generation = current.metadata.generation ?? 1;
       if (!semanticEqual({ ...next, metadata: undefined }, { ...current, metadata: undefined })) next.metadata.generation++;
     },
-    validate: (next) => [...faults(next), ...repeatedItems(next, schema)],
-    validateUpdate: (next, current) => [...faults(next), ...newlyRepeated(next, current, schema)],
+    validate: (next) => [...faults(next), ...repeatedItems(next, schema), ...checkRules(next)],
+    validateUpdate: (next, current) => [...faults(next), ...newlyRepeated(next, current, schema), ...checkRules(next)],
   };
 }
 
 /** Of what the client sends, the status alone counts. */
-export function customResourceStatusStrategy({ namespaced, schema, scale }: StrategyInput): Strategy<Unstructured> {
+export function customResourceStatusStrategy(input: StrategyInput): Strategy<Unstructured> {
+  const { namespaced, schema, scale, checkRules = noRules } = input;
   return {
     namespaceScoped: namespaced,
     allowUnconditionalUpdate: false,
@@ -68,9 +72,12 @@ export function customResourceStatusStrategy({ namespaced, schema, scale }: Stra
       ...valueFaults(next, schema),
       ...scaleStatusFaults(next, scale),
       ...newlyRepeated(next, current, schema),
+      ...checkRules(next),
     ],
   };
 }
+
+const noRules: RuleCheck = () => [];
 
 function keepStatus(next: Unstructured, current: Unstructured): void {
   if (current["status"] === undefined) delete next["status"];

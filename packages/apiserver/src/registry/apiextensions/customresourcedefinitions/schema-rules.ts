@@ -5,6 +5,7 @@ import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { optionalOneOf } from "../../rules.ts";
 import { listMapKeyRules, listRules, typeMustBe } from "./list-rules.ts";
 import { additionalOf, anySchema, hasDefault, mostLevels, type Schema } from "./schemas.ts";
+import { rulesOf, validateRules } from "./validation-rules/rules.ts";
 
 /** What an update asks less of, because the stored definition has it already. Source: validationOptions */
 export interface SchemaOptions {
@@ -68,7 +69,7 @@ function walk(schema: Schema, path: string, place: Place, isRoot = false): Field
   if (Array.isArray(schema.items)) for (const [i, part] of schema.items.entries()) below(part, index(items, i));
   else below(schema.items, items);
   for (const [name, part] of Object.entries(schema.dependencies ?? {})) below(part, mapKey(child(path, "dependencies"), name));
-  return [...errors, ...extensions(schema, path, place.options)];
+  return [...errors, ...extensions(schema, path, place.options, isRoot)];
 }
 
 /** Words of OpenAPI that custom resources do not have; how empty each must be. */
@@ -101,7 +102,7 @@ function ownWords(schema: Schema, path: string, { options, noDefault, insideMeta
   return errors;
 }
 
-function extensions(schema: Schema, path: string, options: SchemaOptions): FieldError[] {
+function extensions(schema: Schema, path: string, options: SchemaOptions, isRoot: boolean): FieldError[] {
   const errors: FieldError[] = [];
   const preserving = "x-kubernetes-preserve-unknown-fields";
   if (schema[preserving] === false) errors.push(invalidValue(child(path, preserving), false, "must be true or undefined"));
@@ -113,6 +114,7 @@ function extensions(schema: Schema, path: string, options: SchemaOptions): Field
   return [
     ...errors,
     ...listRules(schema, path, options.atomicSets),
+    ...(rulesOf(schema).length > 0 ? validateRules(schema, path, isRoot, hasStructureThroughout(schema)) : []),
     ...(options.safeMapKeys ? listMapKeyRules(schema, path) : []),
   ];
 }

@@ -1,0 +1,33 @@
+/**
+ * How much an evaluation may do: nobody's rule holds the server. A step is the evaluation of one part of an expression, or
+ * about as much work: an item compared, some characters copied.
+ */
+export class Budget {
+  #left: number;
+
+  constructor(steps: number) {
+    this.#left = steps;
+  }
+
+  get left(): number {
+    return this.#left;
+  }
+
+  /** To be called before the work is done. @throws BudgetExceeded */
+  spend(steps = 1): void {
+    this.#left -= steps;
+    if (this.#left < 0) throw new BudgetExceeded();
+  }
+
+  /** For work on texts: ten characters a step. */
+  spendOnText(...lengths: readonly number[]): void {
+    this.spend(1 + lengths.reduce((sum, length) => sum + length, 0) / 10);
+  }
+}
+
+/** Unlike errors of the language, no operator of it gets over this one. */
+export class BudgetExceeded extends Error {
+  constructor() {
+    super("operation cancelled: actual cost limit exceeded");
+  }
+}

@@ -1,0 +1,96 @@
+/** Lists and maps that expressions make. Source: cel-go v0.9 common/types/list.go, map.go */
+import type { Budget } from "./budget.ts";
+import { equal, Failure, List, Mapping, typeOf, Uint, type Value } from "./values.ts";
+
+/** The first items of an array that longer lists may share: a fold appends to its list without copying it each time. */
+export class MadeList extends List {
+  readonly #items: Value[];
+  readonly size: number;
+
+  constructor(items: Value[], size = items.length) {
+    super();
+    this.#items = items;
+    this.size = size;
+  }
+
+  at(i: number): Value {
+    return this.#items[i] as Value;
+  }
+
+  outOfRange(i: bigint): Failure {
+    return new Failure(`index '${i}' out of range in list size '${this.size}'`);
+  }
+
+  equals(other: List, budget: Budget): boolean | Failure {
+    if (this.size !== other.size) return false;
+    let failure: Failure | undefined;
+    for (let i = 0; i < this.size; i++) {
+      const isEqual = equal(this.at(i), other.at(i), budget);
+      if (isEqual === false) return false;
+      if (isEqual !== true) failure ??= isEqual;
+    }
+    return failure ?? true;
+  }
+
+  concat(other: List, budget: Budget): List {
+    if (this.size === 0) return other;
+    if (other.size === 0) return this;
+    const isLongest = this.#items.length === this.size;
+    budget.spend(other.size + (isLongest ? 0 : this.size));
+    const items = isLongest ? this.#items : this.#items.slice(0, this.size);
+    for (let i = 0; i < other.size; i++) items.push(other.at(i));
+    return new MadeList(items);
+  }
+}
+
+export class MadeMap extends Mapping {
+  readonly #entries: ReadonlyMap<string, readonly [key: Value, value: Value]>;
+
+  private constructor(entries: ReadonlyMap<string, readonly [Value, Value]>) {
+    super();
+    this.#entries = entries;
+  }
+
+  /** Of entries with the same key, the last counts. */
+  static of(entries: readonly (readonly [key: Value, value: Value])[]): MadeMap | Failure {
+    const made = new Map<string, readonly [Value, Value]>();
+    for (const entry of entries) {
+      const text = keyText(entry[0]);
+      if (text === undefined) return new Failure(`unsupported key type: ${typeOf(entry[0])}`);
+      made.set(text, entry);
+    }
+    return new MadeMap(made);
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  keys(): Value[] {
+    return [...this.#entries.values()].map(([key]) => key);
+  }
+
+  find(key: Value): Value | undefined {
+    const text = keyText(key);
+    return text === undefined ? undefined : this.#entries.get(text)?.[1];
+  }
+
+  equals(other: Mapping, budget: Budget): boolean | Failure {
+    if (this.size !== other.size) return false;
+    let failure: Failure | undefined;
+    for (const [key, value] of this.#entries.values()) {
+      const found = other.find(key);
+      if (found === undefined) return false;
+      const isEqual = equal(value, found, budget);
+      if (isEqual === false) return false;
+      if (isEqual !== true) failure ??= isEqual;
+    }
+    return failure ?? true;
+  }
+}
+
+/** Tells keys apart, those of different types too; undefined for what cannot be one. */
+function keyText(key: Value): string | undefined {
+  if (key instanceof Uint) return `uint:${key.value}`;
+  return typeof key === "string" || typeof key === "bigint" || typeof key === "boolean" ? `${typeof key}:${key}` : undefined;
+}

@@ -1,0 +1,148 @@
+/**
+ * The words of an expression.
+ * Source: cel-go v0.9 parser/gen/CEL.g4; what no token begins with is told as ANTLR's lexer tells it
+ */
+import type { Issue } from "./issues.ts";
+
+/** The text of an operator or keyword, or the name of a class of tokens. */
+export type TokenKind = string;
+
+export interface Token {
+  readonly kind: TokenKind;
+  readonly text: string;
+  readonly at: number;
+}
+
+/** In the order in which refusals list what they had expected. */
+const operators =
+  "== != in < <= >= > && || [ ] { } ( ) . , - ! ? : + * / % true false null NUM_FLOAT NUM_INT NUM_UINT STRING BYTES IDENTIFIER";
+const order: ReadonlyMap<TokenKind, number> = new Map(operators.split(" ").map((kind, i) => [kind, i]));
+
+export const endOfInput = "<EOF>";
+
+/** `')'`, `IDENTIFIER`, `{'[', '{', NUM_INT}` */
+export function expectation(kinds: Iterable<TokenKind>): string {
+  const sorted = [...kinds].sort((a, b) => (order.get(a) ?? 0) - (order.get(b) ?? 0));
+  const names = sorted.map((kind) => (/^(?:[A-Z]|<)/.test(kind) ? kind : `'${kind}'`));
+  return names.length === 1 ? (names[0] as string) : `{${names.join(", ")}}`;
+}
+
+const keywords: ReadonlySet<string> = new Set(["in", "true", "false", "null"]);
+const blank = /(?:[\t \r\n\f]+|\/\/[^\n]*)+/y;
+const word = /[A-Za-z_][A-Za-z0-9_]*/y;
+const punctuation = /==|!=|<=|>=|&&|\|\||[<>[\]{}().,\-!?:+*/%]/y;
+/** Of those that match, the longest counts. */
+const numbers: readonly [kind: TokenKind, pattern: RegExp][] = [
+  ["NUM_FLOAT", /[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?/y],
+  ["NUM_UINT", /(?:0x[0-9a-fA-F]+|[0-9]+)[uU]/y],
+  ["NUM_INT", /0x[0-9a-fA-F]+|[0-9]+/y],
+];
+
+/** The tokens, an end of input behind them, and what is no token. */
+export function tokenize(text: string): { readonly tokens: readonly Token[]; readonly issues: readonly Issue[] } {
+  const tokens: Token[] = [];
+  const issues: Issue[] = [];
+  let at = 0;
+  while (at < text.length) {
+    const skipped = lengthOf(blank, text, at);
+    if (skipped > 0) {
+      at += skipped;
+      continue;
+    }
+    const { kind, length } = longest(text, at);
+    if (kind === undefined)
+      issues.push({ at, message: `Syntax error: token recognition error at: '${shown(text, at, length)}'` });
+    else tokens.push({ kind, text: text.slice(at, at + length), at });
+    at += length;
+  }
+  tokens.push({ kind: endOfInput, text: endOfInput, at: text.length });
+  return { tokens, issues };
+}
+
+function shown(text: string, at: number, length: number): string {
+  return text
+    .slice(at, at + length)
+    .replaceAll("\n", "\\n")
+    .replaceAll("\r", "\\r")
+    .replaceAll("\t", "\\t");
+}
+
+function lengthOf(pattern: RegExp, text: string, at: number): number {
+  pattern.lastIndex = at;
+  return pattern.test(text) ? pattern.lastIndex - at : 0;
+}
+
+interface Match {
+  /** undefined: no token, and so much is passed over. */
+  readonly kind: TokenKind | undefined;
+  readonly length: number;
+}
+
+function longest(text: string, at: number): Match {
+  const literal = literalAt(text, at);
+  if (literal.kind !== undefined) return literal;
+  const name = lengthOf(word, text, at);
+  if (name > 0) {
+    const found = text.slice(at, at + name);
+    return { kind: keywords.has(found) ? found : "IDENTIFIER", length: name };
+  }
+  let best: Match = { kind: undefined, length: 0 };
+  for (const [kind, pattern] of numbers) {
+    const length = lengthOf(pattern, text, at);
+    if (length > best.length) best = { kind, length };
+  }
+  if (best.kind !== undefined) return best;
+  const sign = lengthOf(punctuation, text, at);
+  if (sign > 0) return { kind: text.slice(at, at + sign), length: sign };
+  if (literal.length > 0) return literal;
+  // Half an operator takes the character that should have been its other half along.
+  const isHalf = "=&|".includes(text[at] as string);
+  return { kind: undefined, length: characterLength(text, at) + (isHalf ? characterLength(text, at + 1) : 0) };
+}
+
+function characterLength(text: string, at: number): number {
+  return (text.codePointAt(at) ?? 0) > 0xffff ? 2 : at < text.length ? 1 : 0;
+}
+
+/** A text or bytes in quotes, or how far something that begins as one goes before it cannot be one. */
+function literalAt(text: string, at: number): Match {
+  let quote = at;
+  const isBytes = "bB".includes(text[quote] ?? " ");
+  if (isBytes) quote++;
+  const isRaw = "rR".includes(text[quote] ?? " ");
+  if (isRaw) quote++;
+  const mark = text[quote] as string;
+  if (mark !== '"' && mark !== "'") return { kind: undefined, length: 0 };
+  const kind = isBytes ? "BYTES" : "STRING";
+  const thrice = text.startsWith(mark.repeat(3), quote) ? quotedEnd(text, quote + 3, mark.repeat(3), isRaw) : undefined;
+  if (thrice?.isWhole) return { kind, length: thrice.end - at };
+  const once = quotedEnd(text, quote + 1, mark, isRaw);
+  if (once.isWhole) return { kind, length: once.end - at };
+  return { kind: undefined, length: Math.min(once.end + characterLength(text, once.end), text.length) - at };
+}
+
+const escaped = /\\(?:[abfnrtv"'\\?`]|[0-3][0-7]{2}|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})/y;
+/** The longest beginning of one, for telling where it goes wrong. */
+const escapedBegin = /\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{0,3}|U[0-9a-fA-F]{0,7})?/y;
+
+function quotedEnd(
+  text: string,
+  from: number,
+  mark: string,
+  isRaw: boolean,
+): { readonly isWhole: boolean; readonly end: number } {
+  let at = from;
+  while (at < text.length) {
+    if (text.startsWith(mark, at)) return { isWhole: true, end: at + mark.length };
+    const character = text[at] as string;
+    if (mark.length === 1 && (character === "\n" || character === "\r")) return { isWhole: false, end: at };
+    if (character !== "\\" || isRaw) {
+      at++;
+      continue;
+    }
+    const length = lengthOf(escaped, text, at);
+    if (length === 0) return { isWhole: false, end: at + lengthOf(escapedBegin, text, at) };
+    at += length;
+  }
+  return { isWhole: false, end: text.length };
+}

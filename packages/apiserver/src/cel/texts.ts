@@ -1,0 +1,131 @@
+/**
+ * Methods of texts. Places are those of characters, not of bytes.
+ * Source: cel-go v0.9 common/types/string.go, ext/strings.go
+ */
+import type { Budget } from "./budget.ts";
+import { MadeList } from "./collections.ts";
+import { Failure, List, noOverload, type Value } from "./values.ts";
+
+/** What a method takes besides the text, as types of values; one row for each number of arguments. */
+interface Method {
+  readonly takes: readonly (readonly ("string" | "bigint")[])[];
+  readonly run: (text: string, args: readonly never[], budget: Budget) => Value;
+}
+
+const outOfRange = (i: bigint): Failure => new Failure(`index out of range: ${i}`);
+const isWithin = (i: bigint, last: number): boolean => i >= 0n && i <= BigInt(last);
+
+function indexOf(text: string, [part, from = 0n]: readonly [string, bigint?]): Value {
+  if (part === "") return from;
+  const characters = [...text];
+  if (text === "" && from === 0n) return outOfRange(0n);
+  if (!isWithin(from, characters.length - 1)) return outOfRange(from);
+  const skipped = characters.slice(0, Number(from)).join("").length;
+  return placeOf(text, text.indexOf(part, skipped));
+}
+
+function lastIndexOf(text: string, [part, from]: readonly [string, bigint?]): Value {
+  const characters = [...text];
+  if (part === "") return from ?? BigInt(characters.length);
+  const last = from ?? BigInt(characters.length - 1);
+  if (!isWithin(last, characters.length - 1)) return outOfRange(last);
+  return placeOf(text, text.lastIndexOf(part, characters.slice(0, Number(last)).join("").length));
+}
+
+const placeOf = (text: string, at: number): bigint => (at < 0 ? -1n : BigInt([...text.slice(0, at)].length));
+
+function substring(text: string, [start, end]: readonly [bigint, bigint?]): Value {
+  const characters = [...text];
+  if (end !== undefined && start > end) return new Failure(`invalid substring range. start: ${start}, end: ${end}`);
+  for (const place of [start, end ?? start]) if (!isWithin(place, characters.length)) return outOfRange(place);
+  return characters.slice(Number(start), end === undefined ? undefined : Number(end)).join("");
+}
+
+/** Between all characters, where `old` is empty. @param most how often; negative for always */
+function replace(text: string, [old, by, most = -1n]: readonly [string, string, bigint?], budget: Budget): Value {
+  const parts = old === "" ? ["", ...text, ""] : text.split(old);
+  const times = most < 0n || most > BigInt(parts.length - 1) ? parts.length - 1 : Number(most);
+  budget.spendOnText(times * by.length);
+  // An empty text begins before the first character: the last place is behind the last one.
+  const head = parts.slice(0, times + 1);
+  const tail = parts.slice(times + 1);
+  return [head.join(by), ...tail].join(old);
+}
+
+function split(text: string, [separator, most = -1n]: readonly [string, bigint?], budget: Budget): Value {
+  if (most === 0n) return new MadeList([]);
+  const parts = separator === "" ? [...text] : text.split(separator);
+  budget.spend(parts.length);
+  const count = most < 0n || most > BigInt(parts.length) ? parts.length : Number(most);
+  return new MadeList(count === parts.length ? parts : [...parts.slice(0, count - 1), parts.slice(count - 1).join(separator)]);
+}
+
+function charAt(text: string, [place]: readonly [bigint]): Value {
+  const characters = [...text];
+  return isWithin(place, characters.length) ? (characters[Number(place)] ?? "") : outOfRange(place);
+}
+
+/** What Go takes for white space. */
+const edges = /^[\t\n\v\f\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/;
+const trimStart = (text: string): string => text.replace(edges, "");
+const reversed = (text: string): string => [...text].reverse().join("");
+
+const method = <Args extends readonly unknown[]>(
+  takes: Method["takes"],
+  run: (text: string, args: Args, budget: Budget) => Value,
+): Method => ({ takes, run: run as unknown as Method["run"] });
+
+const one = [["string"]] as const;
+const none = [[]] as const;
+const placed = [["string"], ["string", "bigint"]] as const;
+
+const methods: Readonly<Record<string, Method>> = {
+  contains: method(one, (text, [part]: readonly [string]) => text.includes(part)),
+  startsWith: method(one, (text, [part]: readonly [string]) => text.startsWith(part)),
+  endsWith: method(one, (text, [part]: readonly [string]) => text.endsWith(part)),
+  charAt: method([["bigint"]], charAt),
+  indexOf: method(placed, indexOf),
+  lastIndexOf: method(placed, lastIndexOf),
+  lowerAscii: method(none, (text) => text.replace(/[A-Z]+/g, (part) => part.toLowerCase())),
+  upperAscii: method(none, (text) => text.replace(/[a-z]+/g, (part) => part.toUpperCase())),
+  replace: method(
+    [
+      ["string", "string"],
+      ["string", "string", "bigint"],
+    ],
+    replace,
+  ),
+  split: method(placed, split),
+  substring: method([["bigint"], ["bigint", "bigint"]], substring),
+  trim: method(none, (text) => reversed(trimStart(reversed(trimStart(text))))),
+};
+
+export const textMethods: readonly string[] = Object.keys(methods);
+
+/** What texts themselves can do; the other functions are no less theirs, but say so in other words. */
+const own: ReadonlySet<string> = new Set(["contains", "startsWith", "endsWith"]);
+
+/** @param name one of `textMethods` */
+export function callTextMethod(name: string, [text, ...args]: readonly Value[], budget: Budget): Value {
+  if (typeof text !== "string") return noOverload(own.has(name) ? name : undefined);
+  const { takes, run } = methods[name] as Method;
+  const fits = takes.some((types) => types.length === args.length && types.every((type, i) => typeof args[i] === type));
+  if (!fits) return noOverload();
+  budget.spendOnText(text.length);
+  const [part] = args;
+  // Looking for a text in another one takes, at worst, the product of both.
+  if (typeof part === "string") budget.spend((text.length * part.length) / 100);
+  return run(text, args as never[], budget);
+}
+
+export function joinTexts(list: Value, separator: Value, budget: Budget): Value {
+  if (!(list instanceof List) || typeof separator !== "string") return noOverload();
+  const parts: string[] = [];
+  for (let i = 0; i < list.size; i++) {
+    const part = list.at(i);
+    if (typeof part !== "string") return part instanceof Failure ? part : noOverload();
+    budget.spendOnText(part.length, separator.length);
+    parts.push(part);
+  }
+  return parts.join(separator);
+}

@@ -1,0 +1,270 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
+import { ruleCheckOf } from "./rule-evaluation.ts";
+
+const rulesOf = (...rules: string[]): object => ({ "x-kubernetes-validations": rules.map((rule) => ({ rule })) });
+
+/** What is wrong with a spec of these properties, all of which have values, by these rules. */
+function faults(properties: object, spec: object, ...rules: string[]): string[] {
+  const schema = { type: "object", properties: { spec: { type: "object", properties, ...rulesOf(...rules) } } };
+  return check(schema, { metadata: {}, spec });
+}
+
+function check(schema: object, object: object): string[] {
+  const run = ruleCheckOf(schema as Schema);
+  return run === undefined ? ["no rules"] : run(object as KubeObject).map(formatFieldError);
+}
+
+const set = (items: object): object => ({ type: "array", "x-kubernetes-list-type": "set", items });
+const list = (items: object): object => ({ type: "array", items });
+const pair = { type: "object", properties: { key: { type: "string" }, value: { type: "integer" } } };
+const map = { type: "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["key"], items: pair };
+const strings = { type: "string" };
+
+for (const { name, properties, spec, rules } of [
+  {
+    name: "names that are no identifiers are escaped",
+    properties: {
+      "a-b": strings,
+      "c.d": strings,
+      "e/f": strings,
+      g__h: strings,
+      namespace: strings,
+      "1st": strings,
+      __proto__x: strings,
+    },
+    spec: { "a-b": "1", "c.d": "2", "e/f": "3", g__h: "4", namespace: "5", "1st": "6" },
+    rules: [
+      "self.a__dash__b == '1' && self.c__dot__d == '2' && self.e__slash__f == '3'",
+      "self.g__underscores__h == '4' && self.__namespace__ == '5'",
+      "has(self.a__dash__b) && !has(self.__underscores__proto__underscores__x)",
+    ],
+  },
+  {
+    name: "formats have types of their own",
+    properties: {
+      wait: { type: "string", format: "duration" },
+      words: { type: "string", format: "duration" },
+      day: { type: "string", format: "date" },
+      at: { type: "string", format: "date-time" },
+      data: { type: "string", format: "byte" },
+      mail: { type: "string", format: "email" },
+    },
+    spec: {
+      wait: "90s",
+      words: "3 hours 2 min",
+      day: "2020-02-29",
+      at: "2020-02-29T12:00:00+02:00",
+      data: "aGk=",
+      mail: "a@b.c",
+    },
+    rules: [
+      "self.wait == duration('1m30s') && self.wait < self.words && self.words == duration('182m')",
+      "self.day.getDayOfMonth() == 28 && self.at > self.day && self.at - self.day == duration('10h') && self.at.getHours() == 12",
+      "string(self.data) == 'hi' && self.mail.endsWith('.c')",
+    ],
+  },
+  {
+    name: "numbers are doubles and integers ints, whatever is written",
+    properties: { ratio: { type: "number" }, whole: { type: "number" }, count: { type: "integer" }, big: { type: "integer" } },
+    spec: { ratio: 1.5, whole: 2, count: 3, big: 9223372036854775807n },
+    rules: ["self.ratio + self.whole == 3.5", "self.count / 2 == 1", "self.big == 9223372036854775807"],
+  },
+  {
+    name: "what is an integer or a text is found out by its type",
+    properties: { a: { "x-kubernetes-int-or-string": true }, b: { "x-kubernetes-int-or-string": true } },
+    spec: { a: 5, b: "50%" },
+    rules: [
+      "type(self.a) == int ? self.a < 6 : self.a == '5%'",
+      "type(self.b) == string && int(self.b.replace('%', '')) == 50",
+      "self.b == 'x' || self.a == 5",
+    ],
+  },
+  {
+    name: "null is as good as absent in objects, and is there in maps and lists",
+    properties: {
+      gone: { type: "string", nullable: true },
+      map: { type: "object", additionalProperties: { type: "string", nullable: true } },
+      list: list({ type: "string", nullable: true }),
+    },
+    spec: { gone: null, map: { a: null, b: "x" }, list: [null, "x"] },
+    rules: ["!has(self.gone)", "has(self.map.a) && 'a' in self.map && self.map.size() == 2", "self.list.size() == 2"],
+  },
+  {
+    name: "maps are asked by key",
+    properties: { map: { type: "object", additionalProperties: { type: "integer" } } },
+    spec: { map: { "a-b": 1, __proto__: 2, c: 3 } },
+    rules: [
+      "self.map['a-b'] == 1 && self.map.c == 3",
+      "self.map.all(k, self.map[k] > 0)",
+      "!('d' in self.map) && !has(self.map.d)",
+    ],
+  },
+  {
+    name: "sets have no order and grow by what they lack",
+    properties: { a: set(strings), b: set(strings), c: set(strings) },
+    spec: { a: ["x", "y"], b: ["y", "x"], c: ["y", "z"] },
+    rules: [
+      "self.a == self.b && self.b == self.a",
+      "self.a != self.c",
+      "self.a + self.c == ['z', 'y', 'x']",
+      "(self.a + self.c).size() == 3",
+    ],
+  },
+  {
+    name: "lists of maps are compared by key, and what is added takes the place of what has its key",
+    properties: { m: map, n: list(list(strings)) },
+    spec: {
+      m: [
+        { key: "a", value: 1 },
+        { key: "b", value: 2 },
+      ],
+      n: [["x"], ["x", "y"]],
+    },
+    rules: [
+      "self.m == self.m && self.m + self.m == self.m",
+      "self.m + [self.m[1], self.m[0]] == [self.m[1], self.m[0]]",
+      "(self.m.filter(e, e.key == 'b') + self.m).size() == 3",
+      "(self.m + self.m.filter(e, e.key == 'b')).map(e, e.key) == ['a', 'b']",
+      "self.m.exists(e, e == self.m[1]) && self.m[0] in self.m && !(self.m[0] == self.m[1])",
+      "self.n[0] != self.n[1] && self.n[0] + ['y'] == self.n[1] && ['x'] in self.n",
+    ],
+  },
+  {
+    name: "nothing that the schema does not know is seen",
+    properties: { open: { type: "object", "x-kubernetes-preserve-unknown-fields": true, properties: { known: strings } } },
+    spec: { open: { known: "a", unknown: "b" } },
+    rules: ["self.open.known == 'a'", "self.open == self.open"],
+  },
+]) {
+  for (const rule of rules) test(`${name}: ${rule}`, () => assert.deepEqual(faults(properties, spec, rule), []));
+}
+
+for (const { name, properties, spec, rule, want } of [
+  {
+    name: "a rule that does not hold",
+    properties: { a: { type: "integer" } },
+    spec: { a: 1 },
+    rule: " self.a > 1 ",
+    want: 'spec: Invalid value: map[string]interface {}{"a":1}: failed rule: self.a > 1',
+  },
+  {
+    name: "what is not there",
+    properties: { a: strings },
+    spec: {},
+    rule: "self.a == ''",
+    want: "spec: Invalid value: map[string]interface {}{}: no such key: a evaluating rule: self.a == ''",
+  },
+  {
+    name: "a place that is not there",
+    properties: { a: list(strings) },
+    spec: { a: ["x"] },
+    rule: "self.a[1] == ''",
+    want: 'spec: Invalid value: map[string]interface {}{"a":[]interface {}{"x"}}: index out of bounds: 1 evaluating rule: self.a[1] == \'\'',
+  },
+  {
+    name: "a function that does not fit a value of any type",
+    properties: { a: { "x-kubernetes-int-or-string": true } },
+    spec: { a: 1 },
+    rule: "self.a.contains('x')",
+    want: "spec: Invalid value: map[string]interface {}{\"a\":1}: 'no such overload: contains': call arguments did not match a supported operator, function or macro signature for rule: self.a.contains('x')",
+  },
+  {
+    name: "a value that the schema does not allow either",
+    properties: { a: { type: "integer" } },
+    spec: { a: "x" },
+    rule: "self.a > 1",
+    want: 'spec: Invalid value: map[string]interface {}{"a":"x"}: invalid data, expected int, got string evaluating rule: self.a > 1',
+  },
+  {
+    name: "null where there may be none",
+    properties: { a: list(strings) },
+    spec: { a: [null] },
+    rule: "self.a[0] == ''",
+    want: "spec: Invalid value: map[string]interface {}{\"a\":[]interface {}{interface {}(nil)}}: invalid data, got null for schema with nullable=false evaluating rule: self.a[0] == ''",
+  },
+  {
+    name: "an unknown field",
+    properties: { open: { type: "object", "x-kubernetes-preserve-unknown-fields": true, properties: { known: strings } } },
+    spec: { open: { unknown: "b" } },
+    rule: "self.open.unknown == 'b'",
+    want: /rule compile error: compilation failed: ERROR: <input>:1:10: undefined field 'unknown'/,
+  },
+]) {
+  test(`tells ${name}`, () => {
+    const told = faults(properties, spec, rule);
+    assert.equal(told.length, 1);
+    if (typeof want === "string") assert.equal(told[0], want);
+    else assert.match(told[0] as string, want);
+  });
+}
+
+test("rules stand anywhere, and each tells where the value is that it does not like", () => {
+  const rule = { rule: "self < 2", message: "too much" };
+  const small = { type: "integer", "x-kubernetes-validations": [rule] };
+  const schema = {
+    type: "object",
+    properties: {
+      list: list(small),
+      map: { type: "object", additionalProperties: list(small) },
+      one: { ...small, nullable: true },
+    },
+  };
+  assert.deepEqual(check(schema, { list: [1, 2], map: { "a.b": [3] }, one: 4 }), [
+    "list[1]: Invalid value: 2: too much",
+    "map[a.b][0]: Invalid value: 3: too much",
+    "one: Invalid value: 4: too much",
+  ]);
+  assert.deepEqual(check(schema, { list: [1], map: {}, one: null }), []);
+});
+
+test("names and kinds of a resource, and of those within it, are there whatever the schema says", () => {
+  const resource = { type: "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true };
+  const template = { ...resource, ...rulesOf("self.kind == 'Pod' && self.metadata.name != ''") };
+  const schema = {
+    type: "object",
+    properties: { template },
+    ...rulesOf("self.apiVersion + self.kind + self.metadata.name == 'v1Aa'"),
+  };
+  const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "p" } };
+  assert.deepEqual(check(schema, { apiVersion: "v1", kind: "A", metadata: { name: "a" }, template: pod }), []);
+  assert.equal(
+    check(schema, { apiVersion: "v1", kind: "B", metadata: { name: "a" }, template: { ...pod, kind: "Job" } }).length,
+    2,
+  );
+  const labels = { type: "object", ...rulesOf("self.metadata.labels.size() == 0") };
+  assert.match(check(labels, { metadata: {} })[0] ?? "", /undefined field 'labels'/);
+});
+
+test("rules about values that no rule can see are passed over", () => {
+  const unseen = { "x-kubernetes-preserve-unknown-fields": true, ...rulesOf("false") };
+  const schema = { type: "object", properties: { any: unseen, list: { ...list({ ...unseen }), ...rulesOf("false") } } };
+  assert.deepEqual(check(schema, { any: 1, list: [1] }), []);
+  assert.deepEqual(check({ type: "object", properties: { a: strings } }, { a: "" }), ["no rules"]);
+});
+
+test("all rules together may not take too long either", () => {
+  const slow = "self.all(a, self.all(b, self.all(c, a + b + c >= 0)))";
+  const heavy = "self.all(a, self.all(b, a + b >= 0))";
+  const numbers = Array.from({ length: 250 }, (_, i) => i);
+  const properties = {
+    n: { ...list({ type: "integer" }), ...rulesOf(slow) },
+    z: { ...list({ type: "integer" }), ...rulesOf("false") },
+  };
+  const told = faults(properties, { n: numbers, z: [] }, "true");
+  assert.equal(told.length, 1);
+  assert.match(
+    told[0] ?? "",
+    /^spec.n: .*: 'operation cancelled: actual cost limit exceeded': no further validation rules will be run/,
+  );
+  const many = faults(
+    { n: { ...list({ type: "integer" }), ...rulesOf(...Array(9).fill(heavy), "false") } },
+    { n: numbers },
+    "true",
+  );
+  assert.equal(many.length, 1);
+  assert.match(many[0] ?? "", /: validation failed due to running out of cost budget, no further validation rules will be run$/);
+});

@@ -1,0 +1,157 @@
+/**
+ * Holds custom resources against the rules of their schema.
+ * Source: apiextensions-apiserver pkg/apiserver/schema/cel/validation.go
+ */
+import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
+import { goUntyped } from "@coxswain/apimachinery/errors/go-syntax";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import { Budget, BudgetExceeded } from "../cel/budget.ts";
+import type { Program } from "../cel/program.ts";
+import { Failure, type Value } from "../cel/values.ts";
+import { hasStructureThroughout } from "../registry/apiextensions/customresourcedefinitions/schema-rules.ts";
+import {
+  additionalOf,
+  anySchema,
+  itemsOf,
+  mostLevels,
+  type Schema,
+} from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
+import { isEmbedded } from "../registry/apiextensions/customresourcedefinitions/validation-rules/rule-types.ts";
+import {
+  type CompiledRule,
+  compileRules,
+  rulesOf,
+  self,
+} from "../registry/apiextensions/customresourcedefinitions/validation-rules/rules.ts";
+import { ruleValue } from "./rule-values.ts";
+
+/**
+ * What one rule may do with one value, and all rules with one object: about a tenth of a second, and a third. Upstream has
+ * no limit in 1.23, and has these words for it since.
+ */
+const mostStepsOfRule = 1_000_000;
+const mostStepsOfObject = 3_000_000;
+
+/** A schema that has rules, or has some below it. */
+interface Node {
+  readonly schema: Schema;
+  readonly isResource: boolean;
+  readonly rules: readonly CompiledRule[];
+  readonly items: Node | undefined;
+  readonly properties: ReadonlyMap<string, Node>;
+  readonly additional: Node | undefined;
+}
+
+/** What is wrong with an object by the rules of its schema; undefined for a schema without rules. */
+export type RuleCheck = (object: KubeObject) => FieldError[];
+
+export function ruleCheckOf(schema: Schema | undefined): RuleCheck | undefined {
+  const hasRules = schema !== undefined && anySchema(schema, (part) => rulesOf(part).length > 0);
+  if (!hasRules || !hasStructureThroughout(schema)) return undefined;
+  // Compiled when an object comes: a server that starts has other things to do.
+  let root: { readonly node: Node | undefined } | undefined;
+  return (object) => {
+    root ??= { node: nodeOf(schema, true, 0) };
+    if (root.node === undefined) return [];
+    const evaluation = new Evaluation();
+    evaluation.check(root.node, object, "");
+    return evaluation.errors;
+  };
+}
+
+function nodeOf(schema: Schema, isResource: boolean, level: number): Node | undefined {
+  if (level > mostLevels) return undefined;
+  const below = (part: Schema | undefined): Node | undefined => part && nodeOf(part, isEmbedded(part), level + 1);
+  const properties = Object.entries(schema.properties ?? {}).flatMap(([name, property]) => {
+    const node = below(property);
+    return node === undefined ? [] : [[name, node] as const];
+  });
+  const node: Node = {
+    schema,
+    isResource,
+    rules: compileRules(schema, isResource),
+    items: below(itemsOf(schema)),
+    properties: new Map(properties),
+    additional: below(additionalOf(schema)),
+  };
+  const isEmpty = node.rules.length === 0 && !node.items && !node.additional && node.properties.size === 0;
+  return isEmpty ? undefined : node;
+}
+
+/** One object. */
+class Evaluation {
+  readonly errors: FieldError[] = [];
+  #left = mostStepsOfObject;
+
+  /** @returns false: no rule is to be looked at any more */
+  check(node: Node, value: unknown, path: string): boolean {
+    if (value === null || value === undefined) return true;
+    if (!this.#checkRules(node, value, path)) return false;
+    if (Array.isArray(value)) {
+      const { items } = node;
+      return items === undefined || value.every((item, i) => this.check(items, item, index(path, i)));
+    }
+    if (!isJsonObject(value)) return true;
+    const { additional, properties } = node;
+    const fields = Object.entries(value);
+    if (additional && !fields.every(([name, field]) => this.check(additional, field, mapKey(path, name)))) return false;
+    return fields.every(([name, field]) => {
+      const property = properties.get(name);
+      return property === undefined || this.check(property, field, child(path, name));
+    });
+  }
+
+  #checkRules({ schema, rules, isResource }: Node, value: unknown, path: string): boolean {
+    if (rules.length === 0) return true;
+    const variables = new Map<string, Value>([[self, ruleValue(value, schema, isResource)]]);
+    const tell = (text: string): void => {
+      // What concerns the whole object has no path, which is how Go prints it.
+      this.errors.push(invalidValue(path === "" ? "<nil>" : path, goUntyped(value), text));
+    };
+    for (const { rule, program } of rules) {
+      if (program === undefined) continue;
+      if ("fault" in program) {
+        tell(`rule compile error: ${program.fault}`);
+        continue;
+      }
+      const shown = (rule.message || rule.rule || "").trim();
+      const result = this.#evaluate(program, variables);
+      if (result === undefined) {
+        tell(outOfBudget(this.#left <= 0, shown));
+        return false;
+      }
+      if (result instanceof Failure) tell(failureText(result, shown));
+      else if (result !== true) tell(rule.message || `failed rule: ${shown}`);
+    }
+    return true;
+  }
+
+  /** @returns undefined when it takes too long */
+  #evaluate(program: Program, variables: ReadonlyMap<string, Value>): Value | undefined {
+    const budget = new Budget(Math.min(mostStepsOfRule, this.#left));
+    const steps = budget.left;
+    try {
+      return program.evaluate(variables, budget);
+    } catch (err) {
+      if (err instanceof BudgetExceeded) return undefined;
+      throw err;
+    } finally {
+      this.#left -= steps - Math.max(budget.left, 0);
+    }
+  }
+}
+
+function outOfBudget(isWholeObject: boolean, rule: string): string {
+  return isWholeObject
+    ? "validation failed due to running out of cost budget, no further validation rules will be run"
+    : `'${new BudgetExceeded().message}': no further validation rules will be run due to call cost exceeds limit for rule: ${rule}`;
+}
+
+/** Functions that do not fit are found by the compiler, but for values of which it knows no type. */
+function failureText({ message }: Failure, rule: string): string {
+  return message.startsWith("no such overload")
+    ? `'${message}': call arguments did not match a supported operator, function or macro signature for rule: ${rule}`
+    : `${message} evaluating rule: ${rule}`;
+}

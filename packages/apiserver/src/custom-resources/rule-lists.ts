@@ -1,0 +1,125 @@
+/**
+ * Lists of custom resources in validation rules: those of `x-kubernetes-list-type` set and map have no order when they are
+ * compared, and adding to them replaces what is there.
+ * Source: apiextensions-apiserver pkg/apiserver/schema/cel/values.go
+ */
+import type { Budget } from "../cel/budget.ts";
+import { convert } from "../cel/conversions.ts";
+import { equal, Failure, List, Mapping, typeOf, type Value } from "../cel/values.ts";
+
+/** @param at makes the value of an item, once */
+export class SchemaList extends List {
+  readonly size: number;
+  readonly #make: (i: number) => Value;
+  readonly #made: Value[] = [];
+
+  constructor(size: number, make: (i: number) => Value) {
+    super();
+    this.size = size;
+    this.#make = make;
+  }
+
+  at(i: number): Value {
+    this.#made[i] ??= this.#make(i);
+    return this.#made[i] as Value;
+  }
+
+  outOfRange(i: bigint): Failure {
+    return new Failure(`index out of bounds: ${i}`);
+  }
+
+  equals(other: List, budget: Budget): boolean | Failure {
+    if (this.size !== other.size) return false;
+    for (let i = 0; i < this.size; i++) {
+      const isEqual = equal(this.at(i), other.at(i), budget);
+      if (isEqual !== true) return isEqual;
+    }
+    return true;
+  }
+
+  concat(other: List, budget: Budget): List {
+    budget.spend(this.size + other.size);
+    return this.remade([...itemsOf(this), ...itemsOf(other)]);
+  }
+
+  protected remade(values: readonly Value[]): List {
+    return new SchemaList(values.length, (i) => values[i] as Value);
+  }
+}
+
+/** Items that are told apart by all or by a part of them. */
+abstract class KeyedList extends SchemaList {
+  protected abstract keyOf(item: Value, budget: Budget): string;
+
+  override equals(other: List, budget: Budget): boolean | Failure {
+    if (this.size !== other.size) return false;
+    const own = this.#byKey(budget);
+    for (const item of itemsOf(other)) {
+      const found = own.get(this.keyOf(item, budget));
+      if (found === undefined) return false;
+      const isEqual = equal(found, item, budget);
+      if (isEqual !== true) return isEqual;
+    }
+    return true;
+  }
+
+  /** The places of own items stay; what the other has under the same key takes them. */
+  override concat(other: List, budget: Budget): List {
+    budget.spend(this.size + other.size);
+    const items = this.#byKey(budget);
+    for (const item of itemsOf(other)) items.set(this.keyOf(item, budget), item);
+    return this.remade([...items.values()]);
+  }
+
+  #byKey(budget: Budget): Map<string, Value> {
+    return new Map(itemsOf(this).map((item) => [this.keyOf(item, budget), item]));
+  }
+}
+
+export class SetList extends KeyedList {
+  protected override keyOf(item: Value, budget: Budget): string {
+    return identity(item, budget);
+  }
+
+  protected override remade(values: readonly Value[]): List {
+    return new SetList(values.length, (i) => values[i] as Value);
+  }
+}
+
+export class MapList extends KeyedList {
+  readonly #keys: readonly string[];
+
+  /** @param keys `x-kubernetes-list-map-keys`, as items find them */
+  constructor(size: number, make: (i: number) => Value, keys: readonly string[]) {
+    super(size, make);
+    this.#keys = keys;
+  }
+
+  protected override keyOf(item: Value, budget: Budget): string {
+    if (!(item instanceof Mapping)) return identity(item, budget);
+    return JSON.stringify(this.#keys.map((key) => identity(item.find(key), budget)));
+  }
+
+  protected override remade(values: readonly Value[]): List {
+    return new MapList(values.length, (i) => values[i] as Value, this.#keys);
+  }
+}
+
+function itemsOf(list: List): Value[] {
+  return Array.from({ length: list.size }, (_, i) => list.at(i));
+}
+
+/** The same text for values that are equal. */
+function identity(value: Value | undefined, budget: Budget): string {
+  budget.spend();
+  if (value === undefined) return "";
+  if (value instanceof List) return `[${itemsOf(value).map((item) => identity(item, budget))}]`;
+  if (value instanceof Mapping) {
+    const fields = [...value.keys()].map((key) => `${identity(key, budget)}:${identity(value.find(key), budget)}`);
+    return `{${fields.sort()}}`;
+  }
+  if (value instanceof Failure) return `error ${JSON.stringify(value.message)}`;
+  if (value instanceof Uint8Array) return `bytes ${Buffer.from(value).toString("base64")}`;
+  const text = convert("string", value, budget);
+  return typeof text === "string" ? `${typeOf(value)} ${JSON.stringify(text)}` : typeOf(value);
+}

@@ -1,0 +1,214 @@
+/**
+ * Values of custom resources as validation rules see them, by their schemas. What a schema does not allow is an error that
+ * a rule gets when it looks.
+ * Source: apiextensions-apiserver pkg/apiserver/schema/cel/values.go
+ */
+import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
+import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
+import type { Budget } from "../cel/budget.ts";
+import { instant, parseDuration, parseTimestamp } from "../cel/times.ts";
+import { Duration, equal, Failure, type List, Mapping, noOverload, Timestamp, type Value } from "../cel/values.ts";
+import { hasFormat } from "../registry/apiextensions/customresourcedefinitions/formats.ts";
+import { additionalOf, itemsOf, propertyOf, type Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
+import { escapeName, unescapeName } from "../registry/apiextensions/customresourcedefinitions/validation-rules/escaping.ts";
+import {
+  isEmbedded,
+  withResourceFields,
+} from "../registry/apiextensions/customresourcedefinitions/validation-rules/rule-types.ts";
+import { parseWordyDuration } from "./rule-durations.ts";
+import { MapList, SchemaList, SetList } from "./rule-lists.ts";
+
+/** @param isResource has names and a kind, whatever its schema says */
+export function ruleValue(json: unknown, schema: Schema, isResource = isEmbedded(schema)): Value {
+  if (json === null) return schema.nullable ? null : new Failure("invalid data, got null for schema with nullable=false");
+  if (schema["x-kubernetes-int-or-string"] === true) {
+    if (typeof json === "string") return json;
+    return intOf(json) ?? new Failure("invalid data, expected XIntOrString value to be either a string or integer");
+  }
+  switch (schema.type) {
+    case "object":
+      if (!isJsonObject(json)) return new Failure("invalid data, expected a map for the provided schema with type=object");
+      return objectValue(json, isResource ? withResourceFields(schema) : schema);
+    case "array":
+      if (!Array.isArray(json)) return new Failure("invalid data, expected an array for the provided schema with type=array");
+      return listValue(json, schema);
+    case "string":
+      return typeof json === "string" ? textValue(json, schema.format ?? "") : unexpected("string", json);
+    case "number":
+      return typeof json === "number" || typeof json === "bigint" ? Number(json) : unexpected("float", json);
+    case "integer":
+      return intOf(json) ?? unexpected("int", json);
+    case "boolean":
+      return typeof json === "boolean" ? json : unexpected("bool", json);
+    default:
+      return new Failure(
+        `invalid type, expected object, array, number, integer, boolean or string, or no type with x-kubernetes-int-or-string or x-kubernetes-preserve-unknown-fields is true, got ${schema.type ?? ""}`,
+      );
+  }
+}
+
+function intOf(json: unknown): bigint | undefined {
+  if (typeof json === "bigint") return json;
+  return typeof json === "number" && Number.isInteger(json) ? BigInt(json) : undefined;
+}
+
+function unexpected(wanted: string, json: unknown): Failure {
+  const name = Array.isArray(json) ? "[]interface {}" : isJsonObject(json) ? "map[string]interface {}" : undefined;
+  const scalar =
+    typeof json === "string" ? "string" : typeof json === "boolean" ? "bool" : intOf(json) === undefined ? "float64" : "int64";
+  return new Failure(`invalid data, expected ${wanted}, got ${name ?? scalar}`);
+}
+
+function objectValue(json: Readonly<Record<string, unknown>>, schema: Schema): Value {
+  const additional = additionalOf(schema);
+  if (schema.properties !== undefined) return new SchemaObject(json, schema);
+  if (additional !== undefined) return new SchemaMap(json, additional);
+  if (schema["x-kubernetes-preserve-unknown-fields"] === true) return new SchemaObject(json, schema);
+  return new Failure(
+    "invalid object type, expected either Properties or AdditionalProperties with Allows=true and non-empty Schema",
+  );
+}
+
+function listValue(json: readonly unknown[], schema: Schema): List | Failure {
+  const items = itemsOf(schema);
+  if (items === undefined) return new Failure("invalid array type, expected Items with a non-empty Schema");
+  const make = (i: number): Value => ruleValue(json[i], items);
+  if (schema["x-kubernetes-list-type"] === "set") return new SetList(json.length, make);
+  if (schema["x-kubernetes-list-type"] !== "map") return new SchemaList(json.length, make);
+  const keys = schema["x-kubernetes-list-map-keys"] ?? [];
+  return new MapList(
+    json.length,
+    make,
+    keys.flatMap((key) => escapeName(key) ?? []),
+  );
+}
+
+function textValue(text: string, format: string): Value {
+  switch (format) {
+    case "byte":
+      if (text !== "" && !hasFormat("byte", text))
+        return new Failure(`Invalid byte formatted string ${text}: illegal base64 data`);
+      return Buffer.from(text, "base64");
+    case "duration": {
+      const nanos = parseDuration(text) ?? parseWordyDuration(text);
+      return nanos === undefined
+        ? new Failure(`Invalid duration ${text}: unable to parse ${text} as duration`)
+        : new Duration(nanos);
+    }
+    case "date":
+      return (
+        dateOf(text) ?? new Failure(`Invalid date formatted string ${text}: parsing time ${JSON.stringify(text)} as "2006-01-02"`)
+      );
+    case "date-time":
+      if (text === "") return new Timestamp(0n, 0);
+      return (
+        parseTimestamp(text) ?? new Failure(`Invalid date-time formatted string ${text}: parsing time ${JSON.stringify(text)}`)
+      );
+    default:
+      return text;
+  }
+}
+
+function dateOf(text: string): Timestamp | undefined {
+  const [, year, month, day] = /^([0-9]{4})-([0-9]{2})-([0-9]{2})$/.exec(text) ?? [];
+  const seconds = year === undefined ? undefined : instant(Number(year), Number(month), Number(day), 0);
+  return seconds === undefined ? undefined : new Timestamp(BigInt(seconds), 0);
+}
+
+/** Of values that are made once, however often a rule looks. */
+abstract class SchemaMapping extends Mapping {
+  protected readonly json: Readonly<Record<string, unknown>>;
+  readonly #made = new Map<string, Value>();
+
+  constructor(json: Readonly<Record<string, unknown>>) {
+    super();
+    this.json = json;
+  }
+
+  get size(): number {
+    return Object.keys(this.json).length;
+  }
+
+  protected made(name: string, schema: Schema): Value | undefined {
+    if (!Object.hasOwn(this.json, name)) return undefined;
+    let value = this.#made.get(name);
+    if (value === undefined) {
+      value = ruleValue(this.json[name], schema);
+      this.#made.set(name, value);
+    }
+    return value;
+  }
+}
+
+class SchemaMap extends SchemaMapping {
+  readonly #values: Schema;
+
+  constructor(json: Readonly<Record<string, unknown>>, values: Schema) {
+    super(json);
+    this.#values = values;
+  }
+
+  keys(): string[] {
+    return Object.keys(this.json);
+  }
+
+  find(key: Value): Value | undefined {
+    return typeof key === "string" ? this.made(key, this.#values) : noOverload();
+  }
+
+  equals(other: Mapping, budget: Budget): boolean | Failure {
+    if (this.size !== other.size) return false;
+    for (const key of this.keys()) {
+      const found = other.find(key);
+      if (found === undefined) return false;
+      const isEqual = equal(this.find(key) as Value, found, budget);
+      if (isEqual !== true) return isEqual;
+    }
+    return true;
+  }
+}
+
+/** What is null is as good as absent, and what the schema does not know cannot be seen. */
+class SchemaObject extends SchemaMapping {
+  readonly #schema: Schema;
+
+  constructor(json: Readonly<Record<string, unknown>>, schema: Schema) {
+    super(json);
+    this.#schema = schema;
+  }
+
+  keys(): string[] {
+    return Object.keys(this.json).flatMap((name) => (propertyOf(this.#schema, name) ? (escapeName(name) ?? name) : []));
+  }
+
+  find(key: Value): Value | undefined {
+    if (typeof key !== "string") return noOverload();
+    const name = unescapeName(key);
+    return name === undefined ? undefined : this.#named(name);
+  }
+
+  #named(name: string): Value | undefined {
+    const schema = propertyOf(this.#schema, name);
+    return schema === undefined || this.json[name] === null ? undefined : this.made(name, schema);
+  }
+
+  equals(other: Mapping, budget: Budget): boolean | Failure {
+    if (!(other instanceof SchemaObject)) return noOverload();
+    if (this.size !== other.size) return false;
+    for (const name of Object.keys(this.json)) {
+      budget.spend();
+      const isEqual = this.#isEqualIn(name, other, budget);
+      if (isEqual !== true) return isEqual;
+    }
+    return true;
+  }
+
+  #isEqualIn(name: string, other: SchemaObject, budget: Budget): boolean | Failure {
+    const [own, its] = [this.#named(name), other.#named(name)];
+    if (own !== undefined && its !== undefined) return equal(own, its, budget);
+    if (own !== undefined || its !== undefined) return false;
+    // Neither is to be seen; what is kept all the same counts where both have it.
+    const isKept = propertyOf(this.#schema, name) === undefined && Object.hasOwn(other.json, name);
+    return !isKept || deepEqual(this.json[name], other.json[name]);
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * `x-kubernetes-validations`: rules of a schema in the Common Expression Language.
+ * Source: apiextensions-apiserver pkg/apis/apiextensions/validation/validation.go, pkg/apiserver/schema/cel/compilation.go
+ */
+import { type FieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { child, index } from "@coxswain/apimachinery/errors/field-path";
+import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
+import type { ValidationRule } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
+import { compile, type Program } from "../../../../cel/program.ts";
+import type { Schema } from "../schemas.ts";
+import { isEmbedded, ruleType } from "./rule-types.ts";
+
+export interface CompiledRule {
+  readonly rule: ValidationRule;
+  /** undefined for a rule that says nothing. */
+  readonly program?: Program | { readonly fault: string };
+}
+
+/** What a rule calls the value it is about. */
+export const self = "self";
+
+export function rulesOf(schema: Schema): readonly ValidationRule[] {
+  return (schema["x-kubernetes-validations"] as readonly ValidationRule[] | undefined) ?? [];
+}
+
+/** @returns none for rules about values that rules cannot see */
+export function compileRules(schema: Schema, isResource = isEmbedded(schema)): CompiledRule[] {
+  const rules = rulesOf(schema);
+  const type = rules.length === 0 ? undefined : ruleType(schema, "selfType", isResource);
+  if (type === undefined) return [];
+  // Upstream declares `rule` too, and gives it no value.
+  const variables = new Map([self, "rule"].map((name) => [name, type]));
+  return rules.map((rule) => {
+    const text = rule.rule ?? "";
+    if (text.trim() === "") return { rule };
+    const compiled = compile(text, variables);
+    if ("fault" in compiled) return { rule, program: { fault: `compilation failed: ${compiled.fault}` } };
+    const isBool = compiled.type.kind === "primitive" && compiled.type.name === "bool";
+    return { rule, program: isBool ? compiled : { fault: "cel expression must evaluate to a bool" } };
+  });
+}
+
+/** @param hasStructure whether rules are compiled: a schema must say what its values are */
+export function validateRules(schema: Schema, path: string, isResource: boolean, hasStructure: boolean): FieldError[] {
+  const at = child(path, "x-kubernetes-validations");
+  const texts = rulesOf(schema).flatMap((rule, i) => ruleTextFaults(rule, index(at, i)));
+  if (!hasStructure) return texts;
+  const compiled = compileRules(schema, isResource || isEmbedded(schema)).flatMap(({ rule, program }, i) =>
+    program !== undefined && "fault" in program
+      ? [invalidValue(child(index(at, i), "rule"), goStruct("apiextensions/v1.ValidationRule", rule), program.fault)]
+      : [],
+  );
+  return [...texts, ...compiled];
+}
+
+function ruleTextFaults({ rule = "", message = "" }: ValidationRule, path: string): FieldError[] {
+  const hasBreak = (text: string): boolean => /[\n\r]/.test(text);
+  const [words, told] = [rule.trim(), message.trim()];
+  const at = child(path, "message");
+  if (words === "") return [required(child(path, "rule"), "rule is not specified")];
+  if (message !== "" && told === "") return [invalidValue(at, message, "message must be non-empty if specified")];
+  if (hasBreak(told)) return [invalidValue(at, message, "message must not contain line breaks")];
+  if (hasBreak(words) && told === "") return [required(at, "message must be specified if rule contains line breaks")];
+  return [];
+}
