@@ -41,6 +41,21 @@ for (const { name, as, addresses, want } of [
   });
 }
 
+test("a name that nobody has here is a kubelet's name behind a tunnel, and nobody's otherwise", async () => {
+  const nobody = async (): Promise<never> => {
+    throw new Error("ENOTFOUND");
+  };
+  const tunnel = async (): Promise<never> => assert.fail("nothing is dialled yet");
+  const at = (as: ConnectTarget["as"], config: object) =>
+    resolveTarget(target("https://node.example:10250/x", { as }), { log, lookup: nobody, ...config });
+  for (const as of ["text", "tunnel"] as const) {
+    const { address, tls } = await at(as, { tunnel });
+    assert.deepEqual([address, tls.servername], ["node.example", "node.example"]);
+    await assert.rejects(at(as, {}), /dial tcp: lookup node.example: no such host/);
+  }
+  await assert.rejects(at("proxy", { tunnel }), /dial tcp: lookup node.example: no such host/);
+});
+
 const ownPort = (): number => 6443;
 /** Of this machine; a runner may have none but the loopback. */
 const own = Object.values(networkInterfaces())

@@ -35,6 +35,7 @@ export interface NodeProxyConfig {
 
 /** The address stays the one that was checked, the names stay the target's. */
 export interface Dial {
+  /** Or the name of a kubelet that only the far end of the tunnel knows. */
   readonly address: string;
   readonly port: number;
   readonly secure: boolean;
@@ -56,12 +57,10 @@ export interface Dial {
 export async function resolveTarget(target: ConnectTarget, config: NodeProxyConfig): Promise<Dial> {
   const { url } = target;
   const host = url.hostname.replace(/^\[|\]$/g, "");
-  const address = await resolveHost(host, config);
+  const address = await resolveHost(host, target, config);
   const secure = url.protocol === "https:";
   const port = Number(url.port) || (secure ? 443 : 80);
-  if (target.as === "proxy") checkProxyable(address);
-  else checkKubelet(address);
-  if (port === config.ownPort?.() && isLocal(address)) throw badRequest("address not allowed");
+  if (isIP(address) !== 0) checkAddress(address, port, target, config);
   const trusted = target.toNode && target.skipVerify !== true && config.certificateAuthority !== undefined;
   return {
     address,
@@ -80,11 +79,19 @@ export async function resolveTarget(target: ConnectTarget, config: NodeProxyConf
   };
 }
 
-async function resolveHost(host: string, config: NodeProxyConfig): Promise<string> {
+function checkAddress(address: string, port: number, { as }: ConnectTarget, { ownPort }: NodeProxyConfig): void {
+  if (as === "proxy") checkProxyable(address);
+  else checkKubelet(address);
+  if (port === ownPort?.() && isLocal(address)) throw badRequest("address not allowed");
+}
+
+/** Behind a tunnel there may be names that nobody has here: kubelets are asked for by them. Whom a user names has to be checked. */
+async function resolveHost(host: string, target: ConnectTarget, config: NodeProxyConfig): Promise<string> {
   if (isIP(host) !== 0) return host;
   try {
     return (await (config.lookup ?? lookup)(host)).address;
   } catch (err) {
+    if (config.tunnel !== undefined && target.as !== "proxy") return host;
     throw plainError(`dial tcp: lookup ${host}: no such host`, { cause: err });
   }
 }

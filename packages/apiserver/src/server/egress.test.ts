@@ -156,6 +156,28 @@ for (const { proxyProtocol, startProxy } of [
       assert.match(refused.body.message, /admission webhook "hook.example.com" denied the request: seen/);
     });
 
+    test("this server's own service is not looked for behind the proxy", async () => {
+      await server.request("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {
+        metadata: { name: "self" },
+        webhooks: [
+          {
+            name: "self.example.com",
+            clientConfig: { service: { namespace: "default", name: "kubernetes", path: "/nowhere" }, caBundle },
+            rules: [{ operations: ["CREATE"], apiGroups: [""], apiVersions: ["v1"], resources: ["limitranges"] }],
+            sideEffects: "None",
+            admissionReviewVersions: ["v1"],
+          },
+        ],
+      });
+      const create = () => server.request("POST", "/api/v1/namespaces/default/limitranges", { metadata: { generateName: "l-" } });
+      const refused = await waitFor(async () => [await create()].find(({ code }) => code !== 201), { what: "a refusal" });
+      assert.match(refused.body.message, /failed calling webhook "self.example.com"/);
+      assert.deepEqual(
+        proxy.asked.filter((target) => target.endsWith(`:${server.port}`)),
+        [],
+      );
+    });
+
     test("a server behind an APIService is asked through the proxy", async () => {
       await server.request("POST", "/api/v1/namespaces/default/endpoints", {
         metadata: { name: "other" },
