@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { framedMessage, newMessageReader } from "./grpc-messages.ts";
+
+function read(bytes: Buffer, cuts: readonly number[], mostBytes?: number): string[] {
+  const got: string[] = [];
+  const take = newMessageReader((message) => got.push(message.toString("hex")), mostBytes);
+  let at = 0;
+  for (const length of cuts) {
+    take(bytes.subarray(at, at + length));
+    at += length;
+  }
+  take(bytes.subarray(at));
+  return got;
+}
+
+test("messages come out as they went in, wherever the stream is cut", () => {
+  fc.assert(
+    fc.property(fc.array(fc.uint8Array({ maxLength: 40 })), fc.array(fc.nat(12)), (messages, cuts) => {
+      const got = read(Buffer.concat(messages.map(framedMessage)), cuts);
+      assert.deepEqual(
+        got,
+        messages.map((message) => Buffer.from(message).toString("hex")),
+      );
+    }),
+  );
+});
+
+test("a message that is too long is refused by what it says of itself", () => {
+  const frame = framedMessage(Buffer.alloc(11));
+  assert.deepEqual(read(frame, [], 11), ["00".repeat(11)]);
+  assert.throws(() => read(frame.subarray(0, 5), [], 10), { message: "received message larger than max (11 vs. 10)" });
+});
