@@ -1,112 +1,11 @@
 import { resolve } from "node:path";
+import { decodeShape } from "@coxswain/apimachinery/flags/config-shape";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { Written } from "./config.ts";
+import { kubeletConfiguration } from "./kubelet-configuration.ts";
 
-/** Fields of KubeletConfiguration that the agent acts on. */
-const honouredFields = [
-  "apiVersion",
-  "kind",
-  "address",
-  "allowedUnsafeSysctls",
-  "authentication",
-  "authorization",
-  "cgroupDriver",
-  "cgroupRoot",
-  "cgroupsPerQOS",
-  "clusterDNS",
-  "clusterDomain",
-  "containerLogMaxFiles",
-  "containerLogMaxSize",
-  "contentType",
-  "cpuCFSQuota",
-  "cpuCFSQuotaPeriod",
-  "cpuManagerPolicy",
-  "cpuManagerPolicyOptions",
-  "cpuManagerReconcilePeriod",
-  "enableControllerAttachDetach",
-  "enableDebuggingHandlers",
-  "enableServer",
-  "enforceNodeAllocatable",
-  "eventBurst",
-  "eventRecordQPS",
-  "evictionHard",
-  "evictionMaxPodGracePeriod",
-  "evictionMinimumReclaim",
-  "evictionPressureTransitionPeriod",
-  "evictionSoft",
-  "evictionSoftGracePeriod",
-  "failSwapOn",
-  "featureGates",
-  "fileCheckFrequency",
-  "hairpinMode",
-  "healthzBindAddress",
-  "healthzPort",
-  "httpCheckFrequency",
-  "imageGCHighThresholdPercent",
-  "imageGCLowThresholdPercent",
-  "imageMinimumGCAge",
-  "iptablesDropBit",
-  "iptablesMasqueradeBit",
-  "kubeAPIBurst",
-  "kubeAPIQPS",
-  "kubeletCgroups",
-  "kubeReserved",
-  "kubeReservedCgroup",
-  "makeIPTablesUtilChains",
-  "maxOpenFiles",
-  "maxPods",
-  "memoryManagerPolicy",
-  "memorySwap",
-  "memoryThrottlingFactor",
-  "nodeLeaseDurationSeconds",
-  "nodeStatusMaxImages",
-  "nodeStatusReportFrequency",
-  "nodeStatusUpdateFrequency",
-  "oomScoreAdj",
-  "podCIDR",
-  "podPidsLimit",
-  "podsPerCore",
-  "port",
-  "protectKernelDefaults",
-  "providerID",
-  "qosReserved",
-  "readOnlyPort",
-  "registerNode",
-  "registerWithTaints",
-  "registryBurst",
-  "registryPullQPS",
-  "reservedMemory",
-  "reservedSystemCPUs",
-  "resolvConf",
-  "rotateCertificates",
-  "runOnce",
-  "runtimeRequestTimeout",
-  "seccompDefault",
-  "serializeImagePulls",
-  "serverTLSBootstrap",
-  "showHiddenMetricsForVersion",
-  "shutdownGracePeriod",
-  "shutdownGracePeriodByPodPriority",
-  "shutdownGracePeriodCriticalPods",
-  "staticPodPath",
-  "staticPodURL",
-  "staticPodURLHeader",
-  "syncFrequency",
-  "systemCgroups",
-  "systemReserved",
-  "systemReservedCgroup",
-  "tlsCertFile",
-  "tlsCipherSuites",
-  "tlsMinVersion",
-  "tlsPrivateKeyFile",
-  "topologyManagerPolicy",
-  "topologyManagerScope",
-  "volumePluginDir",
-  "volumeStatsAggPeriod",
-];
-
-/** The others, with the value that says what happens here anyway: any other value has no effect, and that is told. */
-const otherFields: Readonly<Record<string, unknown>> = {
+/** Fields that nothing reads, with the value that says what happens here anyway: of any other value it is told that it does nothing. */
+const unreadFields: Readonly<Record<string, unknown>> = {
   configMapAndSecretChangeDetectionStrategy: "Get",
   enableContentionProfiling: false,
   enableDebugFlagsHandler: undefined,
@@ -117,14 +16,20 @@ const otherFields: Readonly<Record<string, unknown>> = {
   streamingConnectionIdleTimeout: undefined,
 };
 
-/** Fields that no KubeletConfiguration has. */
+/**
+ * Paths of fields that no KubeletConfiguration has, for the log at start: they may be of another release.
+ * @throws DecodeError for a value of the wrong type
+ * Source: pkg/kubelet/kubeletconfig/util/codec/codec.go DecodeKubeletConfiguration
+ */
 export function unknownFields(file: Written): string[] {
-  return Object.keys(file).filter((name) => !honouredFields.includes(name) && !Object.hasOwn(otherFields, name));
+  const unknown: string[] = [];
+  decodeShape(file, kubeletConfiguration, unknown);
+  return unknown;
 }
 
 /** Fields of the file that were set and do nothing, for the log at start. */
 export function ineffectiveFields(file: Written): string[] {
-  return Object.keys(file).filter((name) => Object.hasOwn(otherFields, name) && file[name] !== otherFields[name]);
+  return Object.keys(file).filter((name) => Object.hasOwn(unreadFields, name) && file[name] !== unreadFields[name]);
 }
 
 /** Source: pkg/kubelet/apis/config/helpers.go KubeletConfigurationPathRefs */

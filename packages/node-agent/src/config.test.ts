@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { parseFlags } from "@coxswain/apimachinery/flags/flags";
 import { type AgentConfig, newAgentConfig } from "./config.ts";
-import { ineffectiveFields } from "./config-fields.ts";
+import { ineffectiveFields, unknownFields } from "./config-fields.ts";
 import { kubelet } from "./flags.ts";
 
 function configure(...argv: string[]): AgentConfig {
@@ -181,9 +181,34 @@ test("--dynamic-config-dir needs its gate among the flags: the file's comes too 
   assert.equal(configure(gate, "--dynamic-config-dir=/dynamic").dynamicConfigDir, "/dynamic");
 });
 
-test("refuses fields that do not exist, and tells of those that do nothing", async (t) => {
-  const wrong = await file(t, { maxPodz: 1 });
-  assert.throws(() => configure(`--config=${wrong}`), /strict decoding error: unknown field "maxPodz"/);
+for (const { fields, want } of [
+  { fields: { maxPods: "110" }, want: "string into Go struct field KubeletConfiguration.maxPods of type int32" },
+  { fields: { podPidsLimit: 1.5 }, want: "number into Go struct field KubeletConfiguration.podPidsLimit of type int64" },
+  { fields: { clusterDNS: "10.0.0.10" }, want: "string into Go struct field KubeletConfiguration.clusterDNS of type []string" },
+  { fields: { evictionHard: { pid: 1 } }, want: "number into Go struct field KubeletConfiguration.evictionHard of type string" },
+  {
+    fields: { kubeReserved: [] },
+    want: "array into Go struct field KubeletConfiguration.kubeReserved of type map[string]string",
+  },
+  {
+    fields: { authentication: { anonymous: { enabled: "no" } } },
+    want: "string into Go struct field KubeletAnonymousAuthentication.authentication.anonymous.enabled of type bool",
+  },
+]) {
+  test(`a file with a value of another type ends the start: ${JSON.stringify(fields)}`, async (t) => {
+    const path = await file(t, fields);
+    const message = `failed to load config file ${path}: failed to decode: json: cannot unmarshal ${want}`;
+    assert.throws(() => configure(`--config=${path}`), { message });
+  });
+}
+
+test("fields that do not exist are told of, wherever they are, and the rest of the file holds", async (t) => {
+  const path = await file(t, { maxPodz: 1, maxPods: 20, authentication: { x509: { caFile: "a" } } });
+  const { maxPods, written } = configure(`--config=${path}`);
+  assert.deepEqual([maxPods, unknownFields(written)], [20, ["maxPodz", "authentication.x509.caFile"]]);
+});
+
+test("fields that do nothing are told of", async (t) => {
   const path = await file(t, { enableSystemLogHandler: true, readOnlyPort: 0 });
   assert.deepEqual(ineffectiveFields(configure(`--config=${path}`).written), ["enableSystemLogHandler"]);
 });

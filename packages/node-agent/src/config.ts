@@ -377,15 +377,15 @@ function checkDynamicConfigFlag(flags: KubeletFlags): void {
 
 /**
  * Reads a KubeletConfiguration; paths in it are meant from its own folder.
- * @throws ConfigError for a file that cannot be read, is of another kind or has fields that do not exist
+ * @throws ConfigError for a file that cannot be read, is of another kind or has values of the wrong type
  * Source: pkg/kubelet/kubeletconfig/configfiles/configfiles.go
  */
 export function readConfiguration(path: string): Written {
   const file = asConfigError(() => readConfigFile(path, "KubeletConfiguration", ["kubelet.config.k8s.io/v1beta1"]));
-  const strange = unknownFields(file);
-  if (strange.length > 0) {
-    const list = strange.map((name) => `unknown field ${JSON.stringify(name)}`).join(", ");
-    throw new ConfigError(`failed to load config file ${path}: strict decoding error: ${list}`);
+  try {
+    unknownFields(file);
+  } catch (err) {
+    throw new ConfigError(`failed to load config file ${path}: failed to decode: ${(err as Error).message}`);
   }
   return absolutePaths(file, dirname(resolve(path)));
 }

@@ -8,7 +8,7 @@ import { ConfigError, runMain } from "@coxswain/apimachinery/flags/run-main";
 import { notifySystemd } from "@coxswain/apimachinery/serving/systemd-notify";
 import { startAgent } from "./agent.ts";
 import { newAgentConfig } from "./config.ts";
-import { ineffectiveFields } from "./config-fields.ts";
+import { ineffectiveFields, unknownFields } from "./config-fields.ts";
 import { openDynamicConfig } from "./dynamic-config/dynamic-config.ts";
 import { kubelet } from "./flags.ts";
 import { prepareHost } from "./host/prepare-host.ts";
@@ -21,6 +21,9 @@ await runMain(kubelet, async (flags, { log, signal, set }) => {
     flags["dynamic-config-dir"] === "" ? undefined : openDynamicConfig(flags, set, local, { clock: realClock, log });
   const written = dynamic?.config ?? local;
   const config = written.runOnce ? runOnceConfig(written) : written;
+  const unknown = unknownFields(config.written).map((path) => `unknown field ${JSON.stringify(path)}`);
+  if (unknown.length > 0)
+    log.warn("Using lenient decoding as strict decoding failed", { err: `strict decoding error: ${unknown.join(", ")}` });
   const ineffective = ineffectiveFields(config.written);
   if (ineffective.length > 0)
     log.warn("these fields of the configuration file have no effect yet", { fields: ineffective.join(",") });

@@ -164,7 +164,11 @@ test("a node takes its configuration from the config map that it is told, by an 
 for (const { name, content, error } of [
   { name: "cannot be read", content: "{0xdeadbeef", error: "failed to load config, see Kubelet log for details" },
   { name: "is of another kind", content: "kind: Pod", error: "failed to load config, see Kubelet log for details" },
-  { name: "has unknown fields", content: { maxPodz: 1 }, error: "failed to load config, see Kubelet log for details" },
+  {
+    name: "has a value of the wrong type",
+    content: { maxPods: "7" },
+    error: "failed to load config, see Kubelet log for details",
+  },
   { name: "is not valid", content: { kubeAPIQPS: -1 }, error: "failed to validate config, see Kubelet log for details" },
   {
     name: "wants gates that there are not",

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { parseYaml } from "@coxswain/apimachinery/codec/yaml";
-import { DecodeError, decodeShape } from "./decode.ts";
+import { DecodeError, decodeShape } from "@coxswain/apimachinery/flags/config-shape";
 import type { ConfigVersion, PluginPoint } from "./plugin-sets.ts";
 import { argsShapes, configurationShapes } from "./shapes.ts";
 

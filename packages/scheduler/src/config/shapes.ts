@@ -1,4 +1,4 @@
-import type { ObjectShape, Shape } from "./decode.ts";
+import type { ObjectShape, Shape } from "@coxswain/apimachinery/flags/config-shape";
 import { pluginPoints } from "./plugin-sets.ts";
 
 /** The fields of the configuration file. Source: k8s.io/kube-scheduler/config/v1beta3, v1beta2 */
