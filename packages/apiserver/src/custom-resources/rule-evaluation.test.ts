@@ -268,3 +268,15 @@ test("all rules together may not take too long either", () => {
   assert.equal(many.length, 1);
   assert.match(many[0] ?? "", /: validation failed due to running out of cost budget, no further validation rules will be run$/);
 });
+
+test("of a large object that many rules refuse no more is told than there is use for", () => {
+  const large = "x".repeat(1_000_000);
+  const told = faults({ n: { type: "string", ...rulesOf(...Array(20).fill("false")) } }, { n: large }, "true");
+  assert.equal(told.length, 4);
+  assert.match(
+    told[3] ?? "",
+    /^spec.n: Invalid value: "string": validation failed due to running out of cost budget, no further validation rules/,
+  );
+  const many = list({ type: "integer", ...rulesOf(`${"true && ".repeat(1000)}false`) });
+  assert.ok(faults({ n: many }, { n: Array(1000).fill(1) }, "true").length < 400);
+});

@@ -4,7 +4,7 @@
  */
 import { type FieldError, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
-import { goUntyped } from "@coxswain/apimachinery/errors/go-syntax";
+import { GoText, goUntyped } from "@coxswain/apimachinery/errors/go-syntax";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import type { KubeObject } from "@coxswain/apimachinery/meta/types";
 import { Budget, BudgetExceeded } from "../cel/budget.ts";
@@ -28,8 +28,9 @@ import {
 import { ruleValue } from "./rule-values.ts";
 
 /**
- * What one rule may do with one value, and all rules with one object: about a tenth of a second, and a third. Upstream has
- * no limit in 1.23, and has these words for it since.
+ * What one rule may do with one value, and all rules with one object: about a tenth of a second, and a third. A refusal
+ * shows the value, and costs a step for each character: rules that all refuse one large object would fill the answer
+ * with it. Upstream has no limit in 1.23, and has these words for it since.
  */
 const mostStepsOfRule = 1_000_000;
 const mostStepsOfObject = 3_000_000;
@@ -106,22 +107,27 @@ class Evaluation {
   #checkRules({ schema, rules, isResource }: Node, value: unknown, path: string): boolean {
     if (rules.length === 0) return true;
     const variables = new Map<string, Value>([[self, ruleValue(value, schema, isResource)]]);
+    // What concerns the whole object has no path, which is how Go prints it.
+    const at = path === "" ? "<nil>" : path;
     const tell = (text: string): void => {
-      // What concerns the whole object has no path, which is how Go prints it.
-      this.errors.push(invalidValue(path === "" ? "<nil>" : path, goUntyped(value), text));
+      const shown = goUntyped(value);
+      this.errors.push(invalidValue(at, shown, text));
+      this.#left -= at.length + text.length + lengthOf(shown);
+    };
+    const outOfBudget = (text: string): false => {
+      this.errors.push(invalidValue(at, schema.type ?? "object", text));
+      return false;
     };
     for (const { rule, program } of rules) {
       if (program === undefined) continue;
+      if (this.#left <= 0) return outOfBudget(objectOutOfBudget);
       if ("fault" in program) {
         tell(`rule compile error: ${program.fault}`);
         continue;
       }
       const shown = (rule.message || rule.rule || "").trim();
       const result = this.#evaluate(program, variables);
-      if (result === undefined) {
-        tell(outOfBudget(this.#left <= 0, shown));
-        return false;
-      }
+      if (result === undefined) return outOfBudget(this.#left <= 0 ? objectOutOfBudget : ruleOutOfBudget(shown));
       if (result instanceof Failure) tell(failureText(result, shown));
       else if (result !== true) tell(rule.message || `failed rule: ${shown}`);
     }
@@ -143,10 +149,14 @@ class Evaluation {
   }
 }
 
-function outOfBudget(isWholeObject: boolean, rule: string): string {
-  return isWholeObject
-    ? "validation failed due to running out of cost budget, no further validation rules will be run"
-    : `'${new BudgetExceeded().message}': no further validation rules will be run due to call cost exceeds limit for rule: ${rule}`;
+function lengthOf(shown: unknown): number {
+  return shown instanceof GoText ? shown.text.length : String(shown).length;
+}
+
+const objectOutOfBudget = "validation failed due to running out of cost budget, no further validation rules will be run";
+
+function ruleOutOfBudget(rule: string): string {
+  return `'${new BudgetExceeded().message}': no further validation rules will be run due to call cost exceeds limit for rule: ${rule}`;
 }
 
 /** Functions that do not fit are found by the compiler, but for values of which it knows no type. */
