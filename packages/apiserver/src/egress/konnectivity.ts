@@ -67,6 +67,7 @@ class TunnelledConnection extends Duplex implements Connection {
   /** Whether the far end was told to close, or has. */
   #closing = false;
   #closed = false;
+  #patience: NodeJS.Timeout | undefined;
 
   constructor(stream: MessageStream, way: Socket, connection: string) {
     super({ allowHalfOpen: false });
@@ -86,6 +87,7 @@ class TunnelledConnection extends Duplex implements Connection {
   close(): void {
     if (this.#closed) return;
     this.#closed = this.#closing = true;
+    clearTimeout(this.#patience);
     this.#stream.close();
     if (this.destroyed) return;
     this.push(null);
@@ -98,7 +100,7 @@ class TunnelledConnection extends Duplex implements Connection {
     this.#closing = true;
     this.#stream.send([encodeCloseRequest(this.#connection)]);
     this.#way.unref();
-    setTimeout(() => {
+    this.#patience = setTimeout(() => {
       this.close();
       this.destroy();
     }, closeTimeoutMs).unref();

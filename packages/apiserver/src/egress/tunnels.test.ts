@@ -275,17 +275,21 @@ async function settled(read: () => number): Promise<number> {
 const failed = (labels: string, count = 1): RegExp =>
   new RegExp(`^apiserver_egress_dialer_dial_failure_count\\{${labels}\\} ${count}$`, "m");
 
-for (const { proxyProtocol, protocol } of [
-  { proxyProtocol: "HTTPConnect", protocol: "http_connect" },
-  { proxyProtocol: "GRPC", protocol: "grpc" },
+const noSocket = "dial unix /nowhere/proxy.sock: connect: no such file or directory";
+for (const { proxyProtocol, protocol, message } of [
+  { proxyProtocol: "HTTPConnect", protocol: "http_connect", message: noSocket },
+  {
+    proxyProtocol: "GRPC",
+    protocol: "grpc",
+    message: `rpc error: code = Unavailable desc = connection error: desc = "transport: Error while dialing ${noSocket}"`,
+  },
 ]) {
   test(`a proxy that is not there, asked by ${proxyProtocol}, counts as a failure to connect`, async () => {
     const { connect, metrics } = tunnelOf({ proxyProtocol, transport: { uds: { udsName: "/nowhere/proxy.sock" } } });
-    await assert.rejects(connect("127.0.0.1", 1), (err: Error) => dialErrorText(err) === noSocket);
+    await assert.rejects(connect("127.0.0.1", 1), (err: Error) => dialErrorText(err) === message);
     assert.match(await metrics.render(), failed(`protocol="${protocol}",transport="uds",stage="connect"`));
   });
 }
-const noSocket = "dial unix /nowhere/proxy.sock: connect: no such file or directory";
 
 test("a proxy without TLS, or with somebody else's certificate, counts as a failure to connect", async (t) => {
   const tlsConfig = { clientCert: file(pair.certPem), clientKey: file(pair.keyPem) };

@@ -5,6 +5,7 @@
 import { isIPv6, type Socket } from "node:net";
 import type { Connect, Connection } from "@coxswain/apimachinery/client/connect";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
+import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import type { MetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import type { ProxyServers } from "./configuration.ts";
 import { askHttpConnect } from "./http-connect.ts";
@@ -20,11 +21,20 @@ interface Protocol {
   readonly ask: (way: Socket, proxy: ProxyServer, target: string, signal: AbortSignal) => Promise<Connection>;
   /** What is said of a proxy that does not answer. */
   readonly late: string;
+  /** What is made of a failure to reach the proxy. */
+  readonly unreachable?: (err: Error) => Error;
 }
 
 const protocols: Readonly<Record<ProxyServer["protocol"], Protocol>> = {
   http_connect: { ask: askHttpConnect, late: "i/o timeout" },
-  grpc: { ask: askKonnectivity, late: "dial timeout, backstop" },
+  grpc: {
+    ask: askKonnectivity,
+    late: "dial timeout, backstop",
+    unreachable(err) {
+      const why = JSON.stringify(`transport: Error while dialing ${dialErrorText(err)}`);
+      return new Error(`rpc error: code = Unavailable desc = connection error: desc = ${why}`, { cause: err });
+    },
+  },
 };
 
 /** Both stages together. */
@@ -45,7 +55,7 @@ export function newTunnels(proxies: ProxyServers, clock: Clock, metrics: Metrics
 
   const through = (proxy: ProxyServer): Connect => {
     const { protocol, transport } = proxy;
-    const { ask, late } = protocols[protocol];
+    const { ask, late, unreachable = (err) => err } = protocols[protocol];
     return async (host, port) => {
       const startedMs = clock.monotonic();
       const giveUp = new AbortController();
@@ -59,7 +69,7 @@ export function newTunnels(proxies: ProxyServers, clock: Clock, metrics: Metrics
         return made;
       } catch (err) {
         failures.labels(protocol, transport, stage).inc();
-        throw err;
+        throw stage === "connect" ? unreachable(err as Error) : err;
       } finally {
         timer.cancel();
       }

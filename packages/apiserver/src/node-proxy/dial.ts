@@ -136,7 +136,7 @@ export function answerOf(request: ClientRequest, dial: Dial): Promise<IncomingMe
 export async function openSocket(dial: Dial, target: ConnectTarget): Promise<Connection> {
   const { address: host, port } = dial;
   const through = await dial.tunnel?.(host, port).catch((err: Error) => {
-    throw plainError(`error dialing backend: ${err.message}`, { cause: err });
+    throw plainError(`error dialing backend: ${dialErrorText(err)}`, { cause: err });
   });
   if (through !== undefined && !dial.secure) return through;
   return new Promise((resolve, reject) => {
