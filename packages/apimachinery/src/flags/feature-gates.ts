@@ -1,4 +1,4 @@
-import { type GateSpec, gates, unbuiltGates } from "./gates.ts";
+import { type GateSpec, gates } from "./gates.ts";
 
 /** Which features are on. */
 export interface FeatureGates {
@@ -27,15 +27,10 @@ export function gatesOf(program: string): Readonly<Record<string, GateSpec>> {
 
 /**
  * @param wanted what --feature-gates says
- * @param unbuilt gates that cannot be turned on
- * @throws Error with upstream's text for unknown and locked gates; for gates whose feature is not built
+ * @throws Error with upstream's text for unknown and locked gates
  * Source: k8s.io/component-base featuregate/feature_gate.go
  */
-export function newFeatureGates(
-  program: string,
-  wanted: Readonly<Record<string, boolean>>,
-  unbuilt: ReadonlySet<string> = unbuiltGates,
-): FeatureGates {
+export function newFeatureGates(program: string, wanted: Readonly<Record<string, boolean>>): FeatureGates {
   const known = gatesOf(program);
   const state = new Map(Object.entries(known).map(([name, gate]) => [name, gate.default]));
   const warnings: string[] = [];
@@ -45,22 +40,13 @@ export function newFeatureGates(
   ] as const) {
     const value = Object.hasOwn(wanted, all) ? wanted[all] : undefined;
     if (value === undefined) continue;
-    const left: string[] = [];
-    for (const [name, gate] of Object.entries(known)) {
-      if (gate.stage !== stage || Object.hasOwn(wanted, name)) continue;
-      if (value && unbuilt.has(name) && !gate.default) left.push(name);
-      else state.set(name, value);
-    }
-    if (left.length > 0)
-      warnings.push(`${all}=true leaves these feature gates off, their features are not built: ${left.join(",")}`);
+    for (const [name, gate] of Object.entries(known)) if (gate.stage === stage) state.set(name, value);
   }
   for (const [name, value] of Object.entries(wanted)) {
     const gate = Object.hasOwn(known, name) ? known[name] : undefined;
     if (gate === undefined) throw new Error(`unrecognized feature gate: ${name}`);
     if (gate.locked && value !== gate.default)
       throw new Error(`cannot set feature gate ${name} to ${value}, feature is locked to ${gate.default}`);
-    if (value && !gate.default && unbuilt.has(name))
-      throw new Error(`cannot set feature gate ${name} to true, the feature is not built`);
     if (gate.stage === "GA") warnings.push(`Setting GA feature gate ${name}=${value}. It will be removed in a future release.`);
     if (gate.stage === "deprecated")
       warnings.push(`Setting deprecated feature gate ${name}=${value}. It will be removed in a future release.`);

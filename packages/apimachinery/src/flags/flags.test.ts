@@ -114,16 +114,3 @@ test("feature gates: groups set what is not named, locked and unknown ones refus
   assert.equal(newFeatureGates("kubelet", {}).enabled("CSIMigrationAWS"), false);
   assert.throws(() => newFeatureGates("kubelet", {}).enabled("ServerSideFieldValidation"));
 });
-
-test("feature gates: what is not built cannot be turned on, alone or with its group", () => {
-  const name = "OpenAPIV3";
-  const unbuilt = new Set([name]);
-  assert.throws(() => newFeatureGates("kube-apiserver", { [name]: true }, unbuilt), {
-    message: `cannot set feature gate ${name} to true, the feature is not built`,
-  });
-  assert.equal(newFeatureGates("kube-apiserver", { [name]: false }, unbuilt).enabled(name), false);
-  const all = newFeatureGates("kube-apiserver", { AllAlpha: true }, unbuilt);
-  assert.equal(all.enabled(name), false);
-  assert.match(all.warnings[0] ?? "", /^AllAlpha=true leaves these feature gates off/);
-  assert.ok(all.warnings[0]?.includes(name));
-});

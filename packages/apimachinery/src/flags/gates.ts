@@ -157,12 +157,6 @@ export const gates: Readonly<Record<string, GateSpec>> = {
 };
 
 /**
- * Gates that are off by default and whose feature is not built: turning one on is refused, so that nobody relies on
- * it. Take a name out when the feature comes.
- */
-export const unbuiltGates: ReadonlySet<string> = new Set<string>();
-
-/**
  * Gates that are off by default and have nothing to do here: they are for kube-proxy or docker, take away what we never
  * had, or ask for what is always so (what a kernel does not let the kubelet change is logged, in a user namespace or not).
  */
