@@ -170,6 +170,14 @@ class Connections {
     });
   }
 
+  /** Tells a client that it forgot about TLS. @param wrapped by TLS, which has read its request */
+  refusePlain(wrapped: TLSSocket): void {
+    const ends = ["remotePort", "remoteAddress", "localPort", "localAddress"] as const;
+    const plain = [...this.#sockets].find((socket) => ends.every((end) => socket[end] === wrapped[end]));
+    if (plain === undefined || plain.destroyed) wrapped.destroy();
+    else plain.end(forgotTls, () => wrapped.destroy());
+  }
+
   addHttp2(connection: ServerConnection): void {
     this.#http2.add(connection);
   }
@@ -297,8 +305,10 @@ function listenerFor(options: HttpServerOptions, tls: TlsOptions, http: Server, 
       else http.emit("connection", socket);
     },
     onHandshakeError(err, socket) {
+      if (err.code === "ERR_SSL_HTTP_REQUEST") return connections.refusePlain(socket); // neither logged nor counted upstream
       options.onHandshakeError?.(err);
       log.v(3)?.info("TLS handshake error", { from: socket.remoteAddress, err: String(err.message) });
+      socket.destroy();
     },
   });
   // Never listening itself, it would not look for connections that send no headers.
@@ -350,6 +360,9 @@ async function listen(server: NetServer, options: HttpServerOptions): Promise<vo
     }
   }
 }
+
+/** Source: Go net/http server.go, conn.serve */
+const forgotTls = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
 /** Source: golang.org/x/net http2/server.go handleHeaderListTooLong */
 const tooManyHeaders = "<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>";

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect as connectTcp } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { before, type TestContext, test } from "node:test";
@@ -18,7 +19,7 @@ import {
   signCertificateRequest,
   subjectOf,
 } from "./certificates.ts";
-import { type HttpServer, startHttpServer } from "./https-server.ts";
+import { type HttpServer, type HttpServerOptions, startHttpServer } from "./https-server.ts";
 import { cipherSuites, parseSniCertKey, type TlsOptions, tlsVersionNames } from "./tls-options.ts";
 
 let ca: KeyPair;
@@ -28,13 +29,14 @@ before(async () => {
   serving = await newCertificate({ commonName: "main", dnsNames: ["localhost"], usages: ["server"], ca });
 });
 
-async function start(t: TestContext, tls: TlsOptions, bindAddress = "127.0.0.1"): Promise<HttpServer> {
+async function start(t: TestContext, tls: TlsOptions, more: Partial<HttpServerOptions> = {}): Promise<HttpServer> {
   const server = await startHttpServer({
     port: 0,
-    bindAddress,
+    bindAddress: "127.0.0.1",
     tls,
     handler: (exchange) => exchange.respond(200, {}, "ok"),
     log: discardLogger,
+    ...more,
   });
   t.after(() => server.close());
   return server;
@@ -143,7 +145,7 @@ test("--tls-sni-cert-key: who asks for no name is shown the certificate of the a
     await pairFiles(directory, "127.0.0.4", []),
   ];
   const options = { cert: serving.certPem, key: serving.keyPem, sni: flags.map(parseSniCertKey) };
-  const server = await start(t, options, "::");
+  const server = await start(t, options, { bindAddress: "::" });
   const shown = async (host: string, servername?: string) =>
     (await handshake(server, { host, ...(servername === undefined ? {} : { servername }) })).commonName;
   for (const [host, want] of [
@@ -190,4 +192,22 @@ test("a certificate that changes on disk is served without a restart and without
   writeFileSync(keyFile, renewed.keyPem);
   writeFileSync(certFile, renewed.certPem);
   await waitFor(async () => (await handshake(server)).commonName === "renewed");
+});
+
+test("who forgets about TLS is told so, and nobody else is", async (t) => {
+  let failed = 0;
+  const server = await start(t, { cert: serving.certPem, key: serving.keyPem }, { onHandshakeError: () => failed++ });
+  const answerTo = async (bytes: string): Promise<string> => {
+    const socket = connectTcp({ host: "127.0.0.1", port: server.port });
+    socket.write(bytes, "latin1");
+    return (await socket.setEncoding("latin1").toArray()).join("");
+  };
+  const page = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+  const asked = ["GET / HTTP/1.1\r\nHost: x\r\n\r\n", "POST /api HTTP/1.0\r\n\r\n", "HEAD /healthz HTTP/1.1\r\n\r\n"];
+  assert.deepEqual(await Promise.all(asked.map(answerTo)), [page, page, page]);
+  assert.equal(failed, 0);
+  assert.ok(!(await answerTo("\x00\x01\x02\x03\x04\x05 no request")).includes("HTTP"));
+  assert.equal(failed, 1);
+  await waitFor(() => server.connections === 0, { what: "all of them to be gone" });
+  await handshake(server);
 });

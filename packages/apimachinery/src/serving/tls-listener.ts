@@ -12,7 +12,8 @@ export interface TlsListenerOptions {
   /** Before the handshake. */
   onConnection(socket: Socket): void;
   onSecure(socket: TLSSocket): void;
-  onHandshakeError(err: Error, socket: Socket): void;
+  /** Has to end the connection: one whose handshake takes too long would stay. */
+  onHandshakeError(err: NodeJS.ErrnoException, socket: TLSSocket): void;
 }
 
 export interface TlsListener {
@@ -71,10 +72,7 @@ function newTlsServer(
     },
   });
   server.on("secureConnection", onSecure);
-  server.on("tlsClientError", (err, socket) => {
-    socket.destroy(); // a handshake that takes too long is only reported, the connection would stay
-    onHandshakeError(err, socket);
-  });
+  server.on("tlsClientError", onHandshakeError);
   return server;
 }
 
