@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { formatFieldErrors } from "@coxswain/apimachinery/errors/field-error";
+import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { readEgressConfiguration } from "./configuration.ts";
 import type { EgressSelection } from "./selections.ts";
 import { egressErrors } from "./validation.ts";
@@ -167,6 +168,24 @@ for (const { name, text, message } of [
   test(`a file with ${name} ends the start`, () => assert.throws(() => readEgressConfiguration(fileOf(text)), { message }));
 }
 
+test("certificates that are not of their key, and authorities that are none, end the start", async () => {
+  const write = (name: string, text: string): string => {
+    writeFileSync(join(directory, name), text);
+    return join(directory, name);
+  };
+  const ca = await newCa({ commonName: "ca" });
+  const [one, other] = [await newCertificate({ commonName: "a", usages: ["client"], ca }), ca];
+  const cert = write("one.crt", one.certPem);
+  for (const { key, caBundle, message } of [
+    { key: other.keyPem, caBundle: ca.certPem, message: /got tls: private key does not match public key$/ },
+    { key: one.keyPem, caBundle: "nothing", message: /: failed to append CA cert to the cert pool$/ },
+  ]) {
+    const tlsConfig = `{clientCert: ${cert}, clientKey: ${write("a.key", key)}, caBundle: ${write("ca.crt", caBundle)}}`;
+    const path = fileOf(head + selectionOf("etcd", `{tcp: {url: "https://x:1", tlsConfig: ${tlsConfig}}}`));
+    assert.throws(() => readEgressConfiguration(path), message);
+  }
+});
+
 test("files that are not there, or hold no certificates, end the start", () => {
   assert.throws(() => readEgressConfiguration("/nowhere"), { message: "egress-selector-config-file /nowhere does not exist" });
   assert.throws(() => readEgressConfiguration(directory), {
@@ -176,8 +195,9 @@ test("files that are not there, or hold no certificates, end the start", () => {
   });
   const empty = join(directory, "empty.pem");
   writeFileSync(empty, "");
+  const noPair = "tls: failed to find any PEM data in certificate input";
   const tls = `{tcp: {url: "https://x", tlsConfig: {clientCert: ${empty}, clientKey: ${empty}}}}`;
   assert.throws(() => readEgressConfiguration(fileOf(head + selectionOf("etcd", tls))), {
-    message: new RegExp(`egressSelection "etcd": failed to read key pair ${empty} & ${empty}, got `),
+    message: new RegExp(`egressSelection "etcd": failed to read key pair ${empty} & ${empty}, got ${noPair}$`),
   });
 });

@@ -54,14 +54,23 @@ function addressOf(text: string) {
 }
 
 function secureContextOf({ caBundle = "", clientCert = "", clientKey = "" }: TlsConfig = {}) {
-  let pair: { cert: Buffer; key: Buffer };
+  let pair: { cert: string; key: string };
   try {
-    pair = { cert: readFileSync(clientCert), key: readFileSync(clientKey) };
+    pair = { cert: readPem(clientCert, "certificate"), key: readPem(clientKey, "key") };
     createSecureContext(pair);
   } catch (err) {
-    throw new Error(`failed to read key pair ${clientCert} & ${clientKey}, got ${(err as Error).message}`, { cause: err });
+    const isMismatch = (err as NodeJS.ErrnoException).code === "ERR_OSSL_X509_KEY_VALUES_MISMATCH";
+    const why = isMismatch ? "tls: private key does not match public key" : (err as Error).message;
+    throw new Error(`failed to read key pair ${clientCert} & ${clientKey}, got ${why}`, { cause: err });
   }
   return createSecureContext({ ...pair, ...(caBundle !== "" && { ca: authoritiesIn(caBundle) }) });
+}
+
+/** @throws Error in the words of Go's tls.X509KeyPair */
+function readPem(path: string, what: "certificate" | "key"): string {
+  const text = readFileSync(path, "utf8");
+  if (!text.includes("-----BEGIN ")) throw new Error(`tls: failed to find any PEM data in ${what} input`);
+  return text;
 }
 
 function authoritiesIn(path: string): string {
