@@ -12,6 +12,7 @@ import { connect as connectTls } from "node:tls";
 import { StatusError } from "../errors/status-error.ts";
 import { discardLogger } from "../logging/logger.ts";
 import { type Asked, askOver, type WholeAnswer } from "../testing/https-client.ts";
+import { waitFor } from "../testing/wait-for.ts";
 import { type KeyPair, newCa, newCertificate, subjectOf } from "./certificates.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
 import { type HttpServer, type HttpServerOptions, startHttpServer } from "./https-server.ts";
@@ -198,6 +199,59 @@ test("tells the handler when the client goes away, over both protocols", async (
   request.destroy();
   await done;
   assert.deepEqual(seen.sort(), ["1.1", "2.0"]);
+});
+
+const refusal = (text: string): string =>
+  `HTTP/1.1 ${text}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n${text}`;
+for (const { name, sent, want } of [
+  { name: "that is none", sent: "rubbish\r\n\r\n", want: refusal("400 Bad Request") },
+  {
+    name: "with two lengths",
+    sent: "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    want: refusal("400 Bad Request"),
+  },
+  {
+    name: "with endless headers",
+    sent: `GET / HTTP/1.1\r\nHost: x\r\nX: ${"a".repeat(2_000_000)}\r\n\r\n`,
+    want: refusal("431 Request Header Fields Too Large"),
+  },
+  { name: "that does not come to its end", sent: "GET / HTTP/1.1\r\nHost: x\r\n", want: "" },
+]) {
+  test(`HTTP/1.1: a request ${name} is answered ${JSON.stringify(want.slice(0, 12))}, and shown to nobody`, async (t) => {
+    const timesMs = { headersTimeoutMs: 200, headersCheckMs: 20 };
+    const server = await start(t, () => assert.fail("a handler was called"), { tls: undefined, ...timesMs });
+    const socket = connectTcp({ host: "127.0.0.1", port: server.port });
+    let text = "";
+    socket.setEncoding("latin1").on("data", (chunk: string) => {
+      text += chunk;
+    });
+    socket.write(sent);
+    await once(socket, "close");
+    assert.equal(text, want);
+    await waitFor(() => server.connections === 0, { what: "the end of the connection" });
+  });
+}
+
+test("HTTP/1.1: a mistake in the body does not put a second answer behind the first", async (t) => {
+  const server = await start(
+    t,
+    async (exchange) => {
+      exchange.stream(200, {}).write("begun");
+      await exchange.body(100).catch(() => {});
+    },
+    { tls: undefined },
+  );
+  const socket = connectTcp({ host: "127.0.0.1", port: server.port });
+  socket.on("error", () => {});
+  let text = "";
+  socket.setEncoding("latin1").on("data", (chunk: string) => {
+    text += chunk;
+  });
+  socket.write("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+  await waitFor(() => text.includes("begun"), { what: "the beginning of the answer" });
+  socket.write("zz\r\n");
+  await once(socket, "close");
+  assert.equal(text.match(/HTTP\/1\.1 /g)?.length, 1);
 });
 
 test("HTTP/1.1: a body that was not read before its client went away is not waited for", async (t) => {

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from "node:http";
 import type { AddressInfo, Server as NetServer, Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import { internalError } from "../errors/status-error.ts";
 import { ServerConnection } from "../http2/server-connection.ts";
@@ -8,6 +9,7 @@ import type { Logger } from "../logging/logger.ts";
 import type { Exchange, ExchangeHandler } from "./exchange.ts";
 import { watchFiles } from "./file-watch.ts";
 import { Http1Exchange } from "./http1-exchange.ts";
+import { refuseUnreadable } from "./http1-refusal.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
 import { Roster } from "./roster.ts";
 import { newTlsListener, type TlsListener } from "./tls-listener.ts";
@@ -271,7 +273,9 @@ function newHttp1Server(options: HttpServerOptions, connections: Connections): S
     keepAliveInitialDelay: 180_000,
     shouldUpgradeCallback: isKnownUpgrade,
   };
+  const answering = new WeakMap<Duplex, ServerResponse>();
   const server = createServer(settings, (request: IncomingMessage, response: ServerResponse) => {
+    answering.set(request.socket, response);
     const exchange = new Http1Exchange(request, response, undefined, options.log);
     response.once("close", () => connections.done(exchange));
     void connections.serve(exchange);
@@ -280,6 +284,10 @@ function newHttp1Server(options: HttpServerOptions, connections: Connections): S
     const exchange = new Http1Exchange(request, undefined, head, options.log);
     socket.once("close", () => connections.done(exchange));
     void connections.serve(exchange);
+  });
+  server.on("clientError", (err, socket) => {
+    const response = answering.get(socket);
+    refuseUnreadable(err, socket, response?.headersSent === true && !response.writableFinished);
   });
   if (options.tls === undefined) server.on("connection", (socket) => connections.addSocket(socket));
   return server;
