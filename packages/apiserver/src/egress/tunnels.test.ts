@@ -15,8 +15,7 @@ import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
-import { Metadata } from "@grpc/grpc-js";
-import { type KonnectivityCall, startConnectProxy, startKonnectivityServer } from "../testing/egress-proxies.ts";
+import { startConnectProxy, startKonnectivityServer } from "../testing/egress-proxies.ts";
 import { tunnelledPlainAgent } from "./agents.ts";
 import { proxyServerOf } from "./proxy-server.ts";
 import type { Connection } from "./selections.ts";
@@ -373,74 +372,3 @@ for (const { name, answer, message } of [
     );
   });
 }
-
-/** What a konnectivity server may say instead of what is expected. */
-const status = (code: number, details: string) => ({ code, details, metadata: new Metadata() });
-for (const { name, says, message } of [
-  {
-    name: "knows no such service",
-    says: (call: KonnectivityCall) => call.emit("error", status(12, "unknown service ProxyService")),
-    message: "rpc error: code = Unimplemented desc = unknown service ProxyService",
-  },
-  {
-    name: "closes the dial",
-    says: (call: KonnectivityCall, random: string) => call.write({ type: "DIAL_CLS", closeDial: { random } }),
-    message: "dial closed",
-  },
-  { name: "ends the call", says: (call: KonnectivityCall) => call.end(), message: "tunnel closed" },
-  {
-    name: "sends a packet of 5 MiB",
-    says: (call: KonnectivityCall) => call.write({ type: "DATA", data: { connectID: 1, data: Buffer.alloc(5 * 1024 * 1024) } }),
-    message: /^rpc error: code = Internal desc = received message larger than max \(\d+ vs\. 4194304\)$/,
-  },
-]) {
-  test(`a konnectivity server that ${name} refuses`, async (t) => {
-    const at = newPath();
-    const onCall = (call: KonnectivityCall): boolean => {
-      call.on("data", ({ dialRequest }) => says(call, dialRequest.random));
-      return true;
-    };
-    const proxy = await startKonnectivityServer({ at, portOf, onCall });
-    t.after(() => proxy.stop());
-    await assert.rejects(tunnelOf(overGrpc(at)).connect("a", 1), { message });
-  });
-}
-
-test("packets for other connections and answers to other dials are nobody's", async (t) => {
-  const at = newPath();
-  const onCall = (call: KonnectivityCall): boolean => {
-    call.on("data", ({ type, dialRequest }) => {
-      if (type !== "DIAL_REQ") return;
-      const { random } = dialRequest;
-      call.write({ type: "DIAL_RSP", dialResponse: { connectID: 1, random: 5, error: "not yours" } });
-      call.write({ type: "DIAL_RSP", dialResponse: { connectID: "9007199254740993", random } });
-      call.write({ type: "DATA", data: { connectID: "9007199254740992", data: Buffer.from("no") } });
-      call.write({ type: "DATA", data: { connectID: "9007199254740993", data: Buffer.from("yes") } });
-      call.write({ type: "CLOSE_RSP", closeResponse: { connectID: 7 } });
-      call.write({ type: "CLOSE_RSP", closeResponse: { connectID: "9007199254740993" } });
-    });
-    return true;
-  };
-  const proxy = await startKonnectivityServer({ at, portOf, onCall });
-  t.after(() => proxy.stop());
-  const socket = await tunnelOf(overGrpc(at)).connect("a", 1);
-  assert.equal(String(Buffer.concat(await socket.toArray())), "yes");
-});
-
-test("a konnectivity server is told once that a connection is over, and its call ends", async (t) => {
-  const at = newPath();
-  let calls = 0;
-  const onCall = (call: KonnectivityCall): boolean => {
-    calls++;
-    for (const event of ["cancelled", "end"]) call.once(event, () => (calls = 0));
-    return false;
-  };
-  const proxy = await startKonnectivityServer({ at, portOf, onCall });
-  t.after(() => proxy.stop());
-  const socket = await tunnelOf(overGrpc(at)).connect("127.0.0.1", await behind(t, echo()));
-  assert.equal(calls, 1);
-  socket.write("x");
-  socket.destroySoon();
-  await waitFor(() => calls === 0, { what: "the call to end" });
-  assert.deepEqual(proxy.packets, ["DIAL_REQ", "DATA", "CLOSE_REQ"]);
-});

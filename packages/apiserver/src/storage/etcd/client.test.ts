@@ -3,7 +3,6 @@ import { connect as connectTcp, type Socket } from "node:net";
 import { test } from "node:test";
 import { StatusError } from "@coxswain/apimachinery/errors/status-error";
 import { freePort, startEtcd } from "@coxswain/apimachinery/testing/etcd";
-import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startTlsEtcd } from "../../testing/tls-etcd.ts";
 import { type EtcdClient, newEtcdClient } from "./client.ts";
 import { compactOnce } from "./compactor.ts";
@@ -139,20 +138,17 @@ test("TLS with client certificates", async (t) => {
   await assert.rejects(stranger.range({ key: "/a" }), EtcdError);
 });
 
-test("with a way of its own every call goes over it, and one that comes too late is closed", async (t) => {
+test("with a way of its own every call goes over it", async (t) => {
   const etcd = await startEtcd();
   const port = Number(new URL(etcd.endpoint).port);
   const made: Socket[] = [];
-  let mayPass = true;
-  let release = (): void => {};
   const connect = async (host: string): Promise<Socket> => {
     assert.equal(host, "192.0.2.9"); // where nobody is
-    if (!mayPass) await new Promise<void>((resolve) => (release = resolve));
     const socket = connectTcp(port, "127.0.0.1");
     made.push(socket);
     return socket;
   };
-  const client = newEtcdClient({ servers: [`http://192.0.2.9:${port}`], connect, deadlineMs: 2_500 });
+  const client = newEtcdClient({ servers: [`http://192.0.2.9:${port}`], connect });
   t.after(() => client.close());
   const revision = await client.put("/own-way", Buffer.from("1"));
   assert.match((await client.status(0)).version, /^3\./);
@@ -161,10 +157,4 @@ test("with a way of its own every call goes over it, and one that comes too late
   assert.equal(made.length, 1);
   assert.match((await client.statusAt(`http://192.0.2.9:${port}`)).version, /^3\./);
   assert.equal(made.length, 2);
-  mayPass = false;
-  made[0]?.destroy();
-  await assert.rejects(client.range({ key: "/own-way" }), EtcdError);
-  mayPass = true;
-  release();
-  await waitFor(() => made[2]?.destroyed, { what: "the late connection to be closed" });
 });

@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { constants, createServer, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
+import { type Duplex, PassThrough } from "node:stream";
 import { type TestContext, test } from "node:test";
+import type { Connection } from "@coxswain/apimachinery/client/connect";
 import { startOwnEtcd } from "@coxswain/apimachinery/testing/etcd";
 import { pauseProcess } from "@coxswain/apimachinery/testing/pause-process";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
@@ -219,4 +221,18 @@ test("a member that is paused is left for the next one before the deadline", asy
     if (slowestMs > 500) break;
   }
   assert.ok(slowestMs > 500, "nobody was waited for"); // and the deadline did not pass, or it had thrown
+});
+
+test("a way to the server that comes too late is closed", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  let arrive = (_way: Duplex): void => {};
+  const connect = () => new Promise<Connection>((resolve) => (arrive = (way) => resolve(way as Connection)));
+  const made = newGrpcConnection("http://192.0.2.9:1", { connect });
+  t.after(() => made.close());
+  const failed = assert.rejects(made.unary("/x", message, 60_000), /cannot connect to http:\/\/192.0.2.9:1: timed out/);
+  t.mock.timers.tick(5_000);
+  await failed;
+  const late = new PassThrough();
+  arrive(late);
+  await once(late, "close");
 });

@@ -52,6 +52,8 @@ export interface GrpcOptions {
 }
 
 const connectTimeoutMs = 2_000;
+/** Over somebody else, who has to reach the server first. */
+const tunnelTimeoutMs = 5_000;
 const firstBackoffMs = 100;
 const longestBackoffMs = 3_000;
 /** Calls that wait this long have the connection looked at; etcd takes no more than a ping in 5 s as good manners. */
@@ -105,7 +107,7 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
         dialled?.destroy(new Error(why));
         reject(new EtcdError("unsent", `cannot connect to ${origin}: ${why}`));
       };
-      const timer = setTimeout(() => fail("timed out"), connectTimeoutMs);
+      const timer = setTimeout(() => fail("timed out"), options.connect ? tunnelTimeoutMs : connectTimeoutMs);
       const begin = (way?: Connection): void => {
         const made = connectHttp2(
           origin,

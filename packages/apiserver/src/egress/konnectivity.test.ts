@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { Metadata } from "@grpc/grpc-js";
+import fc from "fast-check";
+import { type KonnectivityCall, startKonnectivityServer } from "../testing/egress-proxies.ts";
+import { askKonnectivity } from "./konnectivity.ts";
+import { decodePacket } from "./konnectivity-packets.ts";
+
+/** A server that does with each call what the test says, and a way to ask it. @param onCall `true`: it does nothing more */
+async function aServer(t: TestContext, onCall: (call: KonnectivityCall) => boolean) {
+  const directory = mkdtempSync(join(tmpdir(), "cox-konnectivity-"));
+  t.after(() => rmSync(directory, { recursive: true, force: true }));
+  const at = join(directory, "k.sock");
+  const server = await startKonnectivityServer({ at, portOf: (target) => Number(target.split(":")[1]), onCall });
+  t.after(() => server.stop());
+  const ask = async (target: string) => {
+    const way = connect(at);
+    await once(way, "connect");
+    return askKonnectivity(way, undefined, target, new AbortController().signal);
+  };
+  return { server, ask };
+}
+
+/** What a server may say instead of what is expected. */
+const status = (code: number, details: string) => ({ code, details, metadata: new Metadata() });
+for (const { name, says, message } of [
+  {
+    name: "knows no such service",
+    says: (call: KonnectivityCall) => call.emit("error", status(12, "unknown service ProxyService")),
+    message: "rpc error: code = Unimplemented desc = unknown service ProxyService",
+  },
+  {
+    name: "closes the dial",
+    says: (call: KonnectivityCall, random: string) => call.write({ type: "DIAL_CLS", closeDial: { random } }),
+    message: "dial closed",
+  },
+  { name: "ends the call", says: (call: KonnectivityCall) => call.end(), message: "tunnel closed" },
+  {
+    name: "sends a packet of 5 MiB",
+    says: (call: KonnectivityCall) => call.write({ type: "DATA", data: { connectID: 1, data: Buffer.alloc(5 * 1024 * 1024) } }),
+    message: /^rpc error: code = Internal desc = received message larger than max \(\d+ vs\. 4194304\)$/,
+  },
+]) {
+  test(`a konnectivity server that ${name} refuses`, async (t) => {
+    const { ask } = await aServer(t, (call) => {
+      call.on("data", ({ dialRequest }) => says(call, dialRequest.random));
+      return true;
+    });
+    await assert.rejects(ask("a:1"), { message });
+  });
+}
+
+test("packets for other connections and answers to other dials are nobody's", async (t) => {
+  // Beyond what a number holds.
+  const [mine, another] = ["9007199254740993", "9007199254740992"];
+  const { ask } = await aServer(t, (call) => {
+    call.on("data", ({ type, dialRequest }) => {
+      if (type !== "DIAL_REQ") return;
+      const { random } = dialRequest;
+      call.write({ type: "DIAL_RSP", dialResponse: { connectID: 1, random: 5, error: "not yours" } });
+      call.write({ type: "DIAL_RSP", dialResponse: { connectID: mine, random } });
+      call.write({ type: "DATA", data: { connectID: another, data: Buffer.from("no") } });
+      call.write({ type: "DATA", data: { connectID: mine, data: Buffer.from("yes") } });
+      call.write({ type: "CLOSE_RSP", closeResponse: { connectID: another } });
+      call.write({ type: "CLOSE_RSP", closeResponse: { connectID: mine } });
+    });
+    return true;
+  });
+  assert.equal(String(Buffer.concat(await (await ask("a:1")).toArray())), "yes");
+});
+
+test("a konnectivity server is told once that a connection is over, and its call ends", async (t) => {
+  const behind = createServer((socket) => void socket.pipe(socket));
+  behind.listen(0, "127.0.0.1");
+  await once(behind, "listening");
+  t.after(() => void behind.close());
+  let calls = 0;
+  const { server, ask } = await aServer(t, (call) => {
+    calls++;
+    for (const event of ["cancelled", "end"]) call.once(event, () => (calls = 0));
+    return false;
+  });
+  const made = await ask(`127.0.0.1:${(behind.address() as AddressInfo).port}`);
+  assert.equal(calls, 1);
+  made.write("x");
+  made.destroySoon();
+  await waitFor(() => calls === 0, { what: "the call to end" });
+  assert.deepEqual(server.packets, ["DIAL_REQ", "DATA", "CLOSE_REQ"]);
+});
+
+test("a server that does not answer a close is given up after 10 s", async (t) => {
+  let isOver = false;
+  const { ask } = await aServer(t, (call) => {
+    call.once("cancelled", () => (isOver = true));
+    call.on("data", ({ type, dialRequest }) => {
+      if (type === "DIAL_REQ") call.write({ type: "DIAL_RSP", dialResponse: { connectID: 1, random: dialRequest.random } });
+    });
+    return true;
+  });
+  const made = await ask("a:1");
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  made.end();
+  await once(made, "finish");
+  t.mock.timers.tick(9_999);
+  assert.ok(!made.destroyed);
+  t.mock.timers.tick(1);
+  assert.ok(made.destroyed);
+  t.mock.timers.reset();
+  await waitFor(() => isOver, { what: "the call to end" });
+});
+
+test("bytes that are no packet are refused, or say nothing of anybody's", () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
+      try {
+        const packet = decodePacket(bytes);
+        assert.ok(["dialled", "dial-closed", "data", "closed", "other"].includes(packet.type));
+      } catch (err) {
+        assert.match((err as Error).message, /index out of range|invalid|illegal|truncated/i);
+      }
+    }),
+  );
+});
