@@ -105,7 +105,8 @@ export function volumesInUse({ csi, flex }: OpenedVolumes): readonly string[] | 
 /** Tells the cluster of the node's drivers, and takes unused volumes away, until the agent stops. */
 export function startVolumes({ csi, flex }: OpenedVolumes, background: Background): void {
   const { signal } = background;
-  background.every(volumeCheckMs, "unused flex volumes", flex.collect);
+  // Nobody waits for a driver that hangs: neither the next look nor the agent's end.
+  background.every(volumeCheckMs, "unused flex volumes", () => void flex.collect());
   if (csi === undefined) return;
   background.add(csi.start(signal));
   background.every(volumeCheckMs, "unused volumes", csi.collect);

@@ -28,7 +28,10 @@ export interface FlexDevices {
   want(uid: string, volume: FlexVolume): void;
   /** A Pod has none of its volumes any more. */
   leave(uid: string): void;
-  /** Unmounts what no Pod uses any more; what fails is tried again at a later call. */
+  /**
+   * Unmounts what no Pod uses any more; what fails is tried again at a later call, and what hangs keeps no other waiting.
+   * @returns resolves when all that this call began has come to its end
+   */
   collect(): Promise<void>;
   /** Volumes that must stay attached to this node, as its status lists them. */
   inUse(): readonly string[];
@@ -69,6 +72,8 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
   /** From the moment a Pod wants them until they are unmounted. */
   const used = new Map<string, Used>();
   const serial = newSerial();
+  /** A driver may hang. */
+  const releasing = new Set<string>();
   const retries = newBackoff({ initialMs: retryInitialMs, maxMs: retryMaxMs, clock });
 
   function note(driver: string, name: string): Used {
@@ -151,6 +156,18 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
     options.onInUseChange();
   }
 
+  async function tryRelease(id: string, volume: Used): Promise<void> {
+    releasing.add(id);
+    try {
+      await serial(id, () => release(id, volume));
+    } catch (err) {
+      retries.next(id, clock.now());
+      log.error("UnmountDevice failed for volume", err, { volume: id });
+    } finally {
+      releasing.delete(id);
+    }
+  }
+
   return {
     want,
     use: (uid, driver, volume, give) =>
@@ -172,13 +189,9 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
       for (const { pods } of used.values()) pods.delete(uid);
     },
     async collect() {
-      for (const [id, volume] of [...used]) {
-        await serial(id, () => release(id, volume)).catch((err) => {
-          retries.next(id, clock.now());
-          log.error("UnmountDevice failed for volume", err, { volume: id });
-        });
-      }
+      const begun = [...used].filter(([id]) => !releasing.has(id)).map(([id, volume]) => tryRelease(id, volume));
       retries.collect();
+      await Promise.all(begun);
     },
     inUse: () => [...used.keys()],
     async restore() {

@@ -8,6 +8,7 @@ import { discardLogger } from "@coxswain/apimachinery/logging/logger";
 import type { Node, PersistentVolume, Secret, Volume } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { aNode } from "@coxswain/apimachinery/testing/builders";
 import { installFlexDriver, success } from "@coxswain/apimachinery/testing/flex-driver";
+import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { noObjects } from "../../sources/api-objects.ts";
 import { aNodePod } from "../../testing/builders.ts";
 import type { Mounter } from "../mount.ts";
@@ -305,6 +306,28 @@ test("an agent that starts anew knows what is in use from what is left on the di
   await next.collect();
   assert.deepEqual(next.inUse(), []);
   assert.deepEqual((await bench.commands()).slice(-4), ["unmount", bench.dir, "unmountdevice", bench.mountPath]);
+});
+
+test("a driver that hangs over one disk keeps no other disk mounted", async (t) => {
+  const bench = await setUp(t, {
+    ...all,
+    unmountdevice: `case "$2" in */data) while [ -e "$2" ]; do sleep 0.05; done ;; esac; ${success}`,
+  });
+  bench.status = isAttached;
+  await bench.flex.inline(pod, volume());
+  bench.status = { volumesInUse: [`${id}2`], volumesAttached: [{ name: `${id}2`, devicePath: "/dev/disk2" }] };
+  await bench.flex.inline(pod, { ...volume(), name: "data2" });
+  bench.mounted.push(bench.mountPath);
+  await bench.flex.tearDown("uid1");
+  const hangs = bench.flex.collect();
+  await waitFor(async () => (await bench.commands()).includes("unmountdevice"));
+  await waitFor(() => bench.flex.inUse().length === 1);
+  assert.deepEqual(bench.flex.inUse(), [id]);
+  await bench.flex.collect();
+  assert.equal((await bench.commands()).filter((command) => command === "unmountdevice").length, 1, "it is not asked anew");
+  await rm(bench.mountPath, { recursive: true });
+  await hangs;
+  assert.deepEqual(bench.flex.inUse(), []);
 });
 
 test("pods that cannot be looked at are not taken for gone", async (t) => {
