@@ -2,6 +2,7 @@ import { type IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from "
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { requestEntityTooLarge } from "../errors/status-error.ts";
+import { GatheredBytes } from "../http2/gathered-bytes.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Exchange, ResponseStream } from "./exchange.ts";
 import { bodyMayFollow, canonicalHeader, goneInRequest, plainAddress, ResponseHeaders, whenDrained } from "./exchange-parts.ts";
@@ -109,26 +110,25 @@ export class Http1Exchange implements Exchange {
     const request = this.#request;
     if (this.upgrade !== undefined) return Promise.resolve(Buffer.alloc(0));
     return new Promise((resolve, reject) => {
+      const bytes = new GatheredBytes();
+      let discarded = 0;
       const tooLarge = (): void => {
         request.off("data", onData);
         // A client that is cut off while it still sends never gets to read the answer.
         request.on("data", (chunk: Buffer) => {
-          size += chunk.length;
-          if (size > limitBytes + discardedBytes) request.destroy();
+          discarded += chunk.length;
+          if (discarded > discardedBytes) request.destroy();
         });
         reject(requestEntityTooLarge(`limit is ${limitBytes}`));
       };
-      const chunks: Buffer[] = [];
-      let size = 0;
       const onData = (chunk: Buffer): void => {
-        size += chunk.length;
-        if (size > limitBytes) tooLarge();
-        else chunks.push(chunk);
+        if (bytes.size + chunk.length > limitBytes) tooLarge();
+        else bytes.push(chunk);
       };
       if (Number(request.headers["content-length"] ?? 0) > limitBytes) return tooLarge();
       if (request.destroyed) return reject(new Error(goneInRequest)); // nothing more is heard of it
       request.on("data", onData);
-      request.once("end", () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size)));
+      request.once("end", () => resolve(bytes.take()));
       request.once("close", () => {
         if (!request.complete) reject(new Error(goneInRequest));
       });

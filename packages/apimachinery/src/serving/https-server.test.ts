@@ -11,6 +11,7 @@ import { before, type TestContext, test } from "node:test";
 import { connect as connectTls } from "node:tls";
 import { StatusError } from "../errors/status-error.ts";
 import { discardLogger } from "../logging/logger.ts";
+import { heldBytes } from "../testing/held-bytes.ts";
 import { type Asked, askOver, type WholeAnswer } from "../testing/https-client.ts";
 import { waitFor } from "../testing/wait-for.ts";
 import { type KeyPair, newCa, newCertificate, subjectOf } from "./certificates.ts";
@@ -252,6 +253,31 @@ test("HTTP/1.1: a mistake in the body does not put a second answer behind the fi
   socket.write("zz\r\n");
   await once(socket, "close");
   assert.equal(text.match(/HTTP\/1\.1 /g)?.length, 1);
+});
+
+test("HTTP/1.1: a body that comes octet by octet is not made large in memory", async (t) => {
+  const body = Promise.withResolvers<Buffer>();
+  const asked = Promise.withResolvers<void>();
+  const server = await start(
+    t,
+    async (exchange) => {
+      asked.resolve();
+      body.resolve(await exchange.body(1_000_000));
+    },
+    { tls: undefined },
+  );
+  const socket = connectTcp({ host: "127.0.0.1", port: server.port });
+  socket.write("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+  await asked.promise;
+  const before = heldBytes();
+  const chunks = "1\r\nx\r\n".repeat(10_000);
+  for (let i = 0; i < 30; i++) if (!socket.write(chunks)) await once(socket, "drain");
+  await new Promise((resolve) => socket.write("1\r\nx\r\n", resolve));
+  for (let turn = 0; turn < 300; turn++) await new Promise(setImmediate); // each reads 64 KiB
+  const held = heldBytes() - before;
+  assert.ok(held < 8 * 2 ** 20, `${held} bytes`);
+  socket.end("0\r\n\r\n");
+  assert.equal((await body.promise).length, 300_001);
 });
 
 test("HTTP/1.1: a body that was not read before its client went away is not waited for", async (t) => {
