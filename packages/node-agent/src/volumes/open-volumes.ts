@@ -106,9 +106,11 @@ export function volumesInUse({ csi, flex }: OpenedVolumes): readonly string[] | 
 export function startVolumes({ csi, flex }: OpenedVolumes, background: Background): void {
   const { signal } = background;
   // Nobody waits for a driver that hangs: neither the next look nor the agent's end.
-  background.every(volumeCheckMs, "unused flex volumes", () => void flex.collect());
+  background.every(volumeCheckMs, "unused volumes", () => {
+    void flex.collect();
+    void csi?.collect();
+  });
   if (csi === undefined) return;
   background.add(csi.start(signal));
-  background.every(volumeCheckMs, "unused volumes", csi.collect);
   signal.addEventListener("abort", csi.close, { once: true });
 }

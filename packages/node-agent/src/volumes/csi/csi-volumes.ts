@@ -7,11 +7,11 @@ import type { SecretReference } from "@coxswain/apimachinery/schema/kinds/core/v
 import type { CSIDriver } from "@coxswain/apimachinery/schema/kinds/storage/v1";
 import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/storage-operations";
 import { attachmentName } from "@coxswain/apimachinery/volumes/volume-id";
-import { newBackoff } from "../../pods/backoff.ts";
 import type { NodePod } from "../../pods/pod.ts";
 import type { PodObjects } from "../../sources/pod-objects.ts";
 import { isMounted, type Mounter } from "../mount.ts";
 import { setVolumeOwnership } from "../ownership.ts";
+import { newReleaseUnused } from "../release-unused.ts";
 import { VolumeError, VolumeWaits } from "../volume.ts";
 import { csiPlugin } from "../volume-operations.ts";
 import type { Attachments } from "./attachment.ts";
@@ -92,9 +92,6 @@ const steps = {
   },
 } as const satisfies Record<Kind, Record<string, string>>;
 
-const unstageInitialMs = 500;
-const unstageMaxMs = 122_000;
-
 /** Source: pkg/volume/csi csi_attacher.go, csi_mounter.go; pkg/kubelet/volumemanager/reconciler */
 export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
   const { paths, drivers, attachments, objects, mounter, clock, log } = options;
@@ -105,9 +102,9 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
   /** Persistent volumes by name, from the moment a Pod wants them until they are unstaged. */
   const used = new Map<string, Pick<CsiSource, "driver" | "handle">>();
   const { layouts } = paths;
-  const unstageRetries = newBackoff({ initialMs: unstageInitialMs, maxMs: unstageMaxMs, clock });
   /** Stages, publishes and their opposites of one volume never run at once. */
   const serial = newSerial();
+  const releaseUnused = newReleaseUnused({ serial, release: unstage, clock, log });
 
   function use(source: CsiSource): void {
     if (source.mode !== "Persistent" || used.has(source.name)) return;
@@ -304,12 +301,10 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
 
   /** Undoes what was done for all Pods of a volume, once none is left. */
   async function unstage(name: string): Promise<void> {
-    if (unstageRetries.isWaitingSinceLastTry(name)) return;
     for (const layout of Object.values(layouts)) if ((await layout.usersOf(name)).length > 0) return;
     for (const kind of kinds) await unstageFrom(kind, name);
     const source = used.get(name);
     if (source !== undefined && needsAttach(source.driver)) await attachments.release(source);
-    unstageRetries.forget(name);
     if (used.delete(name)) options.onInUseChange();
   }
 
@@ -340,13 +335,14 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
   }
 
   async function collect(): Promise<void> {
-    for (const name of new Set([...used.keys(), ...(await layouts.mount.names()), ...(await layouts.block.names())])) {
-      await serial(name, () => unstage(name)).catch((err) => {
-        unstageRetries.next(name, clock.now());
-        log.error("UnmountDevice failed for volume", err, { volume: name });
-      });
+    let names: Set<string>;
+    try {
+      names = new Set([...used.keys(), ...(await layouts.mount.names()), ...(await layouts.block.names())]);
+    } catch (err) {
+      log.error("unused volumes cannot be looked at", err);
+      return;
     }
-    unstageRetries.collect();
+    await releaseUnused(names);
   }
 
   return {
@@ -359,7 +355,7 @@ export function newCsiVolumes(options: CsiVolumesOptions): CsiVolumes {
           const what = kind === "mount" ? "UnmountVolume.TearDown" : "UnmapVolume.UnmapPodDevice";
           throw new Error(`${what} failed for volume ${JSON.stringify(name)} : ${err.message}`, { cause: err });
         });
-        if (mode !== "Ephemeral") void collect().catch((err) => log.error("unused volumes cannot be looked at", err));
+        if (mode !== "Ephemeral") void collect();
       }
     },
     collect,

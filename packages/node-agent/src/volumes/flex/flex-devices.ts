@@ -7,12 +7,12 @@ import type { Logger } from "@coxswain/apimachinery/logging/logger";
 import type { Node } from "@coxswain/apimachinery/schema/kinds/core/v1";
 import { type BeginOperation, observed } from "@coxswain/apimachinery/volumes/storage-operations";
 import { pluginVolumeId } from "@coxswain/apimachinery/volumes/volume-id";
-import { newBackoff } from "../../pods/backoff.ts";
 import { attachedHere } from "../attached-here.ts";
 import { newSerial } from "../csi/serial.ts";
 import { formatAndMount } from "../format-and-mount.ts";
 import { isMounted, type Mounter } from "../mount.ts";
 import { namesIn } from "../names-in.ts";
+import { newReleaseUnused } from "../release-unused.ts";
 import { VolumeError, VolumeWaits } from "../volume.ts";
 import { removeUnmounted } from "./remove-unmounted.ts";
 
@@ -30,7 +30,7 @@ export interface FlexDevices {
   leave(uid: string): void;
   /**
    * Unmounts what no Pod uses any more; what fails is tried again at a later call, and what hangs keeps no other waiting.
-   * @returns resolves when all that this call began has come to its end
+   * @returns resolves when all that was tried has come to its end
    */
   collect(): Promise<void>;
   /** Volumes that must stay attached to this node, as its status lists them. */
@@ -62,9 +62,6 @@ interface Used {
   readonly pods: Set<string>;
 }
 
-const retryInitialMs = 500;
-const retryMaxMs = 122_000;
-
 /** Source: pkg/volume/flexvolume attacher.go, detacher.go; pkg/kubelet/volumemanager/reconciler */
 export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
   const { drivers, podsDir, nodeName, mounter, clock, log } = options;
@@ -72,9 +69,7 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
   /** From the moment a Pod wants them until they are unmounted. */
   const used = new Map<string, Used>();
   const serial = newSerial();
-  /** A driver may hang. */
-  const releasing = new Set<string>();
-  const retries = newBackoff({ initialMs: retryInitialMs, maxMs: retryMaxMs, clock });
+  const releaseUnused = newReleaseUnused({ serial, release, clock, log });
 
   function note(driver: string, name: string): Used {
     const id = pluginVolumeId(driver, name);
@@ -142,8 +137,11 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
   }
 
   /** Undoes what was done for all Pods of a volume, once none is left. */
-  async function release(id: string, { driver: driverName, name, pods }: Used): Promise<void> {
-    if (pods.size > 0 || retries.isWaitingSinceLastTry(id) || (await podsWith(driverName, name))) return;
+  async function release(id: string): Promise<void> {
+    const unused = used.get(id);
+    if (unused === undefined) return;
+    const { driver: driverName, name, pods } = unused;
+    if (pods.size > 0 || (await podsWith(driverName, name))) return;
     const driver = await drivers.find(driverName);
     if (driver === undefined) throw new Error("no volume plugin matched");
     const step = (operation: string): ReturnType<BeginOperation> => options.operations(driverName, operation);
@@ -151,21 +149,8 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
     if (!options.byController) {
       await observed(step("volume_detach"), () => driver.call("detach", name, nodeName).catch(ifNotSupported(undefined)));
     }
-    retries.forget(id);
     used.delete(id);
     options.onInUseChange();
-  }
-
-  async function tryRelease(id: string, volume: Used): Promise<void> {
-    releasing.add(id);
-    try {
-      await serial(id, () => release(id, volume));
-    } catch (err) {
-      retries.next(id, clock.now());
-      log.error("UnmountDevice failed for volume", err, { volume: id });
-    } finally {
-      releasing.delete(id);
-    }
   }
 
   return {
@@ -188,11 +173,7 @@ export function newFlexDevices(options: FlexDevicesOptions): FlexDevices {
     leave(uid) {
       for (const { pods } of used.values()) pods.delete(uid);
     },
-    async collect() {
-      const begun = [...used].filter(([id]) => !releasing.has(id)).map(([id, volume]) => tryRelease(id, volume));
-      retries.collect();
-      await Promise.all(begun);
-    },
+    collect: () => releaseUnused(used.keys()),
     inUse: () => [...used.keys()],
     async restore() {
       const uids = await namesIn(podsDir);

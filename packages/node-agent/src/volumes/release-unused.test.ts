@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
+import { discardLogger } from "@coxswain/apimachinery/logging/logger";
+import { newSerial } from "./csi/serial.ts";
+import { newReleaseUnused } from "./release-unused.ts";
+
+function bench(release: (name: string) => Promise<void> = async () => {}) {
+  const clock = newFakeClock();
+  const serial = newSerial();
+  const tried: string[] = [];
+  const look = newReleaseUnused({
+    serial,
+    release(name) {
+      tried.push(name);
+      return release(name);
+    },
+    clock,
+    log: discardLogger,
+  });
+  return { clock, serial, tried, look };
+}
+
+test("one that hangs keeps no other waiting, nor any later look", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const { tried, look } = bench((name) => (name === "hangs" ? promise : Promise.resolve()));
+  const first = look(["hangs", "a"]);
+  await look(["a", "b"]);
+  assert.deepEqual(tried, ["hangs", "a", "b"]);
+  const behind = look(["hangs", "b"]);
+  for (let i = 0; i < 3; i++) await look(["hangs"]);
+  assert.equal(tried.filter((name) => name === "hangs").length, 1);
+  resolve();
+  await Promise.all([first, behind]);
+  assert.equal(tried.filter((name) => name === "hangs").length, 2, "what was asked for meanwhile is looked at once more");
+});
+
+test("what is at work on a volume is waited for, by all looks together", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const { serial, tried, look } = bench();
+  const work = serial("a", () => promise);
+  const looks = [look(["a"]), look(["a"]), look(["a"])];
+  await look(["b"]);
+  assert.deepEqual(tried, ["b"]);
+  resolve();
+  await Promise.all([work, ...looks]);
+  assert.deepEqual(tried, ["b", "a"]);
+});
+
+test("what fails is tried again after longer and longer waits, and at once when it has worked", async () => {
+  let fails = true;
+  const { clock, tried, look } = bench(async () => {
+    if (fails) throw new Error("not yet");
+  });
+  for (const [advanceMs, count] of [
+    [0, 1],
+    [499, 1],
+    [1, 2],
+    [999, 2],
+    [1, 3],
+  ] as const) {
+    await clock.advance(advanceMs);
+    await look(["a"]);
+    assert.equal(tried.length, count, `after ${advanceMs} ms more`);
+  }
+  fails = false;
+  await clock.advance(2000);
+  await look(["a"]);
+  fails = true;
+  await look(["a"]);
+  assert.equal(tried.length, 5);
+  await clock.advance(500);
+  await look(["a"]);
+  assert.equal(tried.length, 6, "waits are short again");
+});
