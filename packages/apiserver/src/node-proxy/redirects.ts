@@ -25,7 +25,7 @@ export const longestHeadBytes = 16_384;
  * @throws Error in upstream's words for a redirect that is not followed
  */
 export function redirectTarget(head: string, from: ConnectTarget, first: URL, sameHost: boolean): ConnectTarget {
-  const location = /^location:[ \t]*(.*?)[ \t]*$/im.exec(head)?.[1] ?? "";
+  const location = /^location:(.*)$/im.exec(head)?.[1]?.trim() ?? "";
   if (location === "") throw new Error("302 response missing Location header");
   const url = URL.parse(location, from.url);
   if (url === null) throw new Error(`malformed Location header: parse ${JSON.stringify(location)}`);
