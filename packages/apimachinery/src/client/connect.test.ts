@@ -3,10 +3,11 @@ import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
 import https from "node:https";
-import { type AddressInfo, connect as connectTcp, type Server, type Socket } from "node:net";
+import { type AddressInfo, connect as connectTcp, createServer, type Server, type Socket } from "node:net";
 import { test } from "node:test";
 import { testPair } from "../testing/tls.ts";
 import { newClient } from "./client.ts";
+import { connectingOver } from "./connect.ts";
 
 const pair = await testPair();
 const answer = ({ httpVersion }: { httpVersion: string }, response: { end(text: string): void }): void =>
@@ -54,4 +55,27 @@ test("a client says why it was given no connection", async (t) => {
     t.after(() => client.close());
     await assert.rejects(client.raw("GET", "/"), /the tunnel is closed/);
   }
+});
+
+test("where TLS cannot begin, the connection ends and the client is told", async (t) => {
+  const server = createServer((socket) => void socket.on("error", () => {}));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => void server.close());
+  const made: Socket[] = [];
+  const connect = async (): Promise<Socket> => {
+    made.push(connectTcp((server.address() as AddressInfo).port, "127.0.0.1"));
+    return made.at(-1) as Socket;
+  };
+  const notPem = { cert: "x", key: "y" };
+  const agent = connectingOver(new https.Agent(notPem), connect, true);
+  const asked = once(https.get("https://127.0.0.1:1", { agent }), "response");
+  await assert.rejects(asked, /no start line/);
+  const client = newClient({ host: "https://127.0.0.1:1", ...notPem, qps: -1 }, { connect });
+  t.after(() => client.close());
+  await assert.rejects(client.raw("GET", "/"), /no start line/);
+  assert.deepEqual(
+    made.map(({ destroyed }) => destroyed),
+    [true, true],
+  );
 });

@@ -1,7 +1,7 @@
 /** Servers that are reached over somebody else: a proxy, a tunnel. */
 import type { Agent, AgentOptions } from "node:http";
 import type { Duplex } from "node:stream";
-import { connect as tlsConnect } from "node:tls";
+import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from "node:tls";
 
 /** A socket, or what stands for one. */
 export interface Connection extends Duplex {
@@ -19,16 +19,31 @@ type LateConnection = (
 ) => void;
 
 /**
+ * Begins TLS, over a connection if there is one. It ends when that is not possible: nobody else would end it.
+ * @throws Error for certificates that are none
+ */
+export function connectTls(options: Omit<ConnectionOptions, "socket"> & { socket?: Duplex }): TLSSocket {
+  try {
+    return tlsConnect(options);
+  } catch (err) {
+    options.socket?.destroy();
+    throw err;
+  }
+}
+
+/**
  * @param agent whose connections go over `connect` from now on
  * @param isSecure whether it speaks TLS, with the host at the far end
  * @returns the same agent
  */
 export function connectingOver<A extends Agent>(agent: A, connect: Connect, isSecure: boolean): A {
   const createConnection: LateConnection = (options, done) => {
-    connect(options.host, Number(options.port)).then(
-      (socket) => done(null, isSecure ? tlsConnect({ ...options, socket }) : socket),
-      (err: Error) => done(err),
-    );
+    connect(options.host, Number(options.port))
+      .then((socket) => (isSecure ? connectTls({ ...options, socket }) : socket))
+      .then(
+        (socket) => done(null, socket),
+        (err: Error) => done(err),
+      );
   };
   return Object.assign(agent, { createConnection });
 }

@@ -7,7 +7,7 @@ import type { Readable } from "node:stream";
 import tls from "node:tls";
 import type { Clock, Timer } from "../clock/clock.ts";
 import type { ClientConfig } from "./config.ts";
-import { type Connect, connectingOver } from "./connect.ts";
+import { type Connect, connectingOver, connectTls } from "./connect.ts";
 
 export interface TransportRequest {
   readonly method: string;
@@ -206,7 +206,7 @@ function newTlsTransport(url: URL, config: ClientConfig, options: TransportOptio
 
   const dial = async (): Promise<Connection> => {
     const secure = await tlsOptions(url, config, options.certificate?.());
-    const socket = await connectTls(url, secure, options.connect);
+    const socket = await connectHost(url, secure, options.connect);
     if (socket.alpnProtocol !== "h2") {
       socket.destroy();
       const plain = new https.Agent({ ...secure, ALPNProtocols: ["http/1.1"], keepAlive: true });
@@ -302,11 +302,11 @@ async function pem(text: string | undefined, file: string | undefined): Promise<
   return file === undefined || file === "" ? undefined : await readFile(file, "utf8");
 }
 
-async function connectTls(url: URL, secure: tls.ConnectionOptions, connect: Connect | undefined): Promise<tls.TLSSocket> {
+async function connectHost(url: URL, secure: tls.ConnectionOptions, connect: Connect | undefined): Promise<tls.TLSSocket> {
   const to = { host: stripBrackets(url.hostname), port: url.port === "" ? 443 : Number(url.port) };
   const way = connect && { socket: await connect(to.host, to.port) };
   return new Promise((resolve, reject) => {
-    const socket = tls.connect({
+    const socket = connectTls({
       ...secure,
       ...to,
       ...way,

@@ -3,8 +3,7 @@ import { lookup } from "node:dns/promises";
 import { type ClientRequest, request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isIP, connect as netConnect, type Socket } from "node:net";
-import { connect as tlsConnect } from "node:tls";
-import type { Connect, Connection } from "@coxswain/apimachinery/client/connect";
+import { type Connect, type Connection, connectTls } from "@coxswain/apimachinery/client/connect";
 import type { Clock } from "@coxswain/apimachinery/clock/clock";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import { badRequest, plainError } from "@coxswain/apimachinery/errors/status-error";
@@ -142,7 +141,7 @@ export async function openSocket(dial: Dial, target: ConnectTarget): Promise<Con
   return new Promise((resolve, reject) => {
     const way = through === undefined ? { host, port } : { socket: through };
     const socket: Socket = dial.secure
-      ? tlsConnect({ ...way, ALPNProtocols: ["http/1.1"], ...dial.tls, ...identity(dial, target) })
+      ? connectTls({ ...way, ALPNProtocols: ["http/1.1"], ...dial.tls, ...identity(dial, target) })
       : netConnect({ host, port });
     const timer = setTimeout(() => socket.destroy(new Error(`${dialled(dial)}: i/o timeout`)), dial.timeoutMs);
     const refuse = (err: Error): void => {

@@ -236,3 +236,12 @@ test("a way to the server that comes too late is closed", async (t) => {
   arrive(late);
   await once(late, "close");
 });
+
+test("a way to the server over which TLS cannot begin is closed, and its calls fail", async (t) => {
+  const way = new PassThrough();
+  const connect = async () => way as Duplex as Connection;
+  const made = newGrpcConnection("https://192.0.2.9:1", { connect, cert: Buffer.from("x"), key: Buffer.from("y") });
+  t.after(() => made.close());
+  await assert.rejects(made.unary("/x", message, 60_000), /cannot connect to https:\/\/192.0.2.9:1: .*no start line/);
+  assert.ok(way.destroyed);
+});

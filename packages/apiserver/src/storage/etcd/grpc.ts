@@ -139,13 +139,13 @@ export function newGrpcConnection(server: string, options: GrpcOptions): GrpcCon
       };
       if (options.connect === undefined) return begin();
       const { host, port } = addressOf(origin);
-      options.connect(host, port).then(
-        (way) => {
+      options
+        .connect(host, port)
+        .then((way) => {
           if (state === "failed") way.destroy();
           else begin(way);
-        },
-        (err: Error) => fail(err.message),
-      );
+        })
+        .catch((err: Error) => fail(err.message));
     });
   }
 

@@ -1,6 +1,6 @@
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { connect as connectTls } from "node:tls";
+import { connectTls } from "@coxswain/apimachinery/client/connect";
 import { errorCodes } from "@coxswain/apimachinery/http2/connection-error";
 import {
   defaultMaxFrameBytes,
