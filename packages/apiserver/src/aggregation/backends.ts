@@ -3,9 +3,8 @@
  * that wait for the next request.
  * Source: kube-aggregator pkg/apiserver/handler_proxy.go updateAPIService
  */
-import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
+import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import { type Agent, request as httpsRequest } from "node:https";
-import type { Socket } from "node:net";
 import { checkServerIdentity, createSecureContext, type PeerCertificate } from "node:tls";
 import type { Connect } from "@coxswain/apimachinery/client/connect";
 import type { ServiceReference } from "@coxswain/apimachinery/schema/kinds/apiregistration/v1";
@@ -114,11 +113,13 @@ function identityFault(host: string, certificate: PeerCertificate): Error | unde
 
 const dialTimeoutMs = 30_000;
 
-/** An address behind which nobody is need not refuse. */
-function giveUpDialling(socket: Socket, giveUp: () => void): void {
-  if (!socket.connecting) return; // it waited for this request
-  const timer = setTimeout(giveUp, dialTimeoutMs);
-  for (const event of ["secureConnect", "close"]) socket.once(event, () => clearTimeout(timer));
+/** An address behind which nobody is need not refuse, and whoever is there need not know TLS. */
+function giveUpDialling(outgoing: ClientRequest, giveUp: () => void): void {
+  outgoing.once("socket", (socket) => {
+    if (outgoing.reusedSocket) return;
+    const timer = setTimeout(giveUp, dialTimeoutMs);
+    for (const event of ["secureConnect", "close"]) socket.once(event, () => clearTimeout(timer));
+  });
 }
 
 function dialTimeout(location: Location): Error {
@@ -168,7 +169,7 @@ export function send(
       socket.destroy();
       resolve(answer);
     });
-    outgoing.once("socket", (socket) => giveUpDialling(socket, () => outgoing.destroy(dialTimeout({ host, port }))));
+    giveUpDialling(outgoing, () => outgoing.destroy(dialTimeout({ host, port })));
     // Also after the answer came: a server may stop reading what it has answered.
     outgoing.on("error", (err: NodeJS.ErrnoException) => {
       const wasEnded = mayWait && outgoing.reusedSocket && err.code === "ECONNRESET";

@@ -1,0 +1,40 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { test } from "node:test";
+import { settle } from "@coxswain/apimachinery/testing/wait-for";
+import { newBackends, send } from "./backends.ts";
+
+async function tunnel(host: string, port: number): Promise<Socket> {
+  const socket = connect(port, host);
+  await once(socket, "connect");
+  return socket;
+}
+
+for (const { name, tunnel: way } of [
+  { name: "directly", tunnel: undefined },
+  { name: "over a tunnel", tunnel },
+]) {
+  test(`a server that never speaks TLS is given up after 30 s, asked ${name}`, async (t) => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    t.after(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const spec = { groupPriorityMinimum: 1, versionPriority: 1, service: { namespace: "a", name: "b", port } };
+    const backend = newBackends({ current: undefined }, way).of({ metadata: { name: "v1.example.com" }, spec });
+    assert.ok(backend);
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const connected = once(server, "connection");
+    const { signal } = new AbortController();
+    const asked = send(backend, { host: "127.0.0.1", port }, { method: "GET", path: "/apis", headers: {}, signal });
+    const refused = assert.rejects(asked, { message: `dial tcp 127.0.0.1:${port}: i/o timeout` });
+    const [socket] = (await connected) as [Socket];
+    socket.on("error", () => {});
+    await once(socket, "data");
+    await settle();
+    t.mock.timers.tick(30_000);
+    await refused;
+    t.mock.timers.reset();
+    if (!socket.closed) await once(socket, "close");
+  });
+}
