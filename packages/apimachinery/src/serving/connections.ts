@@ -1,0 +1,177 @@
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import { internalError } from "../errors/status-error.ts";
+import type { ServerConnection } from "../http2/server-connection.ts";
+import type { Logger } from "../logging/logger.ts";
+import type { Exchange, ExchangeHandler } from "./exchange.ts";
+import type { Http1Exchange } from "./http1-exchange.ts";
+import type { Http2Exchange } from "./http2-exchange.ts";
+import { Roster } from "./roster.ts";
+import type { TlsOptions } from "./tls-options.ts";
+
+export interface ConnectionsOptions {
+  /** Without it, plain HTTP/1.1. */
+  readonly tls?: TlsOptions | undefined;
+  readonly handler: ExchangeHandler;
+  readonly log: Logger;
+  /** How often connections are looked through for those that exceed their times. Default 5 s. */
+  readonly headersCheckMs?: number | undefined;
+  /** How long a client may take for an answer that is complete; then it is cut off. Default: as long as it wants. */
+  readonly answerTimeoutMs?: number | undefined;
+}
+
+export const defaultCheckMs = 5_000;
+/** At the end, for clients to hear of it. */
+const goodbyeMs = 1_000;
+
+/** What is open, so that it can be drained; and what is served without asking anybody. */
+export class Connections {
+  readonly #options: ConnectionsOptions;
+  readonly #sockets = new Set<Socket>();
+  readonly #http2 = new Set<ServerConnection>();
+  readonly #exchanges = new Roster<Http1Exchange | Http2Exchange>();
+  #draining = false;
+  /** An exchange or a connection has ended while this drains. */
+  #onLess: (() => void) | undefined;
+  readonly #sweeper: NodeJS.Timeout | undefined;
+
+  constructor(options: ConnectionsOptions) {
+    this.#options = options;
+    if (options.tls === undefined && options.answerTimeoutMs === undefined) return;
+    this.#sweeper = setInterval(() => this.#sweep(), options.headersCheckMs ?? defaultCheckMs).unref();
+  }
+
+  #sweep(): void {
+    const now = performance.now();
+    for (const connection of this.#http2) connection.check(now);
+    const { answerTimeoutMs } = this.#options;
+    if (answerTimeoutMs !== undefined) this.#endUnread(answerTimeoutMs, now);
+  }
+
+  /** Ends what has been answered for too long: a client that does not read holds the answer's memory. */
+  #endUnread(answerTimeoutMs: number, now: number): void {
+    for (const exchange of this.#exchanges.all()) {
+      if (!exchange.isAnswered) continue;
+      exchange.answeredMs ??= now;
+      if (now - exchange.answeredMs >= answerTimeoutMs) exchange.abort();
+    }
+  }
+
+  get active(): number {
+    return this.#exchanges.size;
+  }
+
+  get open(): number {
+    return this.#sockets.size;
+  }
+
+  addSocket(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.once("close", () => {
+      this.#sockets.delete(socket);
+      this.#onLess?.();
+    });
+  }
+
+  /** Tells a client that it forgot about TLS. @param wrapped by TLS, which has read its request */
+  refusePlain(wrapped: TLSSocket): void {
+    const ends = ["remotePort", "remoteAddress", "localPort", "localAddress"] as const;
+    const plain = [...this.#sockets].find((socket) => ends.every((end) => socket[end] === wrapped[end]));
+    if (plain === undefined || plain.destroyed) wrapped.destroy();
+    else plain.end(forgotTls, () => wrapped.destroy());
+  }
+
+  addHttp2(connection: ServerConnection): void {
+    this.#http2.add(connection);
+  }
+
+  deleteHttp2(connection: ServerConnection): void {
+    this.#http2.delete(connection);
+  }
+
+  closeIdleHttp2(): void {
+    for (const connection of this.#http2) if (connection.size === 0) connection.close();
+  }
+
+  /** Runs the handler; whatever it throws ends here. @param handled called when it is done */
+  async serve(exchange: Http1Exchange | Http2Exchange, handled?: () => void): Promise<void> {
+    this.#exchanges.add(exchange);
+    if (this.#draining) exchange.goAway();
+    try {
+      if (exchange.isCut) exchange.respond(431, { "content-type": "text/html; charset=utf-8" }, tooManyHeaders);
+      else if (brokenPath.test(exchange.url)) refuseUrl(exchange);
+      else if (exchange.method === "OPTIONS" && exchange.url === "*") exchange.respond(200, {}, "");
+      else await this.#options.handler(exchange);
+    } catch (err) {
+      this.#failed(exchange, err);
+    } finally {
+      handled?.();
+    }
+  }
+
+  done(exchange: Http1Exchange | Http2Exchange): void {
+    this.#exchanges.delete(exchange);
+    this.#onLess?.();
+  }
+
+  #failed(exchange: Exchange, err: unknown): void {
+    if (exchange.signal.aborted) return;
+    this.#options.log.error("request failed", err, { method: exchange.method, url: exchange.url });
+    try {
+      if (exchange.headersSent) exchange.destroy();
+      else
+        exchange.respond(
+          500,
+          { "content-type": "application/json" },
+          JSON.stringify(internalError(new Error("the server panicked")).status),
+        );
+    } catch (second) {
+      this.#options.log.error("cannot answer a request that failed", second);
+      exchange.destroy();
+    }
+  }
+
+  async drain(graceMs: number, http: Server): Promise<void> {
+    this.#draining = true;
+    clearInterval(this.#sweeper);
+    http.closeIdleConnections();
+    for (const connection of this.#http2) {
+      if (connection.size === 0 || graceMs === 0) connection.close();
+      else connection.leave();
+    }
+    await this.#until(() => this.#exchanges.size === 0, graceMs);
+    for (const exchange of this.#exchanges.all()) exchange.abort();
+    // Who is told which requests nobody has seen can send them elsewhere; who is only cut off has to guess.
+    http.closeIdleConnections();
+    for (const connection of this.#http2) connection.close();
+    await this.#until(() => this.#sockets.size === 0, Math.min(graceMs, goodbyeMs));
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  /** Resolves when it is so, or after `limitMs`. */
+  async #until(isSo: () => boolean, limitMs: number): Promise<void> {
+    if (limitMs === 0 || isSo()) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, limitMs);
+    this.#onLess = () => {
+      if (isSo()) resolve();
+    };
+    await promise;
+    clearTimeout(timer);
+  }
+}
+
+/** Source: Go net/http server.go, conn.serve */
+const forgotTls = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+
+/** Source: golang.org/x/net http2/server.go handleHeaderListTooLong */
+const tooManyHeaders = "<h1>HTTP Error 431</h1><p>Request Header Field(s) Too Large</p>";
+
+/** An escape that is none, before the query. */
+const brokenPath = /^[^?]*%(?![0-9a-fA-F]{2})/;
+
+/** What Go's server answers by itself, as it does `OPTIONS *`: nobody behind it sees such a request. */
+function refuseUrl(exchange: Exchange): void {
+  exchange.respond(400, { "content-type": "text/plain; charset=utf-8" }, "400 Bad Request");
+}
