@@ -38,6 +38,12 @@ const numbers: readonly [kind: TokenKind, pattern: RegExp][] = [
   ["NUM_INT", /0x[0-9a-fA-F]+|[0-9]+/y],
 ];
 
+/**
+ * More than are shown. What is no token may have been looked at to the end of the text, in the search for a quote: a text
+ * full of such would be looked at as often as it is long.
+ */
+const mostFaults = 200;
+
 /** The tokens, an end of input behind them, and what is no token. */
 export function tokenize(text: string): { readonly tokens: readonly Token[]; readonly issues: readonly Issue[] } {
   const tokens: Token[] = [];
@@ -50,9 +56,10 @@ export function tokenize(text: string): { readonly tokens: readonly Token[]; rea
       continue;
     }
     const { kind, length } = longest(text, at);
-    if (kind === undefined)
+    if (kind === undefined) {
       issues.push({ at, message: `Syntax error: token recognition error at: '${shown(text, at, length)}'` });
-    else tokens.push({ kind, text: text.slice(at, at + length), at });
+      if (issues.length === mostFaults) break;
+    } else tokens.push({ kind, text: text.slice(at, at + length), at });
     at += length;
   }
   tokens.push({ kind: endOfInput, text: endOfInput, at: text.length });

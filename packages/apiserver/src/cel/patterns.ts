@@ -13,17 +13,40 @@ export class PatternCache {
   matches(text: string, pattern: string, call: object, budget: Budget): boolean | Failure {
     let compiled = this.#last.get(call);
     if (compiled?.pattern() !== pattern) {
-      // Repetitions make more of a pattern than it is long, up to a thousandfold.
       budget.spend(pattern.length * 10);
+      // Above all repetitions cost, in time and in room: they make up to a thousand times of what they repeat.
+      budget.spend(weightOf(pattern) * 10);
       try {
         compiled = RE2JS.compile(pattern);
       } catch (err) {
         return new Failure((err as Error).message);
       }
-      budget.spend(compiled.programSize());
       this.#last.set(call, compiled);
     }
     budget.spend(1 + (text.length * (1 + compiled.programSize() / 4)) / 10);
     return compiled.matcher(text).find();
   }
+}
+
+/** A class, what is escaped, a repetition, or any other character. A class that does not end goes up to the end. */
+const part = /\[\^?\]?(?:\\.|[^\]\\])*\]?|\\.|\{(\d{1,4})(?:,(\d{0,4}))?\}|./gs;
+
+/** About how many instructions a pattern becomes: its characters, each as often as it is repeated. */
+function weightOf(pattern: string): number {
+  /** What is in the groups that are open, outermost first. */
+  const groups = [0];
+  let last = 0;
+  for (const [text, least, most] of pattern.matchAll(part)) {
+    const within = groups.length - 1;
+    if (text === "(") {
+      groups.push(0);
+      last = 0;
+      continue;
+    }
+    if (text === ")" && within > 0) last = groups.pop() as number;
+    else if (least !== undefined) last *= Math.max(Number(least), Number(most || 0), 1) - 1;
+    else last = 1;
+    groups[groups.length - 1] = (groups.at(-1) as number) + last;
+  }
+  return groups.reduce((sum, weight) => sum + weight);
 }

@@ -19,17 +19,12 @@ const units: readonly (readonly [nanos: bigint, names: readonly string[]])[] = [
 
 /** @returns nanoseconds; undefined where no unit is known */
 export function parseWordyDuration(text: string): bigint | undefined {
-  const parts = text.matchAll(/(\d{1,18})\s*([A-Za-zµ]+)/g);
-  const known = [...parts].flatMap(([, count = "0", unit = ""]) => {
+  let sum: bigint | undefined;
+  for (const [, count = "0", unit = ""] of text.matchAll(/(\d{1,18})\s*([A-Za-zµ]+)/g)) {
     const nanos = unitOf(unit.toLowerCase());
-    return nanos === undefined ? [] : [BigInt(count) * nanos];
-  });
-  return known.length === 0
-    ? undefined
-    : BigInt.asIntN(
-        64,
-        known.reduce((sum, nanos) => sum + nanos),
-      );
+    if (nanos !== undefined) sum = BigInt.asIntN(64, (sum ?? 0n) + BigInt(count) * nanos);
+  }
+  return sum;
 }
 
 function unitOf(word: string): bigint | undefined {
