@@ -50,6 +50,16 @@ export function ruleType(schema: Schema, name: string, isResource = isEmbedded(s
   }
 }
 
+/** What is worked out of a schema once, however many values it has: schemas may be as large as objects. */
+export function perSchema<T extends object>(workOut: (schema: Schema) => T): (schema: Schema) => T {
+  const known = new WeakMap<Schema, T>();
+  return (schema) => {
+    const found = known.get(schema) ?? workOut(schema);
+    known.set(schema, found);
+    return found;
+  };
+}
+
 export function isEmbedded(schema: Schema): boolean {
   return schema["x-kubernetes-embedded-resource"] === true;
 }
@@ -76,7 +86,7 @@ const resourceFields = {
 };
 
 /** Source: WithTypeAndObjectMeta */
-export function withResourceFields(schema: Schema): Schema {
+export const withResourceFields = perSchema((schema) => {
   const metadata = propertyOf(schema, "metadata");
   const hasAll =
     propertyOf(schema, "kind")?.type === "string" &&
@@ -85,4 +95,4 @@ export function withResourceFields(schema: Schema): Schema {
     propertyOf(metadata, "name")?.type === "string" &&
     propertyOf(metadata, "generateName")?.type === "string";
   return hasAll ? schema : { ...schema, properties: { ...schema.properties, ...resourceFields } };
-}
+});
