@@ -4,6 +4,7 @@
  */
 export class Budget {
   #left: number;
+  #depth = 0;
 
   constructor(steps: number) {
     this.#left = steps;
@@ -23,7 +24,18 @@ export class Budget {
   spendOnText(...lengths: readonly number[]): void {
     this.spend(1 + lengths.reduce((sum, length) => sum + length, 0) / 10);
   }
+
+  /** For work on what is within a value: a macro can put as many values within one another as a list has items. @throws BudgetExceeded */
+  within<T>(work: () => T): T {
+    if (++this.#depth > mostLevels) throw new BudgetExceeded();
+    const result = work();
+    this.#depth--;
+    return result;
+  }
 }
+
+/** Of values within values; schemas have fewer. */
+const mostLevels = 500;
 
 /** Unlike errors of the language, no operator of it gets over this one. */
 export class BudgetExceeded extends Error {

@@ -52,11 +52,12 @@ export class MadeMap extends Mapping {
   }
 
   /** Of entries with the same key, the last counts. */
-  static of(entries: readonly (readonly [key: Value, value: Value])[]): MadeMap | Failure {
+  static of(entries: readonly (readonly [key: Value, value: Value])[], budget: Budget): MadeMap | Failure {
     const made = new Map<string, readonly [Value, Value]>();
     for (const entry of entries) {
       const text = keyText(entry[0]);
       if (text === undefined) return new Failure(`unsupported key type: ${typeOf(entry[0])}`);
+      budget.spendOnText(text.length);
       made.set(text, entry);
     }
     return new MadeMap(made);
@@ -66,11 +67,11 @@ export class MadeMap extends Mapping {
     return this.#entries.size;
   }
 
-  keys(): Value[] {
-    return [...this.#entries.values()].map(([key]) => key);
+  *keys(): Iterable<Value> {
+    for (const [key] of this.#entries.values()) yield key;
   }
 
-  find(key: Value): Value | undefined {
+  protected override lookUp(key: Value): Value | undefined {
     const text = keyText(key);
     return text === undefined ? undefined : this.#entries.get(text)?.[1];
   }
@@ -79,7 +80,7 @@ export class MadeMap extends Mapping {
     if (this.size !== other.size) return false;
     let failure: Failure | undefined;
     for (const [key, value] of this.#entries.values()) {
-      const found = other.find(key);
+      const found = other.find(key, budget);
       if (found === undefined) return false;
       const isEqual = equal(value, found, budget);
       if (isEqual === false) return false;

@@ -56,6 +56,8 @@ for (const [expression, ...want] of [
     "1:3: Syntax error: no viable alternative at input '-'",
     `1:3: Syntax error: mismatched input '<EOF>' expecting ${operands}`,
   ],
+  ["-!true", "1:2: Syntax error: no viable alternative at input '-!'"],
+  ["--!true", "1:3: Syntax error: no viable alternative at input '-!'"],
   ["1 + 2\n3 +", "2:1: Syntax error: mismatched input '3' expecting <EOF>"],
   ["(1", "1:3: Syntax error: missing ')' at '<EOF>'"],
   ["{a}", "1:3: Syntax error: mismatched input '}' expecting ':'"],

@@ -69,8 +69,8 @@ function differ(a: Value, b: Value, budget: Budget): Value {
 }
 
 /** What is there under a key, or at a place. */
-export function index(value: Value, key: Value): Value {
-  if (value instanceof Mapping) return value.find(key) ?? new Failure(`no such key: ${keyText(key)}`);
+export function index(value: Value, key: Value, budget: Budget): Value {
+  if (value instanceof Mapping) return value.find(key, budget) ?? new Failure(`no such key: ${keyText(key)}`);
   if (!(value instanceof List)) return noOverload();
   if (typeof key !== "bigint") return new Failure(`unsupported index type '${typeOf(key)}' in list`);
   return key >= 0n && key < BigInt(value.size) ? value.at(Number(key)) : value.outOfRange(key);
@@ -83,7 +83,7 @@ function keyText(key: Value): string {
 function isIn(value: Value, within: Value, budget: Budget): Value {
   if (within instanceof List) return contains(within, value, budget);
   if (!(within instanceof Mapping)) return noOverload();
-  const found = within.find(value);
+  const found = within.find(value, budget);
   return found instanceof Failure ? found : found !== undefined;
 }
 
@@ -100,7 +100,7 @@ function matches([text, pattern]: readonly Value[], budget: Budget, call: Call, 
   return typeof pattern === "string" ? patterns.matches(text, pattern, call, budget) : noOverload();
 }
 
-/** Naming a zone is dear. */
+/** Looking for a zone by its name is dear. */
 const zoneSteps = 1000;
 
 function timePart(name: string, [value, zone]: readonly Value[], budget: Budget): Value {
@@ -110,6 +110,6 @@ function timePart(name: string, [value, zone]: readonly Value[], budget: Budget)
   }
   if (!(value instanceof Timestamp)) return noOverload(value instanceof Duration ? undefined : name);
   if (zone !== undefined && typeof zone !== "string") return noOverload();
-  if (zone !== undefined) budget.spend(zoneSteps);
+  if (zone !== undefined) budget.spend(zoneSteps + zone.length);
   return partOfTime(name, value, zone);
 }

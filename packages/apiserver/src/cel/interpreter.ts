@@ -48,7 +48,11 @@ export class Interpreter {
         return this.#all(
           expression.entries.flatMap(({ key, value }) => [key, value]),
           scope,
-          (values) => MadeMap.of(expression.entries.map((_entry, i) => [values[2 * i] as Value, values[2 * i + 1] as Value])),
+          (values) =>
+            MadeMap.of(
+              expression.entries.map((_entry, i) => [values[2 * i] as Value, values[2 * i + 1] as Value]),
+              this.#budget,
+            ),
         );
       case "fold":
         return this.#fold(expression, scope);
@@ -84,10 +88,10 @@ export class Interpreter {
     if (type !== undefined) return type;
     const value = this.evaluate(operand, scope);
     if (value instanceof Failure) return value;
-    if (!isTest) return index(value, field);
+    if (!isTest) return index(value, field, this.#budget);
     if (value instanceof List) return contains(value, field, this.#budget);
     if (!(value instanceof Mapping)) return new Failure("invalid type for field selection.");
-    const found = value.find(field);
+    const found = value.find(field, this.#budget);
     return found instanceof Failure ? found : found !== undefined;
   }
 

@@ -103,7 +103,7 @@ export function compare(name: string, a: Value, b: Value, budget: Budget): Value
     return (meanings[name] as (order: number) => boolean)(Buffer.compare(a, b as Uint8Array));
   }
   const other = sortKey(b) as typeof key;
-  if (typeof key === "string") budget.spendOnText(key.length);
+  if (typeof key === "string") budget.spendOnText(key.length, (other as string).length);
   return (meanings[name] as (order: number) => boolean)(orderOf(key, other));
 }
 

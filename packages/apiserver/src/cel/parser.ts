@@ -4,6 +4,7 @@
  * where it can.
  */
 import { type Expression, qualifiedName } from "./ast.ts";
+import { isDeeperThan } from "./depth.ts";
 import type { Issue } from "./issues.ts";
 import { endOfInput, expectation, type Token, type TokenKind, tokenize } from "./lexer.ts";
 import { bytesOf, numberOf, textOf } from "./literals.ts";
@@ -18,6 +19,8 @@ export interface Parsed {
 const longest = 100_000;
 /** How deep each rule of the grammar may be within itself. */
 const mostLevels = 250;
+/** How deep all of them may be within one another. */
+const mostLevelsOfAll = 500;
 
 export function parse(text: string): Parsed {
   const size = [...text].length;
@@ -78,6 +81,7 @@ class Parser {
     try {
       expression = this.#expression();
       this.#expect(endOfInput);
+      if (isDeeperThan(mostLevelsOfAll, expression)) throw new TooDeep();
     } catch (err) {
       if (err instanceof TooDeep) {
         this.#issues.push({ at: undefined, message: `expression recursion limit exceeded: ${mostLevels}` });
@@ -242,7 +246,7 @@ class Parser {
     while (this.#tokens[this.#next + count]?.kind === kind) count++;
     const after = this.#tokens[this.#next + count] as Token;
     if (kind === "-" && count === 1 && numbers.includes(after.kind)) return this.#member();
-    if (kind === "-" && !openers.includes(after.kind)) {
+    if (kind === "-" && (after.kind === "!" || !openers.includes(after.kind))) {
       this.#next += count - 1;
       const text = after.kind === endOfInput ? "-" : `-${after.text}`;
       this.#tell(`no viable alternative at input '${text}'`, after.at);

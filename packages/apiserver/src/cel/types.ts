@@ -12,7 +12,7 @@ export type Type =
   | { readonly kind: "parameter"; readonly name: string };
 
 /** Types that contain types that contain types can be written down in a few words; nobody needs them. */
-const heaviest = 10_000;
+const heaviest = 1_000;
 
 export class TypeTooLarge extends Error {}
 

@@ -81,9 +81,16 @@ export abstract class List {
 
 export abstract class Mapping {
   abstract readonly size: number;
+  /** Made as they are asked for: who looks at the first alone pays for no other. */
   abstract keys(): Iterable<Value>;
+  protected abstract lookUp(key: Value): Value | undefined;
+
   /** undefined: has no such key; a Failure for a key of a wrong kind. */
-  abstract find(key: Value): Value | undefined;
+  find(key: Value, budget: Budget): Value | undefined {
+    if (typeof key === "string") budget.spendOnText(key.length);
+    return this.lookUp(key);
+  }
+
   abstract equals(other: Mapping, budget: Budget): boolean | Failure;
 }
 
@@ -116,8 +123,8 @@ export function equal(a: Value, b: Value, budget: Budget): boolean | Failure {
   if (a instanceof Failure) return a;
   if (b instanceof Failure) return b;
   budget.spend();
-  if (a instanceof List) return b instanceof List ? a.equals(b, budget) : noOverload();
-  if (a instanceof Mapping) return b instanceof Mapping ? a.equals(b, budget) : noOverload();
+  if (a instanceof List) return b instanceof List ? budget.within(() => a.equals(b, budget)) : noOverload();
+  if (a instanceof Mapping) return b instanceof Mapping ? budget.within(() => a.equals(b, budget)) : noOverload();
   if (typeOf(a) !== typeOf(b) || b instanceof List || b instanceof Mapping) return noOverload();
   if (typeof a === "string") budget.spendOnText(a.length);
   if (a instanceof Uint) return a.value === (b as Uint).value;

@@ -97,7 +97,7 @@ export class MapList extends KeyedList {
 
   protected override keyOf(item: Value, budget: Budget): string {
     if (!(item instanceof Mapping)) return identity(item, budget);
-    return JSON.stringify(this.#keys.map((key) => identity(item.find(key), budget)));
+    return JSON.stringify(this.#keys.map((key) => identity(item.find(key, budget), budget)));
   }
 
   protected override remade(values: readonly Value[]): List {
@@ -113,12 +113,16 @@ function itemsOf(list: List): Value[] {
 function identity(value: Value | undefined, budget: Budget): string {
   budget.spend();
   if (value === undefined) return "";
-  if (value instanceof List) return `[${itemsOf(value).map((item) => identity(item, budget))}]`;
+  if (value instanceof List) return budget.within(() => `[${itemsOf(value).map((item) => identity(item, budget))}]`);
   if (value instanceof Mapping) {
-    const fields = [...value.keys()].map((key) => `${identity(key, budget)}:${identity(value.find(key), budget)}`);
-    return `{${fields.sort()}}`;
+    const field = (key: Value): string => `${identity(key, budget)}:${identity(value.find(key, budget), budget)}`;
+    return budget.within(() => `{${[...value.keys()].map(field).sort()}}`);
   }
-  if (value instanceof Failure) return `error ${JSON.stringify(value.message)}`;
+  if (value instanceof Failure) {
+    budget.spendOnText(value.message.length);
+    return `error ${JSON.stringify(value.message)}`;
+  }
+  if (value instanceof Uint8Array) budget.spendOnText(value.length);
   if (value instanceof Uint8Array) return `bytes ${Buffer.from(value).toString("base64")}`;
   const text = convert("string", value, budget);
   return typeof text === "string" ? `${typeOf(value)} ${JSON.stringify(text)}` : typeOf(value);

@@ -13,6 +13,7 @@ import { additionalOf, itemsOf, propertyOf, type Schema } from "../registry/apie
 import { escapeName, unescapeName } from "../registry/apiextensions/customresourcedefinitions/validation-rules/escaping.ts";
 import {
   isEmbedded,
+  perSchema,
   withResourceFields,
 } from "../registry/apiextensions/customresourcedefinitions/validation-rules/rule-types.ts";
 import { parseWordyDuration } from "./rule-durations.ts";
@@ -75,13 +76,13 @@ function listValue(json: readonly unknown[], schema: Schema): List | Failure {
   const make = (i: number): Value => ruleValue(json[i], items);
   if (schema["x-kubernetes-list-type"] === "set") return new SetList(json.length, make);
   if (schema["x-kubernetes-list-type"] !== "map") return new SchemaList(json.length, make);
-  const keys = schema["x-kubernetes-list-map-keys"] ?? [];
-  return new MapList(
-    json.length,
-    make,
-    keys.flatMap((key) => escapeName(key) ?? []),
-  );
+  return new MapList(json.length, make, mapKeysOf(schema));
 }
+
+/** As items find them. Lists within lists have those of one schema. */
+const mapKeysOf = perSchema((schema: Schema) =>
+  (schema["x-kubernetes-list-map-keys"] ?? []).flatMap((key) => escapeName(key) ?? []),
+);
 
 function textValue(text: string, format: string): Value {
   switch (format) {
@@ -119,6 +120,7 @@ function dateOf(text: string): Timestamp | undefined {
 abstract class SchemaMapping extends Mapping {
   protected readonly json: Readonly<Record<string, unknown>>;
   readonly #made = new Map<string, Value>();
+  #names: readonly string[] | undefined;
 
   constructor(json: Readonly<Record<string, unknown>>) {
     super();
@@ -126,7 +128,12 @@ abstract class SchemaMapping extends Mapping {
   }
 
   get size(): number {
-    return Object.keys(this.json).length;
+    return this.names.length;
+  }
+
+  protected get names(): readonly string[] {
+    this.#names ??= Object.keys(this.json);
+    return this.#names;
   }
 
   protected made(name: string, schema: Schema): Value | undefined {
@@ -148,20 +155,20 @@ class SchemaMap extends SchemaMapping {
     this.#values = values;
   }
 
-  keys(): string[] {
-    return Object.keys(this.json);
+  keys(): readonly string[] {
+    return this.names;
   }
 
-  find(key: Value): Value | undefined {
+  protected override lookUp(key: Value): Value | undefined {
     return typeof key === "string" ? this.made(key, this.#values) : noOverload();
   }
 
   equals(other: Mapping, budget: Budget): boolean | Failure {
     if (this.size !== other.size) return false;
     for (const key of this.keys()) {
-      const found = other.find(key);
+      const found = other.find(key, budget);
       if (found === undefined) return false;
-      const isEqual = equal(this.find(key) as Value, found, budget);
+      const isEqual = equal(this.lookUp(key) as Value, found, budget);
       if (isEqual !== true) return isEqual;
     }
     return true;
@@ -177,11 +184,11 @@ class SchemaObject extends SchemaMapping {
     this.#schema = schema;
   }
 
-  keys(): string[] {
-    return Object.keys(this.json).flatMap((name) => (propertyOf(this.#schema, name) ? (escapeName(name) ?? name) : []));
+  *keys(): Iterable<string> {
+    for (const name of this.names) if (propertyOf(this.#schema, name)) yield escapeName(name) ?? name;
   }
 
-  find(key: Value): Value | undefined {
+  protected override lookUp(key: Value): Value | undefined {
     if (typeof key !== "string") return noOverload();
     const name = unescapeName(key);
     return name === undefined ? undefined : this.#named(name);
@@ -195,7 +202,7 @@ class SchemaObject extends SchemaMapping {
   equals(other: Mapping, budget: Budget): boolean | Failure {
     if (!(other instanceof SchemaObject)) return noOverload();
     if (this.size !== other.size) return false;
-    for (const name of Object.keys(this.json)) {
+    for (const name of this.names) {
       budget.spend();
       const isEqual = this.#isEqualIn(name, other, budget);
       if (isEqual !== true) return isEqual;
@@ -209,6 +216,20 @@ class SchemaObject extends SchemaMapping {
     if (own !== undefined || its !== undefined) return false;
     // Neither is to be seen; what is kept all the same counts where both have it.
     const isKept = propertyOf(this.#schema, name) === undefined && Object.hasOwn(other.json, name);
-    return !isKept || deepEqual(this.json[name], other.json[name]);
+    if (!isKept) return true;
+    spendOnJson(this.json[name], budget);
+    return deepEqual(this.json[name], other.json[name]);
   }
+}
+
+/** For looking at all of it. */
+function spendOnJson(json: unknown, budget: Budget): void {
+  budget.spend();
+  if (typeof json === "string") budget.spendOnText(json.length);
+  else if (Array.isArray(json)) for (const item of json) spendOnJson(item, budget);
+  else if (isJsonObject(json))
+    for (const [name, value] of Object.entries(json)) {
+      budget.spendOnText(name.length);
+      spendOnJson(value, budget);
+    }
 }

@@ -1,0 +1,90 @@
+/** Whatever a rule looks like, the server is soon free again: what is dear is counted, and what is deep is refused. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Budget, BudgetExceeded } from "./budget.ts";
+import { tokenize } from "./lexer.ts";
+import { compile } from "./program.ts";
+import { string } from "./types.ts";
+import { Failure, type Value } from "./values.ts";
+
+const most = 1_000_000;
+
+function run(expression: string, s = ""): { readonly value: Value | undefined; readonly spent: number } {
+  const program = compile(expression, new Map([["s", string]]));
+  assert.ok(!("fault" in program), "fault" in program ? program.fault.slice(0, 200) : "");
+  const budget = new Budget(most);
+  try {
+    const value = program.evaluate(new Map([["s", s]]), budget);
+    return { value, spent: most - budget.left };
+  } catch (err) {
+    assert.ok(err instanceof BudgetExceeded, String(err));
+    return { value: undefined, spent: most };
+  }
+}
+
+for (const expression of [
+  "'' < s",
+  "s > ''",
+  "s in {'a': 1}",
+  "{'a': 1}[s] == 1",
+  "{s: 1} == {}",
+  "size(s) == 1",
+  "timestamp(0).getHours(s) == 1",
+  "timestamp(0).getHours(s + ':') == 1",
+])
+  test(`a long text has its price: ${expression}`, () => assert.ok(run(expression, "x".repeat(500_000)).spent >= 50_000));
+
+for (const [pattern, weight] of [
+  ["(a{100}){10}", 1000],
+  ["((a|b)[)(]{2,50}){20}", 1000],
+  ["[[]{1000}", 1000],
+  ["(\\\\){500}", 500],
+  ["(a", 1],
+] as const)
+  test(`a pattern costs what it becomes: ${pattern}`, () =>
+    assert.ok(run(`'a'.matches(r'${pattern}') || true`).spent >= weight * 10));
+
+test("a pattern of usual size costs little", () => {
+  const { value, spent } = run("'a-b'.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\\\\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$')");
+  assert.equal(value, true);
+  assert.ok(spent < 5000, String(spent));
+});
+
+test("what is nearly a number is not looked at again and again", () => {
+  const begun = performance.now();
+  assert.ok(run("double(s) > 1.0", `${"1".repeat(200_000)}x`).value instanceof Failure);
+  assert.ok(performance.now() - begun < 5000);
+});
+
+test("a text full of quotes that nothing ends is not looked at to its end from each of them", () => {
+  assert.equal(tokenize('\\"""\n'.repeat(1000)).issues.length, 200);
+});
+
+const chained = (chain: string, times: number): string => `${"(".repeat(times)}s${`${chain})`.repeat(times)} == s`;
+
+for (const chain of [" + s".repeat(240), ".a".repeat(240), "[0]".repeat(240), ".map(x, x)".repeat(20)])
+  test(`chains within chains are refused when they are too deep: ${chain.slice(0, 20)}`, () => {
+    const program = compile(chained(chain, 100), new Map([["s", string]]));
+    assert.ok("fault" in program);
+    assert.equal(program.fault, "ERROR: <input>:-1:0: expression recursion limit exceeded: 250");
+  });
+
+test("chains are let through as deep as each may be", () => {
+  assert.equal(run(chained(" + s".repeat(240), 2)).value, true);
+  assert.equal(run(`${"(".repeat(240)}s${")".repeat(240)} == s`).value, true);
+});
+
+test("lists within lists are looked at as deep as expressions go", () => {
+  const nested = (levels: number): Value | undefined =>
+    run(
+      `[[${Array(levels).fill(1)}].map(x, size(__result__) == 0 ? dyn([]) : dyn([__result__[size(__result__) - 1]]))]` +
+        `.all(all, all[${levels - 1}] == all[${levels - 1}])`,
+    ).value;
+  assert.equal(nested(400), true);
+  assert.equal(nested(9000), undefined);
+});
+
+test("types that double with each step are refused before they are large", () => {
+  const program = compile(`[1]${".map(a, {a: a})".repeat(12)}.all(x, x == x)`, new Map());
+  assert.deepEqual(program, { fault: "ERROR: <input>:-1:0: the types of the expression are too large" });
+});

@@ -1,0 +1,70 @@
+/** What rules do with large objects and large schemas is counted, or done once. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formatFieldError } from "@coxswain/apimachinery/errors/field-error";
+import type { KubeObject } from "@coxswain/apimachinery/meta/types";
+import type { Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
+import { withResourceFields } from "../registry/apiextensions/customresourcedefinitions/validation-rules/rule-types.ts";
+import { parseWordyDuration } from "./rule-durations.ts";
+import { ruleCheckOf } from "./rule-evaluation.ts";
+
+function faults(schema: Schema, value: unknown, rule: string): string[] {
+  const v = { ...schema, "x-kubernetes-validations": [{ rule }] };
+  const check = ruleCheckOf({ type: "object", properties: { v } });
+  return (check?.({ v: value } as unknown as KubeObject) ?? []).map(formatFieldError);
+}
+
+const times = (count: number, body: string): string => `[${Array(count).fill(1)}].all(each, ${body})`;
+
+for (const rule of ["self.size() > 1", "self.exists(name, true)", "dyn(self).size() > 1"])
+  test(`the names of a map are listed once, however often a rule asks: ${rule}`, () => {
+    let listings = 0;
+    const map = new Proxy(
+      { a: 1, b: 2 },
+      {
+        ownKeys(target) {
+          listings++;
+          return Reflect.ownKeys(target);
+        },
+      },
+    );
+    assert.deepEqual(faults({ type: "object", additionalProperties: { type: "integer" } }, map, times(50, rule)), []);
+    // The search for further rules below lists them too.
+    assert.ok(listings <= 3, String(listings));
+  });
+
+const open = { type: "object", "x-kubernetes-preserve-unknown-fields": true, properties: {} };
+const byteSet = { type: "array", "x-kubernetes-list-type": "set", items: { type: "string", format: "byte" } };
+
+for (const { name, schema, values } of [
+  {
+    name: "fields that no schema knows",
+    schema: open,
+    values: () => ({ x: Array.from({ length: 20_000 }, () => ({ y: "z" })) }),
+  },
+  { name: "bytes in sets", schema: byteSet, values: () => ["AAAA".repeat(100_000)] },
+  { name: "faulty bytes in sets", schema: byteSet, values: () => ["?".repeat(100_000)] },
+]) {
+  test(`a comparison costs as much as there is to compare: ${name}`, () => {
+    const both: Schema = { type: "object", properties: { a: schema, b: schema } };
+    const told = (count: number): string =>
+      faults(both, { a: values(), b: values() }, times(count, "dyn(self.a) == dyn(self.b) || true")).join();
+    assert.equal(told(1), "");
+    assert.match(told(100), /actual cost limit exceeded/);
+  });
+}
+
+test("a schema gets the fields of resources once, not for each of its values", () => {
+  const schema: Schema = { type: "object", properties: { a: { type: "string" } } };
+  assert.equal(withResourceFields(schema), withResourceFields(schema));
+  assert.deepEqual(Object.keys(withResourceFields(schema).properties ?? {}), ["a", "apiVersion", "kind", "metadata"]);
+});
+
+test("durations in words are added up as 64 bits, and none is found in what has no unit", () => {
+  assert.equal(parseWordyDuration("2 hours 3 min"), 7_380_000_000_000n);
+  assert.equal(
+    parseWordyDuration("999999999999999999 weeks 1 ns"),
+    BigInt.asIntN(64, 999999999999999999n * 604_800_000_000_000n + 1n),
+  );
+  assert.equal(parseWordyDuration("5 apples"), undefined);
+});
