@@ -110,6 +110,17 @@ class Checker {
     return type;
   }
 
+  /** Types may be long when they are written down, and of many faults few are shown. */
+  #tellTypes(at: number, message: () => string): Type {
+    this.issues.push({
+      at,
+      get message() {
+        return message();
+      },
+    });
+    return errorType;
+  }
+
   #undeclared(at: number, name: string, type = errorType): Type {
     return this.#tell(at, `undeclared reference to '${name}' (in container '')`, type);
   }
@@ -147,7 +158,7 @@ class Checker {
       case "error":
         return dyn;
       default:
-        return this.#tell(at, `type '${formatProto(type)}' does not support field selection`);
+        return this.#tellTypes(at, () => `type '${formatProto(type)}' does not support field selection`);
     }
   }
 
@@ -160,9 +171,11 @@ class Checker {
   }
 
   #noOverload(at: number, name: string, types: readonly Type[], isMethod: boolean): Type {
-    const [first = "", ...others] = types.map(formatType);
-    const signature = isMethod ? `${first}.(${others.join(", ")})` : `(${types.map(formatType).join(", ")})`;
-    return this.#tell(at, `found no matching overload for '${name}' applied to '${signature}'`);
+    return this.#tellTypes(at, () => {
+      const [first = "", ...others] = types.map(formatType);
+      const signature = isMethod ? `${first}.(${others.join(", ")})` : `(${types.map(formatType).join(", ")})`;
+      return `found no matching overload for '${name}' applied to '${signature}'`;
+    });
   }
 
   /** The result of all overloads that fit; dyn, when theirs differ. */
@@ -211,9 +224,9 @@ class Checker {
         this.#substitutions.isAssignable(dyn, range);
         return dyn;
       default:
-        return this.#tell(
+        return this.#tellTypes(
           at,
-          `expression of type '${formatType(range)}' cannot be range of a comprehension (must be list, map, or dynamic)`,
+          () => `expression of type '${formatType(range)}' cannot be range of a comprehension (must be list, map, or dynamic)`,
         );
     }
   }
@@ -221,6 +234,6 @@ class Checker {
   #assert(expression: Expression, wanted: Type): void {
     const type = this.check(expression);
     if (this.#substitutions.isAssignable(wanted, type)) return;
-    this.#tell(expression.at, `expected type '${formatType(wanted)}' but found '${formatType(type)}'`);
+    this.#tellTypes(expression.at, () => `expected type '${formatType(wanted)}' but found '${formatType(type)}'`);
   }
 }

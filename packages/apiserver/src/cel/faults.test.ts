@@ -159,3 +159,11 @@ test("of very many faults the first hundred are told", () => {
   assert.equal(program.fault.split("ERROR: ").length, 101);
   assert.match(program.fault, /\n50 more errors were truncated$/);
 });
+
+test("of many faults in a long line no more are shown than there is use for", () => {
+  const program = compile(Array(2000).fill("qqqq").join(" && "), new Map());
+  assert.ok("fault" in program);
+  assert.ok(program.fault.length < 262_144 + 100, String(program.fault.length));
+  const shown = program.fault.split("ERROR: ").length - 1;
+  assert.match(program.fault, new RegExp(`\\n${2000 - shown} more errors were truncated$`));
+});

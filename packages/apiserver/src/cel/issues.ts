@@ -11,13 +11,20 @@ export interface Issue {
 
 const mostShown = 100;
 const longestShownLine = 16384;
+/** Of everything, in characters. Upstream has no such limit: a hundred faults in a long line show it a hundred times. */
+const mostText = 262_144;
 
 /** In the order of their places, each once for the whole text: `ERROR: <input>:1:6: undefined field 'x'\n | self.x\n | .....^`. */
 export function formatIssues(text: string, issues: readonly Issue[]): string {
   const sorted = issues.toSorted((a, b) => (a.at ?? -1) - (b.at ?? -1));
-  const shown = sorted
-    .slice(0, mostShown)
-    .map((issue) => format(issue, issue.at === undefined ? nowhere : placeOf(text, issue.at)));
+  const shown: string[] = [];
+  let length = 0;
+  for (const issue of sorted.slice(0, mostShown)) {
+    const next = format(issue, issue.at === undefined ? nowhere : placeOf(text, issue.at));
+    length += next.length;
+    if (shown.length > 0 && length > mostText) break;
+    shown.push(next);
+  }
   const more = sorted.length - shown.length;
   return [...shown, ...(more > 0 ? [`${more} more errors were truncated`] : [])].join("\n");
 }
