@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { framedMessage, newMessageReader } from "./grpc-messages.ts";
+import { framedMessage, newMessageReader, statusMessage } from "./grpc-messages.ts";
 
 function read(bytes: Buffer, cuts: readonly number[], mostBytes?: number): string[] {
   const got: string[] = [];
@@ -31,4 +31,9 @@ test("a message that is too long is refused by what it says of itself", () => {
   const frame = framedMessage(Buffer.alloc(11));
   assert.deepEqual(read(frame, [], 11), ["00".repeat(11)]);
   assert.throws(() => read(frame.subarray(0, 5), [], 10), { message: "received message larger than max (11 vs. 10)" });
+});
+
+test("a status says its message without escapes, or as it came", () => {
+  assert.equal(statusMessage("no m%C3%BCsli: 5%25"), "no müsli: 5%");
+  assert.equal(statusMessage("5% left"), "5% left");
 });

@@ -43,3 +43,12 @@ export function newMessageReader(
     size = rest.length;
   };
 }
+
+/** What `grpc-message` says: bytes that a header may not have are escaped. Text that is not is taken as it is. */
+export function statusMessage(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

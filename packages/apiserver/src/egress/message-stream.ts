@@ -1,7 +1,7 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from "node:http2";
 import type { Socket } from "node:net";
 import { grpcCodeNames } from "@coxswain/apimachinery/errors/grpc-codes";
-import { framedMessage, newMessageReader } from "@coxswain/apimachinery/http2/grpc-messages";
+import { framedMessage, newMessageReader, statusMessage } from "@coxswain/apimachinery/http2/grpc-messages";
 
 /** A gRPC call with messages both ways, on a connection of its own. */
 export interface MessageStream {
@@ -80,7 +80,7 @@ function whenOver(session: ClientHttp2Session, call: ClientHttp2Stream, end: (er
   const over = (): void => {
     const { [":status"]: http = 200, "grpc-status": code, "grpc-message": message = "" } = status;
     if (code === "0") end(undefined);
-    else if (code !== undefined) end(failure(grpcCodeNames[Number(code)] ?? `Code(${code})`, decoded(String(message))));
+    else if (code !== undefined) end(failure(grpcCodeNames[Number(code)] ?? `Code(${code})`, statusMessage(String(message))));
     else if (http !== 200) end(failure("Unknown", `unexpected HTTP status code received from server: ${http}`));
     else end(failure("Unavailable", `error reading from server: ${cause?.message ?? "EOF"}`));
   };
@@ -92,12 +92,4 @@ function whenOver(session: ClientHttp2Session, call: ClientHttp2Stream, end: (er
 
 function failure(code: string, description: string): Error {
   return new Error(`rpc error: code = ${code} desc = ${description}`);
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

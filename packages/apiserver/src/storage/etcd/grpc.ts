@@ -1,5 +1,5 @@
 import type { Connect, Connection } from "@coxswain/apimachinery/client/connect";
-import { framedMessage, newMessageReader } from "@coxswain/apimachinery/http2/grpc-messages";
+import { framedMessage, newMessageReader, statusMessage } from "@coxswain/apimachinery/http2/grpc-messages";
 import { encodeFields } from "@coxswain/apimachinery/http2/hpack-encoder";
 import { EtcdError, etcdErrorOf } from "./errors.ts";
 import { deadlineExceeded, type GrpcCalls, type GrpcMethod, unavailable } from "./grpc-calls.ts";
@@ -342,17 +342,9 @@ function codeOf(status: Fields): number {
 /** Why a stream ended without an answer. */
 function failureOf(status: Fields, end: StreamEnd): EtcdError {
   const code = status.get("grpc-status");
-  if (code !== undefined) return etcdErrorOf({ code: Number(code), details: decodeMessage(status.get("grpc-message") ?? "") });
+  if (code !== undefined) return etcdErrorOf({ code: Number(code), details: statusMessage(status.get("grpc-message") ?? "") });
   const http = status.get(":status");
   if (http !== undefined) return new EtcdError("other", `HTTP status ${http} from etcd`);
   if (end.type === "ended") return new EtcdError("unavailable", "the answer has no status");
   return new EtcdError(end.type === "refused" ? "unsent" : "unavailable", end.reason);
-}
-
-function decodeMessage(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }
