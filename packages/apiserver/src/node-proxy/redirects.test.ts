@@ -83,6 +83,13 @@ test("a kubelet's redirect is followed with a GET for the same upgrade, and what
   assert.equal(String(((await once(socket as Socket, "data")) as Buffer[])[0]), "echo");
 });
 
+test("an answer may come in pieces, before its code, too", async (t) => {
+  const kubelet = await aKubelet(t, () => ["HTT", "P/1.1 1", upgraded.slice("HTTP/1.1 1".length)]);
+  const { answer, socket } = await exec(t, kubelet.host);
+  assert.ok(upgraded.startsWith(answer) && answer.startsWith("HTTP/1.1 101"), answer);
+  assert.ok(socket);
+});
+
 for (const { name, redirects, location, want } of [
   {
     name: "where they are not followed",

@@ -77,8 +77,8 @@ async function answered(
     const backend = await openSocket(way, at);
     try {
       backend.write(request, "latin1");
-      const first = await firstBytes(backend, answerWithinMs);
-      const code = Number(/^HTTP\/1\.\d (\d{3})/.exec(first.toString("latin1", 0, 32))?.[1] ?? 0);
+      const first = await beginning(backend);
+      const code = Number(/^HTTP\/1\.\d (\d{3})/.exec(first.toString("latin1", 0, statusBytes))?.[1] ?? 0);
       const head = redirects !== undefined && code === 302 ? await headOf(backend, first) : undefined;
       if (redirects === undefined || head === undefined) return { backend, first, code };
       at = redirectTarget(head, at, target.url, redirects.sameHost);
@@ -91,6 +91,15 @@ async function answered(
     method = "GET";
   }
   throw plainError(`too many redirects (${mostRedirects + 1})`);
+}
+
+const statusBytes = "HTTP/1.1 101".length;
+
+/** As much of the answer as its code is in, at least: it may come in pieces. */
+async function beginning(socket: Backend): Promise<Buffer> {
+  let first = await firstBytes(socket, answerWithinMs);
+  while (first.length < statusBytes) first = Buffer.concat([first, await firstBytes(socket, answerWithinMs)]);
+  return first;
 }
 
 /** @returns undefined where it has no end. */
