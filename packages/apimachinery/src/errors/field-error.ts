@@ -101,6 +101,11 @@ export function fieldErrorBody(error: FieldError): string {
   return error.detail === "" ? body : `${body}: ${error.detail}`;
 }
 
+/** Adds errors, however many: `push` with all of them at once takes as many as the stack has room for. */
+export function addErrors(errors: FieldError[], more: Iterable<FieldError>): void {
+  for (const error of more) errors.push(error);
+}
+
 /** One error stands alone, several in brackets; repeated ones are told once. `""` for none. Source: ErrorList.ToAggregate */
 export function formatFieldErrors(errors: readonly FieldError[]): string {
   const texts = [...new Set(errors.map(formatFieldError))];

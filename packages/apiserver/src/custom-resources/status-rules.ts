@@ -2,7 +2,7 @@
  * Conditions that say what a definition lacks, and take nothing from it: a structural schema, the leave of the project.
  * Source: apiextensions-apiserver pkg/controller/nonstructuralschema, pkg/controller/apiapproval
  */
-import { formatFieldErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { addErrors, formatFieldErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, index } from "@coxswain/apimachinery/errors/field-path";
 import {
   approvalKey,
@@ -25,7 +25,7 @@ export function nonStructuralSchema({ spec }: CustomResourceDefinition): Conditi
       const message = `failed to check validation schema for version ${name}: OpenAPIV3Schema is not supported`;
       return { type: "NonStructuralSchema", status: "True", reason: "StructuralError", message };
     }
-    errors.push(...validateStructural(own, child(index("spec.versions", i), "schema", "openAPIV3Schema")));
+    addErrors(errors, validateStructural(own, child(index("spec.versions", i), "schema", "openAPIV3Schema")));
   }
   if (errors.length === 0) return undefined;
   return { type: "NonStructuralSchema", status: "True", reason: "Violations", message: formatFieldErrors(errors) };

@@ -1,5 +1,5 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { formatFieldErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { addErrors, formatFieldErrors, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
@@ -40,7 +40,7 @@ function walk(schema: Schema, path: string, { pruned, level, within: outer }: Pl
   const within = isResource ? undefined : outer;
   const errors = hasDefault(schema) ? ownDefault(schema, child(path, "default"), { pruned, isResource, within }) : [];
   const below = (part: Schema, at: string, place: Surroundings | undefined): void => {
-    errors.push(...walk(part, at, { pruned, level: level + 1, ...(place ? { within: place } : {}) }));
+    addErrors(errors, walk(part, at, { pruned, level: level + 1, ...(place ? { within: place } : {}) }));
   };
   const items = itemsOf(schema);
   if (items) below(items, child(path, "items"), within && { ...within, resourceWith: (value) => within.resourceWith([value]) });

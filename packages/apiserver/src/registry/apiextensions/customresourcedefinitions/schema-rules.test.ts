@@ -1,6 +1,9 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
 import { goStruct } from "@coxswain/apimachinery/schema/go/go-print";
 import { testRefusals } from "../../../testing/refusals.ts";
 import { strict } from "./options.ts";
+import { schemaFaults } from "./schema-values.ts";
 import { validateVersionSchema } from "./version-schema.ts";
 
 const object = { type: "object" };
@@ -180,3 +183,19 @@ testRefusals<object>(
     },
   ],
 );
+
+const many = Array.from({ length: 150_000 }, (_, i) => `f${i}`);
+
+for (const [name, schema] of [
+  ["rules", { ...object, "x-kubernetes-validations": many.map(() => ({})) }],
+  ["properties", { ...object, properties: Object.fromEntries(many.map((field) => [field, {}])) }],
+] as const) {
+  test(`a definition may have more faults than a call takes arguments: ${name}`, () => {
+    const validation = { openAPIV3Schema: withField(schema) as never };
+    assert.equal(validateVersionSchema(validation, false, "schema", strict).length, many.length);
+  });
+}
+
+test("an object may lack more fields than a call takes arguments, each once", () => {
+  assert.equal(schemaFaults({}, { ...object, required: [...many, "f0"] }, "").length, many.length);
+});

@@ -1,5 +1,5 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue, notSupported } from "@coxswain/apimachinery/errors/field-error";
+import { addErrors, forbiddenField, invalidValue, notSupported } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
 import { optionalOneOf } from "../../rules.ts";
@@ -41,7 +41,7 @@ function walk(schema: Schema, path: string, place: Place, isRoot = false): Field
   if (place.level > mostLevels) return [invalidValue(path, "", `schemas cannot be nested deeper than ${mostLevels} levels`)];
   const errors = ownWords(schema, path, place);
   const below = (part: unknown, at: string, special: Partial<Place> = {}): void => {
-    if (isJsonObject(part)) errors.push(...walk(part as Schema, at, { ...place, ...special, level: place.level + 1 }));
+    if (isJsonObject(part)) addErrors(errors, walk(part as Schema, at, { ...place, ...special, level: place.level + 1 }));
   };
   if (schema.uniqueItems) {
     const text = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";

@@ -64,12 +64,13 @@ function check(value: unknown, schema: Schema, name: string): Result {
 
 /** What is said of the same field in the same words is said once. */
 function merged(results: readonly Result[], more = 0): Result {
-  const faults = results.flatMap((result) => result.faults);
+  const faulty = results.filter((result) => result.faults.length > 0);
+  const matches = results.reduce((sum, result) => sum + result.matches, more);
+  // Within one result all differ: what is far down is not compared again at each level above.
+  if (faulty.length < 2) return { faults: faulty[0]?.faults ?? [], matches };
+  const faults = faulty.flatMap((result) => result.faults);
   const distinct = new Map(faults.map((fault) => [JSON.stringify([fault.name, fault.kind, fault.text, fault.allowed]), fault]));
-  return {
-    faults: distinct.size === faults.length ? faults : [...distinct.values()],
-    matches: results.reduce((sum, result) => sum + result.matches, more),
-  };
+  return { faults: distinct.size === faults.length ? faults : [...distinct.values()], matches };
 }
 
 const invalid = (name: string, shown: unknown, text: string): Fault => ({
@@ -231,11 +232,12 @@ function objectCheck(value: Readonly<Record<string, unknown>>, schema: Schema, n
     ...Object.entries(properties ?? {})
       .filter(([field]) => Object.hasOwn(value, field))
       .map(([field, property]) => check(value[field], property, name === "" ? field : below(field))),
-    wrong(
-      ...required
+    {
+      faults: [...new Set(required)]
         .filter((field) => !Object.hasOwn(value, field))
         .map((field): Fault => ({ name: below(field), kind: "required" })),
-    ),
+      matches: 0,
+    },
   ]);
 }
 

@@ -1,5 +1,5 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, formatFieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
+import { addErrors, forbiddenField, formatFieldError, invalidValue, required } from "@coxswain/apimachinery/errors/field-error";
 import { child, index, mapKey } from "@coxswain/apimachinery/errors/field-path";
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
@@ -33,13 +33,13 @@ function invariants(schema: Schema, level: Level, path: string, depth: number): 
   const { properties = {}, additionalProperties } = schema;
   const errors: FieldError[] = [];
   if (schema.type === "array" && !items) errors.push(required(child(path, "items"), "must be specified"));
-  if (items) errors.push(...invariants(items, "item", child(path, "items"), depth + 1));
+  if (items) addErrors(errors, invariants(items, "item", child(path, "items"), depth + 1));
   for (const [name, property] of Object.entries(properties ?? {}))
-    errors.push(...invariants(property, "field", mapKey(child(path, "properties"), name), depth + 1));
+    addErrors(errors, invariants(property, "field", mapKey(child(path, "properties"), name), depth + 1));
   const at = child(path, "additionalProperties");
   if (level === "root" && additionalProperties !== undefined && additionalProperties !== null)
     errors.push(forbiddenField(at, "must not be used at the root"));
-  if (additional) errors.push(...invariants(additional, "field", at, depth + 1));
+  if (additional) addErrors(errors, invariants(additional, "field", at, depth + 1));
   return [
     ...errors,
     ...extensionRules(schema, path),
@@ -142,14 +142,14 @@ function valueRules(schema: Schema, path: string, depth: number, typed: TypedOpe
   const errors: FieldError[] = [];
   if (!typed.anyOf)
     for (const [i, part] of (schema.anyOf ?? []).entries())
-      errors.push(...restriction(part as Schema, index(child(path, "anyOf"), i), depth + 1));
+      addErrors(errors, restriction(part as Schema, index(child(path, "anyOf"), i), depth + 1));
   for (const [i, part] of (schema.allOf ?? []).entries()) {
     const anyOf = i === 0 && typed.allOf === true;
-    errors.push(...restriction(part as Schema, index(child(path, "allOf"), i), depth + 1, { anyOf }));
+    addErrors(errors, restriction(part as Schema, index(child(path, "allOf"), i), depth + 1, { anyOf }));
   }
   for (const [i, part] of (schema.oneOf ?? []).entries())
-    errors.push(...restriction(part as Schema, index(child(path, "oneOf"), i), depth + 1));
-  if (isJsonObject(schema.not)) errors.push(...restriction(schema.not as Schema, child(path, "not"), depth + 1));
+    addErrors(errors, restriction(part as Schema, index(child(path, "oneOf"), i), depth + 1));
+  if (isJsonObject(schema.not)) addErrors(errors, restriction(schema.not as Schema, child(path, "not"), depth + 1));
   const fault = schema.pattern ? patternFault(schema.pattern) : undefined;
   if (fault !== undefined) {
     const text = `must be a valid regular expression, but isn't: ${fault}`;
@@ -188,9 +188,9 @@ function restriction(part: Schema, path: string, depth: number, typed: TypedOper
   if (depth > mostLevels || !isJsonObject(part)) return [];
   const errors = valueRules(part, path, depth, typed);
   const items = itemsOf(part);
-  if (items) errors.push(...restriction(items, child(path, "items"), depth + 1));
+  if (items) addErrors(errors, restriction(items, child(path, "items"), depth + 1));
   for (const [name, property] of Object.entries(part.properties ?? {}))
-    errors.push(...restriction(property, mapKey(child(path, "properties"), name), depth + 1));
+    addErrors(errors, restriction(property, mapKey(child(path, "properties"), name), depth + 1));
   for (const [word, empty] of structuralWords) {
     const value = part[word];
     const passes = empty === "undefined" ? value === undefined || value === null : isEmpty(value);
@@ -217,7 +217,7 @@ function completeBelow(part: Schema, outer: Schema, outerPath: string, path: str
   if (depth > mostLevels || !isJsonObject(part)) return [];
   const errors = complete(part, outer, outerPath, path, depth);
   const below = (inner: Schema, known: Schema | undefined, step: (path: string) => string): void => {
-    if (known) errors.push(...completeBelow(inner, known, step(outerPath), step(path), depth + 1));
+    if (known) addErrors(errors, completeBelow(inner, known, step(outerPath), step(path), depth + 1));
     else errors.push(required(step(outerPath), `because it is defined in ${step(path)}`));
   };
   const items = itemsOf(part);

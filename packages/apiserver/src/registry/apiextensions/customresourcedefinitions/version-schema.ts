@@ -1,5 +1,5 @@
 import type { FieldError } from "@coxswain/apimachinery/errors/field-error";
-import { forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
+import { addErrors, forbiddenField, invalidValue } from "@coxswain/apimachinery/errors/field-error";
 import { child } from "@coxswain/apimachinery/errors/field-path";
 import type { CustomResourceValidation } from "@coxswain/apimachinery/schema/kinds/apiextensions/v1";
 import { validateDefaults } from "./default-rules.ts";
@@ -21,7 +21,7 @@ export function validateVersionSchema(
   const at = child(path, "openAPIV3Schema");
   const errors = statusEnabled ? rootWords(schema, at) : [];
   if (schema.nullable) errors.push(forbiddenField(child(at, "nullable"), "nullable cannot be true at the root"));
-  errors.push(...validateSchema(schema, at, options));
+  addErrors(errors, validateSchema(schema, at, options));
   if (!options.structural) return errors;
   // Of what takes a schema its structure, `$schema` is the one word that nothing else refuses.
   if (!hasStructureThroughout(schema))
