@@ -1,5 +1,6 @@
 /** Servers that are reached over somebody else: a proxy, a tunnel. */
 import type { Agent, AgentOptions } from "node:http";
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { type ConnectionOptions, type TLSSocket, connect as tlsConnect } from "node:tls";
 
@@ -45,5 +46,10 @@ export function connectingOver<A extends Agent>(agent: A, connect: Connect, isSe
         (err: Error) => done(err),
       );
   };
-  return Object.assign(agent, { createConnection });
+  const { keepSocketAlive } = agent;
+  return Object.assign(agent, {
+    createConnection,
+    // What only stands for a socket has no idle time that could be bounded: it serves one request.
+    keepSocketAlive: (socket: Duplex) => socket instanceof Socket && keepSocketAlive.call(agent, socket),
+  });
 }

@@ -10,11 +10,12 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { after, type TestContext, test } from "node:test";
 import { createServer as createTlsServer, connect as tlsConnect } from "node:tls";
+import { newClient } from "@coxswain/apimachinery/client/client";
 import { newFakeClock } from "@coxswain/apimachinery/clock/fake-clock";
 import { dialErrorText } from "@coxswain/apimachinery/errors/dial-error";
 import { newMetricsRegistry } from "@coxswain/apimachinery/metrics/registry";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
-import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
+import { settle, waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startConnectProxy, startKonnectivityServer } from "../testing/egress-proxies.ts";
 import { tunnelledPlainAgent } from "./agents.ts";
 import { proxyServerOf } from "./proxy-server.ts";
@@ -134,6 +135,20 @@ async function hashOfRead(socket: Readable, bytes: number): Promise<string> {
 }
 
 for (const kind of everyKind) {
+  test(`${kind}: a client that keeps its connections asks one server more than once`, async (t) => {
+    const { connect } = await over(t, kind);
+    const port = await behind(
+      t,
+      createHttpServer((_request, response) => void response.end("{}")),
+    );
+    const client = newClient({ host: `http://127.0.0.1:${port}`, qps: -1 }, { connect });
+    t.after(() => client.close());
+    for (let i = 0; i < 3; i++) {
+      assert.equal((await client.raw("POST", "/", { body: "{}" })).status, 200);
+      await settle();
+    }
+  });
+
   test(`${kind}: bytes pass both ways, whole and in order`, async (t) => {
     const { connect, proxy } = await over(t, kind);
     const port = await behind(t, echo());
