@@ -31,10 +31,17 @@ export class PatternCache {
 /** A class, what is escaped, a repetition, or any other character. A class that does not end goes up to the end. */
 const part = /\[\^?\]?(?:\\.|[^\]\\])*\]?|\\.|\{(\d{1,4})(?:,(\d{0,4}))?\}|./gs;
 
+/** `\p{Greek}` is made of its ranges once, however often it is repeated. */
+const weightOfUnicodeClass = 100;
+
+/** Where counting ends: no budget has so much. */
+const heaviest = 1e9;
+
 /** About how many instructions a pattern becomes: its characters, each as often as it is repeated. */
 function weightOf(pattern: string): number {
+  const unicodeClasses = pattern.match(/\\p/gi)?.length ?? 0;
   /** What is in the groups that are open, outermost first. */
-  const groups = [0];
+  const groups = [unicodeClasses * weightOfUnicodeClass];
   let last = 0;
   for (const [text, least, most] of pattern.matchAll(part)) {
     const within = groups.length - 1;
@@ -44,7 +51,7 @@ function weightOf(pattern: string): number {
       continue;
     }
     if (text === ")" && within > 0) last = groups.pop() as number;
-    else if (least !== undefined) last *= Math.max(Number(least), Number(most || 0), 1) - 1;
+    else if (least !== undefined) last = Math.min(last * (Math.max(Number(least), Number(most || 0), 1) - 1), heaviest);
     else last = 1;
     groups[groups.length - 1] = (groups.at(-1) as number) + last;
   }

@@ -154,6 +154,7 @@ for (const [expression, want] of [
   ["'abc'.substring(2, 1)", "invalid substring range. start: 2, end: 1"],
   ["'abc'.indexOf('a', 3)", "index out of range: 3"],
   ["timestamp(0).getHours('Nowhere/Town')", "unknown time zone Nowhere/Town"],
+  ["timestamp(0).getHours('+01')", "unknown time zone +01"],
   ["string(b'\\377')", "invalid UTF-8 in bytes, cannot convert to string"],
 ] as const) {
   test(`fails: ${expression}`, () => {

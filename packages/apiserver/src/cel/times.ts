@@ -166,6 +166,7 @@ function offsetIn(zone: string, time: Timestamp): number | Failure {
 
 function namedOffset(zone: string, time: Timestamp): number | Failure {
   if (zone === "" || zone === "UTC" || zone === "Local") return 0;
+  if (/^[+-]/.test(zone)) return new Failure(`unknown time zone ${zone}`);
   try {
     const format = new Intl.DateTimeFormat("en-US", { timeZone: zone, timeZoneName: "longOffset" });
     const name = format.formatToParts(localDate(time, 0)).find(({ type }) => type === "timeZoneName")?.value ?? "";

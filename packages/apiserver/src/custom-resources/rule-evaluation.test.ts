@@ -96,11 +96,13 @@ for (const { name, properties, spec, rules } of [
   {
     name: "maps are asked by key",
     properties: { map: { type: "object", additionalProperties: { type: "integer" } } },
-    spec: { map: { "a-b": 1, __proto__: 2, c: 3 } },
+    spec: { map: { "a-b": 1, ["__proto__"]: 2, c: 3 } },
     rules: [
       "self.map['a-b'] == 1 && self.map.c == 3",
       "self.map.all(k, self.map[k] > 0)",
       "!('d' in self.map) && !has(self.map.d)",
+      "self.map['__proto__'] == 2 && has(self.map.__proto__) && {'__proto__': 2}['__proto__'] == 2",
+      "!('constructor' in self.map) && !has(self.map.toString) && !('constructor' in {'a': 1})",
     ],
   },
   {
