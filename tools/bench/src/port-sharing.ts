@@ -20,8 +20,8 @@ const warmAtOnce = 32;
  */
 const paceShare = 0.2;
 /** In turn, so that whatever else this machine does meets them alike. */
-const rounds = 8;
-const secondsEach = 2;
+const rounds = 24;
+const secondsEach = 1;
 /** What the kernel's choice may give one of two: chance alone leaves 65 of 100 once in a thousand runs. */
 const mostOfOne = 0.65;
 const mostCpu = 1.1;
