@@ -23,8 +23,18 @@ export function formatMicroTime(ms: number): string {
 
 const rfc3339 = /^(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})(?:[.,](\d+))?(?:Z|([+-])(\d{2}):(\d{2}))$/;
 
-/** @returns ms since the epoch, with fractions down to microseconds; undefined when it is no RFC 3339 time. */
-export function parseTime(text: string): number | undefined {
+/** A time by the clock that it was told by. */
+export interface ZonedTime {
+  /** Whole ones, since the epoch. */
+  readonly seconds: number;
+  /** The digits of a second that were told, as many as there were. */
+  readonly fraction: string;
+  /** East of Greenwich. */
+  readonly offsetSeconds: number;
+}
+
+/** @returns undefined when it is no RFC 3339 time. Source: Go time.Parse with time.RFC3339 */
+export function parseZonedTime(text: string): ZonedTime | undefined {
   const match = rfc3339.exec(text);
   if (match === null) return undefined;
   const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [
@@ -37,13 +47,19 @@ export function parseTime(text: string): number | undefined {
   ];
   if (month < 1 || month > 12 || day < 1 || day > daysIn(year, month) || hour > 23 || minute > 59 || second > 59)
     return undefined;
-  const offsetMinutes = Number(match[9] ?? 0) * 60 + Number(match[10] ?? 0);
-  if (Number(match[9] ?? 0) > 24 || Number(match[10] ?? 0) >= 60) return undefined;
+  const [hours, minutes] = [Number(match[9] ?? 0), Number(match[10] ?? 0)];
+  if (hours > 24 || minutes >= 60) return undefined;
   const date = new Date(Date.UTC(2000, month - 1, day, hour, minute, second));
   // Date.UTC takes years below 100 for 19xx. Day first: the 29th of February would move in year 2000's stead.
   date.setUTCFullYear(year, month - 1, day);
-  const micros = Number((match[7] ?? "").padEnd(6, "0").slice(0, 6));
-  return date.getTime() + micros / 1000 - (match[8] === "-" ? -offsetMinutes : offsetMinutes) * 60_000;
+  const offsetSeconds = (match[8] === "-" ? -60 : 60) * (hours * 60 + minutes);
+  return { seconds: date.getTime() / 1000 - offsetSeconds, fraction: match[7] ?? "", offsetSeconds };
+}
+
+/** @returns ms since the epoch, with fractions down to microseconds; undefined when it is no RFC 3339 time. */
+export function parseTime(text: string): number | undefined {
+  const time = parseZonedTime(text);
+  return time && time.seconds * 1000 + Number(time.fraction.padEnd(6, "0").slice(0, 6)) / 1000;
 }
 
 function daysIn(year: number, month: number): number {

@@ -2,6 +2,7 @@
  * Durations and times: their texts, their arithmetic, their parts.
  * Source: cel-go v0.9 common/types/{duration,timestamp,overflow}.go; Go's time package
  */
+import { parseZonedTime } from "@coxswain/apimachinery/meta/time";
 import { Duration, Failure, mostInt, Timestamp } from "./values.ts";
 
 const nanosPerSecond = 1_000_000_000n;
@@ -73,34 +74,9 @@ export function parseDuration(text: string): bigint | undefined {
   return signed > mostInt || signed < -mostInt - 1n ? undefined : signed;
 }
 
-const dateTime =
-  /^([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))$/;
-
-/** Source: time.Parse with time.RFC3339 */
 export function parseTimestamp(text: string): Timestamp | Failure | undefined {
-  const match = dateTime.exec(text);
-  if (match === null) return undefined;
-  const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
-  const local = instant(year, month, day, hour * 3600 + minute * 60 + second);
-  const [hours, minutes] = [Number(match[9] ?? 0), Number(match[10] ?? 0)];
-  if (local === undefined || hour > 23 || minute > 59 || second > 59 || hours > 24 || minutes >= 60) return undefined;
-  const offset = (match[8] === "-" ? -1 : 1) * (hours * 3600 + minutes * 60);
-  return timestampOf(BigInt(local - offset), Number((match[7] ?? "").padEnd(9, "0").slice(0, 9)), offset);
-}
-
-/** The seconds of a date and a time of day as if in UTC; undefined for a date that is none. */
-export function instant(year: number, month: number, day: number, secondOfDay: number): number | undefined {
-  const date = new Date(0);
-  date.setUTCFullYear(year, month - 1, day);
-  const isDate = date.getUTCFullYear() === year && date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
-  return isDate ? date.getTime() / 1000 + secondOfDay : undefined;
+  const time = parseZonedTime(text);
+  return time && timestampOf(BigInt(time.seconds), Number(time.fraction.padEnd(9, "0").slice(0, 9)), time.offsetSeconds);
 }
 
 /** RFC 3339, by the clock that the time was told by. */
@@ -137,7 +113,7 @@ export const partsOfTimes: Readonly<Record<string, (date: Date, nanos: number) =
 };
 
 function startOfYear(date: Date): number {
-  return (instant(date.getUTCFullYear(), 1, 1, 0) ?? 0) * 1000;
+  return new Date(0).setUTCFullYear(date.getUTCFullYear(), 0, 1);
 }
 
 /** How many of these are in a duration, without what is left over. */
