@@ -5,8 +5,9 @@
  */
 import { deepEqual } from "@coxswain/apimachinery/meta/deep-equal";
 import { isJsonObject } from "@coxswain/apimachinery/meta/json-value";
+import { parseZonedTime } from "@coxswain/apimachinery/meta/time";
 import type { Budget } from "../cel/budget.ts";
-import { instant, parseDuration, parseTimestamp } from "../cel/times.ts";
+import { parseDuration, parseTimestamp } from "../cel/times.ts";
 import { Duration, equal, Failure, type List, Mapping, noOverload, Timestamp, type Value } from "../cel/values.ts";
 import { hasFormat } from "../registry/apiextensions/customresourcedefinitions/formats.ts";
 import { additionalOf, itemsOf, propertyOf, type Schema } from "../registry/apiextensions/customresourcedefinitions/schemas.ts";
@@ -111,9 +112,8 @@ function textValue(text: string, format: string): Value {
 }
 
 function dateOf(text: string): Timestamp | undefined {
-  const [, year, month, day] = /^([0-9]{4})-([0-9]{2})-([0-9]{2})$/.exec(text) ?? [];
-  const seconds = year === undefined ? undefined : instant(Number(year), Number(month), Number(day), 0);
-  return seconds === undefined ? undefined : new Timestamp(BigInt(seconds), 0);
+  const time = parseZonedTime(`${text}T00:00:00Z`);
+  return time && new Timestamp(BigInt(time.seconds), 0);
 }
 
 /** Of values that are made once, however often a rule looks. */
