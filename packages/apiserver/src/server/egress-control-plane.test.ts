@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { startConnectProxy, startKonnectivityServer } from "../testing/egress-proxies.ts";
+import { refusalByWebhook } from "../testing/refusing-webhook.ts";
 import { startTestServer } from "../testing/start-test-server.ts";
 import { startTlsPeer } from "../testing/tls-peer.ts";
 
@@ -50,21 +51,11 @@ for (const { proxyProtocol, startProxy } of [
     const toms = await server.request("GET", "/api/v1/namespaces", undefined, { authorization: "Bearer somebody" });
     assert.equal(toms.code, 200);
     await waitFor(() => proxy.asked.includes("localhost:3"), { what: "the audit webhook to be told" });
-    await server.request("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {
-      metadata: { name: "hook" },
-      webhooks: [
-        {
-          name: "hook.example.com",
-          clientConfig: { url: "https://localhost:4/", caBundle: Buffer.from(peer.ca).toString("base64") },
-          rules: [{ operations: ["CREATE"], apiGroups: [""], apiVersions: ["v1"], resources: ["secrets"] }],
-          sideEffects: "None",
-          admissionReviewVersions: ["v1"],
-        },
-      ],
+    const refusal = await refusalByWebhook(server, "hook", "secrets", {
+      url: "https://localhost:4/",
+      caBundle: Buffer.from(peer.ca).toString("base64"),
     });
-    const create = () => server.request("POST", "/api/v1/namespaces/default/secrets", { metadata: { generateName: "s-" } });
-    const refused = await waitFor(async () => [await create()].find(({ code }) => code !== 201), { what: "a refusal" });
-    assert.match(refused.body.message, /admission webhook "hook.example.com" denied the request: seen/);
+    assert.match(refusal, /admission webhook "hook.example.com" denied the request: seen/);
     assert.deepEqual([...new Set(proxy.asked)].toSorted(), [...ports.keys()]);
     await server.stop();
   });

@@ -11,6 +11,7 @@ import { after, before, suite, test } from "node:test";
 import { newCa, newCertificate } from "@coxswain/apimachinery/serving/certificates";
 import { waitFor } from "@coxswain/apimachinery/testing/wait-for";
 import { type EgressProxy, startConnectProxy, startKonnectivityServer } from "../testing/egress-proxies.ts";
+import { refusalByWebhook } from "../testing/refusing-webhook.ts";
 import { startTestServer, type TestServer } from "../testing/start-test-server.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "cox-egress-"));
@@ -139,39 +140,19 @@ for (const { proxyProtocol, startProxy } of [
     });
 
     test("a webhook behind a service is asked through the proxy, and its certificate is its own", async () => {
-      await server.request("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {
-        metadata: { name: "hook" },
-        webhooks: [
-          {
-            name: "hook.example.com",
-            clientConfig: { service: { namespace: "default", name: "hook" }, caBundle },
-            rules: [{ operations: ["CREATE"], apiGroups: [""], apiVersions: ["v1"], resources: ["secrets"] }],
-            sideEffects: "None",
-            admissionReviewVersions: ["v1"],
-          },
-        ],
+      const refusal = await refusalByWebhook(server, "hook", "secrets", {
+        service: { namespace: "default", name: "hook" },
+        caBundle,
       });
-      const create = () => server.request("POST", "/api/v1/namespaces/default/secrets", { metadata: { generateName: "s-" } });
-      const refused = await waitFor(async () => [await create()].find(({ code }) => code !== 201), { what: "a refusal" });
-      assert.match(refused.body.message, /admission webhook "hook.example.com" denied the request: seen/);
+      assert.match(refusal, /admission webhook "hook.example.com" denied the request: seen/);
     });
 
     test("this server's own service is not looked for behind the proxy", async () => {
-      await server.request("POST", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", {
-        metadata: { name: "self" },
-        webhooks: [
-          {
-            name: "self.example.com",
-            clientConfig: { service: { namespace: "default", name: "kubernetes", path: "/nowhere" }, caBundle },
-            rules: [{ operations: ["CREATE"], apiGroups: [""], apiVersions: ["v1"], resources: ["limitranges"] }],
-            sideEffects: "None",
-            admissionReviewVersions: ["v1"],
-          },
-        ],
+      const refusal = await refusalByWebhook(server, "self", "limitranges", {
+        service: { namespace: "default", name: "kubernetes", path: "/nowhere" },
+        caBundle,
       });
-      const create = () => server.request("POST", "/api/v1/namespaces/default/limitranges", { metadata: { generateName: "l-" } });
-      const refused = await waitFor(async () => [await create()].find(({ code }) => code !== 201), { what: "a refusal" });
-      assert.match(refused.body.message, /failed calling webhook "self.example.com"/);
+      assert.match(refusal, /failed calling webhook "self.example.com"/);
       assert.deepEqual(
         proxy.asked.filter((target) => target.endsWith(`:${server.port}`)),
         [],
