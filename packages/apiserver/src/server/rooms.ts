@@ -168,9 +168,7 @@ export function connectRooms(options: RoomOptions): Rooms {
     clock,
     log: log.named("aggregator"),
   });
-  const conversionWebhooks = newWebhookCaller(resolve, webhookCredentials(undefined, options.proxyCertificate), {
-    ...webhookWay,
-  });
+  const conversionWebhooks = newWebhookCaller(resolve, webhookCredentials(undefined, options.proxyCertificate), webhookWay);
   const isDefinable = resources.find("apiextensions.k8s.io", "v1", "customresourcedefinitions") !== undefined;
   const customResources = !isDefinable
     ? undefined
